@@ -1,0 +1,57 @@
+# Every verb of the project; `make help` prints them.
+PYTHON ?= python3
+PORT   ?= 8000
+BIN    := .venv/bin
+# Tests of one database only: make test DATABASES=sqlite
+DATABASES ?= sqlite,postgresql
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check fix bench migrate lock clean
+
+help: ## print this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+run: .venv/runtime ## set up, migrate, seed and serve on http://127.0.0.1:$(PORT) with SQLite
+	$(BIN)/vmsizes migrate
+	$(BIN)/vmsizes ingest seeds
+	VMSIZES_PORT=$(PORT) $(BIN)/vmsizes serve
+
+test: .venv/dev ## run all tests on SQLite and on PostgreSQL (minutes; make test DATABASES=sqlite for one)
+	VMSIZES_TEST_DATABASES=$(DATABASES) $(BIN)/pytest
+
+check: .venv/dev ## lint, types, import contracts, migrations in step (seconds)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fix: .venv/dev ## format and apply the safe lint fixes
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/dev ## paired benchmarks: ratios measured in one run
+	$(BIN)/python -m benchmarks
+
+migrate: .venv/runtime ## bring the database at VMSIZES_DATABASE_URL to the newest schema
+	$(BIN)/vmsizes migrate
+
+lock: .venv/dev ## resolve the dependencies anew into the two hash-locked files
+	$(BIN)/uv pip compile pyproject.toml --group build --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-header --upgrade --quiet -o requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --group build --group dev -c requirements.lock --universal \
+	  --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --quiet -o requirements-dev.lock
+
+clean: ## remove the environment, caches and the local database
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist vmsizes.db*
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/runtime: requirements.lock pyproject.toml | .venv/bin/python
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+.venv/dev: requirements-dev.lock .venv/runtime
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@

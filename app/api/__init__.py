@@ -1,0 +1,1 @@
+"""SHOW, as JSON: one module a resource."""

@@ -1,0 +1,40 @@
+"""Column types that mean the same on SQLite and on PostgreSQL: money is exact, text is sorted by its code points."""
+
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import Double, Numeric, String
+from sqlalchemy.dialects.postgresql import VARCHAR
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+BYTEWISE = String().with_variant(VARCHAR(collation="C"), "postgresql")
+"""Text whose order does not depend on the language that a PostgreSQL database was created with."""
+
+SIGNIFICANT_DIGITS = 15
+"""A double keeps this many decimal digits, so SQLite's REAL loses nothing of a price."""
+
+
+class Usd(TypeDecorator[Decimal]):
+    """NUMERIC(18, 9) on PostgreSQL, REAL on SQLite (which has no decimal type); always Decimal in Python."""
+
+    impl = Numeric(18, 9)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Choose the column type of the database at hand."""
+        return dialect.type_descriptor(Double() if dialect.name == "sqlite" else Numeric(18, 9))
+
+    def process_bind_param(self, value: Decimal | None, dialect: Dialect) -> Any:
+        """Refuse what a double could not give back."""
+        if value is None:
+            return None
+        if len(Decimal(value).normalize().as_tuple().digits) > SIGNIFICANT_DIGITS:
+            raise ValueError(f"{value} has more than {SIGNIFICANT_DIGITS} significant digits")
+        return float(value) if dialect.name == "sqlite" else value
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Decimal | None:
+        """Give back exactly what was written."""
+        if value is None:
+            return None
+        return Decimal(repr(value)) if dialect.name == "sqlite" else Decimal(value).normalize()

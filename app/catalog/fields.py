@@ -1,0 +1,165 @@
+"""The fields a source can speak of, with kind and unit: one table for reading, deciding, storing and showing."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from typing import Literal
+
+Kind = Literal["integer", "number", "fraction", "text", "boolean", "date", "list"]
+SubjectKind = Literal["size", "series", "gpu"]
+FactValue = int | Decimal | Fraction | str | bool | date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One field: `unit` is that of every stored value; `column` says that search and rows know it, too."""
+
+    kind: Kind
+    unit: str | None = None
+    column: bool = True
+
+
+_COUNT = Field(kind="integer", unit="count")
+_FLAG = Field(kind="boolean")
+_FACT_ONLY_FLAG = Field(kind="boolean", column=False)
+_TEXT = Field(kind="text")
+_TFLOPS = Field(kind="number", unit="TFLOPS")
+
+SIZE_FLAGS: dict[str, Field] = dict.fromkeys(
+    (
+        "premium_storage",
+        "premium_storage_caching",
+        "ultra_disk",
+        "live_migration",
+        "memory_preserving_updates",
+        "generation_1",
+        "generation_2",
+        "accelerated_networking",
+        "ephemeral_os_disk",
+        "nested_virtualization",
+        "hibernation",
+        "gpudirect_rdma",
+    ),
+    _FLAG,
+)
+"""What a page states as Supported or Not Supported, each a column of its own: true, false or unknown."""
+
+SIZE_FIELDS: dict[str, Field] = {
+    "series": _TEXT,
+    "vcpus": _COUNT,
+    "cpu_model": _TEXT,
+    "arch": _TEXT,
+    "memory_gib": Field(kind="number", unit="GiB"),
+    "gpu_vendor": _TEXT,
+    "gpu_model": _TEXT,
+    "gpu_count": Field(kind="fraction", unit="count"),
+    "gpu_memory_gib": Field(kind="number", unit="GiB"),
+    "gpu_memory_gib_per_gpu": Field(kind="number", unit="GiB"),
+    "gpu_interconnect": _TEXT,
+    "nvlink": _FLAG,
+    "temp_disk_gib": Field(kind="number", unit="GiB"),
+    "temp_disk_count": _COUNT,
+    "nvme_disk_gib": Field(kind="number", unit="GiB"),
+    "nvme_disk_count": _COUNT,
+    "max_data_disks": _COUNT,
+    "uncached_disk_iops": Field(kind="integer", unit="IOPS"),
+    "uncached_disk_mbps": Field(kind="number", unit="MBps"),
+    "max_nics": _COUNT,
+    "network_mbps": Field(kind="integer", unit="Mbps"),
+    "infiniband": _FLAG,
+    "infiniband_gbps": Field(kind="number", unit="Gbps"),
+    "preview": _FLAG,
+    "retirement_date": Field(kind="date"),
+    **SIZE_FLAGS,
+    "cpu_count": Field(kind="integer", unit="count", column=False),
+    "infiniband_gbps_per_gpu": Field(kind="number", unit="Gbps", column=False),
+    "virtual_workstations": Field(kind="integer", unit="count", column=False),
+    "virtual_applications": Field(kind="integer", unit="count", column=False),
+    "premium_storage_v2": _FACT_ONLY_FLAG,
+    "local_temporary_storage": _FACT_ONLY_FLAG,
+    "service_healing": _FACT_ONLY_FLAG,
+    "vcore_customization": _FACT_ONLY_FLAG,
+    "disk_encryption_linux": _FACT_ONLY_FLAG,
+    "disk_encryption_windows": _FACT_ONLY_FLAG,
+}
+"""Fields of a size. `gpu_memory_gib` is of the whole VM; `gpu_memory_gib_per_gpu` of one whole GPU, so that
+count x per-GPU = total holds for a sixth of a GPU, too; `nvme_disk_gib` is the sum over the disks."""
+
+SERIES_FIELDS: dict[str, Field] = {
+    "name": _TEXT,
+    "provider": _TEXT,
+    "family": _TEXT,
+    "aliases": Field(kind="list"),
+    "use_cases": Field(kind="list"),
+    "integrations": Field(kind="list"),
+    "gpu_dtypes": Field(kind="list"),
+    "supported_images": Field(kind="list"),
+    "ofed_driver": _TEXT,
+    "scale_up_domain_gpus": _COUNT,
+    "rack_vms": _COUNT,
+    "rack_gpus": _COUNT,
+    "rack_nvlink_tb_per_s": Field(kind="number", unit="TB/s"),
+    "rack_fast_memory_tb": Field(kind="number", unit="TB"),
+    "rack_hbm_tb": Field(kind="number", unit="TB"),
+    "rack_lpddr_tb": Field(kind="number", unit="TB"),
+    "rack_fp4_pflops": Field(kind="number", unit="PFLOPS"),
+    "retirement_date": Field(kind="date"),
+}
+"""Fields of a series; the rack is that of GB200 and GB300, where all VMs of a rack share one NVLink domain."""
+
+GPU_FIELDS: dict[str, Field] = {
+    "vendor": _TEXT,
+    "model": _TEXT,
+    "family": _TEXT,
+    "aliases": Field(kind="list"),
+    "architecture": _TEXT,
+    "compute_capability": _TEXT,
+    "memory_gib": Field(kind="number", unit="GiB"),
+    "usable_memory_gib": Field(kind="number", unit="GiB"),
+    "memory_bandwidth_gb_per_s": Field(kind="number", unit="GB/s"),
+    "fp64_tflops": _TFLOPS,
+    "fp32_tflops": _TFLOPS,
+    "tf32_tflops": _TFLOPS,
+    "fp16_tflops": _TFLOPS,
+    "bf16_tflops": _TFLOPS,
+    "fp8_tflops": _TFLOPS,
+    "fp4_tflops": _TFLOPS,
+    "int8_tops": Field(kind="number", unit="TOPS"),
+    "interconnect": _TEXT,
+    "interconnect_gb_per_s": Field(kind="number", unit="GB/s"),
+    "scale_up_domain_gpus": _COUNT,
+}
+"""Fields of a GPU model: throughput is dense, bandwidths are decimal, `memory_gib` is the marketed figure and
+`usable_memory_gib` what the operating system sees; the scale-up domain is the largest set of linked GPUs."""
+
+FIELDS: dict[SubjectKind, dict[str, Field]] = {"size": SIZE_FIELDS, "series": SERIES_FIELDS, "gpu": GPU_FIELDS}
+
+
+def to_text(value: FactValue) -> str:
+    """Write a value in the one form that is stored and compared: `1/6`, `27.5`, `true`, `2026-09-30`."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Decimal):
+        return f"{value.normalize():f}"
+    return str(value)
+
+
+_READERS: dict[Kind, Callable[[str], FactValue]] = {
+    "integer": int,
+    "number": Decimal,
+    "fraction": Fraction,
+    "text": str,
+    "boolean": {"true": True, "false": False}.__getitem__,
+    "date": date.fromisoformat,
+    "list": str,
+}
+
+
+def from_text(kind: Kind, text: str) -> FactValue:
+    """Read back what `to_text` wrote; raises ValueError where the text is not of the kind."""
+    try:
+        return _READERS[kind](text)
+    except (ArithmeticError, KeyError) as error:
+        raise ValueError(f"{text!r} is not of the kind {kind}") from error

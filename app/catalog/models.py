@@ -1,0 +1,256 @@
+"""The tables. What each is for and how a value is decided: docs/catalog.md."""
+
+from datetime import date, datetime
+from decimal import Decimal
+
+from sqlalchemy import JSON, Column, DateTime, Index
+from sqlmodel import Field, SQLModel
+
+from app.catalog.columns import BYTEWISE, Usd
+
+SQLModel.metadata.naming_convention = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+
+class Source(SQLModel, table=True):
+    """A document, feed or data set that facts and prices come from."""
+
+    id: str = Field(sa_type=BYTEWISE, primary_key=True)
+    title: str = Field(sa_type=BYTEWISE)
+    publisher: str = Field(sa_type=BYTEWISE)
+    kind: str = Field(sa_type=BYTEWISE)
+    url: str | None = Field(sa_type=BYTEWISE, default=None)
+    published_on: date | None = None
+    sha256: str = Field(sa_type=BYTEWISE)
+
+
+class Series(SQLModel, table=True):
+    """A family of sizes, with the rack its VMs form where they do."""
+
+    id: str = Field(sa_type=BYTEWISE, primary_key=True)
+    name: str = Field(sa_type=BYTEWISE)
+    provider: str = Field(sa_type=BYTEWISE)
+    family: str | None = Field(sa_type=BYTEWISE, default=None)
+    aliases: str | None = Field(sa_type=BYTEWISE, default=None)
+    use_cases: str | None = Field(sa_type=BYTEWISE, default=None)
+    integrations: str | None = Field(sa_type=BYTEWISE, default=None)
+    gpu_dtypes: str | None = Field(sa_type=BYTEWISE, default=None)
+    supported_images: str | None = Field(sa_type=BYTEWISE, default=None)
+    ofed_driver: str | None = Field(sa_type=BYTEWISE, default=None)
+    scale_up_domain_gpus: int | None = None
+    rack_vms: int | None = None
+    rack_gpus: int | None = None
+    rack_nvlink_tb_per_s: float | None = None
+    rack_fast_memory_tb: float | None = None
+    rack_hbm_tb: float | None = None
+    rack_lpddr_tb: float | None = None
+    rack_fp4_pflops: float | None = None
+    retirement_date: date | None = None
+
+
+class Gpu(SQLModel, table=True):
+    """A GPU model as the operating system sees one of it; throughput is dense."""
+
+    id: str = Field(sa_type=BYTEWISE, primary_key=True)
+    vendor: str = Field(sa_type=BYTEWISE)
+    model: str = Field(sa_type=BYTEWISE)
+    family: str = Field(sa_type=BYTEWISE)
+    aliases: str | None = Field(sa_type=BYTEWISE, default=None)
+    architecture: str | None = Field(sa_type=BYTEWISE, default=None)
+    compute_capability: str | None = Field(sa_type=BYTEWISE, default=None)
+    memory_gib: float | None = None
+    usable_memory_gib: float | None = None
+    memory_bandwidth_gb_per_s: float | None = None
+    fp64_tflops: float | None = None
+    fp32_tflops: float | None = None
+    tf32_tflops: float | None = None
+    fp16_tflops: float | None = None
+    bf16_tflops: float | None = None
+    fp8_tflops: float | None = None
+    fp4_tflops: float | None = None
+    int8_tops: float | None = None
+    interconnect: str | None = Field(sa_type=BYTEWISE, default=None)
+    interconnect_gb_per_s: float | None = None
+    scale_up_domain_gpus: int | None = None
+
+
+class Size(SQLModel, table=True):
+    """The accepted values of one VM size; null is unknown, zero is zero."""
+
+    name: str = Field(sa_type=BYTEWISE, primary_key=True)
+    name_key: str = Field(sa_type=BYTEWISE, unique=True, description="lower case, without `Standard_`")
+    provider: str = Field(sa_type=BYTEWISE)
+    series_id: str | None = Field(sa_type=BYTEWISE, default=None, foreign_key="series.id", index=True)
+    verified: bool
+    disputed: bool
+    search_text: str = Field(sa_type=BYTEWISE, description="what `q` looks through: name, series, GPU; lower case")
+    vcpus: int | None = Field(default=None, index=True)
+    cpu_model: str | None = Field(sa_type=BYTEWISE, default=None)
+    arch: str | None = Field(sa_type=BYTEWISE, default=None)
+    memory_gib: float | None = None
+    gpu_id: str | None = Field(sa_type=BYTEWISE, default=None, foreign_key="gpu.id", index=True)
+    gpu_vendor: str | None = Field(sa_type=BYTEWISE, default=None)
+    gpu_model: str | None = Field(sa_type=BYTEWISE, default=None)
+    gpu_count: float | None = Field(default=None, description="the double nearest to numerator / denominator")
+    gpu_count_numerator: int | None = None
+    gpu_count_denominator: int | None = None
+    gpu_memory_gib: float | None = Field(default=None, index=True, description="all GPUs of the VM together")
+    gpu_memory_gib_per_gpu: float | None = Field(default=None, description="of one whole GPU")
+    gpu_interconnect: str | None = Field(sa_type=BYTEWISE, default=None)
+    nvlink: bool | None = None
+    temp_disk_gib: float | None = None
+    temp_disk_count: int | None = None
+    nvme_disk_gib: float | None = None
+    nvme_disk_count: int | None = None
+    max_data_disks: int | None = None
+    uncached_disk_iops: int | None = None
+    uncached_disk_mbps: float | None = None
+    max_nics: int | None = None
+    network_mbps: int | None = None
+    infiniband: bool | None = None
+    infiniband_gbps: float | None = None
+    premium_storage: bool | None = None
+    premium_storage_caching: bool | None = None
+    ultra_disk: bool | None = None
+    live_migration: bool | None = None
+    memory_preserving_updates: bool | None = None
+    generation_1: bool | None = None
+    generation_2: bool | None = None
+    accelerated_networking: bool | None = None
+    ephemeral_os_disk: bool | None = None
+    nested_virtualization: bool | None = None
+    hibernation: bool | None = None
+    gpudirect_rdma: bool | None = None
+    preview: bool | None = None
+    retirement_date: date | None = None
+    source_id: str | None = Field(
+        sa_type=BYTEWISE, default=None, foreign_key="source.id", description="the first source by authority"
+    )
+
+
+class SizeAlias(SQLModel, table=True):
+    """Another name of a size, as a price list or an older page spells it."""
+
+    __tablename__ = "size_alias"
+
+    alias_key: str = Field(sa_type=BYTEWISE, primary_key=True)
+    alias: str = Field(sa_type=BYTEWISE)
+    size_name: str = Field(sa_type=BYTEWISE, foreign_key="size.name", index=True)
+    source_id: str = Field(sa_type=BYTEWISE, foreign_key="source.id")
+    reason: str = Field(sa_type=BYTEWISE)
+
+
+class Fact(SQLModel, table=True):
+    """What one source says of one field of one subject: parsed, and verbatim with its place."""
+
+    kind: str = Field(sa_type=BYTEWISE, primary_key=True)
+    subject: str = Field(sa_type=BYTEWISE, primary_key=True, description="a size's name, a series' or a GPU's id")
+    field: str = Field(sa_type=BYTEWISE, primary_key=True)
+    source_id: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="source.id", index=True)
+    value: str = Field(sa_type=BYTEWISE, description="as app.catalog.fields.to_text writes it")
+    unit: str | None = Field(sa_type=BYTEWISE, default=None)
+    raw: str = Field(sa_type=BYTEWISE)
+    file: str = Field(sa_type=BYTEWISE)
+    line: int
+    note: str | None = Field(sa_type=BYTEWISE, default=None)
+    verdict: str = Field(sa_type=BYTEWISE, description="accepted, agrees, disputed, or corrected", index=True)
+    reason: str = Field(sa_type=BYTEWISE, description="why this word was or was not accepted")
+
+
+class Correction(SQLModel, table=True):
+    """A source's word that is known to be wrong, with the value to take instead and why."""
+
+    kind: str = Field(sa_type=BYTEWISE, primary_key=True)
+    subject: str = Field(sa_type=BYTEWISE, primary_key=True)
+    field: str = Field(sa_type=BYTEWISE, primary_key=True)
+    source_id: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="source.id")
+    value: str = Field(sa_type=BYTEWISE)
+    reason: str = Field(sa_type=BYTEWISE)
+
+
+class Region(SQLModel, table=True):
+    """A region of the provider."""
+
+    code: str = Field(sa_type=BYTEWISE, primary_key=True)
+    name: str = Field(sa_type=BYTEWISE)
+    geography: str | None = Field(sa_type=BYTEWISE, default=None)
+    source_id: str = Field(sa_type=BYTEWISE, foreign_key="source.id")
+
+
+class Price(SQLModel, table=True):
+    """What a size costs an hour, from a date on; history is kept, never overwritten."""
+
+    size_name: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="size.name")
+    region: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="region.code")
+    os: str = Field(sa_type=BYTEWISE, primary_key=True)
+    purchase: str = Field(sa_type=BYTEWISE, primary_key=True)
+    valid_from: date = Field(primary_key=True)
+    usd_per_hour: Decimal = Field(sa_type=Usd)
+    approximate_date: bool = Field(description="the source is undated; valid_from is the year it points to")
+    source_id: str = Field(sa_type=BYTEWISE, foreign_key="source.id")
+
+
+class Offer(SQLModel, table=True):
+    """Today's price of each purchase model side by side; derived from Price at ingest."""
+
+    __table_args__ = (
+        Index("ix_offer_region_os_on_demand", "region", "os", "on_demand_usd_per_hour", "size_name"),
+        Index("ix_offer_region_os_spot", "region", "os", "spot_usd_per_hour", "size_name"),
+        Index("ix_offer_size_os_on_demand", "size_name", "os", "on_demand_usd_per_hour", "region"),
+        Index("ix_offer_size_os_spot", "size_name", "os", "spot_usd_per_hour", "region"),
+    )
+
+    size_name: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="size.name")
+    region: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="region.code")
+    os: str = Field(sa_type=BYTEWISE, primary_key=True)
+    on_demand_usd_per_hour: Decimal | None = Field(default=None, sa_type=Usd)
+    on_demand_as_of: date | None = None
+    spot_usd_per_hour: Decimal | None = Field(default=None, sa_type=Usd)
+    spot_as_of: date | None = None
+
+
+class Benchmark(SQLModel, table=True):
+    """A published result."""
+
+    id: str = Field(sa_type=BYTEWISE, primary_key=True)
+    series_id: str | None = Field(sa_type=BYTEWISE, default=None, foreign_key="series.id", index=True)
+    scope: str = Field(sa_type=BYTEWISE, description="gpu, vm or rack")
+    workload: str = Field(sa_type=BYTEWISE)
+    metric: str = Field(sa_type=BYTEWISE)
+    value: float
+    unit: str = Field(sa_type=BYTEWISE)
+    comparison: str | None = Field(sa_type=BYTEWISE, default=None)
+    source_id: str = Field(sa_type=BYTEWISE, foreign_key="source.id")
+
+
+class Model(SQLModel, table=True):
+    """A language model's configuration: a preset of the estimator."""
+
+    id: str = Field(sa_type=BYTEWISE, primary_key=True)
+    name: str = Field(sa_type=BYTEWISE)
+    params: int
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    intermediate: int
+    vocab: int
+    experts: int | None = None
+    experts_per_token: int | None = None
+    source_id: str = Field(sa_type=BYTEWISE, foreign_key="source.id")
+
+
+class Revision(SQLModel, table=True):
+    """One ingest that changed something: what the whole catalog's content was after it."""
+
+    number: int = Field(primary_key=True)
+    created_at: datetime = Field(sa_type=DateTime(timezone=True))
+    digest: str = Field(sa_type=BYTEWISE, description="sha256 of the content of every table")
+    source_ids: list[str] = Field(sa_column=Column(JSON, nullable=False))
+    counts: dict[str, int] = Field(sa_column=Column(JSON, nullable=False))

@@ -1,0 +1,43 @@
+"""Engines and sessions: knows a database URL, and nothing of sizes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Engine, event, make_url
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.pool import ConnectionPoolEntry
+from sqlmodel import Session, create_engine
+
+
+def make_engine(url: str) -> Engine:
+    """Make the engine for an SQLite or PostgreSQL URL (`postgresql://` means psycopg 3)."""
+    parsed = make_url(url)
+    if parsed.drivername in {"postgres", "postgresql"}:
+        parsed = parsed.set(drivername="postgresql+psycopg")
+    if parsed.get_backend_name() != "sqlite":
+        return create_engine(parsed, pool_pre_ping=True)
+    engine = create_engine(parsed, connect_args={"check_same_thread": False})
+    event.listen(engine, "connect", _prepare_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
+    """Enforce foreign keys, let readers go on while an ingest writes, and map the file into memory."""
+    cursor = connection.cursor()
+    for pragma in ("foreign_keys = on", "journal_mode = wal", "busy_timeout = 10000", "mmap_size = 268435456"):
+        cursor.execute(f"pragma {pragma}")
+    cursor.close()
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Session]:
+    """A session for questions: nothing is committed."""
+    with Session(engine) as session:
+        yield session
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Session]:
+    """A session whose work is committed as a whole at the end, or not at all."""
+    with Session(engine) as session, session.begin():
+        yield session

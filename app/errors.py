@@ -1,0 +1,35 @@
+"""What can go wrong, in the words of the domain; which HTTP status that is, only `app.api.problems` knows."""
+
+
+class VmsizesError(Exception):
+    """Every error of ours; its text is fit to be shown to a person."""
+
+
+class NotFound(VmsizesError):
+    """Something was asked for by its name, and the catalog has no such thing."""
+
+    def __init__(self, kind: str, name: str, *, nearest: tuple[str, ...] = ()) -> None:
+        self.kind, self.name, self.nearest = kind, name, nearest
+        hint = f" Did you mean {' or '.join(nearest)}?" if nearest else ""
+        super().__init__(f"There is no {kind} named {name!r}.{hint}")
+
+
+class BadQuestion(VmsizesError):
+    """A parameter is well formed, but this catalog cannot answer it: names the field, the value, what is allowed."""
+
+    def __init__(self, field: str, value: object, allowed: str) -> None:
+        self.field, self.value, self.allowed = field, value, allowed
+        super().__init__(f"{field}={value}: {allowed}")
+
+
+class BadData(VmsizesError):
+    """A source cannot be read; carries the file, the line and the column where there is one."""
+
+    def __init__(self, detail: str, *, file: str, line: int | None = None, column: str | None = None) -> None:
+        self.detail, self.file, self.line, self.column = detail, file, line, column
+        place = file if line is None else f"{file}:{line}"
+        super().__init__(f"{place}: {f'column {column!r}: ' if column else ''}{detail}")
+
+
+class NotReady(VmsizesError):
+    """The database cannot be reached, or it has no schema or no catalog yet; says what to do next."""

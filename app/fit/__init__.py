@@ -1,0 +1,1 @@
+"""CALCULATE: pure arithmetic on values; standard library only."""

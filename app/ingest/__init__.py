@@ -1,0 +1,1 @@
+"""RECEIVE: read sources, map them to statements, and write them in one transaction."""

@@ -1,0 +1,1 @@
+"""ROOF: joins every room to one FastAPI app."""

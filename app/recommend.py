@@ -1,0 +1,1 @@
+"""JOIN: the one use case that needs both the catalog and the arithmetic."""

@@ -1,0 +1,26 @@
+"""The only reader of the environment: `VMSIZES_…` variables and an optional `.env` file."""
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+PROJECT = Path(__file__).resolve().parents[1]
+
+
+class Settings(BaseSettings):
+    """Everything that can be set from outside, with its default."""
+
+    model_config = SettingsConfigDict(env_prefix="VMSIZES_", env_file=".env", extra="ignore", frozen=True)
+
+    database_url: str = Field(
+        default="sqlite:///vmsizes.db",
+        description="Where the catalog lives: sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME.",
+    )
+    host: str = Field(default="127.0.0.1", description="The address that `vmsizes serve` listens on.")
+    port: int = Field(default=8000, ge=1, le=65535, description="The port that `vmsizes serve` listens on.")
+    seeds: Path = Field(default=PROJECT / "seeds", description="The folder that `vmsizes ingest seeds` reads.")
+    public_url: str = Field(
+        default="",
+        description="The URL clients reach the service at; it goes into the OpenAPI document. Empty: relative.",
+    )

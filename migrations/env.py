@@ -1,0 +1,41 @@
+"""Run the migrations: on the connection that the command line hands in, else on the one the settings name."""
+
+from typing import Literal
+
+from alembic import context
+from sqlalchemy import Connection, String
+
+from app.catalog.columns import Usd
+from app.catalog.models import Size
+from app.db import make_engine
+from app.settings import Settings
+
+TABLES = Size.metadata
+
+
+def type_by_name(kind: str, column_type: object, _context: object) -> str | Literal[False]:
+    """Let a generated migration name the column types of ours instead of spelling them out."""
+    if kind != "type":
+        return False
+    return "Usd()" if isinstance(column_type, Usd) else "BYTEWISE" if isinstance(column_type, String) else False
+
+
+def migrate(connection: Connection) -> None:
+    """Migrate over an open connection; SQLite alters a table by rebuilding it (batch mode)."""
+    context.configure(
+        connection=connection,
+        target_metadata=TABLES,
+        render_as_batch=True,
+        compare_type=True,
+        render_item=type_by_name,
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+handed_in = context.config.attributes.get("connection")
+if handed_in is not None:
+    migrate(handed_in)
+else:
+    with make_engine(Settings().database_url).begin() as own:
+        migrate(own)
