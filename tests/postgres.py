@@ -1,11 +1,10 @@
 """A PostgreSQL server of our own: started from the binaries of a wheel, reached through a socket, gone with the tests.
 
-PostgreSQL refuses to run as root, so root starts it as `nobody`, from a copy that `nobody` may read. The server is
+PostgreSQL refuses to run as root, so root starts it as `nobody`, from a copy that it gives away. The server is
 the child of a shell that waits for the end of its input: it stops when the tests end, and also when they are killed.
 """
 
 import os
-import pwd
 import shutil
 import subprocess
 import tempfile
@@ -66,9 +65,9 @@ def postgres_running() -> Iterator[str]:
 
 def _start(here: Path, log: IO[bytes]) -> "subprocess.Popen[bytes]":
     user = "nobody" if os.geteuid() == 0 else None
-    home = _readable_copy(here / "wheel") if user else installation()
+    home = _copy(here / "wheel") if user else installation()
     if user:
-        os.chown(here, pwd.getpwnam(user).pw_uid, -1)
+        subprocess.run(["chown", "-R", user, here], check=True)
     initdb = [str(home / "bin" / "initdb"), "-D", str(here / "data"), *CLUSTER]
     subprocess.run(initdb, check=True, stdout=log, stderr=subprocess.STDOUT, user=user, cwd=here)
     postgres = [str(home / "bin" / "postgres"), "-D", str(here / "data"), "-k", str(here), "-h", ""]
@@ -79,13 +78,12 @@ def _start(here: Path, log: IO[bytes]) -> "subprocess.Popen[bytes]":
     )  # fmt: skip
 
 
-def _readable_copy(to: Path) -> Path:
+def _copy(to: Path) -> Path:
     """Copy the wheel, its libraries beside it; it may lie where only root can look."""
     home = installation()
     for folder in (home, home.parent.parent / f"{WHEEL}.libs"):
         if folder.is_dir():
             shutil.copytree(folder, to / folder.relative_to(home.parent.parent), symlinks=True)
-    subprocess.run(["chmod", "-R", "a+rX", to], check=True)
     return to / home.relative_to(home.parent.parent)
 
 
