@@ -23,7 +23,7 @@ LABEL org.opencontainers.image.title="vmsizes" \
       org.opencontainers.image.licenses="MIT"
 # The base image comes without the compiled form of the standard library.
 RUN python3 -m compileall -q -j 0 -x "lib2to3|/test" "$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')" \
- && useradd --system --uid 10001 --no-create-home --home-dir /data --shell /usr/sbin/nologin vmsizes \
+ && useradd --uid 10001 --no-create-home --home-dir /data --shell /usr/sbin/nologin vmsizes \
  && install --directory --owner=vmsizes --mode=0750 /data
 COPY --from=build /opt/vmsizes /opt/vmsizes
 ENV PATH=/opt/vmsizes/bin:$PATH \

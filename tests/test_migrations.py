@@ -1,5 +1,7 @@
 """The migrations build exactly the tables that the models describe, on every database, and take them away again."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -133,3 +135,8 @@ def test_every_text_column_is_collated_bytewise(engine: Engine) -> None:
                 found = of_database[column.name]
                 assert isinstance(found, sa.String)
                 assert found.collation == bytewise, f"{table.name}.{column.name}"
+
+
+def test_serving_does_not_load_alembic() -> None:
+    program = "import sys, app.schema; sys.exit('alembic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
