@@ -91,7 +91,7 @@ class Size(SQLModel, table=True):
     provider: str = Field(sa_type=BYTEWISE)
     series_id: str | None = Field(sa_type=BYTEWISE, default=None, foreign_key="series.id", index=True)
     verified: bool
-    disputed: bool
+    disputed_fields: str = Field(sa_type=BYTEWISE, description="names joined by `; `; empty where all sources agree")
     search_text: str = Field(sa_type=BYTEWISE, description="what `q` looks through: name, series, GPU; lower case")
     vcpus: int | None = Field(default=None, index=True)
     cpu_model: str | None = Field(sa_type=BYTEWISE, default=None)
@@ -156,13 +156,14 @@ class Fact(SQLModel, table=True):
     subject: str = Field(sa_type=BYTEWISE, primary_key=True, description="a size's key, a series' or a GPU's id")
     field: str = Field(sa_type=BYTEWISE, primary_key=True)
     source_id: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="source.id", index=True)
+    written_as: str = Field(sa_type=BYTEWISE, description="the subject as the source spells it")
     value: str = Field(sa_type=BYTEWISE, description="as app.catalog.fields.to_text writes it")
     unit: str | None = Field(sa_type=BYTEWISE, default=None)
     raw: str = Field(sa_type=BYTEWISE)
     file: str = Field(sa_type=BYTEWISE)
     line: int
     note: str | None = Field(sa_type=BYTEWISE, default=None)
-    verdict: str = Field(sa_type=BYTEWISE, description="accepted, agrees, disputed, or corrected", index=True)
+    verdict: str = Field(sa_type=BYTEWISE, description="accepted, agrees or disputed", index=True)
     reason: str = Field(sa_type=BYTEWISE, description="why this word was or was not accepted")
 
 
