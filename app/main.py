@@ -7,7 +7,7 @@ from importlib.metadata import version
 from fastapi import Depends, FastAPI
 from fastapi.routing import APIRoute
 
-from app.api import catalog, sizes, system
+from app.api import catalog, fit, sizes, system
 from app.api.deps import strict_query
 from app.api.problems import MEDIA_TYPE, Problem, handle_problems
 from app.db import make_engine
@@ -39,7 +39,7 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
     app.state.engine = make_engine(settings.database_url)
     app.state.today = today
     handle_problems(app)
-    for room in (sizes, catalog, system):
+    for room in (sizes, fit, catalog, system):
         app.include_router(room.router, dependencies=[Depends(strict_query)])
     system.mount_assets(app)
     return app

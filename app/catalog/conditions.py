@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, and_, case, exists, func, literal, or_, se
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.models import Gpu, Offer, Size
 from app.catalog.names import size_key
-from app.catalog.search import ORDERABLE, SizeFilter
+from app.catalog.search import ORDERABLE, SizeScope
 from app.catalog.store import table_of
 
 Condition = ColumnElement[bool]
@@ -147,9 +147,9 @@ ALWAYS = ("status",)
 """Filters that hold even where nobody asks: retired sizes are left out."""
 
 
-def conditions(search: SizeFilter, context: Context, names: Iterable[str] | None = None) -> list[Condition]:
-    """The conditions of a search that were asked for, or that always hold; `names` narrows it to some filters."""
-    asked = {name: getattr(search, name) for name in (names if names is not None else SizeFilter.model_fields)}
+def conditions(search: SizeScope, context: Context, names: Iterable[str] = tuple(CONDITIONS)) -> list[Condition]:
+    """The conditions of a question that were asked for, or that always hold; `names` narrows it to some filters."""
+    asked = {name: getattr(search, name) for name in names}
     return [
         CONDITIONS[name](value, context)
         for name, value in asked.items()
