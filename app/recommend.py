@@ -89,9 +89,7 @@ def find_candidates(session: Session, search: FitSearch, today: date) -> list[Vm
 def candidates_query(search: FitSearch, today: date) -> Any:
     """Make the one query behind an answer: the sizes asked about, each with the offer it would be bought at."""
     context = Context(today=today, os=search.os, purchase=search.purchase)
-    everywhere = (
-        CONDITIONS["available_in"](search.available_in, context) if search.available_in else literal_column("1")
-    )
+    everywhere = CONDITIONS["available_in"](search.available_in, context) if search.available_in else true()
     return (
         select_sizes(context, search.region)
         .add_columns(

@@ -57,9 +57,7 @@ def _option(option: Option, needs: Needs) -> OptionOut:
         ],
         limiting_resource=option.limiting.resource if option.limiting else None,
         unused_gpu_memory_gib=unused,
-        unused_gpu_memory_percent=round(100 * unused / (have * option.nodes), 2)
-        if unused is not None and have
-        else None,
+        unused_gpu_memory_percent=wasted,
         warnings=list(option.warnings),
         explanation=explain(option, needs),
     )
