@@ -1,0 +1,117 @@
+"""CSV files as rows that know their file and line, so that every problem can name its place."""
+
+import csv
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from hashlib import file_digest
+from pathlib import Path
+from typing import TextIO, TypeVar
+
+from app.errors import BadData
+
+Word = TypeVar("Word", bound=str)
+
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: its cells by column, without the spaces around them; a blank cell is the empty text."""
+
+    file: str
+    line: int
+    cells: Mapping[str, str]
+
+    def bad(self, column: str, detail: str) -> BadData:
+        """What is wrong with a cell, as an error that quotes it."""
+        return BadData(f"{self.cells[column]!r}: {detail}", file=self.file, line=self.line, column=column)
+
+    def text(self, column: str) -> str:
+        """Return the cell; it must not be blank."""
+        if not self.cells[column]:
+            raise self.bad(column, "must not be blank")
+        return self.cells[column]
+
+    def optional(self, column: str) -> str | None:
+        """Return the cell, or None where it is blank."""
+        return self.cells[column] or None
+
+    def choice(self, column: str, allowed: Collection[Word]) -> Word:
+        """Return the cell, which must be one of the allowed words."""
+        for word in allowed:
+            if word == self.cells[column]:
+                return word
+        raise self.bad(column, f"must be one of {', '.join(allowed)}")
+
+    def positive(self, column: str) -> Decimal:
+        """Return the cell as an exact number; it must be above zero, in plain notation."""
+        if not _NUMBER.fullmatch(self.cells[column]) or not (number := Decimal(self.cells[column])):
+            raise self.bad(column, "must be a number above 0, written like 3.673")
+        return number
+
+    def optional_day(self, column: str) -> date | None:
+        """Return the cell as a date, or None where it is blank."""
+        if not (cell := self.cells[column]):
+            return None
+        try:
+            if _DAY.fullmatch(cell):
+                return date.fromisoformat(cell)
+        except ValueError:
+            pass
+        raise self.bad(column, "must be a date written as YYYY-MM-DD")
+
+    def day(self, column: str) -> date:
+        """Return the cell as a date; it must not be blank."""
+        if (day := self.optional_day(column)) is None:
+            raise self.bad(column, "must be a date written as YYYY-MM-DD")
+        return day
+
+    def flag(self, column: str) -> bool:
+        """Return the cell as a yes or no."""
+        return self.choice(column, ("true", "false")) == "true"
+
+
+def read_rows(path: Path, columns: Collection[str], *, optional: Collection[str] = ()) -> Iterator[Row]:
+    """Read a file's rows one by one; its header must have each of the columns, in any order, and no unknown one."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            yield from _rows(file, str(path), columns, optional)
+    except OSError as error:
+        raise BadData(f"cannot be read: {error.strerror}; give the path of a CSV file", file=str(path)) from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise BadData(f"is not a CSV file in UTF-8: {error}", file=str(path)) from error
+
+
+def _rows(file: TextIO, name: str, columns: Collection[str], optional: Collection[str]) -> Iterator[Row]:
+    reader = csv.reader(file, strict=True)
+    header = [column.strip() for column in next(reader, [])]
+    _check_header(header, name, columns, optional)
+    for cells in reader:
+        if not cells:
+            continue
+        if len(cells) != len(header):
+            detail = f"has {len(cells)} cells where the header names {len(header)} columns"
+            raise BadData(detail, file=name, line=reader.line_num)
+        yield Row(name, reader.line_num, dict(zip(header, map(str.strip, cells), strict=True)))
+
+
+def _check_header(header: list[str], name: str, columns: Collection[str], optional: Collection[str]) -> None:
+    known = [*columns, *optional]
+    problems: tuple[tuple[list[str], str], ...] = (
+        ([column for column in columns if column not in header], "is missing from the header"),
+        ([column for column in header if column not in known], f"is unknown; the columns are {', '.join(known)}"),
+        ([column for column in header if header.count(column) > 1], "stands in the header twice"),
+    )
+    for found, detail in problems:
+        if found:
+            raise BadData(detail, file=name, line=1, column=found[0])
+
+
+def sha256_of(path: Path) -> str:
+    """Return the digest of a file's bytes."""
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()

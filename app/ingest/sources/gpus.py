@@ -1,0 +1,19 @@
+"""GPU models: memory, bandwidth, dense throughput by data type, and how they are linked."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from app.catalog.facts import Reading, SourceNote
+from app.catalog.fields import GPU_FIELDS
+from app.ingest.csv_rows import read_rows
+from app.ingest.sources.subjects import read_subjects
+
+
+def read_gpus(path: Path, sources: Mapping[str, SourceNote]) -> Reading:
+    """Read what each source says of each GPU; several rows may speak of one GPU, each with a source of its own."""
+    return read_subjects(path, "gpu", sources)
+
+
+def load_gpu_rows(path: Path) -> list[dict[str, str]]:
+    """Return the rows as they stand: the document importer recognises GPUs and their memories by them."""
+    return [dict(row.cells) for row in read_rows(path, ("id", "source"), optional=GPU_FIELDS)]
