@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from sqlalchemy import true
 from sqlalchemy.orm import Session
 
 from app.catalog.conditions import CONDITIONS, Context, conditions, local_disk, on_one_gpu, size

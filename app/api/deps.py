@@ -33,7 +33,7 @@ def strict_query(request: Request) -> None:
     """Refuse a parameter that the endpoint does not have, naming the nearest, and a second value of a single one."""
     allowed = _parameters(request.scope["route"])
     given = Counter(name for name, _ in request.query_params.multi_items())
-    errors = [_unknown(name, allowed) for name in given if name not in allowed]
+    errors = [_unknown(name, request.query_params[name], allowed) for name in given if name not in allowed]
     errors += [_repeated(name, times) for name, times in given.items() if times > 1 and not allowed.get(name, True)]
     if errors:
         raise RequestValidationError(errors)
@@ -50,10 +50,11 @@ def _parameters(route: APIRoute) -> dict[str, bool]:
     }
 
 
-def _unknown(name: str, allowed: dict[str, bool]) -> dict[str, Any]:
+def _unknown(name: str, value: str, allowed: dict[str, bool]) -> dict[str, Any]:
     near = get_close_matches(name, allowed, 1)
     hint = f"did you mean {near[0]}?" if near else f"allowed are {', '.join(allowed) or 'none'}"
-    return {"type": "unknown_parameter", "loc": ("query", name), "msg": f"there is no such parameter; {hint}"}
+    said = f"there is no such parameter; {hint}"
+    return {"type": "unknown_parameter", "loc": ("query", name), "input": value, "msg": said}
 
 
 def _repeated(name: str, times: int) -> dict[str, Any]:

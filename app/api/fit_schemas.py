@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from app.api.schemas import Out, PageOut, Usd
+from app.api.schemas import NextCursor, Out, Total, Usd
 
 
 class CostOut(Out):
@@ -60,10 +60,12 @@ class RejectionOut(Out):
     failures: list[FailureOut]
 
 
-class FitOut(PageOut):
+class FitOut(Out):
     """Which sizes fit, the best first; which do not, and why."""
 
     items: list[OptionOut]
+    next_cursor: NextCursor
+    total: Total
     rejected: list[RejectionOut] = Field(description="With `include=rejected`: every size that does not fit.")
     rejected_total: int
     rejection_summary: dict[str, int] = Field(description="Sizes by the reason that misses most.")

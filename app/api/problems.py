@@ -103,5 +103,5 @@ def _spoken(request: Request, error: HTTPException) -> str:
 def _detail(error: dict[str, Any]) -> dict[str, str]:
     """One error of pydantic in our words: the field, the value, what is allowed."""
     place = [str(part) for part in error["loc"]]
-    value = "" if isinstance(error.get("input"), dict | list) else f"={error.get('input')}"
+    value = "" if isinstance(error.get("input"), dict | list | None) else f"={error.get('input')}"
     return {"pointer": "/" + "/".join(place), "detail": f"{'.'.join(place[1:])}{value}: {error['msg']}"}

@@ -13,6 +13,9 @@ Usd = Annotated[
 ]
 """Money: exact inside, a plain JSON number outside."""
 
+NextCursor = Annotated[str | None, Field(description="Give it as `cursor` to get the next page; null on the last.")]
+Total = Annotated[int, Field(description="How many items the whole list has.")]
+
 
 class Out(BaseModel):
     """An answer, or a part of one."""
@@ -20,17 +23,9 @@ class Out(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class PageOut(Out):
-    """What every list has besides its items."""
-
-    next_cursor: str | None = Field(description="Give it as `cursor` to get the next page; null on the last.")
-    total: int = Field(description="How many items the whole list has.")
-
-
 class SizeOut(Out):
     """One VM size: the accepted value of every field, and a price."""
 
-    key: str = Field(description="The name in lower case, without `Standard_`.")
     name: str
     provider: str
     series: str | None = Field(description="Id of the series.")
@@ -87,10 +82,12 @@ class SizeOut(Out):
     spot_usd_per_hour: Usd | None
 
 
-class SizePage(PageOut):
+class SizePage(Out):
     """Sizes."""
 
     items: list[SizeOut]
+    next_cursor: NextCursor
+    total: Total
 
 
 class FactOut(Out):
@@ -113,10 +110,12 @@ class FactOut(Out):
     source_published_on: date | None
 
 
-class FactPage(PageOut):
+class FactPage(Out):
     """Facts."""
 
     items: list[FactOut]
+    next_cursor: NextCursor
+    total: Total
 
 
 class ConflictOut(Out):
@@ -141,10 +140,12 @@ class ConflictOut(Out):
     source_published_on: date | None
 
 
-class ConflictPage(PageOut):
+class ConflictPage(Out):
     """Conflicts."""
 
     items: list[ConflictOut]
+    next_cursor: NextCursor
+    total: Total
 
 
 class PriceOut(Out):
@@ -159,10 +160,12 @@ class PriceOut(Out):
     source_id: str
 
 
-class PricePage(PageOut):
+class PricePage(Out):
     """Prices."""
 
     items: list[PriceOut]
+    next_cursor: NextCursor
+    total: Total
 
 
 class SeriesOut(Out):
@@ -189,10 +192,12 @@ class SeriesOut(Out):
     retirement_date: date | None
 
 
-class SeriesPage(PageOut):
+class SeriesPage(Out):
     """Series."""
 
     items: list[SeriesOut]
+    next_cursor: NextCursor
+    total: Total
 
 
 class BenchmarkOut(Out):
@@ -243,10 +248,12 @@ class GpuOut(Out):
     scale_up_domain_gpus: int | None
 
 
-class GpuPage(PageOut):
+class GpuPage(Out):
     """GPU models."""
 
     items: list[GpuOut]
+    next_cursor: NextCursor
+    total: Total
 
 
 class RegionOut(Out):
@@ -258,10 +265,12 @@ class RegionOut(Out):
     source_id: str
 
 
-class RegionPage(PageOut):
+class RegionPage(Out):
     """Regions."""
 
     items: list[RegionOut]
+    next_cursor: NextCursor
+    total: Total
 
 
 class SourceOut(Out):
@@ -276,10 +285,12 @@ class SourceOut(Out):
     sha256: str = Field(description="Of what was read.")
 
 
-class SourcePage(PageOut):
+class SourcePage(Out):
     """Sources."""
 
     items: list[SourceOut]
+    next_cursor: NextCursor
+    total: Total
 
 
 class RevisionOut(Out):
@@ -292,7 +303,9 @@ class RevisionOut(Out):
     counts: dict[str, int] = Field(description="Rows of each table.")
 
 
-class RevisionPage(PageOut):
+class RevisionPage(Out):
     """Revisions, the newest first."""
 
     items: list[RevisionOut]
+    next_cursor: NextCursor
+    total: Total

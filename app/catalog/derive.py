@@ -54,16 +54,17 @@ def derive_size(
 ) -> dict[str, Any]:
     """Make the row of a size; with no fields at all it is known only by the name that a price list gives it."""
     first = min(spellings, key=lambda spelling: (spelling.authority, spelling.source))
-    row: dict[str, Any] = {"key": key, "name": first.name, "provider": PROVIDER}
-    row |= _columns(fields, SIZE_FIELDS)
+    row: dict[str, Any] = {"key": key, "name": first.name} | _columns(fields, SIZE_FIELDS)
     row["series_id"] = row.pop("series")
+    mine = series.get(row["series_id"] or "")
+    row["provider"] = mine["provider"] if mine else PROVIDER
     row["verified"] = first.authority < AUTHORITY.index("third_party")
     disputed = sorted(name for name, decision in fields.items() if decision.disputed)
     row |= {"disputed": bool(disputed), "disputed_fields": "; ".join(disputed)}
     row["source_id"] = first.source if fields else None
     row |= _gpu_columns(row, fields, gpus)
-    row |= _implied(row, series.get(row["series_id"] or ""))
-    words = (row["name"], row["series_id"], (series.get(row["series_id"] or "") or {}).get("name"))
+    row |= _implied(row, mine)
+    words = (row["name"], row["series_id"], mine["name"] if mine else None)
     row["search_text"] = " ".join(str(word) for word in (*words, row["gpu_vendor"], row["gpu_model"]) if word).lower()
     return row
 

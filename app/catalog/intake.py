@@ -50,7 +50,9 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
     benchmarks = (rows.benchmark_row(benchmark, subjects) for benchmark in reading.benchmarks)
     done["benchmark"] = save_rows(session, Benchmark, benchmarks)
     progress("prices")
-    done["price"] = save_rows(session, Price, (rows.price_row(price, subjects) for price in reading.prices))
+    prices, doubled = rows.price_rows(reading.prices, subjects)
+    tally.reports += doubled
+    done["price"] = save_rows(session, Price, prices)
     done["offer"] = save_offers(session, today)
     return tally
 

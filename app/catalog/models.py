@@ -3,10 +3,10 @@
 from datetime import date, datetime
 from decimal import Decimal
 
-from sqlalchemy import JSON, Column, DateTime, Index
+from sqlalchemy import JSON, Column, Index
 from sqlmodel import Field, SQLModel
 
-from app.catalog.columns import BYTEWISE, Usd
+from app.catalog.columns import BYTEWISE, Moment, Usd
 
 SQLModel.metadata.naming_convention = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -91,6 +91,7 @@ class Size(SQLModel, table=True):
     provider: str = Field(sa_type=BYTEWISE)
     series_id: str | None = Field(sa_type=BYTEWISE, default=None, foreign_key="series.id", index=True)
     verified: bool
+    disputed: bool
     disputed_fields: str = Field(sa_type=BYTEWISE, description="names joined by `; `; empty where all sources agree")
     search_text: str = Field(sa_type=BYTEWISE, description="what `q` looks through: name, series, GPU; lower case")
     vcpus: int | None = Field(default=None, index=True)
@@ -255,7 +256,7 @@ class Revision(SQLModel, table=True):
     """One ingest that changed something: what the whole catalog's content was after it."""
 
     number: int = Field(primary_key=True)
-    created_at: datetime = Field(sa_type=DateTime(timezone=True))
+    created_at: datetime = Field(sa_type=Moment)
     digest: str = Field(sa_type=BYTEWISE, description="sha256 of the content of every table")
     source_ids: list[str] = Field(sa_column=Column(JSON, nullable=False))
     counts: dict[str, int] = Field(sa_column=Column(JSON, nullable=False))

@@ -18,7 +18,7 @@ from app.catalog.search import SizeScope, SizeSearch
 from app.catalog.store import table_of
 from app.errors import BadQuestion, NotFound
 
-_NOT_SHOWN = {"search_text", "series_id", "source_id", "disputed_fields"}
+_NOT_SHOWN = {"key", "search_text", "series_id", "source_id", "disputed_fields"}
 _SHOWN = [column for column in table_of(Size).columns if column.name not in _NOT_SHOWN]
 
 Scope = TypeVar("Scope", bound=SizeScope)

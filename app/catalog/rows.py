@@ -10,6 +10,7 @@ from app.catalog.names import size_key
 from app.catalog.subjects import Subjects
 
 Row = dict[str, Any]
+PRICE_KEY = ("size_key", "region", "os", "purchase", "valid_from")
 FACT_KEY = ("kind", "subject", "field", "source_id")
 
 
@@ -76,6 +77,20 @@ def price_row(price: PriceRow, subjects: Subjects) -> Row:
         "approximate_date": price.approximate_date,
         "source_id": price.source,
     }
+
+
+def price_rows(prices: Iterable[PriceRow], subjects: Subjects) -> tuple[list[Row], list[Report]]:
+    """All prices as rows; where two are given for one size, place and day, the first stands and the other is told."""
+    rows: dict[tuple[object, ...], Row] = {}
+    reports = []
+    for price in prices:
+        row = price_row(price, subjects)
+        first = rows.setdefault(tuple(row[name] for name in PRICE_KEY), row)
+        if first["usd_per_hour"] != row["usd_per_hour"]:
+            said = f"is another price for the same size, place and day; {first['usd_per_hour']} is kept"
+            cell = str(price.usd_per_hour)
+            reports.append(Report(file=price.file, line=price.line, column="usd_per_hour", cell=cell, detail=said))
+    return list(rows.values()), reports
 
 
 def correction_row(correction: CorrectionRow, subjects: Subjects) -> Row:

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from app.catalog.columns import BYTEWISE, Usd
+from app.catalog.columns import BYTEWISE, Moment, Usd
 
 revision = "0001"
 down_revision = None
@@ -40,7 +40,7 @@ def upgrade() -> None:
     op.create_table(
         "revision",
         sa.Column("number", sa.Integer(), nullable=False),
-        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("created_at", Moment(), nullable=False),
         sa.Column("digest", BYTEWISE, nullable=False),
         sa.Column("source_ids", sa.JSON(), nullable=False),
         sa.Column("counts", sa.JSON(), nullable=False),
@@ -165,6 +165,7 @@ def upgrade() -> None:
         sa.Column("provider", BYTEWISE, nullable=False),
         sa.Column("series_id", BYTEWISE, nullable=True),
         sa.Column("verified", sa.Boolean(), nullable=False),
+        sa.Column("disputed", sa.Boolean(), nullable=False),
         sa.Column("disputed_fields", BYTEWISE, nullable=False),
         sa.Column("search_text", BYTEWISE, nullable=False),
         sa.Column("vcpus", sa.Integer(), nullable=True),
