@@ -1,13 +1,25 @@
 """What tests ask for by name: a test that names a database runs once on each kind of `VMSIZES_TEST_DATABASES`."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
 
+import httpx
 import pytest
 from sqlalchemy import Engine
 
 from app import schema
 from app.db import make_engine
-from tests.databases import CHOSEN, START, Databases, versions
+from app.main import create_app
+from app.settings import Settings
+from tests.databases import CHOSEN, START, Databases, forbid_writing, versions
+from tests.servers import server
+
+TODAY = date(2026, 9, 1)
+"""The day on which the served catalog is asked: after its newest price, before the next size retires."""
 
 
 def pytest_configure() -> None:
@@ -70,3 +82,40 @@ def engine(database_url: str) -> Iterator[Engine]:
     engine = make_engine(database_url)
     yield engine
     engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def seeded_url(databases: Databases, template_url: str) -> str:
+    """A database with everything in seeds/, for all tests to read, filled the way that a user fills it."""
+    url = databases.copy(template_url)
+    program = str(Path(sys.executable).with_name("vmsizes"))
+    environment = {**os.environ, "VMSIZES_DATABASE_URL": url}
+    done = subprocess.run([program, "ingest", "seeds"], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return url
+
+
+@pytest.fixture(scope="session")
+def seeded_engine(seeded_url: str) -> Iterator[Engine]:
+    """An engine for the seeded database; it refuses to write."""
+    engine = make_engine(seeded_url)
+    forbid_writing(engine)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def base_url(seeded_url: str) -> Iterator[str]:
+    """Where the service answers, over real HTTP and over the seeded database, on TODAY."""
+    app = create_app(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
+    forbid_writing(app.state.engine)
+    with server(app) as url:
+        yield url
+    app.state.engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def client(base_url: str) -> Iterator[httpx.Client]:
+    """A client of the service."""
+    with httpx.Client(base_url=base_url, trust_env=False) as client:
+        yield client

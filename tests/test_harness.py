@@ -68,10 +68,10 @@ def test_a_server_answers_over_http_and_goes_through_its_lifespan() -> None:
     app = FastAPI(lifespan=lifespan)
     app.get("/ping")(lambda: "pong")
     with server(app) as base_url:
-        assert httpx.get(f"{base_url}/ping").json() == "pong"
+        assert httpx.get(f"{base_url}/ping", trust_env=False).json() == "pong"
     assert seen == ["up", "down"]
     with pytest.raises(httpx.ConnectError):
-        httpx.get(f"{base_url}/ping")
+        httpx.get(f"{base_url}/ping", trust_env=False)
 
 
 def test_a_server_that_cannot_start_is_an_error() -> None:
@@ -80,3 +80,7 @@ def test_a_server_that_cannot_start_is_an_error() -> None:
 
     with pytest.raises(RuntimeError, match="did not start"), server(broken):
         pass
+
+
+def test_the_service_is_served_for_tests_that_ask_for_a_client(client: httpx.Client) -> None:
+    assert client.get("/healthz").status_code == 200
