@@ -29,7 +29,7 @@ def serve(
     port: Annotated[int | None, typer.Option(help="Port to listen on. [default: VMSIZES_PORT]")] = None,
 ) -> None:
     """Serve the API over HTTP."""
-    import uvicorn
+    import uvicorn  # noqa: PLC0415  # only this command needs it
 
     settings = context.settings()
     where = f"http://{host or settings.host}:{port or settings.port}"

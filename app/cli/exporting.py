@@ -57,9 +57,11 @@ EXPORTS: dict[str, Callable[[Session, str | None], Listing]] = {
 }
 What = StrEnum("What", {name: name for name in EXPORTS})  # type: ignore[misc]  # made from the one list
 
+_SIZES_TABLE = What("sizes")
+
 
 def export(
-    what: Annotated[What, typer.Argument(help="Which table.")] = What("sizes"),
+    what: Annotated[What, typer.Argument(help="Which table.")] = _SIZES_TABLE,
     *,
     form: Annotated[Form, typer.Option("--format", help="The form of the file.")] = Form.csv,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The file. [default: standard output]")] = None,
