@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from functools import cache
 from typing import Any
 
-import typer
+from rich.markup import escape
 from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError, ProgrammingError
 from sqlmodel import Session
@@ -66,5 +66,5 @@ def run(app: Callable[[], Any]) -> None:
     try:
         app()
     except VmsizesError as error:
-        err.print(f"[bold red]error:[/] {typer.unstyle(str(error))}", highlight=False, soft_wrap=True)
+        err.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(_CODES.get(type(error), 1))

@@ -51,7 +51,8 @@ def _option(name: str, field: FieldInfo) -> inspect.Parameter:
     flags = f"{flag}/--no-{flag[2:]}" if kind is bool else flag
     help_text = (field.description or "") + (f" [default: {_spoken(field.default)}]" if field.default else "")
     option = typer.Option(flags, help=help_text, show_default=False)
-    annotation = Annotated[kind if many else kind | None, option]
+    optional: Any = kind if many else kind | None
+    annotation: Any = Annotated[optional, option]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from app.catalog.facts import Reading, SourceKind
@@ -111,7 +112,7 @@ def _summary(outcome: Outcome) -> dict[str, object]:
 
 def _print_reports(outcome: Outcome) -> None:
     for report in outcome.tally.reports:
-        err.print(f"[yellow]not read:[/] {report}", highlight=False, soft_wrap=True)
+        err.print(f"[yellow]not read:[/] {escape(str(report))}", highlight=False, soft_wrap=True)
 
 
 def _print_outcome(outcome: Outcome) -> None:
@@ -137,7 +138,7 @@ def _print_reading(reading: Reading, *, as_json: bool) -> None:
                 soft_wrap=True,
             )
     for report in reading.reports:
-        err.print(f"[yellow]not read:[/] {report}", highlight=False, soft_wrap=True)
+        err.print(f"[yellow]not read:[/] {escape(str(report))}", highlight=False, soft_wrap=True)
     pages, facts, reports = len(reading.sources), len(reading.statements), len(reading.reports)
     err.print(f"{facts} facts from {pages} files, {reports} reports; nothing was written.", highlight=False)
 

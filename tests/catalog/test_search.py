@@ -20,7 +20,7 @@ def test_every_flag_can_be_asked_for() -> None:
 
 @pytest.mark.parametrize("written", ["1/6", "0.1667", 0.1667, "0.16667"])
 def test_a_sixth_of_a_gpu_is_a_sixth_however_it_is_written(written: object) -> None:
-    assert SizeSearch(min_gpus=written).min_gpus == 1 / 6  # type: ignore[arg-type]  # as it comes off the wire
+    assert SizeSearch(min_gpus=written).min_gpus == 1 / 6
 
 
 @given(st.integers(1, 8), st.integers(1, 8))

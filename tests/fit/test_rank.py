@@ -65,7 +65,7 @@ def test_without_more_nodes_the_shortfall_is_told() -> None:
     ("asked", "code"),
     [({"min_gpu_mem_per_gpu": 94}, "GPU_MEMORY_PER_GPU"), ({"min_network_gbps": 100}, "NETWORK")],
 )
-def test_what_one_gpu_or_one_node_must_have_is_never_met_by_more_nodes(asked: dict[str, float], code: str) -> None:
+def test_what_one_gpu_or_one_node_must_have_is_never_met_by_more_nodes(asked: dict[str, Any], code: str) -> None:
     assert codes(fails(vm(network_gbps=40.0), needs(max_nodes=100, **asked))) == {code}
 
 
