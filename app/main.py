@@ -1,1 +1,53 @@
 """ROOF: joins every room to one FastAPI app."""
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from importlib.metadata import version
+
+from fastapi import Depends, FastAPI
+from fastapi.routing import APIRoute
+
+from app.api import catalog, fit, sizes, system
+from app.api.deps import strict_query
+from app.api.problems import MEDIA_TYPE, Problem, handle_problems
+from app.db import make_engine
+from app.settings import Settings
+
+_DESCRIPTION = """Look up, compare and cost cloud VM sizes. Every figure has a source, and where sources disagree you
+are told. Memory is in GiB, prices in USD an hour; null is unknown, zero is zero."""
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+def create_app(settings: Settings | None = None, *, today: Callable[[], date] = _today) -> FastAPI:
+    """Make the service; a test hands in its own settings and its own calendar."""
+    settings = settings or Settings()
+    app = FastAPI(
+        title="vmsizes",
+        version=version("vmsizes"),
+        summary="Cloud VM sizes: look them up, compare them, cost them.",
+        description=_DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        generate_unique_id_function=_operation_id,
+        redirect_slashes=False,
+        servers=[{"url": settings.public_url or "/"}],
+        responses={422: {"description": "A parameter is not understood.", "content": _PROBLEM}},
+    )
+    app.state.engine = make_engine(settings.database_url)
+    app.state.today = today
+    handle_problems(app)
+    for room in (sizes, fit, catalog, system):
+        app.include_router(room.router, dependencies=[Depends(strict_query)])
+    system.mount_assets(app)
+    return app
+
+
+_PROBLEM = {MEDIA_TYPE: {"schema": Problem.model_json_schema()}}
+
+
+def _operation_id(route: APIRoute) -> str:
+    first, *rest = route.name.split("_")
+    return first + "".join(word.capitalize() for word in rest)

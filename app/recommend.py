@@ -1,1 +1,125 @@
-"""JOIN: the one use case that needs both the catalog and the arithmetic."""
+"""JOIN: the one use case that needs both the catalog and the arithmetic: which sizes fit, and what they cost."""
+
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from sqlalchemy import true
+from sqlalchemy.orm import Session
+
+from app.catalog.conditions import CONDITIONS, Context, conditions, local_disk, on_one_gpu, size
+from app.catalog.paging import read_cursor, write_cursor
+from app.catalog.queries import select_sizes, settle
+from app.catalog.search import ORDERABLE, Page, SizeNeeds, SizeScope, Usd
+from app.fit.needs import QUANTITIES, Needs, Vm
+from app.fit.rank import Ranking, rank
+from app.fit.verdict import Option
+
+FitSort = Literal["cost_per_hour", "cost_per_job", "headroom", "waste", "nodes"]
+Hours = Annotated[Decimal, Field(gt=0, le=Decimal(1_000_000), max_digits=12, allow_inf_nan=False)]
+
+_IN_SQL = ("q", "name", "series", "gpu", "gpu_vendor", "verified", "disputed")
+"""What says which sizes are asked about; everything else is a need, and its failure is told."""
+
+_AMOUNTS = tuple(quantity.name for quantity in QUANTITIES)
+_TRAITS = tuple(name for name in SizeNeeds.model_fields if name not in _AMOUNTS)
+
+
+class FitSearch(SizeScope, SizeNeeds, Page):
+    """What a job needs of its VMs, and what it may cost."""
+
+    max_nodes: int = Field(default=1, ge=1, le=10_000, description="Pooled amounts may be met by up to so many VMs.")
+    hours: Hours | None = Field(default=None, description="How long the job runs; gives the cost of the job.")
+    hours_per_month: Annotated[Hours, Field(le=744)] = Field(
+        default=Decimal(730), description="Hours a month that a month's cost is made of."
+    )
+    budget_usd_per_month: Usd | None = Field(default=None, description="The most that all VMs may cost a month, USD.")
+    sort: FitSort = Field(default="cost_per_hour", description="What the best option is; unknown prices come last.")
+    include: tuple[Literal["rejected"], ...] = Field(
+        default=(), description="`rejected` lists every size that does not fit, with each failing constraint."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recommendation:
+    """An answer: the ranking, what was needed, and the page of options that was asked for."""
+
+    needs: Needs
+    ranking: Ranking
+    page: tuple[Option, ...]
+    next_cursor: str | None
+
+
+def recommend(session: Session, search: FitSearch, *, today: date) -> Recommendation:
+    """Judge every size that is asked about, from one query; raises BadQuestion for a region, series or cursor."""
+    search = settle(session, search)
+    needs = to_needs(search)
+    ranking = rank(find_candidates(session, search, today), needs, search.sort)
+    question = f"{search.model_dump_json(exclude={'limit', 'cursor'})} {today}"
+    start = int(read_cursor(search.cursor, question, 1)[0]) if search.cursor else 0
+    end = start + search.limit
+    following = write_cursor(question, [end]) if end < len(ranking.options) else None
+    return Recommendation(needs=needs, ranking=ranking, page=ranking.options[start:end], next_cursor=following)
+
+
+def to_needs(search: FitSearch) -> Needs:
+    """Take from the question what the arithmetic needs."""
+    statuses = ("preview", "current", "retiring", "retired") if "any" in search.status else search.status or ORDERABLE
+    return Needs(
+        amounts={name: value for name in _AMOUNTS if (value := getattr(search, name)) is not None},
+        traits={name: value for name in _TRAITS if (value := getattr(search, name)) is not None},
+        statuses=frozenset(statuses),
+        regions=search.region,
+        max_nodes=search.max_nodes,
+        purchase=search.purchase,
+        hours=search.hours,
+        hours_per_month=search.hours_per_month,
+        budget_usd_per_month=search.budget_usd_per_month,
+    )
+
+
+def find_candidates(session: Session, search: FitSearch, today: date) -> list[Vm]:
+    """Find the priced candidates by one indexed query."""
+    query = candidates_query(search, today)
+    return [to_vm(dict(row)) for row in session.execute(query).mappings()]
+
+
+def candidates_query(search: FitSearch, today: date) -> Any:
+    """Make the one query behind an answer: the sizes asked about, each with the offer it would be bought at."""
+    context = Context(today=today, os=search.os, purchase=search.purchase)
+    everywhere = CONDITIONS["available_in"](search.available_in, context) if search.available_in else true()
+    return (
+        select_sizes(context, search.region)
+        .add_columns(
+            local_disk().label("local_disk_gib"),
+            on_one_gpu().label("gpu_memory_gib_on_one_gpu"),
+            everywhere.label("in_every_region"),
+        )
+        .where(*conditions(search, context, _IN_SQL))
+        .order_by(size.name)
+    )
+
+
+def to_vm(row: dict[str, Any]) -> Vm:
+    """Take from a row what fit sees of a size."""
+    parts = (row["gpu_count_numerator"], row["gpu_count_denominator"])
+    return Vm(
+        name=row["name"],
+        status=row["status"],
+        verified=row["verified"],
+        gpus=Fraction(*parts) if None not in parts else None,
+        gpu_memory_gib=row["gpu_memory_gib"],
+        gpu_memory_gib_on_one_gpu=row["gpu_memory_gib_on_one_gpu"],
+        vcpus=row["vcpus"],
+        memory_gib=row["memory_gib"],
+        local_disk_gib=row["local_disk_gib"],
+        network_gbps=row["network_mbps"] / 1000 if row["network_mbps"] is not None else None,
+        infiniband_gbps=row["infiniband_gbps"],
+        traits={name: row[name] for name in _TRAITS},
+        region=row["region"],
+        in_every_region=bool(row["in_every_region"]),
+        usd_per_hour={name: row[f"{name}_usd_per_hour"] for name in ("on_demand", "spot")},
+    )

@@ -5,7 +5,7 @@ from typing import Literal
 from alembic import context
 from sqlalchemy import Connection, String
 
-from app.catalog.columns import Usd
+from app.catalog.columns import Moment, Usd
 from app.catalog.models import Size
 from app.db import make_engine
 from app.settings import Settings
@@ -17,7 +17,9 @@ def type_by_name(kind: str, column_type: object, _context: object) -> str | Lite
     """Let a generated migration name the column types of ours instead of spelling them out."""
     if kind != "type":
         return False
-    return "Usd()" if isinstance(column_type, Usd) else "BYTEWISE" if isinstance(column_type, String) else False
+    if isinstance(column_type, Usd | Moment):
+        return f"{type(column_type).__name__}()"
+    return "BYTEWISE" if isinstance(column_type, String) else False
 
 
 def migrate(connection: Connection) -> None:

@@ -1,9 +1,10 @@
 """Column types that mean the same on SQLite and on PostgreSQL: money is exact, text is sorted by its code points."""
 
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import Double, Numeric, String
+from sqlalchemy import DateTime, Double, Numeric, String
 from sqlalchemy.dialects.postgresql import VARCHAR
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
@@ -38,3 +39,16 @@ class Usd(TypeDecorator[Decimal]):
         if value is None:
             return None
         return Decimal(repr(value)) if dialect.name == "sqlite" else Decimal(value).normalize()
+
+
+class Moment(TypeDecorator[datetime]):
+    """A moment in UTC; SQLite forgets the time zone, so it is put back."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Give back a moment that knows its time zone."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if dialect.name == "sqlite" else value.astimezone(UTC)

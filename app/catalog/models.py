@@ -3,10 +3,10 @@
 from datetime import date, datetime
 from decimal import Decimal
 
-from sqlalchemy import JSON, Column, DateTime, Index
+from sqlalchemy import JSON, Column, Index
 from sqlmodel import Field, SQLModel
 
-from app.catalog.columns import BYTEWISE, Usd
+from app.catalog.columns import BYTEWISE, Moment, Usd
 
 SQLModel.metadata.naming_convention = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -80,14 +80,19 @@ class Gpu(SQLModel, table=True):
 
 
 class Size(SQLModel, table=True):
-    """The accepted values of one VM size; null is unknown, zero is zero."""
+    """The accepted values of one VM size; null is unknown, zero is zero.
 
-    name: str = Field(sa_type=BYTEWISE, primary_key=True)
-    name_key: str = Field(sa_type=BYTEWISE, unique=True, description="lower case, without `Standard_`")
+    A size is known by its key, so that a source that spells its name otherwise speaks of the same size; `name` is the
+    spelling of the source with most authority.
+    """
+
+    key: str = Field(sa_type=BYTEWISE, primary_key=True, description="the name in lower case, without `Standard_`")
+    name: str = Field(sa_type=BYTEWISE, unique=True)
     provider: str = Field(sa_type=BYTEWISE)
     series_id: str | None = Field(sa_type=BYTEWISE, default=None, foreign_key="series.id", index=True)
     verified: bool
     disputed: bool
+    disputed_fields: str = Field(sa_type=BYTEWISE, description="names joined by `; `; empty where all sources agree")
     search_text: str = Field(sa_type=BYTEWISE, description="what `q` looks through: name, series, GPU; lower case")
     vcpus: int | None = Field(default=None, index=True)
     cpu_model: str | None = Field(sa_type=BYTEWISE, default=None)
@@ -140,7 +145,7 @@ class SizeAlias(SQLModel, table=True):
 
     alias_key: str = Field(sa_type=BYTEWISE, primary_key=True)
     alias: str = Field(sa_type=BYTEWISE)
-    size_name: str = Field(sa_type=BYTEWISE, foreign_key="size.name", index=True)
+    size_key: str = Field(sa_type=BYTEWISE, foreign_key="size.key", index=True)
     source_id: str = Field(sa_type=BYTEWISE, foreign_key="source.id")
     reason: str = Field(sa_type=BYTEWISE)
 
@@ -149,16 +154,17 @@ class Fact(SQLModel, table=True):
     """What one source says of one field of one subject: parsed, and verbatim with its place."""
 
     kind: str = Field(sa_type=BYTEWISE, primary_key=True)
-    subject: str = Field(sa_type=BYTEWISE, primary_key=True, description="a size's name, a series' or a GPU's id")
+    subject: str = Field(sa_type=BYTEWISE, primary_key=True, description="a size's key, a series' or a GPU's id")
     field: str = Field(sa_type=BYTEWISE, primary_key=True)
     source_id: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="source.id", index=True)
+    written_as: str = Field(sa_type=BYTEWISE, description="the subject as the source spells it")
     value: str = Field(sa_type=BYTEWISE, description="as app.catalog.fields.to_text writes it")
     unit: str | None = Field(sa_type=BYTEWISE, default=None)
     raw: str = Field(sa_type=BYTEWISE)
     file: str = Field(sa_type=BYTEWISE)
     line: int
     note: str | None = Field(sa_type=BYTEWISE, default=None)
-    verdict: str = Field(sa_type=BYTEWISE, description="accepted, agrees, disputed, or corrected", index=True)
+    verdict: str = Field(sa_type=BYTEWISE, description="accepted, agrees or disputed", index=True)
     reason: str = Field(sa_type=BYTEWISE, description="why this word was or was not accepted")
 
 
@@ -185,7 +191,7 @@ class Region(SQLModel, table=True):
 class Price(SQLModel, table=True):
     """What a size costs an hour, from a date on; history is kept, never overwritten."""
 
-    size_name: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="size.name")
+    size_key: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="size.key")
     region: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="region.code")
     os: str = Field(sa_type=BYTEWISE, primary_key=True)
     purchase: str = Field(sa_type=BYTEWISE, primary_key=True)
@@ -199,13 +205,13 @@ class Offer(SQLModel, table=True):
     """Today's price of each purchase model side by side; derived from Price at ingest."""
 
     __table_args__ = (
-        Index("ix_offer_region_os_on_demand", "region", "os", "on_demand_usd_per_hour", "size_name"),
-        Index("ix_offer_region_os_spot", "region", "os", "spot_usd_per_hour", "size_name"),
-        Index("ix_offer_size_os_on_demand", "size_name", "os", "on_demand_usd_per_hour", "region"),
-        Index("ix_offer_size_os_spot", "size_name", "os", "spot_usd_per_hour", "region"),
+        Index("ix_offer_region_os_on_demand", "region", "os", "on_demand_usd_per_hour", "size_key"),
+        Index("ix_offer_region_os_spot", "region", "os", "spot_usd_per_hour", "size_key"),
+        Index("ix_offer_size_os_on_demand", "size_key", "os", "on_demand_usd_per_hour", "region"),
+        Index("ix_offer_size_os_spot", "size_key", "os", "spot_usd_per_hour", "region"),
     )
 
-    size_name: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="size.name")
+    size_key: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="size.key")
     region: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="region.code")
     os: str = Field(sa_type=BYTEWISE, primary_key=True)
     on_demand_usd_per_hour: Decimal | None = Field(default=None, sa_type=Usd)
@@ -250,7 +256,7 @@ class Revision(SQLModel, table=True):
     """One ingest that changed something: what the whole catalog's content was after it."""
 
     number: int = Field(primary_key=True)
-    created_at: datetime = Field(sa_type=DateTime(timezone=True))
+    created_at: datetime = Field(sa_type=Moment)
     digest: str = Field(sa_type=BYTEWISE, description="sha256 of the content of every table")
     source_ids: list[str] = Field(sa_column=Column(JSON, nullable=False))
     counts: dict[str, int] = Field(sa_column=Column(JSON, nullable=False))

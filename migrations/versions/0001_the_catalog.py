@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from app.catalog.columns import BYTEWISE, Usd
+from app.catalog.columns import BYTEWISE, Moment, Usd
 
 revision = "0001"
 down_revision = None
@@ -40,7 +40,7 @@ def upgrade() -> None:
     op.create_table(
         "revision",
         sa.Column("number", sa.Integer(), nullable=False),
-        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("created_at", Moment(), nullable=False),
         sa.Column("digest", BYTEWISE, nullable=False),
         sa.Column("source_ids", sa.JSON(), nullable=False),
         sa.Column("counts", sa.JSON(), nullable=False),
@@ -115,6 +115,7 @@ def upgrade() -> None:
         sa.Column("subject", BYTEWISE, nullable=False),
         sa.Column("field", BYTEWISE, nullable=False),
         sa.Column("source_id", BYTEWISE, nullable=False),
+        sa.Column("written_as", BYTEWISE, nullable=False),
         sa.Column("value", BYTEWISE, nullable=False),
         sa.Column("unit", BYTEWISE, nullable=True),
         sa.Column("raw", BYTEWISE, nullable=False),
@@ -159,12 +160,13 @@ def upgrade() -> None:
     )
     op.create_table(
         "size",
+        sa.Column("key", BYTEWISE, nullable=False),
         sa.Column("name", BYTEWISE, nullable=False),
-        sa.Column("name_key", BYTEWISE, nullable=False),
         sa.Column("provider", BYTEWISE, nullable=False),
         sa.Column("series_id", BYTEWISE, nullable=True),
         sa.Column("verified", sa.Boolean(), nullable=False),
         sa.Column("disputed", sa.Boolean(), nullable=False),
+        sa.Column("disputed_fields", BYTEWISE, nullable=False),
         sa.Column("search_text", BYTEWISE, nullable=False),
         sa.Column("vcpus", sa.Integer(), nullable=True),
         sa.Column("cpu_model", BYTEWISE, nullable=True),
@@ -209,8 +211,8 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["gpu_id"], ["gpu.id"], name=op.f("fk_size_gpu_id_gpu")),
         sa.ForeignKeyConstraint(["series_id"], ["series.id"], name=op.f("fk_size_series_id_series")),
         sa.ForeignKeyConstraint(["source_id"], ["source.id"], name=op.f("fk_size_source_id_source")),
-        sa.PrimaryKeyConstraint("name", name=op.f("pk_size")),
-        sa.UniqueConstraint("name_key", name=op.f("uq_size_name_key")),
+        sa.PrimaryKeyConstraint("key", name=op.f("pk_size")),
+        sa.UniqueConstraint("name", name=op.f("uq_size_name")),
     )
     with op.batch_alter_table("size", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_size_gpu_id"), ["gpu_id"], unique=False)
@@ -220,7 +222,7 @@ def upgrade() -> None:
 
     op.create_table(
         "offer",
-        sa.Column("size_name", BYTEWISE, nullable=False),
+        sa.Column("size_key", BYTEWISE, nullable=False),
         sa.Column("region", BYTEWISE, nullable=False),
         sa.Column("os", BYTEWISE, nullable=False),
         sa.Column("on_demand_usd_per_hour", Usd(), nullable=True),
@@ -228,24 +230,24 @@ def upgrade() -> None:
         sa.Column("spot_usd_per_hour", Usd(), nullable=True),
         sa.Column("spot_as_of", sa.Date(), nullable=True),
         sa.ForeignKeyConstraint(["region"], ["region.code"], name=op.f("fk_offer_region_region")),
-        sa.ForeignKeyConstraint(["size_name"], ["size.name"], name=op.f("fk_offer_size_name_size")),
-        sa.PrimaryKeyConstraint("size_name", "region", "os", name=op.f("pk_offer")),
+        sa.ForeignKeyConstraint(["size_key"], ["size.key"], name=op.f("fk_offer_size_key_size")),
+        sa.PrimaryKeyConstraint("size_key", "region", "os", name=op.f("pk_offer")),
     )
     with op.batch_alter_table("offer", schema=None) as batch_op:
         batch_op.create_index(
-            "ix_offer_region_os_on_demand", ["region", "os", "on_demand_usd_per_hour", "size_name"], unique=False
+            "ix_offer_region_os_on_demand", ["region", "os", "on_demand_usd_per_hour", "size_key"], unique=False
         )
         batch_op.create_index(
-            "ix_offer_region_os_spot", ["region", "os", "spot_usd_per_hour", "size_name"], unique=False
+            "ix_offer_region_os_spot", ["region", "os", "spot_usd_per_hour", "size_key"], unique=False
         )
         batch_op.create_index(
-            "ix_offer_size_os_on_demand", ["size_name", "os", "on_demand_usd_per_hour", "region"], unique=False
+            "ix_offer_size_os_on_demand", ["size_key", "os", "on_demand_usd_per_hour", "region"], unique=False
         )
-        batch_op.create_index("ix_offer_size_os_spot", ["size_name", "os", "spot_usd_per_hour", "region"], unique=False)
+        batch_op.create_index("ix_offer_size_os_spot", ["size_key", "os", "spot_usd_per_hour", "region"], unique=False)
 
     op.create_table(
         "price",
-        sa.Column("size_name", BYTEWISE, nullable=False),
+        sa.Column("size_key", BYTEWISE, nullable=False),
         sa.Column("region", BYTEWISE, nullable=False),
         sa.Column("os", BYTEWISE, nullable=False),
         sa.Column("purchase", BYTEWISE, nullable=False),
@@ -254,28 +256,28 @@ def upgrade() -> None:
         sa.Column("approximate_date", sa.Boolean(), nullable=False),
         sa.Column("source_id", BYTEWISE, nullable=False),
         sa.ForeignKeyConstraint(["region"], ["region.code"], name=op.f("fk_price_region_region")),
-        sa.ForeignKeyConstraint(["size_name"], ["size.name"], name=op.f("fk_price_size_name_size")),
+        sa.ForeignKeyConstraint(["size_key"], ["size.key"], name=op.f("fk_price_size_key_size")),
         sa.ForeignKeyConstraint(["source_id"], ["source.id"], name=op.f("fk_price_source_id_source")),
-        sa.PrimaryKeyConstraint("size_name", "region", "os", "purchase", "valid_from", name=op.f("pk_price")),
+        sa.PrimaryKeyConstraint("size_key", "region", "os", "purchase", "valid_from", name=op.f("pk_price")),
     )
     op.create_table(
         "size_alias",
         sa.Column("alias_key", BYTEWISE, nullable=False),
         sa.Column("alias", BYTEWISE, nullable=False),
-        sa.Column("size_name", BYTEWISE, nullable=False),
+        sa.Column("size_key", BYTEWISE, nullable=False),
         sa.Column("source_id", BYTEWISE, nullable=False),
         sa.Column("reason", BYTEWISE, nullable=False),
-        sa.ForeignKeyConstraint(["size_name"], ["size.name"], name=op.f("fk_size_alias_size_name_size")),
+        sa.ForeignKeyConstraint(["size_key"], ["size.key"], name=op.f("fk_size_alias_size_key_size")),
         sa.ForeignKeyConstraint(["source_id"], ["source.id"], name=op.f("fk_size_alias_source_id_source")),
         sa.PrimaryKeyConstraint("alias_key", name=op.f("pk_size_alias")),
     )
     with op.batch_alter_table("size_alias", schema=None) as batch_op:
-        batch_op.create_index(batch_op.f("ix_size_alias_size_name"), ["size_name"], unique=False)
+        batch_op.create_index(batch_op.f("ix_size_alias_size_key"), ["size_key"], unique=False)
 
 
 def downgrade() -> None:
     with op.batch_alter_table("size_alias", schema=None) as batch_op:
-        batch_op.drop_index(batch_op.f("ix_size_alias_size_name"))
+        batch_op.drop_index(batch_op.f("ix_size_alias_size_key"))
 
     op.drop_table("size_alias")
     op.drop_table("price")

@@ -1,0 +1,54 @@
+"""Probes and the documentation page; none of them is part of the contract."""
+
+from importlib.resources import files
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.openapi.docs import get_swagger_ui_html
+from fastapi.responses import HTMLResponse
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.staticfiles import StaticFiles
+
+from app.api.deps import ReadSession
+from app.catalog.revisions import latest_revision
+from app.errors import NotReady
+
+router = APIRouter(include_in_schema=False)
+ASSETS = "/docs/assets"
+
+
+@router.get("/healthz")
+def healthz() -> dict[str, str]:
+    """Say that the process answers."""
+    return {"status": "ok"}
+
+
+@router.get("/readyz")
+def readyz(session: ReadSession) -> dict[str, Any]:
+    """Say that the catalog is there, and which revision of it; 503 with what to do next otherwise."""
+    try:
+        revision = latest_revision(session)
+    except SQLAlchemyError as error:
+        raise NotReady(
+            "The database has no catalog tables; run `vmsizes migrate`, then `vmsizes ingest seeds`."
+        ) from error
+    if revision is None:
+        raise NotReady("The catalog is empty; run `vmsizes ingest seeds`.")
+    return {"status": "ready", "revision": revision["number"], "digest": revision["digest"]}
+
+
+@router.get("/docs")
+def docs(request: Request) -> HTMLResponse:
+    """Show the interactive documentation; every asset comes from this server."""
+    return get_swagger_ui_html(
+        openapi_url=str(request.app.openapi_url),
+        title=f"{request.app.title} - API",
+        swagger_js_url=f"{ASSETS}/swagger-ui-bundle.js",
+        swagger_css_url=f"{ASSETS}/swagger-ui.css",
+        swagger_favicon_url=f"{ASSETS}/favicon.png",
+    )
+
+
+def mount_assets(app: FastAPI) -> None:
+    """Serve Swagger UI's files from the wheel that carries them."""
+    app.mount(ASSETS, StaticFiles(directory=str(files("fastapi_offline") / "static")), name="docs-assets")

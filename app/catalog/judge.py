@@ -1,0 +1,108 @@
+"""Every fact that is kept and every new one, judged field by field; then the rows that follow from the judgement."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from app.catalog.derive import Decisions, Spelling, derive_gpu, derive_series, derive_size, gpu_name
+from app.catalog.facts import AUTHORITY, SourceKind
+from app.catalog.fields import FIELDS, SubjectKind, from_text
+from app.catalog.resolve import Decision, Word, decide
+from app.catalog.subjects import Subjects
+
+FactRow = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Author:
+    """What of a source counts when words are weighed."""
+
+    kind: SourceKind
+    published_on: date | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """The facts with their verdicts, and the rows of series, GPUs and sizes that follow."""
+
+    facts: tuple[FactRow, ...]
+    series: tuple[dict[str, Any], ...]
+    gpus: tuple[dict[str, Any], ...]
+    sizes: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """What the judge knows of besides the facts: who the authors are, the corrections, the names of series."""
+
+    authors: Mapping[str, Author]
+    corrections: Mapping[tuple[str, str, str, str], tuple[str, str]]
+    subjects: Subjects
+
+
+def judge(facts: Iterable[FactRow], bench: Bench, named: Mapping[str, str]) -> Judgement:
+    """Decide every field; `named` are sizes, key to name, that exist even where no fact speaks of them."""
+    cases: dict[tuple[SubjectKind, str], dict[str, list[FactRow]]] = defaultdict(lambda: defaultdict(list))
+    for fact in facts:
+        cases[fact["kind"], fact["subject"]][fact["field"]].append(fact)
+    decided: dict[SubjectKind, dict[str, Decisions]] = {"size": {}, "series": {}, "gpu": {}}
+    judged: list[FactRow] = []
+    for (kind, subject), case in cases.items():
+        decisions = {name: _decide(rows, bench) for name, rows in case.items()}
+        decided[kind][subject] = decisions
+        judged += [row for name, rows in case.items() for row in _with_verdicts(rows, decisions[name])]
+    series = {key: derive_series(key, fields) for key, fields in decided["series"].items()}
+    for fields in decided["size"].values():
+        if "series" in fields:
+            key = str(fields["series"].accepted.value)
+            series.setdefault(key, derive_series(key, {}))
+    gpus = [derive_gpu(key, fields) for key, fields in decided["gpu"].items()]
+    names = [gpu_name(row) for row in gpus]
+    spellings = _spellings(cases, bench, named)
+    sizes = [derive_size(key, decided["size"].get(key, {}), spellings[key], series, names) for key in spellings]
+    return Judgement(facts=tuple(judged), series=tuple(series.values()), gpus=tuple(gpus), sizes=tuple(sizes))
+
+
+def _decide(rows: Iterable[FactRow], bench: Bench) -> Decision:
+    """Decide one field; which series owns a size is said by the older page: a later page does not take it over."""
+    words = [_word(row, bench) for row in rows]
+    return decide(words, older_first=next(iter(rows))["field"] == "series")
+
+
+def _word(fact: FactRow, bench: Bench) -> Word:
+    author = bench.authors[fact["source_id"]]
+    text, why = bench.corrections.get(
+        (fact["kind"], fact["subject"], fact["field"], fact["source_id"]), (fact["value"], None)
+    )
+    kind: SubjectKind = fact["kind"]
+    value = from_text(FIELDS[kind][fact["field"]].kind, text)
+    if kind == "size" and fact["field"] == "series":
+        value = bench.subjects.series_id(text)
+    return Word(
+        source=fact["source_id"], kind=author.kind, published_on=author.published_on, value=value, correction=why
+    )
+
+
+def _with_verdicts(rows: Iterable[FactRow], decision: Decision) -> Iterable[FactRow]:
+    rulings = {ruling.word.source: ruling for ruling in decision.rulings}
+    for row in rows:
+        ruling = rulings[row["source_id"]]
+        yield row | {"verdict": ruling.verdict, "reason": ruling.reason}
+
+
+def _spellings(
+    cases: Mapping[tuple[SubjectKind, str], Mapping[str, list[FactRow]]], bench: Bench, named: Mapping[str, str]
+) -> dict[str, list[Spelling]]:
+    """How each size is spelled by whom; a price list's spelling counts last."""
+    found = {key: [Spelling(name=name, authority=len(AUTHORITY), source="")] for key, name in named.items()}
+    for (kind, key), fields in cases.items():
+        if kind == "size":
+            found[key] = [
+                Spelling(name=row["written_as"], authority=authority, source=row["source_id"])
+                for rows in fields.values()
+                for row in rows
+                for authority in (AUTHORITY.index(bench.authors[row["source_id"]].kind),)
+            ]
+    return found

@@ -1,0 +1,125 @@
+"""Keyset pages over any totally ordered list: the cursor is opaque and belongs to one question."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, false, or_
+from sqlalchemy.orm import Session
+from sqlalchemy.sql import Select, func, select
+
+from app.errors import BadQuestion
+
+Item = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """One key of an order: an expression, its direction; where it is unknown, the row comes last."""
+
+    name: str
+    expression: ColumnElement[Any]
+    descending: bool = False
+    nullable: bool = True
+
+    @property
+    def clauses(self) -> list[ColumnElement[Any]]:
+        """The ORDER BY of this key, the same on both databases."""
+        direction = self.expression.desc() if self.descending else self.expression.asc()
+        return [self.expression.is_(None), direction] if self.nullable else [direction]
+
+    def is_at(self, value: Any) -> ColumnElement[bool]:
+        """Rows that have the value."""
+        return self.expression.is_(None) if value is None else self.expression == value
+
+    def is_after(self, value: Any) -> ColumnElement[bool]:
+        """Rows that come after the value."""
+        if value is None:
+            return false()
+        further = self.expression < value if self.descending else self.expression > value
+        return or_(further, self.expression.is_(None)) if self.nullable else further
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """A page of a list: its items, the cursor of the next page (None at the end), and how many there are in all."""
+
+    items: list[Item]
+    next_cursor: str | None
+    total: int
+
+
+def fingerprint(question: str) -> str:
+    """What ties a cursor to its question."""
+    return hashlib.sha256(question.encode()).hexdigest()[:12]
+
+
+def write_cursor(question: str, values: Sequence[Any]) -> str:
+    """Write the place after which the next page begins."""
+    kept = [_write(value) for value in values]
+    return base64.urlsafe_b64encode(json.dumps([fingerprint(question), *kept]).encode()).decode().rstrip("=")
+
+
+def read_cursor(cursor: str, question: str, count: int) -> list[Any]:
+    """Read the place back; raises BadQuestion for a cursor that is damaged or of another question."""
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        mark, *kept = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        values = [_read(value) for value in kept]
+    except (ValueError, TypeError, ArithmeticError, KeyError, RecursionError):
+        mark, values = None, []
+    if mark != fingerprint(question) or len(values) != count:
+        raise BadQuestion("cursor", cursor[:40], "take next_cursor as it was given, with the same filters and order")
+    return values
+
+
+def _write(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return {"decimal": str(value)}
+    if isinstance(value, date):
+        return {"date": value.isoformat()}
+    return value
+
+
+_READ: dict[str, Callable[[str], Any]] = {"decimal": Decimal, "date": date.fromisoformat}
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, dict):
+        ((kind, text),) = value.items()
+        return _READ[kind](text)
+    if value is not None and not isinstance(value, str | int | float):
+        raise TypeError
+    return value
+
+
+def take_page(
+    session: Session, query: Select[Any], terms: Sequence[Term], *, question: str, limit: int, cursor: str | None
+) -> Listing:
+    """Take one page of a query in a total order; `question` is everything but the cursor and the limit.
+
+    The query must select each term's expression under the term's name.
+    """
+    total = session.execute(select(func.count()).select_from(query.order_by(None).subquery())).scalar_one()
+    page = query.order_by(*(clause for term in terms for clause in term.clauses)).limit(limit + 1)
+    if cursor is not None:
+        page = page.where(_beyond(terms, read_cursor(cursor, question, len(terms))))
+    rows = [dict(row) for row in session.execute(page).mappings()]
+    more = len(rows) > limit
+    rows = rows[:limit]
+    last = [rows[-1][term.name] for term in terms] if more else []
+    return Listing(items=rows, next_cursor=write_cursor(question, last) if more else None, total=total)
+
+
+def _beyond(terms: Sequence[Term], values: Sequence[Any]) -> ColumnElement[bool]:
+    """Rows after the place: equal in the first keys, after it in the next."""
+    branches = []
+    for index, (term, value) in enumerate(zip(terms, values, strict=True)):
+        equal = [before.is_at(at) for before, at in zip(terms[:index], values[:index], strict=True)]
+        branches.append(and_(*equal, term.is_after(value)))
+    return or_(*branches)

@@ -1,0 +1,109 @@
+"""Sizes: from a typed search to one page of flat rows, each with the price that it was asked for."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from sqlalchemy import ColumnElement, Select, and_, select
+from sqlalchemy.orm import Session
+
+from app.catalog.conditions import Context, conditions, offer, offer_table, size, status
+from app.catalog.fields import SIZE_FLAGS
+from app.catalog.lookups import check_regions, series_ids, size_key_of
+from app.catalog.models import Gpu, Offer, Size, Source
+from app.catalog.ordering import price_columns, sort_terms
+from app.catalog.paging import Item, Listing, take_page
+from app.catalog.search import SizeScope, SizeSearch
+from app.catalog.store import table_of
+from app.errors import BadQuestion, NotFound
+
+_NOT_SHOWN = {"key", "search_text", "series_id", "source_id", "disputed_fields"}
+_SHOWN = [column for column in table_of(Size).columns if column.name not in _NOT_SHOWN]
+
+Scope = TypeVar("Scope", bound=SizeScope)
+
+
+def find_sizes(session: Session, search: SizeSearch, *, today: date) -> Listing:
+    """Find the sizes that a search asks for; raises BadQuestion for a region, series, order or cursor unknown here."""
+    search = settle(session, search)
+    context = Context(today=today, os=search.os, purchase=search.purchase)
+    page = take_page(
+        session,
+        select_sizes(context, search.region).where(*conditions(search, context)),
+        sort_terms(search.sort, context),
+        question=search.model_dump_json(exclude={"limit", "cursor"}),
+        limit=search.limit,
+        cursor=search.cursor,
+    )
+    rows = [size_row(row) for row in page.items]
+    return Listing(items=rows, next_cursor=page.next_cursor, total=page.total)
+
+
+def get_size(session: Session, name: str, *, today: date) -> Item:
+    """Get one size by any of its names, with its cheapest on-demand Linux price; raises NotFound."""
+    query = select_sizes(Context(today=today, os="linux", purchase="on_demand"), ())
+    row = session.execute(query.where(size.key == size_key_of(session, name))).mappings().one()
+    return size_row(dict(row))
+
+
+def settle(session: Session, scope: Scope) -> Scope:
+    """Bring the regions and series that a question names to the catalog's own ids."""
+    check_regions(session, "region", scope.region)
+    check_regions(session, "available_in", scope.available_in)
+    if not scope.series:
+        return scope
+    try:
+        return scope.model_copy(update={"series": series_ids(session, scope.series)})
+    except NotFound as unknown:
+        raise BadQuestion("series", unknown.name, f"{unknown} GET /series lists them.") from None
+
+
+def select_sizes(context: Context, regions: Sequence[str]) -> Select[Any]:
+    """Select sizes with their price in the one region, or in the cheapest of several, or of all."""
+    prices = [column.label(name) for name, column in price_columns(context).items()]
+    source, gpu = table_of(Source), table_of(Gpu)
+    return (
+        select(
+            *_SHOWN,
+            size.series_id.label("series"),
+            size.disputed_fields,
+            status(context.today).label("status"),
+            source.c.url.label("source_url"),
+            *(offer[name] for name in ("region", *_PRICES)),
+            offer[f"{context.purchase}_as_of"].label("price_as_of"),
+            *prices,
+        )
+        .join_from(table_of(Size), offer_table, _its_offer(context, regions), isouter=True)
+        .join(source, source.c.id == size.source_id, isouter=True)
+        .join(gpu, gpu.c.id == size.gpu_id, isouter=True)
+    )
+
+
+_PRICES = ("on_demand_usd_per_hour", "spot_usd_per_hour")
+
+
+def _its_offer(context: Context, regions: Sequence[str]) -> ColumnElement[bool]:
+    """Join each size to one offer at most: in the asked region, else in the region where it is cheapest."""
+    mine = and_(offer.size_key == size.key, offer.os == context.os)
+    if len(regions) == 1:
+        return and_(mine, offer.region == regions[0])
+    other = table_of(Offer).alias("cheapest").c
+    price = other[f"{context.purchase}_usd_per_hour"]
+    cheapest = select(other.region).where(other.size_key == size.key, other.os == context.os)
+    if regions:
+        cheapest = cheapest.where(other.region.in_(regions))
+    cheapest = cheapest.order_by(price.is_(None), price, other.region).limit(1)
+    return and_(mine, offer.region == cheapest.scalar_subquery())
+
+
+def size_row(row: Mapping[str, Any]) -> Item:
+    """Make the flat row that is shown: flags as a list, the exact fraction as text, the count to four digits."""
+    shown = dict(row)
+    numerator, denominator = shown.pop("gpu_count_numerator"), shown.pop("gpu_count_denominator")
+    part = Fraction(numerator, denominator) if denominator else None
+    shown["gpu_fraction"] = str(part) if part is not None and part.denominator > 1 else None
+    shown["gpu_count"] = round(shown["gpu_count"], 4) if part is not None else None
+    shown["flags"] = [name for name in SIZE_FLAGS if shown[name]]
+    shown["disputed_fields"] = [name for name in shown["disputed_fields"].split("; ") if name]
+    return shown

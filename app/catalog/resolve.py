@@ -1,0 +1,129 @@
+"""From what the sources say of one field to the accepted value: pure, and explained word by word."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+
+from app.catalog.facts import AUTHORITY, SourceKind
+from app.catalog.fields import FactValue, to_text
+
+_CLOSE = Decimal("0.001")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """One source's word on a field, after any correction of it."""
+
+    source: str
+    kind: SourceKind
+    published_on: date | None
+    value: FactValue
+    correction: str | None = None
+
+    def rank(self, *, older_first: bool = False) -> tuple[int, int, int, str]:
+        """Sorts the word that counts first to the front: authority, then the newer, then the more precise.
+
+        `older_first` turns the dates round, for what the first to say it keeps. An undated word counts after a dated.
+        """
+        if self.published_on is None:
+            age = 1
+        else:
+            age = self.published_on.toordinal() * (1 if older_first else -1) - (date.max.toordinal() + 1) * older_first
+        return (AUTHORITY.index(self.kind), age, -_precision(self.value), self.source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruling:
+    """What became of one word: accepted, agrees or disputed (corrected is said in the reason)."""
+
+    word: Word
+    verdict: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The accepted word and what became of each."""
+
+    accepted: Word
+    rulings: tuple[Ruling, ...]
+
+    @property
+    def disputed(self) -> bool:
+        """Whether any source says something else."""
+        return any(ruling.verdict == "disputed" for ruling in self.rulings)
+
+
+def decide(words: Iterable[Word], *, older_first: bool = False) -> Decision:
+    """Choose among the words of one field: authority first, then the newer, then the more precise.
+
+    Words that say the same agree; the others are disputed and stay visible. Raises ValueError without any word.
+    """
+    ordered = sorted(words, key=lambda word: word.rank(older_first=older_first))
+    if not ordered:
+        raise ValueError("a field on which nobody says a word cannot be decided")
+    accepted = _most_precise(ordered)
+    rulings = tuple(_rule(word, accepted, alone=len(ordered) == 1) for word in ordered)
+    return Decision(accepted=accepted, rulings=rulings)
+
+
+def _most_precise(ordered: Sequence[Word]) -> Word:
+    """Among the words that agree with the first and have its authority, the one that says most."""
+    first = ordered[0]
+    peers = [word for word in ordered if word.kind == first.kind and agree(word.value, first.value)]
+    return max(peers, key=lambda word: _precision(word.value)) if isinstance(first.value, str) else first
+
+
+def _precision(value: FactValue) -> int:
+    """How much a value says: the length of a text, the significant digits of a number."""
+    text = to_text(value)
+    return len(text) if isinstance(value, str) else len(text.replace(".", "").strip("0"))
+
+
+def _rule(word: Word, accepted: Word, *, alone: bool) -> Ruling:
+    corrected = f"corrected: {word.correction}; " if word.correction else ""
+    if word is accepted:
+        reason = "the only source" if alone else f"{_standing(word)}: first by authority, then by date"
+        return Ruling(word=word, verdict="accepted", reason=corrected + reason)
+    if agree(word.value, accepted.value):
+        return Ruling(word=word, verdict="agrees", reason=f"{corrected}says the same as {accepted.source}")
+    why = _why_not(word, accepted)
+    reason = f"{corrected}{accepted.source} says {to_text(accepted.value)}, and {why}"
+    return Ruling(word=word, verdict="disputed", reason=reason)
+
+
+def _why_not(word: Word, accepted: Word) -> str:
+    if word.kind != accepted.kind:
+        return f"a {_spoken(accepted.kind)} counts before a {_spoken(word.kind)}"
+    if word.published_on != accepted.published_on:
+        return (
+            f"its date counts first ({accepted.published_on or 'undated'}, this one {word.published_on or 'undated'})"
+        )
+    return "of two equal in authority and date the more precise is taken, then the first by name"
+
+
+def _standing(word: Word) -> str:
+    return f"{_spoken(word.kind)} of {word.published_on or 'no date'}"
+
+
+def _spoken(kind: SourceKind) -> str:
+    return kind.replace("_", " ").replace("api", "API")
+
+
+def agree(one: FactValue, other: FactValue) -> bool:
+    """Whether two values say the same: equal numbers, or texts of which one only says more than the other."""
+    if isinstance(one, str) and isinstance(other, str):
+        ours, theirs = _tokens(one), _tokens(other)
+        return ours <= theirs or theirs <= ours
+    if isinstance(one, bool) or isinstance(other, bool) or isinstance(one, date) or isinstance(other, date):
+        return one == other
+    if isinstance(one, str) or isinstance(other, str):
+        return False
+    return abs(Fraction(one) - Fraction(other)) < Fraction(_CLOSE)
+
+
+def _tokens(text: str) -> frozenset[str]:
+    bare = "".join(character if character.isalnum() or character == "." else " " for character in text.lower())
+    return frozenset(bare.split())

@@ -1,0 +1,111 @@
+"""From what a reader hands over to rows of the tables; pure but for the subjects it is told."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from app.catalog.facts import AliasRow, BenchmarkRow, CorrectionRow, PriceRow, Report, Statement
+from app.catalog.fields import FIELDS, to_text
+from app.catalog.names import size_key
+from app.catalog.subjects import Subjects
+
+Row = dict[str, Any]
+PRICE_KEY = ("size_key", "region", "os", "purchase", "valid_from")
+FACT_KEY = ("kind", "subject", "field", "source_id")
+
+
+def fact_row(statement: Statement, subjects: Subjects) -> Row:
+    """One statement as a row of the fact table, before it is judged."""
+    return {
+        "kind": statement.kind,
+        "subject": subjects.of(statement),
+        "field": statement.field,
+        "source_id": statement.source,
+        "written_as": statement.subject,
+        "value": to_text(statement.value),
+        "unit": FIELDS[statement.kind][statement.field].unit,
+        "raw": statement.raw,
+        "file": statement.file,
+        "line": statement.line,
+        "note": statement.note,
+    }
+
+
+def fact_rows(statements: Iterable[Statement], subjects: Subjects) -> tuple[dict[tuple[str, ...], Row], list[Report]]:
+    """All statements as rows by key; a source that says two things of one field is reported, its first word stands."""
+    rows: dict[tuple[str, ...], Row] = {}
+    reports = []
+    for statement in statements:
+        row = fact_row(statement, subjects)
+        first = rows.setdefault(tuple(row[name] for name in FACT_KEY), row)
+        if first["value"] != row["value"]:
+            said = f"says {row['value']} here and {first['value']} at line {first['line']}; the first is kept"
+            reports.append(
+                Report(file=row["file"], line=row["line"], column=row["field"], cell=row["raw"], detail=said)
+            )
+    return rows, reports
+
+
+def kept_fact(row: Mapping[str, Any], subjects: Subjects) -> Row:
+    """A fact that is already kept; an alias learnt since then may have told whom it speaks of."""
+    kept = {name: value for name, value in row.items() if name not in {"verdict", "reason"}}
+    if kept["kind"] == "size":
+        kept["subject"] = subjects.size(kept["written_as"])
+    return kept
+
+
+def alias_row(alias: AliasRow) -> Row:
+    """An alias as a row."""
+    return {
+        "alias_key": size_key(alias.alias),
+        "alias": alias.alias,
+        "size_key": size_key(alias.size),
+        "source_id": alias.source,
+        "reason": alias.reason,
+    }
+
+
+def price_row(price: PriceRow, subjects: Subjects) -> Row:
+    """A price as a row."""
+    return {
+        "size_key": subjects.size(price.size),
+        "region": price.region,
+        "os": price.os,
+        "purchase": price.purchase,
+        "valid_from": price.valid_from,
+        "usd_per_hour": price.usd_per_hour.normalize(),
+        "approximate_date": price.approximate_date,
+        "source_id": price.source,
+    }
+
+
+def price_rows(prices: Iterable[PriceRow], subjects: Subjects) -> tuple[list[Row], list[Report]]:
+    """All prices as rows; where two are given for one size, place and day, the first stands and the other is told."""
+    rows: dict[tuple[object, ...], Row] = {}
+    reports = []
+    for price in prices:
+        row = price_row(price, subjects)
+        first = rows.setdefault(tuple(row[name] for name in PRICE_KEY), row)
+        if first["usd_per_hour"] != row["usd_per_hour"]:
+            said = f"is another price for the same size, place and day; {first['usd_per_hour']} is kept"
+            cell = str(price.usd_per_hour)
+            reports.append(Report(file=price.file, line=price.line, column="usd_per_hour", cell=cell, detail=said))
+    return list(rows.values()), reports
+
+
+def correction_row(correction: CorrectionRow, subjects: Subjects) -> Row:
+    """A correction as a row."""
+    row = asdict(correction)
+    row["source_id"] = row.pop("source")
+    if correction.kind == "size":
+        row["subject"] = subjects.size(correction.subject)
+    return row
+
+
+def benchmark_row(benchmark: BenchmarkRow, subjects: Subjects) -> Row:
+    """A benchmark as a row."""
+    row = asdict(benchmark)
+    row["source_id"] = row.pop("source")
+    row["series_id"] = subjects.series_id(row.pop("series"))
+    row["value"] = float(benchmark.value)
+    return row

@@ -1,0 +1,154 @@
+"""What may be asked of the catalog: typed, strict, and without any SQL or HTTP."""
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from app.catalog.names import region_key
+
+Arch = Literal["x64", "arm64"]
+Os = Literal["linux", "windows"]
+Purchase = Literal["on_demand", "spot"]
+Status = Literal["preview", "current", "retiring", "retired", "any"]
+
+ORDERABLE: tuple[Status, ...] = ("preview", "current", "retiring")
+"""The statuses that a search is about unless it names others: a retired size cannot be ordered."""
+
+MOST = 1e12
+"""No quantity of a VM comes near it; a bound keeps every number finite and every database willing."""
+
+
+def exact_count(value: Any) -> Any:
+    """Read a number of GPUs: `1/6` is a sixth, and 0.1667, which is how a sixth is shown, means a sixth, too."""
+    text = str(value).strip()
+    try:
+        number = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        return value
+    shown = len(text.partition(".")[2])
+    near = number.limit_denominator(8)
+    close = shown >= 3 and abs(near - number) <= Fraction(1, 2 * 10**shown)  # noqa: PLR2004  # 0.17 may be meant as is
+    return float(near if close else number)
+
+
+def _plain_text(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("must not hold control characters")
+    return text
+
+
+Text = Annotated[str, Field(min_length=1, max_length=120), AfterValidator(_plain_text)]
+Texts = Annotated[tuple[Text, ...], Field(max_length=60)]
+Regions = Annotated[
+    tuple[Annotated[Text, AfterValidator(region_key)], ...],
+    Field(max_length=60),
+]
+Quantity = Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, le=2_000_000_000)]
+GpuCount = Annotated[float, BeforeValidator(exact_count), Field(ge=0, le=MOST, allow_inf_nan=False)]
+Usd = Annotated[Decimal, Field(ge=0, le=Decimal("1e9"), max_digits=15, allow_inf_nan=False)]
+
+
+class Question(BaseModel):
+    """The manners of every question: unknown names are refused, an empty value is absent, `a,b` is a and b."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tidy(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        tidy = {name: cls._split(name, value) for name, value in data.items()}
+        return {name: value for name, value in tidy.items() if value not in ("", [], ())}
+
+    @classmethod
+    def _split(cls, name: str, value: Any) -> Any:
+        field = cls.model_fields.get(name)
+        if field is None or not isinstance(field.default, tuple) or not isinstance(value, str | list | tuple):
+            return value
+        values = [value] if isinstance(value, str) else value
+        return [part.strip() for item in values for part in str(item).split(",") if part.strip()]
+
+
+class Page(Question):
+    """Which part of a list to give."""
+
+    limit: int = Field(default=50, ge=1, le=500, description="How many items a page holds at most.")
+    cursor: Annotated[str, Field(max_length=2000), AfterValidator(_plain_text)] | None = Field(
+        default=None, description="`next_cursor` of the page before; belongs to the same question."
+    )
+
+
+class SizeScope(Question):
+    """Which sizes a question is about: their names, their GPUs, their standing."""
+
+    q: Text | None = Field(default=None, description="Words to find in name, series and GPU; all must be there.")
+    name: Texts = Field(default=(), description="Glob on the name, `*` and `?`: `Standard_NC*_v5`; any of several.")
+    series: Texts = Field(default=(), description="A series, by its id or name; any of several.")
+    gpu: Texts = Field(
+        default=(), description="Glob on GPU model, family or id: `A100` (any A100), `*80GB*`; any of several."
+    )
+    gpu_vendor: Text | None = Field(default=None, description="The maker of the GPU: `NVIDIA`, `AMD`.")
+    verified: bool | None = Field(default=None, description="Whether the vendor's own documents name the size.")
+    disputed: bool | None = Field(default=None, description="Whether sources disagree on any field.")
+    status: tuple[Status, ...] = Field(
+        default=(), description="Default: all that can be ordered (preview, current, retiring); `any`: retired, too."
+    )
+    os: Os = Field(default="linux", description="Whose prices are meant.")
+    purchase: Purchase = Field(default="on_demand", description="The purchase model that prices and their order mean.")
+    region: Regions = Field(default=(), description="Priced in this region; any of several.")
+    available_in: Regions = Field(default=(), description="Priced in this region; in ALL of several.")
+
+
+class SizeNeeds(Question):
+    """What a VM must have, each an inclusive bound; a figure nobody knows meets none."""
+
+    min_gpu_mem: Quantity | None = Field(default=None, description="GPU memory of all the VM's GPUs together, GiB.")
+    min_gpu_mem_per_gpu: Quantity | None = Field(
+        default=None, description="GPU memory on one GPU, GiB; a fraction of a GPU counts with its slice."
+    )
+    min_gpus: GpuCount | None = Field(default=None, description="GPUs; a sixth may be written 1/6 or 0.1667.")
+    min_vcpus: Count | None = Field(default=None, description="vCPUs.")
+    min_memory: Quantity | None = Field(default=None, description="Memory, GiB.")
+    min_local_disk: Quantity | None = Field(default=None, description="Temporary and NVMe disks together, GiB.")
+    min_network_gbps: Quantity | None = Field(default=None, description="Network bandwidth of the VM, Gbps.")
+    infiniband: bool | None = Field(default=None, description="InfiniBand (RDMA), or none.")
+    min_infiniband_gbps: Quantity | None = Field(default=None, description="InfiniBand of the VM, Gbps.")
+    nvlink: bool | None = Field(default=None, description="GPUs joined by NVLink, or not.")
+    arch: Arch | None = Field(default=None, description="CPU architecture.")
+    premium_storage: bool | None = Field(default=None, description="Premium Storage is supported, or not.")
+    premium_storage_caching: bool | None = Field(default=None, description="Premium Storage caching.")
+    ultra_disk: bool | None = Field(default=None, description="Ultra Disk.")
+    live_migration: bool | None = Field(default=None, description="Live migration.")
+    memory_preserving_updates: bool | None = Field(default=None, description="Memory-preserving updates.")
+    generation_1: bool | None = Field(default=None, description="Generation 1 VMs.")
+    generation_2: bool | None = Field(default=None, description="Generation 2 VMs.")
+    accelerated_networking: bool | None = Field(default=None, description="Accelerated networking.")
+    ephemeral_os_disk: bool | None = Field(default=None, description="Ephemeral OS disk.")
+    nested_virtualization: bool | None = Field(default=None, description="Nested virtualization.")
+    hibernation: bool | None = Field(default=None, description="Hibernation.")
+    gpudirect_rdma: bool | None = Field(default=None, description="GPUDirect RDMA.")
+
+
+class SizeFilter(SizeScope, SizeNeeds):
+    """Everything a search can filter by."""
+
+    max_gpu_mem: Quantity | None = Field(default=None, description="GPU memory of all the VM's GPUs together, GiB.")
+    max_gpu_mem_per_gpu: Quantity | None = Field(default=None, description="GPU memory of one whole GPU, GiB.")
+    max_gpus: GpuCount | None = Field(default=None, description="GPUs; 0 means no GPU.")
+    max_vcpus: Count | None = Field(default=None, description="vCPUs.")
+    max_memory: Quantity | None = Field(default=None, description="Memory, GiB.")
+    min_usd_per_hour: Usd | None = Field(default=None, description="Price in the region that the row names.")
+    max_usd_per_hour: Usd | None = Field(default=None, description="Price in the region that the row names.")
+
+
+class SizeSearch(SizeFilter, Page):
+    """A search: filters, order and page."""
+
+    sort: Texts = Field(
+        default=("name",),
+        description="Columns to order by, `-` before one descends: `-gpu_memory_gib,usd_per_hour`. Unknown comes last.",
+    )

@@ -1,0 +1,85 @@
+"""From verdicts to an answer: options in order, rejections counted by reason, the nearest misses."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from app.fit.judge import judge_vm
+from app.fit.needs import Needs, Vm
+from app.fit.verdict import Option, Rejection
+
+NEAREST = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """All that fit, the best first, and all that do not, the nearest miss first."""
+
+    options: tuple[Option, ...]
+    rejections: tuple[Rejection, ...]
+
+    @property
+    def summary(self) -> dict[str, int]:
+        """How many sizes were rejected for which reason, each counted once, by the failure that misses most."""
+        return dict(sorted(Counter(rejection.failures[0].code for rejection in self.rejections).items()))
+
+    @property
+    def nearest_misses(self) -> Sequence[Rejection]:
+        """The rejected sizes that miss least."""
+        return self.rejections[:NEAREST]
+
+
+def _cost(option: Option, needs: Needs) -> tuple[bool, Decimal]:
+    """Sorts by cost an hour; an unknown one comes last."""
+    cost = option.costs[needs.purchase].usd_per_hour if needs.purchase in option.costs else None
+    return (cost is None, cost if cost is not None else Decimal(0))
+
+
+def _headroom(option: Option, _needs: Needs) -> float:
+    return -option.limiting.percent if option.limiting else 0.0
+
+
+def unused_gpu_memory_gib(option: Option, needs: Needs) -> float | None:
+    """GPU memory of all nodes that the job leaves unused, GiB; None where it asks for none, or nobody knows."""
+    asked, one = needs.amounts.get("min_gpu_mem"), option.vm.gpu_memory_gib
+    return one * option.nodes - asked if asked and one is not None else None
+
+
+def _waste(option: Option, needs: Needs) -> float:
+    return unused_gpu_memory_gib(option, needs) or 0.0
+
+
+SORTS: dict[str, Callable[[Option, Needs], Any]] = {
+    "cost_per_hour": _cost,
+    "cost_per_job": _cost,
+    "headroom": _headroom,
+    "waste": _waste,
+    "nodes": lambda option, _needs: option.nodes,
+}
+"""What options can be ranked by; a job's cost is the hour's times the same hours, so their order is one."""
+
+
+def rank(vms: Iterable[Vm], needs: Needs, sort: str = "cost_per_hour") -> Ranking:
+    """Judge every size and put the options in order: by the sort, then cost, then fewer nodes, then name."""
+    verdicts = [judge_vm(vm, needs) for vm in vms]
+    key = SORTS[sort]
+    options = sorted(
+        (verdict for verdict in verdicts if isinstance(verdict, Option)),
+        key=lambda option: (
+            _cost(option, needs)[0],
+            key(option, needs),
+            _cost(option, needs),
+            option.nodes,
+            option.vm.name,
+        ),
+    )
+    rejections = sorted((verdict for verdict in verdicts if isinstance(verdict, Rejection)), key=_miss)
+    return Ranking(options=tuple(options), rejections=tuple(rejections))
+
+
+def _miss(rejection: Rejection) -> tuple[float, int, float, str]:
+    """How far a size is from fitting: the worst miss, then how many, then all together."""
+    shares = [failure.share_missing for failure in rejection.failures]
+    return (max(shares), len(shares), sum(shares), rejection.vm.name)
