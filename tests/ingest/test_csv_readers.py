@@ -122,7 +122,15 @@ def test_two_sources_may_speak_of_one_gpu(tmp_path: Path, sources: Mapping[str, 
     path = write(tmp_path, "id,memory_gib,source\nv710,28,list\nv710,24,memo\n")
     statements = read_gpus(path, sources).statements
     assert [(s.source, s.value) for s in statements] == [("list", Decimal(28)), ("memo", Decimal(24))]
-    assert [row["memory_gib"] for row in load_gpu_rows(path)] == ["28", "24"]
+
+
+def test_a_gpus_names_stand_in_each_of_its_rows(tmp_path: Path) -> None:
+    path = write(tmp_path, "id,model,aliases,memory_gib,source\nv710,Pro V710,V710,28,list\nv710,,,24,memo\n")
+    rows = load_gpu_rows(path)
+    assert [(row["model"], row["aliases"], row["memory_gib"]) for row in rows] == [
+        ("Pro V710", "V710", "28"),
+        ("Pro V710", "V710", "24"),
+    ]
 
 
 @pytest.mark.parametrize(

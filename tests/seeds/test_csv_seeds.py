@@ -127,7 +127,7 @@ def test_a_rack_is_its_vms_times_four_gpus(by_file: ByFile) -> None:
         assert (racks[id_, "rack_vms"], racks[id_, "rack_gpus"]) == (18, 18 * 4)
 
 
-def test_the_gb300_rack_outruns_the_one_before_it_on_llama(by_file: ByFile) -> None:
-    (result,) = [b for b in by_file["benchmarks"].benchmarks if "Llama 2 70B" in b.workload]
+def test_the_gb300_rack_outruns_the_one_before_it(by_file: ByFile) -> None:
+    (result,) = by_file["benchmarks"].benchmarks
     assert (result.scope, result.value, result.unit) == ("rack", Decimal(1_100_000), "tokens/s")
     assert "27 %" in str(result.comparison)
