@@ -24,6 +24,7 @@ check: .venv/dev ## lint, types, import contracts, migrations in step (seconds)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	VMSIZES_TEST_DATABASES=sqlite $(BIN)/pytest -q tests/test_migrations.py
 
 fix: .venv/dev ## format and apply the safe lint fixes
 	$(BIN)/ruff check --fix .

@@ -117,10 +117,9 @@ def agree(one: FactValue, other: FactValue) -> bool:
     if isinstance(one, str) and isinstance(other, str):
         ours, theirs = _tokens(one), _tokens(other)
         return ours <= theirs or theirs <= ours
-    if isinstance(one, bool) or isinstance(other, bool) or isinstance(one, date) or isinstance(other, date):
-        return one == other
-    if isinstance(one, str) or isinstance(other, str):
-        return False
+    exact = (bool, date, str)
+    if isinstance(one, exact) or isinstance(other, exact):
+        return type(one) is type(other) and one == other
     return abs(Fraction(one) - Fraction(other)) < Fraction(_CLOSE)
 
 

@@ -1,5 +1,6 @@
 """What may be asked of the catalog: typed, strict, and without any SQL or HTTP."""
 
+import re
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Literal
@@ -20,14 +21,16 @@ MOST = 1e12
 """No quantity of a VM comes near it; a bound keeps every number finite and every database willing."""
 
 
+_COUNT = re.compile(r"\d{1,9}(?:/[1-9]\d{0,3}|\.(?P<shown>\d{1,12}))?")
+
+
 def exact_count(value: Any) -> Any:
     """Read a number of GPUs: `1/6` is a sixth, and 0.1667, which is how a sixth is shown, means a sixth, too."""
-    text = str(value).strip()
-    try:
-        number = Fraction(text)
-    except (ValueError, ZeroDivisionError):
+    written = _COUNT.fullmatch(str(value).strip())
+    if written is None:
         return value
-    shown = len(text.partition(".")[2])
+    number = Fraction(written[0])
+    shown = len(written["shown"] or "")
     near = number.limit_denominator(8)
     close = shown >= 3 and abs(near - number) <= Fraction(1, 2 * 10**shown)  # noqa: PLR2004  # 0.17 may be meant as is
     return float(near if close else number)

@@ -1,6 +1,6 @@
 """One ingest: read a source by its reader, take it in as one transaction, say what changed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -8,15 +8,17 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from app.catalog.facts import Reading, SourceNote
+from app.catalog.facts import Reading, SourceKind, SourceNote
 from app.catalog.intake import Tally, save_reading
 from app.catalog.revisions import latest_revision, save_revision
 from app.db import writing
 from app.errors import BadData
+from app.ingest.documents.gpu_memories import GpuMemories
+from app.ingest.documents.reading import read_documents
 from app.ingest.sources.aliases import read_aliases
 from app.ingest.sources.benchmarks import read_benchmarks
 from app.ingest.sources.corrections import read_corrections
-from app.ingest.sources.gpus import read_gpus
+from app.ingest.sources.gpus import load_gpu_rows, read_gpus
 from app.ingest.sources.prices import read_prices
 from app.ingest.sources.regions import read_regions
 from app.ingest.sources.series import read_series
@@ -83,6 +85,28 @@ def read_feed(name: str, path: Path, sources: Path | None = None) -> Reading:
     """Read one CSV file; the sources it cites are listed in `sources`, else in sources.csv beside it."""
     listed = sources or path.with_name("sources.csv")
     return FEEDS[name].read(path, read_sources(listed) if name != "corrections" else {})
+
+
+def read_pages(
+    paths: Sequence[Path], seeds: Path, *, kind: SourceKind | None = None, progress: Progress = lambda _step: None
+) -> Reading:
+    """Read documentation pages; which memories a GPU model can have is known from the seeds."""
+    memories = GpuMemories.from_rows(load_gpu_rows(seeds / "gpus.csv"))
+    return read_documents(paths, gpu_memories=memories, kind=kind, on_page=lambda path: progress(path.name))
+
+
+def read_seeds(folder: Path, *, progress: Progress = lambda _step: None) -> Reading:
+    """Read a folder of seeds: every CSV file there is of a known kind, and the documents."""
+    if not folder.is_dir():
+        raise BadData("is not a folder; VMSIZES_SEEDS says where the seeds are", file=str(folder))
+    reading = Reading()
+    for name in FEEDS:
+        progress(name)
+        if (folder / f"{name}.csv").exists():
+            reading += read_feed(name, folder / f"{name}.csv", folder / "sources.csv")
+    if (folder / "documents").is_dir():
+        reading += read_pages([folder / "documents"], folder, progress=progress)
+    return reading
 
 
 def below(folder: Path, reading: Reading) -> Reading:

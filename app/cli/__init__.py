@@ -1,5 +1,5 @@
 """ROOF: the command line `vmsizes`; calls the same functions as the API."""
 
+from app.cli.commands import main
 
-def main() -> None:
-    """Run the command line."""
+__all__ = ["main"]

@@ -1,0 +1,141 @@
+"""The commands that ask: search, show, fit, conflicts."""
+
+from typing import Annotated, Any
+
+import typer
+
+from app.api.fit import fit_out
+from app.catalog.paging import Item
+from app.catalog.prices import PriceSearch, find_prices
+from app.catalog.provenance import ConflictSearch, find_conflicts, find_facts
+from app.catalog.queries import find_sizes, get_size
+from app.catalog.search import Page, SizeSearch
+from app.cli import context
+from app.cli.options import asks, question
+from app.cli.output import Csv, Format, Json, chosen, err, out, show_rows, write_json
+from app.recommend import FitSearch, recommend
+
+SIZE_COLUMNS = {
+    "name": "size",
+    "status": "status",
+    "vcpus": "vCPUs",
+    "memory_gib": "memory GiB",
+    "gpu_count": "GPUs",
+    "gpu_model": "GPU",
+    "gpu_memory_gib": "GPU mem GiB",
+    "gpu_memory_gib_per_gpu": "per GPU",
+    "region": "region",
+    "usd_per_hour": "USD/h",
+    "price_as_of": "as of",
+}
+FACT_COLUMNS = {
+    "field": "field",
+    "value": "value",
+    "unit": "unit",
+    "verdict": "verdict",
+    "source_id": "source",
+    "raw": "verbatim",
+}
+CONFLICT_COLUMNS = {
+    "name": "of",
+    "field": "field",
+    "accepted_value": "accepted",
+    "accepted_source_id": "of source",
+    "value": "disputed",
+    "source_id": "of source ",
+}
+OPTION_COLUMNS = {
+    "size": "size",
+    "nodes": "nodes",
+    "region": "region",
+    "usd_per_hour": "USD/h",
+    "usd_per_month": "USD/month",
+    "limiting_resource": "tightest",
+    "explanation": "why",
+}
+
+
+@asks(SizeSearch)
+def search(*, as_json: Json = False, as_csv: Csv = False, **given: Any) -> None:
+    """Find sizes, each with its price in the asked region, else in the cheapest."""
+    form = chosen(as_json=as_json, as_csv=as_csv)
+    with context.session() as session:
+        page = find_sizes(session, question(SizeSearch, given), today=context.today())
+    show_rows(page.items, SIZE_COLUMNS, form)
+    _end(len(page.items), page.total, page.next_cursor, form)
+
+
+@asks(ConflictSearch)
+def conflicts(*, as_json: Json = False, as_csv: Csv = False, **given: Any) -> None:
+    """List every figure on which sources disagree: the accepted one and the other."""
+    form = chosen(as_json=as_json, as_csv=as_csv)
+    with context.session() as session:
+        page = find_conflicts(session, question(ConflictSearch, given))
+    show_rows(page.items, CONFLICT_COLUMNS, form)
+    _end(len(page.items), page.total, page.next_cursor, form)
+
+
+def show(
+    name: Annotated[str, typer.Argument(help="The size, in any case, with or without `Standard_`.")],
+    *,
+    as_json: Json = False,
+    as_csv: Csv = False,
+) -> None:
+    """Show a size, who says what of it, and what it costs."""
+    form = chosen(as_json=as_json, as_csv=as_csv)
+    page = Page(limit=500)
+    with context.session() as session:
+        size = get_size(session, name, today=context.today())
+        facts = find_facts(session, name, page).items
+        prices = find_prices(session, name, PriceSearch(limit=500), today=context.today()).items
+    if form is Format.json:
+        write_json({"size": size, "facts": facts, "prices": prices})
+    elif form is Format.csv:
+        show_rows([size], {}, form)
+    else:
+        _show_size(size, facts, prices)
+
+
+def _show_size(size: Item, facts: list[Item], prices: list[Item]) -> None:
+    known = [{"field": name, "value": value} for name, value in size.items() if value not in (None, [])]
+    show_rows(known, {"field": "field", "value": "value"}, Format.table, title=f"\n{size['name']}")
+    show_rows(facts, FACT_COLUMNS, Format.table, title="\nWho says what")
+    columns = {name: name for name in ("region", "os", "purchase", "usd_per_hour", "valid_from", "source_id")}
+    show_rows(prices, columns, Format.table, title=f"\nPrices in force ({len(prices)})")
+
+
+@asks(FitSearch)
+def fit(*, as_json: Json = False, as_csv: Csv = False, **given: Any) -> None:
+    """Say which sizes meet the needs, on how many VMs, at what cost, and why the others do not."""
+    form = chosen(as_json=as_json, as_csv=as_csv)
+    asked = question(FitSearch, given)
+    with context.session() as session:
+        answer = recommend(session, asked, today=context.today())
+    told = fit_out(answer, rejected="rejected" in asked.include).model_dump(mode="json")
+    if form is Format.json:
+        write_json(told)
+    else:
+        show_rows([item | item[asked.purchase] for item in told["items"]], OPTION_COLUMNS, form)
+    if form is Format.table:
+        _tell_misses(told)
+    if not told["items"]:
+        raise typer.Exit(context.NOTHING)
+
+
+def _tell_misses(told: Item) -> None:
+    reasons = ", ".join(f"{count} {code}" for code, count in told["rejection_summary"].items())
+    out.print(f"\n{told['total']} sizes fit, {told['rejected_total']} do not ({reasons or 'none'}).", highlight=False)
+    for miss in told["rejected"] or (told["nearest_misses"] if not told["items"] else []):
+        for failure in miss["failures"]:
+            out.print(f"  {miss['size']}: {failure['code']}: {failure['detail']}", highlight=False, soft_wrap=True)
+
+
+def _end(shown: int, total: int, cursor: str | None, form: Format) -> None:
+    """Say on stderr what is not shown; finding nothing has an exit code of its own."""
+    if total == 0:
+        err.print("Nothing matches.", highlight=False)
+        raise typer.Exit(context.NOTHING)
+    if form is Format.table:
+        out.print(f"\n{shown} of {total}.", highlight=False)
+    if cursor:
+        err.print(f"More: --cursor {cursor}", highlight=False, soft_wrap=True)

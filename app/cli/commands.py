@@ -1,0 +1,57 @@
+"""The commands, joined: those that serve and prepare are here, those that ask and receive in rooms of their own."""
+
+from typing import Annotated
+
+import typer
+
+from app.cli import asking, context, exporting, receiving
+from app.cli.output import out
+from app.schema import upgrade
+
+app = typer.Typer(
+    name="vmsizes",
+    help="Look up, compare and cost cloud VM sizes: a source for every figure, fit and cost with the reasoning shown.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    epilog="Exit codes: 0 done or found, 1 nothing found, 2 bad question, 3 bad data, 4 no catalog yet.",
+)
+app.add_typer(receiving.app, name="ingest")
+app.command()(asking.search)
+app.command()(asking.show)
+app.command()(asking.fit)
+app.command()(asking.conflicts)
+app.command()(exporting.export)
+
+
+@app.command()
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on. [default: VMSIZES_HOST]")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on. [default: VMSIZES_PORT]")] = None,
+) -> None:
+    """Serve the API over HTTP."""
+    import uvicorn  # noqa: PLC0415  # only this command needs it
+
+    settings = context.settings()
+    where = f"http://{host or settings.host}:{port or settings.port}"
+    out.print(f"Serving {where} - documentation at {where}/docs", highlight=False, soft_wrap=True)
+    uvicorn.run(
+        "app.main:create_app",
+        factory=True,
+        host=host or settings.host,
+        port=port or settings.port,
+        server_header=False,
+        log_level="info",
+        access_log=False,
+    )
+
+
+@app.command()
+def migrate() -> None:
+    """Bring the database to the newest schema."""
+    upgrade(context.engine())
+    out.print("The database has the newest schema.", highlight=False)
+
+
+def main() -> None:
+    """Run the command line."""
+    context.run(app)

@@ -1,0 +1,149 @@
+"""The commands that receive: `vmsizes ingest …`, one for each kind of source."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from app.catalog.facts import Reading, SourceKind
+from app.cli import context
+from app.cli.output import Json, err, out, write_json
+from app.errors import BadData
+from app.ingest.documents.lines import as_json_line
+from app.ingest.run import FEEDS, Outcome, below, read_feed, read_pages, read_seeds, take_in
+
+app = typer.Typer(help="Take in documents, prices and other figures: all of it, or nothing.", no_args_is_help=True)
+
+Strict = Annotated[bool, typer.Option("--strict", help="Fail, and write nothing, if anything cannot be read.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Write nothing; print what was read.")]
+
+
+@app.command()
+def documents(
+    paths: Annotated[list[Path], typer.Argument(help="Markdown pages, or folders of them.")],
+    *,
+    kind: Annotated[
+        SourceKind | None, typer.Option(help="What the pages are, where they do not say so. [default: third_party]")
+    ] = None,
+    dry_run: DryRun = False,
+    strict: Strict = False,
+    as_json: Json = False,
+) -> None:
+    """Read documentation pages: their tables, feature lists and stated figures become facts."""
+    with _progress() as step:
+        reading = read_pages(paths, context.settings().seeds, kind=kind, progress=step)
+    if dry_run:
+        _print_reading(reading, as_json=as_json)
+        _refuse_reports(reading, strict=strict)
+    else:
+        _take_in(reading, strict=strict, as_json=as_json)
+
+
+@app.command()
+def seeds(
+    folder: Annotated[Path | None, typer.Argument(help="The folder of seeds. [default: VMSIZES_SEEDS]")] = None,
+    *,
+    strict: Strict = False,
+    as_json: Json = False,
+) -> None:
+    """Read a whole folder: sources, regions, GPUs, series, documents, prices … The project's own by default."""
+    folder = folder or context.settings().seeds
+    with _progress() as step:
+        reading = below(folder, read_seeds(folder, progress=step))
+    _take_in(reading, strict=strict, as_json=as_json)
+
+
+def _add_feed(name: str, help_text: str) -> None:
+    def feed(
+        path: Annotated[Path, typer.Argument(help="The CSV file.")],
+        *,
+        sources: Annotated[
+            Path | None, typer.Option(help="The list of sources it cites. [default: sources.csv beside it]")
+        ] = None,
+        strict: Strict = False,
+        as_json: Json = False,
+    ) -> None:
+        _take_in(read_feed(name, path, sources), strict=strict, as_json=as_json)
+
+    app.command(name, help=help_text)(feed)
+
+
+for _name, _feed in FEEDS.items():
+    _add_feed(_name, _feed.help)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """Show what is being done, on stderr, only where a person looks on."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as shown:
+        task = shown.add_task("starting")
+        yield lambda step: shown.update(task, description=step)
+
+
+def _take_in(reading: Reading, *, strict: bool, as_json: bool) -> None:
+    with _progress() as step:
+        outcome = take_in(context.engine(), reading, now=context.now(), strict=strict, progress=step)
+    _print_reports(outcome)
+    if as_json:
+        write_json(_summary(outcome))
+    else:
+        _print_outcome(outcome)
+
+
+def _summary(outcome: Outcome) -> dict[str, object]:
+    return {
+        "revision": outcome.revision["number"],
+        "digest": outcome.revision["digest"],
+        "new_revision": outcome.new_revision,
+        "reports": len(outcome.tally.reports),
+        "tables": {
+            name: {kind: getattr(change, kind) for kind in ("added", "changed", "unchanged", "removed")}
+            for name, change in outcome.tally.changes.items()
+        },
+    }
+
+
+def _print_reports(outcome: Outcome) -> None:
+    for report in outcome.tally.reports:
+        err.print(f"[yellow]not read:[/] {escape(str(report))}", highlight=False, soft_wrap=True)
+
+
+def _print_outcome(outcome: Outcome) -> None:
+    for name, change in outcome.tally.changes.items():
+        done = [f"{getattr(change, kind)} {kind}" for kind in ("added", "changed", "removed") if getattr(change, kind)]
+        if done or change.unchanged:
+            out.print(f"{name:12} {', '.join([*done, f'{change.unchanged} unchanged'])}", highlight=False)
+    told = "new" if outcome.new_revision else "unchanged"
+    out.print(f"revision {outcome.revision['number']} ({told}), digest {outcome.revision['digest']}", soft_wrap=True)
+
+
+def _print_reading(reading: Reading, *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.writelines(json.dumps(as_json_line(statement)) + "\n" for statement in reading.statements)
+    else:
+        for statement in reading.statements:
+            line = as_json_line(statement)
+            unit = f" {line['unit']}" if line["unit"] else ""
+            out.print(
+                f"{line['subject']}: {line['field']} = {line['value']}{unit}  ({line['file']}:{line['line']})",
+                highlight=False,
+                markup=False,
+                soft_wrap=True,
+            )
+    for report in reading.reports:
+        err.print(f"[yellow]not read:[/] {escape(str(report))}", highlight=False, soft_wrap=True)
+    pages, facts, reports = len(reading.sources), len(reading.statements), len(reading.reports)
+    err.print(f"{facts} facts from {pages} files, {reports} reports; nothing was written.", highlight=False)
+
+
+def _refuse_reports(reading: Reading, *, strict: bool) -> None:
+    if strict and reading.reports:
+        first = reading.reports[0]
+        raise BadData(first.detail, file=first.file, line=first.line, column=first.column)

@@ -1,0 +1,42 @@
+import pytest
+
+from app.catalog.gpus import GpuName, find_gpu, gpu_text_key
+from app.catalog.names import region_key, series_key, size_key
+
+
+@pytest.mark.parametrize("name", ["ND40rs_v2", "standard_nd40rs_v2", "Standard_ND40rs_v2", " STANDARD_ND40RS_V2 "])
+def test_a_size_is_the_same_in_any_case_with_or_without_standard(name: str) -> None:
+    assert size_key(name) == "nd40rs_v2"
+
+
+@pytest.mark.parametrize("name", ["ND A100 v4-series", "ND_A100_v4", "ND A100 v4 size series", "nd-a100-v4"])
+def test_a_series_is_the_same_in_every_title(name: str) -> None:
+    assert series_key(name) == "nda100v4"
+
+
+@pytest.mark.parametrize("name", ["West Europe", "westeurope", "WestEurope", "west-europe"])
+def test_a_region_is_the_same_in_every_spelling(name: str) -> None:
+    assert region_key(name) == "westeurope"
+
+
+def gpu(key: str, memory: float, *aliases: str) -> GpuName:
+    return GpuName(id=key, vendor="NVIDIA", model=key, memory_gib=memory, aliases=frozenset(map(gpu_text_key, aliases)))
+
+
+KNOWN = [gpu("a100-40", 40, "A100"), gpu("a100-80", 80, "A100"), gpu("a100-80-pcie", 80, "PCIe A100")]
+
+
+@pytest.mark.parametrize(
+    ("text", "memory", "found"),
+    [
+        ("Nvidia A100 GPU (40GB)", 40, "a100-40"),
+        ("NVIDIA A100", 80, "a100-80"),
+        ("Nvidia PCIe A100 GPU (80GB)", 80, "a100-80-pcie"),
+        ("A100", None, None),
+        ("A100", 24, None),
+        ("H100", 80, None),
+    ],
+)
+def test_a_gpu_is_found_by_text_and_memory_and_never_guessed(text: str, memory: float | None, found: str) -> None:
+    gpu = find_gpu(text, memory, KNOWN)
+    assert (gpu.id if gpu else None) == found

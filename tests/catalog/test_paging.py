@@ -1,0 +1,23 @@
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from app.catalog.paging import read_cursor, write_cursor
+from app.errors import BadQuestion
+
+
+def test_a_cursor_gives_back_every_kind_of_value_exactly() -> None:
+    values = [None, 1 / 6, Decimal("127.816"), date(2026, 9, 30), "Standard_ND40rs_v2", 3]
+    assert read_cursor(write_cursor("q", values), "q", len(values)) == values
+
+
+@pytest.mark.parametrize("cursor", ["", "abc", "!!!", "WzFd", "bnVsbA", "W10", "eyJhIjoxfQ", "WyJ4Iiwge31d", "é"])
+def test_a_damaged_cursor_is_refused(cursor: str) -> None:
+    with pytest.raises(BadQuestion, match="take next_cursor as it was given"):
+        read_cursor(cursor, "q", 1)
+
+
+def test_a_cursor_of_another_question_is_refused() -> None:
+    with pytest.raises(BadQuestion):
+        read_cursor(write_cursor("min_gpu_mem=80", ["x"]), "min_gpu_mem=40", 1)

@@ -1,0 +1,103 @@
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.catalog.facts import AUTHORITY
+from app.catalog.fields import FactValue
+from app.catalog.resolve import Word, agree, decide
+
+
+def word(value: FactValue, *, source: str = "a", kind: str = "vendor_page", on: date | None = None) -> Word:
+    return Word(source=source, kind=kind, published_on=on, value=value)  # type: ignore[arg-type]  # tests spell kinds
+
+
+def test_a_vendor_page_counts_before_a_third_party_whatever_their_dates() -> None:
+    page = word(Decimal(256), source="page", on=date(2020, 2, 3))
+    notes = word(Decimal(128), source="notes", kind="third_party", on=date(2026, 1, 1))
+    decision = decide([notes, page])
+    assert decision.accepted is page
+    assert decision.disputed
+    (disputed,) = [ruling for ruling in decision.rulings if ruling.verdict == "disputed"]
+    assert disputed.word is notes
+    assert disputed.reason == "page says 256, and a vendor page counts before a third party"
+
+
+def test_of_two_vendor_pages_the_newer_counts() -> None:
+    old, new = word(180, source="old", on=date(2020, 8, 10)), word(176, source="new", on=date(2024, 7, 31))
+    assert decide([old, new]).accepted is new
+
+
+def test_an_undated_page_counts_after_a_dated_one() -> None:
+    undated, dated = word(1, source="a"), word(2, source="b", on=date(2011, 1, 1))
+    assert decide([undated, dated]).accepted is dated
+
+
+def test_of_two_pages_of_one_day_the_more_precise_counts() -> None:
+    day = date(2025, 1, 1)
+    assert decide([word(1000, source="a", on=day), word(1024, source="b", on=day)]).accepted.value == 1024
+
+
+def test_which_series_owns_a_size_is_said_by_the_older_page() -> None:
+    first, later = word("nv_a10", source="z", on=date(2024, 7, 31)), word("bogus", source="a", on=date(2026, 3, 16))
+    assert decide([later, first], older_first=True).accepted is first
+
+
+def test_a_text_that_only_says_more_agrees_and_is_preferred_among_equals() -> None:
+    short, long = word("NVLink", source="a", on=date(2024, 1, 1)), word("NVLink 3.0", source="b", on=date(2021, 1, 1))
+    decision = decide([short, long])
+    assert decision.accepted is long
+    assert not decision.disputed
+
+
+def test_a_correction_is_told_in_the_reason() -> None:
+    corrected = Word(source="page", kind="vendor_page", published_on=None, value=16, correction="316 is a slip")
+    assert decide([corrected]).rulings[0].reason == "corrected: 316 is a slip; the only source"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (96, Decimal("96.0"), True),
+        (Fraction(1, 6), Decimal("0.1667"), True),
+        (Decimal(1535), Decimal(1536), False),
+        (True, False, False),
+        (1, True, False),
+        ("AMD EPYC (Genoa)", "AMD EPYC 9V64 F (Genoa)", True),
+        ("Tesla V100", "A100", False),
+        (date(2023, 9, 6), date(2022, 8, 31), False),
+        ("8", 8, False),
+    ],
+)
+def test_values_agree_when_they_say_the_same(one: FactValue, other: FactValue, *, same: bool) -> None:
+    assert agree(one, other) is same
+    assert agree(other, one) is same
+
+
+words = st.builds(
+    Word,
+    source=st.sampled_from("abcdef"),
+    kind=st.sampled_from(AUTHORITY),
+    published_on=st.none() | st.dates(),
+    value=st.integers(0, 5),
+)
+
+
+@given(st.lists(words, min_size=1, max_size=6, unique_by=lambda word: word.source))
+def test_the_order_in_which_sources_are_read_decides_nothing(read: list[Word]) -> None:
+    assert decide(read).accepted == decide(reversed(read)).accepted
+
+
+@given(st.lists(words, min_size=1, max_size=6, unique_by=lambda word: word.source))
+def test_every_word_gets_a_ruling_and_exactly_one_is_accepted(read: list[Word]) -> None:
+    rulings = decide(read).rulings
+    assert {ruling.word.source for ruling in rulings} == {word.source for word in read}
+    assert [ruling.verdict for ruling in rulings].count("accepted") == 1
+
+
+def test_nobody_saying_a_word_is_refused() -> None:
+    with pytest.raises(ValueError, match="nobody says a word"):
+        decide([])

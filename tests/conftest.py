@@ -1,0 +1,121 @@
+"""What tests ask for by name: a test that names a database runs once on each kind of `VMSIZES_TEST_DATABASES`."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import httpx
+import pytest
+from sqlalchemy import Engine
+
+from app import schema
+from app.db import make_engine
+from app.main import create_app
+from app.settings import Settings
+from tests.databases import CHOSEN, START, Databases, forbid_writing, versions
+from tests.servers import server
+
+TODAY = date(2026, 9, 1)
+"""The day on which the served catalog is asked: after its newest price, before the next size retires."""
+
+
+def pytest_configure() -> None:
+    """Stop a run that would leave out a database without being asked to."""
+    try:
+        versions()
+    except RuntimeError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+def pytest_report_header() -> str:
+    """Say what the tests run on."""
+    return f"databases: {versions()}"
+
+
+@pytest.fixture(scope="session", params=CHOSEN)
+def databases(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databases]:
+    """One kind of database, running."""
+    with START[request.param](tmp_path_factory.mktemp(request.param)) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def template_url(databases: Databases) -> str:
+    """A database with the schema and nothing else, to be copied."""
+    url = databases.create()
+    engine = make_engine(url)
+    schema.upgrade(engine)
+    engine.dispose()
+    return url
+
+
+@pytest.fixture
+def empty_url(databases: Databases) -> Iterator[str]:
+    """A database without a schema."""
+    url = databases.create()
+    yield url
+    databases.drop(url)
+
+
+@pytest.fixture
+def empty_engine(empty_url: str) -> Iterator[Engine]:
+    """An engine for a database without a schema."""
+    engine = make_engine(empty_url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def database_url(databases: Databases, template_url: str) -> Iterator[str]:
+    """A database of one's own, with the schema and no rows."""
+    url = databases.copy(template_url)
+    yield url
+    databases.drop(url)
+
+
+@pytest.fixture
+def engine(database_url: str) -> Iterator[Engine]:
+    """An engine for a database of one's own, with the schema and no rows."""
+    engine = make_engine(database_url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def seeded_url(databases: Databases, template_url: str) -> str:
+    """A database with everything in seeds/, for all tests to read, filled the way that a user fills it."""
+    url = databases.copy(template_url)
+    program = str(Path(sys.executable).with_name("vmsizes"))
+    environment = {**os.environ, "VMSIZES_DATABASE_URL": url}
+    done = subprocess.run([program, "ingest", "seeds"], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return url
+
+
+@pytest.fixture(scope="session")
+def seeded_engine(seeded_url: str) -> Iterator[Engine]:
+    """An engine for the seeded database; it refuses to write."""
+    engine = make_engine(seeded_url)
+    forbid_writing(engine)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def base_url(seeded_url: str) -> Iterator[str]:
+    """Where the service answers, over real HTTP and over the seeded database, on TODAY."""
+    app = create_app(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
+    forbid_writing(app.state.engine)
+    with server(app) as url:
+        yield url
+    app.state.engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def client(base_url: str) -> Iterator[httpx.Client]:
+    """A client of the service."""
+    with httpx.Client(base_url=base_url, trust_env=False) as client:
+        yield client

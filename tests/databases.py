@@ -1,0 +1,123 @@
+"""The kinds of database that the tests run on: each makes empty databases, and copies of one that is prepared."""
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Protocol
+
+from sqlalchemy import Engine, event, make_url, text
+from sqlalchemy.engine.interfaces import DBAPIConnection
+
+from app.db import make_engine
+from tests.postgres import installation, postgres_running, version
+
+CHOSEN = tuple(filter(None, os.environ.get("VMSIZES_TEST_DATABASES", "sqlite,postgresql").split(",")))
+
+
+class Databases(Protocol):
+    """What the tests need of one kind of database; databases are named by their URLs."""
+
+    def create(self) -> str:
+        """Make an empty database."""
+
+    def copy(self, url: str) -> str:
+        """Make a database with the content of another, to which nobody is connected."""
+
+    def drop(self, url: str) -> None:
+        """Remove a database, whoever is connected to it."""
+
+
+class SqliteFiles:
+    """Databases that are files of one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._numbers = folder, count(1)
+
+    def create(self) -> str:
+        return f"sqlite:///{self._folder / f'{next(self._numbers)}.db'}"
+
+    def copy(self, url: str) -> str:
+        made = self.create()
+        with closing(sqlite3.connect(_file(url))) as old, closing(sqlite3.connect(_file(made))) as new:
+            old.backup(new)
+        return made
+
+    def drop(self, url: str) -> None:
+        for ending in ("", "-wal", "-shm"):
+            Path(f"{_file(url)}{ending}").unlink(missing_ok=True)
+
+
+def _file(url: str) -> str:
+    file = make_url(url).database
+    assert file is not None
+    return file
+
+
+class PostgresServer:
+    """Databases of one running server."""
+
+    def __init__(self, maintenance_url: str) -> None:
+        self._url, self._numbers = make_url(maintenance_url), count(1)
+
+    def create(self) -> str:
+        return self._make("")
+
+    def copy(self, url: str) -> str:
+        return self._make(f' template "{make_url(url).database}" strategy file_copy')
+
+    def drop(self, url: str) -> None:
+        self._run(f'drop database "{make_url(url).database}" with (force)')
+
+    def _make(self, how: str) -> str:
+        name = f"test_{next(self._numbers)}"
+        self._run(f'create database "{name}"{how}')
+        return self._url.set(database=name).render_as_string(hide_password=False)
+
+    def _run(self, statement: str) -> None:
+        engine = make_engine(self._url.render_as_string(hide_password=False))
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.execute(text(statement))
+        engine.dispose()
+
+
+@contextmanager
+def _sqlite(folder: Path) -> Iterator[Databases]:
+    yield SqliteFiles(folder)
+
+
+@contextmanager
+def _postgresql(_folder: Path) -> Iterator[Databases]:
+    with postgres_running() as maintenance_url:
+        yield PostgresServer(maintenance_url)
+
+
+START: dict[str, Callable[[Path], AbstractContextManager[Databases]]] = {"sqlite": _sqlite, "postgresql": _postgresql}
+
+VERSIONS: dict[str, Callable[[], str]] = {
+    "sqlite": lambda: f"SQLite {sqlite3.sqlite_version}",
+    "postgresql": lambda: f"PostgreSQL {'.'.join(map(str, version(installation())))}",
+}
+
+
+def versions() -> str:
+    """Name the chosen databases with their versions; raises RuntimeError where one is unknown or missing."""
+    unknown = set(CHOSEN) - set(VERSIONS)
+    if unknown or not CHOSEN:
+        raise RuntimeError(f"VMSIZES_TEST_DATABASES={','.join(CHOSEN)}: choose from {', '.join(VERSIONS)}.")
+    return ", ".join(VERSIONS[name]() for name in CHOSEN)
+
+
+def forbid_writing(engine: Engine) -> None:
+    """Make every connection of an engine refuse to write, for a database that tests share."""
+
+    @event.listens_for(engine, "connect")
+    def refuse(connection: DBAPIConnection, _record: object) -> None:
+        if engine.dialect.name == "postgresql":
+            connection.read_only = True
+            return
+        cursor = connection.cursor()
+        cursor.execute("pragma query_only = on")
+        cursor.close()

@@ -1,0 +1,154 @@
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.fit.judge import judge_vm
+from app.fit.needs import Needs, Vm
+from app.fit.rank import SORTS, rank
+from app.fit.verdict import Option, Rejection
+from app.fit.wording import explain
+
+
+def vm(name: str = "a", **facts: Any) -> Vm:
+    """An ordinary VM with two whole GPUs of 80 GiB; a test names only what it is about."""
+    ordinary: dict[str, Any] = {
+        "status": "current",
+        "verified": True,
+        "gpus": Fraction(2),
+        "gpu_memory_gib": 160.0,
+        "gpu_memory_gib_on_one_gpu": 80.0,
+        "vcpus": 48,
+        "memory_gib": 440.0,
+        "region": "westeurope",
+        "usd_per_hour": {"on_demand": Decimal("7.346"), "spot": None},
+    }
+    return Vm(name=name, **ordinary | facts)
+
+
+def needs(*, traits: dict[str, bool | str] | None = None, max_nodes: int = 1, **more: Any) -> Needs:
+    amounts = {name: value for name, value in more.items() if name.startswith("min_")}
+    bounds = {name: value for name, value in more.items() if not name.startswith("min_")}
+    statuses = frozenset({"preview", "current", "retiring"})
+    return Needs(amounts=amounts, traits=traits or {}, statuses=statuses, max_nodes=max_nodes, **bounds)
+
+
+def fits(candidate: Vm, asked: Needs) -> Option:
+    verdict = judge_vm(candidate, asked)
+    assert isinstance(verdict, Option), verdict
+    return verdict
+
+
+def fails(candidate: Vm, asked: Needs) -> Rejection:
+    verdict = judge_vm(candidate, asked)
+    assert isinstance(verdict, Rejection), verdict
+    return verdict
+
+
+def codes(rejection: Rejection) -> set[str]:
+    return {failure.code for failure in rejection.failures}
+
+
+def test_nodes_are_the_fewest_that_meet_every_pooled_need() -> None:
+    assert fits(vm(), needs(min_gpu_mem=320, min_vcpus=100, max_nodes=4)).nodes == 3
+
+
+def test_without_more_nodes_the_shortfall_is_told() -> None:
+    (failure,) = fails(vm(), needs(min_gpu_mem=320)).failures
+    assert (failure.code, failure.required, failure.available, failure.shortfall) == ("GPU_MEMORY_TOTAL", 320, 160, 160)
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [({"min_gpu_mem_per_gpu": 94}, "GPU_MEMORY_PER_GPU"), ({"min_network_gbps": 100}, "NETWORK")],
+)
+def test_what_one_gpu_or_one_node_must_have_is_never_met_by_more_nodes(asked: dict[str, Any], code: str) -> None:
+    assert codes(fails(vm(network_gbps=40.0), needs(max_nodes=100, **asked))) == {code}
+
+
+def test_parts_of_a_gpu_never_pool() -> None:
+    sixth = vm(gpus=Fraction(1, 6), gpu_memory_gib=4.0, gpu_memory_gib_on_one_gpu=4.0)
+    assert codes(fails(sixth, needs(min_gpu_mem=24, max_nodes=6))) == {"FRACTIONAL_GPU"}
+    assert codes(fails(sixth, needs(min_gpus=1, max_nodes=6))) == {"FRACTIONAL_GPU"}
+    assert fits(sixth, needs(min_vcpus=96, max_nodes=6)).nodes == 2
+
+
+def test_exactly_enough_is_enough_even_for_thirds() -> None:
+    third = vm(gpus=Fraction(1, 3), gpu_memory_gib=8.0)
+    assert fits(third, needs(min_gpus=1 / 3)).nodes == 1
+
+
+def test_an_unknown_amount_meets_no_need_and_is_said_to_be_unknown() -> None:
+    (failure,) = fails(vm(memory_gib=None), needs(min_memory=1)).failures
+    assert (failure.code, failure.available, failure.shortfall) == ("RAM", None, None)
+    assert "no source says" in failure.detail
+
+
+@pytest.mark.parametrize(
+    ("facts", "asked", "code"),
+    [
+        ({"status": "retired"}, {}, "RETIRED"),
+        ({"region": None}, {"regions": ("eastus",)}, "NOT_IN_REGION"),
+        ({"in_every_region": False}, {}, "NOT_IN_REGION"),
+        ({"traits": {"infiniband": None}}, {"traits": {"infiniband": True}}, "NO_INFINIBAND"),
+        ({"traits": {"nvlink": False}}, {"traits": {"nvlink": True}}, "NO_NVLINK"),
+        ({"traits": {"arch": "arm64"}}, {"traits": {"arch": "x64"}}, "ARCH"),
+        ({"traits": {"ultra_disk": False}}, {"traits": {"ultra_disk": True}}, "FEATURE"),
+        ({}, {"budget_usd_per_month": Decimal(5000)}, "BUDGET"),
+        ({"local_disk_gib": 10.0}, {"min_local_disk": 11}, "LOCAL_DISK"),
+        ({"infiniband_gbps": 100.0}, {"min_infiniband_gbps": 200}, "INFINIBAND"),
+    ],
+)
+def test_each_reason_has_its_code(facts: dict[str, Any], asked: dict[str, Any], code: str) -> None:
+    assert codes(fails(vm(**facts), needs(**asked))) == {code}
+
+
+def test_every_failure_is_told_the_one_that_misses_most_first() -> None:
+    failures = fails(vm(), needs(min_vcpus=50, min_memory=4400, min_gpu_mem=200)).failures
+    assert [failure.code for failure in failures] == ["RAM", "GPU_MEMORY_TOTAL", "VCPU"]
+
+
+def test_cost_is_nodes_times_price_for_hour_month_and_job() -> None:
+    cost = fits(vm(), needs(min_gpu_mem=320, max_nodes=2, hours=Decimal(10))).costs["on_demand"]
+    assert cost.usd_per_hour == Decimal("14.692")
+    assert cost.usd_per_month == Decimal("10725.160")
+    assert cost.usd_per_job == Decimal("146.920")
+
+
+def test_a_missing_price_is_null_and_ranked_last_whatever_the_sort() -> None:
+    unpriced = vm("a", usd_per_hour={"on_demand": None, "spot": None}, gpu_memory_gib=1000.0)
+    for sort in SORTS:
+        ranking = rank([unpriced, vm("b")], needs(min_gpu_mem=100), sort)
+        assert [option.vm.name for option in ranking.options] == ["b", "a"], sort
+    assert ranking.options[1].costs["on_demand"].usd_per_month is None
+    assert ranking.options[1].warnings == ("NO_PRICE",)
+
+
+def test_the_tightest_resource_limits() -> None:
+    option = fits(vm(), needs(min_gpu_mem=80, min_vcpus=47))
+    assert option.limiting is not None
+    assert (option.limiting.resource, round(option.limiting.percent, 1)) == ("vcpus", 2.1)
+    assert explain(option, needs()) == (
+        "Fits on 1 VM: needs 47 of 48 vCPUs (2% to spare); "
+        "7.346 USD an hour on-demand in westeurope, 5362.58 USD a month."
+    )
+
+
+def test_rejected_sizes_are_counted_once_and_the_nearest_come_first() -> None:
+    sizes = [vm("far", gpu_memory_gib=16.0), vm("near", gpu_memory_gib=300.0), vm("old", status="retired")]
+    ranking = rank(sizes, needs(min_gpu_mem=320))
+    assert [miss.vm.name for miss in ranking.nearest_misses] == ["near", "far", "old"]
+    assert ranking.summary == {"GPU_MEMORY_TOTAL": 2, "RETIRED": 1}
+
+
+@given(st.floats(1, 1e6), st.integers(1, 64), st.floats(1, 1000))
+def test_an_option_always_has_what_is_required(required: float, max_nodes: int, memory: float) -> None:
+    verdict = judge_vm(vm(gpu_memory_gib=memory), needs(min_gpu_mem=required, max_nodes=max_nodes))
+    if isinstance(verdict, Option):
+        assert Fraction(memory) * verdict.nodes >= Fraction(required)
+        assert verdict.nodes == 1 or Fraction(memory) * (verdict.nodes - 1) < Fraction(required)
+    else:
+        assert Fraction(memory) * max_nodes < Fraction(required)

@@ -1,0 +1,28 @@
+"""A real HTTP server on a free loopback port, in a thread of the tests' own process."""
+
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+
+
+@contextmanager
+def server(app: Any) -> Iterator[str]:
+    """Serve an ASGI application; yields its base URL once it is ready, stops it cleanly at the end."""
+    config = uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=5)
+    uvicorn_server = uvicorn.Server(config)
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(max_workers=1) as thread:
+        running = thread.submit(uvicorn_server.run, sockets=[listener])
+        try:
+            while not uvicorn_server.started:
+                if running.done():
+                    raise RuntimeError("the server did not start; its log says why") from running.exception()
+                time.sleep(0.005)
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            uvicorn_server.should_exit = True
+        running.result(timeout=10)

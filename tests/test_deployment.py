@@ -1,0 +1,110 @@
+"""What is promised outside of Python: the verbs, the settings' example, the wheel, the image, the local stack."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+import yaml
+
+from app.db import make_engine
+from app.settings import PROJECT, Settings
+
+DOCKERFILE = re.sub(r"\\\n", "", re.sub(r"(?m)^#.*\n", "", (PROJECT / "Dockerfile").read_text()))
+COMPOSE = yaml.safe_load((PROJECT / "docker-compose.yml").read_text())
+
+
+def instructions(name: str) -> list[str]:
+    return re.findall(rf"(?m)^{name}\s+(.*)$", DOCKERFILE)
+
+
+def test_make_help_lists_every_verb() -> None:
+    verbs = re.findall(r"(?m)^\.PHONY: (.*)$", (PROJECT / "Makefile").read_text())[0].split()
+    said = subprocess.run(["make", "-C", PROJECT, "help"], check=True, capture_output=True, text=True).stdout
+    assert {line.split()[0] for line in said.splitlines() if not line.startswith("make")} == set(verbs)
+
+
+def test_the_example_names_every_setting_with_its_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    example = re.sub(r"(?m)^#(?=VMSIZES_)", "", (PROJECT / ".env.example").read_text())
+    named = re.findall(r"(?m)^(VMSIZES_\w+)=", example)
+    assert sorted(named) == sorted(f"VMSIZES_{field.upper()}" for field in Settings.model_fields)
+    for name in named:
+        monkeypatch.delenv(name, raising=False)
+    uncommented = tmp_path / "env"
+    uncommented.write_text(example)
+    read = Settings(_env_file=uncommented)
+    assert read.model_copy(update={"seeds": PROJECT / read.seeds}) == Settings(_env_file=None)
+
+
+def test_the_wheel_brings_the_migrations_and_the_seeds(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "pip", "wheel", str(PROJECT), "--no-deps", "--no-build-isolation", "--quiet"]
+    subprocess.run([*build, "--wheel-dir", tmp_path], check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    inside = set(ZipFile(wheel).namelist())
+    for folder in ("app", "migrations", "seeds"):
+        needed = {path for path in (PROJECT / folder).rglob("*.*") if path.is_file() and path.suffix != ".pyc"}
+        assert {path.relative_to(PROJECT).as_posix() for path in needed} <= inside
+    assert not [name for name in inside if "__pycache__" in name]
+
+
+def test_the_image_is_built_from_files_that_exist_and_reach_the_builder() -> None:
+    ignore = (PROJECT / ".dockerignore").read_text().split()
+    own = [copy for copy in instructions("COPY") if not copy.startswith("--from")]
+    for path in [path for copy in own for path in copy.split()[:-1]]:
+        assert (PROJECT / path).exists(), path
+        assert f"!{path}" in ignore
+
+
+def test_the_image_installs_by_hash_and_runs_as_nobody_special() -> None:
+    assert "--require-hashes -r requirements.lock" in DOCKERFILE
+    assert int(instructions("USER")[-1]) > 0
+    assert json.loads(instructions("CMD")[-1]) == ["vmsizes", "serve"]
+
+
+def test_the_image_is_configured_by_settings_that_exist() -> None:
+    set_here = dict(pair.split("=", 1) for line in instructions("ENV") for pair in shlex.split(line))
+    names = {name.removeprefix("VMSIZES_").lower() for name in set_here if name.startswith("VMSIZES_")}
+    assert names <= set(Settings.model_fields)
+    assert make_engine(set_here["VMSIZES_DATABASE_URL"]).url.database == "/data/vmsizes.db"
+
+
+def test_the_health_check_of_the_image_is_a_program_that_compiles() -> None:
+    (check,) = instructions("HEALTHCHECK")
+    python, option, program = json.loads(check[check.index("[") :])
+    assert (python, option) == ("python3", "-c")
+    compile(program, "HEALTHCHECK", "exec")
+    assert "/healthz" in program
+
+
+def waits_for(service: str) -> dict[str, str]:
+    needs: dict[str, Any] = COMPOSE["services"][service]["depends_on"]
+    return {name: need["condition"] for name, need in needs.items()}
+
+
+def test_the_stack_starts_in_order() -> None:
+    assert waits_for("seed") == {"postgres": "service_healthy"}
+    assert waits_for("api")["seed"] == "service_completed_successfully"
+    assert "pg_isready" in COMPOSE["services"]["postgres"]["healthcheck"]["test"]
+    assert COMPOSE["services"]["seed"]["restart"] == "no"
+
+
+def test_the_stack_serves_from_a_read_only_root_and_keeps_only_the_database() -> None:
+    for service in ("seed", "api"):
+        assert COMPOSE["services"][service]["read_only"] is True
+        assert "volumes" not in COMPOSE["services"][service]
+    (volume,) = COMPOSE["services"]["postgres"]["volumes"]
+    assert volume.split(":")[0] in COMPOSE["volumes"]
+
+
+def test_the_stack_talks_to_its_own_database() -> None:
+    environment = COMPOSE["services"]["api"]["environment"]
+    postgres = COMPOSE["services"]["postgres"]["environment"]
+    url = make_engine(environment["VMSIZES_DATABASE_URL"]).url
+    assert (url.host, url.username, url.database) == ("postgres", postgres["POSTGRES_USER"], postgres["POSTGRES_DB"])
+    assert environment["PGPASSWORD"] == postgres["POSTGRES_PASSWORD"]
+    assert url.drivername == "postgresql+psycopg"

@@ -1,0 +1,86 @@
+"""What every other test stands on: databases of one's own, shared ones nobody can write to, a real server."""
+
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from sqlalchemy import Engine, text
+from sqlalchemy.exc import DBAPIError
+from starlette.types import Receive, Scope, Send
+
+from app.db import make_engine
+from tests.databases import Databases, forbid_writing
+from tests.servers import server
+
+A_SOURCE = text("insert into source (id, title, publisher, kind, sha256) values ('a', 'A', 'B', 'third_party', '')")
+
+
+@pytest.mark.parametrize("_run", ["first", "second"])
+def test_no_test_sees_the_rows_of_another(engine: Engine, _run: str) -> None:
+    with engine.begin() as connection:
+        assert connection.scalar(text("select count(*) from source")) == 0
+        connection.execute(A_SOURCE)
+
+
+def test_a_copy_holds_the_rows_of_the_original(databases: Databases, database_url: str) -> None:
+    original = make_engine(database_url)
+    with original.begin() as connection:
+        connection.execute(A_SOURCE)
+    original.dispose()
+    copy = make_engine(databases.copy(database_url))
+    with copy.connect() as connection:
+        assert connection.scalar(text("select id from source")) == "a"
+    copy.dispose()
+
+
+def test_a_shared_database_refuses_to_be_written(database_url: str) -> None:
+    shared = make_engine(database_url)
+    forbid_writing(shared)
+    with shared.connect() as connection:
+        assert connection.scalar(text("select count(*) from source")) == 0
+        with pytest.raises(DBAPIError, match=r"(?i)read-?only"):
+            connection.execute(A_SOURCE)
+    shared.dispose()
+
+
+def test_a_run_that_asks_for_an_unknown_database_fails() -> None:
+    pytest_run = [sys.executable, "-m", "pytest", "--collect-only", __file__]
+    asked = {**os.environ, "VMSIZES_TEST_DATABASES": "sqlite,oracle"}
+    run = subprocess.run(pytest_run, env=asked, capture_output=True, text=True, check=False)
+    assert run.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "choose from sqlite, postgresql" in run.stderr
+
+
+def test_a_server_answers_over_http_and_goes_through_its_lifespan() -> None:
+    seen = []
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        seen.append("up")
+        yield
+        seen.append("down")
+
+    app = FastAPI(lifespan=lifespan)
+    app.get("/ping")(lambda: "pong")
+    with server(app) as base_url:
+        assert httpx.get(f"{base_url}/ping", trust_env=False).json() == "pong"
+    assert seen == ["up", "down"]
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{base_url}/ping", trust_env=False)
+
+
+def test_a_server_that_cannot_start_is_an_error() -> None:
+    async def broken(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "lifespan.startup.failed", "message": "no catalog"})
+
+    with pytest.raises(RuntimeError, match="did not start"), server(broken):
+        pass
+
+
+def test_the_service_is_served_for_tests_that_ask_for_a_client(client: httpx.Client) -> None:
+    assert client.get("/healthz").status_code == 200

@@ -1,0 +1,142 @@
+"""The migrations build exactly the tables that the models describe, on every database, and take them away again."""
+
+import subprocess
+import sys
+import threading
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Engine
+
+from app import schema
+from app.catalog.columns import BYTEWISE
+from app.catalog.models import Size
+
+TABLES = Size.metadata
+
+
+def tables_of(engine: Engine) -> set[str]:
+    return set(sa.inspect(engine).get_table_names())
+
+
+def test_an_empty_database_is_at_no_revision(empty_engine: Engine) -> None:
+    assert schema.current(empty_engine) is None
+    assert not schema.is_current(empty_engine)
+
+
+def test_upgrading_an_empty_database_makes_every_table(empty_engine: Engine) -> None:
+    schema.upgrade(empty_engine)
+    assert tables_of(empty_engine) == {*TABLES.tables, "alembic_version"}
+    assert schema.is_current(empty_engine)
+
+
+def test_the_migrated_schema_differs_in_nothing_from_the_models(engine: Engine) -> None:
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+        assert compare_metadata(context, TABLES) == []
+
+
+def test_the_comparison_would_notice_a_difference(engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.exec_driver_sql("drop index ix_size_vcpus")
+        connection.exec_driver_sql("alter table size add column shoes integer")
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert {difference[0] for difference in compare_metadata(context, TABLES)} == {"add_index", "remove_column"}
+
+
+def test_upgrading_twice_changes_nothing(engine: Engine) -> None:
+    before = schema.current(engine)
+    schema.upgrade(engine)
+    assert schema.current(engine) == before
+
+
+def test_downgrading_to_base_leaves_no_table_and_upgrading_brings_them_back(engine: Engine) -> None:
+    schema.downgrade(engine, "base")
+    assert tables_of(engine) == {"alembic_version"}
+    assert schema.current(engine) is None
+    schema.upgrade(engine)
+    assert tables_of(engine) == {*TABLES.tables, "alembic_version"}
+
+
+def test_a_migration_that_fails_leaves_nothing_behind(empty_engine: Engine) -> None:
+    with empty_engine.begin() as connection:
+        connection.exec_driver_sql("create table price (in_the_way integer)")
+    with pytest.raises(sa.exc.DBAPIError, match="already exists"):
+        schema.upgrade(empty_engine)
+    assert tables_of(empty_engine) == {"price"}
+
+
+def test_two_migrations_at_once_wait_for_each_other(empty_engine: Engine) -> None:
+    failures: list[Exception] = []
+
+    def migrate() -> None:
+        try:
+            schema.upgrade(empty_engine)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the test reports it
+            failures.append(error)
+
+    threads = [threading.Thread(target=migrate) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert schema.is_current(empty_engine)
+
+
+def test_foreign_keys_are_enforced_again_after_a_migration(empty_engine: Engine) -> None:
+    schema.upgrade(empty_engine)
+    orphan = "insert into region (code, name, source_id) values ('x', 'X', 'no such source')"
+    with pytest.raises(sa.exc.IntegrityError), empty_engine.begin() as connection:
+        connection.exec_driver_sql(orphan)
+
+
+def test_a_migration_that_breaks_a_reference_is_refused(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    orphan = "insert into region (code, name, source_id) values ('x', 'X', 'no such source')"
+    name = engine.dialect.name
+    monkeypatch.setitem(schema._ALONE, name, (*schema._ALONE[name], orphan))
+    with pytest.raises((RuntimeError, sa.exc.IntegrityError), match="region"):
+        schema.upgrade(engine)
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("select count(*) from region").scalar() == 0
+
+
+def test_every_constraint_is_named_by_the_convention(engine: Engine) -> None:
+    inspector = sa.inspect(engine)
+    for table in TABLES.tables:
+        assert inspector.get_pk_constraint(table)["name"] == f"pk_{table}"
+        for key in inspector.get_foreign_keys(table):
+            columns = "_".join(key["constrained_columns"])
+            assert key["name"] == f"fk_{table}_{columns}_{key['referred_table']}"
+        for unique in inspector.get_unique_constraints(table):
+            assert unique["name"] == f"uq_{table}_{'_'.join(unique['column_names'])}"
+        for index in inspector.get_indexes(table):
+            assert str(index["name"]).startswith((f"ix_{table}_", f"uq_{table}_"))
+
+
+def test_text_is_sorted_by_code_points_on_every_database(engine: Engine) -> None:
+    names = ["a", "B", "_", "Z", "é", "z", "Ä"]
+    values = ", ".join(f"('{name}', '{name}', 'third_party', '{name}', '')" for name in names)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"insert into source (id, title, kind, publisher, sha256) values {values}")
+        found = connection.execute(sa.text("select id from source order by id")).scalars().all()
+    assert found == sorted(names)
+
+
+def test_every_text_column_is_collated_bytewise(engine: Engine) -> None:
+    bytewise = {"postgresql": "C", "sqlite": None}[engine.dialect.name]  # SQLite does so unless a column says otherwise
+    inspector = sa.inspect(engine)
+    for table in TABLES.tables.values():
+        of_database = {column["name"]: column["type"] for column in inspector.get_columns(table.name)}
+        for column in table.columns:
+            if column.type is BYTEWISE:
+                found = of_database[column.name]
+                assert isinstance(found, sa.String)
+                assert found.collation == bytewise, f"{table.name}.{column.name}"
+
+
+def test_serving_does_not_load_alembic() -> None:
+    program = "import sys, app.schema; sys.exit('alembic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
