@@ -8,6 +8,8 @@ from app.catalog.fields import GPU_FIELDS
 from app.ingest.csv_rows import read_rows
 from app.ingest.sources.subjects import read_subjects
 
+NAMES = ("vendor", "model", "family", "aliases")
+
 
 def read_gpus(path: Path, sources: Mapping[str, SourceNote]) -> Reading:
     """Read what each source says of each GPU; several rows may speak of one GPU, each with a source of its own."""
@@ -15,5 +17,14 @@ def read_gpus(path: Path, sources: Mapping[str, SourceNote]) -> Reading:
 
 
 def load_gpu_rows(path: Path) -> list[dict[str, str]]:
-    """Return the rows as they stand: the document importer recognises GPUs and their memories by them."""
-    return [dict(row.cells) for row in read_rows(path, ("id", "source"), optional=GPU_FIELDS)]
+    """Return the rows with the GPU's names in each: the document importer recognises GPUs and their memories by them.
+
+    Only a GPU's first row needs to give its names; the rows of other sources go without.
+    """
+    named: dict[str, dict[str, str]] = {}
+    rows: list[dict[str, str]] = []
+    for row in read_rows(path, ("id", "source"), optional=GPU_FIELDS):
+        cells = dict(row.cells)
+        names = named.setdefault(row.text("id"), {name: cells.get(name, "") for name in NAMES})
+        rows.append(cells | {name: cells.get(name) or names[name] for name in NAMES})
+    return rows

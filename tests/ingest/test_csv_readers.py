@@ -1,0 +1,204 @@
+"""The readers of CSV files, each on a file of a few lines."""
+
+from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from app.catalog.facts import PriceRow, SourceNote
+from app.errors import BadData
+from app.ingest.sources.aliases import read_aliases
+from app.ingest.sources.benchmarks import read_benchmarks
+from app.ingest.sources.corrections import read_corrections
+from app.ingest.sources.gpus import load_gpu_rows, read_gpus
+from app.ingest.sources.prices import read_prices
+from app.ingest.sources.regions import read_regions
+from app.ingest.sources.series import read_series
+from app.ingest.sources.sources import read_sources
+
+SOURCES = """id,title,publisher,kind,url,published_on
+list,A price list,Someone,third_party,https://example.org/list,2026-06-18
+memo,A memo,Someone,third_party,,
+"""
+PRICES = "size,region,os,purchase,usd_per_hour,valid_from,approximate_date,source\n"
+
+
+def write(folder: Path, text: str, name: str = "some.csv") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Mapping[str, SourceNote]:
+    return read_sources(write(tmp_path, SOURCES, "sources.csv"))
+
+
+def test_a_source_may_be_undated_and_without_an_address(sources: Mapping[str, SourceNote]) -> None:
+    assert sources["list"].published_on == date(2026, 6, 18)
+    assert (sources["memo"].url, sources["memo"].published_on) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("line", "detail"),
+    [
+        ("list,Again,Someone,third_party,,", "column 'id': 'list': is listed twice"),
+        ("x,X,Someone,blog,,", "column 'kind': 'blog': must be one of vendor_page, vendor_api"),
+        ("x,X,Someone,third_party,http://example.org,", "column 'url': 'http://example.org': must start with https://"),
+    ],
+)
+def test_a_bad_row_in_the_list_of_sources_is_refused(tmp_path: Path, line: str, detail: str) -> None:
+    with pytest.raises(BadData) as caught:
+        read_sources(write(tmp_path, SOURCES + line + "\n"))
+    assert f"some.csv:4: {detail}" in str(caught.value)
+
+
+def test_a_price_is_read_with_its_place_and_its_exact_digits(tmp_path: Path, sources: Mapping[str, SourceNote]) -> None:
+    path = write(tmp_path, PRICES + "Standard_NC6s_v3,West Europe,linux,spot,0.330480,2026-08-22,false,list\n")
+    reading = read_prices(path, sources)
+    assert reading.prices == (
+        PriceRow(
+            size="Standard_NC6s_v3",
+            region="westeurope",
+            os="linux",
+            purchase="spot",
+            usd_per_hour=Decimal("0.330480"),
+            valid_from=date(2026, 8, 22),
+            approximate_date=False,
+            source="list",
+            file=str(path),
+            line=2,
+        ),
+    )
+
+
+def test_only_cited_sources_are_handed_on_with_the_digest_of_the_citing_file(
+    tmp_path: Path, sources: Mapping[str, SourceNote]
+) -> None:
+    path = write(tmp_path, PRICES + "NC6,eastus,linux,on_demand,0.9,2024-01-01,true,memo\n")
+    (note,) = read_prices(path, sources).sources
+    assert (note.id, note.sha256) == ("memo", sha256(path.read_bytes()).hexdigest())
+
+
+@pytest.mark.parametrize(
+    ("line", "column"),
+    [
+        ("NC6,eastus,linux,on_demand,0,2026-01-01,false,list", "usd_per_hour"),
+        ("NC6,eastus,linux,on_demand,,2026-01-01,false,list", "usd_per_hour"),
+        ("NC6,eastus,beos,on_demand,1,2026-01-01,false,list", "os"),
+        ("NC6,eastus,linux,reserved,1,2026-01-01,false,list", "purchase"),
+        ("NC6,eastus,linux,spot,1,June,false,list", "valid_from"),
+        ("NC6,eastus,linux,spot,1,2026-01-01,maybe,list", "approximate_date"),
+        ("NC6,eastus,linux,spot,1,2026-01-01,false,hearsay", "source"),
+        (",eastus,linux,spot,1,2026-01-01,false,list", "size"),
+        ("NC6,,linux,spot,1,2026-01-01,false,list", "region"),
+    ],
+)
+def test_a_bad_price_is_refused_with_file_line_and_column(
+    tmp_path: Path, sources: Mapping[str, SourceNote], line: str, column: str
+) -> None:
+    path = write(tmp_path, PRICES + line + "\n")
+    with pytest.raises(BadData) as caught:
+        read_prices(path, sources)
+    assert (caught.value.file, caught.value.line, caught.value.column) == (str(path), 2, column)
+
+
+def test_every_filled_cell_of_a_gpu_is_a_statement_and_a_blank_one_is_none(
+    tmp_path: Path, sources: Mapping[str, SourceNote]
+) -> None:
+    path = write(tmp_path, "id,model,memory_gib,fp64_tflops,scale_up_domain_gpus,source\nt4,Tesla T4,16,0.25,,list\n")
+    found = {s.field: (s.kind, s.subject, s.value, s.raw, s.line) for s in read_gpus(path, sources).statements}
+    assert found == {
+        "model": ("gpu", "t4", "Tesla T4", "Tesla T4", 2),
+        "memory_gib": ("gpu", "t4", Decimal(16), "16", 2),
+        "fp64_tflops": ("gpu", "t4", Decimal("0.25"), "0.25", 2),
+    }
+
+
+def test_two_sources_may_speak_of_one_gpu(tmp_path: Path, sources: Mapping[str, SourceNote]) -> None:
+    path = write(tmp_path, "id,memory_gib,source\nv710,28,list\nv710,24,memo\n")
+    statements = read_gpus(path, sources).statements
+    assert [(s.source, s.value) for s in statements] == [("list", Decimal(28)), ("memo", Decimal(24))]
+
+
+def test_a_gpus_names_stand_in_each_of_its_rows(tmp_path: Path) -> None:
+    path = write(tmp_path, "id,model,aliases,memory_gib,source\nv710,Pro V710,V710,28,list\nv710,,,24,memo\n")
+    rows = load_gpu_rows(path)
+    assert [(row["model"], row["aliases"], row["memory_gib"]) for row in rows] == [
+        ("Pro V710", "V710", "28"),
+        ("Pro V710", "V710", "24"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "detail"),
+    [
+        ("memory_gib", "lots", "must be a number above 0"),
+        ("scale_up_domain_gpus", "1.5", "must be a whole number"),
+        ("colour", "green", "is unknown"),
+    ],
+)
+def test_a_figure_of_a_gpu_that_its_field_cannot_hold_is_refused(
+    tmp_path: Path, sources: Mapping[str, SourceNote], column: str, cell: str, detail: str
+) -> None:
+    with pytest.raises(BadData, match=detail):
+        read_gpus(write(tmp_path, f"id,{column},source\nt4,{cell},list\n"), sources)
+
+
+def test_a_series_is_read_with_its_rack(tmp_path: Path, sources: Mapping[str, SourceNote]) -> None:
+    path = write(tmp_path, "id,name,rack_vms,rack_hbm_tb,source\nnd,ND,18,13.5,list\n")
+    statements = read_series(path, sources).statements
+    assert [(s.kind, s.subject, s.field, s.value) for s in statements] == [
+        ("series", "nd", "name", "ND"),
+        ("series", "nd", "rack_vms", 18),
+        ("series", "nd", "rack_hbm_tb", Decimal("13.5")),
+    ]
+
+
+def test_a_region_is_read_under_its_code(tmp_path: Path, sources: Mapping[str, SourceNote]) -> None:
+    path = write(tmp_path, "code,name,geography,source\nWest US 3,West US 3,,list\n")
+    (region,) = read_regions(path, sources).regions
+    assert (region.code, region.name, region.geography) == ("westus3", "West US 3", None)
+
+
+def test_an_alias_is_another_name(tmp_path: Path, sources: Mapping[str, SourceNote]) -> None:
+    header = "alias,size,source,reason\n"
+    path = write(tmp_path, header + "Standard_ND96asr_A100_v4,Standard_ND96asr_v4,list,same price\n")
+    assert read_aliases(path, sources).aliases[0].size == "Standard_ND96asr_v4"
+    with pytest.raises(BadData, match="is the same name as its size"):
+        read_aliases(write(tmp_path, header + "nc6,Standard_NC6,list,none\n"), sources)
+
+
+CORRECTIONS = "kind,subject,field,source,value,reason\n"
+
+
+def test_a_correction_needs_no_listed_source(tmp_path: Path) -> None:
+    path = write(tmp_path, CORRECTIONS + "size,Standard_NC6,max_data_disks,some-page,16,a slip\n")
+    (correction,) = read_corrections(path).corrections
+    assert (correction.source, correction.value) == ("some-page", "16")
+
+
+@pytest.mark.parametrize(
+    ("line", "column"),
+    [
+        ("vm,NC6,vcpus,page,16,slip", "kind"),
+        ("size,NC6,colour,page,16,slip", "field"),
+        ("size,NC6,vcpus,page,many,slip", "value"),
+        ("size,NC6,infiniband,page,yes,slip", "value"),
+        ("size,NC6,vcpus,page,16,", "reason"),
+    ],
+)
+def test_a_bad_correction_is_refused(tmp_path: Path, line: str, column: str) -> None:
+    with pytest.raises(BadData) as caught:
+        read_corrections(write(tmp_path, CORRECTIONS + line + "\n"))
+    assert (caught.value.line, caught.value.column) == (2, column)
+
+
+def test_a_benchmark_says_what_was_measured(tmp_path: Path, sources: Mapping[str, SourceNote]) -> None:
+    header = "id,series,scope,workload,metric,value,unit,comparison,source\n"
+    path = write(tmp_path, header + "b,ND_GB300_v6,rack,Llama 2 70B,throughput,1100000,tokens/s,,list\n")
+    (benchmark,) = read_benchmarks(path, sources).benchmarks
+    assert (benchmark.value, benchmark.comparison) == (Decimal(1_100_000), None)

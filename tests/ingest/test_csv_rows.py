@@ -1,0 +1,123 @@
+"""Rows of a CSV file: what is read, and how a problem names its place."""
+
+from pathlib import Path
+
+import pytest
+
+from app.errors import BadData
+from app.ingest.csv_rows import Row, read_rows
+
+COLUMNS = ("name", "price")
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "some.csv"
+    path.write_bytes(text.encode())
+    return path
+
+
+def read(folder: Path, text: str) -> list[Row]:
+    return list(read_rows(write(folder, text), COLUMNS, optional=("note",)))
+
+
+def test_a_row_knows_its_line_and_its_cells_without_spaces(tmp_path: Path) -> None:
+    (row,) = read(tmp_path, "name,price\n NC6 , 1.5\n")
+    assert (row.line, dict(row.cells)) == (2, {"name": "NC6", "price": "1.5"})
+
+
+def test_columns_may_stand_in_any_order(tmp_path: Path) -> None:
+    (row,) = read(tmp_path, "note,price,name\nx,1.5,NC6\n")
+    assert dict(row.cells) == {"name": "NC6", "price": "1.5", "note": "x"}
+
+
+def test_a_byte_order_mark_windows_line_ends_and_empty_lines_are_no_obstacle(tmp_path: Path) -> None:
+    rows = read(tmp_path, "\ufeffname,price\r\nNC6,1\r\n\r\nNC12,2\r\n")
+    assert [(row.line, row.cells["name"]) for row in rows] == [(2, "NC6"), (4, "NC12")]
+
+
+def test_a_quoted_cell_may_hold_commas_and_quotes(tmp_path: Path) -> None:
+    (row,) = read(tmp_path, 'name,price\n"NC6, ""old""",1\n')
+    assert row.cells["name"] == 'NC6, "old"'
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "detail"),
+    [
+        ("name\nNC6\n", "price", "is missing from the header"),
+        ("", "name", "is missing from the header"),
+        ("name,price,colour\nNC6,1,red\n", "colour", "is unknown; the columns are name, price, note"),
+        ("name,price,name\nNC6,1,NC6\n", "name", "stands in the header twice"),
+    ],
+)
+def test_a_header_that_does_not_fit_is_refused_by_the_columns_name(
+    tmp_path: Path, text: str, column: str, detail: str
+) -> None:
+    with pytest.raises(BadData) as caught:
+        read(tmp_path, text)
+    assert (caught.value.line, caught.value.column) == (1, column)
+    assert detail in str(caught.value)
+
+
+def test_a_row_of_another_width_is_refused_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(BadData, match=r"some\.csv:3: has 3 cells where the header names 2 columns"):
+        read(tmp_path, "name,price\nNC6,1\nNC12,2,3\n")
+
+
+@pytest.mark.parametrize("content", [b"name,price\nNC\xff6,1\n", b'name,price\n"NC6,1\n', b'name,price\n"NC6"x,1\n'])
+def test_bytes_that_are_no_csv_are_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "some.csv"
+    path.write_bytes(content)
+    with pytest.raises(BadData, match="is not a CSV file in UTF-8"):
+        list(read_rows(path, COLUMNS))
+
+
+def test_a_path_that_is_no_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.csv", tmp_path):
+        with pytest.raises(BadData, match="give the path of a CSV file"):
+            list(read_rows(path, COLUMNS))
+
+
+def row(cell: str) -> Row:
+    return Row("some.csv", 7, {"cell": cell})
+
+
+@pytest.mark.parametrize(
+    "cell", ["", "0", "0.00", "-1", "1e3", "1,5", "1_000", "NaN", "Infinity", "٣", "$3", ".5", "3."]
+)
+def test_what_is_no_number_above_zero_is_refused(cell: str) -> None:
+    with pytest.raises(BadData) as caught:
+        row(cell).positive("cell")
+    assert str(caught.value) == (f"some.csv:7: column 'cell': {cell!r}: must be a number above 0, written like 3.673")
+
+
+def test_a_number_keeps_its_digits() -> None:
+    assert str(row("0.02563").positive("cell")) == "0.02563"
+
+
+@pytest.mark.parametrize("cell", ["2026-02-30", "20260201", "2026-2-1", "01/02/2026", "2026-W06-1", "today"])
+def test_what_is_no_iso_date_is_refused(cell: str) -> None:
+    with pytest.raises(BadData, match="must be a date written as YYYY-MM-DD"):
+        row(cell).day("cell")
+
+
+def test_a_blank_date_is_none_only_where_it_may_be() -> None:
+    assert row("").optional_day("cell") is None
+    with pytest.raises(BadData, match="must be a date"):
+        row("").day("cell")
+
+
+def test_a_word_that_is_not_allowed_is_answered_with_those_that_are() -> None:
+    with pytest.raises(BadData, match="'Linux': must be one of linux, windows"):
+        row("Linux").choice("cell", ("linux", "windows"))
+
+
+def test_a_flag_is_true_or_false_in_lower_case() -> None:
+    assert (row("true").flag("cell"), row("false").flag("cell")) == (True, False)
+    with pytest.raises(BadData, match="must be one of true, false"):
+        row("yes").flag("cell")
+
+
+def test_a_blank_cell_is_refused_where_a_text_is_needed() -> None:
+    with pytest.raises(BadData, match="must not be blank"):
+        row("").text("cell")
+    assert row("").optional("cell") is None

@@ -1,0 +1,37 @@
+"""The seeds as their readers give them, read once."""
+
+from pathlib import Path
+
+import pytest
+
+from app.catalog.facts import Reading, SourceNote
+from app.ingest.sources.aliases import read_aliases
+from app.ingest.sources.benchmarks import read_benchmarks
+from app.ingest.sources.corrections import read_corrections
+from app.ingest.sources.gpus import read_gpus
+from app.ingest.sources.prices import read_prices
+from app.ingest.sources.regions import read_regions
+from app.ingest.sources.series import read_series
+from app.ingest.sources.sources import read_sources
+
+SEEDS = Path(__file__).parents[2] / "seeds"
+
+
+@pytest.fixture(scope="session")
+def sources() -> dict[str, SourceNote]:
+    return read_sources(SEEDS / "sources.csv")
+
+
+@pytest.fixture(scope="session")
+def by_file(sources: dict[str, SourceNote]) -> dict[str, Reading]:
+    """Everything but the documents, by the name of the file."""
+    readers = {
+        "aliases": read_aliases,
+        "benchmarks": read_benchmarks,
+        "gpus": read_gpus,
+        "prices": read_prices,
+        "regions": read_regions,
+        "series": read_series,
+    }
+    readings = {name: read(SEEDS / f"{name}.csv", sources) for name, read in readers.items()}
+    return {**readings, "corrections": read_corrections(SEEDS / "corrections.csv")}

@@ -1,0 +1,133 @@
+"""What must hold of the seeds that are CSV."""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from app.catalog.facts import Reading, SourceNote
+from app.catalog.names import series_key, size_key
+
+ByFile = dict[str, Reading]
+
+
+def repeated(keys: Iterable[Hashable]) -> list[Hashable]:
+    return [key for key, count in Counter(keys).items() if count > 1]
+
+
+def test_every_source_is_cited_and_by_one_file_only(sources: dict[str, SourceNote], by_file: ByFile) -> None:
+    cited = Counter(note.id for reading in by_file.values() for note in reading.sources)
+    assert cited == Counter(dict.fromkeys(sources, 1))
+
+
+def test_what_a_vendor_says_can_be_looked_up(sources: dict[str, SourceNote]) -> None:
+    assert [s.id for s in sources.values() if s.kind != "third_party" and s.url is None] == []
+
+
+def test_no_two_rows_speak_of_one_thing(by_file: ByFile) -> None:
+    keys: dict[str, list[Hashable]] = {
+        "aliases": [size_key(row.alias) for row in by_file["aliases"].aliases],
+        "benchmarks": [row.id for row in by_file["benchmarks"].benchmarks],
+        "corrections": [(c.kind, c.subject, c.field, c.source) for c in by_file["corrections"].corrections],
+        "gpus": [(s.subject, s.field, s.source) for s in by_file["gpus"].statements],
+        "prices": [(p.size, p.region, p.os, p.purchase, p.valid_from) for p in by_file["prices"].prices],
+        "regions": [row.code for row in by_file["regions"].regions],
+        "series": [(s.subject, s.field, s.source) for s in by_file["series"].statements],
+    }
+    assert {name: found for name, rows in keys.items() if (found := repeated(rows))} == {}
+
+
+def test_the_prices_are_all_there_in_order_and_above_zero(by_file: ByFile) -> None:
+    prices = by_file["prices"].prices
+    order = [(p.size, p.region, p.os, p.purchase, p.valid_from) for p in prices]
+    assert len(prices) == 2574
+    assert len({p.size for p in prices}) == 101
+    assert order == sorted(order)
+    assert all(p.usd_per_hour > 0 for p in prices)
+
+
+def test_only_the_undated_prices_have_an_approximate_date(by_file: ByFile) -> None:
+    prices = by_file["prices"].prices
+    assert {(p.valid_from, p.source) for p in prices if p.approximate_date} == {
+        (date(2024, 1, 1), "skypilot-azure-2024")
+    }
+    dated = {p.valid_from for p in prices if not p.approximate_date}
+    assert dated == {date(2026, 6, 18), date(2026, 8, 22)}
+
+
+def test_a_dated_price_has_the_date_of_its_source(sources: dict[str, SourceNote], by_file: ByFile) -> None:
+    dated = [p for p in by_file["prices"].prices if not p.approximate_date]
+    assert {p.valid_from - (sources[p.source].published_on or date.min) for p in dated} == {date.min - date.min}
+
+
+def test_no_spot_price_is_above_its_on_demand_price_though_it_may_equal_it(by_file: ByFile) -> None:
+    prices: dict[tuple[object, ...], Decimal] = {
+        (p.size, p.region, p.os, p.valid_from, p.purchase): p.usd_per_hour for p in by_file["prices"].prices
+    }
+    both = [
+        (prices[*key, "on_demand"], spot)
+        for (*key, purchase), spot in prices.items()
+        if purchase == "spot" and (*key, "on_demand") in prices
+    ]
+    assert len(both) > 500
+    assert all(spot <= on_demand for on_demand, spot in both)
+    assert any(spot == on_demand for on_demand, spot in both)
+
+
+def test_every_region_with_a_price_is_named(by_file: ByFile) -> None:
+    named = {row.code for row in by_file["regions"].regions}
+    assert {p.region for p in by_file["prices"].prices} - named == set()
+
+
+@pytest.mark.parametrize(
+    ("size", "usd"),
+    [
+        ("Standard_NC24ads_A100_v4", "3.673"),
+        ("Standard_NC48ads_A100_v4", "7.346"),
+        ("Standard_NC96ads_A100_v4", "14.692"),
+        ("Standard_NC40ads_H100_v5", "6.98"),
+        ("Standard_ND96isr_H100_v5", "98.32"),
+        ("Standard_ND96asr_v4", "27.197"),
+        ("Standard_ND96amsr_A100_v4", "32.77"),
+        ("Standard_NV36ads_A10_v5", "3.2"),
+        ("Standard_NV72ads_A10_v5", "6.52"),
+        ("Standard_NC4as_T4_v3", "0.526"),
+    ],
+)
+def test_a_known_linux_price_in_eastus_stands_there(by_file: ByFile, size: str, usd: str) -> None:
+    key = (size, "eastus", "linux", "on_demand", date(2026, 6, 18))
+    (price,) = [p for p in by_file["prices"].prices if (p.size, p.region, p.os, p.purchase, p.valid_from) == key]
+    assert price.usd_per_hour == Decimal(usd)
+
+
+def test_a_series_has_a_name_a_provider_a_family_and_a_scale_up_domain(by_file: ByFile) -> None:
+    needed = {"name", "provider", "family", "aliases", "scale_up_domain_gpus"}
+    fields: dict[str, set[str]] = {}
+    for s in by_file["series"].statements:
+        fields.setdefault(s.subject, set()).add(s.field)
+    assert {id_: needed - found for id_, found in fields.items() if needed - found} == {}
+
+
+def test_no_name_of_a_series_is_also_another_ones(by_file: ByFile) -> None:
+    owners: dict[str, set[str]] = {}
+    for s in by_file["series"].statements:
+        if s.field in ("name", "aliases"):
+            for name in str(s.value).split("; "):
+                owners.setdefault(series_key(name), set()).add(s.subject)
+    mine = {key: ids - {"ng_third_party", "nd_third_party"} for key, ids in owners.items()}
+    assert {key: ids for key, ids in mine.items() if len(ids) > 1} == {}
+
+
+def test_a_rack_is_its_vms_times_four_gpus(by_file: ByFile) -> None:
+    racks = {(s.subject, s.field): s.value for s in by_file["series"].statements if s.field.startswith("rack_")}
+    assert {id_ for id_, _ in racks} == {"nd_gb200_v6", "nd_gb300_v6"}
+    for id_ in ("nd_gb200_v6", "nd_gb300_v6"):
+        assert (racks[id_, "rack_vms"], racks[id_, "rack_gpus"]) == (18, 18 * 4)
+
+
+def test_the_gb300_rack_outruns_the_one_before_it(by_file: ByFile) -> None:
+    (result,) = by_file["benchmarks"].benchmarks
+    assert (result.scope, result.value, result.unit) == ("rack", Decimal(1_100_000), "tokens/s")
+    assert "27 %" in str(result.comparison)
