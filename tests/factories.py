@@ -18,7 +18,13 @@ def source(key: str = "page", *, kind: SourceKind = "vendor_page", on: date | No
 
 
 def statement(field: str, value: FactValue, **more: Any) -> Statement:
-    ordinary: dict[str, Any] = {"kind": "size", "subject": "Standard_X1", "source": "page", "file": "page.md", "line": 1}
+    ordinary: dict[str, Any] = {
+        "kind": "size",
+        "subject": "Standard_X1",
+        "source": "page",
+        "file": "page.md",
+        "line": 1,
+    }
     return Statement(field=field, value=value, raw=to_text(value), **ordinary | more)
 
 
@@ -27,7 +33,7 @@ def size(name: str, *, by: str = "page", kind: SubjectKind = "size", **fields: F
 
 
 def region(code: str = "eastus") -> RegionRow:
-    return RegionRow(code=code, name=code, geography=None, source="prices")
+    return RegionRow(code=code, name=code, geography=None, source="prices", file="regions.csv", line=2)
 
 
 def price(name: str, usd: str | Decimal, **more: Any) -> PriceRow:
@@ -45,7 +51,11 @@ def price(name: str, usd: str | Decimal, **more: Any) -> PriceRow:
 
 
 def reading(
-    statements: Iterable[Statement] = (), *, sources: Iterable[SourceNote] = (), regions: Iterable[str] = (), **more: Any
+    statements: Iterable[Statement] = (),
+    *,
+    sources: Iterable[SourceNote] = (),
+    regions: Iterable[str] = (),
+    **more: Any,
 ) -> Reading:
     cited = (source(), source("prices", kind="third_party"), *sources)
     return Reading(sources=cited, statements=tuple(statements), regions=tuple(map(region, regions)), **more)

@@ -119,8 +119,8 @@ def test_memory_of_the_vm_follows_from_count_and_memory_of_one_gpu(engine: Engin
         (None, False, "current"),
     ],
 )
-def test_status_follows_from_dates(engine: Engine, retires: date | None, preview: bool, status: str) -> None:  # noqa: FBT001
-    dated = {"retirement_date": retires} if retires else {}
+def test_status_follows_from_dates(engine: Engine, retires: date | None, preview: bool, status: str) -> None:
+    dated: dict[str, Any] = {"retirement_date": retires} if retires else {}
     take(engine, reading(size("Standard_X1", preview=preview, **dated)))
     assert shown(engine, "x1")["status"] == status
 
