@@ -1,1 +1,1 @@
-"""Documentation pages to facts: every module here is a pure mapping, reading files is `app.ingest.sources.documents`."""
+"""Documentation pages to facts, as pure mappings; the files are read by `app.ingest.sources.documents`."""

@@ -7,6 +7,9 @@ LINE, BREAK = "\n", "\v"
 """In a passage's text: the end of a source line, and a `<br>` (which ends no source line)."""
 
 
+PassageKind = Literal["heading", "paragraph", "item"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """A cell of a table: `text` is without markup, `raw` as in the file, `marks` its footnote marks (`*`, `1`)."""
@@ -37,13 +40,14 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A heading, paragraph or list item without markup; `bold` are the words set in bold, `heading` what it is under."""
+    """A heading, paragraph or list item without markup; `bold` are its words in bold, `heading` what it is under."""
 
-    kind: Literal["heading", "paragraph", "item"]
+    kind: PassageKind
     text: str
     line: int
     heading: str
     bold: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
 
     def line_at(self, offset: int) -> int:
         """Find the source line of a place in the text."""

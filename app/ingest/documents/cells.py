@@ -69,7 +69,9 @@ def _amount(text: str) -> Amount:
         raise Unreadable("is not one number")
     left = re.sub(r"[\s()*]+", "", _WORDS.sub(" ", _UNIT.sub(" ", amount.rest)))
     if left:
-        raise Unreadable("is not one number" if re.search(r"\d", left) else f"has words in it that are not understood: {left}")
+        raise Unreadable(
+            "is not one number" if re.search(r"\d", left) else f"has words in it that are not understood: {left}"
+        )
     return amount
 
 
@@ -102,13 +104,13 @@ def _infiniband(part: Part, text: str) -> list[Value]:
     return [Value(field=field, value=value, note=note) for field, value, note in read_infiniband(text, part.unit)]
 
 
-def _cpu(part: Part, text: str) -> list[Value]:
+def _cpu(_part: Part, text: str) -> list[Value]:
     if re.match(r"\d+\s*(?:v?cpus?|v?cores?)?$", text, re.IGNORECASE):
         return _count(Part(field="vcpus"), text)
     return [Value(field=field, value=value) for field, value in to_cpu(text).items()]
 
 
-def _interconnect(part: Part, text: str) -> list[Value]:
+def _interconnect(_part: Part, text: str) -> list[Value]:
     link = to_link(text)
     if link is None:
         raise Unreadable("names no interconnect that is known")
@@ -116,7 +118,15 @@ def _interconnect(part: Part, text: str) -> list[Value]:
     return [*values, Value(field="nvlink", value=True)] if link.startswith("NVLink") else values
 
 
-_RATES = ("uncached_disk", "uncached_disk_burst", "ultra_disk", "ultra_disk_burst", "cached_disk", "temp_disk_read", "temp_disk_write")
+_RATES = (
+    "uncached_disk",
+    "uncached_disk_burst",
+    "ultra_disk",
+    "ultra_disk_burst",
+    "cached_disk",
+    "temp_disk_read",
+    "temp_disk_write",
+)
 
 READERS: dict[str, Reader] = {
     "vcpus": _count,

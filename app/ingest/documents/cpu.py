@@ -14,7 +14,8 @@ _GENERATION = r"(?:(?P<gen>\d(?:st|nd|rd|th)|second|third|fourth|fifth|sixth)[\s
 _NAMES = re.compile(
     rf"{_GENERATION}(?P<maker>Intel|AMD|NVIDIA)®?\s+(?P<line>Xeon|EPYC|Grace)(?:\s*[®™])?"
     r"(?P<model>(?:\s+(?:Platinum|Gold|Silver|Scalable|E\d-\d{4}\w?|v\d|\d[\w]*\d\w*|F(?=\s*\()))*)"
-    r"(?:\s*(?P<code>\([A-Z][\w -]*\)|Genoa|Milan|Rome|Naples|Bergamo|Turin|Skylake|Cascade Lake|Ice Lake|Sapphire Rapids|"
+    r"(?:\s*(?P<code>\([A-Z][\w -]*\)|Genoa|Milan|Rome|Naples|Bergamo|Turin|Skylake|Cascade Lake|"
+    r"Ice Lake|Sapphire Rapids|"
     r"Emerald Rapids|Granite Rapids(?:-AP)?))?",
     re.IGNORECASE,
 )

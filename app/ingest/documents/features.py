@@ -12,8 +12,13 @@ from app.ingest.documents.page import Finding, Page
 from app.ingest.documents.units import spelled
 
 _LINE = re.compile(r"^\s*[-*+]?\s*(?P<name>[A-Z][\w .\-/()]{2,60}?)\s*:\s*(?P<status>\S.*?)\s*$")
-_STATUS = re.compile(r"^(?P<no>not\s+supported|unsupported|not\s+applicable|not\s+available|no\b)|^(?P<yes>supported|yes\b|available)", re.IGNORECASE)
-_GENERATIONS = re.compile(r"^generations?\s+(?P<which>[12](?:\s*(?:and|&|,|/)\s*(?:generation\s*)?[12])?)\b", re.IGNORECASE)
+_STATUS = re.compile(
+    r"^(?P<no>not\s+supported|unsupported|not\s+applicable|not\s+available|no\b)|^(?P<yes>supported|yes\b|available)",
+    re.IGNORECASE,
+)
+_GENERATIONS = re.compile(
+    r"^generations?\s+(?P<which>[12](?:\s*(?:and|&|,|/)\s*(?:generation\s*)?[12])?)\b", re.IGNORECASE
+)
 
 FLAGS: dict[str, str] = {
     "premium storage": "premium_storage",

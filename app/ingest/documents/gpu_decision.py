@@ -34,9 +34,7 @@ def decide(count: Fraction, memory: Decimal, levels: Iterable[Evidence]) -> Deci
     if count == 1:
         return Decision(holder="both", per_gpu=memory, by="a single GPU")
     for level in levels:
-        found = {
-            (holder, per_gpu) for per_gpu in level.per_gpu for holder in _explained(count, memory, per_gpu)
-        }
+        found = {(holder, per_gpu) for per_gpu in level.per_gpu for holder in _explained(count, memory, per_gpu)}
         if len({holder for holder, _ in found}) == 1:
             holder, per_gpu = min(found, key=lambda item: abs(Fraction(memory) - count * Fraction(item[1])))
             return Decision(holder=holder, per_gpu=per_gpu, by=level.by)

@@ -5,7 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-_NOISE = re.compile(r"\b(?:nvidia|amd|tesla|radeon|instinct|intel|gpus?|tensor|core|cores|card|ampere|hopper)\b", re.IGNORECASE)
+_NOISE = re.compile(
+    r"\b(?:nvidia|amd|tesla|radeon|instinct|intel|gpus?|tensor|core|cores|card|ampere|hopper)\b", re.IGNORECASE
+)
 _MEMORY = re.compile(r"\b\d+\s*-?\s*GI?B\b", re.IGNORECASE)
 
 
@@ -42,6 +44,13 @@ class GpuMemories:
         words = _words(text)
         for name, sizes in self.by_words:
             if _contains(words, name):
+                return sizes
+        return ()
+
+    def find_in_title(self, title: str) -> tuple[Decimal, ...]:
+        """Give the possible memories of a model that stands inside a title's words, as A100 in `NDasrA100_v4`."""
+        for name, sizes in self.by_words:
+            if len(name) == 1 and re.search(rf"(?<![A-Z0-9]){name[0].upper()}(?![A-Za-z0-9])", title.replace("_", " ")):
                 return sizes
         return ()
 

@@ -23,10 +23,11 @@ _KIND = re.compile(r"\b(?:HBM|GDDR)\w*", re.IGNORECASE)
 class Host:
     """What the page says of its GPUs outside the sizes' tables: the specs table and the prose."""
 
-    specs: GpuText = GpuText()
+    specs: GpuText
     prose_memories: frozenset[Decimal] = frozenset()
     prose_models: tuple[str, ...] = ()
     prose_count: Fraction | None = None
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,9 @@ class GpuRow:
     holder: str | None = None
 
 
-def read_gpus(rows: Sequence[SizeRow], host: Host, memories: GpuMemories) -> Iterator[tuple[SizeRow, Decimal] | Finding]:
+def read_gpus(
+    rows: Sequence[SizeRow], host: Host, memories: GpuMemories
+) -> Iterator[tuple[SizeRow, Decimal] | Finding]:
     """State the GPUs of every row; gives, too, the memory of one GPU where a row's cell has decided it."""
     texts: dict[str, GpuText] = {}
     for row in rows:
@@ -103,7 +106,12 @@ def _memory_row(row: SizeRow, piece: Piece, text: GpuText, host: Host) -> GpuRow
     if kept is None:
         return "has no unit of memory, neither in the header nor in the cell"
     said = "gpu" if amount.times or _PER_GPU.search(amount.rest) else "vm" if _TOTAL.search(amount.rest) else None
-    left = re.sub(r"\b(?:[GTM]i?B|of|memory|vram)\b|[\s()]", "", _TOTAL.sub("", _PER_GPU.sub("", amount.rest)), flags=re.IGNORECASE)
+    left = re.sub(
+        r"\b(?:[GTM]i?B|of|memory|vram)\b|[\s()]",
+        "",
+        _TOTAL.sub("", _PER_GPU.sub("", amount.rest)),
+        flags=re.IGNORECASE,
+    )
     if left:
         return "is not one number"
     count = text.count or (Fraction(amount.times) if amount.times else None) or host.specs.count or host.prose_count
@@ -124,6 +132,7 @@ def _levels(
     models = [gpu.text.model] if gpu.text.model else [host.specs.model] if host.specs.model else host.prose_models
     known = {size for model in models if model for size in memories.find(model)}
     yield Evidence(by="the GPU model", per_gpu=frozenset(known))
+    yield Evidence(by="the GPU in the title", per_gpu=frozenset(memories.find_in_title(host.title)))
 
 
 def _state_memory(gpu: GpuRow, levels: Iterator[Evidence]) -> Iterator[tuple[SizeRow, Decimal] | Finding]:

@@ -7,15 +7,29 @@ from fractions import Fraction
 
 from app.ingest.documents.numbers import NUMBER, is_blank, to_decimal, to_fraction
 
-_COUNT = re.compile(r"^\s*(\d+\s*[/⁄]\s*\d+|[½⅓⅔¼¾⅙⅛]|\d+(?:\.\d+)?)(?:\s*[x×*]\s+|\s*[x×*](?=[A-Z\d])|\s+|$)", re.IGNORECASE)
-_MEMORY = re.compile(rf"\(?\s*({NUMBER})\s*-?\s*Gi?B\b(?:\s+(?:of\s+)?(?:HBM\w*|GDDR\w*|memory|vRAM|VRAM))*(?:\s+(?:each|per GPU))?\s*\)?", re.IGNORECASE)
+_COUNT = re.compile(
+    r"^\s*(\d+\s*[/⁄]\s*\d+|[½⅓⅔¼¾⅙⅛]|\d+(?:\.\d+)?)(?:\s*[x×*]\s+|\s*[x×*](?=[A-Z\d])|\s+|$)", re.IGNORECASE
+)
+_MEMORY = re.compile(
+    rf"\(?\s*({NUMBER})\s*-?\s*Gi?B\b(?:\s+(?:of\s+)?(?:HBM\w*|GDDR\w*|memory|vRAM|"
+    rf"VRAM))*(?:\s+(?:each|per GPU))?\s*\)?",
+    re.IGNORECASE,
+)
 _LINK = re.compile(r"\(?\b(NV\s?Link|Infinity Fabric)\b[\s-]*(\d+(?:\.\d+)?)?(?:[\s-]*connected)?\s*\)?", re.IGNORECASE)
 _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 _VENDOR = re.compile(r"\b(NVIDIA|AMD|Intel)\b[®™]?(?:\(tm\))?", re.IGNORECASE)
-_MAKERS = {"tesla": "NVIDIA", "geforce": "NVIDIA", "blackwell": "NVIDIA", "rtx": "NVIDIA", "radeon": "AMD", "instinct": "AMD"}
+_MAKERS = {
+    "tesla": "NVIDIA",
+    "geforce": "NVIDIA",
+    "blackwell": "NVIDIA",
+    "rtx": "NVIDIA",
+    "radeon": "AMD",
+    "instinct": "AMD",
+}
 """Brands that one vendor alone has, so that the vendor need not be named beside them."""
 _NOISE = re.compile(
-    r"®|™|\((?:tm|r)\)|\b(?:GPUs?|Tesla|Tensor[ -]Cores?|Ampere|Hopper|Volta|Turing|Pascal|Nvidia|AMD|vRAM|cards?|accelerators?)\b"
+    r"®|™|\((?:tm|r)\)|\b(?:GPUs?|Tesla|Tensor[ -]Cores?|Ampere|Hopper|Volta|Turing|Pascal|Nvidia|"
+    r"AMD|vRAM|cards?|accelerators?)\b"
     r"|\bRadeon(?=\s+Instinct\b)|\bACCELMEM\b",
     re.IGNORECASE,
 )

@@ -8,11 +8,25 @@ from app.ingest.documents.synonyms import find_field
 from app.ingest.documents.units import find_units, spelled
 
 _UNIT_WORDS = re.compile(r"(?<![A-Za-z])(?:[KMGT]i?B(?:ps)?|[kmgt]i?b(?:ps)?|[KMGT]i?b(?:ps)?|[KMGT]BPS)(?![A-Za-z])")
-_COUNT_WORDS = re.compile(r"\bqty\b|\bquantity\b|\bcount\b|\bnumber of\b|\bno\. of\b|#|\bmax(?:imum)?\b|\bup to\b", re.IGNORECASE)
+_COUNT_WORDS = re.compile(
+    r"\bqty\b|\bquantity\b|\bcount\b|\bnumber of\b|\bno\. of\b|#|\bmax(?:imum)?\b|\bup to\b", re.IGNORECASE
+)
 _QUANTITY = re.compile(r"\bqty\b|\bquantity\b|\bcount\b|\bnumber of\b|#", re.IGNORECASE)
-_SHARED_PREFIX = re.compile(r"^(.*?)[:(]?\s*IOPS\)?\s*(?:/|and|&|,)\s*(?:speed|throughput)?\s*\(?([KMG]i?Bps)", re.IGNORECASE)
+_SHARED_PREFIX = re.compile(
+    r"^(.*?)[:(]?\s*IOPS\)?\s*(?:/|and|&|,)\s*(?:speed|throughput)?\s*\(?([KMG]i?Bps)", re.IGNORECASE
+)
 
-RATES = frozenset({"uncached_disk", "uncached_disk_burst", "ultra_disk", "ultra_disk_burst", "cached_disk", "temp_disk_read", "temp_disk_write"})
+RATES = frozenset(
+    {
+        "uncached_disk",
+        "uncached_disk_burst",
+        "ultra_disk",
+        "ultra_disk_burst",
+        "cached_disk",
+        "temp_disk_read",
+        "temp_disk_write",
+    }
+)
 """Columns that hold operations or bytes a second: their field ends in `_iops` or `_mbps`, as their unit says."""
 
 

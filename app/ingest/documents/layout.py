@@ -32,8 +32,8 @@ def numbered(lines: Sequence[str], first: int) -> tuple[list[str], list[int]]:
 
 def _mended(lines: Sequence[str], first: int) -> Iterator[tuple[int, str]]:
     inside = False
-    for at, line in enumerate(lines):
-        number = first + at
+    for at, source in enumerate(lines):
+        line, number = source, first + at
         opens = not inside and _opens_table(lines, at)
         if inside and not _PIPE.search(line):
             inside = False

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from app.ingest.documents.blocks import Blocks, Cell, Include, Passage, Row, Table
+from app.ingest.documents.blocks import Blocks, Cell, Include, Passage, PassageKind, Row, Table
 from app.ingest.documents.layout import numbered, split_row
 from app.ingest.documents.plain import to_bold, to_cell, to_plain
 
@@ -63,16 +63,14 @@ def _visit(walk: _Walk, tokens: list[Token], at: int, token: Token) -> None:
 
 
 def _passage(walk: _Walk, opening: Token, token: Token) -> None:
-    text, _ = to_plain(token.children or [])
+    text, marks = to_plain(token.children or [])
     if opening.type == "heading_open":
         walk.heading = text
-    kind = "heading" if opening.type == "heading_open" else "item" if walk.lists else "paragraph"
+    kind: PassageKind = "heading" if opening.type == "heading_open" else "item" if walk.lists else "paragraph"
     if text.strip():
         bold = to_bold(token.children or [])
         line = walk.number(opening)
-        walk.passages.append(
-            Passage(kind=kind, text=text, line=line, heading=walk.heading, bold=bold)  # type: ignore[arg-type]  # one of three
-        )
+        walk.passages.append(Passage(kind=kind, text=text, line=line, heading=walk.heading, bold=bold, marks=marks))
 
 
 def _table(walk: _Walk, tokens: list[Token], at: int) -> Table:

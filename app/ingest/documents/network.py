@@ -13,7 +13,10 @@ GENERATIONS = {"FDR": 56, "EDR": 100, "HDR": 200, "NDR": 400, "XDR": 800}
 _INFINIBAND = re.compile(r"infini\s?band|\bIB\b|\brdma\b|\b[FEHNX]DR\b", re.IGNORECASE)
 _YES = re.compile(r"^(?:yes|true|supported|✓|✔|y|rdma capable)\b", re.IGNORECASE)
 _NO = re.compile(r"^(?:no|false|not supported|✗|✘|n)\b", re.IGNORECASE)
-_WORDS = re.compile(r"\b(?:infini\s?band|ethernet|network(?:ing)?|accelerated|nvidia|mellanox|quantum-?\d?|connectx-?\d?|cx\d|[FEHNX]DR|RDMA|IB|GPUDirect|backend|total|with)\b", re.IGNORECASE)
+_WORDS = re.compile(
+    r"\b(?:infini\s?band|ethernet|network(?:ing)?|accelerated|nvidia|mellanox|quantum-?\d?|connectx-?\d?|cx\d|[FEHNX]DR|RDMA|IB|GPUDirect|backend|total|with)\b",
+    re.IGNORECASE,
+)
 Triple = tuple[str, FactValue, str | None]
 
 
@@ -43,7 +46,10 @@ def read_infiniband(text: str, unit: str | None) -> list[Triple]:
             return [("infiniband", True, None)]
         raise Unreadable("does not say what the InfiniBand is")
     gbps = _gbps(amount, text, unit)
-    return [("infiniband", True, None), ("infiniband_gbps", rounded(gbps * (amount.times or 1)), _product(amount, gbps))]
+    return [
+        ("infiniband", True, None),
+        ("infiniband_gbps", rounded(gbps * (amount.times or 1)), _product(amount, gbps)),
+    ]
 
 
 def to_gbps(number: Decimal, unit: str, text: str) -> Decimal | None:
@@ -81,7 +87,11 @@ def _amount(text: str) -> Amount | None:
         return None
     left = re.sub(r"[KMGT]i?[Bb]ps", "", _WORDS.sub("", text[: found.start()] + amount.rest if found else ""))
     if re.search(r"\w", left):
-        raise Unreadable("is not one number" if re.search(r"\d", left) else f"has words in it that are not understood: {left.strip()}")
+        raise Unreadable(
+            "is not one number"
+            if re.search(r"\d", left)
+            else f"has words in it that are not understood: {left.strip()}"
+        )
     return amount
 
 

@@ -1,4 +1,4 @@
-"""The numbers in a cell: thousands separators of every grouping, fractions, products, and the cells that say nothing."""
+"""The numbers in a cell: separators of every grouping, fractions, products, and the cells that say nothing."""
 
 import re
 from dataclasses import dataclass

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from itertools import pairwise
 from typing import Literal
 
 from app.ingest.documents.numbers import Amount, to_amount
@@ -81,12 +82,12 @@ def _holder(
         if len({gib for _, gib in column}) == 1:
             return "one"
         ordered = sorted(column)
-        if all(smaller[1] < larger[1] for smaller, larger in zip(ordered, ordered[1:], strict=False) if smaller[0] < larger[0]):
+        if all(smaller[1] < larger[1] for smaller, larger in pairwise(ordered) if smaller[0] < larger[0]):
             return "all"
     if host_total is None:
         return None
     fits = {"all": _near(size, host_total), "one": _near(size * count, host_total)}
-    return next((holder for holder in ("all", "one") if fits[holder] and sum(fits.values()) == 1), None)  # type: ignore[return-value]  # keys of fits
+    return next((holder for holder in ("all", "one") if fits[holder] and sum(fits.values()) == 1), None)
 
 
 def _column(

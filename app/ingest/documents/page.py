@@ -20,17 +20,15 @@ class Page:
     blocks: Blocks
     source: SourceNote
 
-    def states(
+    def states(  # noqa: PLR0917  # what every statement has, in the order in which it is read
         self, subject: str, field: str, value: FactValue, raw: str, line: int, note: str | None = None
     ) -> Statement:
         """State a field of a size."""
         return self._statement("size", subject, field, value, (raw, line, note))
 
-    def states_of_series(
-        self, subject: str, field: str, value: FactValue, raw: str, line: int, note: str | None = None
-    ) -> Statement:
+    def states_of_series(self, subject: str, field: str, value: FactValue, raw: str, line: int) -> Statement:
         """State a field of a series."""
-        return self._statement("series", subject, field, value, (raw, line, note))
+        return self._statement("series", subject, field, value, (raw, line, None))
 
     def report(self, detail: str, line: int | None, column: str | None = None, cell: str | None = None) -> Report:
         """Report something that was not read."""

@@ -74,14 +74,14 @@ def read_size_table(page: Page, table: Table) -> Iterator[SizeRow | Finding]:
         yield from _row(page, table, row, columns, names)
 
 
-def _row(
-    page: Page, table: Table, row: Row, columns: tuple[Column, ...], names: Column
-) -> Iterator[SizeRow | Finding]:
+def _row(page: Page, table: Table, row: Row, columns: tuple[Column, ...], names: Column) -> Iterator[SizeRow | Finding]:
     cell = row.cells[names.index]
     if all(is_blank(other.text) for other in row.cells if other is not cell):
         return
     if row.surplus:
-        yield page.report("has more cells than the table has columns, the row is left out", row.line, None, " | ".join(row.surplus))
+        yield page.report(
+            "has more cells than the table has columns, the row is left out", row.line, None, " | ".join(row.surplus)
+        )
     elif not is_size_name(cell.text):
         detail = "names more than one size" if _MANY.search(cell.text) else "is not the name of a size"
         yield page.report(f"{detail}, the row is left out", row.line, names.header, cell.raw)
@@ -94,7 +94,9 @@ def _row(
                 if not found and column.parts and not is_blank(row.cells[column.index].text):
                     reports.append(_joint_report(page, row, column))
         yield from reports
-        yield SizeRow(page=page, table=table.line, line=row.line, name=cell.text, marks=cell.marks, pieces=tuple(pieces))
+        yield SizeRow(
+            page=page, table=table.line, line=row.line, name=cell.text, marks=cell.marks, pieces=tuple(pieces)
+        )
 
 
 def to_pieces(column: Column, cell: Cell) -> list[Piece]:
@@ -130,13 +132,17 @@ def _unread(page: Page, table: Table, columns: tuple[Column, ...]) -> Iterator[R
     sizes = [cell.text for cell in table.header[1:] if is_size_name(cell.text) and not to_parts(cell.text)]
     known = [text for text in first if to_parts(text)]
     if sizes and known and key_of(first[0]):
-        yield page.report("has the sizes in its columns, such a table is not read", table.line, None, _joined(table.header))
+        yield page.report(
+            "has the sizes in its columns, such a table is not read", table.line, None, _joined(table.header)
+        )
         return
     cells = [cell.text for row in table.rows for cell in row.cells] + [cell.text for cell in table.header]
     specs = sum(bool(column.parts) and not column.is_for("name") for column in columns)
     named = any(_VENDOR_NAME.search(text) for text in cells)
     if (named and not table.in_list) or (specs > 1 and any(column.is_for("name") for column in columns)):
-        yield page.report("seems to speak of sizes, but no column of it holds their names", table.line, None, _joined(table.header))
+        yield page.report(
+            "seems to speak of sizes, but no column of it holds their names", table.line, None, _joined(table.header)
+        )
 
 
 def _joined(cells: tuple[Cell, ...]) -> str:

@@ -1,4 +1,4 @@
-"""The table of host specifications (Part, Quantity, Specs): a single figure holds for every size, a range is evidence."""
+"""Host specifications (Part, Quantity, Specs): a single figure holds for every size, a range is evidence."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -62,6 +62,9 @@ def read_specs(page: Page, table: Table, specs: HostSpecs) -> None:
         elif name is not None:
             for fact_field, value, raw in _READERS[name](_single(row.cells[1].text), _single(row.cells[2].text)):
                 specs.facts.append(_fact(page, row, (fact_field, value, raw)))
+        if name == "processor":
+            text = row.cells[2].text.split("\v")[0].strip()
+            specs.facts.extend(_fact(page, row, (key, value, text)) for key, value in to_cpu(text).items())
         if name == "local":
             specs.nvme_gib = next((gib for gib, text in _sizes(row.cells[2].text) if "nvme" in text.lower()), None)
 
@@ -74,11 +77,8 @@ def _single(text: str) -> list[str]:
     return [piece for piece in pieces if piece and not _RANGE.search(piece)]
 
 
-def _processor(quantity: list[str], texts: list[str]) -> Found:
+def _processor(quantity: list[str], _texts: list[str]) -> Found:
     yield from _counts("vcpus", quantity)
-    for text in texts[:1]:
-        for name, value in to_cpu(text).items():
-            yield name, value, text
 
 
 def _memory(quantity: list[str], _texts: list[str]) -> Found:

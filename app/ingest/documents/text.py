@@ -7,6 +7,7 @@ import ftfy
 
 _INVISIBLE = re.compile("[\u200b-\u200f\u2060\ufeff\u00ad\x00]")
 _SPACES = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+_MANGLED = re.compile("[ÂÃâ][^\x00-\x7f]+")
 _LINE_END = re.compile(r"\r\n?|\n")
 
 
@@ -27,5 +28,13 @@ def to_lines(data: bytes) -> list[str]:
 
 def _mended(line: str) -> str:
     if not line.isascii():
-        line = ftfy.fix_encoding(line)
+        line = _MANGLED.sub(_decoded, ftfy.fix_encoding(line))
     return _SPACES.sub(" ", _INVISIBLE.sub("", line))
+
+
+def _decoded(found: re.Match[str]) -> str:
+    """Mend what ftfy leaves alone because it could be meant: `â„¢` in an otherwise sound line."""
+    try:
+        return found[0].encode("sloppy-windows-1252").decode()
+    except UnicodeError:
+        return found[0]

@@ -48,7 +48,7 @@ def spelled(text: str) -> str:
 
 
 def find_units(text: str) -> list[str]:
-    """Find the units in a header or cell, in order; a wrong case (`Gib`, `mbps`) is understood where it leaves no doubt."""
+    """Find the units in a header or cell, in order; a wrong case (`Gib`, `mbps`) is taken where it leaves no doubt."""
     text = spelled(text)
     exact: list[str] = _UNIT.findall(text)
     return exact or [_LOOSE[unit.lower()] for unit in _LOOSE_UNIT.findall(text)]
@@ -68,5 +68,3 @@ def rounded(number: Decimal) -> Decimal:
 def to_integer(number: Decimal) -> int | None:
     """Give a whole number, None for any other."""
     return int(number) if number == number.to_integral_value() else None
-
-
