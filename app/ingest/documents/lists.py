@@ -19,9 +19,8 @@ _IDEAL = re.compile(
     r"\b(?:ideal|suited|designed) for\b.*(?:such as|like|including)?\s*:\s*$", re.IGNORECASE | re.DOTALL
 )
 _SUCH_AS = re.compile(
-    
-        r"\b(?:frameworks like|such as|utilizing(?= CUDA,))\s+(?=(?:CUDA|TensorFlow|PyTorch|Pytorch|"
-        r"TensorRT))(.+?)(?:,?\s+and\s+(?:other|more|the)\b|,? and \w+ tools|\.|$)",
+    r"\b(?:frameworks like|such as|utilizing(?= CUDA,))\s+(?=(?:CUDA|TensorFlow|PyTorch|Pytorch|"
+    r"TensorRT))(.+?)(?:,?\s+and\s+(?:other|more|the)\b|,? and \w+ tools|\.|$)",
     re.IGNORECASE,
 )
 _SUPPORTS = re.compile(r"\bSupports?\s+NVIDIA (CUDA\b.+?)(?:,?\s+and\s+(?:other|more|visualization)\b.*|\.|$)")
@@ -31,16 +30,14 @@ _DTYPE = re.compile(
 )
 _SUPPORTS_DTYPES = re.compile(r"^\W*Supports?\b.*\b(?:FP\d+|BF16|TF32|TensorFloat)", re.IGNORECASE)
 _IMAGES = re.compile(
-    
-        r"(?P<images>(?:Azure HPC\s+)?(?:Ubuntu|CentOS|RHEL|AlmaLinux|SLES|"
-        r"Windows Server)[\w\s./,-]*?)\s+(?:VM\s+)?images are supported",
+    r"(?P<images>(?:Azure HPC\s+)?(?:Ubuntu|CentOS|RHEL|AlmaLinux|SLES|"
+    r"Windows Server)[\w\s./,-]*?)\s+(?:VM\s+)?images are supported",
     re.IGNORECASE,
 )
 _SUPPORTS_IMAGES = re.compile(r"\bsupports?\s+(?P<images>(?:Ubuntu|CentOS|RHEL|AlmaLinux|SLES)[\w\s./,-]*?)\s+for\b")
 _OFED = re.compile(
-    
-        r"\b(?P<version>\d[\w.-]*\d)\s+(?P<name>Mellanox OFED)\b|"
-        r"\b(?P<name2>Mellanox OFED)\s+(?:driver\s+)?(?:version\s+)?(?P<version2>\d[\w.-]*\d)"
+    r"\b(?P<version>\d[\w.-]*\d)\s+(?P<name>Mellanox OFED)\b|"
+    r"\b(?P<name2>Mellanox OFED)\s+(?:driver\s+)?(?:version\s+)?(?P<version2>\d[\w.-]*\d)"
 )
 
 
@@ -93,9 +90,7 @@ def _items(text: str) -> list[str]:
 
 
 def _images(text: str) -> list[str]:
-    ""
-        "Take `Azure HPC Ubuntu 18.04, 20.04 and Azure HPC CentOS 7.9` apart; a bare version belongs to "
-        "the name before."""
+    """Take `Azure HPC Ubuntu 18.04, 20.04` apart; a bare version belongs to the name before it."""
     images: list[str] = []
     name = ""
     for part in _items_or_versions(text):

@@ -14,21 +14,23 @@ from app.ingest.documents.numbers import NUMBER, to_decimal
 from app.ingest.documents.sentences import Sentence
 
 _TB = rf"~?(?P<number>{NUMBER})\s*TB"
-_RACK: tuple[tuple[str, re.Pattern[str], int], ...] = (
-    ("rack_vms", re.compile(
-        r"\brack contains (?P<number>\d+) VMs|(?P<number2>\d+) VMs per rack|"
-        r"groups of (?P<number3>\d+) [\w ]*?VMs"), 1),
-    ("rack_gpus", re.compile(
-        r"\brack\b.*?\((?P<number>\d+) GPUs\)|(?P<number2>\d+) GPUs per rack|(?P<number3>\d+)[- ]GPU rack"), 1),
-    ("scale_up_domain_gpus", re.compile(
-        r"\brack\b.*?\((?P<number>\d+) GPUs\),? using NVLINK|NVL\d+ connects up to (?P<number2>\d+) GPUs", re.IGNORECASE), 1),
-    ("rack_nvlink_tb_per_s", re.compile(rf"{_TB}\s*/\s*s(?:ec)?\b[^,;]*?\bNVLINK\b", re.IGNORECASE), 1),
-    ("rack_fast_memory_tb", re.compile(rf"{_TB} (?:of )?fast memory", re.IGNORECASE), 1),
-    ("rack_hbm_tb", re.compile(rf"{_TB} (?:of )?(?:shared )?(?:HBM\w*|high bandwidth memory)", re.IGNORECASE), 1),
-    ("rack_lpddr_tb", re.compile(rf"{_TB} (?:of )?(?:LPDDR\w*|CPU memory)", re.IGNORECASE), 1),
-    ("rack_fp4_pflops", re.compile(rf"(?P<number>{NUMBER}) PFLOPS (?:of )?FP4", re.IGNORECASE), 1),
-    ("rack_fp4_pflops", re.compile(rf"(?P<number>{NUMBER}) exa-?FLOPS (?:of )?FP4", re.IGNORECASE), 1000),
-)  # fmt: skip
+_RACK: tuple[tuple[str, str, int], ...] = (
+    ("rack_vms", r"\brack contains (?P<number>\d+) VMs", 1),
+    ("rack_vms", r"\b(?P<number>\d+) VMs per rack", 1),
+    ("rack_vms", r"\bgroups of (?P<number>\d+) [\w ]*?VMs", 1),
+    ("rack_gpus", r"\brack\b.*?\((?P<number>\d+) GPUs\)", 1),
+    ("rack_gpus", r"\b(?P<number>\d+) GPUs per rack|(?<=This )(?P<other>\d+)[- ]GPU rack", 1),
+    ("scale_up_domain_gpus", r"\brack\b.*?\((?P<number>\d+) GPUs\),? using NVLINK", 1),
+    ("scale_up_domain_gpus", r"\bNVL\d+ connects up to (?P<number>\d+) GPUs", 1),
+    # A VM's share of NVLink is stated in the same words as the rack's.
+    ("rack_nvlink_tb_per_s", rf"^(?=.*rack).*?(?<![\d.,]){_TB}\s*/\s*s(?:ec)?\b[^,;]*?\bNVLINK\b(?!.* per VM\b)", 1),
+    ("rack_fast_memory_tb", rf"{_TB} (?:of )?fast memory", 1),
+    ("rack_hbm_tb", rf"{_TB} (?:of )?(?:shared )?(?:HBM\w*|high bandwidth memory)", 1),
+    ("rack_lpddr_tb", rf"{_TB} (?:of )?(?:LPDDR\w*|CPU memory)", 1),
+    ("rack_fp4_pflops", rf"(?P<number>{NUMBER}) PFLOPS (?:of )?FP4", 1),
+    ("rack_fp4_pflops", rf"(?P<number>{NUMBER}) exa-?FLOPS (?:of )?FP4", 1000),
+)
+"""What a rack has, by the words that state it, and the factor to the field's unit."""
 _EACH_VM = re.compile(r"\bEach (?:[\w ]+ )?VM\b[^.]*?:?\s*(?:is powered by\s+|has\s+|:\s*)", re.IGNORECASE)
 _CPUS = re.compile(r"\b(?P<count>\d+|one|two|four|eight) (?P<name>(?:NVIDIA|AMD|Intel) [A-Z]\w+) CPUs?\b")
 _GPUS = re.compile(r"\b(?P<count>\d+|one|two|four|eight) (?P<name>(?:(?:NVIDIA|AMD) )?[A-Z]\w*(?: [A-Z]\w*)*) GPUs?\b")
@@ -44,13 +46,9 @@ def find_rack_facts(sentences: Iterable[Sentence], series: str) -> Iterator[Stat
     """State what a series' rack has, from sentences and list items."""
     for sentence in sentences:
         for field, pattern, factor in _RACK:
-            found = pattern.search(sentence.text)
-            # A VM's share of NVLink is stated in the same words as the rack's.
-            if found and (field != "rack_nvlink_tb_per_s" or "rack" in sentence.text.lower()):
-                number = next(value for name, value in found.groupdict().items() if name.startswith("number") and value)
-                value: FactValue = to_decimal(number) * factor
-                if SERIES_FIELDS[field].kind == "integer":
-                    value = int(to_decimal(number))
+            if found := re.search(pattern, sentence.text, re.IGNORECASE):
+                number = to_decimal(next(text for text in found.groups() if text)) * factor
+                value: FactValue = int(number) if SERIES_FIELDS[field].kind == "integer" else number
                 yield sentence.page.states_of_series(series, field, value, sentence.raw, sentence.line)
 
 
@@ -83,7 +81,7 @@ def _vm_fields(text: str) -> Iterator[tuple[str, FactValue]]:
 def find_benchmarks(sentences: Iterable[Sentence], series: str) -> Iterator[BenchmarkRow]:
     """Give the published results: tokens a second of a named workload; of the rack where the page describes one."""
     listed = list(sentences)
-    scope = "rack" if any(pattern.search(item.text) for item in listed for _, pattern, _ in _RACK[:2]) else "vm"
+    scope = "rack" if any(re.search(r"\brack\b", item.text, re.IGNORECASE) for item in listed) else "vm"
     for sentence in listed:
         if found := _TOKENS.search(sentence.text):
             workload = found["workload"].strip()

@@ -160,8 +160,8 @@ _TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
         "network_mbps",
         (
             r"front ?end (?:network )?bandwidth",
-            r"(?:expected |total |vm )?(?:network |networking |nics? |ethernet )+(?:bandwidth|throughput|"
-            r"speed|performance)",
+            r"(?:expected |total |vm )?(?:network |networking |nics? |ethernet )+(?:bandwidth|speed)",
+            r"(?:expected |total |vm )?(?:network |networking |nics? |ethernet )+(?:throughput|performance)",
             r"(?:expected |total |vm )?bandwidth",
             r"(?:front ?end|ethernet)(?: network)?",
             r"(?:expected )?(?:bandwidth|network) (?:network|mbps)",
