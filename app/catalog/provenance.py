@@ -33,7 +33,9 @@ def find_facts(session: Session, name: str, page: Page) -> Listing:
         .where(fact.c.kind == "size", fact.c.subject == key)
     )
     terms = [_term("field", fact.c.field), _term("rank", rank), _term("source_id", fact.c.source_id)]
-    return take_page(session, query, terms, question=f"facts {key}", limit=page.limit, cursor=page.cursor)
+    found = take_page(session, query, terms, question=f"facts {key}", limit=page.limit, cursor=page.cursor)
+    items = [{name: value for name, value in item.items() if name != "rank"} for item in found.items]
+    return Listing(items=items, next_cursor=found.next_cursor, total=found.total)
 
 
 def find_conflicts(session: Session, search: ConflictSearch) -> Listing:
