@@ -11,6 +11,7 @@ from sqlalchemy import true
 from sqlalchemy.orm import Session
 
 from app.catalog.conditions import CONDITIONS, Context, conditions, local_disk, on_one_gpu, size
+from app.catalog.offers import PURCHASES
 from app.catalog.paging import read_cursor, write_cursor
 from app.catalog.queries import select_sizes, settle
 from app.catalog.search import ORDERABLE, Page, SizeNeeds, SizeScope, Usd
@@ -121,5 +122,6 @@ def to_vm(row: dict[str, Any]) -> Vm:
         traits={name: row[name] for name in _TRAITS},
         region=row["region"],
         in_every_region=bool(row["in_every_region"]),
-        usd_per_hour={name: row[f"{name}_usd_per_hour"] for name in ("on_demand", "spot")},
+        usd_per_hour={name: row[f"{name}_usd_per_hour"] for name in PURCHASES},
+        as_of={name: row[f"{name}_as_of"] for name in PURCHASES},
     )

@@ -64,7 +64,12 @@ def _option(option: Option, needs: Needs) -> OptionOut:
 
 
 def _cost(cost: Cost) -> CostOut:
-    return CostOut(usd_per_hour=cost.usd_per_hour, usd_per_month=cost.usd_per_month, usd_per_job=cost.usd_per_job)
+    return CostOut(
+        usd_per_hour=cost.usd_per_hour,
+        as_of=cost.as_of,
+        usd_per_month=cost.usd_per_month,
+        usd_per_job=cost.usd_per_job,
+    )
 
 
 def _rejection(rejection: Rejection) -> RejectionOut:

@@ -1,5 +1,7 @@
 """The wire of fit: options, rejections, and how they came about."""
 
+from datetime import date
+
 from pydantic import Field
 
 from app.api.schemas import NextCursor, Out, Total, Usd
@@ -9,6 +11,7 @@ class CostOut(Out):
     """What all VMs of an option cost under one purchase model; null where the price is unknown."""
 
     usd_per_hour: Usd | None
+    as_of: date | None = Field(description="The day from which the price is known to hold.")
     usd_per_month: Usd | None
     usd_per_job: Usd | None = Field(description="Null where the question gives no hours.")
 

@@ -75,11 +75,12 @@ class SizeOut(Out):
     source_url: str | None = Field(description="The page that counts first among those that name the size.")
     region: str | None = Field(description="Where the prices hold: the asked region, else the cheapest.")
     usd_per_hour: Usd | None = Field(description="Of the purchase model that was asked for; null is unknown.")
-    price_as_of: date | None
-    usd_per_gpu_hour: float | None
-    usd_per_gpu_gib_hour: float | None
+    usd_per_gpu_hour: float | None = Field(description="usd_per_hour for each GPU, or for the fraction of one.")
+    usd_per_gpu_gib_hour: float | None = Field(description="usd_per_hour for each GiB of GPU memory.")
     on_demand_usd_per_hour: Usd | None
+    on_demand_as_of: date | None = Field(description="The day from which the on-demand price is known to hold.")
     spot_usd_per_hour: Usd | None
+    spot_as_of: date | None = Field(description="The day from which the spot price is known to hold.")
 
 
 class SizePage(Out):

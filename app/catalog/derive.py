@@ -23,7 +23,7 @@ class Spelling:
 
     name: str
     authority: int
-    source: str
+    source: str | None
 
 
 def derive_gpu(key: str, fields: Decisions) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def derive_size(
     gpus: Sequence[GpuName],
 ) -> dict[str, Any]:
     """Make the row of a size; with no fields at all it is known only by the name that a price list gives it."""
-    first = min(spellings, key=lambda spelling: (spelling.authority, spelling.source))
+    first = min(spellings, key=lambda spelling: (spelling.authority, spelling.source or ""))
     row: dict[str, Any] = {"key": key, "name": first.name} | _columns(fields, SIZE_FIELDS)
     row["series_id"] = row.pop("series")
     mine = series.get(row["series_id"] or "")
@@ -67,7 +67,7 @@ def derive_size(
     row["verified"] = first.authority < AUTHORITY.index("third_party")
     disputed = sorted(name for name, decision in fields.items() if decision.disputed)
     row |= {"disputed": bool(disputed), "disputed_fields": "; ".join(disputed)}
-    row["source_id"] = first.source if fields else None
+    row["source_id"] = first.source
     row |= _gpu_columns(row, fields, gpus)
     row |= _implied(row, mine)
     words = (row["name"], row["series_id"], mine["name"] if mine else None)

@@ -10,13 +10,18 @@ from sqlalchemy.orm import Session
 
 from app.catalog import rows
 from app.catalog.checks import check_references
-from app.catalog.facts import Reading, Report
+from app.catalog.derive import Spelling
+from app.catalog.facts import AUTHORITY, Reading, Report
 from app.catalog.judge import Author, Bench, judge
 from app.catalog.models import Benchmark, Correction, Fact, Gpu, Price, Region, Series, Size, SizeAlias, Source
 from app.catalog.names import series_key, size_key
 from app.catalog.offers import save_offers
+from app.catalog.renaming import merge_aliases
 from app.catalog.store import Change, save_rows, table_of
 from app.catalog.subjects import Subjects, alias_map, series_names
+
+_LAST = len(AUTHORITY)
+"""The authority of a spelling that only a price list or an alias gives."""
 
 Progress = Callable[[str], None]
 
@@ -48,6 +53,7 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
     progress("facts")
     _save_facts(session, reading, subjects, tally)
     done["size_alias"] = save_rows(session, SizeAlias, map(rows.alias_row, reading.aliases))
+    done["size"] += merge_aliases(session, subjects)
     benchmarks = (rows.benchmark_row(benchmark, subjects) for benchmark in reading.benchmarks)
     done["benchmark"] = save_rows(session, Benchmark, benchmarks)
     progress("prices")
@@ -98,8 +104,18 @@ def _bench(session: Session, subjects: Subjects) -> Bench:
     return Bench(authors=authors, corrections=corrections, subjects=subjects)
 
 
-def _named(session: Session, reading: Reading, subjects: Subjects) -> dict[str, str]:
+def _named(session: Session, reading: Reading, subjects: Subjects) -> dict[str, Spelling]:
     """Sizes that exist though no fact may speak of them: kept ones, and those that a price or an alias names."""
-    spelled = [alias.size for alias in reading.aliases] + [price.size for price in reading.prices]
-    named = {subjects.size(name): name for name in reversed(spelled) if size_key(name) not in subjects.sizes}
-    return named | {row["key"]: row["name"] for row in _all(session, Size)}
+    spelled = [(alias.size, alias.source) for alias in reading.aliases]
+    spelled += [(price.size, price.source) for price in reading.prices]
+    named = {
+        subjects.size(name): Spelling(name=name, authority=_LAST, source=source)
+        for name, source in reversed(spelled)
+        if size_key(name) not in subjects.sizes
+    }
+    kept = {
+        row["key"]: Spelling(name=row["name"], authority=_LAST, source=row["source_id"])
+        for row in _all(session, Size)
+        if row["key"] not in subjects.sizes
+    }
+    return named | kept

@@ -42,8 +42,8 @@ class Bench:
     subjects: Subjects
 
 
-def judge(facts: Iterable[FactRow], bench: Bench, named: Mapping[str, str]) -> Judgement:
-    """Decide every field; `named` are sizes, key to name, that exist even where no fact speaks of them."""
+def judge(facts: Iterable[FactRow], bench: Bench, named: Mapping[str, Spelling]) -> Judgement:
+    """Decide every field; `named` are sizes, by key, that exist even where no fact speaks of them."""
     cases: dict[tuple[SubjectKind, str], dict[str, list[FactRow]]] = defaultdict(lambda: defaultdict(list))
     for fact in facts:
         cases[fact["kind"], fact["subject"]][fact["field"]].append(fact)
@@ -103,10 +103,10 @@ def _with_verdicts(rows: Iterable[FactRow], decision: Decision) -> Iterable[Fact
 
 
 def _spellings(
-    cases: Mapping[tuple[SubjectKind, str], Mapping[str, list[FactRow]]], bench: Bench, named: Mapping[str, str]
+    cases: Mapping[tuple[SubjectKind, str], Mapping[str, list[FactRow]]], bench: Bench, named: Mapping[str, Spelling]
 ) -> dict[str, list[Spelling]]:
-    """How each size is spelled by whom; a price list's spelling counts last."""
-    found = {key: [Spelling(name=name, authority=len(AUTHORITY), source="")] for key, name in named.items()}
+    """How each size is spelled by whom; a price list's spelling counts only where no fact speaks of the size."""
+    found = {key: [spelling] for key, spelling in named.items()}
     for (kind, key), fields in cases.items():
         if kind == "size":
             found[key] = [

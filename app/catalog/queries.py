@@ -70,8 +70,7 @@ def select_sizes(context: Context, regions: Sequence[str]) -> Select[Any]:
             size.disputed_fields,
             status(context.today).label("status"),
             source.c.url.label("source_url"),
-            *(offer[name] for name in ("region", *_PRICES)),
-            offer[f"{context.purchase}_as_of"].label("price_as_of"),
+            *(offer[name] for name in _OFFERED),
             *prices,
         )
         .join_from(table_of(Size), offer_table, _its_offer(context, regions), isouter=True)
@@ -80,7 +79,7 @@ def select_sizes(context: Context, regions: Sequence[str]) -> Select[Any]:
     )
 
 
-_PRICES = ("on_demand_usd_per_hour", "spot_usd_per_hour")
+_OFFERED = ("region", "on_demand_usd_per_hour", "on_demand_as_of", "spot_usd_per_hour", "spot_as_of")
 
 
 def _its_offer(context: Context, regions: Sequence[str]) -> ColumnElement[bool]:

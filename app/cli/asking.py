@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from app.api.fit import fit_out
+from app.api.schemas import SizeOut
 from app.catalog.paging import Item
 from app.catalog.prices import PriceSearch, find_prices
 from app.catalog.provenance import ConflictSearch, find_conflicts, find_facts
@@ -25,8 +26,10 @@ SIZE_COLUMNS = {
     "gpu_memory_gib": "GPU mem GiB",
     "gpu_memory_gib_per_gpu": "per GPU",
     "region": "region",
-    "usd_per_hour": "USD/h",
-    "price_as_of": "as of",
+    "on_demand_usd_per_hour": "USD/h",
+    "on_demand_as_of": "as of",
+    "spot_usd_per_hour": "spot USD/h",
+    "spot_as_of": "as of ",
 }
 FACT_COLUMNS = {
     "field": "field",
@@ -49,9 +52,11 @@ OPTION_COLUMNS = {
     "nodes": "nodes",
     "region": "region",
     "usd_per_hour": "USD/h",
+    "as_of": "as of",
     "usd_per_month": "USD/month",
     "limiting_resource": "tightest",
-    "explanation": "why",
+    "unused_gpu_memory_percent": "GPU mem unused %",
+    "warnings": "warnings",
 }
 
 
@@ -61,7 +66,7 @@ def search(*, as_json: Json = False, as_csv: Csv = False, **given: Any) -> None:
     form = chosen(as_json=as_json, as_csv=as_csv)
     with context.session() as session:
         page = find_sizes(session, question(SizeSearch, given), today=context.today())
-    show_rows(page.items, SIZE_COLUMNS, form)
+    show_rows([_in_order(item) for item in page.items], SIZE_COLUMNS, form)
     _end(len(page.items), page.total, page.next_cursor, form)
 
 
@@ -85,7 +90,7 @@ def show(
     form = chosen(as_json=as_json, as_csv=as_csv)
     page = Page(limit=500)
     with context.session() as session:
-        size = get_size(session, name, today=context.today())
+        size = _in_order(get_size(session, name, today=context.today()))
         facts = find_facts(session, name, page).items
         prices = find_prices(session, name, PriceSearch(limit=500), today=context.today()).items
     if form is Format.json:
@@ -94,6 +99,11 @@ def show(
         show_rows([size], {}, form)
     else:
         _show_size(size, facts, prices)
+
+
+def _in_order(row: Item) -> Item:
+    """Give the columns in the API's order."""
+    return {name: row[name] for name in SizeOut.model_fields}
 
 
 def _show_size(size: Item, facts: list[Item], prices: list[Item]) -> None:
@@ -124,7 +134,11 @@ def fit(*, as_json: Json = False, as_csv: Csv = False, **given: Any) -> None:
 
 def _tell_misses(told: Item) -> None:
     reasons = ", ".join(f"{count} {code}" for code, count in told["rejection_summary"].items())
-    out.print(f"\n{told['total']} sizes fit, {told['rejected_total']} do not ({reasons or 'none'}).", highlight=False)
+    if told["items"]:
+        best = told["items"][0]
+        out.print(f"\n{best['size']}: {best['explanation']}", highlight=False, soft_wrap=True)
+    counts = f"{told['total']} sizes fit, {told['rejected_total']} do not ({reasons or 'none'})."
+    out.print(f"\n{counts}", highlight=False, soft_wrap=True)
     for miss in told["rejected"] or (told["nearest_misses"] if not told["items"] else []):
         for failure in miss["failures"]:
             out.print(f"  {miss['size']}: {failure['code']}: {failure['detail']}", highlight=False, soft_wrap=True)

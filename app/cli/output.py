@@ -15,7 +15,9 @@ from rich.table import Table
 
 Row = Mapping[str, Any]
 
-out = Console()
+_PIPED_WIDTH = 240
+
+out = Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH)
 err = Console(stderr=True)
 
 
@@ -92,7 +94,7 @@ def _table(rows: Iterable[Row], columns: Mapping[str, str], title: str | None) -
 
 def _text(value: object) -> str:
     if value is None:
-        return "?"
+        return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):

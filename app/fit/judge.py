@@ -13,7 +13,7 @@ def judge_vm(vm: Vm, needs: Needs) -> Option | Rejection:
     """Judge one size against the needs; every constraint is evaluated, not only the first that fails."""
     nodes = _nodes(vm, needs)
     failures = [*_standing(vm, needs), *_traits(vm, needs), *_amounts(vm, needs)]
-    costs = {purchase: _cost(price, nodes, needs) for purchase, price in vm.usd_per_hour.items()}
+    costs = {purchase: _cost(vm, purchase, nodes, needs) for purchase in vm.usd_per_hour}
     month = costs[needs.purchase].usd_per_month if needs.purchase in costs else None
     if not failures:
         failures += _budget(month, needs)
@@ -127,12 +127,17 @@ def _headroom(quantity: Quantity, vm: Vm, nodes: int, needs: Needs) -> Headroom:
     )
 
 
-def _cost(price: Decimal | None, nodes: int, needs: Needs) -> Cost:
+def _cost(vm: Vm, purchase: str, nodes: int, needs: Needs) -> Cost:
+    price = vm.usd_per_hour[purchase]
     if price is None:
-        return Cost(usd_per_hour=None, usd_per_month=None, usd_per_job=None)
+        return Cost(usd_per_hour=None, usd_per_month=None, usd_per_job=None, as_of=None)
     hourly = nodes * price
-    job = hourly * needs.hours if needs.hours is not None else None
-    return Cost(usd_per_hour=hourly, usd_per_month=hourly * needs.hours_per_month, usd_per_job=job)
+    return Cost(
+        usd_per_hour=hourly,
+        usd_per_month=hourly * needs.hours_per_month,
+        usd_per_job=hourly * needs.hours if needs.hours is not None else None,
+        as_of=vm.as_of.get(purchase),
+    )
 
 
 def _warnings(vm: Vm, month: Decimal | None) -> tuple[str, ...]:

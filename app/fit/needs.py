@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 
@@ -28,6 +29,7 @@ class Vm:
     region: str | None = None
     in_every_region: bool = True
     usd_per_hour: Mapping[str, Decimal | None] = field(default_factory=dict)
+    as_of: Mapping[str, date | None] = field(default_factory=dict)
 
     @property
     def fractional(self) -> bool:

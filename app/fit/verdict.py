@@ -1,6 +1,7 @@
 """What is said of a size: an option with headroom and cost, or a rejection with every failure."""
 
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 
 from app.fit.needs import Vm
@@ -59,6 +60,7 @@ class Cost:
     usd_per_hour: Decimal | None
     usd_per_month: Decimal | None
     usd_per_job: Decimal | None
+    as_of: date | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

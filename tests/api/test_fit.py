@@ -17,7 +17,12 @@ def test_what_fits_is_ranked_by_cost_with_unknown_prices_last(client: httpx.Clie
     assert known == sorted(known)
     assert costs == known + [None] * (len(costs) - len(known))
     assert answer["items"][0]["size"] == "Standard_NC96ads_A100_v4"
-    assert answer["items"][0]["on_demand"] == {"usd_per_hour": 14.692, "usd_per_month": 10725.16, "usd_per_job": None}
+    assert answer["items"][0]["on_demand"] == {
+        "usd_per_hour": 14.692,
+        "as_of": "2026-06-18",
+        "usd_per_month": 10725.16,
+        "usd_per_job": None,
+    }
     assert answer["items"][0]["explanation"].startswith("Fits on 1 VM: needs 320 of 320 GiB GPU memory (0% to spare)")
 
 

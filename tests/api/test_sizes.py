@@ -90,7 +90,7 @@ def test_without_a_region_the_cheapest_is_named(client: httpx.Client) -> None:
     prices = get(client, "/sizes/Standard_NC24ads_A100_v4/prices", os="linux", purchase="on_demand", limit=500)["items"]
     cheapest = min(prices, key=lambda price: (price["usd_per_hour"], price["region"]))
     assert (row["region"], row["usd_per_hour"]) == (cheapest["region"], cheapest["usd_per_hour"])
-    assert row["price_as_of"] == cheapest["valid_from"]
+    assert row["on_demand_as_of"] == cheapest["valid_from"]
 
 
 def test_available_in_means_all_of_the_regions_and_region_any(client: httpx.Client) -> None:

@@ -156,6 +156,16 @@ def test_a_price_list_speaks_of_sizes_by_their_aliases(engine: Engine) -> None:
     assert count(engine, Size) == 1
 
 
+def test_an_alias_that_is_learnt_later_gives_prices_and_facts_to_its_size(engine: Engine) -> None:
+    take(engine, reading(size("Xone", vcpus=4), regions=["eastus"], prices=(price("Xone", "3"),)))
+    take(engine, reading(size("Standard_X1", memory_gib=Decimal(8))))
+    alias = AliasRow(alias="Xone", size="Standard_X1", source="prices", reason="billing", file="a.csv", line=2)
+    take(engine, reading(aliases=(alias,)))
+    row = shown(engine, "xone")
+    assert (row["name"], row["vcpus"], row["memory_gib"], row["usd_per_hour"]) == ("Standard_X1", 4, 8, 3)
+    assert (count(engine, Size), count(engine, Price)) == (1, 1)
+
+
 def test_a_later_page_does_not_take_over_a_size_of_another_series(engine: Engine) -> None:
     later = source("bogus", on=date(2026, 3, 16))
     take(engine, reading(size("Standard_X1", by="bogus", series="Xbogus"), sources=[later]))
