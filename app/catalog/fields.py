@@ -73,7 +73,20 @@ SIZE_FIELDS: dict[str, Field] = {
     "preview": _FLAG,
     "retirement_date": Field(kind="date"),
     **SIZE_FLAGS,
+    "gpu_fraction": Field(kind="text", column=False),
     "cpu_count": Field(kind="integer", unit="count", column=False),
+    **{
+        f"{disk}_{suffix}": Field(kind="number", unit=unit, column=False)
+        for disk in (
+            "uncached_disk_burst",
+            "ultra_disk",
+            "ultra_disk_burst",
+            "cached_disk",
+            "temp_disk_read",
+            "temp_disk_write",
+        )
+        for suffix, unit in (("iops", "IOPS"), ("mbps", "MBps"))
+    },
     "infiniband_gbps_per_gpu": Field(kind="number", unit="Gbps", column=False),
     "virtual_workstations": Field(kind="integer", unit="count", column=False),
     "virtual_applications": Field(kind="integer", unit="count", column=False),

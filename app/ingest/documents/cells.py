@@ -1,0 +1,150 @@
+"""Cells to values: one reader for each kind of column; what a reader does not wholly understand it refuses."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+
+from app.catalog.fields import SIZE_FIELDS, FactValue
+from app.ingest.documents.cpu import to_cpu
+from app.ingest.documents.gpu_text import to_link
+from app.ingest.documents.headers import Part
+from app.ingest.documents.network import Unreadable, read_infiniband, read_network
+from app.ingest.documents.numbers import Amount, to_amount
+from app.ingest.documents.units import Dimension, find_units, rounded, spelled, to_integer, to_kept
+
+_WORDS = re.compile(
+    r"\b(?:disks?|drives?|nics?|v?cpus?|v?cores?|ethernet|gpus?|memory|ram|ssds?|nvme|scsi|temp|total|in|interfaces?|workstations?|"
+    r"applications?|users?)\b",
+    re.IGNORECASE,
+)
+_UNIT = re.compile(r"[KMGT]i?B(?:ps)?|[KMGT]i?bps|IOPS", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """A field's value as a cell states it; `note` says how it was computed."""
+
+    field: str
+    value: FactValue
+    note: str | None = None
+
+
+Reader = Callable[[Part, str], list[Value]]
+
+
+def read_cell(part: Part, text: str) -> list[Value]:
+    """Read a cell that is not blank; raises Unreadable with the reason."""
+    reader = READERS.get(part.field)
+    if reader is None:
+        raise Unreadable("is known, but has no field to be kept in")
+    return reader(part, spelled(text.replace("\v", " ").strip()))
+
+
+def _quantity(dimension: Dimension) -> Reader:
+    def read(part: Part, text: str) -> list[Value]:
+        amount = _amount(text)
+        units = find_units(amount.rest)
+        unit = units[0] if units else part.unit
+        if unit is None:
+            raise Unreadable("has no unit, neither in the header nor in the cell")
+        kept = to_kept(amount.total, unit, dimension)
+        if kept is None:
+            raise Unreadable(f"is in {unit}, which is no unit of {part.field}")
+        return [Value(field=part.field, value=_fit(part.field, kept), note=_product(amount, unit))]
+
+    return read
+
+
+def _count(part: Part, text: str) -> list[Value]:
+    amount = _amount(text)
+    if amount.times is not None or find_units(amount.rest):
+        raise Unreadable("is not a count")
+    return [Value(field=part.field, value=_fit(part.field, amount.number))]
+
+
+def _amount(text: str) -> Amount:
+    amount = to_amount(text)
+    if amount is None:
+        raise Unreadable("is not one number")
+    left = re.sub(r"[\s()*]+", "", _WORDS.sub(" ", _UNIT.sub(" ", amount.rest)))
+    if left:
+        raise Unreadable(
+            "is not one number" if re.search(r"\d", left) else f"has words in it that are not understood: {left}"
+        )
+    return amount
+
+
+def _fit(field: str, number: Decimal) -> FactValue:
+    if SIZE_FIELDS[field].kind == "number":
+        return rounded(number)
+    whole = to_integer(number)
+    if whole is None:
+        raise Unreadable("is not a whole number")
+    return whole
+
+
+def _product(amount: Amount, unit: str) -> str | None:
+    return None if amount.times is None else f"{amount.times} x {amount.number} {unit}"
+
+
+def _network_mbps(part: Part, text: str) -> list[Value]:
+    # Old pages write MBps over columns of Mbps, as the same figures on their newer versions show.
+    unit = "Mbps" if part.unit == "MBps" else part.unit
+    if re.search(r"infini|rdma|ethernet|[/+;]", text, re.IGNORECASE):
+        return _network(Part(field=part.field, unit=unit), text)
+    return _quantity("network")(Part(field="network_mbps", unit=unit), text)
+
+
+def _network(part: Part, text: str) -> list[Value]:
+    return [Value(field=field, value=value, note=note) for field, value, note in read_network(text, part.unit)]
+
+
+def _infiniband(part: Part, text: str) -> list[Value]:
+    return [Value(field=field, value=value, note=note) for field, value, note in read_infiniband(text, part.unit)]
+
+
+def _cpu(_part: Part, text: str) -> list[Value]:
+    if re.match(r"\d+\s*(?:v?cpus?|v?cores?)?$", text, re.IGNORECASE):
+        return _count(Part(field="vcpus"), text)
+    return [Value(field=field, value=value) for field, value in to_cpu(text).items()]
+
+
+def _interconnect(_part: Part, text: str) -> list[Value]:
+    link = to_link(text)
+    if link is None:
+        raise Unreadable("names no interconnect that is known")
+    values = [Value(field="gpu_interconnect", value=link)]
+    return [*values, Value(field="nvlink", value=True)] if link.startswith("NVLink") else values
+
+
+_RATES = (
+    "uncached_disk",
+    "uncached_disk_burst",
+    "ultra_disk",
+    "ultra_disk_burst",
+    "cached_disk",
+    "temp_disk_read",
+    "temp_disk_write",
+)
+
+READERS: dict[str, Reader] = {
+    "vcpus": _count,
+    "cpu": _cpu,
+    "arch": _cpu,
+    "memory_gib": _quantity("memory"),
+    "temp_disk_gib": _quantity("disk"),
+    "temp_disk_count": _count,
+    "max_data_disks": _count,
+    "max_nics": _count,
+    "network_mbps": _network_mbps,
+    "network": _network,
+    "infiniband": _infiniband,
+    "gpu_interconnect": _interconnect,
+    "virtual_workstations": _count,
+    "virtual_applications": _count,
+    "ignored": lambda _part, _text: [],
+    **{f"{rate}_iops": _quantity("iops") for rate in _RATES},
+    **{f"{rate}_mbps": _quantity("throughput") for rate in _RATES},
+}
+"""How each column is read whose cells stand for themselves; GPUs and NVMe drives need the whole row."""

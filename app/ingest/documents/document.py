@@ -1,0 +1,145 @@
+"""One document to facts: its tables, host specifications, flags and sentences, put together size by size."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from app.catalog.facts import BenchmarkRow, Report, Statement
+from app.catalog.names import size_key
+from app.ingest.documents.features import find_flags, find_table_flags, to_flag_findings
+from app.ingest.documents.gpu_memories import GpuMemories
+from app.ingest.documents.gpu_rows import Host, read_gpus
+from app.ingest.documents.lists import SEPARATOR, find_listed
+from app.ingest.documents.merging import merged
+from app.ingest.documents.nvme import read_nvme
+from app.ingest.documents.page import Document, Finding
+from app.ingest.documents.prose_gpus import find_mentions, only_model
+from app.ingest.documents.racks import find_benchmarks, find_rack_facts, find_vm_facts
+from app.ingest.documents.scale_network import is_per_nic, read_scale_networks
+from app.ingest.documents.sentences import Sentence, to_sentences
+from app.ingest.documents.series import SeriesTitle, find_series
+from app.ingest.documents.sizes import Tables, read_cells, read_tables
+from app.ingest.documents.whole_page import footnotes, preview, retirement, said, specified, stated_values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentFacts:
+    """What a document gives before it is known whose its sizes are."""
+
+    document: Document
+    series: SeriesTitle | None
+    subjects: tuple[str, ...]
+    statements: tuple[Statement, ...]
+    reports: tuple[Report, ...]
+
+
+def read_document(document: Document, memories: GpuMemories) -> DocumentFacts:
+    """Read everything that a document says of sizes."""
+    tables, sentences = read_tables(document), list(to_sentences(document))
+    series = find_series(document.page)
+    subjects = tables.subjects
+    findings: list[Finding] = [*tables.findings]
+    if not subjects and series:
+        announced = list(find_vm_facts(sentences, series.name))
+        subjects = [series.name] if announced else []
+        findings += announced
+    findings += _from_tables(document, tables, sentences, memories)
+    findings += _from_page(document, subjects, sentences, series)
+    if not subjects and not findings:
+        findings += _nothing_read(document)
+    statements, reports = merged(_with_infiniband(findings))
+    return DocumentFacts(
+        document=document, series=series, subjects=tuple(subjects), statements=tuple(statements), reports=tuple(reports)
+    )
+
+
+def series_findings(facts: DocumentFacts, series: str) -> tuple[list[Finding], list[BenchmarkRow]]:
+    """State what a document says of its series under the name that the series goes by."""
+    sentences = list(to_sentences(facts.document))
+    findings: list[Finding] = [*find_rack_facts(sentences, series)]
+    items: dict[tuple[str, str], tuple[list[str], Statement]] = {}
+    for page, field, item, raw, line in find_listed(facts.document, sentences):
+        first = page.states_of_series(series, field, item, raw, line)
+        listed, _ = items.setdefault((page.file, field), ([], first))
+        if item.lower() not in (other.lower() for other in listed):
+            listed.append(item)
+    findings += [_joined(first, listed) for listed, first in items.values()]
+    return findings, list(find_benchmarks(sentences, series))
+
+
+def _from_tables(
+    document: Document, tables: Tables, sentences: list[Sentence], memories: GpuMemories
+) -> Iterator[Finding]:
+    mentions = list(find_mentions(sentences))
+    model = only_model(mentions)
+    host = Host(
+        specs=tables.specs.gpu,
+        prose_memories=frozenset(mention.memory_gib for mention in mentions if mention.memory_gib),
+        prose_models=tuple(dict.fromkeys(mention.model for mention in mentions)),
+        prose_count=model.count if model else None,
+        title=document.page.source.title,
+    )
+    cells = list(read_cells(tables.rows))
+    yield from cells
+    decided: dict[str, object] = {}
+    for found in read_gpus(tables.rows, host, memories):
+        if isinstance(found, tuple):
+            decided[found[0].name] = found[1]
+        else:
+            yield found
+    yield from read_nvme(tables.rows, tables.specs.nvme_gib)
+    per_nic = is_per_nic(passage for _, passage in document.passages())
+    yield from read_scale_networks(tables.rows, per_nic=per_nic)
+    yield from footnotes(document, tables.rows)
+    yield from specified(tables.specs, tables.subjects, decided, stated_values(cells))
+
+
+def _from_page(
+    document: Document, subjects: list[str], sentences: list[Sentence], series: SeriesTitle | None
+) -> Iterator[Finding]:
+    for page in document.pages:
+        flags = list(find_flags(page.blocks.passages))
+        flags += [flag for table in page.blocks.tables for flag in find_table_flags(table)]
+        yield from to_flag_findings(page, iter(flags), subjects)
+    yield from said(sentences, subjects)
+    yield from preview(document, subjects)
+    yield from retirement(sentences, subjects, series.name if series else None)
+
+
+def _with_infiniband(findings: list[Finding]) -> Iterator[Finding]:
+    """Multiply the InfiniBand of one GPU by the GPUs, where both are stated and the product is not."""
+    counts: dict[str, Fraction] = {}
+    for finding in findings:
+        if isinstance(finding, Statement) and finding.field == "gpu_count" and isinstance(finding.value, Fraction):
+            counts.setdefault(size_key(finding.subject), finding.value)
+    for finding in findings:
+        yield finding
+        if not isinstance(finding, Statement) or finding.field != "infiniband_gbps_per_gpu":
+            continue
+        count = counts.get(size_key(finding.subject))
+        if count and count.denominator == 1 and not isinstance(finding.value, str):
+            yield _product(finding, int(count))
+
+
+def _product(per_gpu: Statement, count: int) -> Statement:
+    return Statement(
+        kind="size", subject=per_gpu.subject, field="infiniband_gbps", value=per_gpu.value * count,  # type: ignore[operator]  # a Decimal, by the field's kind
+        raw=per_gpu.raw, file=per_gpu.file, line=per_gpu.line, source=per_gpu.source,
+        note=f"{count} x {per_gpu.value} Gbps, one link a GPU",
+    )  # fmt: skip
+
+
+def _joined(first: Statement, items: list[str]) -> Statement:
+    value = SEPARATOR.join(items)
+    return Statement(
+        kind="series", subject=first.subject, field=first.field, value=value, raw=first.raw, file=first.file,
+        line=first.line, source=first.source, note=first.note,
+    )  # fmt: skip
+
+
+def _nothing_read(document: Document) -> Iterator[Report]:
+    for page, passage in document.passages():
+        if re.search(r"\bStandard_[A-Z]+\d", passage.text):
+            yield page.report("names sizes in its text only, nothing is read of them", passage.line, None, None)
+            return

@@ -1,0 +1,155 @@
+"""Feature support in its five forms, a flag a line whatever the form: one statement for every size of the page."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from app.catalog.fields import FactValue
+from app.ingest.documents.blocks import Passage, Table
+from app.ingest.documents.network import Unreadable, read_infiniband
+from app.ingest.documents.page import Finding, Page
+from app.ingest.documents.units import spelled
+
+_LINE = re.compile(r"^\s*[-*+]?\s*(?P<name>[A-Z][\w .\-/()]{2,60}?)\s*:\s*(?P<status>\S.*?)\s*$")
+_STATUS = re.compile(
+    r"^(?P<no>not\s+supported|unsupported|not\s+applicable|not\s+available|no\b)|^(?P<yes>supported|yes\b|available)",
+    re.IGNORECASE,
+)
+_GENERATIONS = re.compile(
+    r"^generations?\s+(?P<which>[12](?:\s*(?:and|&|,|/)\s*(?:generation\s*)?[12])?)\b", re.IGNORECASE
+)
+
+FLAGS: dict[str, str] = {
+    "premium storage": "premium_storage",
+    "premium storage caching": "premium_storage_caching",
+    "premium storage v2": "premium_storage_v2",
+    "premium ssd v2": "premium_storage_v2",
+    "ultra disk": "ultra_disk",
+    "ultra disks": "ultra_disk",
+    "ultra ssd": "ultra_disk",
+    "live migration": "live_migration",
+    "memory preserving updates": "memory_preserving_updates",
+    "generation 1 vms": "generation_1",
+    "generation 2 vms": "generation_2",
+    "generation 1": "generation_1",
+    "generation 2": "generation_2",
+    "accelerated networking": "accelerated_networking",
+    "ephemeral os disk": "ephemeral_os_disk",
+    "ephemeral os disks": "ephemeral_os_disk",
+    "local temporary storage": "local_temporary_storage",
+    "nested virtualization": "nested_virtualization",
+    "hibernation": "hibernation",
+    "service healing": "service_healing",
+    "vm vcore customization": "vcore_customization",
+    "azure disk encryption for linux vms": "disk_encryption_linux",
+    "azure disk encryption for windows vms": "disk_encryption_windows",
+    "infiniband": "infiniband",
+    "rdma": "infiniband",
+    "nvidia nvlink interconnect": "nvlink",
+    "nvlink interconnect": "nvlink",
+    "nvlink": "nvlink",
+    "gpudirect rdma": "gpudirect_rdma",
+    "vm generation support": "generations",
+    "vm generation": "generations",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
+    """One flag as the page has it; `problem` says why it is not read."""
+
+    name: str
+    status: str
+    raw: str
+    line: int
+    problem: str | None = None
+
+
+def find_flags(passages: tuple[Passage, ...]) -> Iterator[Flag]:
+    """Find the flags that stand in lines, wherever the page has them."""
+    for passage in passages:
+        for line, text in _lines(passage):
+            found = _LINE.match(text)
+            if found and passage.kind != "heading" and (_key(found["name"]) in FLAGS or _is_flag(found["status"])):
+                yield Flag(name=found["name"], status=found["status"], raw=text.strip(), line=line)
+
+
+def find_table_flags(table: Table) -> Iterator[Flag]:
+    """Find the flags of a table whose second column holds their status; another kind of table gives nothing."""
+    rows = [row for row in table.rows if len(row.cells) > 1 and row.cells[1].text]
+    if len(table.header) > 3 or not any(_is_flag(row.cells[1].text) for row in rows):  # noqa: PLR2004  # name, status, notes
+        return
+    first = _key(table.header[0].text)
+    if not first.startswith("feature") and not any(_key(row.cells[0].text) in FLAGS for row in rows):
+        return
+    for row in rows:
+        name, status = row.cells[0].text, row.cells[1].text
+        yield Flag(name=name, status=status, raw=f"{name} | {status}", line=row.line)
+
+
+def read_flag(flag: Flag) -> list[tuple[str, FactValue, str | None]]:
+    """Give the fields that a flag states, with notes; raises Unreadable for a flag that is not understood."""
+    name = FLAGS.get(_key(flag.name))
+    if name is None:
+        raise Unreadable("is a feature that nobody knows")
+    if name == "generations":
+        return _generations(flag.status)
+    found = _STATUS.match(flag.status)
+    if not found:
+        raise Unreadable("is neither Supported nor Not Supported")
+    value = found["yes"] is not None
+    note = "in preview" if value and re.search(r"\bpreview\b", flag.status, re.IGNORECASE) else None
+    return [(name, value, note), *(_more(name, flag.status[found.end() :]) if value else [])]
+
+
+def _more(name: str, rest: str) -> list[tuple[str, FactValue, str | None]]:
+    found: list[tuple[str, FactValue, str | None]] = []
+    if name == "nvlink":
+        found.append(("gpu_interconnect", "NVLink", None))
+    if re.search(r"GPU\s?Direct RDMA", rest, re.IGNORECASE):
+        found.append(("gpudirect_rdma", True, None))
+    if name == "infiniband" and re.search(r"\d", rest):
+        found.extend(item for item in _bandwidth(rest) if item[0] == "infiniband_gbps")
+    return found
+
+
+def _bandwidth(rest: str) -> list[tuple[str, FactValue, str | None]]:
+    for piece in re.split(r"[,;]", spelled(rest)):
+        if re.search(r"\d", piece):
+            return [item for item in read_infiniband(piece, None) if isinstance(item[1], bool | Decimal)]
+    return []
+
+
+def _generations(status: str) -> list[tuple[str, FactValue, str | None]]:
+    found = _GENERATIONS.match(status)
+    if not found:
+        raise Unreadable("names no generation")
+    return [(f"generation_{number}", str(number) in found["which"], None) for number in (1, 2)]
+
+
+def _lines(passage: Passage) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(passage.text.split("\n")):
+        for text in line.split("\v"):
+            yield passage.line + number, text
+
+
+def _is_flag(status: str) -> bool:
+    return bool(re.match(r"(?:not\s+)?supported\b", status, re.IGNORECASE))
+
+
+def _key(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", " ", name.lower()).strip()
+
+
+def to_flag_findings(page: Page, flags: Iterator[Flag], subjects: list[str]) -> Iterator[Finding]:
+    """State every flag for every size; what is not understood is reported once."""
+    for flag in flags:
+        try:
+            values = read_flag(flag)
+        except Unreadable as problem:
+            yield page.report(f"{problem}", flag.line, flag.name, flag.status)
+            continue
+        for subject in subjects:
+            for name, value, note in values:
+                yield page.states(subject, name, value, flag.raw, flag.line, note)

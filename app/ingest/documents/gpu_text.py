@@ -1,0 +1,113 @@
+"""What a text says of GPUs: how many, of which vendor and model, with how much memory, linked by what."""
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from app.ingest.documents.numbers import NUMBER, is_blank, to_decimal, to_fraction
+
+_COUNT = re.compile(
+    r"^\s*(\d+\s*[/⁄]\s*\d+|[½⅓⅔¼¾⅙⅛]|\d+(?:\.\d+)?)(?:\s*[x×*]\s+|\s*[x×*](?=[A-Z\d])|\s+|$)", re.IGNORECASE
+)
+_MEMORY = re.compile(
+    rf"\(?\s*({NUMBER})\s*-?\s*Gi?B\b(?:\s+(?:of\s+)?(?:HBM\w*|GDDR\w*|memory|vRAM|"
+    rf"VRAM))*(?:\s+(?:each|per GPU))?\s*\)?",
+    re.IGNORECASE,
+)
+_LINK = re.compile(r"\(?\b(NV\s?Link|Infinity Fabric)\b[\s-]*(\d+(?:\.\d+)?)?(?:[\s-]*connected)?\s*\)?", re.IGNORECASE)
+_VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
+_VENDOR = re.compile(r"\b(NVIDIA|AMD|Intel)\b[®™]?(?:\(tm\))?", re.IGNORECASE)
+_MAKERS = {
+    "tesla": "NVIDIA",
+    "geforce": "NVIDIA",
+    "blackwell": "NVIDIA",
+    "rtx": "NVIDIA",
+    "radeon": "AMD",
+    "instinct": "AMD",
+}
+"""Brands that one vendor alone has, so that the vendor need not be named beside them."""
+_NOISE = re.compile(
+    r"®|™|\((?:tm|r)\)|\b(?:GPUs?|Tesla|Tensor[ -]Cores?|Ampere|Hopper|Volta|Turing|Pascal|Nvidia|"
+    r"AMD|vRAM|cards?|accelerators?)\b"
+    r"|\bRadeon(?=\s+Instinct\b)|\bACCELMEM\b",
+    re.IGNORECASE,
+)
+_FORM = re.compile(r"\b(PCIe|SXM\d?|NVL)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuText:
+    """What was found; each part is absent where the text does not speak of it."""
+
+    count: Fraction | None = None
+    vendor: str | None = None
+    model: str | None = None
+    memory_gib: Decimal | None = None
+    interconnect: str | None = None
+
+
+def to_gpu_text(text: str, *, counted: bool = True) -> GpuText | None:
+    """Read `8 A100 40 GB GPUs (NVLink 3.0)`, `4 x V100`, `1/6`; None where there is neither a count nor a model.
+
+    With `counted` false a number in front belongs to the model's name.
+    """
+    text = text.replace("\v", " ").strip()
+    if is_blank(text):
+        return GpuText()
+    if count := to_fraction(text) if counted or "/" in text else None:
+        return GpuText(count=count)
+    if counted and text == "0":
+        return GpuText(count=Fraction(0))
+    found = _COUNT.match(text) if counted else None
+    count = to_fraction(found[1]) if found else None
+    rest = text[found.end() :] if found else text
+    memory, link = _MEMORY.search(rest), _LINK.search(rest)
+    before = rest[: memory.start()] if memory else ""
+    model = to_model(_LINK.sub(" ", before)) or to_model(_MEMORY.sub(" ", _LINK.sub(" ", rest)))
+    if count is None and model is None:
+        return None
+    return GpuText(
+        count=count,
+        vendor=to_vendor(rest),
+        model=model,
+        memory_gib=to_decimal(memory[1]) if memory else None,
+        interconnect=to_link(link[0]) if link else None,
+    )
+
+
+def to_link(text: str) -> str | None:
+    """Write the link between GPUs in one way: `NVLINK 3.0` is `NVLink 3.0`."""
+    found = _LINK.search(text)
+    if not found:
+        return None
+    name = "NVLink" if found[1].lower().startswith("nv") else "Infinity Fabric"
+    return f"{name} {found[2]}" if found[2] else name
+
+
+def to_vendor(text: str) -> str | None:
+    """Find the vendor by name, or by a brand that it alone has."""
+    if found := _VENDOR.search(text):
+        return _VENDORS[found[1].lower()]
+    return next((vendor for brand, vendor in _MAKERS.items() if re.search(rf"\b{brand}\b", text, re.IGNORECASE)), None)
+
+
+def to_model(text: str) -> str | None:
+    """Clean a model's name: without vendor, `Tesla`, `GPU`; a form factor (PCIe, NVL) is put behind it.
+
+    None where the text names no model, or one of two.
+    """
+    if re.search(r"\bor\b|/", text):
+        return None
+    bare = _NOISE.sub(" ", text)
+    forms = [form.upper().replace("PCIE", "PCIe") for form in _FORM.findall(bare)]
+    bare = re.sub(r"\bpro\b", "PRO", _FORM.sub(" ", bare), flags=re.IGNORECASE)
+    words = re.sub(r"[()\[\],;*]", " ", bare).split()
+    while words and not re.search(r"\w", words[-1]):
+        words.pop()
+    name = " ".join([*words, *dict.fromkeys(forms)])
+    return name if re.search(r"[A-Za-z]", name) and (re.search(r"\d", name) or name in _NAMED) else None
+
+
+_NAMED = frozenset({"Blackwell", "Blackwell Ultra"})
+"""Models whose name has no number in it."""

@@ -1,0 +1,96 @@
+"""Markdown to blocks: markdown-it-py does the parsing; what pages get wrong about tables is put right before."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from app.ingest.documents.blocks import Blocks, Cell, Include, Passage, PassageKind, Row, Table
+from app.ingest.documents.layout import numbered, split_row
+from app.ingest.documents.plain import to_bold, to_cell, to_plain
+
+_INCLUDE = re.compile(r"\[!INCLUDE\s*\[[^\]]*\]\(\s*([^)\s]+)[^)]*\)\s*\]", re.IGNORECASE)
+_PARSER = MarkdownIt("commonmark").enable("table")
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Where the walk through the tokens stands."""
+
+    lines: list[str]
+    numbers: list[int]
+    heading: str = ""
+    lists: int = 0
+    tables: list[Table] = field(default_factory=list)
+    passages: list[Passage] = field(default_factory=list)
+    unread: list[int] = field(default_factory=list)
+
+    def number(self, token: Token) -> int:
+        """Give the source line of a token, the first line being 1."""
+        return self.numbers[token.map[0]] if token.map else 0
+
+
+def to_blocks(lines: Sequence[str], *, first: int = 1) -> Blocks:
+    """Parse a page's lines, the first of which is number `first` of its file."""
+    includes = [
+        Include(target=target, line=first + offset)
+        for offset, line in enumerate(lines)
+        for target in _INCLUDE.findall(line)
+    ]
+    texts, numbers = numbered([_INCLUDE.sub("", line) for line in lines], first)
+    walk = _Walk(lines=texts, numbers=numbers)
+    tokens = _PARSER.parse("\n".join(texts))
+    for at, token in enumerate(tokens):
+        _visit(walk, tokens, at, token)
+    return Blocks(
+        tables=tuple(walk.tables), passages=tuple(walk.passages), includes=tuple(includes), unread=tuple(walk.unread)
+    )
+
+
+def _visit(walk: _Walk, tokens: list[Token], at: int, token: Token) -> None:
+    if token.type in ("bullet_list_open", "ordered_list_open"):
+        walk.lists += 1
+    elif token.type in ("bullet_list_close", "ordered_list_close"):
+        walk.lists -= 1
+    elif token.type == "table_open":
+        walk.tables.append(_table(walk, tokens, at))
+    elif token.type == "html_block" and "<table" in token.content.lower():
+        walk.unread.append(walk.number(token))
+    elif token.type == "inline" and tokens[at - 1].type in ("paragraph_open", "heading_open"):
+        _passage(walk, tokens[at - 1], token)
+
+
+def _passage(walk: _Walk, opening: Token, token: Token) -> None:
+    text, marks = to_plain(token.children or [])
+    if opening.type == "heading_open":
+        walk.heading = text
+    kind: PassageKind = "heading" if opening.type == "heading_open" else "item" if walk.lists else "paragraph"
+    if text.strip():
+        bold = to_bold(token.children or [])
+        line = walk.number(opening)
+        walk.passages.append(Passage(kind=kind, text=text, line=line, heading=walk.heading, bold=bold, marks=marks))
+
+
+def _table(walk: _Walk, tokens: list[Token], at: int) -> Table:
+    rows: list[Row] = []
+    cells: list[Cell] = []
+    opening = tokens[at]
+    for token in tokens[at + 1 :]:
+        if token.type == "tr_open":
+            opening, cells = token, []
+        elif token.type == "inline":
+            cells.append(to_cell(token.children or [], token.content))
+        elif token.type == "tr_close":
+            surplus = _surplus(walk, opening, len(cells))
+            rows.append(Row(line=walk.number(opening), cells=tuple(cells), surplus=surplus))
+        elif token.type == "table_close":
+            break
+    header, *body = rows
+    return Table(line=header.line, header=header.cells, rows=tuple(body), in_list=walk.lists > 0)
+
+
+def _surplus(walk: _Walk, row: Token, width: int) -> tuple[str, ...]:
+    cells = split_row(walk.lines[row.map[0]]) if row.map else []
+    return tuple(cell for cell in cells[width:] if cell)

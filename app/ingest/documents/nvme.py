@@ -1,0 +1,113 @@
+"""Local NVMe drives: how many and how much in all; whether a size is of one drive or of all is decided by evidence."""
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from itertools import pairwise
+from typing import Literal
+
+from app.ingest.documents.numbers import Amount, to_amount
+from app.ingest.documents.page import Finding
+from app.ingest.documents.size_tables import Piece, SizeRow
+from app.ingest.documents.units import find_units, rounded, spelled, to_integer, to_kept
+
+_NEAR = Decimal("0.05")
+"""28 TiB on a page are 28,000 GiB in its host specifications: such figures are rounded differently."""
+
+
+def read_nvme(rows: Sequence[SizeRow], host_total: Decimal | None) -> Iterator[Finding]:
+    """State the drives of every row; `host_total` is the GiB of all drives as the host specifications have it."""
+    counts: dict[tuple[int, str], Decimal] = {}
+    for row in rows:
+        if piece := row.find("nvme"):
+            amount = to_amount(spelled(piece.text))
+            if amount and not amount.rest and amount.times is None and piece.part.unit is None:
+                counts[row.table, row.name] = amount.number
+            yield from _state_drives(row, piece, amount)
+    for row in rows:
+        if piece := row.find("nvme_size"):
+            yield from _state_size(row, piece, counts, (rows, host_total))
+
+
+def _state_drives(row: SizeRow, piece: Piece, amount: Amount | None) -> Iterator[Finding]:
+    if amount is None:
+        yield row.page.report("is neither a count nor a size", row.line, piece.header, piece.raw)
+        return
+    size = _gib(amount, piece)
+    if size is not None:
+        yield from _state_total(row, piece, amount, size)
+        return
+    count = to_integer(amount.number)
+    if count is None or amount.times is not None or find_units(amount.rest):
+        yield row.page.report("is neither a count nor a size", row.line, piece.header, piece.raw)
+    else:
+        yield row.page.states(row.name, "nvme_disk_count", count, piece.raw, row.line)
+
+
+def _state_total(row: SizeRow, piece: Piece, amount: Amount, size: Decimal) -> Iterator[Finding]:
+    count = amount.times or (1 if find_units(amount.rest) and piece.part.field == "nvme" else None)
+    if count is not None:
+        yield row.page.states(row.name, "nvme_disk_count", count, piece.raw, row.line)
+    note = f"{amount.times} x {rounded(size)} GiB" if amount.times else None
+    yield row.page.states(row.name, "nvme_disk_gib", rounded(size * (amount.times or 1)), piece.raw, row.line, note)
+
+
+def _state_size(
+    row: SizeRow, piece: Piece, counts: dict[tuple[int, str], Decimal], known: tuple[Sequence[SizeRow], Decimal | None]
+) -> Iterator[Finding]:
+    amount = to_amount(spelled(piece.text))
+    size = None if amount is None else _gib(amount, piece)
+    if amount is None or size is None:
+        yield row.page.report("is not a size of a drive", row.line, piece.header, piece.raw)
+        return
+    if amount.times is not None:
+        yield from _state_total(row, piece, amount, size)
+        return
+    count = counts.get((row.table, row.name))
+    holder = None if count is None else _holder(count, size, _column(row, counts, known[0]), known[1])
+    if count is None or holder is None:
+        detail = "may be the size of one drive or of all, nothing on the page decides it"
+        yield row.page.report(detail, row.line, piece.header, piece.raw)
+        return
+    total = size if holder == "all" else size * count
+    note = f"{count} x {rounded(size)} GiB" if holder == "one" and count != 1 else None
+    yield row.page.states(row.name, "nvme_disk_gib", rounded(total), piece.raw, row.line, note)
+
+
+def _holder(
+    count: Decimal, size: Decimal, column: list[tuple[Decimal, Decimal]], host_total: Decimal | None
+) -> Literal["one", "all"] | None:
+    if count == 1:
+        return "all"
+    if len({drives for drives, _ in column}) > 1:
+        if len({gib for _, gib in column}) == 1:
+            return "one"
+        ordered = sorted(column)
+        if all(smaller[1] < larger[1] for smaller, larger in pairwise(ordered) if smaller[0] < larger[0]):
+            return "all"
+    if host_total is None:
+        return None
+    fits = {"all": _near(size, host_total), "one": _near(size * count, host_total)}
+    return next((holder for holder in ("all", "one") if fits[holder] and sum(fits.values()) == 1), None)
+
+
+def _column(
+    row: SizeRow, counts: dict[tuple[int, str], Decimal], rows: Sequence[SizeRow]
+) -> list[tuple[Decimal, Decimal]]:
+    found = []
+    for other in rows:
+        piece = other.find("nvme_size")
+        amount = to_amount(spelled(piece.text)) if piece else None
+        count = counts.get((other.table, other.name))
+        if other.table == row.table and count is not None and piece and amount and (size := _gib(amount, piece)):
+            found.append((count, size))
+    return found
+
+
+def _gib(amount: Amount, piece: Piece) -> Decimal | None:
+    units = find_units(amount.rest)
+    unit = units[0] if units else piece.part.unit
+    return None if unit is None else to_kept(amount.number, unit, "disk")
+
+
+def _near(one: Decimal, other: Decimal) -> bool:
+    return abs(one - other) <= _NEAR * other

@@ -1,0 +1,149 @@
+"""Tables of sizes to rows: which table names sizes, in which column, and what each cell of a row belongs to."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from app.catalog.facts import Report
+from app.ingest.documents.blocks import Cell, Row, Table
+from app.ingest.documents.headers import Column, Part, key_of, to_columns, to_parts
+from app.ingest.documents.numbers import is_blank
+from app.ingest.documents.page import Finding, Page
+
+_NAME = re.compile(r"^(?:Standard_|Basic_)?[A-Za-z]+[\w.\-+]*\d[\w.\-+]*$")
+_SPACED_NAME = re.compile(r"^[A-Z]{1,4}\d+\w*(?: (?:v\d+|[A-Z]\w*\d\w*))+$")
+_VENDOR_NAME = re.compile(r"\bStandard_[A-Z]+\d")
+_MANY = re.compile(r"\s(?:-|–|to|and|,|/)\s|,\s|\v")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """What a row says in one part of one column."""
+
+    part: Part
+    text: str
+    raw: str
+    header: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeRow:
+    """A row that speaks of a size; `table` is the line its table starts on, `marks` are the name's footnotes."""
+
+    page: Page
+    table: int
+    line: int
+    name: str
+    marks: tuple[str, ...]
+    pieces: tuple[Piece, ...]
+
+    def find(self, *fields: str) -> Piece | None:
+        """Give the piece of the first of the fields that the row has and that is not blank."""
+        pieces = (piece for field in fields for piece in self.pieces if piece.part.field == field)
+        return next((piece for piece in pieces if not is_blank(piece.text)), None)
+
+
+def is_size_name(text: str) -> bool:
+    """Say whether a cell can be the name of one size."""
+    return bool(_NAME.match(text) or _SPACED_NAME.match(text))
+
+
+def name_column(table: Table, columns: tuple[Column, ...]) -> Column | None:
+    """Find the column of the sizes' names: its header says so and most of its cells look so."""
+    for column in columns:
+        cells = [row.cells[column.index].text for row in table.rows]
+        filled = [cell for cell in cells if not is_blank(cell)]
+        names = sum(is_size_name(cell) for cell in filled)
+        if column.is_for("name") and names and 2 * names >= len(filled):
+            return column
+    return None
+
+
+def read_size_table(page: Page, table: Table) -> Iterator[SizeRow | Finding]:
+    """Give the rows of a table of sizes and what of it is not read; another kind of table gives nothing."""
+    columns = to_columns(table.header)
+    names = name_column(table, columns)
+    if names is None:
+        yield from _unread(page, table, columns)
+        return
+    if not any(column.parts for column in columns if column is not names):
+        yield page.report("names sizes, but none of its columns is known", table.line, None, _joined(table.header))
+        return
+    yield from _unknown_columns(page, table, columns)
+    for row in table.rows:
+        yield from _row(page, table, row, columns, names)
+
+
+def _row(page: Page, table: Table, row: Row, columns: tuple[Column, ...], names: Column) -> Iterator[SizeRow | Finding]:
+    cell = row.cells[names.index]
+    if all(is_blank(other.text) for other in row.cells if other is not cell):
+        return
+    if row.surplus:
+        yield page.report(
+            "has more cells than the table has columns, the row is left out", row.line, None, " | ".join(row.surplus)
+        )
+    elif not is_size_name(cell.text):
+        detail = "names more than one size" if _MANY.search(cell.text) else "is not the name of a size"
+        yield page.report(f"{detail}, the row is left out", row.line, names.header, cell.raw)
+    else:
+        reports, pieces = [], []
+        for column in columns:
+            if column is not names:
+                found = to_pieces(column, row.cells[column.index])
+                pieces.extend(found)
+                if not found and column.parts and not is_blank(row.cells[column.index].text):
+                    reports.append(_joint_report(page, row, column))
+        yield from reports
+        yield SizeRow(
+            page=page, table=table.line, line=row.line, name=cell.text, marks=cell.marks, pieces=tuple(pieces)
+        )
+
+
+def to_pieces(column: Column, cell: Cell) -> list[Piece]:
+    """Take a cell apart as its column's header is; nothing where it does not have as many parts."""
+    if not column.parts or is_blank(cell.text):
+        return []
+    texts = [cell.text]
+    if len(column.parts) > 1:
+        texts = re.split(r"\s+/\s+" if re.search(r"\s/\s", cell.text) else r"\s*[/\v]\s*|\s*,\s+", cell.text)
+    if len(texts) != len(column.parts):
+        return []
+    return [
+        Piece(part=part, text=text, raw=cell.raw, header=column.header)
+        for part, text in zip(column.parts, texts, strict=True)
+    ]
+
+
+def _joint_report(page: Page, row: Row, column: Column) -> Report:
+    detail = f"does not have the {len(column.parts)} values that the header names"
+    return page.report(detail, row.line, column.header, row.cells[column.index].raw)
+
+
+def _unknown_columns(page: Page, table: Table, columns: tuple[Column, ...]) -> Iterator[Report]:
+    for column in columns:
+        filled = [row.cells[column.index] for row in table.rows if not is_blank(row.cells[column.index].text)]
+        if not column.parts and filled:
+            detail = "is a column that nobody knows, none of its cells is read"
+            yield page.report(detail, table.line, column.header, filled[0].raw)
+
+
+def _unread(page: Page, table: Table, columns: tuple[Column, ...]) -> Iterator[Report]:
+    first = [row.cells[0].text for row in table.rows]
+    sizes = [cell.text for cell in table.header[1:] if is_size_name(cell.text) and not to_parts(cell.text)]
+    known = [text for text in first if to_parts(text)]
+    if sizes and known and key_of(first[0]):
+        yield page.report(
+            "has the sizes in its columns, such a table is not read", table.line, None, _joined(table.header)
+        )
+        return
+    cells = [cell.text for row in table.rows for cell in row.cells] + [cell.text for cell in table.header]
+    specs = sum(bool(column.parts) and not column.is_for("name") for column in columns)
+    named = any(_VENDOR_NAME.search(text) for text in cells)
+    if (named and not table.in_list) or (specs > 1 and any(column.is_for("name") for column in columns)):
+        yield page.report(
+            "seems to speak of sizes, but no column of it holds their names", table.line, None, _joined(table.header)
+        )
+
+
+def _joined(cells: tuple[Cell, ...]) -> str:
+    return " | ".join(cell.text for cell in cells)

@@ -1,0 +1,81 @@
+"""The sizes of a document: the rows of all its tables, joined by the size's name, and what their cells state."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from app.catalog.names import size_key
+from app.ingest.documents.cells import read_cell
+from app.ingest.documents.features import find_table_flags
+from app.ingest.documents.network import Unreadable
+from app.ingest.documents.page import Document, Finding, Page
+from app.ingest.documents.retirement import is_retirement_table, read_retirement_table
+from app.ingest.documents.size_tables import Piece, SizeRow, read_size_table
+from app.ingest.documents.specs import HostSpecs, is_specs_table, read_specs
+
+_OF_THE_ROW = frozenset({"gpu", "gpu_model", "gpu_memory", "nvme", "nvme_size", "scale_nics", "scale_bandwidth"})
+"""Columns whose cells need the rest of the row to be understood."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Tables:
+    """What all tables of a document hold."""
+
+    rows: list[SizeRow] = field(default_factory=list)
+    specs: HostSpecs = field(default_factory=HostSpecs)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def subjects(self) -> list[str]:
+        """Give the sizes by the first spelling of each, in the order of the page."""
+        names: dict[str, str] = {}
+        for row in self.rows:
+            names.setdefault(size_key(row.name), row.name)
+        return list(names.values())
+
+
+def read_tables(document: Document) -> Tables:
+    """Sort the tables by kind and read each as what it is."""
+    tables = Tables()
+    for page in document.pages:
+        _read_page(page, tables)
+    spellings = {size_key(name): name for name in reversed(tables.subjects)}
+    tables.rows = [_respelled(row, spellings[size_key(row.name)]) for row in tables.rows]
+    return tables
+
+
+def read_cells(rows: Sequence[SizeRow]) -> Iterator[Finding]:
+    """State what stands in the cells that can be read by themselves."""
+    for row in rows:
+        for piece in row.pieces:
+            if piece.part.field not in _OF_THE_ROW:
+                yield from _cell(row, piece)
+
+
+def _read_page(page: Page, tables: Tables) -> None:
+    for line in page.blocks.unread:
+        tables.findings.append(page.report("holds a table in HTML, which is not read", line))
+    for table in page.blocks.tables:
+        if is_specs_table(table):
+            read_specs(page, table, tables.specs)
+        elif is_retirement_table(table):
+            tables.findings.extend(read_retirement_table(page, table))
+        elif not table.in_list and not any(find_table_flags(table)):
+            for found in read_size_table(page, table):
+                if isinstance(found, SizeRow):
+                    tables.rows.append(found)
+                else:
+                    tables.findings.append(found)
+
+
+def _cell(row: SizeRow, piece: Piece) -> Iterator[Finding]:
+    try:
+        values = read_cell(piece.part, piece.text)
+    except Unreadable as problem:
+        yield row.page.report(f"{problem}", row.line, piece.header, piece.raw)
+        return
+    for value in values:
+        yield row.page.states(row.name, value.field, value.value, piece.raw, row.line, value.note)
+
+
+def _respelled(row: SizeRow, name: str) -> SizeRow:
+    return SizeRow(page=row.page, table=row.table, line=row.line, name=name, marks=row.marks, pieces=row.pieces)

@@ -1,0 +1,156 @@
+"""Host specifications (Part, Quantity, Specs): a single figure holds for every size, a range is evidence."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+
+from app.catalog.fields import SIZE_FIELDS, FactValue
+from app.ingest.documents.blocks import Row, Table
+from app.ingest.documents.cpu import to_cpu
+from app.ingest.documents.gpu_text import GpuText, to_gpu_text
+from app.ingest.documents.headers import key_of
+from app.ingest.documents.numbers import NUMBER, to_amount, to_fraction
+from app.ingest.documents.page import Page
+from app.ingest.documents.units import Dimension, find_units, spelled, to_integer, to_kept
+
+_RANGE = re.compile(rf"{NUMBER}\s*(?:[-–—]|to)\s*\d|\bup\s?to\b|\bfrom\b", re.IGNORECASE)
+_PARTS: tuple[tuple[str, str], ...] = (
+    (r"processors?|cpus?", "processor"),
+    (r"memory|ram", "memory"),
+    (r"local (?:storage|disks?)|temp(?:orary)? (?:storage|disks?)", "local"),
+    (r"remote (?:storage|disks?)|data disks?|disks?|storage", "remote"),
+    (r"network(?:ing)?", "network"),
+    (r"accelerators?|gpus?", "accelerators"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostFact:
+    """A field that holds for every size of the page."""
+
+    page: Page
+    field: str
+    value: FactValue
+    raw: str
+    line: int
+
+
+@dataclass(slots=True, kw_only=True)
+class HostSpecs:
+    """All host specifications of a document; `nvme_gib` is the size of all drives together."""
+
+    facts: list[HostFact] = field(default_factory=list)
+    gpu: GpuText = field(default_factory=GpuText)
+    nvme_gib: Decimal | None = None
+
+
+def is_specs_table(table: Table) -> bool:
+    """Say whether a table's headers are those of host specifications."""
+    keys = [cell.text.lower().strip() for cell in table.header]
+    return len(keys) >= 3 and key_of(keys[0]) in ("part", "component") and keys[2].startswith("spec")  # noqa: PLR2004  # three columns
+
+
+def read_specs(page: Page, table: Table, specs: HostSpecs) -> None:
+    """Add what a table says to the specifications."""
+    for row in table.rows:
+        part = row.cells[0].text.strip().lower()
+        name = next((name for pattern, name in _PARTS if re.fullmatch(pattern, part)), None)
+        if name == "accelerators":
+            _accelerators(page, row, specs)
+        elif name is not None:
+            for fact_field, value, raw in _READERS[name](_single(row.cells[1].text), _single(row.cells[2].text)):
+                specs.facts.append(_fact(page, row, (fact_field, value, raw)))
+        if name == "processor":
+            text = row.cells[2].text.split("\v")[0].strip()
+            specs.facts.extend(_fact(page, row, (key, value, text)) for key, value in to_cpu(text).items())
+        if name == "local":
+            specs.nvme_gib = next((gib for gib, text in _sizes(row.cells[2].text) if "nvme" in text.lower()), None)
+
+
+Found = Iterator[tuple[str, FactValue, str]]
+
+
+def _single(text: str) -> list[str]:
+    pieces = (piece.strip() for piece in spelled(text).split("\v"))
+    return [piece for piece in pieces if piece and not _RANGE.search(piece)]
+
+
+def _processor(quantity: list[str], _texts: list[str]) -> Found:
+    yield from _counts("vcpus", quantity)
+
+
+def _memory(quantity: list[str], _texts: list[str]) -> Found:
+    yield from _amounts("memory_gib", quantity, "memory")
+
+
+def _local(quantity: list[str], texts: list[str]) -> Found:
+    for text in quantity:
+        yield from _counts("nvme_disk_count" if "nvme" in text.lower() else "temp_disk_count", [text])
+    for text in texts:
+        is_nvme = re.search(r"nvme disks?", text, re.IGNORECASE) is not None
+        if not is_nvme or any("nvme" in piece.lower() for piece in quantity):
+            yield from _amounts("nvme_disk_gib" if is_nvme else "temp_disk_gib", [text], "disk")
+
+
+def _remote(quantity: list[str], texts: list[str]) -> Found:
+    yield from _counts("max_data_disks", quantity)
+    for text in (piece for joint in texts for piece in joint.split("/")):
+        yield from _amounts("uncached_disk_iops", [text], "iops")
+        yield from _amounts("uncached_disk_mbps", [text], "throughput")
+
+
+def _network(quantity: list[str], texts: list[str]) -> Found:
+    yield from _counts("max_nics", quantity)
+    yield from _amounts("network_mbps", texts, "network")
+
+
+_READERS: dict[str, Callable[[list[str], list[str]], Found]] = {
+    "processor": _processor, "memory": _memory, "local": _local, "remote": _remote, "network": _network,
+}  # fmt: skip
+
+
+def _counts(name: str, texts: list[str]) -> Found:
+    for text in texts:
+        amount = to_amount(text)
+        count = to_integer(amount.number) if amount and amount.times is None and not find_units(amount.rest) else None
+        if count is not None:
+            yield name, count, text
+
+
+def _amounts(name: str, texts: list[str], dimension: Dimension) -> Found:
+    for text in texts:
+        amount = to_amount(text)
+        units = find_units(amount.rest) if amount else []
+        kept = to_kept(amount.total, units[0], dimension) if amount and units else None
+        if kept is not None:
+            whole = to_integer(kept)
+            yield name, kept if SIZE_FIELDS[name].kind == "number" or whole is None else whole, text
+
+
+def _sizes(text: str) -> Iterator[tuple[Decimal, str]]:
+    for piece in _single(text):
+        for _, value, raw in _amounts("nvme_disk_gib", [piece], "disk"):
+            if isinstance(value, Decimal):
+                yield value, raw
+
+
+def _accelerators(page: Page, row: Row, specs: HostSpecs) -> None:
+    quantity, text = spelled(row.cells[1].text), row.cells[2].text.split("\v")[0].strip()
+    single = _single(quantity)
+    count = to_fraction(re.sub(r"[^\d./⁄½⅓¼⅙⅛]+", " ", single[0]).strip()) if single else None
+    found = (to_gpu_text(text, counted=False) if text else None) or GpuText()
+    specs.gpu = GpuText(count=count, vendor=found.vendor, model=found.model, memory_gib=found.memory_gib)
+    values: dict[str, FactValue | None] = {"gpu_vendor": found.vendor, "gpu_model": found.model}
+    for name, value in values.items():
+        if value is not None:
+            specs.facts.append(_fact(page, row, (name, value, row.cells[2].raw)))
+    if found.memory_gib is not None:
+        specs.facts.append(_fact(page, row, ("gpu_memory_gib_per_gpu", found.memory_gib, row.cells[2].raw)))
+    if isinstance(count, Fraction):
+        specs.facts.append(_fact(page, row, ("gpu_count", count, row.cells[1].raw)))
+
+
+def _fact(page: Page, row: Row, found: tuple[str, FactValue, str]) -> HostFact:
+    return HostFact(page=page, field=found[0], value=found[1], raw=found[2], line=row.line)

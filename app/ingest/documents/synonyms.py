@@ -1,0 +1,220 @@
+"""What pages call their columns: patterns over a header in lower case, without units, counts and punctuation.
+
+A name that is no field of the registry is read by a rule of its own: `gpu` may hold a count or a sentence, `network` a
+kind of network and a bandwidth. The first pattern that matches the whole header counts.
+"""
+
+import re
+
+_DISK = r"(?:premium (?:ssd|storage) )?(?:disks? )?"
+_SPEED = r"(?:iops|throughput|speed|bandwidth|performance|i o)?(?: iops)?"
+_GPU = r"(?:gpus?|accelerators?|graphics(?: cards?)?|video)"
+
+_TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        "name",
+        (
+            r"(?:azure |vm |instance )?(?:sizes?|skus?)(?: names?)?",
+            r"(?:vm|instance|machine|virtual machine)(?: (?:type|size|name|sku))?s?",
+            r"(?:azure )?(?:vm|instance|virtual machine) (?:size|type|sku) names?",
+            r"names?",
+            r"instances?",
+            r"types?",
+            r"flavou?rs?",
+            r"shapes?",
+        ),
+    ),
+    (
+        "vcpus",
+        (
+            r"v ?cpus?",
+            r"v ?cores?",
+            r"virtual (?:cpus?|cores?)",
+            r"(?:v ?cpu |cpu |physical |processor )?cores?",
+            r"(?:v ?cpu|cpu)s? cores?",
+            r"v ?cpu s",
+        ),
+    ),
+    (
+        "cpu",
+        (
+            r"cpus?",
+            r"processors?",
+            r"cpu (?:model|type|family)",
+            r"processor (?:model|type|family)",
+        ),
+    ),
+    (
+        "arch",
+        (
+            r"(?:cpu |processor )?architecture",
+            r"arch",
+        ),
+    ),
+    (
+        "memory_gib",
+        (r"(?:system |host |vm |main |instance )?(?:memory|ram)(?: size| capacity)?",),
+    ),
+    (
+        "gpu_memory",
+        (
+            rf"(?:total )?{_GPU} ?(?:memory|vram|ram|frame ?buffer|hbm)(?: size| capacity)?(?: (?:per|each|total).*)?",
+            r"vram",
+            r"frame ?buffer",
+            rf"(?:memory|vram|ram) (?:per|of each) {_GPU}",
+            r"(?:total )?v ?ram",
+        ),
+    ),
+    (
+        "gpu",
+        (rf"{_GPU}(?: (?:partitions?|counts?|quantity|cards?|s))?(?: per vm)?",),
+    ),
+    (
+        "gpu_model",
+        (rf"{_GPU} (?:models?|types?|names?|families|family)",),
+    ),
+    (
+        "gpu_interconnect",
+        (
+            rf"{_GPU} (?:interconnects?|links?)",
+            r"nv ?link(?: interconnect)?",
+        ),
+    ),
+    (
+        "temp_disk_read",
+        (r"temp(?:orary)? (?:disks?|storage) (?:random )?read(?: rr)? ?(?:speed|throughput|bandwidth)?(?: iops)?",),
+    ),
+    (
+        "temp_disk_write",
+        (r"temp(?:orary)? (?:disks?|storage) (?:random )?write(?: rw)? ?(?:speed|throughput|bandwidth)?(?: iops)?",),
+    ),
+    (
+        "cached_disk",
+        (rf"cached(?: and temp(?:orary)? storage)? (?:disks? )?{_SPEED}",),
+    ),
+    (
+        "temp_disk",
+        (
+            r"(?:local )?temp(?:orary)?(?: (?:storage|disks?|ssds?|nvme|local|size|capacity))+",
+            r"local (?:temp(?:orary)? )?(?:storage|disks?|ssd)(?: (?:size|capacity|ssd))?",
+            r"(?:scratch|resource) disks?(?: size)?",
+        ),
+    ),
+    (
+        "nvme",
+        (
+            r"(?:local |direct disks? )?nvme(?: (?:disks?|drives?|ssds?|storage))?",
+            r"direct disks? nvme",
+            r"local nvme (?:disks?|ssds?|storage)",
+        ),
+    ),
+    (
+        "nvme_size",
+        (r"(?:local )?nvme (?:disks? |drives? |ssds? |storage )?(?:size|capacity)(?: per disk)?",),
+    ),
+    (
+        "max_data_disks",
+        (r"(?:remote(?: storage)?|data|remote data|managed|premium)(?: storage)? disks?",),
+    ),
+    (
+        "ultra_disk_burst",
+        (
+            rf"uncached burst (?:special |ultra disk and premium ssd v2 |ultra disk )(?:disks? )?{_SPEED}",
+            rf"uncached (?:special |ultra disk and premium ssd v2 |ultra disk )(?:disks? )?burst ?{_SPEED}",
+        ),
+    ),
+    (
+        "ultra_disk",
+        (rf"uncached (?:special |ultra disk and premium ssd v2 |ultra disk )(?:disks? )?{_SPEED}",),
+    ),
+    (
+        "uncached_disk_burst",
+        (rf"(?:uncached burst {_DISK}|burst uncached {_DISK}|uncached {_DISK}burst ?){_SPEED}",),
+    ),
+    (
+        "uncached_disk",
+        (
+            rf"(?:uncached |remote(?: storage)? ){_DISK}{_SPEED}",
+            r"data disks? (?:iops|throughput|speed)",
+            r"disks? (?:iops|throughput|speed|bandwidth)",
+            r"iops",
+            r"storage throughput",
+        ),
+    ),
+    (
+        "max_nics",
+        (
+            r"front ?end nics?",
+            r"(?:front ?end )?(?:(?:v ?)?nics?|network (?:interfaces?|adapters?)(?: cards?)?)(?: nics?)?",
+        ),
+    ),
+    (
+        "scale_nics",
+        (r"scale ?(up|out) nics?",),
+    ),
+    (
+        "scale_bandwidth",
+        (r"scale ?(up|out) (?:network )?bandwidth",),
+    ),
+    (
+        "network_mbps",
+        (
+            r"front ?end (?:network )?bandwidth",
+            r"(?:expected |total |vm )?(?:network |networking |nics? |ethernet )+(?:bandwidth|speed)",
+            r"(?:expected |total |vm )?(?:network |networking |nics? |ethernet )+(?:throughput|performance)",
+            r"(?:expected |total |vm )?bandwidth",
+            r"(?:front ?end|ethernet)(?: network)?",
+            r"(?:expected )?(?:bandwidth|network) (?:network|mbps)",
+        ),
+    ),
+    (
+        "network",
+        (
+            r"network(?:ing)?(?: (?:connectivity|type|interconnect))?",
+            r"interconnect",
+            r"connectivity",
+        ),
+    ),
+    (
+        "infiniband",
+        (
+            r"infini ?band(?: (?:bandwidth|network|support|speed))?",
+            r"(?:back ?end|rdma)(?: network)?(?: bandwidth)?",
+            r"rdma(?: capable| support)?",
+        ),
+    ),
+    (
+        "virtual_workstations",
+        (r"virtual workstations?",),
+    ),
+    (
+        "virtual_applications",
+        (r"virtual applications?",),
+    ),
+    (
+        "ignored",
+        (
+            r"series",
+            r"size series",
+            r"vm series",
+            r"family",
+            r"acu",
+            r"status",
+            r"notes?",
+            r"comments?",
+            r"descriptions?",
+            r"use cases?",
+            r"workloads?",
+        ),
+    ),
+)
+
+_COMPILED = tuple((re.compile(f"^(?:{'|'.join(patterns)})$"), name) for name, patterns in _TABLE)
+
+
+def find_field(key: str) -> tuple[str, str] | None:
+    """Give the column's name and its distinguishing part (`up` of scale-up), None for a column nobody knows."""
+    for pattern, name in _COMPILED:
+        if found := pattern.match(key):
+            return name, next((part for part in found.groups() if part), "")
+    return None

@@ -1,0 +1,110 @@
+"""What holds for every size of a page: host specifications, sentences, footnotes, preview, retirement."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from app.catalog.facts import Statement
+from app.catalog.fields import FactValue
+from app.ingest.documents.blocks import Passage
+from app.ingest.documents.page import Document, Finding
+from app.ingest.documents.prose import find_said
+from app.ingest.documents.prose_gpus import find_mentions, only_model
+from app.ingest.documents.retirement import find_retirement
+from app.ingest.documents.sentences import Sentence
+from app.ingest.documents.series import is_preview
+from app.ingest.documents.size_tables import SizeRow
+from app.ingest.documents.specs import HostSpecs
+
+_RDMA = re.compile(r"(?:^|[\n\v])\s*(?P<mark>[*†‡]*)\s*RDMA[\s-]capable", re.IGNORECASE)
+_GPU_VENDOR = re.compile(
+    r"\b(NVIDIA|AMD)(?:®|™)?(?:\s+(?!EPYC|Epyc|Xeon|Grace)[\w()™®-]+){0,6}?\s+GPUs?\b(?!\s+driver)", re.IGNORECASE
+)
+
+
+Stated = dict[tuple[str, str, str], FactValue]
+"""The values of the sizes' own rows by file, size and field."""
+
+
+def stated_values(findings: Iterable[Finding]) -> Stated:
+    """Gather what rows state, so that a page's host specifications do not speak against its own tables."""
+    return {(found.file, found.subject, found.field): found.value for found in findings if isinstance(found, Statement)}
+
+
+def specified(
+    specs: HostSpecs, subjects: Sequence[str], decided: dict[str, object], stated: Stated
+) -> Iterator[Finding]:
+    """State the host specifications for every size; `decided` is what the sizes' own rows show one GPU to have."""
+    for fact in specs.facts:
+        others: list[str] = []
+        for subject in subjects:
+            shown = stated.get((fact.page.file, subject, fact.field), fact.value)
+            if fact.field == "gpu_memory_gib_per_gpu":
+                shown = decided.get(subject, fact.value)  # type: ignore[assignment]  # a Decimal
+            if shown != fact.value:
+                others.append(f"{subject} ({shown})")
+                continue
+            yield fact.page.states(subject, fact.field, fact.value, fact.raw, fact.line)
+            if fact.field == "gpu_count" and getattr(fact.value, "denominator", 1) != 1:
+                yield fact.page.states(subject, "gpu_fraction", str(fact.value), fact.raw, fact.line)
+        if others:
+            detail = f"the host specifications say {fact.value}, the tables show otherwise for {', '.join(others)}"
+            yield fact.page.report(f"{detail}: not taken there", fact.line, fact.field, fact.raw)
+
+
+def said(sentences: Sequence[Sentence], subjects: Sequence[str]) -> Iterator[Finding]:
+    """State what the sentences say, and the GPU that they name."""
+    for item in find_said(sentences) if subjects else ():
+        for subject in subjects:
+            sentence = item.sentence
+            yield sentence.page.states(subject, item.field, item.value, sentence.raw, sentence.line, item.note)
+    if model := only_model(find_mentions(sentences)):
+        for subject in subjects:
+            at = model.sentence
+            yield at.page.states(subject, "gpu_model", model.model, at.raw, at.line)
+            yield at.page.states(subject, "gpu_vendor", model.vendor, at.raw, at.line)
+    else:
+        yield from _vendor(sentences, subjects)
+
+
+def footnotes(document: Document, rows: Sequence[SizeRow]) -> Iterator[Finding]:
+    """State InfiniBand for the sizes whose name bears the mark of the footnote `RDMA capable`."""
+    for page, passage in document.passages():
+        marks = _rdma_marks(passage)
+        for row in rows:
+            if row.page.file == page.file and marks & set(row.marks):
+                yield page.states(row.name, "infiniband", True, passage.text.strip(), passage.line)
+
+
+def preview(document: Document, subjects: Sequence[str]) -> Iterator[Finding]:
+    """State that sizes are in preview, where the title says so or the page includes the notice that they are."""
+    page = document.page
+    title = is_preview(page)
+    for subject in subjects:
+        if title:
+            yield page.states(subject, "preview", True, title[0], title[1])
+        for include in page.blocks.includes:
+            if "preview-tag" in include.target:
+                yield page.states(subject, "preview", True, include.target, include.line)
+
+
+def retirement(sentences: Sequence[Sentence], subjects: Sequence[str], series: str | None) -> Iterator[Finding]:
+    """State the day on which the page's own sizes retire."""
+    if found := find_retirement(sentences, series):
+        sentence, day = found
+        for subject in subjects:
+            yield sentence.page.states(subject, "retirement_date", day, sentence.raw, sentence.line)
+
+
+def _vendor(sentences: Sequence[Sentence], subjects: Sequence[str]) -> Iterator[Finding]:
+    found = [(sentence, match[1].upper()) for sentence in sentences for match in _GPU_VENDOR.finditer(sentence.text)]
+    if len({vendor for _, vendor in found}) == 1:
+        sentence, vendor = found[0]
+        for subject in subjects:
+            yield sentence.page.states(subject, "gpu_vendor", vendor, sentence.raw, sentence.line)
+
+
+def _rdma_marks(passage: Passage) -> set[str]:
+    found = _RDMA.search(passage.text)
+    if not found:
+        return set()
+    return set(found["mark"]) or set(passage.marks) or ({"*"} if passage.kind == "item" else set())
