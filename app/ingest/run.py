@@ -14,10 +14,10 @@ from app.catalog.revisions import latest_revision, save_revision
 from app.db import writing
 from app.errors import BadData
 from app.ingest.documents.gpu_memories import GpuMemories
-from app.ingest.documents.reading import read_documents
 from app.ingest.sources.aliases import read_aliases
 from app.ingest.sources.benchmarks import read_benchmarks
 from app.ingest.sources.corrections import read_corrections
+from app.ingest.sources.documents import read_documents
 from app.ingest.sources.gpus import load_gpu_rows, read_gpus
 from app.ingest.sources.prices import read_prices
 from app.ingest.sources.regions import read_regions
