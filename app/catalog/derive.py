@@ -28,12 +28,18 @@ class Spelling:
 
 def derive_gpu(key: str, fields: Decisions) -> dict[str, Any]:
     """Make the row of a GPU model."""
-    return {"id": key, "vendor": "", "model": key, "family": key} | _columns(fields, GPU_FIELDS)
+    return _with_defaults(_columns(fields, GPU_FIELDS), id=key, vendor="unknown", model=key, family=key)
 
 
-def derive_series(key: str, fields: Decisions) -> dict[str, Any]:
-    """Make the row of a series; one that no list names is Azure's until a source says otherwise."""
-    return {"id": key, "name": key, "provider": PROVIDER} | _columns(fields, SERIES_FIELDS)
+def derive_series(key: str, fields: Decisions, name: str) -> dict[str, Any]:
+    """Make the row of a series; `name` and our only provider hold until a source says otherwise."""
+    return _with_defaults(_columns(fields, SERIES_FIELDS), id=key, name=name, provider=PROVIDER)
+
+
+def _with_defaults(row: dict[str, Any], **defaults: str) -> dict[str, Any]:
+    return {name: default if row.get(name) is None else row[name] for name, default in defaults.items()} | {
+        name: value for name, value in row.items() if name not in defaults
+    }
 
 
 def gpu_name(row: Mapping[str, Any]) -> GpuName:

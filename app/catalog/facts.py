@@ -71,6 +71,8 @@ class RegionRow:
     name: str
     geography: str | None
     source: str
+    file: str
+    line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +99,8 @@ class AliasRow:
     size: str
     source: str
     reason: str
+    file: str
+    line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +113,8 @@ class CorrectionRow:
     source: str
     value: str
     reason: str
+    file: str
+    line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +130,8 @@ class BenchmarkRow:
     unit: str
     comparison: str | None
     source: str
+    file: str
+    line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.catalog import rows
+from app.catalog.checks import check_references
 from app.catalog.facts import Reading, Report
 from app.catalog.judge import Author, Bench, judge
 from app.catalog.models import Benchmark, Correction, Fact, Gpu, Price, Region, Series, Size, SizeAlias, Source
@@ -40,8 +41,8 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
     progress("sources and regions")
     done = tally.changes
     done["source"] = save_rows(session, Source, (asdict(source) for source in reading.sources))
-    regions = ({"source_id": region.source, **_without_source(asdict(region))} for region in reading.regions)
-    done["region"] = save_rows(session, Region, regions)
+    done["region"] = save_rows(session, Region, map(rows.region_row, reading.regions))
+    check_references(session, reading, subjects)
     corrections = (rows.correction_row(correction, subjects) for correction in reading.corrections)
     done["correction"] = save_rows(session, Correction, corrections)
     progress("facts")
@@ -55,10 +56,6 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
     done["price"] = save_rows(session, Price, prices)
     done["offer"] = save_offers(session, today)
     return tally
-
-
-def _without_source(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name != "source"}
 
 
 def _save_facts(session: Session, reading: Reading, subjects: Subjects, tally: Tally) -> None:

@@ -53,16 +53,21 @@ def judge(facts: Iterable[FactRow], bench: Bench, named: Mapping[str, str]) -> J
         decisions = {name: _decide(rows, bench) for name, rows in case.items()}
         decided[kind][subject] = decisions
         judged += [row for name, rows in case.items() for row in _with_verdicts(rows, decisions[name])]
-    series = {key: derive_series(key, fields) for key, fields in decided["series"].items()}
-    for fields in decided["size"].values():
-        if "series" in fields:
-            key = str(fields["series"].accepted.value)
-            series.setdefault(key, derive_series(key, {}))
+    titles = {str(word.value): word.title for word in _owners(decided["size"].values())}
+    series = {
+        key: derive_series(key, decided["series"].get(key, {}), titles.get(key, key))
+        for key in {*decided["series"], *titles}
+    }
     gpus = [derive_gpu(key, fields) for key, fields in decided["gpu"].items()]
     names = [gpu_name(row) for row in gpus]
     spellings = _spellings(cases, bench, named)
     sizes = [derive_size(key, decided["size"].get(key, {}), spellings[key], series, names) for key in spellings]
     return Judgement(facts=tuple(judged), series=tuple(series.values()), gpus=tuple(gpus), sizes=tuple(sizes))
+
+
+def _owners(sizes: Iterable[Decisions]) -> Iterable[Word]:
+    """The words that say which series owns each size."""
+    return (fields["series"].accepted for fields in sizes if "series" in fields)
 
 
 def _decide(rows: Iterable[FactRow], bench: Bench) -> Decision:
@@ -81,7 +86,12 @@ def _word(fact: FactRow, bench: Bench) -> Word:
     if kind == "size" and fact["field"] == "series":
         value = bench.subjects.series_id(text)
     return Word(
-        source=fact["source_id"], kind=author.kind, published_on=author.published_on, value=value, correction=why
+        source=fact["source_id"],
+        kind=author.kind,
+        published_on=author.published_on,
+        value=value,
+        title=text,
+        correction=why,
     )
 
 

@@ -14,12 +14,13 @@ _CLOSE = Decimal("0.001")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Word:
-    """One source's word on a field, after any correction of it."""
+    """One source's word on a field, after any correction of it; `title` is how a series' name is written there."""
 
     source: str
     kind: SourceKind
     published_on: date | None
     value: FactValue
+    title: str = ""
     correction: str | None = None
 
     def rank(self, *, older_first: bool = False) -> tuple[int, int, int, str]:

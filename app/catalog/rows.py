@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from app.catalog.facts import AliasRow, BenchmarkRow, CorrectionRow, PriceRow, Report, Statement
+from app.catalog.facts import AliasRow, BenchmarkRow, CorrectionRow, PriceRow, RegionRow, Report, Statement
 from app.catalog.fields import FIELDS, to_text
 from app.catalog.names import size_key
 from app.catalog.subjects import Subjects
@@ -95,17 +95,26 @@ def price_rows(prices: Iterable[PriceRow], subjects: Subjects) -> tuple[list[Row
 
 def correction_row(correction: CorrectionRow, subjects: Subjects) -> Row:
     """A correction as a row."""
-    row = asdict(correction)
-    row["source_id"] = row.pop("source")
+    row = _cited(correction)
     if correction.kind == "size":
         row["subject"] = subjects.size(correction.subject)
     return row
 
 
+def region_row(region: RegionRow) -> Row:
+    """A region as a row."""
+    return _cited(region)
+
+
+def _cited(row: RegionRow | CorrectionRow | BenchmarkRow) -> Row:
+    """The fields of a row, its source by id, without the place where it was read."""
+    fields = asdict(row)
+    return {"source_id": fields.pop("source")} | {k: v for k, v in fields.items() if k not in {"file", "line"}}
+
+
 def benchmark_row(benchmark: BenchmarkRow, subjects: Subjects) -> Row:
     """A benchmark as a row."""
-    row = asdict(benchmark)
-    row["source_id"] = row.pop("source")
+    row = _cited(benchmark)
     row["series_id"] = subjects.series_id(row.pop("series"))
     row["value"] = float(benchmark.value)
     return row

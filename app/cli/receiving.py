@@ -15,8 +15,9 @@ from app.catalog.facts import Reading, SourceKind
 from app.cli import context
 from app.cli.output import Json, err, out, write_json
 from app.errors import BadData
+from app.ingest.feeds import FEEDS, below, read_feed, read_pages, read_seeds
 from app.ingest.lines import as_json_line
-from app.ingest.run import FEEDS, Outcome, below, read_feed, read_pages, read_seeds, take_in
+from app.ingest.run import Outcome, take_in
 
 app = typer.Typer(help="Take in documents, prices and other figures: all of it, or nothing.", no_args_is_help=True)
 

@@ -7,7 +7,7 @@ import pytest
 from app.catalog.facts import Reading, SourceNote
 from app.catalog.fields import FactValue
 from app.catalog.names import size_key
-from app.ingest.run import read_pages
+from app.ingest.feeds import read_pages
 from app.ingest.sources.aliases import read_aliases
 from app.ingest.sources.benchmarks import read_benchmarks
 from app.ingest.sources.corrections import read_corrections

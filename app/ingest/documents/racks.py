@@ -96,6 +96,8 @@ def find_benchmarks(sentences: Iterable[Sentence], series: str) -> Iterator[Benc
                 unit="tokens/s",
                 comparison=found["comparison"],
                 source=sentence.page.source.id,
+                file=sentence.page.file,
+                line=sentence.line,
             )
 
 

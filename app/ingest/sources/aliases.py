@@ -22,4 +22,6 @@ def to_alias(row: Row) -> AliasRow:
     alias, size = row.text("alias"), row.text("size")
     if size_key(alias) == size_key(size):
         raise row.bad("alias", "is the same name as its size")
-    return AliasRow(alias=alias, size=size, source=row.text("source"), reason=row.text("reason"))
+    return AliasRow(
+        alias=alias, size=size, source=row.text("source"), reason=row.text("reason"), file=row.file, line=row.line
+    )

@@ -29,4 +29,6 @@ def to_benchmark(row: Row) -> BenchmarkRow:
         unit=row.text("unit"),
         comparison=row.optional("comparison"),
         source=row.text("source"),
+        file=row.file,
+        line=row.line,
     )

@@ -29,4 +29,6 @@ def to_correction(row: Row) -> CorrectionRow:
         source=row.text("source"),
         value=value,
         reason=row.text("reason"),
+        file=row.file,
+        line=row.line,
     )

@@ -24,4 +24,6 @@ def to_region(row: Row) -> RegionRow:
         name=row.text("name"),
         geography=row.optional("geography"),
         source=row.text("source"),
+        file=row.file,
+        line=row.line,
     )

@@ -1,0 +1,85 @@
+"""Every kind of source and its reader: one table of CSV files, and the documents; a folder of seeds has them all."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from app.catalog.facts import Reading, SourceKind, SourceNote
+from app.errors import BadData
+from app.ingest.documents.gpu_memories import GpuMemories
+from app.ingest.sources.aliases import read_aliases
+from app.ingest.sources.benchmarks import read_benchmarks
+from app.ingest.sources.corrections import read_corrections
+from app.ingest.sources.documents import read_documents
+from app.ingest.sources.gpus import load_gpu_rows, read_gpus
+from app.ingest.sources.prices import read_prices
+from app.ingest.sources.regions import read_regions
+from app.ingest.sources.series import read_series
+from app.ingest.sources.sources import read_sources
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feed:
+    """A kind of CSV file that can be ingested: what it holds, and its reader."""
+
+    help: str
+    read: Callable[[Path, Mapping[str, SourceNote]], Reading]
+
+
+FEEDS: dict[str, Feed] = {
+    "regions": Feed(help="Regions: code, name, geography.", read=read_regions),
+    "gpus": Feed(help="GPU models: memory, bandwidth, throughput, interconnect.", read=read_gpus),
+    "series": Feed(help="Series: names, racks, scale-up domains.", read=read_series),
+    "aliases": Feed(help="Other names of sizes.", read=read_aliases),
+    "corrections": Feed(
+        help="What a source says wrongly, and why.", read=lambda path, _sources: read_corrections(path)
+    ),
+    "benchmarks": Feed(help="Published results.", read=read_benchmarks),
+    "prices": Feed(help="Prices an hour by size, region, system and purchase model.", read=read_prices),
+}
+"""Every kind of CSV file, in the order in which the seeds are read; the command line's help is made from it."""
+
+
+def read_feed(name: str, path: Path, sources: Path | None = None) -> Reading:
+    """Read one CSV file; the sources it cites are listed in `sources`, else in sources.csv beside it."""
+    listed = sources or path.with_name("sources.csv")
+    return FEEDS[name].read(path, read_sources(listed) if name != "corrections" else {})
+
+
+def read_pages(
+    paths: Sequence[Path], seeds: Path, *, kind: SourceKind | None = None, progress: Progress = lambda _step: None
+) -> Reading:
+    """Read documentation pages; which memories a GPU model can have is known from the seeds."""
+    memories = GpuMemories.from_rows(load_gpu_rows(seeds / "gpus.csv"))
+    return read_documents(paths, gpu_memories=memories, kind=kind, on_page=lambda path: progress(path.name))
+
+
+def read_seeds(folder: Path, *, progress: Progress = lambda _step: None) -> Reading:
+    """Read a folder of seeds: every CSV file there is of a known kind, and the documents."""
+    if not folder.is_dir():
+        raise BadData("is not a folder; VMSIZES_SEEDS says where the seeds are", file=str(folder))
+    reading = Reading()
+    for name in FEEDS:
+        progress(name)
+        if (folder / f"{name}.csv").exists():
+            reading += read_feed(name, folder / f"{name}.csv", folder / "sources.csv")
+    if (folder / "documents").is_dir():
+        reading += read_pages([folder / "documents"], folder, progress=progress)
+    return reading
+
+
+def below(folder: Path, reading: Reading) -> Reading:
+    """Name the files of a reading as they lie below a folder, so that a catalog does not depend on where it is."""
+
+    def short(file: str) -> str:
+        path = Path(file)
+        return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else file
+
+    return replace(
+        reading,
+        statements=tuple(replace(statement, file=short(statement.file)) for statement in reading.statements),
+        prices=tuple(replace(price, file=short(price.file)) for price in reading.prices),
+        reports=tuple(replace(report, file=short(report.file)) for report in reading.reports),
+    )

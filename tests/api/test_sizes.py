@@ -1,0 +1,145 @@
+from typing import Any
+
+import httpx
+import pytest
+
+
+def get(client: httpx.Client, path: str, **parameters: Any) -> dict[str, Any]:
+    response = client.get(path, params=parameters)
+    assert response.status_code == 200, response.text
+    body: dict[str, Any] = response.json()
+    return body
+
+
+def names(client: httpx.Client, **parameters: Any) -> set[str]:
+    return {item["name"] for item in get(client, "/sizes", limit=500, **parameters)["items"]}
+
+
+def size(client: httpx.Client, name: str) -> dict[str, Any]:
+    return get(client, f"/sizes/{name}")
+
+
+def test_gpu_memory_is_of_the_whole_vm(client: httpx.Client) -> None:
+    found = names(client, min_gpu_mem=80, status="any")
+    assert found >= {"NG16", "NG32", "Standard_ND40rs_v2", "Standard_ND96asr_v4", "Standard_ND128isr_GB300_v6"}
+    assert "ND24" not in found
+    assert "NG8" not in found
+
+
+def test_retired_sizes_are_found_only_when_asked_for(client: httpx.Client) -> None:
+    assert "Standard_NC24rs_v3" not in names(client, name="*NC24rs_v3")
+    assert names(client, name="*NC24rs_v3", status="retired") == {"Standard_NC24rs_v3"}
+    assert names(client, name="*NC24rs_v3", status="any") == {"Standard_NC24rs_v3"}
+
+
+@pytest.mark.parametrize("name", ["ND40rs_v2", "nd40rs_v2", "STANDARD_ND40RS_V2", "Standard_ND40rs_v2"])
+def test_a_size_is_found_under_any_spelling_of_its_name(client: httpx.Client, name: str) -> None:
+    assert size(client, name)["name"] == "Standard_ND40rs_v2"
+
+
+def test_a_size_is_found_under_its_alias(client: httpx.Client) -> None:
+    assert size(client, "Standard_ND96asr_A100_v4")["name"] == "Standard_ND96asr_v4"
+
+
+def test_a_fraction_of_a_gpu_is_exact_and_matches_no_whole_gpu(client: httpx.Client) -> None:
+    sixth = size(client, "NV6ads_A10_v5")
+    assert (sixth["gpu_count"], sixth["gpu_fraction"]) == (0.1667, "1/6")
+    assert (sixth["gpu_memory_gib"], sixth["gpu_memory_gib_per_gpu"]) == (4, 24)
+    name = sixth["name"]
+    assert name not in names(client, min_gpus=1)
+    assert name not in names(client, min_gpu_mem=24)
+    assert name not in names(client, min_gpu_mem_per_gpu=5)
+    assert name in names(client, min_gpus="1/6", max_gpus="0.1667")
+
+
+def test_per_gpu_memory_is_the_documented_figure(client: httpx.Client) -> None:
+    found = names(client, min_gpu_mem_per_gpu=80, gpu="A100")
+    assert "Standard_NC24ads_A100_v4" in found
+    assert "Standard_ND96amsr_A100_v4" in found
+    assert "Standard_ND96asr_v4" not in found
+
+
+def test_names_are_globs_with_or_without_standard(client: httpx.Client) -> None:
+    assert names(client, name="NC*_H100_v5") == names(client, name="Standard_NC*_H100_v5")
+    assert names(client, name="Standard_NC?0ads_H100_v5") == {"Standard_NC40ads_H100_v5"}
+    assert names(client, name="Standard_NC_0ads_H100_v5") == set()
+
+
+def test_gpus_are_globs_on_family_model_and_id(client: httpx.Client) -> None:
+    assert names(client, gpu="H200") == {"Standard_ND96isr_H200_v5"}
+    both = names(client, gpu="H200") | names(client, gpu="MI300X")
+    assert names(client, gpu="h200,mi300x") == both
+    assert names(client, gpu=["H200", "MI300X"]) == both
+
+
+def test_free_text_must_match_every_word(client: httpx.Client) -> None:
+    assert "Standard_ND96amsr_A100_v4" in names(client, q="a100 ndm")
+    assert names(client, q="a100 mi300x") == set()
+    assert names(client, q="%") == set()
+
+
+def test_a_region_gives_its_prices_and_leaves_out_what_is_not_sold_there(client: httpx.Client) -> None:
+    page = get(client, "/sizes", region="westeurope", limit=500)
+    assert page["total"] > 0
+    assert {item["region"] for item in page["items"]} == {"westeurope"}
+    assert all(item["on_demand_usd_per_hour"] or item["spot_usd_per_hour"] for item in page["items"])
+
+
+def test_without_a_region_the_cheapest_is_named(client: httpx.Client) -> None:
+    row = size(client, "Standard_NC24ads_A100_v4")
+    prices = get(client, "/sizes/Standard_NC24ads_A100_v4/prices", os="linux", purchase="on_demand", limit=500)["items"]
+    cheapest = min(prices, key=lambda price: (price["usd_per_hour"], price["region"]))
+    assert (row["region"], row["usd_per_hour"]) == (cheapest["region"], cheapest["usd_per_hour"])
+    assert row["price_as_of"] == cheapest["valid_from"]
+
+
+def test_available_in_means_all_of_the_regions_and_region_any(client: httpx.Client) -> None:
+    in_all = names(client, available_in="eastus,westeurope")
+    assert in_all == names(client, available_in="eastus") & names(client, available_in="westeurope")
+    assert names(client, region=["eastus", "westeurope"]) >= in_all
+
+
+def test_a_list_is_ordered_by_several_keys_with_unknown_last(client: httpx.Client) -> None:
+    items = get(client, "/sizes", sort="-gpu_memory_gib,usd_per_hour", limit=500, status="any")["items"]
+
+    def key(item: dict[str, Any]) -> tuple[Any, ...]:
+        memory, price = item["gpu_memory_gib"], item["usd_per_hour"]
+        return (memory is None, -(memory or 0), price is None, price or 0, item["name"])
+
+    assert items == sorted(items, key=key)
+    assert items[0]["gpu_memory_gib"] == 1535
+
+
+@pytest.mark.parametrize("sort", ["name", "-usd_per_gpu_hour", "gpu_count,-usd_per_hour", "retirement_date", "-series"])
+def test_walking_the_pages_sees_each_row_once_in_order(client: httpx.Client, sort: str) -> None:
+    asked = {"sort": sort, "status": "any"}
+    whole = [item["name"] for item in get(client, "/sizes", limit=500, **asked)["items"]]
+    walked, cursor = [], None
+    while True:
+        page = get(client, "/sizes", limit=7, **asked, **({"cursor": cursor} if cursor else {}))
+        walked += [item["name"] for item in page["items"]]
+        cursor = page["next_cursor"]
+        assert page["total"] == len(whole)
+        if cursor is None:
+            break
+    assert walked == whole
+    assert len(set(walked)) == len(walked)
+
+
+def test_the_vendors_word_on_memory_is_accepted_and_the_other_disputed(client: httpx.Client) -> None:
+    facts = get(client, "/sizes/nd40rs_v2/facts", limit=500)["items"]
+    memory = [fact for fact in facts if fact["field"] == "gpu_memory_gib"]
+    assert ("256", "accepted", "vendor_page") in {(f["value"], f["verdict"], f["source_kind"]) for f in memory}
+    (disputed,) = [fact for fact in memory if fact["verdict"] == "disputed"]
+    assert (disputed["value"], disputed["raw"], disputed["source_kind"]) == ("128", "128 GB", "third_party")
+    assert "a vendor page counts before a third party" in disputed["reason"]
+
+
+def test_prices_are_those_in_force_on_a_day(client: httpx.Client) -> None:
+    path = "/sizes/Standard_NC24ads_A100_v4/prices"
+    asked = {"region": "westeurope", "os": "linux", "purchase": "on_demand"}
+    (now,) = get(client, path, **asked)["items"]
+    (before,) = get(client, path, as_of="2026-07-01", **asked)["items"]
+    assert (before["valid_from"], now["valid_from"]) == ("2026-06-18", "2026-08-22")
+    assert get(client, path, as_of="2020-01-01", **asked)["total"] == 0
+    assert get(client, path, history=True, **asked)["total"] == 2

@@ -1,0 +1,104 @@
+import httpx
+import pytest
+
+PATHS = [
+    "/sizes",
+    "/sizes/nd40rs_v2",
+    "/sizes/nd40rs_v2/facts",
+    "/sizes/nd40rs_v2/prices",
+    "/fit",
+    "/conflicts",
+    "/series",
+    "/series/ndv2",
+    "/gpus",
+    "/regions",
+    "/sources",
+    "/revisions",
+    "/healthz",
+    "/readyz",
+]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_endpoint_answers_and_refuses_a_parameter_it_does_not_have(client: httpx.Client, path: str) -> None:
+    assert client.get(path).status_code == 200
+    refused = client.get(path, params={"limti": "3"})
+    assert refused.status_code == 422
+    assert refused.headers["content-type"] == "application/problem+json"
+    assert refused.json()["errors"][0]["pointer"] == "/query/limti"
+    assert "limti=3: there is no such parameter" in refused.json()["detail"]
+
+
+def test_a_misspelt_parameter_is_told_the_nearest(client: httpx.Client) -> None:
+    assert "did you mean min_gpu_mem?" in client.get("/sizes", params={"min_gpu_men": "80"}).json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "names"),
+    [
+        ("/sizes", "min_gpu_mem=nan", "min_gpu_mem=nan"),
+        ("/sizes", "min_gpu_mem=1e999", "min_gpu_mem"),
+        ("/sizes", "min_vcpus=99999999999999999999", "min_vcpus"),
+        ("/sizes", "min_vcpus=1.5", "min_vcpus=1.5"),
+        ("/sizes", "limit=0", "limit=0"),
+        ("/sizes", "limit=501", "limit=501"),
+        ("/sizes", "limit=2&limit=3", "takes one value, and 2 were given"),
+        ("/sizes", "sort=colour", "allowed are name"),
+        ("/sizes", "region=westeurop", "did you mean westeurope?"),
+        ("/sizes", "available_in=mars", "no such region"),
+        ("/sizes", "series=nope", "There is no series named 'nope'"),
+        ("/sizes", "os=beos", "os=beos"),
+        ("/sizes", "status=old", "status"),
+        ("/sizes", "infiniband=perhaps", "infiniband=perhaps"),
+        ("/sizes", "cursor=xyz", "take next_cursor as it was given"),
+        ("/sizes", "q=%00", "control characters"),
+        ("/sizes", "name=%00", "control characters"),
+        ("/sizes", "q=%ff", "q"),
+        ("/sizes", "min_usd_per_hour=1e400", "min_usd_per_hour"),
+        ("/sizes/nd40rs_v2/prices", "as_of=2026-13-01", "as_of=2026-13-01"),
+        ("/fit", "max_nodes=0", "max_nodes=0"),
+        ("/fit", "hours=0", "hours=0"),
+        ("/fit", "hours_per_month=745", "hours_per_month=745"),
+        ("/fit", "include=everything", "include"),
+        ("/fit", "cursor=xyz", "take next_cursor as it was given"),
+    ],
+)
+def test_a_bad_value_is_refused_by_name(client: httpx.Client, path: str, query: str, names: str) -> None:
+    response = client.get(f"{path}?{query}")
+    assert response.status_code == 422, response.text
+    assert names in response.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/sizes/nd40rs", "/sizes/%00", "/sizes/nope/facts", "/series/nope", "/nowhere", "/sizes/"]
+)
+def test_what_is_not_there_is_a_problem(client: httpx.Client, path: str) -> None:
+    response = client.get(path)
+    assert response.status_code in (404, 422)
+    assert response.json()["status"] == response.status_code
+    assert response.headers["content-type"] == "application/problem+json"
+
+
+def test_a_size_that_is_nearly_named_is_suggested(client: httpx.Client) -> None:
+    assert "Standard_ND40rs_v2" in client.get("/sizes/nd40rs").json()["detail"]
+
+
+def test_an_empty_value_is_absent_and_a_comma_separates(client: httpx.Client) -> None:
+    everything = client.get("/sizes").json()
+    assert client.get("/sizes?min_gpu_mem=&region=&q=").json() == everything
+    assert client.get("/sizes?gpu=H100,H200").json()["items"] == client.get("/sizes?gpu=H100&gpu=H200").json()["items"]
+
+
+def test_a_wrong_method_is_a_problem_that_names_the_right_one(client: httpx.Client) -> None:
+    response = client.post("/sizes")
+    assert response.status_code == 405
+    assert response.headers["allow"] == "GET"
+    assert response.json()["type"] == "/problems/method-not-allowed"
+
+
+def test_the_documentation_loads_nothing_from_elsewhere(client: httpx.Client) -> None:
+    page = client.get("/docs").text
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    assert "https://" not in page
+    assert client.get("/docs/assets/swagger-ui-bundle.js").status_code == 200
+    assert client.get("/openapi.json").json()["openapi"].startswith("3.1")

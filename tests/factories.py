@@ -1,0 +1,61 @@
+"""Made-up readings: a test names only what it is about."""
+
+from collections.abc import Iterable
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+from app.catalog.facts import PriceRow, Reading, RegionRow, SourceKind, SourceNote, Statement
+from app.catalog.fields import FactValue, SubjectKind, to_text
+
+NOW = datetime(2026, 9, 1, 12, tzinfo=UTC)
+
+
+def source(key: str = "page", *, kind: SourceKind = "vendor_page", on: date | None = date(2025, 1, 1)) -> SourceNote:
+    return SourceNote(
+        id=key, title=key, publisher="someone", kind=kind, url=f"https://example.org/{key}", published_on=on, sha256="0"
+    )
+
+
+def statement(field: str, value: FactValue, **more: Any) -> Statement:
+    ordinary: dict[str, Any] = {
+        "kind": "size",
+        "subject": "Standard_X1",
+        "source": "page",
+        "file": "page.md",
+        "line": 1,
+    }
+    return Statement(field=field, value=value, raw=to_text(value), **ordinary | more)
+
+
+def size(name: str, *, by: str = "page", kind: SubjectKind = "size", **fields: FactValue) -> tuple[Statement, ...]:
+    return tuple(statement(field, value, kind=kind, subject=name, source=by) for field, value in fields.items())
+
+
+def region(code: str = "eastus") -> RegionRow:
+    return RegionRow(code=code, name=code, geography=None, source="prices", file="regions.csv", line=2)
+
+
+def price(name: str, usd: str | Decimal, **more: Any) -> PriceRow:
+    ordinary: dict[str, Any] = {
+        "region": "eastus",
+        "os": "linux",
+        "purchase": "on_demand",
+        "valid_from": date(2026, 6, 18),
+        "approximate_date": False,
+        "source": "prices",
+        "file": "prices.csv",
+        "line": 2,
+    }
+    return PriceRow(size=name, usd_per_hour=Decimal(usd), **ordinary | more)
+
+
+def reading(
+    statements: Iterable[Statement] = (),
+    *,
+    sources: Iterable[SourceNote] = (),
+    regions: Iterable[str] = (),
+    **more: Any,
+) -> Reading:
+    cited = (source(), source("prices", kind="third_party"), *sources)
+    return Reading(sources=cited, statements=tuple(statements), regions=tuple(map(region, regions)), **more)
