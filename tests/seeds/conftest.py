@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 
 from app.catalog.facts import Reading, SourceNote
+from app.catalog.fields import FactValue
+from app.catalog.names import size_key
+from app.ingest.feeds import read_pages
 from app.ingest.sources.aliases import read_aliases
 from app.ingest.sources.benchmarks import read_benchmarks
 from app.ingest.sources.corrections import read_corrections
@@ -13,6 +16,9 @@ from app.ingest.sources.prices import read_prices
 from app.ingest.sources.regions import read_regions
 from app.ingest.sources.series import read_series
 from app.ingest.sources.sources import read_sources
+
+ByFile = dict[str, Reading]
+Facts = dict[tuple[str, str, str], FactValue]
 
 SEEDS = Path(__file__).parents[2] / "seeds"
 
@@ -35,3 +41,17 @@ def by_file(sources: dict[str, SourceNote]) -> dict[str, Reading]:
     }
     readings = {name: read(SEEDS / f"{name}.csv", sources) for name, read in readers.items()}
     return {**readings, "corrections": read_corrections(SEEDS / "corrections.csv")}
+
+
+@pytest.fixture(scope="session")
+def documents() -> Reading:
+    """The documents as the importer reads them."""
+    return read_pages([SEEDS / "documents"], SEEDS)
+
+
+@pytest.fixture(scope="session")
+def facts(documents: Reading, by_file: ByFile) -> Facts:
+    """What each source says of each field of each size; subjects by their keys, aliases resolved."""
+    keys = {size_key(row.alias): size_key(row.size) for row in by_file["aliases"].aliases}
+    said = [(s, size_key(s.subject)) for s in documents.statements if s.kind == "size"]
+    return {(s.source, keys.get(key, key), s.field): s.value for s, key in said}

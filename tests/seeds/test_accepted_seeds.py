@@ -1,0 +1,163 @@
+"""What is accepted in the end of what the seeds say, size by size, in the database that a user gets."""
+
+from datetime import date
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from app.catalog.queries import get_size
+
+TODAY = date(2026, 9, 1)
+
+SPOT_CHECKS: dict[str, dict[str, Any]] = {
+    "ND96asr_v4": {
+        "vcpus": 96,
+        "memory_gib": 900,
+        "gpu_model": "A100 40GB",
+        "gpu_count": 8,
+        "gpu_memory_gib": 320,
+        "temp_disk_gib": 6000,
+        "network_mbps": 24_000,
+        "infiniband_gbps": 1600,
+        "gpu_interconnect": "NVLink 3.0",
+        "cpu_model": "AMD EPYC 7V12 (Rome)",
+        "verified": True,
+    },
+    "ND96amsr_A100_v4": {
+        "memory_gib": 1900,
+        "gpu_model": "A100 80GB",
+        "gpu_memory_gib": 640,
+        "gpu_memory_gib_per_gpu": 80,
+        "temp_disk_gib": 6400,
+    },
+    "ND96isr_H100_v5": {
+        "vcpus": 96,
+        "memory_gib": 1900,
+        "gpu_count": 8,
+        "gpu_memory_gib": 640,
+        "uncached_disk_iops": 40_800,
+        "uncached_disk_mbps": 612,
+        "network_mbps": 80_000,
+        "infiniband_gbps": 3200,
+        "max_data_disks": 32,
+        "temp_disk_gib": 1024,
+    },
+    "ND96isr_H200_v5": {"memory_gib": 1850, "gpu_memory_gib": 1128, "max_data_disks": 16},
+    "ND96isr_MI300X_v5": {
+        "gpu_vendor": "AMD",
+        "gpu_model": "Instinct MI300X",
+        "cpu_model": "Intel Xeon (Sapphire Rapids)",
+        "gpu_memory_gib": 1535,
+        "gpu_memory_gib_per_gpu": 192,
+        "max_data_disks": 16,
+        "uncached_disk_iops": 80_000,
+        "uncached_disk_mbps": 1200,
+    },
+    "ND128isr_NDR_GB200_v6": {
+        "arch": "arm64",
+        "vcpus": 128,
+        "memory_gib": 900,
+        "gpu_count": 4,
+        "gpu_memory_gib_per_gpu": 192,
+        "gpu_memory_gib": 768,
+        "max_data_disks": 16,
+        "network_mbps": 160_000,
+        "infiniband_gbps": 1600,
+    },
+    "ND128isr_GB300_v6": {
+        "arch": "arm64",
+        "memory_gib": 864,
+        "gpu_memory_gib_per_gpu": 288,
+        "gpu_memory_gib": 1152,
+        "infiniband_gbps": 3200,
+        "network_mbps": 160_000,
+    },
+    "NC24ads_A100_v4": {
+        "vcpus": 24,
+        "memory_gib": 220,
+        "gpu_model": "A100 80GB PCIe",
+        "temp_disk_gib": 64,
+        "nvme_disk_count": 1,
+        "nvme_disk_gib": 894.07,
+        "infiniband": False,
+        "generation_1": False,
+        "generation_2": True,
+    },
+    "NC80adis_H100_v5": {
+        "vcpus": 80,
+        "memory_gib": 640,
+        "gpu_count": 2,
+        "gpu_memory_gib": 188,
+        "gpu_memory_gib_per_gpu": 94,
+        "uncached_disk_iops": 240_000,
+        "uncached_disk_mbps": 7000,
+    },
+    "NCC40ads_H100_v5": {"accelerated_networking": False, "max_nics": 8, "temp_disk_gib": 800},
+    "NC40ads_H100_v5": {"max_nics": 2},
+    "NV6ads_A10_v5": {
+        "gpu_fraction": "1/6",
+        "gpu_memory_gib": 4,
+        "gpu_memory_gib_per_gpu": 24,
+        "memory_gib": 55,
+        "network_mbps": 5000,
+    },
+    "NV36adms_A10_v5": {"memory_gib": 880, "gpu_count": 1},
+    "NV72ads_A10_v5": {"memory_gib": 880, "gpu_count": 2},
+    "NV4as_v4": {
+        "gpu_fraction": "1/8",
+        "gpu_memory_gib": 2,
+        "network_mbps": 1000,
+        "retirement_date": date(2026, 9, 30),
+        "status": "retiring",
+    },
+    "NC64as_T4_v3": {"gpu_count": 4, "gpu_memory_gib": 64, "memory_gib": 440, "network_mbps": 32_000},
+    "NC4as_T4_v3": {"network_mbps": 8000, "uncached_disk_iops": None},
+    "ND40rs_v2": {
+        "vcpus": 40,
+        "memory_gib": 672,
+        "gpu_model": "Tesla V100 32GB",
+        "gpu_memory_gib": 256,
+        "disputed": True,
+        "verified": True,
+    },
+    "NC24s_v3": {
+        "gpu_model": "Tesla V100 16GB",
+        "gpu_memory_gib": 64,
+        "retirement_date": date(2025, 9, 30),
+        "status": "retired",
+    },
+    "NC6": {"retirement_date": date(2023, 9, 6), "gpu_memory_gib": 12},
+    "NG32adms_V620_v1": {"memory_gib": 176, "gpu_count": 1, "max_data_disks": 32, "network_mbps": 40_000},
+    "NV12s_v3": {"gpu_count": 1, "gpu_memory_gib": 8, "gpu_memory_gib_per_gpu": 8},
+    "NV12": {"gpu_count": 1, "gpu_memory_gib": 16},
+    "NC256ds_xl_RTXPRO6000BSE_v6": {"gpu_memory_gib": 192, "status": "preview"},
+    "NC72lds_xl_RTXPRO6000BSE_v6": {"gpu_fraction": "1/2", "gpu_memory_gib": 48, "memory_gib": 132},
+    "NG16": {"gpu_memory_gib": 80, "network_mbps": 50_000, "verified": False},
+    "NG32": {"gpu_memory_gib": 160, "network_mbps": 100_000, "infiniband": True, "verified": False},
+    "ND24": {"gpu_memory_gib": 64, "verified": False},
+    "ND24s": {"gpu_model": "Tesla P40", "gpu_memory_gib": 96, "verified": True},
+    "ND GB300 v6": {"gpu_count": 4, "infiniband_gbps": 3200, "gpu_model": "GB300 (Blackwell Ultra)"},
+}
+
+
+@pytest.mark.parametrize("name", SPOT_CHECKS)
+def test_a_size_is_what_its_pages_say(seeded_engine: Engine, name: str) -> None:
+    with Session(seeded_engine) as session:
+        size = get_size(session, name, today=TODAY)
+    assert {field: size[field] for field in SPOT_CHECKS[name]} == SPOT_CHECKS[name]
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"),
+    [
+        ("Standard_ND96asr_A100_v4", "Standard_ND96asr_v4"),
+        ("standard_nd96isr_v5", "Standard_ND96isr_H100_v5"),
+        ("NG32adms_V620", "Standard_NG32adms_V620_v1"),
+        ("NC36dsxlRTX6kv6", "Standard_NC36ds_xl_RTXPRO6000BSE_v6"),
+    ],
+)
+def test_an_alias_leads_to_the_size_by_the_vendors_name(seeded_engine: Engine, alias: str, name: str) -> None:
+    with Session(seeded_engine) as session:
+        assert get_size(session, alias, today=TODAY)["name"] == name

@@ -1,0 +1,113 @@
+"""What must hold of the documents: they are read by the importer, like anyone's pages."""
+
+import re
+from collections import defaultdict
+from decimal import Decimal
+from fractions import Fraction
+
+from app.catalog.facts import Reading, SourceNote
+from app.catalog.fields import FactValue
+from app.catalog.names import series_key, size_key
+from tests.seeds.conftest import SEEDS, ByFile, Facts
+
+NOT_THE_PRODUCT = {("ndmi300xv5-series-2024-08-01", "nd96isr_mi300x_v5")}
+"""The page says 1,535 GB for eight GPUs of 192 GB."""
+
+_ONLY_PRICED = re.compile(
+    r"NC(8lds|132l?ds|264l?ds|324l?ds)_xl_RTX|ND40s_v2|ND96ams_|ND96is_|ND96isr?f_|ND128isrf_|NV\d+s_v2"
+)
+"""Sizes that price lists name, and no page."""
+
+WITHOUT_A_GPU_COUNT = "_xl_rtxpro6000bse_v6"
+"""Previews of which only drafts speak: the GPUs are named, how many a size has is not.
+
+The other exceptions are sizes with a promotional price, of which only a price catalogue speaks, with a count and a
+model, and the VM of the announcement, which does not give the memory of its GPUs.
+"""
+
+
+def number(value: FactValue) -> Fraction:
+    assert isinstance(value, (int, Decimal, Fraction))
+    return Fraction(value)
+
+
+def test_every_document_is_read_whole_but_for_a_series_that_claims_anothers_size(documents: Reading) -> None:
+    claims = "claims ND40rs_v2 for ND (third-party notes), which ndv2-series-2020-02-03-later.md already gave to NDv2"
+    assert [re.sub(r"which \S*/", "which ", report.detail) for report in documents.reports] == [claims]
+
+
+def test_a_document_is_a_source_named_like_its_file(documents: Reading) -> None:
+    assert sorted(s.id for s in documents.sources) == sorted(path.stem for path in (SEEDS / "documents").glob("*.md"))
+
+
+def test_no_document_shares_its_id_with_a_listed_source(documents: Reading, sources: dict[str, SourceNote]) -> None:
+    assert {s.id for s in documents.sources} & set(sources) == set()
+
+
+def test_a_vendors_page_can_be_looked_up_and_is_dated(documents: Reading) -> None:
+    vendors = [s for s in documents.sources if s.kind != "third_party"]
+    assert [s.id for s in vendors if s.url is None or s.published_on is None] == []
+
+
+def test_every_document_states_something(documents: Reading) -> None:
+    assert {s.id for s in documents.sources} - {s.source for s in documents.statements} == set()
+
+
+def test_count_times_memory_of_one_gpu_is_the_memory_of_the_vm(facts: Facts) -> None:
+    wrong = {
+        (source, size)
+        for (source, size, field), total in facts.items()
+        if field == "gpu_memory_gib"
+        and number(facts[source, size, "gpu_count"]) * number(facts[source, size, "gpu_memory_gib_per_gpu"])
+        != number(total)
+    }
+    assert wrong == NOT_THE_PRODUCT
+
+
+def test_a_size_has_all_that_is_said_of_gpus_or_nothing(facts: Facts) -> None:
+    fields: dict[str, set[str]] = defaultdict(set)
+    for _, size, field in facts:
+        fields[size].add(field)
+    needed = {"gpu_vendor", "gpu_model", "gpu_count", "gpu_memory_gib", "gpu_memory_gib_per_gpu"}
+    missing = {size: needed - said for size, said in fields.items() if said & needed and needed - said}
+    drafts = {size for size in missing if size.endswith(WITHOUT_A_GPU_COUNT)}
+    promos = {size for size in missing if size.endswith("_promo")}
+    assert all(missing[size] == {"gpu_count", "gpu_memory_gib"} for size in drafts)
+    assert set(missing) - drafts - promos == {"nd gb300 v6"}
+
+
+def test_every_size_of_the_real_series_is_there(facts: Facts) -> None:
+    by_vendor = {size for source, size, field in facts if field == "series" and "third-party" not in source}
+    assert len([size for size in by_vendor if size.startswith(("nc", "nd", "ng", "nv"))]) >= 70
+
+
+def test_a_size_belongs_to_one_series_and_that_is_listed(facts: Facts, by_file: ByFile) -> None:
+    owners: dict[str, set[str]] = defaultdict(set)
+    for (source, size, field), value in facts.items():
+        if field == "series" and source != "nd-series-third-party":
+            owners[size].add(series_key(str(value)))
+    assert {size: found for size, found in owners.items() if len(found) > 1} == {}
+    listed = {
+        series_key(name)
+        for s in by_file["series"].statements
+        if s.field == "aliases"
+        for name in (s.subject, *str(s.value).split("; "))
+    }
+    assert set().union(*owners.values()) - listed == set()
+
+
+def test_a_correction_corrects_what_a_document_says(facts: Facts, by_file: ByFile) -> None:
+    for c in by_file["corrections"].corrections:
+        if c.kind == "size":
+            assert str(facts[c.source, size_key(c.subject), c.field]) != c.value
+
+
+def test_an_alias_points_to_a_size_that_is_known(facts: Facts, by_file: ByFile) -> None:
+    known = {size for _, size, _ in facts}
+    assert {a.size for a in by_file["aliases"].aliases if size_key(a.size) not in known} == set()
+
+
+def test_what_is_priced_but_not_documented_is_known_by_name(facts: Facts, by_file: ByFile) -> None:
+    known = {size for _, size, _ in facts} | {size_key(a.alias) for a in by_file["aliases"].aliases}
+    only_priced = {p.size for p in by_file["prices"].prices if size_key(p.size) not in known}
+    assert {name for name in only_priced if not _ONLY_PRICED.search(name)} == set()
