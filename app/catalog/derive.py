@@ -9,6 +9,7 @@ from typing import Any
 from app.catalog.facts import AUTHORITY
 from app.catalog.fields import GPU_FIELDS, SERIES_FIELDS, SIZE_FIELDS, FactValue
 from app.catalog.gpus import GpuName, find_gpu, gpu_text_key
+from app.catalog.names import size_key
 from app.catalog.resolve import Decision
 
 PROVIDER = "azure"
@@ -59,8 +60,10 @@ def derive_size(
     gpus: Sequence[GpuName],
 ) -> dict[str, Any]:
     """Make the row of a size; with no fields at all it is known only by the name that a price list gives it."""
-    first = min(spellings, key=lambda spelling: (spelling.authority, spelling.source or ""))
-    row: dict[str, Any] = {"key": key, "name": first.name} | _columns(fields, SIZE_FIELDS)
+    spelled = sorted(spellings, key=lambda spelling: (spelling.authority, spelling.source or ""))
+    first = spelled[0]
+    name = next((spelling.name for spelling in spelled if size_key(spelling.name) == key), first.name)
+    row: dict[str, Any] = {"key": key, "name": name} | _columns(fields, SIZE_FIELDS)
     row["series_id"] = row.pop("series")
     mine = series.get(row["series_id"] or "")
     row["provider"] = mine["provider"] if mine else PROVIDER

@@ -157,7 +157,10 @@ def test_a_price_list_speaks_of_sizes_by_their_aliases(engine: Engine) -> None:
 
 
 def test_an_alias_that_is_learnt_later_gives_prices_and_facts_to_its_size(engine: Engine) -> None:
-    take(engine, reading(size("Xone", vcpus=4), regions=["eastus"], prices=(price("Xone", "3"),)))
+    first = reading(
+        size("Xone", by="notes", vcpus=4), sources=[THIRD], regions=["eastus"], prices=(price("Xone", "3"),)
+    )
+    take(engine, first)
     take(engine, reading(size("Standard_X1", memory_gib=Decimal(8))))
     alias = AliasRow(alias="Xone", size="Standard_X1", source="prices", reason="billing", file="a.csv", line=2)
     take(engine, reading(aliases=(alias,)))

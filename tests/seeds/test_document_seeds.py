@@ -73,7 +73,7 @@ def test_a_size_has_all_that_is_said_of_gpus_or_nothing(facts: Facts) -> None:
     drafts = {size for size in missing if size.endswith(WITHOUT_A_GPU_COUNT)}
     promos = {size for size in missing if size.endswith("_promo")}
     assert all(missing[size] == {"gpu_count", "gpu_memory_gib"} for size in drafts)
-    assert set(missing) - drafts - promos == {"nd gb300 v6"}
+    assert set(missing) - drafts - promos == set()
 
 
 def test_every_size_of_the_real_series_is_there(facts: Facts) -> None:

@@ -99,7 +99,7 @@ SEED_DOCUMENTS: list[tuple[str, str, dict[str, FactValue]]] = [
     ),
     (
         "nd-gb300-v6-general-availability-2025-11-19",
-        "nd gb300 v6",
+        "nd128isr_gb300_v6",
         {
             "gpu_count": 4,
             "gpu_model": "Blackwell Ultra",
