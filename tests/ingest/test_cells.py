@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -11,7 +12,7 @@ from tests.ingest.pages import details, facts, read
 TERABYTE = Decimal("931.323")
 
 
-def one_cell(folder: Path, header: str, cell: str) -> tuple[dict[str, object], list[str]]:
+def one_cell(folder: Path, header: str, cell: str) -> tuple[Mapping[str, object], list[str]]:
     """Read one size with one column beside its vCPUs."""
     reading = read(folder, f"| Size | vCPU | {header} |\n|---|---|---|\n| NX6 | 6 | {cell} |\n")
     found = {name: value for name, value in facts(reading, "NX6").items() if name not in ("vcpus", "series")}
@@ -30,8 +31,16 @@ def one_cell(folder: Path, header: str, cell: str) -> tuple[dict[str, object], l
         ("Temp storage (SSD) Gib", "736", {"temp_disk_gib": 736}),
         ("Max Temp Storage Disks (Qty.)", "4", {"temp_disk_count": 4}),
         ("Max data disks", "32Disks", {"max_data_disks": 32}),
-        ("Max uncached disk throughput: IOPS / MBps", "80,000 / 800", {"uncached_disk_iops": 80000, "uncached_disk_mbps": 800}),
-        ("Max uncached disk throughput (IOPS/MBps)", "80000/800", {"uncached_disk_iops": 80000, "uncached_disk_mbps": 800}),
+        (
+            "Max uncached disk throughput: IOPS / MBps",
+            "80,000 / 800",
+            {"uncached_disk_iops": 80000, "uncached_disk_mbps": 800},
+        ),
+        (
+            "Max uncached disk throughput (IOPS/MBps)",
+            "80000/800",
+            {"uncached_disk_iops": 80000, "uncached_disk_mbps": 800},
+        ),
         ("Uncached Premium SSD Throughput (MB/s)", "1,200", {"uncached_disk_mbps": 1200}),
         ("Uncached Disk Burst IOPS", "9,000", {"uncached_disk_burst_iops": 9000}),
         ("Max NICs / Expected network bandwidth (MBps)", "2/20,000", {"max_nics": 2, "network_mbps": 20000}),
@@ -41,7 +50,11 @@ def one_cell(folder: Path, header: str, cell: str) -> tuple[dict[str, object], l
         ("Network bandwidth (Gbps)", "12.5", {"network_mbps": 12500}),
         ("Network", "InfiniBand", {"infiniband": True}),
         ("Network", "InfiniBand / 25 Gbps", {"infiniband": True, "network_mbps": 25000}),
-        ("Network", "80 Gbps Ethernet, 8x 400 Gb/s NDR InfiniBand", {"network_mbps": 80000, "infiniband": True, "infiniband_gbps": 3200}),
+        (
+            "Network",
+            "80 Gbps Ethernet, 8x 400 Gb/s NDR InfiniBand",
+            {"network_mbps": 80000, "infiniband": True, "infiniband_gbps": 3200},
+        ),
         ("InfiniBand", "EDR", {"infiniband": True}),
         ("InfiniBand", "No", {"infiniband": False}),
         ("InfiniBand (Gbps)", "1,600", {"infiniband": True, "infiniband_gbps": 1600}),
@@ -57,7 +70,7 @@ def one_cell(folder: Path, header: str, cell: str) -> tuple[dict[str, object], l
         ("Accelerators (Qty.)", "8", {"gpu_count": 8}),
         ("Virtual Workstations", "25", {"virtual_workstations": 25}),
     ],
-)  # fmt: skip
+)
 def test_a_cell_is_read_in_the_unit_of_its_header_or_its_own(
     tmp_path: Path, header: str, cell: str, found: dict[str, object]
 ) -> None:

@@ -29,26 +29,92 @@ SPECS = "| Part | Quantity | Specs |\n|---|---|---|\n| Accelerators | {count} | 
 @pytest.mark.parametrize(
     ("header", "rows", "around", "sizes"),
     [
-        pytest.param(COUNTED, ["NX8 | 8 A100 40 GB GPUs (NVLink 3.0) | 40"], "", {"NX8": (320, 40)}, id="the row's text: per GPU"),
-        pytest.param(COUNTED, ["NX8 | 8 V100 32 GB (NVLink) | 256"], "", {"NX8": (256, 32)}, id="the row's text: per VM"),
-        pytest.param(COUNTED, ["NX1 | 1 | 24", "NX4 | 4 | 24", "NX5 | 4 | 96"], "", {"NX1": (24, 24), "NX4": (96, 24), "NX5": (96, 24)}, id="a row of one GPU, both ways in one column"),
-        pytest.param(COUNTED, ["NX1 | 1 | 8", "NX2 | 2 | 16"], SPECS.format(count="1 - 4 GPUs", text="Nvidia Tesla M60 GPU (16GB)"), {"NX1": (8, 8), "NX2": (16, 8)}, id="half a card counts as one GPU"),
-        pytest.param(COUNTED, ["NX2 | 2 | 80", "NX4 | 4 | 160"], "", {"NX2": (80, 40), "NX4": (160, 40)}, id="it grows with the count"),
-        pytest.param(COUNTED, ["NX2 | 2 | 80", "NX4 | 4 | 80"], "", {"NX2": (160, 80), "NX4": (320, 80)}, id="it stays while the count grows"),
-        pytest.param(COUNTED, ["NX8 | 8 | 80"], SPECS.format(count="8 GPUs", text="Nvidia A100 GPU (80GB)"), {"NX8": (640, 80)}, id="the host's bracket: per GPU"),
-        pytest.param(COUNTED, ["NX8 | 8 | 640"], SPECS.format(count="8 GPUs", text="Nvidia A100 GPU (80GB)"), {"NX8": (640, 80)}, id="the host's bracket: per VM"),
-        pytest.param(COUNTED, ["NX8 | 8 | 1,535"], SPECS.format(count="8 GPUs", text="AMD Instinct MI300X GPU (192GB)"), {"NX8": (1535, 192)}, id="one short of the product"),
-        pytest.param(COUNTED, ["NX8 |  | 256"], SPECS.format(count="8", text="Nvidia Tesla V100 GPU"), {"NX8": (256, 32)}, id="the count is the host's"),
-        pytest.param(COUNTED, ["NX8 | 8 | 32"], "NX is powered by 8 NVIDIA Tesla V100 GPUs, each with 32 GB of GPU memory.", {"NX8": (256, 32)}, id="the prose"),
-        pytest.param(COUNTED, ["NX8 | 8 x V100 | 128"], "", {"NX8": (128, 16)}, id="the model: one of its memories fits"),
+        pytest.param(
+            COUNTED, ["NX8 | 8 A100 40 GB GPUs (NVLink 3.0) | 40"], "", {"NX8": (320, 40)}, id="the row's text: per GPU"
+        ),
+        pytest.param(
+            COUNTED, ["NX8 | 8 V100 32 GB (NVLink) | 256"], "", {"NX8": (256, 32)}, id="the row's text: per VM"
+        ),
+        pytest.param(
+            COUNTED,
+            ["NX1 | 1 | 24", "NX4 | 4 | 24", "NX5 | 4 | 96"],
+            "",
+            {"NX1": (24, 24), "NX4": (96, 24), "NX5": (96, 24)},
+            id="a row of one GPU, both ways in one column",
+        ),
+        pytest.param(
+            COUNTED,
+            ["NX1 | 1 | 8", "NX2 | 2 | 16"],
+            SPECS.format(count="1 - 4 GPUs", text="Nvidia Tesla M60 GPU (16GB)"),
+            {"NX1": (8, 8), "NX2": (16, 8)},
+            id="half a card counts as one GPU",
+        ),
+        pytest.param(
+            COUNTED,
+            ["NX2 | 2 | 80", "NX4 | 4 | 160"],
+            "",
+            {"NX2": (80, 40), "NX4": (160, 40)},
+            id="it grows with the count",
+        ),
+        pytest.param(
+            COUNTED,
+            ["NX2 | 2 | 80", "NX4 | 4 | 80"],
+            "",
+            {"NX2": (160, 80), "NX4": (320, 80)},
+            id="it stays while the count grows",
+        ),
+        pytest.param(
+            COUNTED,
+            ["NX8 | 8 | 80"],
+            SPECS.format(count="8 GPUs", text="Nvidia A100 GPU (80GB)"),
+            {"NX8": (640, 80)},
+            id="the host's bracket: per GPU",
+        ),
+        pytest.param(
+            COUNTED,
+            ["NX8 | 8 | 640"],
+            SPECS.format(count="8 GPUs", text="Nvidia A100 GPU (80GB)"),
+            {"NX8": (640, 80)},
+            id="the host's bracket: per VM",
+        ),
+        pytest.param(
+            COUNTED,
+            ["NX8 | 8 | 1,535"],
+            SPECS.format(count="8 GPUs", text="AMD Instinct MI300X GPU (192GB)"),
+            {"NX8": (1535, 192)},
+            id="one short of the product",
+        ),
+        pytest.param(
+            COUNTED,
+            ["NX8 |  | 256"],
+            SPECS.format(count="8", text="Nvidia Tesla V100 GPU"),
+            {"NX8": (256, 32)},
+            id="the count is the host's",
+        ),
+        pytest.param(
+            COUNTED,
+            ["NX8 | 8 | 32"],
+            "NX is powered by 8 NVIDIA Tesla V100 GPUs, each with 32 GB of GPU memory.",
+            {"NX8": (256, 32)},
+            id="the prose",
+        ),
+        pytest.param(
+            COUNTED, ["NX8 | 8 x V100 | 128"], "", {"NX8": (128, 16)}, id="the model: one of its memories fits"
+        ),
         pytest.param(COUNTED, ["NX4 | 4 x P40 | 24"], "", {"NX4": (96, 24)}, id="the model: per GPU"),
         pytest.param("GPU | GPU memory", ["NX4 | 4 | 4 x 24 GB"], "", {"NX4": (96, 24)}, id="the cell is a product"),
         pytest.param("GPU | GPU memory", ["NX4 | 4 | 24 GB each"], "", {"NX4": (96, 24)}, id="the cell says each"),
         pytest.param("GPU | GPU memory", ["NX4 | 4 | 96 GB total"], "", {"NX4": (96, 24)}, id="the cell says total"),
         pytest.param("Accelerator", ["NX4 | 4 x NVIDIA A10 24GB"], "", {"NX4": (96, 24)}, id="no column of its own"),
-        pytest.param("GPUs | GPU model | VRAM", ["NX4 | 4 | NVIDIA A10 | 24 GB"], "", {"NX4": (96, 24)}, id="the model in a column of its own"),
+        pytest.param(
+            "GPUs | GPU model | VRAM",
+            ["NX4 | 4 | NVIDIA A10 | 24 GB"],
+            "",
+            {"NX4": (96, 24)},
+            id="the model in a column of its own",
+        ),
     ],
-)  # fmt: skip
+)
 def test_evidence_decides_of_what_a_cell_is(
     tmp_path: Path, header: str, rows: list[str], around: str, sizes: Sizes
 ) -> None:

@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -15,13 +16,13 @@ OLD = """
 TWELVE = {"vcpus": 12, "memory_gib": 224, "gpu_count": 2, "gpu_memory_gib": 48, "gpu_memory_gib_per_gpu": 24}
 
 
-def holds(found: dict[str, object], wanted: dict[str, object]) -> bool:
+def holds(found: Mapping[str, object], wanted: Mapping[str, object]) -> bool:
     return {name: found.get(name) for name in wanted} == wanted
 
 
 def test_one_wide_table_is_read(tmp_path: Path) -> None:
     reading = read(tmp_path, OLD)
-    assert holds(dict(facts(reading, "Standard_NX12s_v1")), TWELVE)
+    assert holds(facts(reading, "Standard_NX12s_v1"), TWELVE)
     assert not reading.reports
 
 
@@ -65,13 +66,13 @@ def test_slips_of_layout_change_nothing(tmp_path: Path, before: str, after: str)
     page = FRONT.format(title="NX v1-series") + OLD.replace("\n    ", "\n")
     assert before in page
     reading = read_files(tmp_path, {"page.md": page.replace(before, after)})
-    assert holds(dict(facts(reading, "Standard_NX12s_v1")), TWELVE)
+    assert holds(facts(reading, "Standard_NX12s_v1"), TWELVE)
     assert details(reading) == []
 
 
 def test_a_page_without_front_matter_and_final_newline_is_read(tmp_path: Path) -> None:
     reading = read_files(tmp_path, {"page.md": OLD.replace("\n    ", "\n").rstrip()})
-    assert holds(dict(facts(reading, "Standard_NX12s_v1")), TWELVE)
+    assert holds(facts(reading, "Standard_NX12s_v1"), TWELVE)
 
 
 def test_tables_of_several_tabs_are_joined_by_the_size(tmp_path: Path) -> None:
@@ -94,7 +95,7 @@ def test_tables_of_several_tabs_are_joined_by_the_size(tmp_path: Path) -> None:
         ---
         """,
     )
-    assert holds(dict(facts(reading, "Standard_NX12s_v1")), TWELVE)
+    assert holds(facts(reading, "Standard_NX12s_v1"), TWELVE)
 
 
 def test_a_table_inside_a_list_is_no_table_of_sizes(tmp_path: Path) -> None:
