@@ -30,7 +30,7 @@ def read_files(folder: Path, files: dict[str, str | bytes], *, kind: SourceKind 
 def facts(reading: Reading, subject: str) -> dict[str, FactValue]:
     """Give the fields of a size or series; a whole number of GPUs is an int."""
     found = {item.field: item.value for item in reading.statements if item.subject == subject}
-    return {name: int(value) if _is_whole(value) else value for name, value in found.items()}
+    return {name: _whole(value) for name, value in found.items()}
 
 
 def details(reading: Reading) -> list[str]:
@@ -38,5 +38,5 @@ def details(reading: Reading) -> list[str]:
     return [str(report) for report in reading.reports]
 
 
-def _is_whole(value: FactValue) -> bool:
-    return isinstance(value, Fraction) and value.denominator == 1
+def _whole(value: FactValue) -> FactValue:
+    return int(value) if isinstance(value, Fraction) and value.denominator == 1 else value

@@ -60,7 +60,7 @@ def one_cell(folder: Path, header: str, cell: str) -> tuple[Mapping[str, object]
         ("InfiniBand (Gbps)", "1,600", {"infiniband": True, "infiniband_gbps": 1600}),
         ("vCPU / Memory (GiB)", "6 / 112", {"vcpus": 6, "memory_gib": 112}),
         ("Processor", "AMD EPYC 7V12(Rome)", {"cpu_model": "AMD EPYC 7V12 (Rome)", "arch": "x64"}),
-        ("NVMe Disks<sup>2</sup>", "2x960 GB", {"nvme_disk_count": 2, "nvme_disk_gib": Decimal("1788.14")}),
+        ("NVMe Disks<sup>2</sup>", "2x960 GB", {"nvme_disk_count": 2, "nvme_disk_gib": Decimal("1788.139")}),
         ("NVMe Disks", "1x 960 GB", {"nvme_disk_count": 1, "nvme_disk_gib": Decimal("894.07")}),
         ("Direct Disk NVMe<sup>3</sup>", "1 TB", {"nvme_disk_count": 1, "nvme_disk_gib": TERABYTE}),
         ("Local NVMe (GiB)", "960", {"nvme_disk_gib": 960}),

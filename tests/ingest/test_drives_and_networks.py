@@ -131,7 +131,7 @@ def test_a_range_that_runs_backwards_and_open_superscripts_state_nothing(tmp_pat
         |---|---|---|
         | Processor | 6 - 24<sup>vCores | Intel® Xeon® E5-2690 v3 (Haswell) |
         | Data Disks | 24 - 64<sup>Disks | 7,600 - 5,320 IOPS |
-        | Accelerators | 1 - 4<sup>GPUs</sup> | [NVIDIA Tesla K80](x) 12<sup>GiB </sup> <br> 12 - 48<sup>GiB</sup> per VM |
+        | Accelerators | 1 - 4<sup>GPUs | [NVIDIA Tesla K80](x) 12<sup>GiB </sup> <br> 12 - 48<sup>GiB</sup> per VM |
 
         | Size | vCPU | GPU | GPU memory: GiB |
         |---|---|---|---|

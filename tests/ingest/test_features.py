@@ -26,7 +26,7 @@ BOTH = {"premium_storage": True, "live_migration": False}
         pytest.param("Premium Storage:  Supported\n\nLive Migration: Not Supported", id="old lines"),
         pytest.param("Premium Storage:Supported\n\nLive Migration:Not Supported", id="without a space"),
         pytest.param(
-            "|Feature name | Status |\n|---|---|\n|[Premium Storage](a.md)| Supported |\n|Live Migration| Not Supported|",
+            "|Feature name | Status |\n|---|---|\n|[Premium Storage](a.md)| Supported|\n|Live Migration| Not Supported",
             id="table",
         ),
         pytest.param(
