@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from app.catalog.fields import SIZE_FIELDS, FactValue
 from app.ingest.documents.cpu import to_cpu
+from app.ingest.documents.features import Flag, read_flag
 from app.ingest.documents.gpu_text import to_link
 from app.ingest.documents.headers import Part
 from app.ingest.documents.network import Unreadable, read_infiniband, read_network
@@ -118,6 +119,11 @@ def _interconnect(_part: Part, text: str) -> list[Value]:
     return [*values, Value(field="nvlink", value=True)] if link.startswith("NVLink") else values
 
 
+def _flag(part: Part, text: str) -> list[Value]:
+    flag = Flag(name=part.side, status=text, raw=text, line=0)
+    return [Value(field=field, value=value, note=note) for field, value, note in read_flag(flag)]
+
+
 _RATES = (
     "uncached_disk",
     "uncached_disk_burst",
@@ -143,6 +149,7 @@ READERS: dict[str, Reader] = {
     "gpu_interconnect": _interconnect,
     "virtual_workstations": _count,
     "virtual_applications": _count,
+    "flag": _flag,
     "ignored": lambda _part, _text: [],
     **{f"{rate}_iops": _quantity("iops") for rate in _RATES},
     **{f"{rate}_mbps": _quantity("throughput") for rate in _RATES},

@@ -71,17 +71,22 @@ def find_flags(passages: tuple[Passage, ...]) -> Iterator[Flag]:
     for passage in passages:
         for line, text in _lines(passage):
             found = _LINE.match(text)
-            if found and passage.kind != "heading" and (_key(found["name"]) in FLAGS or _is_flag(found["status"])):
+            if (
+                found
+                and passage.kind != "heading"
+                and (key_of_flag(found["name"]) in FLAGS or _is_flag(found["status"]))
+            ):
                 yield Flag(name=found["name"], status=found["status"], raw=text.strip(), line=line)
 
 
 def find_table_flags(table: Table) -> Iterator[Flag]:
     """Find the flags of a table whose second column holds their status; another kind of table gives nothing."""
     rows = [row for row in table.rows if len(row.cells) > 1 and row.cells[1].text]
-    if len(table.header) > 3 or not any(_is_flag(row.cells[1].text) for row in rows):  # noqa: PLR2004  # name, status, notes
+    columns = [key_of_flag(cell.text) for cell in table.header]
+    if len(columns) > 3 or re.search(r"\d", "".join(columns)):  # noqa: PLR2004  # name, status, notes; no sizes
         return
-    first = _key(table.header[0].text)
-    if not first.startswith("feature") and not any(_key(row.cells[0].text) in FLAGS for row in rows):
+    known = columns[0].startswith("feature") or any(key_of_flag(row.cells[0].text) in FLAGS for row in rows)
+    if not known or not any(_STATUS.match(row.cells[1].text) for row in rows):
         return
     for row in rows:
         name, status = row.cells[0].text, row.cells[1].text
@@ -90,7 +95,7 @@ def find_table_flags(table: Table) -> Iterator[Flag]:
 
 def read_flag(flag: Flag) -> list[tuple[str, FactValue, str | None]]:
     """Give the fields that a flag states, with notes; raises Unreadable for a flag that is not understood."""
-    name = FLAGS.get(_key(flag.name))
+    name = FLAGS.get(key_of_flag(flag.name))
     if name is None:
         raise Unreadable("is a feature that nobody knows")
     if name == "generations":
@@ -138,7 +143,8 @@ def _is_flag(status: str) -> bool:
     return bool(re.match(r"(?:not\s+)?supported\b", status, re.IGNORECASE))
 
 
-def _key(name: str) -> str:
+def key_of_flag(name: str) -> str:
+    """Reduce a flag's name to its words in lower case."""
     return re.sub(r"[^a-z0-9]+", " ", name.lower()).strip()
 
 

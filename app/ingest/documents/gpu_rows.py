@@ -117,7 +117,7 @@ def _memory_row(row: SizeRow, piece: Piece, text: GpuText, host: Host) -> GpuRow
     count = text.count or (Fraction(amount.times) if amount.times else None) or host.specs.count or host.prose_count
     if amount.times and count != amount.times:
         return f"does not agree with the count of {count}"
-    return GpuRow(row=row, text=text, count=count, memory=kept, cell=piece, holder=said)
+    return GpuRow(row=row, text=text, count=count, memory=rounded(kept), cell=piece, holder=said)
 
 
 def _levels(

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from app.ingest.documents.blocks import Cell
+from app.ingest.documents.features import FLAGS, key_of_flag
 from app.ingest.documents.synonyms import find_field
 from app.ingest.documents.units import find_units, spelled
 
@@ -88,7 +89,8 @@ def key_of(header: str) -> str:
 def _part(text: str) -> Part | None:
     found = find_field(key_of(text))
     if not found:
-        return None
+        flag = FLAGS.get(key_of_flag(text))
+        return Part(field="flag", side=text) if flag else None
     field, side = found
     units = find_units(text)
     counts = bool(_QUANTITY.search(text))

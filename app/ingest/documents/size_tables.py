@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from app.catalog.facts import Report
 from app.ingest.documents.blocks import Cell, Row, Table
-from app.ingest.documents.headers import Column, Part, key_of, to_columns, to_parts
+from app.ingest.documents.headers import Column, Part, to_columns, to_parts
 from app.ingest.documents.numbers import is_blank
 from app.ingest.documents.page import Finding, Page
 
@@ -130,8 +130,7 @@ def _unknown_columns(page: Page, table: Table, columns: tuple[Column, ...]) -> I
 def _unread(page: Page, table: Table, columns: tuple[Column, ...]) -> Iterator[Report]:
     first = [row.cells[0].text for row in table.rows]
     sizes = [cell.text for cell in table.header[1:] if is_size_name(cell.text) and not to_parts(cell.text)]
-    known = [text for text in first if to_parts(text)]
-    if sizes and known and key_of(first[0]):
+    if sizes and any(to_parts(text) for text in first):
         yield page.report(
             "has the sizes in its columns, such a table is not read", table.line, None, _joined(table.header)
         )

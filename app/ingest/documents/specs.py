@@ -13,7 +13,7 @@ from app.ingest.documents.gpu_text import GpuText, to_gpu_text
 from app.ingest.documents.headers import key_of
 from app.ingest.documents.numbers import NUMBER, to_amount, to_fraction
 from app.ingest.documents.page import Page
-from app.ingest.documents.units import Dimension, find_units, spelled, to_integer, to_kept
+from app.ingest.documents.units import Dimension, find_units, rounded, spelled, to_integer, to_kept
 
 _RANGE = re.compile(rf"{NUMBER}\s*(?:[-–—]|to)\s*\d|\bup\s?to\b|\bfrom\b", re.IGNORECASE)
 _PARTS: tuple[tuple[str, str], ...] = (
@@ -126,7 +126,7 @@ def _amounts(name: str, texts: list[str], dimension: Dimension) -> Found:
         kept = to_kept(amount.total, units[0], dimension) if amount and units else None
         if kept is not None:
             whole = to_integer(kept)
-            yield name, kept if SIZE_FIELDS[name].kind == "number" or whole is None else whole, text
+            yield name, rounded(kept) if SIZE_FIELDS[name].kind == "number" or whole is None else whole, text
 
 
 def _sizes(text: str) -> Iterator[tuple[Decimal, str]]:

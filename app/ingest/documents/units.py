@@ -55,9 +55,9 @@ def find_units(text: str) -> list[str]:
 
 
 def to_kept(number: Decimal, unit: str, dimension: Dimension) -> Decimal | None:
-    """Convert to GiB, Mbps, MBps or IOPS, to a thousandth; None where the unit is not of the dimension."""
+    """Convert to GiB, Mbps, MBps or IOPS, unrounded; None where the unit is not of the dimension."""
     factor = _TO_KEPT.get(dimension, {}).get(unit)
-    return None if factor is None else rounded(number * factor)
+    return None if factor is None else number * factor
 
 
 def rounded(number: Decimal) -> Decimal:

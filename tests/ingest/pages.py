@@ -1,0 +1,42 @@
+"""Small pages to read, and what was read of them in a form that is easy to compare."""
+
+from fractions import Fraction
+from pathlib import Path
+from textwrap import dedent
+
+from app.catalog.facts import Reading, SourceKind
+from app.catalog.fields import FactValue
+from app.ingest.documents.gpu_memories import GpuMemories
+from app.ingest.sources.documents import read_documents
+
+MEMORIES = GpuMemories.of({"V100": [16, 32], "A100": [40, 80], "P40": [24], "A10": [24], "M60": [16], "MI300X": [192]})
+FRONT = "---\ntitle: {title}\nms.service: machines\nms.date: 05/26/2021\n---\n\n"
+
+
+def read(folder: Path, text: str, *, title: str = "NX v1-series", kind: SourceKind | None = None) -> Reading:
+    """Read one page with front matter as a vendor's."""
+    return read_files(folder, {"page.md": FRONT.format(title=title) + dedent(text)}, kind=kind)
+
+
+def read_files(folder: Path, files: dict[str, str | bytes], *, kind: SourceKind | None = None) -> Reading:
+    """Read several files by their paths below a folder."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_documents([folder], gpu_memories=MEMORIES, kind=kind)
+
+
+def facts(reading: Reading, subject: str) -> dict[str, FactValue]:
+    """Give the fields of a size or series; a whole number of GPUs is an int."""
+    found = {item.field: item.value for item in reading.statements if item.subject == subject}
+    return {name: _whole(value) for name, value in found.items()}
+
+
+def details(reading: Reading) -> list[str]:
+    """Give the reports as a person sees them."""
+    return [str(report) for report in reading.reports]
+
+
+def _whole(value: FactValue) -> FactValue:
+    return int(value) if isinstance(value, Fraction) and value.denominator == 1 else value

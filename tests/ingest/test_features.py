@@ -1,0 +1,113 @@
+from pathlib import Path
+
+import pytest
+
+from tests.ingest.pages import details, facts, read
+
+TABLE = "| Size | vCPU |\n|---|---|\n| NX6 | 6 |\n| NX12 | 12 |\n\n"
+BOTH = {"premium_storage": True, "live_migration": False}
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        pytest.param(
+            "[Premium Storage](a.md): Supported <br>[Live Migration](b.md): Not Supported <br>", id="one line"
+        ),
+        pytest.param(
+            "[Premium Storage](a.md): Supported<br>\n[Live Migration](b.md): Not Supported<br>", id="line by line"
+        ),
+        pytest.param(
+            "<br>\n[Premium Storage](a.md): Supported<br>\n[Live Migration](b.md): Not Supported<br>",
+            id="below a break",
+        ),
+        pytest.param("- [Premium Storage](a.md): Supported\n- [Live Migration](b.md): Not Supported", id="list"),
+        pytest.param("* **Premium Storage**: Supported\n* **Live Migration**: Not Supported", id="bold list"),
+        pytest.param("Premium Storage:  Supported\n\nLive Migration: Not Supported", id="old lines"),
+        pytest.param("Premium Storage:Supported\n\nLive Migration:Not Supported", id="without a space"),
+        pytest.param(
+            "|Feature name | Status |\n|---|---|\n|[Premium Storage](a.md)| Supported|\n|Live Migration| Not Supported",
+            id="table",
+        ),
+        pytest.param(
+            "|Feature | Supported? |\n|---|---|\n|Premium storage| Yes |\n|Live migration| No|",
+            id="table of yes and no",
+        ),
+    ],
+)
+def test_a_flag_holds_for_every_size_whatever_its_form(tmp_path: Path, flags: str) -> None:
+    reading = read(tmp_path, f"{TABLE}{flags}\n")
+    for subject in ("NX6", "NX12"):
+        found = facts(reading, subject)
+        assert {name: found.get(name) for name in BOTH} == BOTH
+    assert details(reading) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("VM Generation Support: Generation 1 and 2", {"generation_1": True, "generation_2": True}),
+        ("[VM Generation Support](g.md): Generation 2<br>", {"generation_1": False, "generation_2": True}),
+        ("[Generation 1 VMs](g.md): Not Supported", {"generation_1": False}),
+        ("Ultra disk: Supported[Learn more](u.md)", {"ultra_disk": True}),
+        (
+            "[Ultra Disks](u.md): Supported ([Learn more](l.md) about availability, usage, and performance) <br>",
+            {"ultra_disk": True},
+        ),
+        ("[Ephemeral OS Disks](e.md): Supported ([In preview](p.md))", {"ephemeral_os_disk": True}),
+        ("[Accelerated Networking](n.md)<sup>1</sup>: Supported", {"accelerated_networking": True}),
+        (
+            "InfiniBand: Supported, GPUDirect RDMA, 8 x 200 Gigabit HDR<br>",
+            {"infiniband": True, "infiniband_gbps": 1600, "gpudirect_rdma": True},
+        ),
+        ("InfiniBand: Not Supported", {"infiniband": False}),
+        ("Nvidia NVLink Interconnect: Supported<br>", {"nvlink": True, "gpu_interconnect": "NVLink"}),
+        ("NVIDIA NVLink Interconnect: Not Supported", {"nvlink": False}),
+        ("Hibernation: Not applicable", {"hibernation": False}),
+    ],
+)
+def test_what_stands_beside_supported_is_understood(tmp_path: Path, line: str, found: dict[str, object]) -> None:
+    reading = read(tmp_path, f"{TABLE}{line}\n")
+    assert {name: value for name, value in facts(reading, "NX6").items() if name not in ("vcpus", "series")} == found
+    assert details(reading) == []
+
+
+def test_a_flag_in_preview_says_so(tmp_path: Path) -> None:
+    reading = read(tmp_path, f"{TABLE}Ephemeral OS Disk: Supported (In preview)\n")
+    assert {item.note for item in reading.statements if item.field == "ephemeral_os_disk"} == {"in preview"}
+
+
+def test_every_flag_has_its_own_line(tmp_path: Path) -> None:
+    reading = read(tmp_path, f"{TABLE}Premium Storage: Supported<br>\nLive Migration: Not Supported<br>\n")
+    lines = {item.field: item.line for item in reading.statements}
+    assert lines["live_migration"] == lines["premium_storage"] + 1 == 13
+
+
+@pytest.mark.parametrize("line", ["Time Travel: Supported", "Premium Storage: maybe"])
+def test_a_flag_that_is_not_understood_is_reported(tmp_path: Path, line: str) -> None:
+    reading = read(tmp_path, f"{TABLE}{line}\n")
+    assert set(facts(reading, "NX6")) == {"vcpus", "series"}
+    assert len(reading.reports) == 1
+
+
+def test_lines_that_look_like_flags_but_are_none_are_left_alone(tmp_path: Path) -> None:
+    reading = read(tmp_path, f"{TABLE}ACU: 230-260\n\nPricing Calculator : [here](x.md)\n")
+    assert details(reading) == []
+
+
+def test_flags_in_columns_are_of_their_row(tmp_path: Path) -> None:
+    reading = read(
+        tmp_path,
+        "| Size | Premium Storage | Accelerated networking |\n|---|---|---|\n"
+        "| NX6 | Yes | - |\n| NX12 | No | Supported |\n",
+    )
+    assert facts(reading, "NX6") == {"series": "NX v1", "premium_storage": True}
+    assert facts(reading, "NX12") == {"series": "NX v1", "premium_storage": False, "accelerated_networking": True}
+
+
+def test_flags_by_size_in_columns_are_reported(tmp_path: Path) -> None:
+    reading = read(
+        tmp_path, f"{TABLE}|Feature | NX6 | NX12 |\n|---|---|---|\n|Premium Storage| Supported | Not Supported |\n"
+    )
+    assert "premium_storage" not in facts(reading, "NX6")
+    assert ["sizes in its columns" in text for text in details(reading)] == [True]

@@ -1,0 +1,80 @@
+from pathlib import Path
+
+from tests.ingest.pages import details, facts, read_files
+
+PAGE = """---
+title: NX
+ms.date: 05/26/2021
+---
+
+# NX
+
+[!INCLUDE [nx](./includes/nx-specs.md)]
+
+| Size | GPU | GPU memory: GiB |
+|---|---|---|
+| NX8 | 8 | 80 |
+"""
+SPECS = """---
+title: NX specs
+ms.date: 01/01/2024
+---
+| Part | Quantity | Specs |
+|---|---|---|
+| Network | 8 NICs | |
+| Accelerators | 8 GPUs | Nvidia A100 GPU (80GB) |
+"""
+
+
+def test_an_included_file_is_a_source_of_its_own(tmp_path: Path) -> None:
+    reading = read_files(tmp_path, {"nx.md": PAGE, "includes/nx-specs.md": SPECS})
+    nics = next(item for item in reading.statements if item.field == "max_nics")
+    assert (nics.source, Path(nics.file).parts[-2:], nics.line) == (
+        "nx-specs-2024-01-01",
+        ("includes", "nx-specs.md"),
+        7,
+    )
+    assert facts(reading, "NX8")["gpu_memory_gib"] == 640
+    assert details(reading) == []
+
+
+def test_a_file_that_two_pages_include_is_one_source(tmp_path: Path) -> None:
+    other = PAGE.replace("title: NX", "title: NY").replace("NX8", "NY8")
+    reading = read_files(tmp_path, {"nx.md": PAGE, "ny.md": other, "includes/nx-specs.md": SPECS})
+    assert [source.id for source in reading.sources].count("nx-specs-2024-01-01") == 1
+    assert facts(reading, "NY8")["max_nics"] == facts(reading, "NX8")["max_nics"] == 8
+
+
+def test_an_include_without_keys_of_its_own_has_the_pages_kind(tmp_path: Path) -> None:
+    reading = read_files(tmp_path, {"nx.md": PAGE, "includes/nx-specs.md": SPECS.split("---\n", 2)[2]})
+    found = {source.id: source for source in reading.sources}["nx-specs"]
+    assert (found.kind, found.publisher) == ("vendor_page", "Microsoft")
+
+
+def test_an_include_that_no_page_includes_is_not_read(tmp_path: Path) -> None:
+    reading = read_files(tmp_path, {"nx.md": "# NX\n", "includes/nx-specs.md": SPECS})
+    assert [source.title for source in reading.sources] == ["NX"]
+    assert details(reading) == []
+
+
+def test_an_include_that_is_missing_is_reported_unless_it_holds_nothing(tmp_path: Path) -> None:
+    footer = (
+        "\n[!INCLUDE [f](../includes/sizes-footer.md)]\n[!INCLUDE [d](../../includes/common-sizes-table-defs.md)]\n"
+    )
+    reading = read_files(tmp_path, {"nx.md": PAGE + footer})
+    report = next(report for report in reading.reports if report.cell == "./includes/nx-specs.md")
+    assert report.line == 8
+    assert [item.cell for item in reading.reports if item is not report] == ["80"]
+
+
+def test_includes_that_include_each_other_end(tmp_path: Path) -> None:
+    loop = "[!INCLUDE [a](a.md)]\n[!INCLUDE [b](b.md)]\nAMD EPYC 7V12 (Rome) processors.\n"
+    files = {"nx.md": PAGE.replace("nx-specs", "a"), "includes/a.md": loop, "includes/b.md": loop}
+    assert facts(read_files(tmp_path, dict(files)), "NX8")["cpu_model"] == "AMD EPYC 7V12 (Rome)"
+
+
+def test_the_notice_of_a_preview_holds_though_it_is_missing(tmp_path: Path) -> None:
+    notice = "\n[!INCLUDE [p](../includes/sizes-preview-tag.md)]\n"
+    reading = read_files(tmp_path, {"nx.md": PAGE + notice, "includes/nx-specs.md": SPECS})
+    assert facts(reading, "NX8")["preview"] is True
+    assert details(reading) == []

@@ -1,0 +1,176 @@
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.ingest.pages import FRONT, details, facts, read, read_files
+
+OLD = """
+    # NX v1-series
+
+    | Size | vCPU | Memory: GiB | GPU | GPU Memory: GiB |
+    |---|---|---|---|---|
+    | Standard_NX6s_v1 | 6 | 112 | 1 | 24 |
+    | Standard_NX12s_v1 | 12 | 224 | 2 | 48 |
+"""
+TWELVE = {"vcpus": 12, "memory_gib": 224, "gpu_count": 2, "gpu_memory_gib": 48, "gpu_memory_gib_per_gpu": 24}
+
+
+def holds(found: Mapping[str, object], wanted: Mapping[str, object]) -> bool:
+    return {name: found.get(name) for name in wanted} == wanted
+
+
+def test_one_wide_table_is_read(tmp_path: Path) -> None:
+    reading = read(tmp_path, OLD)
+    assert holds(facts(reading, "Standard_NX12s_v1"), TWELVE)
+    assert not reading.reports
+
+
+def test_a_statement_knows_cell_file_and_line(tmp_path: Path) -> None:
+    reading = read(tmp_path, OLD)
+    memory = next(s for s in reading.statements if s.field == "memory_gib" and s.value == 224)
+    assert (memory.raw, Path(memory.file).name, memory.line) == ("224", "page.md", 13)
+    assert (tmp_path / "page.md").read_text().splitlines()[memory.line - 1].startswith("| Standard_NX12s_v1")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("|---|---|---|---|---|", "| :--- | ---: | --- |---|  -----|", id="mixed delimiters"),
+        pytest.param("|---|---|---|---|---|", "|---|---|---|", id="delimiter row too short"),
+        pytest.param("|---|---|---|---|---|", "|---|---|---|---|---|---|", id="delimiter row too long"),
+        pytest.param("| 2 | 48 |\n", "| 2 | 48\n", id="last pipe missing"),
+        pytest.param("| 2 | 48 |\n", "| 2 | 48 | \t\n", id="blanks after the last pipe"),
+        pytest.param("| 12 | 224 | 2 |", "|12 |\t224 |  2  |", id="tabs and padding"),
+        pytest.param("| 12 | 224 |", "| 12 | 224\u00a0GiB |", id="no-break space and a unit"),
+        pytest.param("| 12 | 224 |", "| 12 | 224&nbsp;GB |", id="entity and the other unit"),
+        pytest.param("| 12 | 224 |", "| **12** | `224` |", id="bold and code"),
+        pytest.param("| 12 | 224 |", "| 12<sup>1</sup> | 224<br> |", id="footnote and break"),
+        pytest.param("| Size |", "| Size<sup>2</sup> |", id="footnote in the header"),
+        pytest.param("| vCPU |", "| vCPUs (Qty.)&#8203; |", id="zero width space in the header"),
+        pytest.param("| Standard_NX12s_v1 |", "| Standard\\_NX12s\\_v1 |", id="escaped underscores"),
+        pytest.param("| Standard_NX12s_v1 |", "| [Standard_NX12s_v1](./nx.md) |", id="linked name"),
+        pytest.param("| Standard_NX12s_v1 |", "| **Standard_NX12s_v1**<sup>3</sup> |", id="bold name with a footnote"),
+        pytest.param("\n| Size |", "\n> Mind the quota.\n>\n| Size |", id="after a quoted line"),
+        pytest.param("\n| Size |", "\n> Mind the quota.\n| Size |", id="directly after a quotation"),
+        pytest.param("\n| Size |", "\nSizes:\n| Size |", id="directly after a paragraph"),
+        pytest.param("\n| Size |", "\n- A point.\n| Size |", id="directly after a list"),
+        pytest.param("\n| Size |", "\n<br>\n| Size |", id="directly after a break"),
+        pytest.param("| 2 | 48 |\n", "| 2 | 48 |\n#### Resources\n", id="a heading directly below"),
+        pytest.param("| 2 | 48 |\n", "| 2 | 48 |\n*RDMA capable\n", id="a footnote directly below"),
+        pytest.param("| 2 | 48 |\n", "| 2 | 48 |\n[!INCLUDE [x](../sizes-table-defs.md)]\n", id="an include below"),
+        pytest.param("\n", "\r\n", id="line ends of Windows"),
+    ],
+)
+def test_slips_of_layout_change_nothing(tmp_path: Path, before: str, after: str) -> None:
+    page = FRONT.format(title="NX v1-series") + OLD.replace("\n    ", "\n")
+    assert before in page
+    reading = read_files(tmp_path, {"page.md": page.replace(before, after)})
+    assert holds(facts(reading, "Standard_NX12s_v1"), TWELVE)
+    assert details(reading) == []
+
+
+def test_a_page_without_front_matter_and_final_newline_is_read(tmp_path: Path) -> None:
+    reading = read_files(tmp_path, {"page.md": OLD.replace("\n    ", "\n").rstrip()})
+    assert holds(facts(reading, "Standard_NX12s_v1"), TWELVE)
+
+
+def test_tables_of_several_tabs_are_joined_by_the_size(tmp_path: Path) -> None:
+    reading = read(
+        tmp_path,
+        """
+        ### [Basics](#tab/sizebasic)
+
+        | Size Name | vCPUs (Qty.) | Memory (GB) |
+        | --- | --- | --- |
+        | Standard_NX12s_v1 | 12 | 224 |
+
+        ### [Accelerators](#tab/sizeaccelerators)
+
+        | Size Name | Accelerators (Qty.) | Accelerator-Memory (GB) |
+        | --- | --- | --- |
+        | Standard_NX6s_v1 | 1 | 24 |
+        | Standard_NX12s_v1 | 2 | 48 |
+
+        ---
+        """,
+    )
+    assert holds(facts(reading, "Standard_NX12s_v1"), TWELVE)
+
+
+def test_a_table_inside_a_list_is_no_table_of_sizes(tmp_path: Path) -> None:
+    reading = read(
+        tmp_path,
+        """
+        - The names have changed:
+
+            | Size name | Memory (GiB) |
+            |---|---|
+            | Standard_NX6s_v1 | 112 |
+        """,
+    )
+    assert facts(reading, "Standard_NX6s_v1") == {}
+    assert details(reading) == []
+
+
+def test_other_tables_are_passed_over_in_silence(tmp_path: Path) -> None:
+    reading = read(
+        tmp_path,
+        """
+        | Application | Video Card | OS | Driver |
+        | --- | --- | --- | --- |
+        | Paint 2025 | Radeon PRO V710 | Windows 11 | 24.Q2 |
+
+        | Region | Name |
+        |---|---|
+        | eastus | East US |
+        """,
+    )
+    assert (reading.statements, reading.reports) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("table", "detail"),
+    [
+        ("| | Standard_NX6 | Standard_NX12 |\n|---|---|---|\n| vCPUs | 6 | 12 |\n", "sizes in its columns"),
+        (
+            "| Spec | NX6 | NX12 |\n|---|---|---|\n| vCPUs | 6 | 12 |\n| Memory (GiB) | 1 | 2 |\n",
+            "sizes in its columns",
+        ),
+        ("| Machine of ours | vCPUs |\n|---|---|\n| Standard_NX6 | 6 |\n", "no column of it holds their names"),
+        ("| Size | Colour |\n|---|---|\n| Standard_NX6 | blue |\n", "none of its columns is known"),
+        ("<table><tr><td>Standard_NX6</td></tr></table>\n", "a table in HTML"),
+    ],
+)
+def test_a_table_of_sizes_in_a_layout_nobody_knows_is_reported(tmp_path: Path, table: str, detail: str) -> None:
+    reading = read(tmp_path, f"# NX\n\n{table}")
+    assert not any(item.kind == "size" for item in reading.statements)
+    assert [detail in text for text in details(reading)] == [True]
+
+
+@pytest.mark.parametrize(
+    ("row", "detail"),
+    [
+        ("| Standard_NX6 | 6 | 112 | 7 |", "more cells than the table has columns"),
+        ("| Standard_NX6 - Standard_NX9 | 6 | 112 |", "names more than one size"),
+        ("| | 6 | 112 |", "is not the name of a size"),
+        ("| The big one | 6 | 112 |", "is not the name of a size"),
+    ],
+)
+def test_a_row_that_cannot_be_trusted_is_left_out_and_reported(tmp_path: Path, row: str, detail: str) -> None:
+    reading = read(tmp_path, f"# NX\n\n| Size | vCPU | Memory: GiB |\n|---|---|---|\n| Standard_NX1 | 1 | 2 |\n{row}\n")
+    assert {item.subject for item in reading.statements if item.kind == "size"} == {"Standard_NX1"}
+    assert [detail in text for text in details(reading)] == [True]
+
+
+def test_a_group_heading_inside_a_table_is_no_size(tmp_path: Path) -> None:
+    reading = read(tmp_path, "| Size | vCPU |\n|---|---|\n| **Small ones** | |\n| Standard_NX1 | 1 |\n")
+    assert details(reading) == []
+    assert facts(reading, "Standard_NX1")["vcpus"] == 1
+
+
+def test_an_unknown_column_is_reported_once_and_the_rest_is_read(tmp_path: Path) -> None:
+    reading = read(tmp_path, "| Colour | vCPUs | Size |\n|---|---|---|\n| red | 6 | NX6 |\n| blue | 12 | NX12 |\n")
+    assert facts(reading, "NX12")["vcpus"] == 12
+    assert len(reading.reports) == 1
+    assert (reading.reports[0].column, reading.reports[0].cell) == ("Colour", "red")

@@ -1,0 +1,180 @@
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from app.catalog.facts import Statement
+from app.ingest.lines import as_json_line
+from tests.ingest.pages import facts, read, read_files
+
+TABLE = "\n\n| Size | GPU |\n|---|---|\n| NX8_v1 | 8 |\n"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "found"),
+    [
+        (
+            "NX is powered by 8 NVIDIA Tesla V100 NVLINK-connected GPUs, each with 32 GB of memory.",
+            {"gpu_model": "V100", "gpu_vendor": "NVIDIA", "nvlink": True, "gpu_interconnect": "NVLink"},
+        ),
+        (
+            "NX starts with a single VM and eight NVIDIA Ampere A100 40GB Tensor Core GPUs.",
+            {"gpu_model": "A100", "gpu_vendor": "NVIDIA"},
+        ),
+        (
+            "They are powered by [AMD Radeon Instinct MI25](https://x) GPUs.",
+            {"gpu_model": "Instinct MI25", "gpu_vendor": "AMD"},
+        ),
+        ("NX uses NVIDIA Tesla V100 or A100 Tensor Core GPUs.", {"gpu_vendor": "NVIDIA"}),
+        (
+            "It has 40 cores of Intel Xeon Platinum 8168 (Skylake).",
+            {"cpu_model": "Intel Xeon Platinum 8168 (Skylake)", "arch": "x64"},
+        ),
+        ("It has AMD EPYC 7V12(Rome) CPUs.", {"cpu_model": "AMD EPYC 7V12 (Rome)", "arch": "x64"}),
+        ("It has two NVIDIA Grace CPUs.", {"cpu_model": "NVIDIA Grace", "arch": "arm64"}),
+        (
+            "Each GPU features NVLINK 3.0 connectivity within the VM.",
+            {"nvlink": True, "gpu_interconnect": "NVLink 3.0"},
+        ),
+        ("The GPUs are interconnected via fifth-generation NVLink.", {"nvlink": True, "gpu_interconnect": "NVLink 5"}),
+        ("NX now supports 100-Gigabit InfiniBand EDR networking.", {"infiniband": True, "infiniband_gbps": 100}),
+        (
+            "Each GPU has its own dedicated 400 Gbps NVIDIA Quantum-2 InfiniBand connection.",
+            {"infiniband": True, "infiniband_gbps_per_gpu": 400, "infiniband_gbps": 3200},
+        ),
+        (
+            "Each GPU has its own 200 GB/s HDR InfiniBand connection.",
+            {"infiniband": True, "infiniband_gbps_per_gpu": 200, "infiniband_gbps": 1600},
+        ),
+        ("Each GPU has its own 123 GB/s InfiniBand connection.", {}),
+        ("These connections support GPUDirect RDMA.", {"gpudirect_rdma": True}),
+        ("Compared to NX, older sizes had 200 Gb/s per GPU InfiniBand.", {}),
+        ("NVIDIA GPU drivers must be installed.", {}),
+    ],
+)
+def test_sentences_say_what_holds_for_every_size(tmp_path: Path, sentence: str, found: dict[str, object]) -> None:
+    values = facts(read(tmp_path, sentence + TABLE), "NX8_v1")
+    assert {name: value for name, value in values.items() if name not in ("series", "gpu_count")} == found
+
+
+ANNOUNCEMENT = """---
+title: "Azure NX GB9 v6 Virtual Machines: Now Here"
+canonical_url: "https://example.org/nx"
+date: 2025-11-19 01:13:53 +00:00
+---
+
+# Azure NX GB9 v6 Virtual Machines: Now Here
+
+- **Speed**: 2.5 million tokens/sec achieved for Llama 9 90B inference (12% faster than before).
+- **Rack**: Each rack contains 9 VMs (36 GPUs), using NVLINK. Each VM: 2 NVIDIA Grace CPUs, 4 Blackwell Ultra GPUs.
+- **Memory**:
+  - 800 Gb/s per GPU cross-rack InfiniBand
+  - 65 TB/sec NVLINK within rack
+  - 18TB fast memory per rack (~10TB HBM3e, ~8TB LPDDR)
+  - Up to 720 PFLOPS FP4 Tensor Core performance
+
+## Platform Integration
+
+- **Batch**: runs jobs.
+- **Kubernetes Service (AKS)**: runs containers.
+
+## Use Cases
+
+- Training of large models
+- **Inference:** at scale.
+"""
+
+
+def test_an_announcement_states_what_each_vm_and_the_rack_have(tmp_path: Path) -> None:
+    reading = read_files(tmp_path, {"nx.md": ANNOUNCEMENT}, kind="vendor_announcement")
+    size = {item.field: item.value for item in reading.statements if item.kind == "size"}
+    assert size == {
+        "series": "NX GB9 v6", "cpu_count": 2, "cpu_model": "NVIDIA Grace", "arch": "arm64", "gpu_count": Fraction(4),
+        "gpu_model": "Blackwell Ultra", "gpu_vendor": "NVIDIA", "infiniband": True, "infiniband_gbps_per_gpu": 800,
+        "infiniband_gbps": 3200,
+    }  # fmt: skip
+    series = {item.field: item.value for item in reading.statements if item.kind == "series"}
+    assert series == {
+        "name": "NX GB9 v6", "rack_vms": 9, "rack_gpus": 36, "scale_up_domain_gpus": 36, "rack_nvlink_tb_per_s": 65,
+        "rack_fast_memory_tb": 18, "rack_hbm_tb": 10, "rack_lpddr_tb": 8, "rack_fp4_pflops": 720,
+        "integrations": "Batch; Kubernetes Service (AKS)", "use_cases": "Training of large models; Inference",
+    }  # fmt: skip
+    assert reading.sources[0].kind == "vendor_announcement"
+
+
+def test_an_announcement_publishes_a_benchmark(tmp_path: Path) -> None:
+    (row,) = read_files(tmp_path, {"nx.md": ANNOUNCEMENT}).benchmarks
+    assert (int(row.value), row.unit, row.scope, row.workload) == (2500000, "tokens/s", "rack", "Llama 9 90B inference")
+    assert (row.series, row.comparison) == ("NX GB9 v6", "12% faster than before")
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "value"),
+    [
+        (
+            "* Supports FP32, FP16, TensorFloat-32, and mixed-precision workloads.",
+            "gpu_dtypes",
+            "FP32; FP16; TensorFloat-32; mixed precision",
+        ),
+        ("* Compatible with **Machine Learning, Storage, and AI tools**.", "integrations", "Machine Learning; Storage"),
+        (
+            "Tools such as TensorFlow, Pytorch, RAPIDS, and other frameworks.",
+            "integrations",
+            "TensorFlow; Pytorch; RAPIDS",
+        ),
+        (
+            "HPC Ubuntu 18.04, 20.04 and Azure HPC CentOS 7.9 images are supported.",
+            "supported_images",
+            "Ubuntu 18.04; Ubuntu 20.04; Azure HPC CentOS 7.9",
+        ),
+        ("Please use the 4.7-1.0.0.1 Mellanox OFED driver.", "ofed_driver", "Mellanox OFED 4.7-1.0.0.1"),
+        (
+            "These VMs are ideal for workloads, such as:\n\n- Rendering\n- Batch inference\n",
+            "use_cases",
+            "Rendering; Batch inference",
+        ),
+    ],
+)
+def test_lists_of_a_series_are_gathered_into_one_fact(tmp_path: Path, text: str, field: str, value: str) -> None:
+    assert facts(read(tmp_path, f"{text}{TABLE}"), "NX v1")[field] == value
+
+
+def line_of(field: str, value: object) -> object:
+    statement = Statement(
+        kind="size", subject="NX6", field=field, value=value, raw="raw", file="nx.md", line=3, source="nx",  # type: ignore[arg-type]  # any value
+    )  # fmt: skip
+    return as_json_line(statement)["value"]
+
+
+def test_a_json_line_has_exactly_what_is_promised() -> None:
+    statement = Statement(
+        kind="size",
+        subject="NX6",
+        field="memory_gib",
+        value=Decimal(112),
+        raw="112",
+        file="nx.md",
+        line=3,
+        source="nx",
+    )
+    assert as_json_line(statement) == {
+        "subject": "NX6", "field": "memory_gib", "value": 112, "unit": "GiB", "raw": "112", "file": "nx.md", "line": 3,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "written"),
+    [
+        ("gpu_count", Fraction(1, 6), 0.1667),
+        ("gpu_count", Fraction(8), 8),
+        ("temp_disk_gib", Decimal("14901.161"), 14901.161),
+        ("nvlink", True, True),
+        ("retirement_date", date(2026, 9, 30), "2026-09-30"),
+        ("gpu_fraction", "1/6", "1/6"),
+    ],
+)
+def test_a_json_value_is_a_number_a_truth_value_or_a_text(field: str, value: object, written: object) -> None:
+    found = line_of(field, value)
+    assert (found, type(found)) == (written, type(written))

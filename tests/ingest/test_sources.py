@@ -1,0 +1,125 @@
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from app.catalog.facts import SourceNote
+from app.errors import BadData
+from app.ingest.sources.documents import read_documents
+from tests.ingest.pages import MEMORIES, details, facts, read_files
+
+TABLE = "| Size | vCPU |\n|---|---|\n| NX6 | 6 |\n"
+
+
+def source(folder: Path, front: str, **kind: object) -> SourceNote:
+    reading = read_files(folder, {"nx-series.md": f"---\n{front}\n---\n\n# NX-series\n\n{TABLE}"}, **kind)  # type: ignore[arg-type]  # a kind
+    return reading.sources[0]
+
+
+@pytest.mark.parametrize(
+    ("front", "day"),
+    [
+        ("ms.date: 05/26/2021", date(2021, 5, 26)),
+        ("ms.date:     09/02/2025", date(2025, 9, 2)),
+        ("ms.date: 16/03/2026", date(2026, 3, 16)),
+        ("date: 2025-11-19 01:13:53 +00:00", date(2025, 11, 19)),
+        ("published_on: 2024-02-29", date(2024, 2, 29)),
+        ("ms.date: soon", None),
+        ("title: NX", None),
+    ],
+)
+def test_a_pages_day_is_read_however_it_is_written(tmp_path: Path, front: str, day: date | None) -> None:
+    assert source(tmp_path, front).published_on == day
+
+
+def test_a_vendors_keys_make_a_vendor_page(tmp_path: Path) -> None:
+    found = source(tmp_path, "title: NX\nms.date: 05/26/2021")
+    assert (found.id, found.publisher, found.kind) == ("nx-series-2021-05-26", "Microsoft", "vendor_page")
+
+
+def test_the_given_kind_counts_where_the_page_does_not_say(tmp_path: Path) -> None:
+    assert source(tmp_path / "a", "title: NX").kind == "third_party"
+    assert source(tmp_path / "b", "title: NX", kind="vendor_announcement").kind == "vendor_announcement"
+    assert source(tmp_path / "c", "ms.topic: x", kind="third_party").kind == "vendor_page"
+
+
+def test_own_keys_of_the_front_matter_win(tmp_path: Path) -> None:
+    found = source(
+        tmp_path,
+        "id: our-nx\ntitle: NX of ours\npublisher: Ours\nkind: third_party\nurl: https://example.org/nx\n"
+        "ms.date: 01/02/2020\npublished_on: 2022-03-04",
+    )
+    assert (found.id, found.title, found.publisher, found.kind, found.url, found.published_on) == (
+        "our-nx", "NX of ours", "Ours", "third_party", "https://example.org/nx", date(2022, 3, 4),
+    )  # fmt: skip
+
+
+def test_a_kind_that_there_is_not_is_reported(tmp_path: Path) -> None:
+    reading = read_files(tmp_path, {"nx.md": f"---\nkind: hearsay\n---\n# NX-series\n\n{TABLE}"})
+    assert ["is no kind of source" in text for text in details(reading)] == [True]
+
+
+@pytest.mark.parametrize(
+    "front",
+    [
+        pytest.param("# a comment\n# another\ntitle: NX\nms.date: 05/26/2021", id="comments first"),
+        pytest.param(" title: NX\n ms.date: 05/26/2021", id="indented by one"),
+        pytest.param("title: NX\nms.date: 05/26/2021\n", id="a blank line at the end"),
+        pytest.param("title: 'NX '\nms.date: 05/26/2021", id="quoted title"),
+        pytest.param("title: NX\ndescription: all of it.```\nms.date: 05/26/2021", id="backticks"),
+        pytest.param("title: NX\ndescription: sizes: a list: of them\nms.date: 05/26/2021", id="no YAML"),
+        pytest.param("title: NX\ntags: [unclosed\nms.date: 05/26/2021", id="a list left open"),
+        pytest.param("title: NX\ntags:\n  - one\n  - two\nms.date: 05/26/2021", id="a list"),
+    ],
+)
+def test_odd_front_matter_loses_nothing(tmp_path: Path, front: str) -> None:
+    found = source(tmp_path, front)
+    assert (found.title, found.kind, found.published_on) == ("NX", "vendor_page", date(2021, 5, 26))
+
+
+def test_two_versions_of_a_page_are_two_sources(tmp_path: Path) -> None:
+    page = "---\ntitle: NX\nms.date: {day}\n---\n" + TABLE
+    reading = read_files(
+        tmp_path,
+        {
+            "a/nx.md": page.format(day="01/02/2020"),
+            "b/nx.md": page.format(day="01/02/2021"),
+            "c/nx.md": page.format(day="01/02/2021") + "\nMore.\n",
+        },
+    )
+    ids = [found.id for found in reading.sources]
+    assert ids[:2] == ["nx-2020-01-02", "nx-2021-01-02"]
+    assert len(set(ids)) == 3
+
+
+def test_a_path_that_is_not_there_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(BadData, match="give a Markdown file or a folder"):
+        read_documents([tmp_path / "nothing"], gpu_memories=MEMORIES)
+    with pytest.raises(BadData, match="has no Markdown file"):
+        read_documents([tmp_path], gpu_memories=MEMORIES)
+
+
+def test_a_file_given_twice_is_read_once_and_every_page_is_told(tmp_path: Path) -> None:
+    (tmp_path / "nx.md").write_text(f"# NX-series\n\n{TABLE}")
+    told: list[Path] = []
+    reading = read_documents([tmp_path, tmp_path / "nx.md"], gpu_memories=MEMORIES, on_page=told.append)
+    assert told == [tmp_path / "nx.md"]
+    assert len(reading.sources) == 1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param("# NX-series\n\nAMD Epyc™ 7V12 (Rome) CPUs, 16–40 GB.\n\n".encode() + TABLE.encode(), id="UTF-8"),
+        pytest.param(
+            "\ufeff# NX-series\n\nAMD Epyc™ 7V12 (Rome).\n\n".encode() + TABLE.encode(), id="with a mark in front"
+        ),
+        pytest.param("# NX-series\n\nAMD Epycâ„¢ 7V12 (Rome), 16â€“40 GB.\n\n".encode() + TABLE.encode(), id="mangled"),
+        pytest.param("# NX-series\n\nAMD Epyc™ 7V12 (Rome).\n\n".encode("cp1252") + TABLE.encode(), id="Windows-1252"),
+    ],
+)
+def test_encodings_are_mended_and_lines_keep_their_numbers(tmp_path: Path, data: bytes) -> None:
+    reading = read_files(tmp_path, {"nx.md": data})
+    assert facts(reading, "NX6")["cpu_model"] == "AMD EPYC 7V12 (Rome)"
+    assert {item.line for item in reading.statements if item.field == "vcpus"} == {7}
+    assert not any("â" in item.raw for item in reading.statements)
