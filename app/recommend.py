@@ -90,10 +90,10 @@ def find_candidates(session: Session, search: FitSearch, today: date) -> list[Vm
 
 def candidates_query(search: FitSearch, today: date) -> Any:
     """Make the one query behind an answer: the sizes asked about, each with the offer it would be bought at."""
-    context = Context(today=today, os=search.os, purchase=search.purchase)
+    context = Context.of(search, today)
     everywhere = CONDITIONS["available_in"](search.available_in, context) if search.available_in else true()
     return (
-        select_sizes(context, search.region)
+        select_sizes(context)
         .add_columns(
             local_disk().label("local_disk_gib"),
             on_one_gpu().label("gpu_memory_gib_on_one_gpu"),

@@ -5,32 +5,38 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, case, exists, func, literal, or_, select, true
+from sqlalchemy import ColumnElement, FromClause, and_, case, exists, func, literal, or_, select, true
 
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.models import Gpu, Offer, Size
 from app.catalog.names import size_key
+from app.catalog.offers import offers_for
 from app.catalog.search import ORDERABLE, SizeScope
 from app.catalog.store import table_of
 
 Condition = ColumnElement[bool]
 size, gpu = table_of(Size).c, table_of(Gpu).c
-offer_table = table_of(Offer).alias("offer")
-offer = offer_table.c
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What conditions need besides their own value: the day, and whose prices of which kind are meant."""
+    """What conditions need besides their own value: the day, and the offers that the sizes are shown with."""
 
     today: date
     os: str
     purchase: str
+    offers: FromClause
+
+    @classmethod
+    def of(cls, scope: SizeScope, today: date) -> "Context":
+        """Take from a question whose prices in which regions it means."""
+        offers = offers_for(scope.os, scope.purchase, scope.region)
+        return cls(today=today, os=scope.os, purchase=scope.purchase, offers=offers)
 
     @property
     def price(self) -> ColumnElement[Any]:
         """The price column of the purchase model that is meant."""
-        return offer[f"{self.purchase}_usd_per_hour"]
+        return self.offers.c[f"{self.purchase}_usd_per_hour"]
 
 
 def status(today: date) -> ColumnElement[str]:
@@ -119,7 +125,7 @@ CONDITIONS: dict[str, Callable[[Any, Context], Condition]] = {
     "status": _statuses,
     "os": lambda *_: true(),
     "purchase": lambda *_: true(),
-    "region": lambda *_: offer.size_key.is_not(None),
+    "region": lambda _, context: context.offers.c.size_key.is_not(None),
     "available_in": _priced_in,
     "min_gpu_mem": _at_least(size.gpu_memory_gib),
     "max_gpu_mem": _at_most(size.gpu_memory_gib),

@@ -1,17 +1,18 @@
 """Sizes: from a typed search to one page of flat rows, each with the price that it was asked for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Select, and_, select
+from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
-from app.catalog.conditions import Context, conditions, offer, offer_table, size, status
+from app.catalog.conditions import Context, conditions, size, status
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.lookups import check_regions, series_ids, size_key_of
-from app.catalog.models import Gpu, Offer, Size, Source
+from app.catalog.models import Gpu, Size, Source
+from app.catalog.offers import OFFERED
 from app.catalog.ordering import price_columns, sort_terms
 from app.catalog.paging import Item, Listing, take_page
 from app.catalog.search import SizeScope, SizeSearch
@@ -27,10 +28,10 @@ Scope = TypeVar("Scope", bound=SizeScope)
 def find_sizes(session: Session, search: SizeSearch, *, today: date) -> Listing:
     """Find the sizes that a search asks for; raises BadQuestion for a region, series, order or cursor unknown here."""
     search = settle(session, search)
-    context = Context(today=today, os=search.os, purchase=search.purchase)
+    context = Context.of(search, today)
     page = take_page(
         session,
-        select_sizes(context, search.region).where(*conditions(search, context)),
+        select_sizes(context).where(*conditions(search, context)),
         sort_terms(search.sort, context),
         question=search.model_dump_json(exclude={"limit", "cursor"}),
         limit=search.limit,
@@ -42,7 +43,7 @@ def find_sizes(session: Session, search: SizeSearch, *, today: date) -> Listing:
 
 def get_size(session: Session, name: str, *, today: date) -> Item:
     """Get one size by any of its names, with its cheapest on-demand Linux price; raises NotFound."""
-    query = select_sizes(Context(today=today, os="linux", purchase="on_demand"), ())
+    query = select_sizes(Context.of(SizeScope(), today))
     row = session.execute(query.where(size.key == size_key_of(session, name))).mappings().one()
     return size_row(dict(row))
 
@@ -59,10 +60,10 @@ def settle(session: Session, scope: Scope) -> Scope:
         raise BadQuestion("series", unknown.name, f"{unknown} GET /series lists them.") from None
 
 
-def select_sizes(context: Context, regions: Sequence[str]) -> Select[Any]:
-    """Select sizes with their price in the one region, or in the cheapest of several, or of all."""
+def select_sizes(context: Context) -> Select[Any]:
+    """Select sizes, each with the one offer that it is shown with, or none."""
     prices = [column.label(name) for name, column in price_columns(context).items()]
-    source, gpu = table_of(Source), table_of(Gpu)
+    source, gpu, offer = table_of(Source), table_of(Gpu), context.offers
     return (
         select(
             *_SHOWN,
@@ -70,30 +71,13 @@ def select_sizes(context: Context, regions: Sequence[str]) -> Select[Any]:
             size.disputed_fields,
             status(context.today).label("status"),
             source.c.url.label("source_url"),
-            *(offer[name] for name in _OFFERED),
+            *(offer.c[name] for name in OFFERED),
             *prices,
         )
-        .join_from(table_of(Size), offer_table, _its_offer(context, regions), isouter=True)
+        .join_from(table_of(Size), offer, offer.c.size_key == size.key, isouter=True)
         .join(source, source.c.id == size.source_id, isouter=True)
         .join(gpu, gpu.c.id == size.gpu_id, isouter=True)
     )
-
-
-_OFFERED = ("region", "on_demand_usd_per_hour", "on_demand_as_of", "spot_usd_per_hour", "spot_as_of")
-
-
-def _its_offer(context: Context, regions: Sequence[str]) -> ColumnElement[bool]:
-    """Join each size to one offer at most: in the asked region, else in the region where it is cheapest."""
-    mine = and_(offer.size_key == size.key, offer.os == context.os)
-    if len(regions) == 1:
-        return and_(mine, offer.region == regions[0])
-    other = table_of(Offer).alias("cheapest").c
-    price = other[f"{context.purchase}_usd_per_hour"]
-    cheapest = select(other.region).where(other.size_key == size.key, other.os == context.os)
-    if regions:
-        cheapest = cheapest.where(other.region.in_(regions))
-    cheapest = cheapest.order_by(price.is_(None), price, other.region).limit(1)
-    return and_(mine, offer.region == cheapest.scalar_subquery())
 
 
 def size_row(row: Mapping[str, Any]) -> Item:

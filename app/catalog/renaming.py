@@ -3,7 +3,7 @@
 from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
-from app.catalog.models import Offer, Price, Size
+from app.catalog.models import BestOffer, Offer, Price, Size
 from app.catalog.rows import PRICE_KEY
 from app.catalog.store import Change, table_of
 from app.catalog.subjects import Subjects
@@ -14,7 +14,7 @@ def merge_aliases(session: Session, subjects: Subjects) -> Change:
 
     Where both names have a price for the same place and day, the size's own stands. Its facts were moved before.
     """
-    price, offer, size = table_of(Price), table_of(Offer), table_of(Size)
+    price, size = table_of(Price), table_of(Size)
     kept = set(session.execute(select(size.c.key)).scalars())
     merged = {alias: key for alias, key in subjects.sizes.items() if alias in kept and key in kept}
     for alias, key in merged.items():
@@ -25,7 +25,7 @@ def merge_aliases(session: Session, subjects: Subjects) -> Change:
         }
         moved = [row | {"size_key": key} for row in rows]
         new = [row for row in moved if tuple(row[name] for name in PRICE_KEY) not in own]
-        for table in (price, offer):
+        for table in (price, table_of(Offer), table_of(BestOffer)):
             session.execute(delete(table).where(table.c.size_key == alias))
         if new:
             session.execute(insert(price), new)

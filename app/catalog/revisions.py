@@ -13,6 +13,7 @@ from sqlmodel import SQLModel
 
 from app.catalog.models import (
     Benchmark,
+    BestOffer,
     Correction,
     Fact,
     Gpu,
@@ -39,6 +40,7 @@ CONTENT: tuple[type[SQLModel], ...] = (
     Region,
     Price,
     Offer,
+    BestOffer,
     Benchmark,
     Model,
 )

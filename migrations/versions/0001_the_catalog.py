@@ -221,14 +221,31 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f("ix_size_vcpus"), ["vcpus"], unique=False)
 
     op.create_table(
-        "offer",
-        sa.Column("size_key", BYTEWISE, nullable=False),
-        sa.Column("region", BYTEWISE, nullable=False),
-        sa.Column("os", BYTEWISE, nullable=False),
+        "best_offer",
         sa.Column("on_demand_usd_per_hour", Usd(), nullable=True),
         sa.Column("on_demand_as_of", sa.Date(), nullable=True),
         sa.Column("spot_usd_per_hour", Usd(), nullable=True),
         sa.Column("spot_as_of", sa.Date(), nullable=True),
+        sa.Column("size_key", BYTEWISE, nullable=False),
+        sa.Column("os", BYTEWISE, nullable=False),
+        sa.Column("purchase", BYTEWISE, nullable=False),
+        sa.Column("region", BYTEWISE, nullable=False),
+        sa.ForeignKeyConstraint(["region"], ["region.code"], name=op.f("fk_best_offer_region_region")),
+        sa.ForeignKeyConstraint(["size_key"], ["size.key"], name=op.f("fk_best_offer_size_key_size")),
+        sa.PrimaryKeyConstraint("size_key", "os", "purchase", name=op.f("pk_best_offer")),
+    )
+    with op.batch_alter_table("best_offer", schema=None) as batch_op:
+        batch_op.create_index("ix_best_offer_os_purchase", ["os", "purchase", "size_key"], unique=False)
+
+    op.create_table(
+        "offer",
+        sa.Column("on_demand_usd_per_hour", Usd(), nullable=True),
+        sa.Column("on_demand_as_of", sa.Date(), nullable=True),
+        sa.Column("spot_usd_per_hour", Usd(), nullable=True),
+        sa.Column("spot_as_of", sa.Date(), nullable=True),
+        sa.Column("size_key", BYTEWISE, nullable=False),
+        sa.Column("region", BYTEWISE, nullable=False),
+        sa.Column("os", BYTEWISE, nullable=False),
         sa.ForeignKeyConstraint(["region"], ["region.code"], name=op.f("fk_offer_region_region")),
         sa.ForeignKeyConstraint(["size_key"], ["size.key"], name=op.f("fk_offer_size_key_size")),
         sa.PrimaryKeyConstraint("size_key", "region", "os", name=op.f("pk_offer")),
@@ -240,10 +257,6 @@ def upgrade() -> None:
         batch_op.create_index(
             "ix_offer_region_os_spot", ["region", "os", "spot_usd_per_hour", "size_key"], unique=False
         )
-        batch_op.create_index(
-            "ix_offer_size_os_on_demand", ["size_key", "os", "on_demand_usd_per_hour", "region"], unique=False
-        )
-        batch_op.create_index("ix_offer_size_os_spot", ["size_key", "os", "spot_usd_per_hour", "region"], unique=False)
 
     op.create_table(
         "price",
@@ -282,12 +295,14 @@ def downgrade() -> None:
     op.drop_table("size_alias")
     op.drop_table("price")
     with op.batch_alter_table("offer", schema=None) as batch_op:
-        batch_op.drop_index("ix_offer_size_os_spot")
-        batch_op.drop_index("ix_offer_size_os_on_demand")
         batch_op.drop_index("ix_offer_region_os_spot")
         batch_op.drop_index("ix_offer_region_os_on_demand")
 
     op.drop_table("offer")
+    with op.batch_alter_table("best_offer", schema=None) as batch_op:
+        batch_op.drop_index("ix_best_offer_os_purchase")
+
+    op.drop_table("best_offer")
     with op.batch_alter_table("size", schema=None) as batch_op:
         batch_op.drop_index(batch_op.f("ix_size_vcpus"))
         batch_op.drop_index(batch_op.f("ix_size_series_id"))
