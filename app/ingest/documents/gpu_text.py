@@ -63,7 +63,7 @@ def to_gpu_text(text: str, *, counted: bool = True) -> GpuText | None:
     count = to_fraction(found[1]) if found else None
     rest = text[found.end() :] if found else text
     memory, link = _MEMORY.search(rest), _LINK.search(rest)
-    before = rest[: memory.start()] if memory else ""
+    before = f"{rest[: memory.start()]} {' '.join(_FORM.findall(rest[memory.end() :]))}" if memory else ""
     model = to_model(_LINK.sub(" ", before)) or to_model(_MEMORY.sub(" ", _LINK.sub(" ", rest)))
     if count is None and model is None:
         return None
