@@ -33,6 +33,7 @@ _NOISE = re.compile(
     r"|\bRadeon(?=\s+Instinct\b)|\bACCELMEM\b",
     re.IGNORECASE,
 )
+_JOINING = frozenset({"with", "of", "each", "and", "per", "x"})
 _FORM = re.compile(r"\b(PCIe|SXM\d?|NVL)\b", re.IGNORECASE)
 
 
@@ -103,8 +104,8 @@ def to_model(text: str) -> str | None:
     forms = [form.upper().replace("PCIE", "PCIe") for form in _FORM.findall(bare)]
     bare = re.sub(r"\bpro\b", "PRO", _FORM.sub(" ", bare), flags=re.IGNORECASE)
     words = re.sub(r"[()\[\],;*]", " ", bare).split()
-    while words and not re.search(r"\w", words[-1]):
-        words.pop()
+    words = [word.strip("-–:") for word in words if word.lower() not in _JOINING]
+    words = [word for word in words if re.search(r"\w", word)]
     name = " ".join([*words, *dict.fromkeys(forms)])
     return name if re.search(r"[A-Za-z]", name) and (re.search(r"\d", name) or name in _NAMED) else None
 
