@@ -68,7 +68,12 @@ def one_cell(folder: Path, header: str, cell: str) -> tuple[Mapping[str, object]
         ("GPU", "0.25", {"gpu_count": Fraction(1, 4), "gpu_fraction": "1/4"}),
         ("GPUs", "4 x NVIDIA A10", {"gpu_count": 4, "gpu_model": "A10", "gpu_vendor": "NVIDIA"}),
         ("Accelerators (Qty.)", "8", {"gpu_count": 8}),
+        ("GPUs", "8 (NVIDIA A10)", {"gpu_count": 8, "gpu_model": "A10", "gpu_vendor": "NVIDIA"}),
+        ("GPUs", "2 x NVIDIA GPUs", {"gpu_count": 2, "gpu_vendor": "NVIDIA"}),
         ("Virtual Workstations", "25", {"virtual_workstations": 25}),
+        ("GPU / Memory", "1 / 24 GB", {"gpu_count": 1, "gpu_memory_gib": 24, "gpu_memory_gib_per_gpu": 24}),
+        ("Max cached throughput: IOPS / MBps", "4000 / 32 (50)", {"cached_disk_iops": 4000, "cached_disk_mbps": 32}),
+        ("Temp Disk Size", "1.024 TiB", {"temp_disk_gib": Decimal("1048.576")}),
     ],
 )
 def test_a_cell_is_read_in_the_unit_of_its_header_or_its_own(
@@ -90,6 +95,9 @@ def test_a_cell_that_states_nothing_is_unknown_and_no_reason_to_report(tmp_path:
         ("Memory (GiB)", "24 - 96"),
         ("Memory (GiB)", "up to 96"),
         ("Memory (GiB)", "lots"),
+        ("Memory (GiB)", "1.900"),
+        ("Max data disks", "24.000"),
+        ("Memory (GiB)", "9" * 40),
         ("Memory", "112"),
         ("Max data disks", "8.5"),
         ("Max data disks", "8 GiB"),

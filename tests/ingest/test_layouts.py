@@ -2,6 +2,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.ingest.pages import FRONT, details, facts, read, read_files
 
@@ -13,6 +15,7 @@ OLD = """
     | Standard_NX6s_v1 | 6 | 112 | 1 | 24 |
     | Standard_NX12s_v1 | 12 | 224 | 2 | 48 |
 """
+HEADER = "| Size | vCPU | Memory: GiB | GPU | GPU Memory: GiB |\n|---|---|---|---|---|\n"
 TWELVE = {"vcpus": 12, "memory_gib": 224, "gpu_count": 2, "gpu_memory_gib": 48, "gpu_memory_gib_per_gpu": 24}
 
 
@@ -39,6 +42,9 @@ def test_a_statement_knows_cell_file_and_line(tmp_path: Path) -> None:
         pytest.param("|---|---|---|---|---|", "| :--- | ---: | --- |---|  -----|", id="mixed delimiters"),
         pytest.param("|---|---|---|---|---|", "|---|---|---|", id="delimiter row too short"),
         pytest.param("|---|---|---|---|---|", "|---|---|---|---|---|---|", id="delimiter row too long"),
+        pytest.param(
+            HEADER, f"| | | | | |\n|---|---|---|---|---|\n{HEADER.splitlines()[0]}\n", id="header below the line"
+        ),
         pytest.param("| 2 | 48 |\n", "| 2 | 48\n", id="last pipe missing"),
         pytest.param("| 2 | 48 |\n", "| 2 | 48 | \t\n", id="blanks after the last pipe"),
         pytest.param("| 12 | 224 | 2 |", "|12 |\t224 |  2  |", id="tabs and padding"),
@@ -174,3 +180,56 @@ def test_an_unknown_column_is_reported_once_and_the_rest_is_read(tmp_path: Path)
     assert facts(reading, "NX12")["vcpus"] == 12
     assert len(reading.reports) == 1
     assert (reading.reports[0].column, reading.reports[0].cell) == ("Colour", "red")
+
+
+def test_a_size_may_be_in_preview_by_its_name(tmp_path: Path) -> None:
+    reading = read(tmp_path, "| Size | vCPU |\n|---|---|\n| Standard_NX6 | 6 |\n| Standard_NX12 (preview) | 12 |\n")
+    assert facts(reading, "Standard_NX12") == {"series": "NX v1", "vcpus": 12, "preview": True}
+    assert "preview" not in facts(reading, "Standard_NX6")
+
+
+def test_a_table_inside_a_quotation_is_read(tmp_path: Path) -> None:
+    reading = read(tmp_path, "> | Size | vCPU |\n> |---|---|\n> | Standard_NX6 | 6 |\n")
+    assert facts(reading, "Standard_NX6")["vcpus"] == 6
+
+
+def test_code_and_comments_are_not_read(tmp_path: Path) -> None:
+    table = "| Size | vCPU |\n|---|---|\n| Standard_NX6 | 6 |\n"
+    reading = read(tmp_path, f"```\n{table}```\n\n<!--\n{table}-->\n")
+    assert reading.statements == ()
+
+
+def test_a_page_that_says_two_things_of_a_size_keeps_the_first_and_reports(tmp_path: Path) -> None:
+    reading = read(tmp_path, "| Size | vCPU |\n|---|---|\n| NX6 | 6 |\n| NX6 | 7 |\n")
+    assert facts(reading, "NX6")["vcpus"] == 6
+    assert ["says 7 for NX6, where line 9 says 6" in text for text in details(reading)] == [True]
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "| Size | GPU | GPU memory: GiB |\n",
+                "|---|---|---|\n",
+                "| NX6 | ",
+                "1/0",
+                "²",
+                "9" * 40,
+                "|",
+                "\n",
+                "<sup>",
+                "`",
+                "Supported",
+                ": ",
+                "4x800",
+                "retire on 99/99/99",
+                "\x00",
+                "---\n",
+                "- ",
+            ]
+        )
+    )
+)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_page_is_so_broken_that_reading_fails(tmp_path: Path, parts: list[str]) -> None:
+    read_files(tmp_path, {"page.md": "".join(parts)})

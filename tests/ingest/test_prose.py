@@ -52,6 +52,12 @@ TABLE = "\n\n| Size | GPU |\n|---|---|\n| NX8_v1 | 8 |\n"
         ("These connections support GPUDirect RDMA.", {"gpudirect_rdma": True}),
         ("Compared to NX, older sizes had 200 Gb/s per GPU InfiniBand.", {}),
         ("NVIDIA GPU drivers must be installed.", {}),
+        ("These sizes are currently in public preview.", {"preview": True}),
+        ("It has AMD EPYC 7V12 (Rome) CPUs. Others have Intel Xeon E5-2690 v3 (Haswell) CPUs.", {}),
+        (
+            "It has AMD EPYC 7V13 (Milan) CPUs, up to 96 AMD EPYC Milan cores.",
+            {"cpu_model": "AMD EPYC 7V13 (Milan)", "arch": "x64"},
+        ),
     ],
 )
 def test_sentences_say_what_holds_for_every_size(tmp_path: Path, sentence: str, found: dict[str, object]) -> None:

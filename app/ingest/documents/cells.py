@@ -119,6 +119,15 @@ def _interconnect(_part: Part, text: str) -> list[Value]:
     return [*values, Value(field="nvlink", value=True)] if link.startswith("NVLink") else values
 
 
+def _cached(part: Part, text: str) -> list[Value]:
+    # Old tables put the cache's size behind the throughput: `32 (50)`.
+    rate, _, cache = text.partition("(")
+    (value,) = _quantity("throughput")(part, rate.strip())
+    return [
+        Value(field=value.field, value=value.value, note=f"with a cache of {cache.strip(' )')} GiB" if cache else None)
+    ]
+
+
 def _flag(part: Part, text: str) -> list[Value]:
     flag = Flag(name=part.side, status=text, raw=text, line=0)
     return [Value(field=field, value=value, note=note) for field, value, note in read_flag(flag)]
@@ -129,7 +138,6 @@ _RATES = (
     "uncached_disk_burst",
     "ultra_disk",
     "ultra_disk_burst",
-    "cached_disk",
     "temp_disk_read",
     "temp_disk_write",
 )
@@ -151,6 +159,8 @@ READERS: dict[str, Reader] = {
     "virtual_applications": _count,
     "flag": _flag,
     "ignored": lambda _part, _text: [],
+    "cached_disk_iops": _quantity("iops"),
+    "cached_disk_mbps": _cached,
     **{f"{rate}_iops": _quantity("iops") for rate in _RATES},
     **{f"{rate}_mbps": _quantity("throughput") for rate in _RATES},
 }

@@ -40,7 +40,7 @@ def slashed_readings(text: str) -> dict[bool, date]:
 
 def _named(parts: dict[str, str]) -> date | None:
     month = parts["m"]
-    number = int(month) if month.isdigit() else [name[:3] for name in MONTHS].index(month[:3].lower()) + 1
+    number = int(month) if month.isdecimal() else [name[:3] for name in MONTHS].index(month[:3].lower()) + 1
     return _date(int(parts["y"]), number, int(parts["d"]))
 
 

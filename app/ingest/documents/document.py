@@ -20,7 +20,7 @@ from app.ingest.documents.scale_network import is_per_nic, read_scale_networks
 from app.ingest.documents.sentences import Sentence, to_sentences
 from app.ingest.documents.series import SeriesTitle, find_series
 from app.ingest.documents.sizes import Tables, read_cells, read_tables
-from app.ingest.documents.whole_page import footnotes, preview, retirement, said, specified, stated_values
+from app.ingest.documents.whole_page import footnotes, preview, previews, retirement, said, specified, stated_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +92,7 @@ def _from_tables(
     per_nic = is_per_nic(passage for _, passage in document.passages())
     yield from read_scale_networks(tables.rows, per_nic=per_nic)
     yield from footnotes(document, tables.rows)
+    yield from previews(tables.rows)
     yield from specified(tables.specs, tables.subjects, decided, stated_values(cells))
 
 

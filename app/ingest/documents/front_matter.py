@@ -48,7 +48,7 @@ def to_front_matter(lines: Sequence[str]) -> FrontMatter:
 def _yaml(block: Sequence[str]) -> dict[str, str]:
     try:
         data = yaml.load("\n".join(block), Loader=yaml.BaseLoader)  # noqa: S506  # BaseLoader makes strings only
-    except yaml.YAMLError:
+    except (yaml.YAMLError, RecursionError, ValueError):
         return {}
     if not isinstance(data, dict):
         return {}

@@ -33,6 +33,7 @@ _NOISE = re.compile(
     r"|\bRadeon(?=\s+Instinct\b)|\bACCELMEM\b",
     re.IGNORECASE,
 )
+_JOINING = frozenset({"with", "of", "each", "and", "per", "x"})
 _FORM = re.compile(r"\b(PCIe|SXM\d?|NVL)\b", re.IGNORECASE)
 
 
@@ -63,7 +64,7 @@ def to_gpu_text(text: str, *, counted: bool = True) -> GpuText | None:
     count = to_fraction(found[1]) if found else None
     rest = text[found.end() :] if found else text
     memory, link = _MEMORY.search(rest), _LINK.search(rest)
-    before = rest[: memory.start()] if memory else ""
+    before = f"{rest[: memory.start()]} {' '.join(_FORM.findall(rest[memory.end() :]))}" if memory else ""
     model = to_model(_LINK.sub(" ", before)) or to_model(_MEMORY.sub(" ", _LINK.sub(" ", rest)))
     if count is None and model is None:
         return None
@@ -103,8 +104,8 @@ def to_model(text: str) -> str | None:
     forms = [form.upper().replace("PCIE", "PCIe") for form in _FORM.findall(bare)]
     bare = re.sub(r"\bpro\b", "PRO", _FORM.sub(" ", bare), flags=re.IGNORECASE)
     words = re.sub(r"[()\[\],;*]", " ", bare).split()
-    while words and not re.search(r"\w", words[-1]):
-        words.pop()
+    words = [word.strip("-–:") for word in words if word.lower() not in _JOINING]
+    words = [word for word in words if re.search(r"\w", word)]
     name = " ".join([*words, *dict.fromkeys(forms)])
     return name if re.search(r"[A-Za-z]", name) and (re.search(r"\d", name) or name in _NAMED) else None
 

@@ -1,7 +1,7 @@
 """Headers to columns: which field a column holds, in which unit, and the two fields of a joint column."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.ingest.documents.blocks import Cell
 from app.ingest.documents.features import FLAGS, key_of_flag
@@ -75,8 +75,13 @@ def to_parts(header: str) -> tuple[Part, ...]:
     pieces = re.split(r"\s*/\s*|\s+and\s+|\s*&\s*|\s*,\s*", text)
     parts = [part for piece in pieces if (part := _part(piece))]
     if len(parts) == len(pieces) == len({part.field for part in parts}) and len(pieces) > 1:
-        return tuple(parts)
+        return tuple(_of_gpu(part) if parts[0].field in ("gpu", "gpu_model") else part for part in parts)
     return (whole,) if whole else ()
+
+
+def _of_gpu(part: Part) -> Part:
+    """Take the memory of `GPU / Memory` for the GPU's, not the machine's."""
+    return replace(part, field="gpu_memory") if part.field == "memory_gib" else part
 
 
 def key_of(header: str) -> str:

@@ -88,6 +88,8 @@ def _table(walk: _Walk, tokens: list[Token], at: int) -> Table:
         elif token.type == "table_close":
             break
     header, *body = rows
+    if body and not any(cell.text for cell in header.cells):
+        header, *body = body
     return Table(line=header.line, header=header.cells, rows=tuple(body), in_list=walk.lists > 0)
 
 

@@ -9,12 +9,16 @@ NUMBER = r"(?:\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d+)?|\d+(?:\.\d+)?)"
 _FRACTIONS = {"½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅙": "1/6", "⅛": "1/8"}
 _QUOTIENT = re.compile(r"^(\d+)\s*[/⁄]\s*([1-9]\d*)$")
 _BLANK = re.compile(
-    r"^(?:[-–—−?*\s]*|n\.?\s*/?\s*a\.?|tbd|tba|none|unknown|not (?:available|applicable|published|stated|specified))$",
+    r"^(?:[-–—−?*\s]*|n\.?\s*/?\s*a\.?|tbd|tba|none|unknown|remote storage only|"
+    r"not (?:available|applicable|published|stated|specified))$",
     re.IGNORECASE,
 )
 _PRODUCT = re.compile(rf"^(\d+)\s*[x×*]\s*({NUMBER})\s*(.*)$", re.IGNORECASE | re.DOTALL)
 _SINGLE = re.compile(rf"^({NUMBER})\s*([^\d\s,.].*)?$", re.DOTALL)
 _LARGEST_SHARE = 16
+_DIGITS = 15
+_EITHER = re.compile(r"^[1-9]\d{0,2}\.\d{3}$")
+"""A decimal here, a thousand elsewhere: `24.000 Mbps`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +48,19 @@ def to_decimal(text: str) -> Decimal:
 def to_amount(text: str) -> Amount | None:
     """Read `1,900 GiB`, `4x800`, `2 x 960 GB`; a range or anything else is no amount."""
     text = text.strip()
+    if len(text) > 10 * _DIGITS or re.search(rf"\d{{{_DIGITS}}}", text):
+        return None
     if product := _PRODUCT.match(text):
+        if _is_ambiguous(product[2], product[3]):
+            return None
         return Amount(number=to_decimal(product[2]), rest=product[3].strip(), times=int(product[1]))
-    if single := _SINGLE.match(text):
+    if (single := _SINGLE.match(text)) and not _is_ambiguous(single[1], single[2] or ""):
         return Amount(number=to_decimal(single[1]), rest=(single[2] or "").strip())
     return None
+
+
+def _is_ambiguous(number: str, rest: str) -> bool:
+    return bool(_EITHER.match(number)) and not rest.strip().startswith("T")
 
 
 def to_fraction(text: str) -> Fraction | None:
@@ -57,7 +69,7 @@ def to_fraction(text: str) -> Fraction | None:
     for sign, spelled in _FRACTIONS.items():
         text = text.replace(sign, f" {spelled}").strip()
     whole, _, part = text.rpartition(" ")
-    if whole.isdigit() and _QUOTIENT.match(part):
+    if whole.isdecimal() and _QUOTIENT.match(part):
         return int(whole) + Fraction(part.replace("⁄", "/"))
     if quotient := _QUOTIENT.match(text):
         return Fraction(int(quotient[1]), int(quotient[2]))

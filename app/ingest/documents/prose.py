@@ -86,6 +86,12 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], Fields]],
         lambda _found, _text: [("gpu_interconnect", "Infinity Fabric", None)],
     ),
     (
+        re.compile(
+            r"^(?:This|These) (?:VM |size )?(?:sizes|series|VMs) (?:is|are) (?:currently )?in (?:public )?preview\b"
+        ),
+        lambda _found, _text: [("preview", True, None)],
+    ),
+    (
         re.compile(r"\bsupports?\s+GPU\s?Direct RDMA\b", re.IGNORECASE),
         lambda _found, _text: [("gpudirect_rdma", True, None)],
     ),
@@ -100,22 +106,28 @@ _OTHERS = re.compile(
 
 def find_said(sentences: Iterable[Sentence]) -> Iterator[Said]:
     """Apply the patterns and the names of CPUs to every sentence that speaks of this series only."""
-    for sentence in sentences:
+    own = [sentence for sentence in sentences if not _OTHERS.search(sentence.text)]
+    for sentence in own:
         text = spelled(sentence.text)
-        if _OTHERS.search(text):
-            continue
         for pattern, rule in _PATTERNS:
             if found := pattern.search(text):
                 for field, value, note in rule(found, text):
                     yield Said(sentence=sentence, field=field, value=value, note=note)
-        yield from _cpus(sentence)
+    yield from _cpus(own)
 
 
-def _cpus(sentence: Sentence) -> Iterator[Said]:
-    names = find_cpus(sentence.text)
-    if not names:
+def _cpus(sentences: Iterable[Sentence]) -> Iterator[Said]:
+    """Give the CPU of a page in the words that say most; a page that names several says nothing of its sizes."""
+    named = [(name, sentence) for sentence in sentences for name in find_cpus(sentence.text)]
+    if not named:
         return
-    best = max(names, key=len)
+    best, sentence = max(named, key=lambda item: len(item[0]))
+    if any(not _words(name) <= _words(best) for name, _ in named):
+        return
     yield Said(sentence=sentence, field="cpu_model", value=best)
     if arch := to_arch(best):
         yield Said(sentence=sentence, field="arch", value=arch)
+
+
+def _words(name: str) -> set[str]:
+    return set(re.sub(r"\(generation \d\)", "", name).lower().split())

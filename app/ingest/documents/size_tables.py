@@ -12,8 +12,14 @@ from app.ingest.documents.page import Finding, Page
 
 _NAME = re.compile(r"^(?:Standard_|Basic_)?[A-Za-z]+[\w.\-+]*\d[\w.\-+]*$")
 _SPACED_NAME = re.compile(r"^[A-Z]{1,4}\d+\w*(?: (?:v\d+|[A-Z]\w*\d\w*))+$")
+_PREVIEW = re.compile(r"\s*\((?:in )?(?:public )?preview\)$", re.IGNORECASE)
+_LONGEST = 60
 _VENDOR_NAME = re.compile(r"\bStandard_[A-Z]+\d")
 _MANY = re.compile(r"\s(?:-|–|to|and|,|/)\s|,\s|\v")
+
+
+PREVIEW = "preview"
+"""The mark of a size whose name is followed by `(preview)`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +51,7 @@ class SizeRow:
 
 def is_size_name(text: str) -> bool:
     """Say whether a cell can be the name of one size."""
-    return bool(_NAME.match(text) or _SPACED_NAME.match(text))
+    return len(text) <= _LONGEST and bool(_NAME.match(text) or _SPACED_NAME.match(text))
 
 
 def name_column(table: Table, columns: tuple[Column, ...]) -> Column | None:
@@ -53,7 +59,7 @@ def name_column(table: Table, columns: tuple[Column, ...]) -> Column | None:
     for column in columns:
         cells = [row.cells[column.index].text for row in table.rows]
         filled = [cell for cell in cells if not is_blank(cell)]
-        names = sum(is_size_name(cell) for cell in filled)
+        names = sum(is_size_name(_PREVIEW.sub("", cell)) for cell in filled)
         if column.is_for("name") and names and 2 * names >= len(filled):
             return column
     return None
@@ -76,13 +82,15 @@ def read_size_table(page: Page, table: Table) -> Iterator[SizeRow | Finding]:
 
 def _row(page: Page, table: Table, row: Row, columns: tuple[Column, ...], names: Column) -> Iterator[SizeRow | Finding]:
     cell = row.cells[names.index]
+    name = _PREVIEW.sub("", cell.text)
+    marks = cell.marks if name == cell.text else (*cell.marks, PREVIEW)
     if all(is_blank(other.text) for other in row.cells if other is not cell):
         return
     if row.surplus:
         yield page.report(
             "has more cells than the table has columns, the row is left out", row.line, None, " | ".join(row.surplus)
         )
-    elif not is_size_name(cell.text):
+    elif not is_size_name(name):
         detail = "names more than one size" if _MANY.search(cell.text) else "is not the name of a size"
         yield page.report(f"{detail}, the row is left out", row.line, names.header, cell.raw)
     else:
@@ -94,9 +102,7 @@ def _row(page: Page, table: Table, row: Row, columns: tuple[Column, ...], names:
                 if not found and column.parts and not is_blank(row.cells[column.index].text):
                     reports.append(_joint_report(page, row, column))
         yield from reports
-        yield SizeRow(
-            page=page, table=table.line, line=row.line, name=cell.text, marks=cell.marks, pieces=tuple(pieces)
-        )
+        yield SizeRow(page=page, table=table.line, line=row.line, name=name, marks=marks, pieces=tuple(pieces))
 
 
 def to_pieces(column: Column, cell: Cell) -> list[Piece]:

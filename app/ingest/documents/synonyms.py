@@ -110,7 +110,7 @@ _TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "nvme_size",
-        (r"(?:local )?nvme (?:disks? |drives? |ssds? |storage )?(?:size|capacity)(?: per disk)?",),
+        (r"(?:local )?nvme (?:disks? |drives? |ssds? |storage )?(?:size|capacity)(?: per (?:disk|drive))?",),
     ),
     (
         "max_data_disks",

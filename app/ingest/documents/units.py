@@ -8,6 +8,7 @@ Dimension = Literal["memory", "disk", "network", "throughput", "iops", "count", 
 
 _GIB = Decimal(2**30)
 _THOUSANDTH = Decimal("0.001")
+_UNROUNDED = Decimal(10**15)
 _SPELLINGS = (
     (re.compile(r"([KMGT])i?b(?:it)?s?\s*(?:/|per)\s*s(?:ec(?:ond)?)?\b"), r"\1bps"),
     (re.compile(r"([KMGT])(i?)B(?:ytes?)?\s*(?:/|per)\s*s(?:ec(?:ond)?)?\b"), r"\1\2Bps"),
@@ -62,6 +63,8 @@ def to_kept(number: Decimal, unit: str, dimension: Dimension) -> Decimal | None:
 
 def rounded(number: Decimal) -> Decimal:
     """Keep three decimals: a thousandth of a GiB is less than any drive's size is known to."""
+    if abs(number) >= _UNROUNDED:
+        return number
     return number.quantize(_THOUSANDTH, rounding=ROUND_HALF_UP).normalize() + 0
 
 

@@ -12,7 +12,7 @@ from app.ingest.documents.prose_gpus import find_mentions, only_model
 from app.ingest.documents.retirement import find_retirement
 from app.ingest.documents.sentences import Sentence
 from app.ingest.documents.series import is_preview
-from app.ingest.documents.size_tables import SizeRow
+from app.ingest.documents.size_tables import PREVIEW, SizeRow
 from app.ingest.documents.specs import HostSpecs
 
 _RDMA = re.compile(r"(?:^|[\n\v])\s*(?P<mark>[*†‡]*)\s*RDMA[\s-]capable", re.IGNORECASE)
@@ -70,9 +70,16 @@ def footnotes(document: Document, rows: Sequence[SizeRow]) -> Iterator[Finding]:
     """State InfiniBand for the sizes whose name bears the mark of the footnote `RDMA capable`."""
     for page, passage in document.passages():
         marks = _rdma_marks(passage)
-        for row in rows:
+        for row in rows if marks else ():
             if row.page.file == page.file and marks & set(row.marks):
                 yield page.states(row.name, "infiniband", True, passage.text.strip(), passage.line)
+
+
+def previews(rows: Sequence[SizeRow]) -> Iterator[Finding]:
+    """State that those sizes are in preview whose name says so."""
+    for row in rows:
+        if PREVIEW in row.marks:
+            yield row.page.states(row.name, "preview", True, row.name, row.line)
 
 
 def preview(document: Document, subjects: Sequence[str]) -> Iterator[Finding]:
