@@ -72,7 +72,7 @@ def derive_size(
     row |= {"disputed": bool(disputed), "disputed_fields": "; ".join(disputed)}
     row["source_id"] = first.source
     row |= _gpu_columns(row, fields, gpus)
-    row |= _implied(row, mine)
+    row |= _implied(row, mine) | {"preview": _in_preview(fields)}
     words = (row["name"], row["series_id"], mine["name"] if mine else None)
     row["search_text"] = " ".join(str(word) for word in (*words, row["gpu_vendor"], row["gpu_model"]) if word).lower()
     return row
@@ -118,3 +118,14 @@ def _implied(row: Mapping[str, Any], series: Mapping[str, Any] | None) -> dict[s
     if retired is None and series is not None:
         retired = series["retirement_date"]
     return {"nvlink": nvlink, "infiniband": infiniband, "retirement_date": retired}
+
+
+def _in_preview(fields: Decisions) -> bool | None:
+    """Whether a size is in preview: as long as no page that is newer than the one saying so names it without a word."""
+    if "preview" not in fields:
+        return None
+    said = fields["preview"].accepted
+    words = [ruling.word for decision in fields.values() for ruling in decision.rulings]
+    pages = [word.published_on for word in words if word.kind == said.kind and word.published_on is not None]
+    outdated = said.published_on is not None and max(pages, default=said.published_on) > said.published_on
+    return bool(said.value) and not outdated

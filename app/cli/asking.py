@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.api.fit import fit_out
+from app.api.fit_answers import fit_out
 from app.api.schemas import SizeOut
 from app.catalog.paging import Item
 from app.catalog.prices import PriceSearch, find_prices

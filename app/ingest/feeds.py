@@ -44,6 +44,8 @@ FEEDS: dict[str, Feed] = {
 
 def read_feed(name: str, path: Path, sources: Path | None = None) -> Reading:
     """Read one CSV file; the sources it cites are listed in `sources`, else in sources.csv beside it."""
+    if not path.is_file():
+        raise BadData("there is no such file", file=str(path))
     listed = sources or path.with_name("sources.csv")
     return FEEDS[name].read(path, read_sources(listed) if name != "corrections" else {})
 

@@ -125,6 +125,13 @@ def test_status_follows_from_dates(engine: Engine, retires: date | None, preview
     assert shown(engine, "x1")["status"] == status
 
 
+def test_a_preview_is_over_when_a_newer_page_no_longer_says_so(engine: Engine) -> None:
+    take(engine, reading(size("Standard_X1", preview=True)))
+    assert shown(engine, "x1")["status"] == "preview"
+    take(engine, reading(size("Standard_X1", by="later", vcpus=8), sources=[source("later", on=date(2026, 1, 1))]))
+    assert shown(engine, "x1")["status"] == "current"
+
+
 def test_prices_are_kept_and_the_newest_in_force_is_offered(engine: Engine) -> None:
     prices = (
         price("Standard_X1", "1.5"),

@@ -1,0 +1,75 @@
+"""A recommendation put on the wire; knows no HTTP, so the command line prints the same."""
+
+from app.api.fit_schemas import CostOut, FailureOut, FitOut, HeadroomOut, OptionOut, RejectionOut
+from app.fit.needs import Needs
+from app.fit.rank import unused_gpu_memory_gib
+from app.fit.verdict import Cost, Option, Rejection
+from app.fit.wording import explain
+from app.recommend import Recommendation
+
+
+def fit_out(answer: Recommendation, *, rejected: bool) -> FitOut:
+    """Put an answer on the wire."""
+    ranking = answer.ranking
+    return FitOut(
+        items=[_option(option, answer.needs) for option in answer.page],
+        next_cursor=answer.next_cursor,
+        total=len(ranking.options),
+        rejected=[_rejection(rejection) for rejection in ranking.rejections] if rejected else [],
+        rejected_total=len(ranking.rejections),
+        rejection_summary=ranking.summary,
+        nearest_misses=[_rejection(rejection) for rejection in ranking.nearest_misses],
+    )
+
+
+def _option(option: Option, needs: Needs) -> OptionOut:
+    unused, have = unused_gpu_memory_gib(option, needs), option.vm.gpu_memory_gib
+    wasted = round(100 * unused / (have * option.nodes), 2) if unused is not None and have else None
+    return OptionOut(
+        size=option.vm.name,
+        region=option.vm.region,
+        status=option.vm.status,
+        nodes=option.nodes,
+        on_demand=_cost(option.costs["on_demand"]),
+        spot=_cost(option.costs["spot"]),
+        headroom=[
+            HeadroomOut(
+                resource=one.resource,
+                unit=one.unit,
+                required=one.required,
+                available=one.available,
+                headroom_percent=round(one.percent, 2),
+            )
+            for one in option.headrooms
+        ],
+        limiting_resource=option.limiting.resource if option.limiting else None,
+        unused_gpu_memory_gib=unused,
+        unused_gpu_memory_percent=wasted,
+        warnings=list(option.warnings),
+        explanation=explain(option, needs),
+    )
+
+
+def _cost(cost: Cost) -> CostOut:
+    return CostOut(
+        usd_per_hour=cost.usd_per_hour,
+        as_of=cost.as_of,
+        usd_per_month=cost.usd_per_month,
+        usd_per_job=cost.usd_per_job,
+    )
+
+
+def _rejection(rejection: Rejection) -> RejectionOut:
+    failures = [
+        FailureOut(
+            constraint=failure.constraint,
+            code=failure.code,
+            required=failure.required,
+            available=failure.available,
+            shortfall=failure.shortfall,
+            unit=failure.unit,
+            detail=failure.detail,
+        )
+        for failure in rejection.failures
+    ]
+    return RejectionOut(size=rejection.vm.name, status=rejection.vm.status, failures=failures)

@@ -1,0 +1,181 @@
+"""The command line as a person and a script use it."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app.cli import context, main
+
+PROGRAM = str(Path(sys.executable).with_name("vmsizes"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """What a command printed, and how it ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command line in this process, on the database at a URL."""
+
+    def run(url: str, *arguments: str) -> Done:
+        monkeypatch.setenv("VMSIZES_DATABASE_URL", url)
+        monkeypatch.setattr(sys, "argv", ["vmsizes", *arguments])
+        context.settings.cache_clear()
+        context.engine.cache_clear()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        context.engine().dispose()
+        printed = capsys.readouterr()
+        return Done(returncode=int(ended.value.code or 0), stdout=printed.out, stderr=printed.err)
+
+    return run
+
+
+def test_a_search_gives_the_rows_of_the_api(run: Run, seeded_url: str, client: httpx.Client) -> None:
+    done = run(seeded_url, "search", "--min-gpu-mem", "600", "--sort", "-gpu_memory_gib", "--json")
+    assert done.returncode == 0, done.stderr
+    asked = {"min_gpu_mem": "600", "sort": "-gpu_memory_gib"}
+    assert json.loads(done.stdout) == client.get("/sizes", params=asked).json()["items"]
+
+
+def test_a_table_is_for_people_and_csv_for_scripts(run: Run, seeded_url: str) -> None:
+    table = run(seeded_url, "search", "--gpu", "H200")
+    assert "Standard_ND96isr_H200_v5" in table.stdout
+    assert "GPU mem GiB" in table.stdout
+    (row,) = csv.DictReader(io.StringIO(run(seeded_url, "search", "--gpu", "H200", "--csv").stdout))
+    assert (row["gpu_memory_gib"], row["infiniband"]) == ("1128.0", "true")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("search", "--gpu", "nothing"), 1, "Nothing matches."),
+        (("search", "--region", "westeurop"), 2, "did you mean westeurope?"),
+        (("search", "--min-gpu-mem", "lots"), 2, "--min-gpu-mem=lots"),
+        (("search", "--sort", "colour"), 2, "allowed are name"),
+        (("search", "--json", "--csv"), 2, "cannot be given together"),
+        (("search", "--nonsense"), 2, "No such option"),
+        (("show", "nd40rs"), 1, "or Standard_ND40rs_v2?"),
+        (("fit", "--min-gpu-mem", "5000"), 1, ""),
+        (("ingest", "prices", "no-such-file.csv"), 3, "no-such-file.csv"),
+        (("ingest", "documents", "no-such-page.md"), 3, "no-such-page.md"),
+    ],
+)
+def test_an_exit_code_says_what_happened(
+    run: Run, seeded_url: str, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    done = run(seeded_url, *arguments)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_installed_program_says_what_to_do_where_there_is_no_catalog(empty_url: str) -> None:
+    environment = {**os.environ, "VMSIZES_DATABASE_URL": empty_url}
+    done = subprocess.run([PROGRAM, "search"], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 4
+    assert "run `vmsizes migrate`, then `vmsizes ingest seeds`" in done.stderr
+
+
+def test_fit_explains_the_best_option_and_counts_the_rest(run: Run, seeded_url: str) -> None:
+    done = run(seeded_url, "fit", "--min-gpu-mem", "320", "--region", "eastus")
+    assert done.returncode == 0
+    assert "Standard_NC96ads_A100_v4: Fits on 1 VM: needs 320 of 320 GiB GPU memory (0% to spare)" in done.stdout
+    assert "GPU_MEMORY_TOTAL" in done.stdout
+
+
+def test_show_says_who_says_what(run: Run, seeded_url: str) -> None:
+    told = json.loads(run(seeded_url, "show", "nd40rs_v2", "--json").stdout)
+    assert told["size"]["gpu_memory_gib"] == 256
+    assert {"128", "256"} <= {fact["value"] for fact in told["facts"]}
+    assert "Who says what" in run(seeded_url, "show", "nd40rs_v2").stdout
+
+
+def test_conflicts_are_listed(run: Run, seeded_url: str) -> None:
+    rows = json.loads(run(seeded_url, "conflicts", "--field", "gpu_memory_gib", "--json").stdout)
+    assert {(row["name"], row["accepted_value"], row["value"]) for row in rows} == {
+        ("Standard_ND40rs_v2", "256", "128")
+    }
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "ndjson"])
+def test_an_export_is_the_whole_table(
+    run: Run, seeded_url: str, client: httpx.Client, tmp_path: Path, form: str
+) -> None:
+    file = tmp_path / f"sizes.{form}"
+    done = run(seeded_url, "export", "sizes", "--format", form, "-o", str(file))
+    assert done.returncode == 0, done.stderr
+    text = file.read_text()
+    read: dict[str, Callable[[], list[Any]]] = {
+        "csv": lambda: list(csv.DictReader(io.StringIO(text))),
+        "json": lambda: list(json.loads(text)),
+        "ndjson": lambda: [json.loads(line) for line in text.splitlines()],
+    }
+    rows = read[form]()
+    assert len(rows) == client.get("/sizes?status=any&limit=1").json()["total"]
+    assert f"{len(rows)} sizes written" in done.stderr
+
+
+PAGE = """---
+title: XA100 size series
+ms.date: 01/02/2026
+---
+
+| Size Name | vCPUs (Qty.) | Memory (GiB) | Accelerators (Qty.) | Accelerator-Memory (GB) |
+|---|---|---|---|---|
+| Standard_X8_A100 | 8 | 100 | 1 | 80 |
+| Standard_X16_A100 | 16 | 200 | 2 | 160 |
+| Standard_X99_A100 | 16 - 32 | 200 | 2 | 160 |
+"""
+
+
+def test_a_dry_run_prints_every_fact_on_a_line_and_writes_nothing(run: Run, empty_url: str, tmp_path: Path) -> None:
+    page = tmp_path / "x.md"
+    page.write_text(PAGE)
+    done = run(empty_url, "ingest", "documents", str(page), "--dry-run", "--json")
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {frozenset(line) for line in lines} == {
+        frozenset({"subject", "field", "value", "unit", "raw", "file", "line"})
+    }
+    vcpus = {line["subject"]: line["value"] for line in lines if line["field"] == "vcpus"}
+    assert vcpus == {"Standard_X8_A100": 8, "Standard_X16_A100": 16}
+    assert f"{page}:10: column 'vCPUs (Qty.)'" in done.stderr
+    strict = run(empty_url, "ingest", "documents", str(page), "--dry-run", "--json", "--strict")
+    assert strict.returncode == 3
+
+
+def test_a_page_of_ones_own_is_in_the_catalog_after_an_ingest(run: Run, database_url: str, tmp_path: Path) -> None:
+    page = tmp_path / "x.md"
+    page.write_text(PAGE)
+    refused = run(database_url, "ingest", "documents", str(page), "--strict")
+    assert refused.returncode == 3
+    assert run(database_url, "search").returncode == 1
+    done = run(database_url, "ingest", "documents", str(page), "--json")
+    assert json.loads(done.stdout)["tables"]["size"]["added"] == 3
+    (row,) = json.loads(run(database_url, "search", "--min-gpu-mem", "160", "--min-vcpus", "16", "--json").stdout)
+    assert (row["name"], row["gpu_memory_gib_per_gpu"], row["verified"]) == ("Standard_X16_A100", 80, True)
+
+
+def test_every_command_has_a_help_text(run: Run, seeded_url: str) -> None:
+    for command in ("serve", "migrate", "ingest", "search", "show", "fit", "conflicts", "export"):
+        assert command in run(seeded_url, "--help").stdout
+        assert run(seeded_url, command, "--help").returncode == 0

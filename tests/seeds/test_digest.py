@@ -1,0 +1,30 @@
+"""The same seeds are the same catalog, wherever they are kept."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sqlalchemy import Engine
+
+from app import schema
+from app.catalog.revisions import digest_of, latest_revision
+from app.db import make_engine
+from app.db import reading as reads
+from app.ingest.feeds import below, read_seeds
+from app.ingest.run import take_in
+from tests.seeds.conftest import SEEDS
+
+
+def test_any_database_gets_the_same_digest(seeded_engine: Engine, tmp_path: Path) -> None:
+    with reads(seeded_engine) as session:
+        theirs, revision = digest_of(session), latest_revision(session)
+    ours = make_engine(f"sqlite:///{tmp_path / 'own.db'}")
+    schema.upgrade(ours)
+    reading = below(SEEDS, read_seeds(SEEDS))
+    first = take_in(ours, reading, now=datetime.now(UTC), progress=lambda _step: None)
+    second = take_in(ours, reading, now=datetime.now(UTC), progress=lambda _step: None)
+    with reads(ours) as session:
+        assert digest_of(session) == theirs
+    ours.dispose()
+    assert revision is not None
+    assert first.revision["digest"] == second.revision["digest"] == revision["digest"] == theirs[0]
+    assert all(not change.any for change in second.tally.changes.values())
