@@ -5,11 +5,11 @@ from datetime import UTC, date, datetime
 from importlib.metadata import version
 
 from fastapi import Depends, FastAPI
-from fastapi.routing import APIRoute
 
 from app.api import catalog, fit, sizes, system
+from app.api.contract import describe, operation_id, problem_response
 from app.api.deps import strict_query
-from app.api.problems import MEDIA_TYPE, Problem, handle_problems
+from app.api.problems import handle_problems
 from app.db import make_engine
 from app.settings import Settings
 
@@ -31,10 +31,10 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
         description=_DESCRIPTION,
         docs_url=None,
         redoc_url=None,
-        generate_unique_id_function=_operation_id,
+        generate_unique_id_function=operation_id,
         redirect_slashes=False,
         servers=[{"url": settings.public_url or "/"}],
-        responses={422: {"description": "A parameter is not understood.", "content": _PROBLEM}},
+        responses={422: problem_response("A parameter is not understood.")},
     )
     app.state.engine = make_engine(settings.database_url)
     app.state.today = today
@@ -42,12 +42,5 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
     for room in (sizes, fit, catalog, system):
         app.include_router(room.router, dependencies=[Depends(strict_query)])
     system.mount_assets(app)
+    describe(app)
     return app
-
-
-_PROBLEM = {MEDIA_TYPE: {"schema": Problem.model_json_schema()}}
-
-
-def _operation_id(route: APIRoute) -> str:
-    first, *rest = route.name.split("_")
-    return first + "".join(word.capitalize() for word in rest)

@@ -4,16 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
+from app.api.catalog_schemas import GpuPage, RegionPage, RevisionPage, SeriesDetailOut, SeriesPage, SourcePage
 from app.api.deps import ReadSession
-from app.api.schemas import (
-    ConflictPage,
-    GpuPage,
-    RegionPage,
-    RevisionPage,
-    SeriesDetailOut,
-    SeriesPage,
-    SourcePage,
-)
+from app.api.schemas import ConflictPage
 from app.catalog.lists import find_all, get_series
 from app.catalog.models import Gpu, Region, Revision, Series, Source
 from app.catalog.paging import Item, Listing
