@@ -3,7 +3,7 @@
 from app.api.fit_schemas import CostOut, FailureOut, FitOut, HeadroomOut, OptionOut, RejectionOut
 from app.fit.needs import Needs
 from app.fit.rank import unused_gpu_memory_gib
-from app.fit.verdict import Cost, Option, Rejection
+from app.fit.verdict import Option, Rejection
 from app.fit.wording import explain
 from app.recommend import Recommendation
 
@@ -30,8 +30,8 @@ def _option(option: Option, needs: Needs) -> OptionOut:
         region=option.vm.region,
         status=option.vm.status,
         nodes=option.nodes,
-        on_demand=_cost(option.costs["on_demand"]),
-        spot=_cost(option.costs["spot"]),
+        on_demand=CostOut.model_validate(option.costs["on_demand"]),
+        spot=CostOut.model_validate(option.costs["spot"]),
         headroom=[
             HeadroomOut(
                 resource=one.resource,
@@ -50,26 +50,6 @@ def _option(option: Option, needs: Needs) -> OptionOut:
     )
 
 
-def _cost(cost: Cost) -> CostOut:
-    return CostOut(
-        usd_per_hour=cost.usd_per_hour,
-        as_of=cost.as_of,
-        usd_per_month=cost.usd_per_month,
-        usd_per_job=cost.usd_per_job,
-    )
-
-
 def _rejection(rejection: Rejection) -> RejectionOut:
-    failures = [
-        FailureOut(
-            constraint=failure.constraint,
-            code=failure.code,
-            required=failure.required,
-            available=failure.available,
-            shortfall=failure.shortfall,
-            unit=failure.unit,
-            detail=failure.detail,
-        )
-        for failure in rejection.failures
-    ]
+    failures = [FailureOut.model_validate(failure) for failure in rejection.failures]
     return RejectionOut(size=rejection.vm.name, status=rejection.vm.status, failures=failures)

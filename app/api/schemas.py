@@ -20,7 +20,7 @@ Total = Annotated[int, Field(description="How many items the whole list has.")]
 class Out(BaseModel):
     """An answer, or a part of one."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", from_attributes=True)
 
 
 class SizeOut(Out):
@@ -91,7 +91,19 @@ class SizePage(Out):
     total: Total
 
 
-class FactOut(Out):
+class SourcedOut(Out):
+    """Where a word stands, and who says it."""
+
+    file: str
+    line: int
+    source_id: str
+    source_title: str
+    source_kind: str = Field(description="vendor_page, vendor_api, vendor_announcement or third_party. Extensible.")
+    source_url: str | None
+    source_published_on: date | None
+
+
+class FactOut(SourcedOut):
     """One source's word on one field of a size."""
 
     field: str
@@ -102,13 +114,6 @@ class FactOut(Out):
     raw: str = Field(description="The cell as it stands in the source.")
     note: str | None = Field(description="How the value was derived where it is not what the cell says.")
     written_as: str = Field(description="The size's name as the source spells it.")
-    file: str
-    line: int
-    source_id: str
-    source_title: str
-    source_kind: str
-    source_url: str | None
-    source_published_on: date | None
 
 
 class FactPage(Out):
@@ -119,7 +124,7 @@ class FactPage(Out):
     total: Total
 
 
-class ConflictOut(Out):
+class ConflictOut(SourcedOut):
     """A word that was not accepted, beside the one that was."""
 
     kind: str = Field(description="size, series or gpu. Extensible.")
@@ -132,13 +137,6 @@ class ConflictOut(Out):
     value: str
     raw: str
     reason: str
-    file: str
-    line: int
-    source_id: str
-    source_title: str
-    source_kind: str
-    source_url: str | None
-    source_published_on: date | None
 
 
 class ConflictPage(Out):
