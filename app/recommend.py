@@ -57,7 +57,7 @@ class Recommendation:
 def recommend(session: Session, search: FitSearch, *, today: date) -> Recommendation:
     """Judge every size that is asked about, from one query; raises BadQuestion for a region, series or cursor."""
     search = settle(session, search)
-    needs = to_needs(search)
+    needs = to_needs(search, today)
     ranking = rank(find_candidates(session, search, today), needs, search.sort)
     question = f"{search.model_dump_json(exclude={'limit', 'cursor'})} {today}"
     start = int(read_cursor(search.cursor, question, 1)[0]) if search.cursor else 0
@@ -66,7 +66,7 @@ def recommend(session: Session, search: FitSearch, *, today: date) -> Recommenda
     return Recommendation(needs=needs, ranking=ranking, page=ranking.options[start:end], next_cursor=following)
 
 
-def to_needs(search: FitSearch) -> Needs:
+def to_needs(search: FitSearch, today: date) -> Needs:
     """Take from the question what the arithmetic needs."""
     statuses = ("preview", "current", "retiring", "retired") if "any" in search.status else search.status or ORDERABLE
     return Needs(
@@ -79,6 +79,7 @@ def to_needs(search: FitSearch) -> Needs:
         hours=search.hours,
         hours_per_month=search.hours_per_month,
         budget_usd_per_month=search.budget_usd_per_month,
+        today=today,
     )
 
 

@@ -39,7 +39,7 @@ class OptionOut(Out):
     limiting_resource: str | None = Field(description="The resource with the least to spare.")
     unused_gpu_memory_gib: float | None = Field(description="GPU memory that is paid for beyond what is required.")
     unused_gpu_memory_percent: float | None
-    warnings: list[str] = Field(description="NO_PRICE, PREVIEW, RETIRING, RETIRED, UNVERIFIED. Extensible.")
+    warnings: list[str] = Field(description="NO_PRICE, OLD_PRICE, PREVIEW, RETIRING, RETIRED, UNVERIFIED. Extensible.")
     explanation: str
 
 

@@ -8,6 +8,8 @@ from math import ceil
 from app.fit.needs import QUANTITIES, TRAIT_CODES, Needs, Quantity, Vm
 from app.fit.verdict import Cost, Failure, Headroom, Option, Rejection
 
+_A_YEAR = 366
+
 
 def judge_vm(vm: Vm, needs: Needs) -> Option | Rejection:
     """Judge one size against the needs; every constraint is evaluated, not only the first that fails."""
@@ -21,7 +23,7 @@ def judge_vm(vm: Vm, needs: Needs) -> Option | Rejection:
         ordered = sorted(failures, key=lambda failure: (-failure.share_missing, failure.constraint))
         return Rejection(vm=vm, failures=tuple(ordered))
     headrooms = tuple(_headroom(quantity, vm, nodes, needs) for quantity in _asked(needs))
-    return Option(vm=vm, nodes=nodes, headrooms=headrooms, costs=costs, warnings=_warnings(vm, month))
+    return Option(vm=vm, nodes=nodes, headrooms=headrooms, costs=costs, warnings=_warnings(vm, needs))
 
 
 def _asked(needs: Needs) -> Iterator[Quantity]:
@@ -140,9 +142,12 @@ def _cost(vm: Vm, purchase: str, nodes: int, needs: Needs) -> Cost:
     )
 
 
-def _warnings(vm: Vm, month: Decimal | None) -> tuple[str, ...]:
+def _warnings(vm: Vm, needs: Needs) -> tuple[str, ...]:
+    """What a buyer should know of an option; an old price is one that is known from more than a year ago."""
+    as_of = vm.as_of.get(needs.purchase)
     raised = {
-        "NO_PRICE": month is None,
+        "NO_PRICE": vm.usd_per_hour.get(needs.purchase) is None,
+        "OLD_PRICE": as_of is not None and (needs.today - as_of).days > _A_YEAR,
         "PREVIEW": vm.status == "preview",
         "RETIRING": vm.status == "retiring",
         "RETIRED": vm.status == "retired",

@@ -99,3 +99,4 @@ class Needs:
     hours: Decimal | None = None
     hours_per_month: Decimal = Decimal(730)
     budget_usd_per_month: Decimal | None = None
+    today: date

@@ -1,3 +1,4 @@
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -33,7 +34,8 @@ def needs(*, traits: dict[str, bool | str] | None = None, max_nodes: int = 1, **
     amounts = {name: value for name, value in more.items() if name.startswith("min_")}
     bounds = {name: value for name, value in more.items() if not name.startswith("min_")}
     statuses = frozenset({"preview", "current", "retiring"})
-    return Needs(amounts=amounts, traits=traits or {}, statuses=statuses, max_nodes=max_nodes, **bounds)
+    fixed = {"statuses": statuses, "today": date(2026, 9, 1)}
+    return Needs(amounts=amounts, traits=traits or {}, max_nodes=max_nodes, **fixed | bounds)
 
 
 def fits(candidate: Vm, asked: Needs) -> Option:
@@ -125,6 +127,12 @@ def test_a_missing_price_is_null_and_ranked_last_whatever_the_sort() -> None:
         assert [option.vm.name for option in ranking.options] == ["b", "a"], sort
     assert ranking.options[1].costs["on_demand"].usd_per_month is None
     assert ranking.options[1].warnings == ("NO_PRICE",)
+
+
+def test_a_price_of_long_ago_is_warned_of() -> None:
+    old, new = {"on_demand": date(2024, 1, 1)}, {"on_demand": date(2026, 6, 18)}
+    assert fits(vm(as_of=old), needs()).warnings == ("OLD_PRICE",)
+    assert fits(vm(as_of=new), needs()).warnings == ()
 
 
 def test_the_tightest_resource_limits() -> None:
