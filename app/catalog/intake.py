@@ -23,7 +23,12 @@ from app.catalog.subjects import Subjects, alias_map, series_names
 _LAST = len(AUTHORITY)
 """The authority of a spelling that only a price list or an alias gives."""
 
-Progress = Callable[[str], None]
+Progress = Callable[[str, float | None], None]
+"""Told what is being done, and what share of it is done: 0 to 1, None where nobody knows."""
+
+
+def silent(_step: str, _share: float | None) -> None:
+    """Tell nobody."""
 
 
 @dataclass(slots=True)
@@ -39,24 +44,24 @@ class Tally:
         return any(change.any for change in self.changes.values())
 
 
-def save_reading(session: Session, reading: Reading, *, today: date, progress: Progress = lambda _step: None) -> Tally:
+def save_reading(session: Session, reading: Reading, *, today: date, progress: Progress = silent) -> Tally:
     """Write a reading and all that follows from it; `today` says which prices are in force. Commits nothing."""
     tally = Tally(reports=list(reading.reports))
     subjects = _subjects(session, reading)
-    progress("sources and regions")
+    progress("sources and regions", 0.0)
     done = tally.changes
     done["source"] = save_rows(session, Source, (asdict(source) for source in reading.sources))
     done["region"] = save_rows(session, Region, map(rows.region_row, reading.regions))
     check_references(session, reading, subjects)
     corrections = (rows.correction_row(correction, subjects) for correction in reading.corrections)
     done["correction"] = save_rows(session, Correction, corrections)
-    progress("facts")
+    progress("facts", 0.2)
     _save_facts(session, reading, subjects, tally)
     done["size_alias"] = save_rows(session, SizeAlias, map(rows.alias_row, reading.aliases))
     done["size"] += merge_aliases(session, subjects)
     benchmarks = (rows.benchmark_row(benchmark, subjects) for benchmark in reading.benchmarks)
     done["benchmark"] = save_rows(session, Benchmark, benchmarks)
-    progress("prices")
+    progress("prices", 0.6)
     prices, doubled = rows.price_rows(reading.prices, subjects)
     tally.reports += doubled
     done["price"] = save_rows(session, Price, prices)

@@ -2,16 +2,17 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.markup import escape
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from app.catalog.facts import Reading, SourceKind
+from app.catalog.intake import Progress as Step
 from app.cli import context
 from app.cli.output import Json, err, out, write_json
 from app.errors import BadData
@@ -80,12 +81,16 @@ for _name, _feed in FEEDS.items():
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
-    """Show what is being done, on stderr, only where a person looks on."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+def _progress() -> Iterator[Step]:
+    """Show a bar with what is being done, on stderr, only where a person looks on."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as shown:
-        task = shown.add_task("starting")
-        yield lambda step: shown.update(task, description=step)
+        task = shown.add_task("starting", total=1.0)
+
+        def step(doing: str, share: float | None) -> None:
+            shown.update(task, description=doing, completed=share or 0.0, total=None if share is None else 1.0)
+
+        yield step
 
 
 def _take_in(reading: Reading, *, strict: bool, as_json: bool) -> None:

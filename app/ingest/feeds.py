@@ -2,22 +2,22 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 
 from app.catalog.facts import Reading, SourceKind, SourceNote
+from app.catalog.intake import Progress, silent
 from app.errors import BadData
 from app.ingest.documents.gpu_memories import GpuMemories
 from app.ingest.sources.aliases import read_aliases
 from app.ingest.sources.benchmarks import read_benchmarks
 from app.ingest.sources.corrections import read_corrections
-from app.ingest.sources.documents import read_documents
+from app.ingest.sources.documents import find_pages, read_documents
 from app.ingest.sources.gpus import load_gpu_rows, read_gpus
 from app.ingest.sources.prices import read_prices
 from app.ingest.sources.regions import read_regions
 from app.ingest.sources.series import read_series
 from app.ingest.sources.sources import read_sources
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,20 +51,26 @@ def read_feed(name: str, path: Path, sources: Path | None = None) -> Reading:
 
 
 def read_pages(
-    paths: Sequence[Path], seeds: Path, *, kind: SourceKind | None = None, progress: Progress = lambda _step: None
+    paths: Sequence[Path], seeds: Path, *, kind: SourceKind | None = None, progress: Progress = silent
 ) -> Reading:
     """Read documentation pages; which memories a GPU model can have is known from the seeds."""
     memories = GpuMemories.from_rows(load_gpu_rows(seeds / "gpus.csv"))
-    return read_documents(paths, gpu_memories=memories, kind=kind, on_page=lambda path: progress(path.name))
+    pages, done = len(find_pages(paths)), count(1)
+    return read_documents(
+        paths,
+        gpu_memories=memories,
+        kind=kind,
+        on_page=lambda path: progress(f"reading {path.name}", next(done) / pages),
+    )
 
 
-def read_seeds(folder: Path, *, progress: Progress = lambda _step: None) -> Reading:
+def read_seeds(folder: Path, *, progress: Progress = silent) -> Reading:
     """Read a folder of seeds: every CSV file there is of a known kind, and the documents."""
     if not folder.is_dir():
         raise BadData("is not a folder; VMSIZES_SEEDS says where the seeds are", file=str(folder))
     reading = Reading()
     for name in FEEDS:
-        progress(name)
+        progress(f"reading {name}", None)
         if (folder / f"{name}.csv").exists():
             reading += read_feed(name, folder / f"{name}.csv", folder / "sources.csv")
     if (folder / "documents").is_dir():

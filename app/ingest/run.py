@@ -1,6 +1,5 @@
 """One ingest: take in a reading as one transaction, and say what changed."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -8,12 +7,10 @@ from typing import Any
 from sqlalchemy import Engine
 
 from app.catalog.facts import Reading
-from app.catalog.intake import Tally, save_reading
+from app.catalog.intake import Progress, Tally, save_reading, silent
 from app.catalog.revisions import latest_revision, save_revision
 from app.db import writing
 from app.errors import BadData
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +22,9 @@ class Outcome:
     new_revision: bool
 
 
-def take_in(engine: Engine, reading: Reading, *, now: datetime, strict: bool = False, progress: Progress) -> Outcome:
+def take_in(
+    engine: Engine, reading: Reading, *, now: datetime, strict: bool = False, progress: Progress = silent
+) -> Outcome:
     """Write a reading as one transaction: all of it, or, where anything is wrong, nothing; raises BadData.
 
     With `strict` anything that could not be read is wrong, too. What changes nothing makes no new revision.
@@ -43,6 +42,6 @@ def take_in(engine: Engine, reading: Reading, *, now: datetime, strict: bool = F
         before = latest_revision(session)
         if before is not None and not tally.any:
             return Outcome(tally=tally, revision=before, new_revision=False)
-        progress("digest")
+        progress("digest", 0.9)
         revision = save_revision(session, (source.id for source in reading.sources), now)
         return Outcome(tally=tally, revision=revision, new_revision=True)

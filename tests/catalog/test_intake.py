@@ -21,7 +21,7 @@ THIRD = source("notes", kind="third_party", on=None)
 
 
 def take(engine: Engine, what: Reading, **more: Any) -> Outcome:
-    return take_in(engine, what, now=NOW, progress=lambda _step: None, **more)
+    return take_in(engine, what, now=NOW, **more)
 
 
 def shown(engine: Engine, name: str) -> dict[str, Any]:

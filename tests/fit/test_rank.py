@@ -34,7 +34,7 @@ def needs(*, traits: dict[str, bool | str] | None = None, max_nodes: int = 1, **
     amounts = {name: value for name, value in more.items() if name.startswith("min_")}
     bounds = {name: value for name, value in more.items() if not name.startswith("min_")}
     statuses = frozenset({"preview", "current", "retiring"})
-    fixed = {"statuses": statuses, "today": date(2026, 9, 1)}
+    fixed: dict[str, Any] = {"statuses": statuses, "today": date(2026, 9, 1)}
     return Needs(amounts=amounts, traits=traits or {}, max_nodes=max_nodes, **fixed | bounds)
 
 

@@ -20,8 +20,8 @@ def test_any_database_gets_the_same_digest(seeded_engine: Engine, tmp_path: Path
     ours = make_engine(f"sqlite:///{tmp_path / 'own.db'}")
     schema.upgrade(ours)
     reading = below(SEEDS, read_seeds(SEEDS))
-    first = take_in(ours, reading, now=datetime.now(UTC), progress=lambda _step: None)
-    second = take_in(ours, reading, now=datetime.now(UTC), progress=lambda _step: None)
+    first = take_in(ours, reading, now=datetime.now(UTC))
+    second = take_in(ours, reading, now=datetime.now(UTC))
     with reads(ours) as session:
         assert digest_of(session) == theirs
     ours.dispose()
