@@ -10,11 +10,11 @@ from pydantic import Field
 from sqlalchemy import true
 from sqlalchemy.orm import Session
 
-from app.catalog.conditions import CONDITIONS, Context, conditions, local_disk, on_one_gpu, size
+from app.catalog.ask.conditions import CONDITIONS, Context, conditions, local_disk, on_one_gpu, size
+from app.catalog.ask.paging import read_cursor, write_cursor
+from app.catalog.ask.queries import select_sizes, settle
+from app.catalog.ask.search import ORDERABLE, Page, SizeNeeds, SizeScope, Usd
 from app.catalog.offers import PURCHASES
-from app.catalog.paging import read_cursor, write_cursor
-from app.catalog.queries import select_sizes, settle
-from app.catalog.search import ORDERABLE, Page, SizeNeeds, SizeScope, Usd
 from app.fit.needs import QUANTITIES, Needs, Vm
 from app.fit.rank import Ranking, rank
 from app.fit.verdict import Option

@@ -7,11 +7,11 @@ from fastapi import APIRouter, Path, Query
 from app.api.catalog_schemas import GpuPage, RegionPage, RevisionPage, SeriesDetailOut, SeriesPage, SourcePage
 from app.api.deps import ReadSession
 from app.api.schemas import ConflictPage
-from app.catalog.lists import find_all, get_series
+from app.catalog.ask.lists import find_all, get_series
+from app.catalog.ask.paging import Item, Listing
+from app.catalog.ask.provenance import ConflictSearch, find_conflicts
+from app.catalog.ask.search import Page, Text
 from app.catalog.models import Gpu, Region, Revision, Series, Source
-from app.catalog.paging import Item, Listing
-from app.catalog.provenance import ConflictSearch, find_conflicts
-from app.catalog.search import Page, Text
 
 router = APIRouter(tags=["catalog"])
 PageQuery = Annotated[Page, Query()]

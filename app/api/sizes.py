@@ -6,12 +6,12 @@ from fastapi import APIRouter, Path, Query
 
 from app.api.deps import ReadSession, Today
 from app.api.schemas import FactPage, PricePage, SizeOut, SizePage
-from app.catalog.paging import Item, Listing
-from app.catalog.prices import PriceSearch
-from app.catalog.prices import find_prices as prices_of
-from app.catalog.provenance import find_facts
-from app.catalog.queries import find_sizes, get_size
-from app.catalog.search import Page, SizeSearch, Text
+from app.catalog.ask.paging import Item, Listing
+from app.catalog.ask.prices import PriceSearch
+from app.catalog.ask.prices import find_prices as prices_of
+from app.catalog.ask.provenance import find_facts
+from app.catalog.ask.queries import find_sizes, get_size
+from app.catalog.ask.search import Page, SizeSearch, Text
 
 router = APIRouter(prefix="/sizes", tags=["sizes"])
 

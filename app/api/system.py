@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.staticfiles import StaticFiles
 
 from app.api.deps import ReadSession
-from app.catalog.revisions import latest_revision
+from app.catalog.keep.revisions import latest_revision
 from app.errors import NotReady
 
 router = APIRouter(include_in_schema=False)

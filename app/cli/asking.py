@@ -6,11 +6,11 @@ import typer
 
 from app.api.fit_answers import fit_out
 from app.api.schemas import SizeOut
-from app.catalog.paging import Item
-from app.catalog.prices import PriceSearch, find_prices
-from app.catalog.provenance import ConflictSearch, find_conflicts, find_facts
-from app.catalog.queries import find_sizes, get_size
-from app.catalog.search import Page, SizeSearch
+from app.catalog.ask.paging import Item
+from app.catalog.ask.prices import PriceSearch, find_prices
+from app.catalog.ask.provenance import ConflictSearch, find_conflicts, find_facts
+from app.catalog.ask.queries import find_sizes, get_size
+from app.catalog.ask.search import Page, SizeSearch
 from app.cli import context
 from app.cli.options import asks, question
 from app.cli.output import Csv, Format, Json, chosen, err, out, show_rows, write_json

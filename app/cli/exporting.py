@@ -12,12 +12,12 @@ from typing import Annotated, Any
 import typer
 from sqlmodel import Session, SQLModel
 
-from app.catalog.lists import find_all
+from app.catalog.ask.lists import find_all
+from app.catalog.ask.paging import Item, Listing
+from app.catalog.ask.provenance import ConflictSearch, find_conflicts
+from app.catalog.ask.queries import find_sizes
+from app.catalog.ask.search import Page, SizeSearch
 from app.catalog.models import Fact, Gpu, Price, Region, Revision, Series, Source
-from app.catalog.paging import Item, Listing
-from app.catalog.provenance import ConflictSearch, find_conflicts
-from app.catalog.queries import find_sizes
-from app.catalog.search import Page, SizeSearch
 from app.cli import context
 from app.cli.output import err, plain, write_csv, write_json
 

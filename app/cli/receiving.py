@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from app.catalog.facts import Reading, SourceKind
-from app.catalog.intake import Progress as Step
+from app.catalog.keep.intake import Progress as Step
 from app.cli import context
 from app.cli.output import Json, err, out, write_json
 from app.errors import BadData

@@ -6,7 +6,7 @@ from itertools import count
 from pathlib import Path
 
 from app.catalog.facts import Reading, SourceKind, SourceNote
-from app.catalog.intake import Progress, silent
+from app.catalog.keep.intake import Progress, silent
 from app.errors import BadData
 from app.ingest.documents.gpu_memories import GpuMemories
 from app.ingest.sources.aliases import read_aliases

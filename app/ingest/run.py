@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import Engine
 
 from app.catalog.facts import Reading
-from app.catalog.intake import Progress, Tally, save_reading, silent
-from app.catalog.revisions import latest_revision, save_revision
+from app.catalog.keep.intake import Progress, Tally, save_reading, silent
+from app.catalog.keep.revisions import latest_revision, save_revision
 from app.db import writing
 from app.errors import BadData
 

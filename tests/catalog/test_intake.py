@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, select
 
+from app.catalog.ask.queries import get_size
 from app.catalog.facts import AliasRow, CorrectionRow, Reading
+from app.catalog.keep.revisions import digest_of
 from app.catalog.models import Fact, Offer, Price, Revision, Size
-from app.catalog.queries import get_size
-from app.catalog.revisions import digest_of
-from app.catalog.store import table_of
+from app.catalog.tables import table_of
 from app.db import reading as reads
 from app.errors import BadData
 from app.ingest.run import Outcome, take_in

@@ -1,6 +1,6 @@
 import pytest
 
-from app.catalog.gpus import GpuName, find_gpu, gpu_text_key
+from app.catalog.decide.gpus import GpuName, find_gpu, gpu_text_key
 from app.catalog.names import region_key, series_key, size_key
 
 

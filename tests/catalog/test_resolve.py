@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.catalog.decide.resolve import Word, agree, decide
 from app.catalog.facts import AUTHORITY
 from app.catalog.fields import FactValue
-from app.catalog.resolve import Word, agree, decide
 
 
 def word(value: FactValue, *, source: str = "a", kind: str = "vendor_page", on: date | None = None) -> Word:

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from app.catalog.conditions import CONDITIONS
+from app.catalog.ask.conditions import CONDITIONS
+from app.catalog.ask.search import SizeFilter, SizeNeeds, SizeSearch, exact_count
 from app.catalog.fields import SIZE_FLAGS
-from app.catalog.search import SizeFilter, SizeNeeds, SizeSearch, exact_count
 
 
 def test_every_filter_has_a_condition_and_every_condition_a_filter() -> None:

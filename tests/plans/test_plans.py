@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, Select, insert, text
 
-from app.catalog.conditions import Context, conditions
+from app.catalog.ask.conditions import Context, conditions
+from app.catalog.ask.queries import select_sizes
+from app.catalog.ask.search import SizeSearch
 from app.catalog.models import BestOffer, Offer, Price, Region, Size, Source
-from app.catalog.queries import select_sizes
-from app.catalog.search import SizeSearch
-from app.catalog.store import table_of
+from app.catalog.tables import table_of
 from app.db import make_engine
 from app.recommend import FitSearch, candidates_query
 from tests.databases import Databases

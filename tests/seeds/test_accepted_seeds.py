@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from app.catalog.queries import get_size
+from app.catalog.ask.queries import get_size
 
 TODAY = date(2026, 9, 1)
 

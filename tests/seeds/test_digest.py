@@ -6,7 +6,7 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from app import schema
-from app.catalog.revisions import digest_of, latest_revision
+from app.catalog.keep.revisions import digest_of, latest_revision
 from app.db import make_engine
 from app.db import reading as reads
 from app.ingest.feeds import below, read_seeds

@@ -4,12 +4,12 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 from sqlmodel import SQLModel
 
+from app.catalog.ask.lookups import series_ids
+from app.catalog.ask.paging import Item, Listing, Term, take_page
+from app.catalog.ask.search import Page
 from app.catalog.fields import SIZE_FLAGS
-from app.catalog.lookups import series_ids
 from app.catalog.models import Benchmark, Series, Size
-from app.catalog.paging import Item, Listing, Term, take_page
-from app.catalog.search import Page
-from app.catalog.store import table_of
+from app.catalog.tables import table_of
 
 _LISTS = ("use_cases", "integrations", "gpu_dtypes", "supported_images", "aliases")
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from app.catalog.derive import Decisions, Spelling, derive_gpu, derive_series, derive_size, gpu_name
+from app.catalog.decide.derive import Decisions, Spelling, derive_gpu, derive_series, derive_size, gpu_name
+from app.catalog.decide.resolve import Decision, Word, decide
+from app.catalog.decide.subjects import Subjects
 from app.catalog.facts import AUTHORITY, SourceKind
 from app.catalog.fields import FIELDS, SubjectKind, from_text
-from app.catalog.resolve import Decision, Word, decide
-from app.catalog.subjects import Subjects
 
 FactRow = dict[str, Any]
 

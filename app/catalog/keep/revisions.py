@@ -27,7 +27,7 @@ from app.catalog.models import (
     SizeAlias,
     Source,
 )
-from app.catalog.store import table_of
+from app.catalog.tables import table_of
 
 CONTENT: tuple[type[SQLModel], ...] = (
     Source,

@@ -7,12 +7,12 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, FromClause, and_, case, exists, func, literal, or_, select, true
 
+from app.catalog.ask.search import ORDERABLE, SizeScope
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.models import Gpu, Offer, Size
 from app.catalog.names import size_key
 from app.catalog.offers import offers_for
-from app.catalog.search import ORDERABLE, SizeScope
-from app.catalog.store import table_of
+from app.catalog.tables import table_of
 
 Condition = ColumnElement[bool]
 size, gpu = table_of(Size).c, table_of(Gpu).c

@@ -6,11 +6,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from app.catalog.decide.gpus import GpuName, find_gpu, gpu_text_key
+from app.catalog.decide.resolve import Decision
 from app.catalog.facts import AUTHORITY
 from app.catalog.fields import GPU_FIELDS, SERIES_FIELDS, SIZE_FIELDS, FactValue
-from app.catalog.gpus import GpuName, find_gpu, gpu_text_key
 from app.catalog.names import size_key
-from app.catalog.resolve import Decision
 
 PROVIDER = "azure"
 

@@ -6,12 +6,12 @@ from pydantic import Field
 from sqlalchemy import ColumnElement, FromClause, and_, case, func, select
 from sqlalchemy.orm import Session
 
-from app.catalog.lookups import size_key_of
+from app.catalog.ask.lookups import size_key_of
+from app.catalog.ask.paging import Listing, Term, take_page
+from app.catalog.ask.search import Page, Text
 from app.catalog.models import Fact, Size, Source
 from app.catalog.names import size_key
-from app.catalog.paging import Listing, Term, take_page
-from app.catalog.search import Page, Text
-from app.catalog.store import table_of
+from app.catalog.tables import table_of
 
 
 class ConflictSearch(Page):

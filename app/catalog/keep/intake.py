@@ -8,17 +8,18 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.catalog import rows
-from app.catalog.checks import check_references
-from app.catalog.derive import Spelling
+from app.catalog.decide.derive import Spelling
+from app.catalog.decide.judge import Author, Bench, judge
+from app.catalog.decide.subjects import Subjects, alias_map, series_names
 from app.catalog.facts import AUTHORITY, Reading, Report
-from app.catalog.judge import Author, Bench, judge
+from app.catalog.keep import rows
+from app.catalog.keep.checks import check_references
+from app.catalog.keep.offering import save_offers
+from app.catalog.keep.renaming import merge_aliases
+from app.catalog.keep.store import Change, save_rows
 from app.catalog.models import Benchmark, Correction, Fact, Gpu, Price, Region, Series, Size, SizeAlias, Source
 from app.catalog.names import series_key, size_key
-from app.catalog.offers import save_offers
-from app.catalog.renaming import merge_aliases
-from app.catalog.store import Change, save_rows, table_of
-from app.catalog.subjects import Subjects, alias_map, series_names
+from app.catalog.tables import table_of
 
 _LAST = len(AUTHORITY)
 """The authority of a spelling that only a price list or an alias gives."""

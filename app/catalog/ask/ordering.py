@@ -6,9 +6,9 @@ from difflib import get_close_matches
 from sqlalchemy import ColumnElement, Float, cast, func
 from sqlalchemy.sql.elements import KeyedColumnElement
 
-from app.catalog.conditions import Context, size
+from app.catalog.ask.conditions import Context, size
+from app.catalog.ask.paging import Term
 from app.catalog.fields import SIZE_FIELDS
-from app.catalog.paging import Term
 from app.errors import BadQuestion
 
 _COLUMNS: dict[str, KeyedColumnElement] = {  # type: ignore[type-arg]  # the columns are of many types

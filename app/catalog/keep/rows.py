@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from app.catalog.decide.subjects import Subjects
 from app.catalog.facts import AliasRow, BenchmarkRow, CorrectionRow, PriceRow, RegionRow, Report, Statement
 from app.catalog.fields import FIELDS, to_text
 from app.catalog.names import size_key
-from app.catalog.subjects import Subjects
 
 Row = dict[str, Any]
 PRICE_KEY = ("size_key", "region", "os", "purchase", "valid_from")

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog.models import Region, Series, Size, SizeAlias
 from app.catalog.names import series_key, size_key
-from app.catalog.store import table_of
+from app.catalog.tables import table_of
 from app.errors import BadQuestion, NotFound
 
 _size, _alias = table_of(Size).c, table_of(SizeAlias).c

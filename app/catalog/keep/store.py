@@ -8,6 +8,8 @@ from sqlalchemy import Table, bindparam, delete, insert, select, update
 from sqlalchemy.orm import Session
 from sqlmodel import SQLModel
 
+from app.catalog.tables import table_of
+
 Row = Mapping[str, Any]
 
 
@@ -33,13 +35,6 @@ class Change:
     def any(self) -> bool:
         """Whether anything is different now."""
         return bool(self.added or self.changed or self.removed)
-
-
-def table_of(model: type[SQLModel]) -> Table:
-    """The table behind a model, for statements that build no objects."""
-    table = model.__table__  # type: ignore[attr-defined]  # SQLModel declares it only at run time
-    assert isinstance(table, Table)  # noqa: S101  # tells the type checker
-    return table
 
 
 def save_rows(session: Session, model: type[SQLModel], rows: Iterable[Row], *, whole: bool = False) -> Change:

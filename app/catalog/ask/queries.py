@@ -8,15 +8,15 @@ from typing import Any, TypeVar
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
-from app.catalog.conditions import Context, conditions, size, status
+from app.catalog.ask.conditions import Context, conditions, size, status
+from app.catalog.ask.lookups import check_regions, series_ids, size_key_of
+from app.catalog.ask.ordering import price_columns, sort_terms
+from app.catalog.ask.paging import Item, Listing, take_page
+from app.catalog.ask.search import SizeScope, SizeSearch
 from app.catalog.fields import SIZE_FLAGS
-from app.catalog.lookups import check_regions, series_ids, size_key_of
 from app.catalog.models import Gpu, Size, Source
 from app.catalog.offers import OFFERED
-from app.catalog.ordering import price_columns, sort_terms
-from app.catalog.paging import Item, Listing, take_page
-from app.catalog.search import SizeScope, SizeSearch
-from app.catalog.store import table_of
+from app.catalog.tables import table_of
 from app.errors import BadQuestion, NotFound
 
 _NOT_SHOWN = {"key", "search_text", "series_id", "source_id", "disputed_fields"}

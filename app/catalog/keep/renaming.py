@@ -3,10 +3,11 @@
 from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
+from app.catalog.decide.subjects import Subjects
+from app.catalog.keep.rows import PRICE_KEY
+from app.catalog.keep.store import Change
 from app.catalog.models import BestOffer, Offer, Price, Size
-from app.catalog.rows import PRICE_KEY
-from app.catalog.store import Change, table_of
-from app.catalog.subjects import Subjects
+from app.catalog.tables import table_of
 
 
 def merge_aliases(session: Session, subjects: Subjects) -> Change:

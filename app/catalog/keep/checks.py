@@ -5,10 +5,10 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.catalog.decide.subjects import Subjects
 from app.catalog.facts import Reading
 from app.catalog.models import Region, Series, Source
-from app.catalog.store import table_of
-from app.catalog.subjects import Subjects
+from app.catalog.tables import table_of
 from app.errors import BadData
 
 

@@ -6,11 +6,11 @@ from pydantic import Field
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.catalog.lookups import check_regions, size_key_of
+from app.catalog.ask.lookups import check_regions, size_key_of
+from app.catalog.ask.paging import Listing, Term, take_page
+from app.catalog.ask.search import Os, Page, Purchase, Regions
 from app.catalog.models import Price
-from app.catalog.paging import Listing, Term, take_page
-from app.catalog.search import Os, Page, Purchase, Regions
-from app.catalog.store import table_of
+from app.catalog.tables import table_of
 
 
 class PriceSearch(Page):

@@ -1,0 +1,1 @@
+"""DECIDE: from what the sources say to the accepted value; pure."""

@@ -1,0 +1,1 @@
+"""KEEP: take a reading in, write what differs, number the revision."""
