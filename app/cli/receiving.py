@@ -127,7 +127,11 @@ def _print_outcome(outcome: Outcome) -> None:
         if done or change.unchanged:
             out.print(f"{name:12} {', '.join([*done, f'{change.unchanged} unchanged'])}", highlight=False)
     told = "new" if outcome.new_revision else "unchanged"
-    out.print(f"revision {outcome.revision['number']} ({told}), digest {outcome.revision['digest']}", soft_wrap=True)
+    out.print(
+        f"revision {outcome.revision['number']} ({told}), digest {outcome.revision['digest']}",
+        highlight=False,
+        soft_wrap=True,
+    )
 
 
 def _print_reading(reading: Reading, *, as_json: bool) -> None:
