@@ -68,11 +68,8 @@ def _alike(shown: Any, actual: Any) -> bool:
 
 
 def _alike_lists(shown: list[Any], actual: list[Any]) -> bool:
-    if REST not in shown:
-        return len(shown) == len(actual) and all(map(_alike, shown, actual))
-    at = shown.index(REST)
-    head, tail = shown[:at], shown[at + 1 :]
-    if len(actual) < len(head) + len(tail):
-        return False
-    last = actual[len(actual) - len(tail) :]
-    return all(map(_alike, head, actual)) and all(map(_alike, tail, last))
+    if not shown:
+        return not actual
+    if shown[0] == REST:
+        return any(_alike_lists(shown[1:], actual[at:]) for at in range(len(actual) + 1))
+    return bool(actual) and _alike(shown[0], actual[0]) and _alike_lists(shown[1:], actual[1:])

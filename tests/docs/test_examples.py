@@ -17,6 +17,7 @@ WRITING = PROJECT / "docs" / "ingest.md"
 """The one page whose examples change a catalog; they begin with an empty database."""
 SERVED = "http://127.0.0.1:8000"
 ASKING = [page for page in PAGES if page != WRITING and any(steps(read(page)))]
+LONG = 4000
 PROGRAM = Path(sys.executable).with_name("vmsizes")
 
 
@@ -50,4 +51,6 @@ def do(step: Step, folder: Path, url: str, client: httpx.Client) -> str:
 
 
 def check(step: Step, page: Path, output: str) -> None:
-    assert shows(step.text, output), f"{page.relative_to(PROJECT)}:{step.line}: $ {step.command}\n{output}"
+    if not shows(step.text, output):
+        shortened = output if len(output) < LONG else f"{output[:LONG]} …"
+        pytest.fail(f"{page.relative_to(PROJECT)}:{step.line}: $ {step.command}\n{shortened}", pytrace=False)

@@ -11,6 +11,7 @@ from tests.docs.likeness import shows
         ('{"a": 80, "b": null}', '{"b":null,"a":80.0}'),
         ('{"a": 1, …}', '{"a":1,"b":[2]}'),
         ("[1, …, 4]", "[1,2,3,4]"),
+        ("[…, 2, …]", "[1,2,3,4]"),
         ('{"items": [{"name": "x", …}, …], "total": …}', '{"items":[{"name":"x","y":1},{"name":"z"}],"total":2}'),
         ('{"digest": "4…"}', '{"digest":"4866"}'),
         ("fact  … added\n…\nrevision 1", "fact  3 added   \nprice 1\noffer 2\nrevision 1\n"),
