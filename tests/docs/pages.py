@@ -64,7 +64,7 @@ def anchor(title: str) -> str:
 
 def links(page: str) -> list[str]:
     """What a page links to."""
-    return [link["target"] for link in _LINK.finditer(prose(page))]
+    return [link["target"] for link in _LINK.finditer(re.sub(r"`[^`]*`", "", prose(page)))]
 
 
 def first_column(section: str) -> list[str]:
