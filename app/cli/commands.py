@@ -25,8 +25,8 @@ app.command()(exporting.export)
 
 @app.command()
 def serve(
-    host: Annotated[str | None, typer.Option(help="Address to listen on. [default: VMSIZES_HOST]")] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen on. [default: VMSIZES_PORT]")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on. (default: VMSIZES_HOST)")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on. (default: VMSIZES_PORT)")] = None,
 ) -> None:
     """Serve the API over HTTP."""
     import uvicorn  # noqa: PLC0415  # only this command needs it

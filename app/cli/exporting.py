@@ -64,7 +64,7 @@ def export(
     what: Annotated[What, typer.Argument(help="Which table.")] = _SIZES_TABLE,
     *,
     form: Annotated[Form, typer.Option("--format", help="The form of the file.")] = Form.csv,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file. [default: standard output]")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file. (default: standard output)")] = None,
 ) -> None:
     """Write a whole table of the catalog."""
     with context.session() as session:

@@ -49,7 +49,7 @@ def _option(name: str, field: FieldInfo) -> inspect.Parameter:
     kind: Any = list[str] if many else _plain(field.annotation)
     flag = f"--{name.replace('_', '-')}"
     flags = f"{flag}/--no-{flag[2:]}" if kind is bool else flag
-    help_text = (field.description or "") + (f" [default: {_spoken(field.default)}]" if field.default else "")
+    help_text = (field.description or "") + (f" (default: {_spoken(field.default)})" if field.default else "")
     option = typer.Option(flags, help=help_text, show_default=False)
     optional: Any = kind if many else kind | None
     annotation: Any = Annotated[optional, option]

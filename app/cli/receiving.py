@@ -31,7 +31,7 @@ def documents(
     paths: Annotated[list[Path], typer.Argument(help="Markdown pages, or folders of them.")],
     *,
     kind: Annotated[
-        SourceKind | None, typer.Option(help="What the pages are, where they do not say so. [default: third_party]")
+        SourceKind | None, typer.Option(help="What the pages are, where they do not say so. (default: third_party)")
     ] = None,
     dry_run: DryRun = False,
     strict: Strict = False,
@@ -49,7 +49,7 @@ def documents(
 
 @app.command()
 def seeds(
-    folder: Annotated[Path | None, typer.Argument(help="The folder of seeds. [default: VMSIZES_SEEDS]")] = None,
+    folder: Annotated[Path | None, typer.Argument(help="The folder of seeds. (default: VMSIZES_SEEDS)")] = None,
     *,
     strict: Strict = False,
     as_json: Json = False,
@@ -66,7 +66,7 @@ def _add_feed(name: str, help_text: str) -> None:
         path: Annotated[Path, typer.Argument(help="The CSV file.")],
         *,
         sources: Annotated[
-            Path | None, typer.Option(help="The list of sources it cites. [default: sources.csv beside it]")
+            Path | None, typer.Option(help="The list of sources it cites. (default: sources.csv beside it)")
         ] = None,
         strict: Strict = False,
         as_json: Json = False,

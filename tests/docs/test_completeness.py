@@ -1,0 +1,114 @@
+"""The documentation names everything there is, and nothing else: endpoints, parameters, columns, codes, commands."""
+
+import ast
+import re
+from collections.abc import Collection
+from pathlib import Path
+
+import httpx
+import pytest
+import typer
+from sqlmodel import SQLModel
+
+from app.catalog.facts import AUTHORITY
+from app.catalog.fields import GPU_FIELDS, SERIES_FIELDS, SIZE_FIELDS
+from app.cli.commands import app as commands
+from app.cli.exporting import EXPORTS
+from app.ingest.feeds import FEEDS
+from app.ingest.sources import aliases, benchmarks, corrections, prices, regions, sources
+from app.settings import PROJECT, Settings
+from tests.docs.pages import PAGES, anchor, first_column, links, read, sections
+
+DOCS = PROJECT / "docs"
+COLUMNS: dict[str, Collection[str]] = {
+    "Sources": sources.COLUMNS,
+    "Prices": prices.COLUMNS,
+    "Corrections": corrections.COLUMNS,
+    "Aliases": aliases.COLUMNS,
+    "Regions": regions.COLUMNS,
+    "Benchmarks": benchmarks.COLUMNS,
+    "GPUs": ("id", "source", *GPU_FIELDS),
+    "Series": ("id", "source", *SERIES_FIELDS),
+}
+
+
+def documented(page: str, section: str) -> list[str]:
+    return first_column(sections(read(DOCS / page))[section])
+
+
+def test_the_api_page_has_every_endpoint_with_its_parameters_and_no_other(client: httpx.Client) -> None:
+    page = sections(read(DOCS / "api.md"))
+    groups = {f"#{anchor(title)}": first_column(text) for title, text in page.items()}
+    said = {
+        title.removeprefix("GET "): sorted(
+            [*first_column(text), *(name for to in links(text) if to in groups for name in groups[to])]
+        )
+        for title, text in page.items()
+        if title.startswith("GET ")
+    }
+    paths = client.get("/openapi.json").json()["paths"]
+    there = {
+        path: sorted(known["name"] for known in methods["get"].get("parameters", []) if known["in"] == "query")
+        for path, methods in paths.items()
+    }
+    assert said == there
+
+
+def test_the_fit_page_has_every_code_of_fit_and_no_other() -> None:
+    codes = {
+        node.value
+        for path in (PROJECT / "app/fit").glob("*.py")
+        for node in ast.walk(ast.parse(read(path)))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.fullmatch(r"[A-Z_]{3,}", node.value)
+    }
+    assert set(documented("fit.md", "Reasons")) == codes - {"USD"}
+
+
+@pytest.mark.parametrize("section", COLUMNS)
+def test_the_ingest_page_has_every_column_and_no_other(section: str) -> None:
+    assert sorted(documented("ingest.md", section)) == sorted(COLUMNS[section])
+
+
+def test_the_ingest_page_has_every_kind_of_file_and_of_source() -> None:
+    page = sections(read(DOCS / "ingest.md"))
+    listed = first_column(page["Bringing in your own pages, prices and corrections"])
+    assert {command.split()[2] for command in listed} == {*FEEDS, "documents", "seeds"}
+    assert re.findall(r"`([^`]+)`", page["Kinds of sources"]) == list(AUTHORITY)
+
+
+def test_the_catalog_page_has_every_table_and_every_column_of_a_size() -> None:
+    assert set(documented("catalog.md", "Tables")) == set(SQLModel.metadata.tables)
+    shown = {name for name, field in SIZE_FIELDS.items() if field.column}
+    assert set(documented("catalog.md", "Units")) == shown
+
+
+def test_the_command_line_page_has_every_command_and_every_table_of_an_export() -> None:
+    there = typer.main.get_command(commands).commands  # type: ignore[attr-defined]  # a group, since it has several
+    assert {command.split()[1] for command in documented("cli.md", "Commands")} == set(there)
+    line = next(line for line in read(DOCS / "cli.md").splitlines() if "vmsizes export`" in line)
+    assert all(re.search(rf"\b{name}\b", line) for name in EXPORTS)
+
+
+def test_the_readme_has_every_setting_with_its_default() -> None:
+    rows = re.findall(r"^\| `(VMSIZES_\w+)` \| (?:`(.*?)`)?", read(PROJECT / "README.md"), re.MULTILINE)
+    defaults = {f"VMSIZES_{name.upper()}": str(field.default) for name, field in Settings.model_fields.items()}
+    assert dict(rows) == defaults | {"VMSIZES_SEEDS": "seeds"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(PROJECT).as_posix())
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in links(read(page)):
+        if not target.startswith("https://"):
+            file, _, place = target.partition("#")
+            there = (page.parent / file).resolve() if file else page
+            assert there.exists(), target
+            assert not place or place in map(anchor, sections(read(there))), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(PROJECT).as_posix())
+def test_every_verb_and_file_that_is_named_is_there(page: Path) -> None:
+    text = read(page)
+    verbs = set(re.findall(r"^([a-z-]+):", read(PROJECT / "Makefile"), re.MULTILINE))
+    assert set(re.findall(r"(?:`|^|\n)(?:PORT=\d+ )?make ([a-z]+)", text)) <= verbs
+    for name in re.findall(r"`((?:app|docs|seeds|tests|migrations)/[\w./-]*)`", text):
+        assert (PROJECT / name).exists(), name
