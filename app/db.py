@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from sqlalchemy import Engine, event, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import ConnectionPoolEntry
 from sqlmodel import Session, create_engine
 
@@ -14,7 +15,9 @@ def make_engine(url: str) -> Engine:
     parsed = make_url(url)
     if parsed.drivername in {"postgres", "postgresql"}:
         parsed = parsed.set(drivername="postgresql+psycopg")
-    if parsed.get_backend_name() != "sqlite":
+    if parsed.get_backend_name() not in {"sqlite", "postgresql"}:
+        raise ArgumentError(f"{parsed.get_backend_name()} is not a database that the catalog can live in")
+    if parsed.get_backend_name() == "postgresql":
         return create_engine(parsed, pool_pre_ping=True)
     engine = create_engine(parsed, connect_args={"check_same_thread": False})
     event.listen(engine, "connect", _prepare_sqlite)

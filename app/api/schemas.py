@@ -109,6 +109,7 @@ class FactOut(SourcedOut):
     field: str
     value: str = Field(description="In the unit beside it; a fraction of a GPU is exact: `1/6`.")
     unit: str | None
+    corrected_value: str | None = Field(description="What is taken instead, where the value is known to be wrong.")
     verdict: str = Field(description="accepted, agrees or disputed. Extensible.")
     reason: str = Field(description="Why it was accepted, or was not.")
     raw: str = Field(description="The cell as it stands in the source.")

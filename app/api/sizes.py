@@ -9,9 +9,9 @@ from app.api.schemas import FactPage, PricePage, SizeOut, SizePage
 from app.catalog.ask.paging import Item, Listing
 from app.catalog.ask.prices import PriceSearch
 from app.catalog.ask.prices import find_prices as prices_of
-from app.catalog.ask.provenance import find_facts
+from app.catalog.ask.provenance import FactSearch, find_facts
 from app.catalog.ask.queries import find_sizes, get_size
-from app.catalog.ask.search import Page, SizeSearch, Text
+from app.catalog.ask.search import SizeSearch, Text
 
 router = APIRouter(prefix="/sizes", tags=["sizes"])
 
@@ -31,9 +31,9 @@ def show_size(name: Name, session: ReadSession, today: Today) -> Item:
 
 
 @router.get("/{name}/facts", response_model=FactPage)
-def list_size_facts(name: Name, page: Annotated[Page, Query()], session: ReadSession) -> Listing:
+def list_size_facts(name: Name, search: Annotated[FactSearch, Query()], session: ReadSession) -> Listing:
     """List what every source says of a size, which word was accepted, and why."""
-    return find_facts(session, name, page)
+    return find_facts(session, name, search)
 
 
 @router.get("/{name}/prices", response_model=PricePage)

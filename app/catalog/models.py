@@ -164,6 +164,9 @@ class Fact(SQLModel, table=True):
     file: str = Field(sa_type=BYTEWISE)
     line: int
     note: str | None = Field(sa_type=BYTEWISE, default=None)
+    corrected_value: str | None = Field(
+        sa_type=BYTEWISE, default=None, description="what is taken instead of a value that is known to be wrong"
+    )
     verdict: str = Field(sa_type=BYTEWISE, description="accepted, agrees or disputed", index=True)
     reason: str = Field(sa_type=BYTEWISE, description="why this word was or was not accepted")
 

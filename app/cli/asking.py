@@ -8,9 +8,9 @@ from app.api.fit_answers import fit_out
 from app.api.schemas import SizeOut
 from app.catalog.ask.paging import Item
 from app.catalog.ask.prices import PriceSearch, find_prices
-from app.catalog.ask.provenance import ConflictSearch, find_conflicts, find_facts
+from app.catalog.ask.provenance import ConflictSearch, FactSearch, find_conflicts, find_facts
 from app.catalog.ask.queries import find_sizes, get_size
-from app.catalog.ask.search import Page, SizeSearch
+from app.catalog.ask.search import SizeSearch
 from app.cli import context
 from app.cli.options import asks, question
 from app.cli.output import Csv, Format, Json, chosen, err, out, show_rows, write_json
@@ -37,7 +37,9 @@ FACT_COLUMNS = {
     "unit": "unit",
     "verdict": "verdict",
     "source_id": "source",
+    "corrected_value": "corrected to",
     "raw": "verbatim",
+    "reason": "why",
 }
 CONFLICT_COLUMNS = {
     "name": "of",
@@ -88,10 +90,9 @@ def show(
 ) -> None:
     """Show a size, who says what of it, and what it costs."""
     form = chosen(as_json=as_json, as_csv=as_csv)
-    page = Page(limit=500)
     with context.session() as session:
         size = _in_order(get_size(session, name, today=context.today()))
-        facts = find_facts(session, name, page).items
+        facts = find_facts(session, name, FactSearch(limit=500)).items
         prices = find_prices(session, name, PriceSearch(limit=500), today=context.today()).items
     if form is Format.json:
         write_json({"size": size, "facts": facts, "prices": prices})

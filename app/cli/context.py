@@ -7,11 +7,13 @@ from datetime import UTC, date, datetime
 from functools import cache
 from typing import Any
 
+from pydantic import ValidationError
 from rich.markup import escape
 from sqlalchemy import Engine
-from sqlalchemy.exc import OperationalError, ProgrammingError
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError, ProgrammingError
 from sqlmodel import Session
 
+from app.catalog.keep.revisions import latest_revision
 from app.cli.output import err
 from app.db import make_engine, reading
 from app.errors import BadData, BadQuestion, NotFound, NotReady, VmsizesError
@@ -30,14 +32,23 @@ _CODES: dict[type[VmsizesError], int] = {
 
 @cache
 def settings() -> Settings:
-    """Read the settings once."""
-    return Settings()
+    """Read the settings once; raises BadQuestion naming the one that is wrong."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadQuestion(f"VMSIZES_{first['loc'][0]}".upper(), first["input"], first["msg"]) from None
 
 
 @cache
 def engine() -> Engine:
-    """Make the engine once."""
-    return make_engine(settings().database_url)
+    """Make the engine once; raises BadQuestion for a URL that means no database of ours."""
+    url = settings().database_url
+    try:
+        return make_engine(url)
+    except (ArgumentError, NoSuchModuleError):
+        allowed = "allowed are sqlite:///FILE and postgresql://USER:PASSWORD@HOST/NAME"
+        raise BadQuestion("VMSIZES_DATABASE_URL", url.partition("@")[2] or url, allowed) from None
 
 
 def now() -> datetime:
@@ -52,13 +63,11 @@ def today() -> date:
 
 @contextmanager
 def session() -> Iterator[Session]:
-    """A session to read with; a database without a catalog is said so."""
+    """A session to read with; an empty catalog is said so."""
     with reading(engine()) as opened:
-        try:
-            yield opened
-        except (OperationalError, ProgrammingError) as error:
-            told = "The database has no catalog; run `vmsizes migrate`, then `vmsizes ingest seeds`."
-            raise NotReady(told) from error
+        if latest_revision(opened) is None:
+            raise NotReady("The catalog is empty; run `vmsizes ingest seeds`.")
+        yield opened
 
 
 def run(app: Callable[[], Any]) -> None:
@@ -66,5 +75,18 @@ def run(app: Callable[[], Any]) -> None:
     try:
         app()
     except VmsizesError as error:
-        err.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
-        sys.exit(_CODES.get(type(error), 1))
+        _fail(str(error), _CODES.get(type(error), 1))
+    except (OperationalError, ProgrammingError) as error:
+        _fail(f"The database does not answer as it should ({_first_line(error)}). {_NO_TABLES}", NOT_READY)
+
+
+_NO_TABLES = "Where it has no tables yet, run `vmsizes migrate`, then `vmsizes ingest seeds`."
+
+
+def _first_line(error: DBAPIError) -> str:
+    return str(error.orig).strip().partition("\n")[0]
+
+
+def _fail(told: str, code: int) -> None:
+    err.print(f"[bold red]error:[/] {escape(told)}", highlight=False, soft_wrap=True)
+    sys.exit(code)

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from sqlmodel import Session, SQLModel
 
+from app.api.schemas import SizeOut
 from app.catalog.ask.lists import find_all
 from app.catalog.ask.paging import Item, Listing
 from app.catalog.ask.provenance import ConflictSearch, find_conflicts
@@ -37,7 +38,9 @@ def _table(model: type[SQLModel]) -> Callable[[Session, str | None], Listing]:
 
 
 def _sizes(session: Session, cursor: str | None) -> Listing:
-    return find_sizes(session, SizeSearch(status=("any",), limit=_MOST, cursor=cursor), today=context.today())
+    page = find_sizes(session, SizeSearch(status=("any",), limit=_MOST, cursor=cursor), today=context.today())
+    items = [{name: item[name] for name in SizeOut.model_fields} for item in page.items]
+    return Listing(items=items, next_cursor=page.next_cursor, total=page.total)
 
 
 def _conflicts(session: Session, cursor: str | None) -> Listing:

@@ -85,7 +85,8 @@ def _table(rows: Iterable[Row], columns: Mapping[str, str], title: str | None) -
     table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
     shown = list(rows)
     for name, heading in columns.items():
-        numeric = any(isinstance(row[name], int | float | Decimal) and not isinstance(row[name], bool) for row in shown)
+        values = [row[name] for row in shown if row[name] is not None]
+        numeric = all(isinstance(value, int | float | Decimal) and not isinstance(value, bool) for value in values)
         table.add_column(heading, justify="right" if numeric else "left", no_wrap=name in ("name", "size"))
     for row in shown:
         table.add_row(*(_text(row[name]) for name in columns))
@@ -98,5 +99,5 @@ def _text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:g}" if abs(value) < 1e6 else f"{value:,.0f}"  # noqa: PLR2004  # beyond it :g would round
+        return f"{value:.10g}"
     return str(_cell(value))

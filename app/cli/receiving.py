@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from app.catalog.facts import Reading, SourceKind
+from app.catalog.fields import FIELDS, to_text
 from app.catalog.keep.intake import Progress as Step
 from app.cli import context
 from app.cli.output import Json, err, out, write_json
@@ -139,18 +140,23 @@ def _print_reading(reading: Reading, *, as_json: bool) -> None:
         sys.stdout.writelines(json.dumps(as_json_line(statement)) + "\n" for statement in reading.statements)
     else:
         for statement in reading.statements:
-            line = as_json_line(statement)
-            unit = f" {line['unit']}" if line["unit"] else ""
+            said = f"{statement.subject}: {statement.field} = {to_text(statement.value)}"
+            unit = FIELDS[statement.kind][statement.field].unit
             out.print(
-                f"{line['subject']}: {line['field']} = {line['value']}{unit}  ({line['file']}:{line['line']})",
+                f"{said}{f' {unit}' if unit else ''}  ({statement.file}:{statement.line})",
                 highlight=False,
                 markup=False,
                 soft_wrap=True,
             )
     for report in reading.reports:
         err.print(f"[yellow]not read:[/] {escape(str(report))}", highlight=False, soft_wrap=True)
-    pages, facts, reports = len(reading.sources), len(reading.statements), len(reading.reports)
-    err.print(f"{facts} facts from {pages} files, {reports} reports; nothing was written.", highlight=False)
+    facts, files = _several(len(reading.statements), "fact"), _several(len(reading.sources), "file")
+    reports = _several(len(reading.reports), "report")
+    err.print(f"{facts} from {files}, {reports}; nothing was written.", highlight=False)
+
+
+def _several(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _refuse_reports(reading: Reading, *, strict: bool) -> None:

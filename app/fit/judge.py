@@ -69,12 +69,13 @@ def _amounts(vm: Vm, needs: Needs) -> Iterator[Failure]:
 
 
 def _short(quantity: Quantity, vm: Vm, required: float, available: float | None, nodes: int) -> str:
+    unit = "" if quantity.unit == "count" else f"{quantity.unit} of "
     if available is None:
-        return f"needs {required:g} {quantity.unit} of {quantity.label}, and no source says what it has"
+        return f"needs {required:g} {unit}{quantity.label}, and no source says what it has"
     if vm.fractional and quantity.on_gpus and nodes > 1:
-        return f"has {available:g} {quantity.unit} of {quantity.label} on part of a GPU, and parts do not pool"
+        return f"has {available:g} {unit}{quantity.label} on part of a GPU, and parts do not pool"
     where = f"{nodes} nodes have" if nodes > 1 and quantity.pooled else "has"
-    return f"needs {required:g} {quantity.unit} of {quantity.label}, {where} {available:g}"
+    return f"needs {required:g} {unit}{quantity.label}, {where} {available:g}"
 
 
 def _traits(vm: Vm, needs: Needs) -> Iterator[Failure]:

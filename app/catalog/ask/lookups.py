@@ -1,12 +1,12 @@
 """Names that a client gives, brought to the keys of the catalog; what is not there is refused with the nearest."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.catalog.models import Region, Series, Size, SizeAlias
+from app.catalog.models import Gpu, Region, Series, Size, SizeAlias
 from app.catalog.names import series_key, size_key
 from app.catalog.tables import table_of
 from app.errors import BadQuestion, NotFound
@@ -53,3 +53,24 @@ def check_regions(session: Session, field: str, codes: Iterable[str]) -> None:
             near = get_close_matches(code, known, 1)
             hint = f"did you mean {near[0]}? " if near else ""
             raise BadQuestion(field, code, f"no such region; {hint}GET /regions lists them")
+
+
+def subject_key(session: Session, name: str) -> str:
+    """The key of whatever a fact can be about: a size by any of its names, a series, a GPU; raises BadQuestion."""
+    gpu = table_of(Gpu).c.id
+    if session.execute(select(gpu).where(gpu == name.lower())).first():
+        return name.lower()
+    try:
+        return size_key_of(session, name)
+    except NotFound as no_size:
+        try:
+            return series_ids(session, [name])[0]
+        except NotFound:
+            raise BadQuestion("subject", name, f"no size, series or GPU has this name. {no_size}") from None
+
+
+def check_field(name: str, known: Collection[str]) -> None:
+    """Refuse a field that nothing has; raises BadQuestion naming the nearest."""
+    if name not in known:
+        near = get_close_matches(name, known, 1)
+        raise BadQuestion("field", name, f"no such field{f'; did you mean {near[0]}?' if near else ''}")

@@ -6,12 +6,18 @@ from pydantic import Field
 from sqlalchemy import ColumnElement, FromClause, and_, case, func, select
 from sqlalchemy.orm import Session
 
-from app.catalog.ask.lookups import size_key_of
+from app.catalog.ask.lookups import check_field, size_key_of, subject_key
 from app.catalog.ask.paging import Listing, Term, take_page
-from app.catalog.ask.search import Page, Text
+from app.catalog.ask.search import AnyOf, Page, Text
+from app.catalog.fields import FIELDS, SIZE_FIELDS
 from app.catalog.models import Fact, Size, Source
-from app.catalog.names import size_key
 from app.catalog.tables import table_of
+
+
+class FactSearch(Page):
+    """Which facts of a size."""
+
+    field: AnyOf = Field(default=(), description="On this field: `gpu_memory_gib`; on any of several.")
 
 
 class ConflictSearch(Page):
@@ -21,19 +27,40 @@ class ConflictSearch(Page):
     subject: Text | None = Field(default=None, description="On this size, in any spelling; or series or GPU by id.")
 
 
-def find_facts(session: Session, name: str, page: Page) -> Listing:
-    """Find what every source says of a size, field by field, the accepted word first; raises NotFound."""
+def find_facts(session: Session, name: str, search: FactSearch) -> Listing:
+    """Find what every source says of a size, field by field, the accepted word first.
+
+    Raises NotFound for the size, BadQuestion for a field that no size has.
+    """
     key = size_key_of(session, name)
+    for field in search.field:
+        check_field(field, SIZE_FIELDS)
     fact, source = table_of(Fact), table_of(Source)
     rank = case((fact.c.verdict == "accepted", 0), (fact.c.verdict == "agrees", 1), else_=2)
-    shown = ("field", "value", "unit", "verdict", "reason", "raw", "note", "written_as", "file", "line", "source_id")
+    shown = (
+        "field",
+        "value",
+        "unit",
+        "corrected_value",
+        "verdict",
+        "reason",
+        "raw",
+        "note",
+        "written_as",
+        "file",
+        "line",
+        "source_id",
+    )
     query = (
         select(*(fact.c[column] for column in shown), *_about(source), rank.label("rank"))
         .join_from(fact, source, source.c.id == fact.c.source_id)
         .where(fact.c.kind == "size", fact.c.subject == key)
     )
     terms = [_term("field", fact.c.field), _term("rank", rank), _term("source_id", fact.c.source_id)]
-    found = take_page(session, query, terms, question=f"facts {key}", limit=page.limit, cursor=page.cursor)
+    if search.field:
+        query = query.where(fact.c.field.in_(search.field))
+    question = f"{key} {search.model_dump_json(exclude={'limit', 'cursor'})}"
+    found = take_page(session, query, terms, question=question, limit=search.limit, cursor=search.cursor)
     items = [{name: value for name, value in item.items() if name != "rank"} for item in found.items]
     return Listing(items=items, next_cursor=found.next_cursor, total=found.total)
 
@@ -48,8 +75,10 @@ def find_conflicts(session: Session, search: ConflictSearch) -> Listing:
         select(
             *(other.c[name] for name in ("kind", "subject", "field", "unit")),
             func.coalesce(size.c.name, other.c.subject).label("name"),
-            *(accepted.c[name].label(f"accepted_{name}") for name in ("value", "source_id")),
-            *(other.c[name] for name in ("value", "raw", "reason", "file", "line", "source_id")),
+            func.coalesce(accepted.c.corrected_value, accepted.c.value).label("accepted_value"),
+            accepted.c.source_id.label("accepted_source_id"),
+            func.coalesce(other.c.corrected_value, other.c.value).label("value"),
+            *(other.c[name] for name in ("raw", "reason", "file", "line", "source_id")),
             *_about(source),
         )
         .join_from(other, accepted, and_(same, accepted.c.verdict == "accepted"))
@@ -58,9 +87,10 @@ def find_conflicts(session: Session, search: ConflictSearch) -> Listing:
         .where(other.c.verdict == "disputed")
     )
     if search.field is not None:
+        check_field(search.field, {name: None for fields in FIELDS.values() for name in fields})
         query = query.where(other.c.field == search.field)
     if search.subject is not None:
-        query = query.where(other.c.subject.in_({search.subject, size_key(search.subject)}))
+        query = query.where(other.c.subject == subject_key(session, search.subject))
     terms = [_term(name, other.c[name]) for name in ("kind", "subject", "field", "source_id")]
     question = search.model_dump_json(exclude={"limit", "cursor"})
     return take_page(session, query, terms, question=question, limit=search.limit, cursor=search.cursor)

@@ -102,8 +102,10 @@ class SizeScope(Question):
     )
     os: Os = Field(default="linux", description="Whose prices are meant.")
     purchase: Purchase = Field(default="on_demand", description="The purchase model that prices and their order mean.")
-    region: Regions = Field(default=(), description="Priced in this region; any of several.")
-    available_in: Regions = Field(default=(), description="Priced in this region; in ALL of several.")
+    region: Regions = Field(default=(), description="Priced in this region by any purchase model; any of several.")
+    available_in: Regions = Field(
+        default=(), description="Priced here by the purchase model that is meant; in ALL of several."
+    )
 
 
 class SizeNeeds(Question):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -25,6 +26,13 @@ class Spelling:
     name: str
     authority: int
     source: str | None
+    published_on: date | None = None
+
+    @property
+    def rank(self) -> tuple[int, int, str]:
+        """Sorts the spelling that counts first to the front: by authority, then the newer."""
+        age = -self.published_on.toordinal() if self.published_on else 1
+        return (self.authority, age, self.source or "")
 
 
 def derive_gpu(key: str, fields: Decisions) -> dict[str, Any]:
@@ -60,7 +68,7 @@ def derive_size(
     gpus: Sequence[GpuName],
 ) -> dict[str, Any]:
     """Make the row of a size; with no fields at all it is known only by the name that a price list gives it."""
-    spelled = sorted(spellings, key=lambda spelling: (spelling.authority, spelling.source or ""))
+    spelled = sorted(spellings, key=lambda spelling: spelling.rank)
     first = spelled[0]
     name = next((spelling.name for spelling in spelled if size_key(spelling.name) == key), first.name)
     row: dict[str, Any] = {"key": key, "name": name} | _columns(fields, SIZE_FIELDS)

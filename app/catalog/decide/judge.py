@@ -10,7 +10,7 @@ from app.catalog.decide.derive import Decisions, Spelling, derive_gpu, derive_se
 from app.catalog.decide.resolve import Decision, Word, decide
 from app.catalog.decide.subjects import Subjects
 from app.catalog.facts import AUTHORITY, SourceKind
-from app.catalog.fields import FIELDS, SubjectKind, from_text
+from app.catalog.fields import FIELDS, SubjectKind, from_text, to_text
 
 FactRow = dict[str, Any]
 
@@ -99,7 +99,8 @@ def _with_verdicts(rows: Iterable[FactRow], decision: Decision) -> Iterable[Fact
     rulings = {ruling.word.source: ruling for ruling in decision.rulings}
     for row in rows:
         ruling = rulings[row["source_id"]]
-        yield row | {"verdict": ruling.verdict, "reason": ruling.reason}
+        corrected = to_text(ruling.word.value) if ruling.word.correction else None
+        yield row | {"verdict": ruling.verdict, "reason": ruling.reason, "corrected_value": corrected}
 
 
 def _spellings(
@@ -110,9 +111,14 @@ def _spellings(
     for (kind, key), fields in cases.items():
         if kind == "size":
             found[key] = [
-                Spelling(name=row["written_as"], authority=authority, source=row["source_id"])
+                Spelling(
+                    name=row["written_as"],
+                    authority=AUTHORITY.index(author.kind),
+                    source=row["source_id"],
+                    published_on=author.published_on,
+                )
                 for rows in fields.values()
                 for row in rows
-                for authority in (AUTHORITY.index(bench.authors[row["source_id"]].kind),)
+                for author in (bench.authors[row["source_id"]],)
             ]
     return found

@@ -66,7 +66,8 @@ def decide(words: Iterable[Word], *, older_first: bool = False) -> Decision:
     if not ordered:
         raise ValueError("a field on which nobody says a word cannot be decided")
     accepted = _most_precise(ordered)
-    rulings = tuple(_rule(word, accepted, alone=len(ordered) == 1) for word in ordered)
+    order = "then the older page keeps it" if older_first else "then by date"
+    rulings = tuple(_rule(word, accepted, order, alone=len(ordered) == 1) for word in ordered)
     return Decision(accepted=accepted, rulings=rulings)
 
 
@@ -83,10 +84,10 @@ def _precision(value: FactValue) -> int:
     return len(text) if isinstance(value, str) else len(text.replace(".", "").strip("0"))
 
 
-def _rule(word: Word, accepted: Word, *, alone: bool) -> Ruling:
+def _rule(word: Word, accepted: Word, order: str, *, alone: bool) -> Ruling:
     corrected = f"corrected: {word.correction}; " if word.correction else ""
     if word is accepted:
-        reason = "the only source" if alone else f"{_standing(word)}: first by authority, then by date"
+        reason = "the only source" if alone else f"{_standing(word)}: first by authority, {order}"
         return Ruling(word=word, verdict="accepted", reason=corrected + reason)
     if agree(word.value, accepted.value):
         return Ruling(word=word, verdict="agrees", reason=f"{corrected}says the same as {accepted.source}")

@@ -48,7 +48,7 @@ def fact_rows(statements: Iterable[Statement], subjects: Subjects) -> tuple[dict
 
 def kept_fact(row: Mapping[str, Any], subjects: Subjects) -> Row:
     """A fact that is already kept; an alias learnt since then may have told whom it speaks of."""
-    kept = {name: value for name, value in row.items() if name not in {"verdict", "reason"}}
+    kept = {name: value for name, value in row.items() if name not in {"verdict", "reason", "corrected_value"}}
     if kept["kind"] == "size":
         kept["subject"] = subjects.size(kept["written_as"])
     return kept
