@@ -7,18 +7,31 @@ from importlib.metadata import version
 from fastapi import Depends, FastAPI
 
 from app.api import catalog, fit, sizes, system
+from app.api.answers import Answers
 from app.api.contract import describe, operation_id, problem_response
 from app.api.deps import strict_query
 from app.api.problems import handle_problems
+from app.api.questions import endpoints
+from app.api.watch import Watch
 from app.db import make_engine
 from app.settings import Settings
 
 _DESCRIPTION = """Look up, compare and cost cloud VM sizes. Every figure has a source, and where sources disagree you
 are told. Memory is in GiB, prices in USD an hour; null is unknown, zero is zero."""
 
+_CONTRACT = (sizes.router, fit.router, catalog.router)
+
 
 def _today() -> date:
     return datetime.now(UTC).date()
+
+
+def create_service(settings: Settings | None = None, *, today: Callable[[], date] = _today) -> Answers:
+    """Make the app with the answers that it keeps in front of it: what a server runs."""
+    settings = settings or Settings()
+    app = create_app(settings, today=today)
+    watch = Watch(app.state.engine, today, app.version)
+    return Answers(app, endpoints(_CONTRACT), watch, most_bytes=settings.cache_mib * 2**20)
 
 
 def create_app(settings: Settings | None = None, *, today: Callable[[], date] = _today) -> FastAPI:
@@ -39,8 +52,8 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
     app.state.engine = make_engine(settings.database_url)
     app.state.today = today
     handle_problems(app)
-    for room in (sizes, fit, catalog, system):
-        app.include_router(room.router, dependencies=[Depends(strict_query)])
+    for router in (*_CONTRACT, system.router):
+        app.include_router(router, dependencies=[Depends(strict_query)])
     system.mount_assets(app)
     describe(app)
     return app

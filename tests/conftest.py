@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 
 from app import schema
 from app.db import make_engine
-from app.main import create_app
+from app.main import create_service
 from app.settings import Settings
 from tests.databases import CHOSEN, START, Databases, forbid_writing, versions
 from tests.servers import server
@@ -107,11 +107,11 @@ def seeded_engine(seeded_url: str) -> Iterator[Engine]:
 @pytest.fixture(scope="session")
 def base_url(seeded_url: str) -> Iterator[str]:
     """Where the service answers, over real HTTP and over the seeded database, on TODAY."""
-    app = create_app(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
-    forbid_writing(app.state.engine)
-    with server(app) as url:
+    service = create_service(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
+    forbid_writing(service.app.state.engine)
+    with server(service) as url:
         yield url
-    app.state.engine.dispose()
+    service.app.state.engine.dispose()
 
 
 @pytest.fixture(scope="session")

@@ -35,7 +35,7 @@ def serve(
     where = f"http://{host or settings.host}:{port or settings.port}"
     out.print(f"Serving {where} - documentation at {where}/docs", highlight=False, soft_wrap=True)
     uvicorn.run(
-        "app.main:create_app",
+        "app.main:create_service",
         factory=True,
         host=host or settings.host,
         port=port or settings.port,

@@ -37,7 +37,7 @@ def test_an_unknown_parameter_is_refused() -> None:
 def test_an_empty_value_is_absent_and_a_comma_separates() -> None:
     asked = SizeSearch.model_validate({"min_gpu_mem": "", "gpu": ["A100,H100", "V100"], "region": [""], "q": ""})
     assert asked.min_gpu_mem is None
-    assert asked.gpu == ("A100", "H100", "V100")
+    assert asked.gpu == ("a100", "h100", "v100")
     assert asked.region == ()
 
 

@@ -43,10 +43,20 @@ def _plain_text(text: str) -> str:
 
 
 Text = Annotated[str, Field(min_length=1, max_length=120), AfterValidator(_plain_text)]
-Texts = Annotated[tuple[Text, ...], Field(max_length=60)]
+
+
+def _as_set(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Any of several is the same in any order: equal questions are equal values."""
+    return tuple(sorted(set(values)))
+
+
+AnyCase = Annotated[Text, AfterValidator(str.lower)]
+AnyOf = Annotated[tuple[AnyCase, ...], Field(max_length=60), AfterValidator(_as_set)]
+Order = Annotated[tuple[Text, ...], Field(max_length=60)]
 Regions = Annotated[
     tuple[Annotated[Text, AfterValidator(region_key)], ...],
     Field(max_length=60),
+    AfterValidator(_as_set),
 ]
 Quantity = Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=2_000_000_000)]
@@ -88,16 +98,16 @@ class Page(Question):
 class SizeScope(Question):
     """Which sizes a question is about: their names, their GPUs, their standing."""
 
-    q: Text | None = Field(default=None, description="Words to find in name, series and GPU; all must be there.")
-    name: Texts = Field(default=(), description="Glob on the name, `*` and `?`: `Standard_NC*_v5`; any of several.")
-    series: Texts = Field(default=(), description="A series, by its id or name; any of several.")
-    gpu: Texts = Field(
+    q: AnyCase | None = Field(default=None, description="Words to find in name, series and GPU; all must be there.")
+    name: AnyOf = Field(default=(), description="Glob on the name, `*` and `?`: `Standard_NC*_v5`; any of several.")
+    series: AnyOf = Field(default=(), description="A series, by its id or name; any of several.")
+    gpu: AnyOf = Field(
         default=(), description="Glob on GPU model, family or id: `A100` (any A100), `*80GB*`; any of several."
     )
-    gpu_vendor: Text | None = Field(default=None, description="The maker of the GPU: `NVIDIA`, `AMD`.")
+    gpu_vendor: AnyCase | None = Field(default=None, description="The maker of the GPU: `NVIDIA`, `AMD`.")
     verified: bool | None = Field(default=None, description="Whether the vendor's own documents name the size.")
     disputed: bool | None = Field(default=None, description="Whether sources disagree on any field.")
-    status: tuple[Status, ...] = Field(
+    status: Annotated[tuple[Status, ...], AfterValidator(_as_set)] = Field(
         default=(), description="Default: all that can be ordered (preview, current, retiring); `any`: retired, too."
     )
     os: Os = Field(default="linux", description="Whose prices are meant.")
@@ -153,7 +163,7 @@ class SizeFilter(SizeScope, SizeNeeds):
 class SizeSearch(SizeFilter, Page):
     """A search: filters, order and page."""
 
-    sort: Texts = Field(
+    sort: Order = Field(
         default=("name",),
         description="Columns to order by, `-` before one descends: `-gpu_memory_gib,usd_per_hour`. Unknown comes last.",
     )

@@ -1,0 +1,145 @@
+"""The outermost room of the API: whole answers are kept as bytes and given again, without asking anybody.
+
+A pure ASGI application around the app. Equal questions share an answer; concurrent misses of one question run it once;
+errors are never kept; a new revision empties the shelf.
+"""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any
+
+from fastapi import FastAPI
+
+from app.api.encodings import wanted
+from app.api.kept import Answer, Headers, Shelf
+from app.api.questions import Asked, question
+from app.api.watch import Watch
+
+Message = MutableMapping[str, Any]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+CACHE_CONTROL = b"public, max-age=300, stale-while-revalidate=86400"
+_NOT_PASSED_ON = {b"accept-encoding", b"if-none-match"}
+
+
+class Answers:
+    """Serves an app, and keeps its answers; `hits` and `misses` count how often that helped."""
+
+    def __init__(self, app: FastAPI, known: list[Asked], watch: Watch, most_bytes: int) -> None:
+        self.app, self._known = app, known
+        self._watch, self._shelf = watch, Shelf(most_bytes)
+        self._stamp: str | None = None
+        self._running: dict[str, asyncio.Task[Answer | list[Message]]] = {}
+        self.hits = self.misses = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer from the shelf, else by the app."""
+        asked = await self._asked(scope)
+        if asked is None:
+            await self.app(scope, receive, send)
+            return
+        accepts, matches = _conditions(scope["headers"])
+        etag = self._etag(asked)
+        if not matches.isdisjoint((etag, b"W/*")):
+            await _send(send, 304, [(b"etag", etag), *_COMMON], b"")
+            return
+        answer: Answer | list[Message] | None = self._shelf.get(asked)
+        hit = answer is not None
+        self.hits, self.misses = self.hits + hit, self.misses + (not hit)
+        if answer is None:
+            answer = await self._once(asked, etag, scope)
+        if isinstance(answer, Answer):
+            await self._give(answer, asked, wanted(accepts), scope, send, hit=hit)
+        else:
+            for message in answer:
+                await send(message)
+
+    async def _asked(self, scope: Scope) -> str | None:
+        """The question of a request whose answer may be kept."""
+        if scope["type"] != "http" or scope["method"] not in {"GET", "HEAD"}:
+            return None
+        stamp = await self._watch.look()
+        if stamp != self._stamp:
+            self._stamp = stamp
+            self._shelf.clear()
+        if stamp is None:
+            return None
+        url = (scope["path"], scope["query_string"])
+        asked = self._shelf.question(url)
+        if asked is None:
+            asked = question(*url, self._known)
+            if asked is not None:
+                self._shelf.learn(url, asked)
+        return asked
+
+    def _etag(self, asked: str) -> bytes:
+        """Equal in every worker, so that a client's copy can be confirmed without asking the database."""
+        mark = hashlib.blake2s(f"{self._stamp} {asked}".encode(), digest_size=12).hexdigest()
+        return f'W/"{mark}"'.encode()
+
+    async def _once(self, asked: str, etag: bytes, scope: Scope) -> Answer | list[Message]:
+        """Run a question once, however many ask it at the same time, and whoever of them stays."""
+        running = self._running.get(asked)
+        if running is None:
+            running = self._running[asked] = asyncio.create_task(self._run(asked, etag, scope))
+            running.add_done_callback(lambda _: self._running.pop(asked, None))
+        return await asyncio.shield(running)
+
+    async def _run(self, asked: str, etag: bytes, scope: Scope) -> Answer | list[Message]:
+        messages: list[Message] = []
+        headers = [(name, value) for name, value in scope["headers"] if name not in _NOT_PASSED_ON]
+        plain = {**scope, "method": "GET", "headers": headers}
+
+        async def record(message: Message) -> None:
+            messages.append(message)
+
+        stamp = self._stamp
+        await self.app(plain, _nothing_more, record)
+        start, *rest = messages
+        if start["status"] != 200:  # noqa: PLR2004  # only a whole answer is kept
+            return messages
+        kept: Headers = [(name, value) for name, value in start["headers"] if name != b"content-length"]
+        body = b"".join(message.get("body", b"") for message in rest)
+        answer = Answer(etag=etag, headers=[*kept, (b"etag", etag), *_COMMON], body=body, born=time.monotonic())
+        if stamp == self._stamp:
+            self._shelf.put(asked, answer)
+        return answer
+
+    async def _give(
+        self, answer: Answer, asked: str, encoding: str | None, scope: Scope, send: Send, *, hit: bool
+    ) -> None:
+        new = encoding not in answer.forms
+        headers, body = answer.form(encoding)
+        if new and hit:
+            self._shelf.put(asked, answer)
+        age = str(int(time.monotonic() - answer.born)).encode()
+        told = [*headers, (b"age", age), (b"x-cache", b"hit" if hit else b"miss")]
+        await _send(send, 200, told, b"" if scope["method"] == "HEAD" else body)
+
+
+_COMMON: Headers = [(b"cache-control", CACHE_CONTROL), (b"vary", b"accept-encoding")]
+
+
+def _conditions(headers: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, set[bytes]]:
+    """What a client accepts, and the copies it has; a weak comparison, so every mark counts as weak."""
+    accepts, matches = b"", set()
+    for name, value in headers:
+        if name == b"accept-encoding":
+            accepts = value
+        elif name == b"if-none-match":
+            marks = (mark.strip().removeprefix(b"W/") for mark in value.split(b","))
+            matches |= {b"W/" + mark for mark in marks}
+    return accepts, matches
+
+
+async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _nothing_more() -> Message:
+    return {"type": "http.request", "body": b"", "more_body": False}

@@ -1,0 +1,181 @@
+"""Kept answers: the same bytes as fresh ones, shared by equal questions, gone with the revision they belong to."""
+
+import asyncio
+import gzip
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import brotli  # type: ignore[import-untyped]  # has no type information
+import httpx
+import pytest
+import zstandard
+from sqlalchemy import Engine, event
+
+from app.api.answers import Answers
+from app.api.encodings import wanted
+from app.api.kept import Answer, Shelf
+from app.ingest.run import take_in
+from app.main import create_service
+from app.settings import Settings
+from tests.conftest import TODAY
+from tests.factories import NOW, reading, size
+from tests.servers import server
+
+
+@pytest.fixture
+def service(database_url: str) -> Iterator[Answers]:
+    """A service of one's own, over a catalog with one size."""
+    service = create_service(Settings(_env_file=None, database_url=database_url), today=lambda: TODAY)
+    take_in(service.app.state.engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
+    yield service
+    service.app.state.engine.dispose()
+
+
+@contextmanager
+def counted(engine: Engine) -> Iterator[list[str]]:
+    """The searches that reach the database meanwhile."""
+    seen: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if "FROM size" in statement and "count" not in statement:
+            seen.append(statement)
+
+    event.listen(engine, "before_cursor_execute", note)
+    yield seen
+    event.remove(engine, "before_cursor_execute", note)
+
+
+EQUAL = [
+    "/sizes?min_vcpus=4&gpu_vendor=",
+    "/sizes?gpu_vendor=&min_vcpus=4",
+    "/sizes?min_vcpus=4&limit=50&os=linux&sort=name",
+    "/sizes?min_vcpus=4&status=",
+]
+
+
+def test_equal_questions_share_an_answer(service: Answers) -> None:
+    with server(service) as url, httpx.Client(base_url=url) as client, counted(service.app.state.engine) as searches:
+        answers = [client.get(path) for path in EQUAL]
+        assert [answer.headers["x-cache"] for answer in answers] == ["miss", "hit", "hit", "hit"]
+        assert len({answer.content for answer in answers}) == 1
+        assert len({answer.headers["etag"] for answer in answers}) == 1
+        assert client.get("/sizes/X1").headers["x-cache"] == "miss"
+        assert client.get("/sizes/x1").headers["x-cache"] == "hit"
+        assert client.get("/sizes?gpu=B,a").headers["x-cache"] == "miss"
+        assert client.get("/sizes?gpu=A&gpu=b").headers["x-cache"] == "hit"
+    assert len(searches) == 3
+
+
+def test_another_question_is_another_answer(service: Answers) -> None:
+    with server(service) as url, httpx.Client(base_url=url) as client:
+        paths = ["/sizes", "/sizes?limit=1", "/sizes?sort=-name", "/sizes?min_vcpus=9", "/fit?min_vcpus=9", "/gpus"]
+        assert {client.get(path).headers["x-cache"] for path in paths} == {"miss"}
+        assert len({client.get(path).headers["etag"] for path in paths}) == len(paths)
+
+
+def test_a_copy_is_confirmed_without_a_query(service: Answers) -> None:
+    with server(service) as url, httpx.Client(base_url=url) as client:
+        etag = client.get("/sizes").headers["etag"]
+        assert etag.startswith('W/"')
+        with counted(service.app.state.engine) as searches:
+            for mark in (etag, etag.removeprefix("W/"), f'"other", {etag}', "*"):
+                confirmed = client.get("/sizes", headers={"if-none-match": mark})
+                assert (confirmed.status_code, confirmed.content) == (304, b"")
+                assert confirmed.headers["etag"] == etag
+        assert searches == []
+        assert client.get("/sizes", headers={"if-none-match": '"other"'}).status_code == 200
+
+
+def test_every_encoding_holds_the_same_bytes(client: httpx.Client) -> None:
+    def sent(encoding: str) -> bytes:
+        with client.stream("GET", "/sizes?status=any", headers={"accept-encoding": encoding}) as response:
+            assert response.headers.get("content-encoding", "identity") == encoding
+            assert response.headers["vary"] == "accept-encoding"
+            body = b"".join(response.iter_raw())
+            assert int(response.headers["content-length"]) == len(body)
+            return body
+
+    plain = sent("identity")
+    assert gzip.decompress(sent("gzip")) == plain
+    assert brotli.decompress(sent("br")) == plain
+    assert zstandard.ZstdDecompressor().decompress(sent("zstd")) == plain
+
+
+@pytest.mark.parametrize(
+    ("header", "encoding"),
+    [
+        (b"", None),
+        (b"identity", None),
+        (b"gzip, deflate, br, zstd", "br"),
+        (b"gzip;q=1.0, br;q=0.5", "gzip"),
+        (b"br;q=0, gzip;q=0.1", "gzip"),
+        (b"*", "br"),
+        (b"*;q=0", None),
+        (b"gzip;q=nonsense", None),
+    ],
+)
+def test_a_client_gets_the_encoding_that_it_prefers(header: bytes, encoding: str | None) -> None:
+    assert wanted(header) == encoding
+
+
+def test_head_has_the_headers_and_no_body(client: httpx.Client) -> None:
+    whole, head = client.get("/sizes"), client.head("/sizes")
+    assert head.status_code == 200
+    assert head.content == b""
+    same = ("etag", "content-length", "content-type", "cache-control")
+    assert [head.headers[name] for name in same] == [whole.headers[name] for name in same]
+
+
+def test_errors_are_never_kept(service: Answers) -> None:
+    with server(service) as url, httpx.Client(base_url=url) as client:
+        for path in ("/sizes/nope", "/sizes?region=mars", "/sizes?nonsense=1", "/sizes?limit=1&limit=2"):
+            first, second = client.get(path), client.get(path)
+            assert first.status_code == second.status_code in (404, 422)
+            assert "x-cache" not in second.headers
+            assert "etag" not in second.headers
+
+
+def test_a_new_revision_is_seen_within_a_second(service: Answers) -> None:
+    with server(service) as url, httpx.Client(base_url=url) as client:
+        before = client.get("/sizes")
+        take_in(service.app.state.engine, reading(size("Standard_X2", vcpus=16)), now=NOW)
+        deadline = time.monotonic() + 1
+        while (after := client.get("/sizes")).json()["total"] == before.json()["total"]:
+            assert time.monotonic() < deadline, "the old answer was still given after a second"
+            time.sleep(0.02)
+        assert after.headers["etag"] != before.headers["etag"]
+
+
+def test_a_thousand_concurrent_misses_run_one_query(service: Answers) -> None:
+    async def ask(url: str) -> list[httpx.Response]:
+        limits, timeout = httpx.Limits(max_connections=200), httpx.Timeout(60, pool=None)
+        async with httpx.AsyncClient(base_url=url, limits=limits, timeout=timeout) as client:
+            return await asyncio.gather(*(client.get("/sizes?min_vcpus=1") for _ in range(1000)))
+
+    with server(service) as url, counted(service.app.state.engine) as searches:
+        answers = asyncio.run(ask(url))
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.content for answer in answers}) == 1
+    assert len(searches) == 1
+
+
+def test_what_is_kept_is_bounded_and_the_oldest_goes_first() -> None:
+    shelf = Shelf(most_bytes=50_000, most_urls=10)
+    for number in range(100):
+        shelf.put(str(number), Answer(etag=b"", headers=[], body=b"x" * 1000, born=0.0))
+        shelf.get("0")
+        shelf.learn(("/sizes", str(number).encode()), str(number))
+    assert shelf.bytes <= 50_000
+    assert shelf.get("0") is not None
+    assert shelf.get("1") is None
+    assert shelf.get("99") is not None
+    assert shelf.question(("/sizes", b"0")) is None
+    answer = shelf.get("99")
+    assert answer is not None
+    before = shelf.bytes
+    answer.form("gzip")
+    shelf.put("99", answer)
+    assert shelf.bytes == before + len(answer.forms["gzip"][1])
+    shelf.clear()
+    assert (shelf.bytes, shelf.get("0")) == (0, None)
