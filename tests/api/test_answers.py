@@ -38,7 +38,7 @@ def counted(engine: Engine) -> Iterator[list[str]]:
     seen: list[str] = []
 
     def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
-        if "FROM size" in statement and "count" not in statement:
+        if "FROM size" in statement and "LIMIT" in statement:
             seen.append(statement)
 
     event.listen(engine, "before_cursor_execute", note)
@@ -64,7 +64,7 @@ def test_equal_questions_share_an_answer(service: Answers) -> None:
         assert client.get("/sizes/x1").headers["x-cache"] == "hit"
         assert client.get("/sizes?gpu=B,a").headers["x-cache"] == "miss"
         assert client.get("/sizes?gpu=A&gpu=b").headers["x-cache"] == "hit"
-    assert len(searches) == 3
+    assert len(searches) == 2
 
 
 def test_another_question_is_another_answer(service: Answers) -> None:
