@@ -122,6 +122,7 @@ def upgrade() -> None:
         sa.Column("file", BYTEWISE, nullable=False),
         sa.Column("line", sa.Integer(), nullable=False),
         sa.Column("note", BYTEWISE, nullable=True),
+        sa.Column("corrected_value", BYTEWISE, nullable=True),
         sa.Column("verdict", BYTEWISE, nullable=False),
         sa.Column("reason", BYTEWISE, nullable=False),
         sa.ForeignKeyConstraint(["source_id"], ["source.id"], name=op.f("fk_fact_source_id_source")),

@@ -37,20 +37,8 @@ def find_facts(session: Session, name: str, search: FactSearch) -> Listing:
         check_field(field, SIZE_FIELDS)
     fact, source = table_of(Fact), table_of(Source)
     rank = case((fact.c.verdict == "accepted", 0), (fact.c.verdict == "agrees", 1), else_=2)
-    shown = (
-        "field",
-        "value",
-        "unit",
-        "corrected_value",
-        "verdict",
-        "reason",
-        "raw",
-        "note",
-        "written_as",
-        "file",
-        "line",
-        "source_id",
-    )
+    said = ("field", "value", "unit", "corrected_value", "verdict", "reason")
+    shown = (*said, "raw", "note", "written_as", "file", "line", "source_id")
     query = (
         select(*(fact.c[column] for column in shown), *_about(source), rank.label("rank"))
         .join_from(fact, source, source.c.id == fact.c.source_id)
