@@ -1,4 +1,4 @@
-"""Writes made-up catalogs in bulk: executemany into SQLite, COPY into PostgreSQL; a finished one is kept for later runs."""
+"""Writes made-up catalogs in bulk: executemany into SQLite, COPY into PostgreSQL; a finished SQLite file is kept."""
 
 import hashlib
 import sqlite3
@@ -48,7 +48,13 @@ def write_sqlite(connection: sqlite3.Connection, scale: Scale, say: Say) -> None
         connection.executemany(f"insert into {table} ({', '.join(columns)}) values ({marks})", rows)
 
     connection.execute("pragma synchronous = off")
+    later = "select name, sql from sqlite_master where type = 'index' and sql is not null and tbl_name = 'offer'"
+    indexes = connection.execute(later).fetchall()
+    for name, _ in indexes:
+        connection.execute(f"drop index {name}")
     fill(write, scale, say)
+    for _, sql in indexes:
+        connection.execute(sql)
     connection.commit()
     connection.execute("pragma wal_checkpoint(truncate)")
 

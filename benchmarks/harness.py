@@ -96,7 +96,8 @@ def _open_loop(bench: Bench, case: Case) -> Figures:
 def _start(bench: Bench, case: Case) -> Figures:
     with one_running(bench, case, subject=True) as ready:
         keep_answers(bench, case, ready)
-    ours, theirs = [], []
+    ours: list[float] = []
+    theirs: list[float] = []
     for _ in range(bench.plan.starts):
         for side, seconds in ((case.subject, ours), (case.reference, theirs)):
             command = side.command(bench.place(case, subject=side is case.subject))

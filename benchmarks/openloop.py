@@ -35,9 +35,7 @@ def open_loop(server: Server, question: Question, *, per_second: float, seconds:
     finished = asyncio.run(_ask_all(server.port, [_request(question, target) for target in question.targets], due))
     late = sum(end is None for end in finished)
     took = latencies(due, [due[-1] + GRACE if end is None else end for end in finished])
-    return OpenLoop(
-        per_second=rate, p50_ms=1000 * percentile(took, 50), p99_ms=1000 * percentile(took, 99), late=late
-    )
+    return OpenLoop(per_second=rate, p50_ms=1000 * percentile(took, 50), p99_ms=1000 * percentile(took, 99), late=late)
 
 
 def _request(question: Question, target: str) -> bytes:

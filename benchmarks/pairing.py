@@ -7,11 +7,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.cases import Case, Place
+from benchmarks.answers import Answer, save_answers
+from benchmarks.cases import Case
 from benchmarks.catalogs import Scale
 from benchmarks.plan import Plan
-from benchmarks.servers import Answer, Question, Server, running
-from benchmarks.sides import save_answers
+from benchmarks.servers import Question, Server, running
+from benchmarks.sides import Place
 
 MOST_KEPT = 1_000
 """Answers that are kept and compared; of more different questions, the first."""
@@ -63,7 +64,7 @@ def one_running(bench: Bench, case: Case, *, subject: bool) -> Iterator[Ready]:
     side, place = case.subject if subject else case.reference, bench.place(case, subject=subject)
     with running(side.command(place), bench.folder / f"{'subject' if subject else 'reference'}.log") as server:
         question = (side.ask or case.ask)(server, place)
-        server.ask(question, question.targets[0])
+        _refuse_failure(question.targets[0], server.ask(question, question.targets[0]))
         started = time.perf_counter()
         server.ask(question, question.targets[0])
         yield Ready(server=server, question=question, seconds=time.perf_counter() - started)
@@ -73,19 +74,25 @@ def keep_answers(bench: Bench, case: Case, subject: Ready) -> dict[str, Answer]:
     """Ask the service for its answers and keep them for the reference; raises RuntimeError for one that failed."""
     targets = subject.question.targets[:MOST_KEPT]
     answers = {target: subject.server.ask(subject.question, target) for target in targets}
-    failed = [target for target, answer in answers.items() if answer.status >= 400]
-    if failed:
-        raise RuntimeError(f"{answers[failed[0]].status} to {failed[0]}: {answers[failed[0]].body[:300]!r}")
+    for target, answer in answers.items():
+        _refuse_failure(target, answer)
     save_answers(answers, bench.place(case, subject=True).answers)
     return answers
+
+
+def _refuse_failure(target: str, answer: Answer) -> None:
+    if answer.status >= 400:
+        raise RuntimeError(f"{answer.status} to {target}: {answer.body[:300]!r}")
 
 
 def compare(case: Case, ours: Answer, theirs: Answer) -> None:
     """Find two answers the same, as far as the case asks; raises Different."""
     if ours.status != theirs.status or not SAME[case.same](ours.body, theirs.body):
+        at = next((at for at, (one, other) in enumerate(zip(ours.body, theirs.body, strict=False)) if one != other), 0)
+        near = slice(max(0, at - 60), at + 60)
         raise Different(
-            f"{case.name}: {case.subject.name} and {case.reference.name} differ: "
-            f"{ours.status} {ours.body[:200]!r} / {theirs.status} {theirs.body[:200]!r}"
+            f"{case.subject.name} says {ours.status} {ours.body[near]!r}, "
+            f"{case.reference.name} {theirs.status} {theirs.body[near]!r}, at byte {at}"
         )
 
 

@@ -14,6 +14,8 @@ from typing import IO
 
 import psutil
 
+from benchmarks.answers import Answer
+
 STARTS_WITHIN = 30.0  # seconds
 ANSWERS_WITHIN = 60.0  # seconds
 UVICORN = (
@@ -30,15 +32,6 @@ class Question:
     method: str = "GET"
     headers: tuple[tuple[str, str], ...] = ()
     body: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What a server said to one target; `headers` are those that describe the body."""
-
-    status: int
-    headers: tuple[tuple[str, str], ...]
-    body: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,140 +1,86 @@
-"""What the service is measured against: bare ASGI applications that give the same bytes with no framework at all.
+"""The servers that are measured: the service, the limits that it is held against, and its peers."""
 
-`raw` sends bytes that were made beforehand: the limit of the server itself. `bare_sqlite` and `bare_postgres` ask the
-database anew and encode the rows with orjson; they neither parse the question, nor count, nor make a cursor: the end of
-the page is taken from the service's own answer, which makes them a little faster than an honest rival could be.
-"""
-
-import asyncio
-import base64
 import json
-import os
-import re
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from urllib.parse import quote, urlencode
 
-import orjson
+from sqlalchemy import make_url
 
-from benchmarks.question import Rows, open_postgres, open_sqlite, page_sql, parameters
-from benchmarks.servers import Answer
+from benchmarks.answers import load_answers
+from benchmarks.question import PRICED, page_sql, parameters
+from benchmarks.servers import Command, Question, Server, uvicorn
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Send = Callable[[Message], Awaitable[None]]
-Receive = Callable[[], Awaitable[Message]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-NOT_FOUND = Answer(status=404, headers=(), body=b"")
-POSTGRES_CONNECTIONS = 8
+DATASETTE = Path(sys.prefix) / "bench" / "bin" / "datasette"
+COLD: dict[str, str] = {}
+"""Settings under which the service answers every question anew."""
 
 
-def save_answers(answers: Mapping[str, Answer], file: Path) -> None:
-    """Keep the answers of the service where a bare side finds them."""
-    kept = {
-        target: {"status": answer.status, "headers": answer.headers, "body": base64.b64encode(answer.body).decode()}
-        for target, answer in answers.items()
-    }
-    file.write_text(json.dumps(kept))
+class NotYet(Exception):
+    """A case that cannot be measured, and why."""
 
 
-def load_answers(file: Path) -> dict[str, Answer]:
-    """Read kept answers, by their targets."""
-    told = json.loads(file.read_text())
-    return {
-        target: Answer(
-            status=answer["status"],
-            headers=tuple((name, value) for name, value in answer["headers"]),
-            body=base64.b64decode(answer["body"]),
-        )
-        for target, answer in told.items()
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What a side is started with: a catalog, and the file with the service's own answers."""
+
+    database: str
+    answers: Path
 
 
-def _answers() -> dict[str, Answer]:
-    return load_answers(Path(os.environ["BENCH_ANSWERS"]))
+Ask = Callable[[Server, Place], Question]
 
 
-def _start_of(answer: Answer, length: int) -> Message:
-    told = [(name.encode(), value.encode()) for name, value in answer.headers]
-    headers = [*told, (b"content-length", str(length).encode())]
-    return {"type": "http.response.start", "status": answer.status, "headers": headers}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One half of a pair; `ask` makes its question where it is not the case's own."""
+
+    name: str
+    command: Callable[[Place], Command]
+    ask: Ask | None = None
 
 
-def raw() -> App:
-    """Bytes made beforehand."""
-    ready = {
-        target.encode(): (_start_of(answer, len(answer.body)), {"type": "http.response.body", "body": answer.body})
-        for target, answer in _answers().items()
-    }
-    missing = (_start_of(NOT_FOUND, 0), {"type": "http.response.body", "body": b""})
-
-    async def app(scope: Scope, _receive: Receive, send: Send) -> None:
-        query: bytes = scope["query_string"]
-        target = scope["raw_path"] + b"?" + query if query else scope["raw_path"]
-        start, body = ready.get(target, missing)
-        await send(start)
-        await send(body)
-
-    return _http_only(app)
+HOT = Side(
+    name="the service", command=lambda place: uvicorn("app.main:create_app", VMSIZES_DATABASE_URL=place.database)
+)
+COLD_SIDE = Side(
+    name="the service, cold",
+    command=lambda place: uvicorn("app.main:create_app", VMSIZES_DATABASE_URL=place.database, **COLD),
+)
+RAW = Side(name="raw ASGI", command=lambda place: uvicorn("benchmarks.raw:raw", BENCH_ANSWERS=str(place.answers)))
 
 
-class _Page:
-    """The one page that a bare side answers with: its query, and the bytes around its rows."""
-
-    def __init__(self) -> None:
-        ((target, self._answer),) = _answers().items()
-        body = self._answer.body
-        names = list(json.loads(body)["items"][0])
-        self._tail = body[body.rindex(b"]") :]
-        self._rows = Rows(names)
-        self.sql, self.parameters = page_sql(names), parameters(target)
-
-    async def send(self, found: list[Any], send: Send) -> None:
-        items = orjson.dumps([self._rows.row(values) for values in found])
-        body = b'{"items":' + items[:-1] + self._tail
-        await send(_start_of(self._answer, len(body)))
-        await send({"type": "http.response.body", "body": body})
+def _bare(kind: str) -> Callable[[Place], Command]:
+    return lambda place: uvicorn(
+        f"benchmarks.bare:{kind}", BENCH_ANSWERS=str(place.answers), BENCH_DATABASE=place.database
+    )
 
 
-def bare_sqlite() -> App:
-    """The sqlite3 module and orjson."""
-    page, connection = _Page(), open_sqlite(os.environ["BENCH_DATABASE"])
-
-    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
-        await page.send(connection.execute(page.sql, page.parameters).fetchall(), send)
-
-    return _http_only(app)
-
-
-def bare_postgres() -> App:
-    """psycopg, a few connections, statements prepared by the server, and orjson."""
-    page, free = _Page(), asyncio.Queue[Any]()
-    sql = re.sub(r":(\w+)", r"%(\1)s", page.sql)
-    opened = 0
-
-    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
-        nonlocal opened
-        if free.empty() and opened < POSTGRES_CONNECTIONS:
-            opened += 1
-            connection = await open_postgres(os.environ["BENCH_DATABASE"])
-        else:
-            connection = await free.get()
-        try:
-            found = await (await connection.execute(sql, page.parameters)).fetchall()
-        finally:
-            free.put_nowait(connection)
-        await page.send(found, send)
-
-    return _http_only(app)
+RAW_2_KB = Side(name="raw ASGI, 2 KB", command=lambda _place: uvicorn("benchmarks.raw:two_kilobytes"))
+BARE_SQLITE = Side(name="bare sqlite3 + orjson", command=_bare("sqlite"))
+BARE_POSTGRES = Side(name="bare psycopg + orjson", command=_bare("postgresql"))
+TUTORIAL = Side(
+    name="the tutorial way",
+    command=lambda place: uvicorn("benchmarks.tutorial:app", BENCH_DATABASE=place.database),
+)
 
 
-def _http_only(app: App) -> App:
-    """Let uvicorn see that there is nothing to do at its start and end."""
+def _datasette(place: Place) -> Command:
+    if not DATASETTE.exists():
+        raise NotYet("Datasette is not installed: `make bench` does it")
+    file = make_url(place.database).database or ""
+    off = [word for name in ("allow_facet", "suggest_facets") for word in ("--setting", name, "off")]
+    return Command(words=(str(DATASETTE), "serve", "-i", file, "-h", "127.0.0.1", "-p", "{port}", *off))
 
-    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            raise NotImplementedError(scope["type"])
-        await app(scope, receive, send)
 
-    return checked
+def _ask_datasette(_server: Server, place: Place) -> Question:
+    (answer,) = load_answers(place.answers).values()
+    names = list(json.loads(answer.body)["items"][0])
+    asked = {"sql": page_sql(names), "_shape": "array", **parameters(PRICED)}
+    database = Path(make_url(place.database).database or "").stem
+    return Question(targets=(f"/{database}.json?{urlencode(asked, quote_via=quote)}",))
+
+
+PEER = Side(name="Datasette", command=_datasette, ask=_ask_datasette)

@@ -28,13 +28,14 @@ def app() -> FastAPI:
         session: Annotated[Session, Depends(get_session)], region: str, min_gpu_mem: float, limit: int = 50
     ) -> SizePage:
         today = datetime.now(UTC).date()
-        query = select(Size, Offer).join(Offer, col(Offer.size_key) == Size.key)
+        query = select(Size, Offer, Source).join(Offer, col(Offer.size_key) == Size.key)
+        query = query.join(Source, col(Source.id) == Size.source_id, isouter=True)
         query = query.where(Offer.region == region, Offer.os == "linux", col(Size.gpu_memory_gib) >= min_gpu_mem)
         query = query.where(or_(col(Size.retirement_date).is_(None), col(Size.retirement_date) > today))
         total = session.exec(select(func.count()).select_from(query.subquery())).one()
         price = col(Offer.on_demand_usd_per_hour)
         page = session.exec(query.order_by(price.is_(None), price, col(Size.name)).limit(limit)).all()
-        items = [to_out(size, offer, session.get(Source, size.source_id)) for size, offer in page]
+        items = [to_out(size, offer, source) for size, offer, source in page]
         return SizePage(items=items, next_cursor=None, total=total)
 
     return made
