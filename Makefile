@@ -30,7 +30,7 @@ fix: .venv/dev ## format and apply the safe lint fixes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: .venv/dev .venv/bench/ready ## paired benchmarks, needs wrk (about 15 minutes; make bench ARGS=--quick: 3)
+bench: .venv/dev .venv/bench/ready ## paired benchmarks, needs wrk (about 12 minutes; make bench ARGS=--quick: 5)
 	$(BIN)/python -m benchmarks $(ARGS)
 
 migrate: .venv/runtime ## bring the database at VMSIZES_DATABASE_URL to the newest schema

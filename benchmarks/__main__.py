@@ -22,7 +22,7 @@ from benchmarks.results import load_all, save, to_results
 from benchmarks.sides import NotYet
 from tests.postgres import postgres_running
 
-SECONDS_TO_BUILD = {True: 240, False: 15}
+SECONDS_TO_BUILD = {True: 120, False: 10}
 """About how long the catalogs take: with the largest, or without."""
 
 

@@ -17,7 +17,7 @@ from app.catalog.store import table_of
 SOURCE, TODAY = "made-up", date(2026, 9, 1)
 REGIONS = ("eastus", *(f"region{number:02}" for number in range(1, 40)))
 GPU_MEMORIES = (4, 8, 12, 16, 24, 32, 40, 48, 80, 94, 141, 192, 288)
-GPU_COUNTS = ((1, 8), (1, 6), (1, 3), (1, 2), (1, 1), (2, 1), (4, 1), (8, 1), (16, 1))
+GPU_COUNTS = ((1, 8), (1, 4), (1, 2), (1, 1), (2, 1), (4, 1), (8, 1), (16, 1))
 VCPUS = (2, 4, 8, 12, 16, 24, 32, 40, 48, 64, 96, 128, 192)
 SHARE_WITH_GPU = 0.3
 SIZES_A_SERIES = 20
