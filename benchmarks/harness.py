@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from benchmarks.cases import Case
 from benchmarks.load import Burst, burst
 from benchmarks.openloop import open_loop
-from benchmarks.pairing import Bench, Ready, both_running, keep_answers, one_running
+from benchmarks.pairing import Bench, Ready, both_running, keep_answers, one_running, side_of
 from benchmarks.plan import ANSWERS_A_BURST, LONGEST_BURST
 from benchmarks.question import PRICED
 from benchmarks.ratios import Spread, paired, spread
@@ -44,7 +44,7 @@ def outcome(case: Case, figures: Figures, why_not: str | None = None) -> Outcome
         name=case.name,
         says=case.says,
         subject=case.subject.name,
-        reference=case.reference.name,
+        reference=case.reference.name if case.reference else "",
         main=goal.figure,
         asked=f"{goal.how} {goal.bound:.2f}" if goal.bound is not None else "",
         figures=figures,
@@ -99,8 +99,8 @@ def _start(bench: Bench, case: Case) -> Figures:
     ours: list[float] = []
     theirs: list[float] = []
     for _ in range(bench.plan.starts):
-        for side, seconds in ((case.subject, ours), (case.reference, theirs)):
-            command = side.command(bench.place(case, subject=side is case.subject))
+        for subject, seconds in ((True, ours), (False, theirs)):
+            command = side_of(case, subject=subject).command(bench.place(case, subject=subject))
             seconds.append(seconds_to_first_answer(command, bench.folder / "start.log", PRICED))
     return {
         "seconds more": spread([one - other for one, other in zip(ours, theirs, strict=True)]),

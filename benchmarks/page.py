@@ -45,18 +45,24 @@ def about(run: Results) -> str:
 
 def table(run: Results) -> str:
     """Each case with its main figure, and what is asked of it."""
-    lines = ["| case | against | figure | median | min – max | asked | reached |", "|---|---|---|--:|--:|--:|---|"]
-    for outcome in run["outcomes"]:
-        said = f"**{outcome['name']}**: {outcome['says']}"
-        if outcome["why_not"]:
-            lines.append(f"| {said} | {outcome['reference']} | {outcome['main']} | – | – | {outcome['asked']} "
-                         f"| not measured: {outcome['why_not']} |")  # fmt: skip
-            continue
-        figure = outcome["figures"][outcome["main"]]
-        low_high = f"{figure['min']:.3g} – {figure['max']:.3g}" if figure["count"] > 1 else "once"
-        lines.append(f"| {said} | {outcome['reference']} | {outcome['main']} | {figure['median']:.3g} | {low_high} "
-                     f"| {outcome['asked']} | {_yes(outcome['reached'])} |")  # fmt: skip
-    return "\n".join(lines)
+    lines = ["| case | against | figure | median | min – max | of CPU | asked | reached |"]
+    lines.append("|---|---|---|--:|--:|--:|--:|---|")
+    return "\n".join([*lines, *map(_line, run["outcomes"])])
+
+
+def _line(outcome: dict[str, Any]) -> str:
+    figures, main = outcome["figures"], outcome["main"]
+    said = [f"**{outcome['name']}**: {outcome['says']}", outcome["reference"] or "–", main]
+    if not figures:
+        return _row(*said, "–", "–", "–", outcome["asked"], f"not measured: {outcome['why_not']}")
+    figure, cpu = figures[main], figures.get("ratio of CPU")
+    low_high = f"{figure['min']:.3g} – {figure['max']:.3g}" if figure["count"] > 1 else "once"
+    of_cpu = f"{cpu['median']:.3g}" if cpu else "–"
+    return _row(*said, f"{figure['median']:.3g}", low_high, of_cpu, outcome["asked"], _yes(outcome["reached"]))
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def details(run: Results) -> str:

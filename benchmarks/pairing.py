@@ -12,7 +12,7 @@ from benchmarks.cases import Case
 from benchmarks.catalogs import Scale
 from benchmarks.plan import Plan
 from benchmarks.servers import Question, Server, running
-from benchmarks.sides import Place
+from benchmarks.sides import Place, Side
 
 MOST_KEPT = 1_000
 """Answers that are kept and compared; of more different questions, the first."""
@@ -61,13 +61,21 @@ def both_running(bench: Bench, case: Case) -> Iterator[tuple[Ready, Ready]]:
 @contextmanager
 def one_running(bench: Bench, case: Case, *, subject: bool) -> Iterator[Ready]:
     """Run one side; raises NotYet where it cannot be asked this yet."""
-    side, place = case.subject if subject else case.reference, bench.place(case, subject=subject)
+    side, place = side_of(case, subject=subject), bench.place(case, subject=subject)
     with running(side.command(place), bench.folder / f"{'subject' if subject else 'reference'}.log") as server:
         question = (side.ask or case.ask)(server, place)
         _refuse_failure(question.targets[0], server.ask(question, question.targets[0]))
         started = time.perf_counter()
         server.ask(question, question.targets[0])
         yield Ready(server=server, question=question, seconds=time.perf_counter() - started)
+
+
+def side_of(case: Case, *, subject: bool) -> Side:
+    """One side of a case; raises ValueError where a case has only one."""
+    side = case.subject if subject else case.reference
+    if side is None:
+        raise ValueError(f"{case.name} has no reference")
+    return side
 
 
 def keep_answers(bench: Bench, case: Case, subject: Ready) -> dict[str, Answer]:
@@ -91,8 +99,8 @@ def compare(case: Case, ours: Answer, theirs: Answer) -> None:
         at = next((at for at, (one, other) in enumerate(zip(ours.body, theirs.body, strict=False)) if one != other), 0)
         near = slice(max(0, at - 60), at + 60)
         raise Different(
-            f"{case.subject.name} says {ours.status} {ours.body[near]!r}, "
-            f"{case.reference.name} {theirs.status} {theirs.body[near]!r}, at byte {at}"
+            f"{case.name}: the service says {ours.status} {ours.body[near]!r}, "
+            f"the reference {theirs.status} {theirs.body[near]!r}, at byte {at}"
         )
 
 

@@ -32,7 +32,7 @@ def test_a_page_without_markers_is_refused() -> None:
 
 
 def test_a_goal_that_is_missed_is_said_plainly() -> None:
-    assert "| ratio | 0.5 | 0.4 – 0.6 | at least 0.80 | **no** |" in table(run())
+    assert "| ratio | 0.5 | 0.4 – 0.6 | – | at least 0.80 | **no** |" in table(run())
 
 
 def test_what_was_not_measured_says_why() -> None:
