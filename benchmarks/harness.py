@@ -80,17 +80,17 @@ def _open_loop(bench: Bench, case: Case) -> Figures:
     with one_running(bench, case, subject=True) as ready:
         _burst(bench, case, ready, bench.plan.warm_up)
         most = _burst(bench, case, ready, bench.plan.warm_up).per_second
-        seen = open_loop(ready.server, ready.question, per_second=most / 2, seconds=bench.plan.open_loop)
-    return _singles(
-        {
-            "p99 / p50": seen.p99_ms / seen.p50_ms,
-            "p50 ms": seen.p50_ms,
-            "p99 ms": seen.p99_ms,
-            "per second": seen.per_second,
-            "saturated per second": most,
-            "late": seen.late,
-        }
-    )
+        seen = [
+            open_loop(ready.server, ready.question, per_second=most / 2, seconds=bench.plan.open_loop)
+            for _ in range(bench.plan.open_loops)
+        ]
+    return {
+        "p99 / p50": spread([one.p99_ms / one.p50_ms for one in seen]),
+        "p50 ms": spread([one.p50_ms for one in seen]),
+        "p99 ms": spread([one.p99_ms for one in seen]),
+        "late": spread([float(one.late) for one in seen]),
+        **_singles({"per second": seen[0].per_second, "saturated per second": most}),
+    }
 
 
 def _start(bench: Bench, case: Case) -> Figures:
