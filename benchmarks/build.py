@@ -31,8 +31,9 @@ def sqlite_catalog(scale: Scale, say: Say, folder: Path = KEPT) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{scale.sizes}-{scale.prices}-{_fingerprint()}.db"
     if not file.exists():
+        for outdated in folder.glob(f"{scale.sizes}-{scale.prices}-*"):
+            outdated.unlink()
         made = file.with_suffix(".part")
-        made.unlink(missing_ok=True)
         _migrate(f"sqlite:///{made}")
         with closing(sqlite3.connect(made)) as connection:
             write_sqlite(connection, scale, say)

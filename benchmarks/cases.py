@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from benchmarks.asks import ask, deepest, encoded, many, unchanged
+from benchmarks.asks import QUESTIONS, ask, deepest, encoded, many, unchanged
 from benchmarks.catalogs import LARGE, SMALL, Scale
 from benchmarks.question import PRICED
 from benchmarks.ratios import Goal
@@ -111,6 +111,6 @@ CASES = (
     ),
     Case(
         name="memory", says="a worker's own memory after as many different questions as it can answer in the time",
-        subject=HOT, reference=None, kind="memory", ask=many(100_000), goal=Goal(figure="MB", how="below", bound=150),
+        subject=HOT, reference=None, kind="memory", ask=many(QUESTIONS), goal=Goal(figure="MB", how="below", bound=150),
     ),
 )  # fmt: skip

@@ -35,6 +35,11 @@ def test_a_goal_that_is_missed_is_said_plainly() -> None:
     assert "| ratio | 0.5 | 0.4 – 0.6 | – | at least 0.80 | **no** |" in table(run())
 
 
+def test_a_goal_that_some_measurements_miss_is_reached_by_the_median_only() -> None:
+    said = table(run(asked="at least 0.45", reached=True))
+    assert "| at least 0.45 | by the median only |" in said
+
+
 def test_what_was_not_measured_says_why() -> None:
     assert "not measured: no ETag" in table(run(figures={}, reached=None, why_not="no ETag"))
 
