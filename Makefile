@@ -30,17 +30,19 @@ fix: .venv/dev ## format and apply the safe lint fixes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: .venv/dev ## paired benchmarks: ratios measured in one run
-	$(BIN)/python -m benchmarks
+bench: .venv/dev .venv/bench/ready ## paired benchmarks, needs wrk (about 12 minutes; make bench ARGS=--quick: 5)
+	$(BIN)/python -m benchmarks $(ARGS)
 
 migrate: .venv/runtime ## bring the database at VMSIZES_DATABASE_URL to the newest schema
 	$(BIN)/vmsizes migrate
 
-lock: .venv/dev ## resolve the dependencies anew into the two hash-locked files
+lock: .venv/dev ## resolve the dependencies anew into the hash-locked files
 	$(BIN)/uv pip compile pyproject.toml --group build --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-header --upgrade --quiet -o requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --group build --group dev -c requirements.lock --universal \
 	  --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --quiet -o requirements-dev.lock
+	$(BIN)/uv pip compile benchmarks/requirements.in --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-header --upgrade --quiet -o benchmarks/requirements.lock
 
 clean: ## remove the environment, caches and the local database
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist vmsizes.db*
@@ -55,4 +57,10 @@ clean: ## remove the environment, caches and the local database
 
 .venv/dev: requirements-dev.lock .venv/runtime
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@
+
+# Peers that are measured beside the project have an environment of their own.
+.venv/bench/ready: benchmarks/requirements.lock | .venv/bin/python
+	$(PYTHON) -m venv .venv/bench
+	.venv/bench/bin/pip install --quiet --disable-pip-version-check --require-hashes -r benchmarks/requirements.lock
 	@touch $@

@@ -1,0 +1,61 @@
+"""`python -m benchmarks`: measures the cases, says how far it is, and writes what a whole run came to."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from benchmarks import load
+from benchmarks.cases import CASES, Case
+from benchmarks.catalogs import LARGE
+from benchmarks.page import PAGE, write_page
+from benchmarks.plan import FULL, QUICK, Plan
+from benchmarks.results import load_all, save, to_results
+from benchmarks.run import FAILED, measure_all, say
+
+SECONDS_TO_BUILD = {True: 120, False: 10}
+"""About how long the catalogs take: with the largest, or without."""
+
+
+def main() -> int:
+    """Run; gives the exit code: 1 where a case failed, 2 where nothing could be measured."""
+    options = _options()
+    cases = [case for case in CASES if not options.only or case.name in options.only]
+    if options.list:
+        print("\n".join(f"{case.name:18}{case.says}" for case in cases))
+        return 0
+    if not load.is_there():
+        print(load.MISSING, file=sys.stderr)
+        return 2
+    plan = QUICK if options.quick else FULL
+    say(f"{len(cases)} cases, about {seconds_of(cases, plan) / 60:.0f} minutes; catalogs are kept for the next run")
+    outcomes = measure_all(cases, plan)
+    results = to_results(outcomes, plan)
+    if options.json:
+        print(json.dumps(results, indent=1))
+    if options.quick or options.only:
+        say("not written down: only a whole run is")
+    else:
+        say(f"written: {save(results).name}, {PAGE.name}")
+        write_page(load_all())
+    return 1 if any((one.why_not or "").startswith(FAILED) for one in outcomes) else 0
+
+
+def seconds_of(cases: Sequence[Case], plan: Plan) -> float:
+    """About how long the cases take, with catalogs that are not there yet."""
+    large = any(case.subject_scale == LARGE for case in cases)
+    return SECONDS_TO_BUILD[large] + sum(plan.seconds(case.kind) for case in cases)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Paired benchmarks: only ratios count.")
+    parser.add_argument("--quick", action="store_true", help="a few seconds a case: to try, not to believe")
+    parser.add_argument("--only", action="append", metavar="NAME", choices=[case.name for case in CASES],
+                        help="measure this case; may be repeated")  # fmt: skip
+    parser.add_argument("--list", action="store_true", help="say what there is to measure, and measure nothing")
+    parser.add_argument("--json", action="store_true", help="print the results")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+"""What a server said, and how the service's own answers are kept for the sides that it is measured against."""
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a server said to one target; `headers` are those that describe the body."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+
+def save_answers(answers: Mapping[str, Answer], file: Path) -> None:
+    """Keep the answers of the service where a bare side finds them."""
+    kept = {
+        target: {"status": answer.status, "headers": answer.headers, "body": base64.b64encode(answer.body).decode()}
+        for target, answer in answers.items()
+    }
+    file.write_text(json.dumps(kept))
+
+
+def load_answers(file: Path) -> dict[str, Answer]:
+    """Read kept answers, by their targets."""
+    told = json.loads(file.read_text())
+    return {
+        target: Answer(
+            status=answer["status"],
+            headers=tuple((name, value) for name, value in answer["headers"]),
+            body=base64.b64decode(answer["body"]),
+        )
+        for target, answer in told.items()
+    }

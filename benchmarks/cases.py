@@ -1,0 +1,116 @@
+"""The pairs that are measured: a table. What is asked of each figure stands beside it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from benchmarks.asks import QUESTIONS, ask, deepest, encoded, many, unchanged
+from benchmarks.catalogs import LARGE, SMALL, Scale
+from benchmarks.question import PRICED
+from benchmarks.ratios import Goal
+from benchmarks.sides import (
+    BARE_POSTGRES,
+    BARE_SQLITE,
+    COLD_SIDE,
+    HOT,
+    PEER,
+    RAW,
+    RAW_2_KB,
+    TUTORIAL,
+    Ask,
+    Side,
+)
+
+PAGE_ASKED = ask(PRICED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One line of the results; the ratio is subject to reference, more is better; None: the subject is judged alone."""
+
+    name: str
+    says: str
+    subject: Side
+    reference: Side | None
+    goal: Goal
+    kind: Literal["load", "open loop", "start", "memory"] = "load"
+    ask: Ask = PAGE_ASKED
+    database: Literal["sqlite", "postgresql"] = "sqlite"
+    subject_scale: Scale = SMALL
+    reference_scale: Scale = SMALL
+    same: Literal["bytes", "items", "names", "nothing"] = "bytes"
+    connections: int = 16
+
+
+def _ratio(least: float | None = None) -> Goal:
+    return Goal(figure="ratio", how="at least" if least else None, bound=least)
+
+
+GROWTH = 1 / 1.5
+
+CASES = (
+    Case(
+        name="identical", says="the service against itself: how far the noise goes",
+        subject=HOT, reference=HOT, goal=_ratio(),
+    ),
+    Case(
+        name="hot", says="a page, asked again and again, against the same bytes made beforehand",
+        subject=HOT, reference=RAW, goal=_ratio(0.80),
+    ),
+    Case(
+        name="hot-gzip", says="the same, gzip",
+        subject=HOT, reference=RAW, ask=encoded("gzip"), goal=_ratio(0.85),
+    ),
+    Case(
+        name="hot-br", says="the same, br",
+        subject=HOT, reference=RAW, ask=encoded("br"), goal=_ratio(0.85),
+    ),
+    Case(
+        name="hot-240", says="240 different pages in turn",
+        subject=HOT, reference=RAW, ask=many(240), goal=_ratio(0.75),
+    ),
+    Case(
+        name="hot-304", says="the same for a client that has it: 304, against 2 KB made beforehand",
+        subject=HOT, reference=RAW_2_KB, ask=unchanged, same="nothing", goal=_ratio(1.1),
+    ),
+    Case(
+        name="hot-fit", says="a fit, asked again and again, against the same bytes made beforehand",
+        subject=HOT, reference=RAW, ask=ask("/fit?region=eastus&min_gpu_mem=320&max_nodes=4"), goal=_ratio(0.60),
+    ),
+    Case(
+        name="cold", says="a page answered anew, against the bare database driver giving the same bytes",
+        subject=COLD_SIDE, reference=BARE_SQLITE, goal=_ratio(1.0),
+    ),
+    Case(
+        name="cold-postgresql", says="the same on PostgreSQL",
+        subject=COLD_SIDE, reference=BARE_POSTGRES, database="postgresql", goal=_ratio(0.8),
+    ),
+    Case(
+        name="tutorial", says="a page answered anew, against FastAPI and SQLModel the way that tutorials teach it",
+        subject=COLD_SIDE, reference=TUTORIAL, same="items", goal=_ratio(20),
+    ),
+    Case(
+        name="datasette", says="a page answered anew, against Datasette on the same file, with the same rows",
+        subject=COLD_SIDE, reference=PEER, same="names", goal=_ratio(8),
+    ),
+    Case(
+        name="growth", says="a page from 100 times the sizes and 50 times the prices, one question at a time",
+        subject=COLD_SIDE, reference=COLD_SIDE, subject_scale=LARGE, same="nothing", connections=1, goal=_ratio(GROWTH),
+    ),
+    Case(
+        name="growth-deep", says="the same for the last full page of the list",
+        subject=COLD_SIDE, reference=COLD_SIDE, subject_scale=LARGE, same="nothing", connections=1, ask=deepest,
+        goal=_ratio(GROWTH),
+    ),
+    Case(
+        name="latency", says="questions due at half of the rate that saturates: the slowest in 100 against the middle",
+        subject=COLD_SIDE, reference=None, kind="open loop", goal=Goal(figure="p99 / p50", how="below", bound=5),
+    ),
+    Case(
+        name="start", says="process start to first page, against a raw ASGI application: seconds more",
+        subject=HOT, reference=RAW, kind="start", goal=Goal(figure="seconds more", how="below", bound=0.6),
+    ),
+    Case(
+        name="memory", says="a worker's own memory after as many different questions as it can answer in the time",
+        subject=HOT, reference=None, kind="memory", ask=many(QUESTIONS), goal=Goal(figure="MB", how="below", bound=150),
+    ),
+)  # fmt: skip

@@ -1,0 +1,131 @@
+"""Measures a case: both servers up at once, asked in turn A B A B, so that what slows the machine slows both."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from benchmarks.cases import Case
+from benchmarks.load import Burst, burst
+from benchmarks.openloop import open_loop
+from benchmarks.pairing import Bench, Ready, both_running, keep_answers, one_running, side_of
+from benchmarks.plan import ANSWERS_A_BURST, LONGEST_BURST
+from benchmarks.question import PRICED
+from benchmarks.ratios import Spread, paired, spread
+from benchmarks.servers import seconds_to_first_answer
+
+Figures = dict[str, Spread]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a case came to; `main` names the figure that is asked about, `why_not` says why there are no figures."""
+
+    name: str
+    says: str
+    subject: str
+    reference: str
+    main: str
+    asked: str
+    figures: Figures
+    reached: bool | None
+    load_average: float
+    why_not: str | None
+
+
+def measure(bench: Bench, case: Case) -> Outcome:
+    """Measure one case; raises Different, NotYet, or RuntimeError where a server fails."""
+    return outcome(case, KINDS[case.kind](bench, case))
+
+
+def outcome(case: Case, figures: Figures, why_not: str | None = None) -> Outcome:
+    """Put figures beside what is asked of them."""
+    goal = case.goal
+    return Outcome(
+        name=case.name,
+        says=case.says,
+        subject=case.subject.name,
+        reference=case.reference.name if case.reference else "",
+        main=goal.figure,
+        asked=f"{goal.how} {goal.bound:.2f}" if goal.bound is not None else "",
+        figures=figures,
+        reached=goal.reached(figures[goal.figure].median) if figures else None,
+        load_average=round(os.getloadavg()[0], 1),
+        why_not=why_not,
+    )
+
+
+def _load(bench: Bench, case: Case) -> Figures:
+    with both_running(bench, case) as sides:
+        for side in sides:
+            _burst(bench, case, side, bench.plan.warm_up)
+        rounds = [[_burst(bench, case, side, bench.plan.burst) for side in sides] for _ in range(bench.plan.pairs)]
+    ours, theirs = zip(*rounds, strict=True)
+    return {
+        "ratio": paired([one.per_second for one in ours], [one.per_second for one in theirs]),
+        "ratio of CPU": paired([one.cpu_microseconds for one in theirs], [one.cpu_microseconds for one in ours]),
+        "subject per second": spread([one.per_second for one in ours]),
+        "reference per second": spread([one.per_second for one in theirs]),
+        "subject CPU microseconds": spread([one.cpu_microseconds for one in ours]),
+        "reference CPU microseconds": spread([one.cpu_microseconds for one in theirs]),
+    }
+
+
+def _burst(bench: Bench, case: Case, side: Ready, seconds: float) -> Burst:
+    """Load one side, for longer where its answers take long."""
+    lasts = min(LONGEST_BURST, max(seconds, ANSWERS_A_BURST * side.seconds))
+    return burst(side.server, side.question, seconds=lasts, connections=case.connections, folder=bench.folder)
+
+
+def _open_loop(bench: Bench, case: Case) -> Figures:
+    with one_running(bench, case, subject=True) as ready:
+        _burst(bench, case, ready, bench.plan.warm_up)
+        most = _burst(bench, case, ready, bench.plan.warm_up).per_second
+        seen = [
+            open_loop(ready.server, ready.question, per_second=most / 2, seconds=bench.plan.open_loop)
+            for _ in range(bench.plan.open_loops)
+        ]
+    return {
+        "p99 / p50": spread([one.p99_ms / one.p50_ms for one in seen]),
+        "p50 ms": spread([one.p50_ms for one in seen]),
+        "p99 ms": spread([one.p99_ms for one in seen]),
+        "late": spread([float(one.late) for one in seen]),
+        **_singles({"per second": seen[0].per_second, "saturated per second": most}),
+    }
+
+
+def _start(bench: Bench, case: Case) -> Figures:
+    with one_running(bench, case, subject=True) as ready:
+        keep_answers(bench, case, ready)
+    ours: list[float] = []
+    theirs: list[float] = []
+    for _ in range(bench.plan.starts):
+        for subject, seconds in ((True, ours), (False, theirs)):
+            command = side_of(case, subject=subject).command(bench.place(case, subject=subject))
+            seconds.append(seconds_to_first_answer(command, bench.folder / "start.log", PRICED))
+    return {
+        "seconds more": spread([one - other for one, other in zip(ours, theirs, strict=True)]),
+        "ratio": paired(theirs, ours),
+        "subject seconds": spread(ours),
+        "reference seconds": spread(theirs),
+    }
+
+
+def _memory(bench: Bench, case: Case) -> Figures:
+    with one_running(bench, case, subject=True) as ready:
+        before = ready.server.memory_mb()
+        seen = _burst(bench, case, ready, bench.plan.memory)
+        after = ready.server.memory_mb()
+    different = min(seen.requests, len(ready.question.targets))
+    return _singles({"MB": after, "MB at first": before, "different questions": different})
+
+
+def _singles(figures: Mapping[str, float]) -> Figures:
+    return {name: spread([float(value)]) for name, value in figures.items()}
+
+
+KINDS: dict[str, Callable[[Bench, Case], Figures]] = {
+    "load": _load,
+    "open loop": _open_loop,
+    "start": _start,
+    "memory": _memory,
+}

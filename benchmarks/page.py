@@ -1,0 +1,124 @@
+"""Writes the newest results into docs/performance.md, between its markers, and the plot beside it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.asks import QUESTIONS
+from benchmarks.build import PROJECT
+from benchmarks.plot import Bar, draw
+from benchmarks.ratios import Goal
+from benchmarks.results import Results
+
+PAGE = PROJECT / "docs" / "performance.md"
+BEGIN, END = "<!-- results: written by make bench -->", "<!-- end of results -->"
+COMMITS = 6
+"""So many runs stand side by side in the history."""
+
+
+def write_page(runs: Sequence[Results], page: Path = PAGE) -> None:
+    """Bring the page and the plot up to date; `runs` are the newest first, and there is one at least."""
+    page.with_suffix(".svg").write_text(draw(bars(runs[0]), f"Ratios to the reference, commit {runs[0]['commit']}"))
+    parts = (about(runs[0]), table(runs[0]), f"![Ratios]({page.stem}.svg)", details(runs[0]), history(runs))
+    page.write_text(between(page.read_text(), "\n\n".join(parts)))
+
+
+def between(text: str, new: str) -> str:
+    """Replace what stands between the markers; raises ValueError where they are missing."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the page has no markers {BEGIN} and {END}")
+    return f"{before}{BEGIN}\n{new}\n{END}{after}"
+
+
+def about(run: Results) -> str:
+    """Say of what and on what the run was made, and how busy the machine was."""
+    machine, packages = run["machine"], run["machine"]["packages"]
+    busiest = max(outcome["load_average"] for outcome in run["outcomes"])
+    versions = ", ".join(f"{name} {number}" for name, number in packages.items() if number)
+    return (
+        f"Commit `{run['commit']}`, measured at {run['measured_at']} on {machine['cpu']}, {machine['cores']} cores, "
+        f"{machine['memory_gb']} GB, {machine['system']}, Python {machine['python']}, SQLite {machine['sqlite']}, "
+        f"PostgreSQL {machine['postgresql']}, wrk {machine['wrk']}, Datasette {machine['datasette']}; {versions}. "
+        f"{run['plan']['pairs']} pairs of {run['plan']['burst']:g} s; load average up to {busiest:g}."
+    )
+
+
+def table(run: Results) -> str:
+    """Each case with its main figure, and what is asked of it."""
+    lines = ["| case | against | figure | median | min – max | of CPU | asked | reached |"]
+    lines.append("|---|---|---|--:|--:|--:|--:|---|")
+    return "\n".join([*lines, *map(_line, run["outcomes"])])
+
+
+def _line(outcome: dict[str, Any]) -> str:
+    figures, main = outcome["figures"], outcome["main"]
+    said = [f"**{outcome['name']}**: {outcome['says']}", outcome["reference"] or "–", main]
+    if not figures:
+        return _row(*said, "–", "–", "–", outcome["asked"], f"not measured: {outcome['why_not']}")
+    figure, cpu = figures[main], figures.get("ratio of CPU")
+    low_high = f"{figure['min']:.3g} – {figure['max']:.3g}" if figure["count"] > 1 else "once"
+    of_cpu = f"{cpu['median']:.3g}" if cpu else "–"
+    return _row(*said, f"{figure['median']:.3g}", low_high, of_cpu, outcome["asked"], _verdict(outcome))
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def details(run: Results) -> str:
+    """Absolute figures, for the curious: they belong to this machine on that day."""
+    lines = ["<details><summary>Absolute figures: no claims, they drift with the machine</summary>", ""]
+    lines += ["| case | figure | median | min – max |", "|---|---|--:|--:|"]
+    for outcome in run["outcomes"]:
+        for name, figure in outcome["figures"].items():
+            values = f"{figure['median']:.4g} | {figure['min']:.4g} – {figure['max']:.4g}"
+            lines.append(f"| {outcome['name']} | {name} | {values} |")
+    return "\n".join([*lines, "", "</details>"])
+
+
+def history(runs: Sequence[Results]) -> str:
+    """The main figures of the last runs side by side."""
+    shown = runs[:COMMITS]
+    names = {outcome["name"]: outcome["main"] for run in reversed(shown) for outcome in run["outcomes"]}
+    lines = ["| case | figure | " + " | ".join(f"`{run['commit']}`" for run in shown) + " |"]
+    lines.append("|---|---|" + "--:|" * len(shown))
+    for name, main in names.items():
+        lines.append(f"| {name} | {main} | " + " | ".join(_median(run, name) for run in shown) + " |")
+    return "\n".join(lines)
+
+
+def bars(run: Results) -> list[Bar]:
+    """The cases that came to a ratio."""
+    found = [outcome for outcome in run["outcomes"] if outcome["main"] == "ratio" and outcome["figures"]]
+    return [_bar(outcome) for outcome in found]
+
+
+def _bar(outcome: dict[str, Any]) -> Bar:
+    figure, asked = outcome["figures"]["ratio"], outcome["asked"].rpartition(" ")[2]
+    return Bar(
+        name=outcome["name"], median=figure["median"], least=figure["min"], most=figure["max"],
+        asked=float(asked) if asked else None,
+    )  # fmt: skip
+
+
+def _median(run: Results, name: str) -> str:
+    for outcome in run["outcomes"]:
+        if outcome["name"] == name and outcome["figures"]:
+            return f"{outcome['figures'][outcome['main']]['median']:.3g}"
+    return "–"
+
+
+def _verdict(outcome: dict[str, Any]) -> str:
+    """Whether what is asked is reached: plainly yes only where the worst of the measurements reaches it, too."""
+    figures = outcome["figures"]
+    if outcome["reached"] is None:
+        return ""
+    asked_of = figures.get("different questions", {}).get("median", QUESTIONS)
+    if asked_of < QUESTIONS:
+        return f"undecided: {asked_of:,.0f} of {QUESTIONS:,} questions"
+    how, _, bound = outcome["asked"].rpartition(" ")
+    worst = figures[outcome["main"]]["min" if how == "at least" else "max"]
+    every = Goal(figure="", how=how, bound=float(bound)).reached(worst)
+    return "**no**" if not outcome["reached"] else "yes" if every else "by the median only"

@@ -1,0 +1,32 @@
+"""How long a run measures: seconds to try it, minutes to mean it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Lengths in seconds; the subject and its reference are asked in turn, `pairs` times each."""
+
+    pairs: int
+    burst: float
+    warm_up: float
+    open_loop: float
+    open_loops: int
+    starts: int
+    memory: float
+
+    def seconds(self, kind: str) -> float:
+        """About how long a case of a kind takes, with the start of its servers."""
+        return {
+            "load": 3 + 2 * self.warm_up + 2 * self.pairs * self.burst,
+            "open loop": 2 + 2 * self.warm_up + self.open_loops * self.open_loop,
+            "start": 3.0 * self.starts,
+            "memory": 2 + self.memory,
+        }[kind]
+
+
+FULL = Plan(pairs=5, burst=3, warm_up=2, open_loop=5, open_loops=5, starts=7, memory=30)
+QUICK = Plan(pairs=3, burst=1, warm_up=1, open_loop=2, open_loops=2, starts=3, memory=5)
+LONGEST_BURST = 30.0
+"""A burst lasts at least as long as some answers take, and never longer than this."""
+ANSWERS_A_BURST = 5

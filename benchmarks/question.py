@@ -1,0 +1,93 @@
+"""The priced page that every side is asked for, as SQL that a careful person writes by hand over the same tables.
+
+Nothing here knows how the service finds its answer: the columns are those of the answer that it gave.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import psycopg
+from sqlalchemy import Boolean, make_url
+
+from app.catalog.fields import SIZE_FLAGS
+from app.catalog.models import Size
+from app.catalog.store import table_of
+
+PAGE = 50
+PRICED = f"/sizes?region=eastus&min_gpu_mem=80&sort=usd_per_hour&limit={PAGE}"
+
+PRICE = "cast(offer.on_demand_usd_per_hour as double precision)"
+COLUMNS = {
+    "series": "size.series_id",
+    "status": "case when size.retirement_date is not null then 'retiring' when size.preview then 'preview' "
+    "else 'current' end",
+    "flags": "null",
+    "gpu_fraction": "case when size.gpu_count_denominator > 1 "
+    "then size.gpu_count_numerator || '/' || size.gpu_count_denominator end",
+    "source_url": "source.url",
+    "region": "offer.region",
+    "usd_per_hour": PRICE,
+    "on_demand_usd_per_hour": PRICE,
+    "spot_usd_per_hour": "cast(offer.spot_usd_per_hour as double precision)",
+    "price_as_of": "offer.on_demand_as_of",
+    "usd_per_gpu_hour": f"{PRICE} / nullif(size.gpu_count, 0)",
+    "usd_per_gpu_gib_hour": f"{PRICE} / nullif(size.gpu_memory_gib, 0)",
+}
+"""Columns of an answer that are not a column of `size` with the same name."""
+
+FROM = """from offer join size on size.key = offer.size_key left join source on source.id = size.source_id
+where offer.region = :region and offer.os = 'linux' and offer.on_demand_usd_per_hour is not null
+and size.gpu_memory_gib >= :min_gpu_mem and (size.retirement_date is null or size.retirement_date > :today)
+order by offer.on_demand_usd_per_hour, size.name limit 50"""
+
+_TRUTHS = {column.name for column in table_of(Size).columns if isinstance(column.type, Boolean)}
+
+
+def page_sql(names: Sequence[str]) -> str:
+    """Write the query of a page whose rows have these columns, with named parameters `:name`."""
+    return f"select {', '.join(COLUMNS.get(name, f'size.{name}') for name in names)} {FROM}"
+
+
+def parameters(target: str) -> dict[str, Any]:
+    """Take the query's parameters from a target like PRICED."""
+    asked = {name: values[0] for name, values in parse_qs(urlsplit(target).query).items()}
+    today = datetime.now(UTC).date().isoformat()
+    return {"region": asked["region"], "min_gpu_mem": float(asked["min_gpu_mem"]), "today": today}
+
+
+class Rows:
+    """Turns the database's tuples into the rows of the answer."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._truths = [index for index, name in enumerate(names) if name in _TRUTHS]
+        self._set = [(index, name) for index, name in enumerate(names) if name in SIZE_FLAGS]
+        self._flags, self._count, self._fields = map(names.index, ("flags", "gpu_count", "disputed_fields"))
+
+    def row(self, values: Sequence[Any]) -> dict[str, Any]:
+        """Make one row: truths, which SQLite keeps as numbers, the list of flags, the count to four digits."""
+        kept = list(values)
+        for index in self._truths:
+            if kept[index] is not None:
+                kept[index] = kept[index] != 0
+        kept[self._flags] = [name for index, name in self._set if kept[index]]
+        kept[self._count] = round(kept[self._count], 4)
+        kept[self._fields] = [name for name in kept[self._fields].split("; ") if name]
+        return dict(zip(self._names, kept, strict=True))
+
+
+def open_sqlite(url: str) -> sqlite3.Connection:
+    """Open a catalog to read, the way that is fastest."""
+    connection = sqlite3.connect(f"file:{make_url(url).database}?mode=ro", uri=True, check_same_thread=False)
+    for pragma in ("query_only = on", "mmap_size = 268435456", "cache_size = -65536"):
+        connection.execute(f"pragma {pragma}")
+    return connection
+
+
+async def open_postgres(url: str) -> psycopg.AsyncConnection[tuple[Any, ...]]:
+    """Open a catalog to read; every statement is its own transaction."""
+    address = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+    return await psycopg.AsyncConnection.connect(address, autocommit=True)

@@ -1,0 +1,122 @@
+"""Takes the cases one after another: a catalog is made when it is first needed, a failure stops only its own case."""
+
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from http.client import HTTPException
+from pathlib import Path
+
+import psutil
+
+from benchmarks.build import postgres_catalog, sqlite_catalog
+from benchmarks.cases import Case
+from benchmarks.catalogs import Scale
+from benchmarks.harness import Outcome, measure, outcome
+from benchmarks.pairing import Bench, Different
+from benchmarks.plan import Plan
+from benchmarks.sides import NotYet
+from tests.postgres import postgres_running
+
+LONGEST_CASE = 600  # seconds, with the making of its catalogs
+SECONDS_BETWEEN = 5
+"""Between two words on the progress of one catalog."""
+FAILED = "failed: "
+"""How the reason of a case begins that could not be measured though it should."""
+
+
+class TooLong(Exception):
+    """A case took longer than any may."""
+
+
+FAILURES = (
+    *(Different, TooLong, RuntimeError, ValueError, OSError, EOFError, HTTPException),
+    *(psutil.Error, subprocess.SubprocessError),
+)
+
+
+def measure_all(cases: Sequence[Case], plan: Plan) -> list[Outcome]:
+    """Measure cases in turn and say what came out."""
+    outcomes = []
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vmsizes-bench-")))
+        bench = Bench(plan=plan, folder=folder, catalog=_catalogs(stack))
+        for number, case in enumerate(cases, 1):
+            started = time.monotonic()
+            say(f"[{number}/{len(cases)}] {case.name}: {case.says} ...")
+            outcomes.append(_measure_one(bench, case))
+            say(f"    {in_words(outcomes[-1])} ({time.monotonic() - started:.0f} s)")
+    return outcomes
+
+
+def _measure_one(bench: Bench, case: Case) -> Outcome:
+    """Measure a case; one that cannot be measured says why and leaves the others alone."""
+    try:
+        with _within(LONGEST_CASE):
+            return measure(bench, case)
+    except NotYet as reason:
+        return outcome(case, {}, str(reason))
+    except FAILURES as error:
+        return outcome(case, {}, f"{FAILED}{' '.join(str(error).split())[:300] or type(error).__name__}")
+
+
+def in_words(one: Outcome) -> str:
+    """Sum an outcome up in a line."""
+    if one.why_not:
+        return f"not measured: {one.why_not}"
+    figure = one.figures[one.main]
+    reached = {True: ", reached", False: ", NOT reached", None: ""}[one.reached]
+    asked = f"; asked {one.asked}{reached}" if one.asked else ""
+    return f"{one.main} {figure.median:.3g} ({figure.min:.3g} - {figure.max:.3g}){asked}"
+
+
+def _catalogs(stack: ExitStack) -> Callable[[str, Scale], str]:
+    """Give catalogs by kind and scale: SQLite files that are kept, or a PostgreSQL server that ends with the run."""
+
+    @cache
+    def catalog(kind: str, scale: Scale) -> str:
+        if kind == "sqlite":
+            return sqlite_catalog(scale, _progress())
+        url = stack.enter_context(postgres_running())
+        postgres_catalog(url, scale, _progress())
+        return url
+
+    return catalog
+
+
+def _progress() -> Callable[[str], None]:
+    """Say something every few seconds at most."""
+    last = time.monotonic()
+
+    def tell(text: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= SECONDS_BETWEEN:
+            last = time.monotonic()
+            say(f"    {text}")
+
+    return tell
+
+
+@contextmanager
+def _within(seconds: int) -> Iterator[None]:
+    """Stop what takes longer; raises TooLong."""
+
+    def stop(*_: object) -> None:
+        raise TooLong(f"stopped after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def say(text: str) -> None:
+    """Tell whoever waits; the results themselves go to standard output."""
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,132 @@
+"""Servers under measurement: one process each, on a free loopback port, gone when their block ends."""
+
+import http.client
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from benchmarks.answers import Answer
+
+STARTS_WITHIN = 30.0  # seconds
+ANSWERS_WITHIN = 60.0  # seconds
+UVICORN = (
+    *(sys.executable, "-m", "uvicorn", "--host", "127.0.0.1", "--port", "{port}", "--workers", "1"),
+    *("--loop", "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "warning"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked of a server: a target, or several in turn, all with the same method, headers and body."""
+
+    targets: tuple[str, ...]
+    method: str = "GET"
+    headers: tuple[tuple[str, str], ...] = ()
+    body: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """How to start a server; `{port}` in a word is its port."""
+
+    words: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that runs."""
+
+    port: int
+    process: psutil.Process
+
+    def cpu_seconds(self) -> float:
+        """CPU time that the process has used so far, seconds."""
+        times = self.process.cpu_times()
+        return times.user + times.system
+
+    def memory_mb(self) -> float:
+        """Memory of its own, that no other process shares (USS), in millions of bytes."""
+        return self.process.memory_full_info().uss / 1e6
+
+    def ask(self, question: Question, target: str) -> Answer:
+        """Ask one target once."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWERS_WITHIN)
+        try:
+            connection.request(question.method, target, body=question.body, headers=dict(question.headers))
+            response = connection.getresponse()
+            body = response.read()
+            told = [(name.lower(), value) for name, value in response.getheaders()]
+            kept = [pair for pair in told if pair[0] in {"content-type", "content-encoding", "etag"}]
+            return Answer(status=response.status, headers=tuple(kept), body=body)
+        finally:
+            connection.close()
+
+
+def uvicorn(factory: str, **environment: str) -> Command:
+    """An ASGI application made by a factory, served the way that the project serves: uvloop, httptools, one worker."""
+    return Command(words=(*UVICORN, "--factory", factory), environment=environment)
+
+
+@contextmanager
+def running(command: Command, log: Path, *, ready: str = "/") -> Iterator[Server]:
+    """Run a server until the block ends; yields it once `ready` is answered, whatever the answer's status."""
+    port = _free_port()
+    with log.open("wb") as out:
+        process = _start(command, port, out)
+        try:
+            _wait(process, port, ready, log)
+            yield Server(port, psutil.Process(process.pid))
+        finally:
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def seconds_to_first_answer(command: Command, log: Path, target: str) -> float:
+    """Seconds from the start of a process to its first answer that is a success."""
+    started = time.perf_counter()
+    with running(command, log, ready=target):
+        return time.perf_counter() - started
+
+
+def _start(command: Command, port: int, out: IO[bytes]) -> "subprocess.Popen[bytes]":
+    words = [word.replace("{port}", str(port)) for word in command.words]
+    environment = {**os.environ, **command.environment}
+    return subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def _wait(process: "subprocess.Popen[bytes]", port: int, target: str, log: Path) -> None:
+    deadline = time.monotonic() + STARTS_WITHIN
+    while time.monotonic() < deadline:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWERS_WITHIN)
+        try:
+            connection.request("GET", target)
+            connection.getresponse().read()
+        except OSError:
+            if process.poll() is not None:
+                break
+            time.sleep(0.005)
+        else:
+            return
+        finally:
+            connection.close()
+    raise RuntimeError(f"the server did not start: {log.read_text(errors='replace')[-2000:]}")

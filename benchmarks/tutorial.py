@@ -1,0 +1,70 @@
+"""The same page the way that tutorials teach it: FastAPI, SQLModel entities, a response model made of each."""
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Annotated, Any
+
+from fastapi import Depends, FastAPI
+from sqlmodel import Session, col, create_engine, func, or_, select
+
+from app.api.schemas import SizeOut, SizePage
+from app.catalog.fields import SIZE_FLAGS
+from app.catalog.models import Offer, Size, Source
+
+
+def app() -> FastAPI:
+    """Make the application for the SQLite catalog named by BENCH_DATABASE."""
+    made = FastAPI()
+    engine = create_engine(os.environ["BENCH_DATABASE"], connect_args={"check_same_thread": False})
+
+    def get_session() -> Iterator[Session]:
+        with Session(engine) as session:
+            yield session
+
+    @made.get("/sizes", response_model=SizePage)
+    def list_sizes(
+        session: Annotated[Session, Depends(get_session)], region: str, min_gpu_mem: float, limit: int = 50
+    ) -> SizePage:
+        today = datetime.now(UTC).date()
+        query = select(Size, Offer, Source).join(Offer, col(Offer.size_key) == Size.key)
+        query = query.join(Source, col(Source.id) == Size.source_id, isouter=True)
+        query = query.where(Offer.region == region, Offer.os == "linux", col(Size.gpu_memory_gib) >= min_gpu_mem)
+        query = query.where(or_(col(Size.retirement_date).is_(None), col(Size.retirement_date) > today))
+        total = session.exec(select(func.count()).select_from(query.subquery())).one()
+        price = col(Offer.on_demand_usd_per_hour)
+        page = session.exec(query.order_by(price.is_(None), price, col(Size.name)).limit(limit)).all()
+        items = [to_out(size, offer, source) for size, offer, source in page]
+        return SizePage(items=items, next_cursor=None, total=total)
+
+    return made
+
+
+def to_out(size: Size, offer: Offer, source: Source | None) -> SizeOut:
+    """Make the answer's row of the entities."""
+    known: dict[str, Any] = {name: value for name, value in size.model_dump().items() if name in SizeOut.model_fields}
+    usd = offer.on_demand_usd_per_hour
+    known |= {
+        "series": size.series_id,
+        "status": "retiring" if size.retirement_date else "preview" if size.preview else "current",
+        "disputed_fields": [name for name in size.disputed_fields.split("; ") if name],
+        "gpu_count": round(size.gpu_count, 4) if size.gpu_count else None,
+        "gpu_fraction": _fraction(size),
+        "flags": [name for name in SIZE_FLAGS if known[name]],
+        "source_url": source.url if source else None,
+        "region": offer.region,
+        "usd_per_hour": usd,
+        "price_as_of": offer.on_demand_as_of,
+        "usd_per_gpu_hour": float(usd) / size.gpu_count if usd and size.gpu_count else None,
+        "usd_per_gpu_gib_hour": float(usd) / size.gpu_memory_gib if usd and size.gpu_memory_gib else None,
+        "on_demand_usd_per_hour": usd,
+        "spot_usd_per_hour": offer.spot_usd_per_hour,
+    }
+    return SizeOut(**known)
+
+
+def _fraction(size: Size) -> str | None:
+    if size.gpu_count_numerator is None or not size.gpu_count_denominator or size.gpu_count_denominator == 1:
+        return None
+    return str(Fraction(size.gpu_count_numerator, size.gpu_count_denominator))

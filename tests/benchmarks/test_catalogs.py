@@ -1,0 +1,91 @@
+from pathlib import Path
+
+import httpx
+import pytest
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app import schema
+from app.catalog.models import Offer, Price, Revision, Size
+from app.catalog.offers import save_offers
+from app.catalog.store import table_of
+from app.db import make_engine
+from app.main import create_app
+from app.settings import Settings
+from benchmarks.build import postgres_catalog, sqlite_catalog
+from benchmarks.catalogs import OFFER_COLUMNS, PRICE_COLUMNS, TODAY, Scale, prices_of, sizes
+from benchmarks.question import PRICED
+from tests.databases import Databases
+from tests.servers import server
+
+FEW = Scale(sizes=300, prices=30_000)
+
+
+@pytest.fixture(scope="module")
+def catalog_url(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> str:
+    url = databases.create()
+    if url.startswith("sqlite"):
+        return sqlite_catalog(FEW, lambda _: None, tmp_path_factory.mktemp("catalogs"))
+    postgres_catalog(url, FEW, lambda _: None)
+    return url
+
+
+def test_the_same_number_makes_the_same_catalog() -> None:
+    first, again = list(sizes(FEW)), list(sizes(FEW))
+    assert first == again
+    assert list(prices_of(first[0], 100)) == list(prices_of(again[0], 100))
+
+
+def test_sizes_and_prices_come_in_the_order_of_their_keys() -> None:
+    keys = [size["key"] for size in sizes(FEW)]
+    assert keys == sorted(set(keys))
+    for size in list(sizes(FEW))[:20]:
+        prices = [price[:5] for price in prices_of(size, 100)]
+        assert prices == sorted(set(prices))
+
+
+def test_rows_have_the_columns_of_the_tables() -> None:
+    assert tuple(column.name for column in table_of(Price).columns) == PRICE_COLUMNS
+    assert tuple(column.name for column in table_of(Offer).columns) == OFFER_COLUMNS
+    assert list(next(sizes(FEW))) == [column.name for column in table_of(Size).columns]
+
+
+def test_there_are_a_few_dozen_gpu_memories_and_more_of_it_costs_more() -> None:
+    made = list(sizes(Scale(sizes=2_000, prices=2_000)))
+    memories = {size["gpu_memory_gib"] for size in made} - {None}
+    assert 24 <= len(memories) <= 72
+    cheap = [next(prices_of(size, 60))[5] for size in made if size["gpu_memory_gib"] is not None
+             and size["gpu_memory_gib"] < 24]  # fmt: skip
+    dear = [next(prices_of(size, 60))[5] for size in made if (size["gpu_memory_gib"] or 0) > 600]
+    assert sum(cheap) / len(cheap) < sum(dear) / len(dear) / 3
+
+
+def test_a_catalog_has_the_rows_it_was_asked_for_and_offers_that_follow_from_its_prices(catalog_url: str) -> None:
+    engine = make_engine(catalog_url)
+    assert schema.is_current(engine)
+    with Session(engine) as session:
+        counts = [session.execute(select(func.count()).select_from(table_of(model))).scalar_one()
+                  for model in (Size, Price, Revision)]  # fmt: skip
+        derived = save_offers(session, TODAY)
+    engine.dispose()
+    assert counts == [300, 30_000, 1]
+    assert (derived.any, derived.unchanged > 5_000) == (False, True)
+
+
+def test_the_service_answers_from_a_made_up_catalog(catalog_url: str) -> None:
+    app = create_app(Settings(_env_file=None, database_url=catalog_url))
+    with server(app) as base_url:
+        page = httpx.get(base_url + PRICED, trust_env=False).raise_for_status().json()
+    app.state.engine.dispose()
+    prices = [row["usd_per_hour"] for row in page["items"]]
+    assert page["total"] > 20
+    assert prices == sorted(prices)
+
+
+def test_a_finished_catalog_is_kept(tmp_path: Path) -> None:
+    tiny = Scale(sizes=2, prices=20)
+    url = sqlite_catalog(tiny, lambda _: None, tmp_path)
+    before = {file: file.stat().st_mtime_ns for file in tmp_path.iterdir()}
+    assert sqlite_catalog(tiny, lambda _: None, tmp_path) == url
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.iterdir()} == before
+    assert len(before) == 1

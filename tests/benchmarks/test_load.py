@@ -1,0 +1,83 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from benchmarks.answers import Answer, load_answers, save_answers
+from benchmarks.load import to_burst, to_script
+from benchmarks.openloop import open_loop
+from benchmarks.pairing import SAME
+from benchmarks.raw import Message, two_kilobytes
+from benchmarks.servers import Question, running, uvicorn
+
+
+def test_the_last_line_of_wrk_is_what_counts() -> None:
+    said = 'Running 1s test\nRequests/sec: 1\n\n{"requests": 200, "microseconds": 2000000, "failed": 0}\n'
+    found = to_burst(said, cpu_seconds=0.5)
+    assert (found.per_second, found.cpu_microseconds, found.requests) == (100.0, 2500.0, 200)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "unable to connect",
+        '{"requests": 9, "microseconds": 1, "failed": 1}',
+        '{"requests": 0, "microseconds": 1, "failed": 0}',
+    ],
+)
+def test_load_that_failed_is_no_measurement(said: str) -> None:
+    with pytest.raises(RuntimeError):
+        to_burst(said, cpu_seconds=0.5)
+
+
+def test_a_question_becomes_a_script_with_its_text_quoted(tmp_path: Path) -> None:
+    question = Question(targets=("/fit",), method="POST", headers=(("Accept", 'a"b'),), body='{"gpus": 1}\n')
+    script = to_script(question, tmp_path / "targets")
+    assert 'wrk.method, wrk.body = "POST", "{\\"gpus\\": 1}\\n"' in script
+    assert 'wrk.headers["Accept"] = "a\\"b"' in script
+
+
+def test_kept_answers_are_read_back_byte_for_byte(tmp_path: Path) -> None:
+    answers = {"/sizes?a=1": Answer(status=200, headers=(("etag", '"x"'),), body=bytes(range(256)))}
+    save_answers(answers, tmp_path / "answers.json")
+    assert load_answers(tmp_path / "answers.json") == answers
+
+
+@pytest.mark.parametrize(
+    ("how", "ours", "theirs", "same"),
+    [
+        ("bytes", b'{"items":[1]}', b'{"items":[1] }', False),
+        ("items", b'{"items":[1],"total":1}', b'{"items":[1],"total":2}', True),
+        ("items", b'{"items":[1],"total":1}', b'{"items":[2],"total":1}', False),
+        ("names", b'{"items":[{"name":"a","x":1}]}', b'[{"name":"a"}]', True),
+        ("names", b'{"items":[{"name":"a"}]}', b'[{"name":"b"}]', False),
+    ],
+)
+def test_answers_are_compared_as_far_as_asked(how: str, ours: bytes, theirs: bytes, same: bool) -> None:
+    assert SAME[how](ours, theirs) is same
+
+
+def test_a_server_is_started_asked_at_a_rate_and_gone(tmp_path: Path) -> None:
+    question = Question(targets=("/any",))
+    with running(uvicorn("benchmarks.raw:two_kilobytes"), tmp_path / "log") as server:
+        assert len(server.ask(question, "/any").body) == 2048
+        seen = open_loop(server, question, per_second=100, seconds=0.3)
+        assert server.memory_mb() > 1
+    assert (seen.late, seen.per_second) == (0, 100)
+    assert 0 < seen.p50_ms <= seen.p99_ms
+    assert not server.process.is_running()
+
+
+def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="no_such_factory"), running(uvicorn("benchmarks.raw:no_such_factory"),
+                                                                       tmp_path / "log"):  # fmt: skip
+        pass
+
+
+def test_a_bare_side_has_no_start_and_no_end() -> None:
+    async def nothing(*_: Message) -> Message:
+        return {}
+
+    with pytest.raises(NotImplementedError):
+        asyncio.run(two_kilobytes()({"type": "lifespan"}, nothing, nothing))  # type: ignore[arg-type]  # never called
