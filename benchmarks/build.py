@@ -13,6 +13,7 @@ import psycopg
 from sqlalchemy import make_url
 
 from app import schema
+from app.catalog.offers import PURCHASES
 from app.db import make_engine
 from benchmarks import catalogs
 from benchmarks.catalogs import OFFER_COLUMNS, PRICE_COLUMNS, Scale
@@ -41,6 +42,18 @@ def sqlite_catalog(scale: Scale, say: Say, folder: Path = KEPT) -> str:
     return f"sqlite:///{file}"
 
 
+def best_offers(purchase: str) -> str:
+    """SQL that fills the table of best offers from the offers, as an ingest derives it."""
+    columns = ", ".join(OFFER_COLUMNS[3:])
+    price = f"{purchase}_usd_per_hour"
+    place = f"row_number() over (partition by size_key, os order by {price} is null, {price}, region)"
+    return (
+        f"insert into best_offer (size_key, os, purchase, region, {columns}) "
+        f"select size_key, os, '{purchase}', region, {columns} from (select *, {place} place from offer) ranked "
+        "where place = 1"
+    )
+
+
 def write_sqlite(connection: sqlite3.Connection, scale: Scale, say: Say) -> None:
     """Fill an empty SQLite catalog; its file is one piece afterwards, without a journal beside it."""
 
@@ -54,6 +67,8 @@ def write_sqlite(connection: sqlite3.Connection, scale: Scale, say: Say) -> None
     for name, _ in indexes:
         connection.execute(f"drop index {name}")
     fill(write, scale, say)
+    for purchase in PURCHASES:
+        connection.execute(best_offers(purchase))
     for _, sql in indexes:
         connection.execute(sql)
     connection.commit()
@@ -74,6 +89,8 @@ def postgres_catalog(url: str, scale: Scale, say: Say) -> None:
 
         cursor.execute("set session_replication_role = replica")  # rows are made to fit: no foreign key is looked up
         fill(write, scale, say)
+        for purchase in PURCHASES:
+            cursor.execute(best_offers(purchase))
         connection.commit()
         connection.autocommit = True
         cursor.execute("analyze")

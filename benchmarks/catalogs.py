@@ -12,7 +12,7 @@ from typing import Any
 
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.models import Size
-from app.catalog.store import table_of
+from app.catalog.tables import table_of
 
 SOURCE, TODAY = "made-up", date(2026, 9, 1)
 REGIONS = ("eastus", *(f"region{number:02}" for number in range(1, 40)))

@@ -14,7 +14,7 @@ from sqlalchemy import Boolean, make_url
 
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.models import Size
-from app.catalog.store import table_of
+from app.catalog.tables import table_of
 
 PAGE = 50
 PRICED = f"/sizes?region=eastus&min_gpu_mem=80&sort=usd_per_hour&limit={PAGE}"
@@ -32,7 +32,8 @@ COLUMNS = {
     "usd_per_hour": PRICE,
     "on_demand_usd_per_hour": PRICE,
     "spot_usd_per_hour": "cast(offer.spot_usd_per_hour as double precision)",
-    "price_as_of": "offer.on_demand_as_of",
+    "on_demand_as_of": "offer.on_demand_as_of",
+    "spot_as_of": "offer.spot_as_of",
     "usd_per_gpu_hour": f"{PRICE} / nullif(size.gpu_count, 0)",
     "usd_per_gpu_gib_hour": f"{PRICE} / nullif(size.gpu_memory_gib, 0)",
 }

@@ -14,7 +14,7 @@ from benchmarks.question import PRICED, page_sql, parameters
 from benchmarks.servers import Command, Question, Server, uvicorn
 
 DATASETTE = Path(sys.prefix) / "bench" / "bin" / "datasette"
-COLD: dict[str, str] = {}
+COLD = {"VMSIZES_CACHE_MIB": "0"}
 """Settings under which the service answers every question anew."""
 
 
@@ -43,11 +43,11 @@ class Side:
 
 
 HOT = Side(
-    name="the service", command=lambda place: uvicorn("app.main:create_app", VMSIZES_DATABASE_URL=place.database)
+    name="the service", command=lambda place: uvicorn("app.main:create_service", VMSIZES_DATABASE_URL=place.database)
 )
 COLD_SIDE = Side(
     name="the service, cold",
-    command=lambda place: uvicorn("app.main:create_app", VMSIZES_DATABASE_URL=place.database, **COLD),
+    command=lambda place: uvicorn("app.main:create_service", VMSIZES_DATABASE_URL=place.database, **COLD),
 )
 RAW = Side(name="raw ASGI", command=lambda place: uvicorn("benchmarks.raw:raw", BENCH_ANSWERS=str(place.answers)))
 

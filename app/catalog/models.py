@@ -204,18 +204,8 @@ class Price(SQLModel, table=True):
     source_id: str = Field(sa_type=BYTEWISE, foreign_key="source.id")
 
 
-class Offered(SQLModel):
-    """The prices of one size in one region for one operating system, side by side."""
-
-    region: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="region.code")
-    on_demand_usd_per_hour: Decimal | None = Field(default=None, sa_type=Usd)
-    on_demand_as_of: date | None = None
-    spot_usd_per_hour: Decimal | None = Field(default=None, sa_type=Usd)
-    spot_as_of: date | None = None
-
-
-class Offer(Offered, table=True):
-    """Today's price of each purchase model; derived from Price at ingest."""
+class Offer(SQLModel, table=True):
+    """Today's price of each purchase model side by side; derived from Price at ingest."""
 
     __table_args__ = (
         Index("ix_offer_region_os_on_demand", "region", "os", "on_demand_usd_per_hour", "size_key"),
@@ -225,9 +215,13 @@ class Offer(Offered, table=True):
     size_key: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="size.key")
     region: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="region.code")
     os: str = Field(sa_type=BYTEWISE, primary_key=True)
+    on_demand_usd_per_hour: Decimal | None = Field(default=None, sa_type=Usd)
+    on_demand_as_of: date | None = None
+    spot_usd_per_hour: Decimal | None = Field(default=None, sa_type=Usd)
+    spot_as_of: date | None = None
 
 
-class BestOffer(Offered, table=True):
+class BestOffer(SQLModel, table=True):
     """The offer of the region where a size is cheapest, by the purchase model that it is cheapest by."""
 
     __tablename__ = "best_offer"
@@ -237,6 +231,10 @@ class BestOffer(Offered, table=True):
     os: str = Field(sa_type=BYTEWISE, primary_key=True)
     purchase: str = Field(sa_type=BYTEWISE, primary_key=True)
     region: str = Field(sa_type=BYTEWISE, foreign_key="region.code")
+    on_demand_usd_per_hour: Decimal | None = Field(default=None, sa_type=Usd)
+    on_demand_as_of: date | None = None
+    spot_usd_per_hour: Decimal | None = Field(default=None, sa_type=Usd)
+    spot_as_of: date | None = None
 
 
 class Benchmark(SQLModel, table=True):

@@ -6,9 +6,9 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app import schema
+from app.catalog.keep.offering import save_offers
 from app.catalog.models import Offer, Price, Revision, Size
-from app.catalog.offers import save_offers
-from app.catalog.store import table_of
+from app.catalog.tables import table_of
 from app.db import make_engine
 from app.main import create_app
 from app.settings import Settings

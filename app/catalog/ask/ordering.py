@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
-from sqlalchemy import ColumnElement, Float, cast, func
+from sqlalchemy import ColumnElement, Double, cast, func
 from sqlalchemy.sql.elements import KeyedColumnElement
 
 from app.catalog.ask.conditions import Context, size
@@ -22,13 +23,18 @@ SORT_KEYS: tuple[str, ...] = ("name", *_COLUMNS, *_PRICES)
 """What `sort` takes, each also with `-` before it."""
 
 
-def price_columns(context: Context) -> dict[str, ColumnElement[float]]:
+def price_columns(context: Context) -> dict[str, ColumnElement[Any]]:
     """The price and what it comes to for a GPU and for a GiB of GPU memory; USD an hour."""
     return {
         "usd_per_hour": context.price,
-        "usd_per_gpu_hour": cast(context.price, Float) / func.nullif(size.gpu_count, 0),
-        "usd_per_gpu_gib_hour": cast(context.price, Float) / func.nullif(size.gpu_memory_gib, 0),
+        "usd_per_gpu_hour": _ratio(context.price, size.gpu_count),
+        "usd_per_gpu_gib_hour": _ratio(context.price, size.gpu_memory_gib),
     }
+
+
+def _ratio(amount: ColumnElement[Any], over: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Divide as doubles on both databases; nothing over zero is unknown."""
+    return cast(amount, Double) / func.nullif(over, cast(0, Double), type_=Double)
 
 
 def sort_terms(keys: Iterable[str], context: Context) -> list[Term]:
