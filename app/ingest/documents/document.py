@@ -20,6 +20,7 @@ from app.ingest.documents.scale_network import is_per_nic, read_scale_networks
 from app.ingest.documents.sentences import Sentence, to_sentences
 from app.ingest.documents.series import SeriesTitle, find_series
 from app.ingest.documents.sizes import Tables, read_cells, read_tables
+from app.ingest.documents.temp_disks import read_temp_disks
 from app.ingest.documents.whole_page import footnotes, preview, previews, retirement, said, specified, stated_values
 
 
@@ -78,9 +79,9 @@ def _from_tables(
         prose_memories=frozenset(mention.memory_gib for mention in mentions if mention.memory_gib),
         prose_models=tuple(dict.fromkeys(mention.model for mention in mentions)),
         prose_count=model.count if model else None,
-        title=document.page.source.title,
+        title=document.page.title,
     )
-    cells = list(read_cells(tables.rows))
+    cells = [*read_cells(tables.rows), *read_temp_disks(tables.rows)]
     yield from cells
     decided: dict[str, object] = {}
     for found in read_gpus(tables.rows, host, memories):

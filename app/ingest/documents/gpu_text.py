@@ -10,6 +10,10 @@ from app.ingest.documents.numbers import NUMBER, is_blank, to_decimal, to_fracti
 _COUNT = re.compile(
     r"^\s*(\d+\s*[/⁄]\s*\d+|[½⅓⅔¼¾⅙⅛]|\d+(?:\.\d+)?)(?:\s*[x×*]\s+|\s*[x×*](?=[A-Z\d])|\s+|$)", re.IGNORECASE
 )
+_TIMES_BEHIND = re.compile(r"\s*\(?\s*(?:(\d+)\s*[x×]|(?<![A-Za-z\d])[x×]\s*(\d+))\s*\)?\s*$", re.IGNORECASE)
+_TIMES_BEFORE = re.compile(r"^\s*\d+\s*[x×]\s", re.IGNORECASE)
+_NO_GPU = re.compile(r"^(?:0|none|no gpus?|cpu only)\b(?:\s*\([^()]*\))?$", re.IGNORECASE)
+_ASIDE = re.compile(r"\([^()]*[,;+=][^()]*\)|[,;+].*$")
 _MEMORY = re.compile(
     rf"\(?\s*({NUMBER})\s*-?\s*Gi?B\b(?:\s+(?:of\s+)?(?:HBM\w*|GDDR\w*|memory|vRAM|"
     rf"VRAM))*(?:\s+(?:each|per GPU))?\s*\)?",
@@ -58,14 +62,12 @@ def to_gpu_text(text: str, *, counted: bool = True) -> GpuText | None:
         return GpuText()
     if count := to_fraction(text) if counted or "/" in text else None:
         return GpuText(count=count)
-    if counted and text == "0":
+    if counted and _NO_GPU.match(text):
         return GpuText(count=Fraction(0))
-    found = _COUNT.match(text) if counted else None
-    count = to_fraction(found[1]) if found else None
-    rest = text[found.end() :] if found else text
+    count, rest = _counted(text, counted=counted or bool(_TIMES_BEFORE.match(text)))
     memory, link = _MEMORY.search(rest), _LINK.search(rest)
     before = f"{rest[: memory.start()]} {' '.join(_FORM.findall(rest[memory.end() :]))}" if memory else ""
-    model = to_model(_LINK.sub(" ", before)) or to_model(_MEMORY.sub(" ", _LINK.sub(" ", rest)))
+    model = to_model(_LINK.sub(" ", before)) or to_model(_MEMORY.sub(" ", _LINK.sub(" ", _ASIDE.sub("", rest))))
     if count is None and model is None:
         return None
     return GpuText(
@@ -75,6 +77,15 @@ def to_gpu_text(text: str, *, counted: bool = True) -> GpuText | None:
         memory_gib=to_decimal(memory[1]) if memory else None,
         interconnect=to_link(link[0]) if link else None,
     )
+
+
+def _counted(text: str, *, counted: bool) -> tuple[Fraction | None, str]:
+    """Take the count off, which stands before the model (`2 x A100`) or behind it (`A100 (2x)`)."""
+    if found := _COUNT.match(text) if counted else None:
+        return to_fraction(found[1]), text[found.end() :]
+    if found := _TIMES_BEHIND.search(text):
+        return Fraction(int(found[1] or found[2])), text[: found.start()]
+    return None, text
 
 
 def to_link(text: str) -> str | None:
