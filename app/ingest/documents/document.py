@@ -84,7 +84,9 @@ def _from_tables(
     cells = [*read_cells(tables.rows), *read_temp_disks(tables.rows)]
     yield from cells
     decided: dict[str, object] = {}
-    for found in read_gpus(tables.rows, host, memories):
+    if not tables.specs.has_gpus:
+        yield document.page.report("has accelerators that are no GPUs, nothing is kept of them", 1)
+    for found in read_gpus(tables.rows, host, memories) if tables.specs.has_gpus else ():
         if isinstance(found, tuple):
             decided[found[0].name] = found[1]
         else:

@@ -33,6 +33,8 @@ FLAGS: dict[str, str] = {
     "generation 1 vms": "generation_1",
     "generation 2 vms": "generation_2",
     "generation 1": "generation_1",
+    "vm generation 1 support": "generation_1",
+    "vm generation 2 support": "generation_2",
     "generation 2": "generation_2",
     "accelerated networking": "accelerated_networking",
     "ephemeral os disk": "ephemeral_os_disk",

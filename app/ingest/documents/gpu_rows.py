@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from app.ingest.documents.gpu_decision import Decision, Evidence, decide, from_column
 from app.ingest.documents.gpu_memories import GpuMemories
+from app.ingest.documents.gpu_settling import settle
 from app.ingest.documents.gpu_text import GpuText, to_gpu_text
 from app.ingest.documents.numbers import to_amount
 from app.ingest.documents.page import Finding
@@ -49,6 +50,7 @@ def read_gpus(
     texts: dict[str, GpuText] = {}
     for row in rows:
         yield from _state_text(row, texts)
+    yield from settle(rows, texts, memories)
     read: list[GpuRow] = []
     for row in rows:
         if piece := row.find("gpu_memory"):
@@ -87,6 +89,8 @@ def _parts(row: SizeRow, piece: Piece, text: GpuText) -> Iterator[Finding]:
     for field, value in values.items():
         if value is not None:
             yield row.page.states(row.name, field, value, piece.raw, row.line)
+    if re.search(r"\+\s*(?:IB|InfiniBand)\b", piece.text):
+        yield row.page.states(row.name, "infiniband", True, piece.raw, row.line)
     if text.interconnect and text.interconnect.startswith("NVLink"):
         yield row.page.states(row.name, "nvlink", True, piece.raw, row.line)
     if text.count is not None:
@@ -183,5 +187,6 @@ def _merged(first: GpuText, second: GpuText) -> GpuText:
         vendor=first.vendor or second.vendor,
         model=first.model or second.model,
         memory_gib=first.memory_gib or second.memory_gib,
+        holder=first.holder or second.holder,
         interconnect=first.interconnect or second.interconnect,
     )

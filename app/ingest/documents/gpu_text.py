@@ -43,12 +43,16 @@ _FORM = re.compile(r"\b(PCIe|SXM\d?|NVL)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuText:
-    """What was found; each part is absent where the text does not speak of it."""
+    """What was found; each part is absent where the text does not speak of it.
+
+    `holder` is `gpu` or `vm` where the words say of what the memory is (`16 GB each`, `40 GB GPUs`, `64 GB total`).
+    """
 
     count: Fraction | None = None
     vendor: str | None = None
     model: str | None = None
     memory_gib: Decimal | None = None
+    holder: str | None = None
     interconnect: str | None = None
 
 
@@ -75,8 +79,15 @@ def to_gpu_text(text: str, *, counted: bool = True) -> GpuText | None:
         vendor=to_vendor(rest),
         model=model,
         memory_gib=to_decimal(memory[1]) if memory else None,
+        holder=_holder(rest[memory.start() :]) if memory else None,
         interconnect=to_link(link[0]) if link else None,
     )
+
+
+def _holder(memory: str) -> str | None:
+    if re.search(r"\beach\b|\bper GPU\b|^\(?[\d.,\s]+Gi?B\s+GPUs?\b", memory, re.IGNORECASE):
+        return "gpu"
+    return "vm" if re.search(r"\btotal\b|\bcombined\b", memory, re.IGNORECASE) else None
 
 
 def _counted(text: str, *, counted: bool) -> tuple[Fraction | None, str]:

@@ -17,6 +17,7 @@ _PRICE = re.compile(
     r"on[- ]demand|spot|reserved|savings?)\b",
     re.IGNORECASE,
 )
+_PER_GPU = re.compile(r"\b(v?ram|memory)/gpu\b", re.IGNORECASE)
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z]{2})(?=[A-Z][a-z]{2})")
 _QUANTITY = re.compile(r"\bqty\b|\bquantity\b|\bcount\b|\bnumber of\b|#", re.IGNORECASE)
 _SHARED_PREFIX = re.compile(
@@ -92,7 +93,7 @@ def _kind(field: str) -> str:
 
 def to_parts(header: str) -> tuple[Part, ...]:
     """Recognise a header, joint ones too: `Max NICs / network bandwidth (MBps)`, `vCPU / Memory (GiB)`."""
-    text = spelled(header.replace("\v", " "))
+    text = _PER_GPU.sub(r"\1 per GPU", spelled(header.replace("\v", " ")))
     if found := _SHARED_PREFIX.match(text):
         first, second = _part(f"{found[1]} IOPS"), _part(f"{found[1]} {found[2]}")
         if first and second:

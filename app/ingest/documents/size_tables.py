@@ -16,7 +16,9 @@ _SPACED_NAME = re.compile(r"^[A-Z]{1,4}\d+\w*(?: (?:v\d+|[A-Z]\w*\d\w*))+$")
 _PREVIEW = re.compile(r"\((?:in )?(?:public )?preview\)\W*$", re.IGNORECASE)
 _ANNOTATION = re.compile(r"(?:\s*\([^()]*\)|[^\w\s().+-]|\s)+$")
 """What follows a name without being part of it: `(default)`, a star."""
-_SERIES = re.compile(r"^(?:[A-Za-z]+[vV]\d+|[A-Z]{1,3}[a-z]{1,4}_?[A-Z]+\d\w*|[A-Z]{2,3}_[A-Z]+\d\w*)$")
+_SERIES = re.compile(
+    r"^(?:[A-Za-z]+[vV]\d+|[A-Z]{1,3}[a-z]{1,4}_?[A-Z]+\d\w*|(?:Standard_)?(?!Standard_|Basic_)[A-Z]{1,3}[a-z]*_\w+)$"
+)
 """Series as NCv3, NCasT4_v3, NC_A100_v4: their letters are not followed by a count of vCPUs as those of a size are."""
 _LONGEST = 60
 _NAME_HEADER = re.compile(r"\b(?:sizes?|names?|skus?|instances?|vms?)\b", re.IGNORECASE)

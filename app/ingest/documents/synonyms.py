@@ -8,6 +8,7 @@ import re
 
 _DISK = r"(?:premium (?:ssd|storage) )?(?:disks? )?"
 _SPEED = r"(?:iops|throughput|speed|bandwidth|performance|i o)?(?: iops)?"
+_SIZE = r"(?: (?:size|capacity))?"
 _GPU = r"(?:gpus?|accelerators?|graphics(?: cards?)?|video)"
 
 _TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -58,7 +59,7 @@ _TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "gpu_memory",
         (
-            rf"(?:total )?{_GPU} ?(?:mem(?:ory)?|v?ram|frame ?buffer|hbm)(?: size| capacity)?(?: (?:per|each|total).*)?",
+            rf"(?:total )?{_GPU} ?(?:mem(?:ory)?|v?ram|frame ?buffer|hbm){_SIZE}(?: (?:per|each|total).*)?",
             r"vram",
             r"frame ?buffer",
             rf"(?:memory|vram|ram) (?:per|of each) {_GPU}",
@@ -67,7 +68,7 @@ _TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "gpu",
-        (rf"{_GPU}(?: (?:partitions?|counts?|quantity|cards?|s))?(?: per vm)?",),
+        (rf"{_GPU}(?: (?:partitions?|fractions?|counts?|quantity|cards?|s))?(?: per vm)?",),
     ),
     (
         "gpu_model",
