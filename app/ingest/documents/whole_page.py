@@ -34,13 +34,12 @@ def specified(
     specs: HostSpecs, subjects: Sequence[str], decided: dict[str, object], stated: Stated
 ) -> Iterator[Finding]:
     """State the host specifications for every size; `decided` is what the sizes' own rows show one GPU to have."""
-    contradicted = _contradicted(specs, subjects, stated)
-    if contradicted:
+    facts = specs.facts
+    if contradicted := _contradicted(specs, subjects, stated):
         detail = "are of the host and not of its sizes, as the tables show: none of their figures is taken"
         yield contradicted.page.report(detail, contradicted.line, contradicted.field, contradicted.raw)
-    for fact in specs.facts:
-        if contradicted and not isinstance(fact.value, str):
-            continue
+        facts = [fact for fact in facts if isinstance(fact.value, str)]
+    for fact in facts:
         others: list[str] = []
         for subject in subjects:
             shown = stated.get((fact.page.file, subject, fact.field), fact.value)
@@ -58,10 +57,10 @@ def specified(
 
 
 def _contradicted(specs: HostSpecs, subjects: Sequence[str], stated: Stated) -> HostFact | None:
-    """Give the vCPUs or the memory of the specifications that every single size has otherwise."""
+    """Give the vCPUs of the specifications where the tables beside them give every size other ones."""
     for fact in specs.facts:
         shown = [stated.get((fact.page.file, subject, fact.field), fact.value) for subject in subjects]
-        if fact.field in ("vcpus", "memory_gib") and shown and fact.value not in shown:
+        if fact.field == "vcpus" and shown and fact.value not in shown:
             return fact
     return None
 
