@@ -142,3 +142,46 @@ def test_line_ends_marks_and_tabs_of_any_system_are_read(tmp_path: Path, wrap: t
     reading = read_files(tmp_path, {"notes.md": text.encode()})
     assert facts(reading, "Standard_NX6") == {"vcpus": 6, "series": "NX"}
     assert {item.line for item in reading.statements if item.field == "vcpus"} == {5}
+
+
+@pytest.mark.parametrize(
+    ("cell", "count", "total"),
+    [
+        ("320GB (40GB each)", 8, 320),
+        ("320 GB (8 x 40 GB)", 8, 320),
+        ("320GB total", 8, 320),
+        ("40GB each", 8, 320),
+        ("320GB (80GB each)", 8, None),
+    ],
+)
+def test_a_cell_may_state_the_memory_of_all_and_of_each(
+    tmp_path: Path, cell: str, count: int, total: int | None
+) -> None:
+    found, reports = notes(tmp_path, "Size | GPU | VRAM", f"NX96 | {count}x A100 | {cell}")
+    assert found["NX96"].get("gpu_memory_gib") == total
+    assert len(reports) == (total is None)
+
+
+@pytest.mark.parametrize("cell", ["A100 (1-4x)", "1-4 A100", "1 – 4 x A100"])
+def test_a_range_of_gpus_is_no_count(tmp_path: Path, cell: str) -> None:
+    found, reports = notes(tmp_path, "Size | vCPU | GPU", f"NX96 | 6 | {cell}")
+    assert found == {"NX96": {"vcpus": 6}}
+    assert len(reports) == 1
+
+
+@pytest.mark.parametrize(
+    ("gpus", "cell", "gbps"),
+    [
+        ("8x A100", "200 Gb/s", None),
+        ("8x A100", "8x200 Gb/s", 1600),
+        ("8x A100", "1600 Gb/s", 1600),
+        ("1x A100", "200 Gb/s", 200),
+        ("8x V100", "100 Gb/s", 100),
+    ],
+)
+def test_the_rate_of_one_port_may_not_be_that_of_a_vm_with_many(
+    tmp_path: Path, gpus: str, cell: str, gbps: int | None
+) -> None:
+    found, reports = notes(tmp_path, "Size | GPU | InfiniBand", f"NX96 | {gpus} | {cell}")
+    assert (found["NX96"]["infiniband"], found["NX96"].get("infiniband_gbps")) == (True, gbps)
+    assert len(reports) == (gbps is None)

@@ -13,6 +13,9 @@ from app.ingest.documents.page import Document, Finding
 from app.ingest.documents.sections import split
 from app.ingest.documents.series import SeriesTitle, fits
 
+_NAMED = 5
+"""Sizes that a report names; it only counts the others."""
+
 
 @dataclass(slots=True)
 class _Owners:
@@ -76,7 +79,8 @@ def _unfitting(facts: DocumentFacts, series: SeriesTitle, fitting: Sequence[str]
     others = [subject for subject in facts.subjects if subject not in fitting]
     if not others:
         return []
-    detail = f"does not fit {', '.join(others)}: their series is left open"
+    more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+    detail = f"does not fit {', '.join(others[:_NAMED])}{more}: their series is left open"
     return [facts.document.page.report(detail, series.line, "series", series.raw)]
 
 

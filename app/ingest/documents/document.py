@@ -3,13 +3,12 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 
 from app.catalog.facts import BenchmarkRow, Report, Statement
-from app.catalog.names import size_key
 from app.ingest.documents.features import find_flags, find_table_flags, to_flag_findings
 from app.ingest.documents.gpu_memories import GpuMemories
 from app.ingest.documents.gpu_rows import Host, read_gpus
+from app.ingest.documents.infiniband import with_infiniband
 from app.ingest.documents.lists import SEPARATOR, find_listed
 from app.ingest.documents.merging import merged
 from app.ingest.documents.nvme import read_nvme
@@ -49,7 +48,7 @@ def read_document(document: Document, memories: GpuMemories) -> DocumentFacts:
     findings += _from_page(document, subjects, sentences, series)
     if not subjects and not findings:
         findings += _nothing_read(document)
-    statements, reports = merged(_with_infiniband(findings))
+    statements, reports = merged(with_infiniband(findings))
     return DocumentFacts(
         document=document, series=series, subjects=tuple(subjects), statements=tuple(statements), reports=tuple(reports)
     )
@@ -109,29 +108,6 @@ def _from_page(
     yield from said(sentences, subjects)
     yield from preview(document, subjects)
     yield from retirement(sentences, subjects, series.name if series else None)
-
-
-def _with_infiniband(findings: list[Finding]) -> Iterator[Finding]:
-    """Multiply the InfiniBand of one GPU by the GPUs, where both are stated and the product is not."""
-    counts: dict[str, Fraction] = {}
-    for finding in findings:
-        if isinstance(finding, Statement) and finding.field == "gpu_count" and isinstance(finding.value, Fraction):
-            counts.setdefault(size_key(finding.subject), finding.value)
-    for finding in findings:
-        yield finding
-        if not isinstance(finding, Statement) or finding.field != "infiniband_gbps_per_gpu":
-            continue
-        count = counts.get(size_key(finding.subject))
-        if count and count.denominator == 1 and not isinstance(finding.value, str):
-            yield _product(finding, int(count))
-
-
-def _product(per_gpu: Statement, count: int) -> Statement:
-    return Statement(
-        kind="size", subject=per_gpu.subject, field="infiniband_gbps", value=per_gpu.value * count,  # type: ignore[operator]  # a Decimal, by the field's kind
-        raw=per_gpu.raw, file=per_gpu.file, line=per_gpu.line, source=per_gpu.source,
-        note=f"{count} x {per_gpu.value} Gbps, one link a GPU",
-    )  # fmt: skip
 
 
 def _joined(first: Statement, items: list[str]) -> Statement:

@@ -10,13 +10,18 @@ from app.ingest.documents.gpu_decision import Decision, Evidence, decide, from_c
 from app.ingest.documents.gpu_memories import GpuMemories
 from app.ingest.documents.gpu_settling import settle
 from app.ingest.documents.gpu_text import GpuText, to_gpu_text
-from app.ingest.documents.numbers import to_amount
+from app.ingest.documents.numbers import NUMBER, to_amount, to_decimal
 from app.ingest.documents.page import Finding
 from app.ingest.documents.size_tables import Piece, SizeRow
 from app.ingest.documents.units import find_units, rounded, spelled, to_kept
 
 _PER_GPU = re.compile(r"\b(?:per|each|/)\s*(?:GPU|card|accelerator)?\b", re.IGNORECASE)
 _TOTAL = re.compile(r"\btotal\b|\bper VM\b", re.IGNORECASE)
+_BOTH = re.compile(
+    rf"^(?P<all>{NUMBER})\s*(?P<unit>Gi?B)\s*\((?:\d+\s*[x×]\s*)?(?P<each>{NUMBER})\s*(?P=unit)(?: each| per GPU)?\)$",
+    re.IGNORECASE,
+)
+"""The memory of all with that of each in brackets: `320GB (40GB each)`."""
 _KIND = re.compile(r"\b(?:HBM|GDDR)\w*", re.IGNORECASE)
 
 
@@ -101,6 +106,10 @@ def _parts(row: SizeRow, piece: Piece, text: GpuText) -> Iterator[Finding]:
 
 def _memory_row(row: SizeRow, piece: Piece, text: GpuText, host: Host) -> GpuRow | str:
     words = spelled(piece.text)
+    if (both := _BOTH.match(words)) and text.count is not None:
+        if Fraction(to_decimal(both["all"])) != Fraction(to_decimal(both["each"])) * text.count:
+            return f"does not agree with the count of {text.count}"
+        words = f"{both['all']} {both['unit']} total"
     amount = to_amount(_KIND.sub("", words))
     if amount is None:
         return "is not one number"

@@ -13,7 +13,8 @@ _COUNT = re.compile(
 _TIMES_BEHIND = re.compile(r"\s*\(?\s*(?:(\d+)\s*[x×]|(?<![A-Za-z\d])[x×]\s*(\d+))\s*\)?\s*$", re.IGNORECASE)
 _TIMES_BEFORE = re.compile(r"^\s*\d+\s*[x×]\s", re.IGNORECASE)
 _NO_GPU = re.compile(r"^(?:0|none|no gpus?|cpu only)\b(?:\s*\([^()]*\))?$", re.IGNORECASE)
-_ASIDE = re.compile(r"\([^()]*[,;+=][^()]*\)|[,;+].*$")
+_ASIDE = re.compile(r"\((?![^()]*\b(?:PCIe|SXM\d?|NVL)\b)[^()]*\)|[,;+].*$", re.IGNORECASE)
+_RANGE = re.compile(r"^\d+\s*[-–]\s*\d+\b|\b\d+\s*[-–]\s*\d+\s*[x×]", re.IGNORECASE)
 _MEMORY = re.compile(
     rf"\(?\s*({NUMBER})\s*-?\s*Gi?B\b(?:\s+(?:of\s+)?(?:HBM\w*|GDDR\w*|memory|vRAM|"
     rf"VRAM))*(?:\s+(?:each|per GPU))?\s*\)?",
@@ -68,10 +69,13 @@ def to_gpu_text(text: str, *, counted: bool = True) -> GpuText | None:
         return GpuText(count=count)
     if counted and _NO_GPU.match(text):
         return GpuText(count=Fraction(0))
+    if _RANGE.search(text):
+        return None
     count, rest = _counted(text, counted=counted or bool(_TIMES_BEFORE.match(text)))
     memory, link = _MEMORY.search(rest), _LINK.search(rest)
     before = f"{rest[: memory.start()]} {' '.join(_FORM.findall(rest[memory.end() :]))}" if memory else ""
-    model = to_model(_LINK.sub(" ", before)) or to_model(_MEMORY.sub(" ", _LINK.sub(" ", _ASIDE.sub("", rest))))
+    bare = _MEMORY.sub(" ", _LINK.sub(" ", rest))
+    model = to_model(_LINK.sub(" ", before)) or to_model(_ASIDE.sub("", bare)) or to_model(bare)
     if count is None and model is None:
         return None
     return GpuText(

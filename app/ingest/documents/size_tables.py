@@ -158,7 +158,7 @@ def _unknown_columns(page: Page, table: Table, columns: tuple[Column, ...]) -> I
 
 def _unread(page: Page, table: Table, columns: tuple[Column, ...]) -> Iterator[Report]:
     first = [row.cells[0].text for row in table.rows]
-    if any(_lists_series(table, column) for column in columns if column.is_for("name")):
+    if any(_lists_series(table, column) for column in columns):
         return
     sizes = [cell.text for cell in table.header[1:] if is_size_name(cell.text) and not to_parts(cell.text)]
     if sizes and any(to_parts(text) for text in first):
@@ -176,8 +176,11 @@ def _unread(page: Page, table: Table, columns: tuple[Column, ...]) -> Iterator[R
 
 
 def _lists_series(table: Table, column: Column) -> bool:
+    if not (column.is_for("name") or re.search(r"\bseries\b|\bfamily\b", column.header, re.IGNORECASE)):
+        return False
     cells = [row.cells[column.index].text for row in table.rows if not is_blank(row.cells[column.index].text)]
-    return bool(cells) and all(_SERIES.match(cell) or to_series_name(cell) for cell in cells)
+    series = [cell for cell in cells if not is_size_name(cell) and (_SERIES.match(cell) or to_series_name(cell))]
+    return bool(cells) and 2 * len(series) >= len(cells)
 
 
 def _joined(cells: tuple[Cell, ...]) -> str:
