@@ -125,3 +125,18 @@ def test_a_report_names_the_other_page_by_the_path_that_was_given(tmp_path: Path
     reading = read_files(tmp_path, {"a.md": page, "b.md": page.replace("NX-series", "NXs-series")})
     (report,) = [text for text in details(reading) if "claims" in text]
     assert f"which {tmp_path.as_posix()}/a.md already gave to NX" in report
+
+
+def test_features_side_by_side_are_those_of_no_size(tmp_path: Path) -> None:
+    flags = "| Feature | NX | NY |\n|---|---|---|\n| Premium Storage | Supported | Not Supported |\n"
+    reading = read(tmp_path, f"# NX-series\n\n{flags}\n{COLUMNS}| Standard_NX6 | 6 | 1 | 24 |\n", title="NX-series")
+    assert "premium_storage" not in facts(reading, "Standard_NX6")
+    assert ["side by side" in text for text in details(reading)] == [True]
+
+
+def test_a_heading_may_name_its_series_without_saying_so(tmp_path: Path) -> None:
+    text = f"## NX A100 v4\n\n{COLUMNS}| NX96_v4 | 6 | 1 | 40 |\n\n## NY\n\n{COLUMNS}| NY6 | 6 | 1 | 24 |\n"
+    reading = read_files(tmp_path, {"notes.md": f"# What we run\n\n{text}"})
+    assert facts(reading, "NX96_v4")["series"] == "NX A100 v4"
+    assert facts(reading, "NY6")["series"] == "NY"
+    assert not reading.reports
