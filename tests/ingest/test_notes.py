@@ -41,6 +41,9 @@ def test_a_name_is_taken_without_what_is_noted_beside_it(tmp_path: Path, name: s
         ("8× A100 + IB", {"gpu_count": 8, "gpu_model": "A100", "infiniband": True}),
         ("A100 (2x)", {"gpu_count": 2, "gpu_model": "A100"}),
         ("A100 x4", {"gpu_count": 4, "gpu_model": "A100"}),
+        ("A100 (1/6)", {"gpu_count": "1/6", "gpu_model": "A100"}),
+        ("1 x full A100", {"gpu_count": 1, "gpu_model": "A100"}),
+        ("8x A100 1.5TB", {"gpu_count": 8, "gpu_model": "A100"}),
         ("1× A10, more CPU", {"gpu_count": 1, "gpu_model": "A10"}),
         ("None (CPU only)", {"gpu_count": 0}),
         ("A100", {"gpu_model": "A100"}),
@@ -73,6 +76,7 @@ def test_a_count_may_stand_in_a_column_of_models(tmp_path: Path) -> None:
         (["NX12 | 2x V100 32GB total"], {"NX12": 16}),
         (["NX6 | 1x V100 16GB", "NX12 | 2x V100 32GB"], {"NX6": 16, "NX12": 16}),
         (["NX12 | 2x V100 24GB"], {"NX12": None}),
+        (["NX40 | V100 x 8 (32 GB)"], {"NX40": 32}),
         (["NX12 | 2 V100 32 GB GPUs"], {"NX12": 32}),
     ],
 )
@@ -162,7 +166,7 @@ def test_a_cell_may_state_the_memory_of_all_and_of_each(
     assert len(reports) == (total is None)
 
 
-@pytest.mark.parametrize("cell", ["A100 (1-4x)", "1-4 A100", "1 – 4 x A100"])
+@pytest.mark.parametrize("cell", ["~1 A100", "A100 (1-4x)", "1-4 A100", "1 – 4 x A100"])
 def test_a_range_of_gpus_is_no_count(tmp_path: Path, cell: str) -> None:
     found, reports = notes(tmp_path, "Size | vCPU | GPU", f"NX96 | 6 | {cell}")
     assert found == {"NX96": {"vcpus": 6}}

@@ -12,9 +12,10 @@ _COUNT = re.compile(
 )
 _TIMES_BEHIND = re.compile(r"\s*\(?\s*(?:(\d+)\s*[x×]|(?<![A-Za-z\d])[x×]\s*(\d+))\s*\)?\s*$", re.IGNORECASE)
 _TIMES_BEFORE = re.compile(r"^\s*\d+\s*[x×]\s", re.IGNORECASE)
-_NO_GPU = re.compile(r"^(?:0|none|no gpus?|cpu only)\b(?:\s*\([^()]*\))?$", re.IGNORECASE)
+_SHARE_BEHIND = re.compile(r"\s*\(\s*(\d+\s*/\s*\d+)\s*\)\s*$")
+_NO_GPU = re.compile(r"^(?:0|no|none|no gpus?|cpu only)\b(?:\s*\([^()]*\))?$", re.IGNORECASE)
 _ASIDE = re.compile(r"\((?![^()]*\b(?:PCIe|SXM\d?|NVL)\b)[^()]*\)|[,;+].*$", re.IGNORECASE)
-_RANGE = re.compile(r"^\d+\s*[-–]\s*\d+\b|\b\d+\s*[-–]\s*\d+\s*[x×]", re.IGNORECASE)
+_RANGE = re.compile(r"^[~≈]|^\d+\s*[-–]\s*\d+\b|\b\d+\s*[-–]\s*\d+\s*[x×]", re.IGNORECASE)
 _MEMORY = re.compile(
     rf"\(?\s*({NUMBER})\s*-?\s*Gi?B\b(?:\s+(?:of\s+)?(?:HBM\w*|GDDR\w*|memory|vRAM|"
     rf"VRAM))*(?:\s+(?:each|per GPU))?\s*\)?",
@@ -35,10 +36,10 @@ _MAKERS = {
 _NOISE = re.compile(
     r"®|™|\((?:tm|r)\)|\b(?:GPUs?|Tesla|Tensor[ -]Cores?|Ampere|Hopper|Volta|Turing|Pascal|Nvidia|"
     r"AMD|vRAM|cards?|accelerators?)\b"
-    r"|\bRadeon(?=\s+Instinct\b)|\bACCELMEM\b",
+    r"|\b\d+(?:\.\d+)?\s*Ti?B\b|\bRadeon(?=\s+Instinct\b)|\bACCELMEM\b",
     re.IGNORECASE,
 )
-_JOINING = frozenset({"with", "of", "each", "and", "per", "x"})
+_JOINING = frozenset({"with", "of", "each", "and", "per", "x", "full", "whole", "single", "dedicated"})
 _FORM = re.compile(r"\b(PCIe|SXM\d?|NVL)\b", re.IGNORECASE)
 
 
@@ -98,8 +99,10 @@ def _counted(text: str, *, counted: bool) -> tuple[Fraction | None, str]:
     """Take the count off, which stands before the model (`2 x A100`) or behind it (`A100 (2x)`)."""
     if found := _COUNT.match(text) if counted else None:
         return to_fraction(found[1]), text[found.end() :]
-    if found := _TIMES_BEHIND.search(text):
-        return Fraction(int(found[1] or found[2])), text[: found.start()]
+    if found := _SHARE_BEHIND.search(text):
+        return to_fraction(found[1]), text[: found.start()]
+    if found := _TIMES_BEHIND.search(_MEMORY.sub(" ", text)):
+        return Fraction(int(found[1] or found[2])), text.replace(found[0].strip(), " ", 1)
     return None, text
 
 
