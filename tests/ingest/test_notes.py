@@ -189,3 +189,19 @@ def test_the_rate_of_one_port_may_not_be_that_of_a_vm_with_many(
     found, reports = notes(tmp_path, "Size | GPU | InfiniBand", f"NX96 | {gpus} | {cell}")
     assert (found["NX96"]["infiniband"], found["NX96"].get("infiniband_gbps")) == (True, gbps)
     assert len(reports) == (gbps is None)
+
+
+def test_sentences_of_notes_speak_of_no_size_of_a_table(tmp_path: Path) -> None:
+    text = """
+# What we run
+
+Our machines are powered by 8 NVIDIA A100 GPUs with 80 GB of memory and AMD EPYC 7V12 (Rome) CPUs, with NVLink 3.0.
+
+| Size | vCPU | VRAM |
+|---|---|---|
+| Standard_D2_v3 | 2 | |
+| Standard_NX6 | 6 | 80 GB |
+"""
+    reading = read_files(tmp_path, {"notes.md": text})
+    assert facts(reading, "Standard_D2_v3") == {"vcpus": 2}
+    assert facts(reading, "Standard_NX6") == {"vcpus": 6}

@@ -80,7 +80,7 @@ def _unfitting(facts: DocumentFacts, series: SeriesTitle, fitting: Sequence[str]
     if not others:
         return []
     more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
-    detail = f"does not fit {', '.join(others[:_NAMED])}{more}: their series is left open"
+    detail = f"does not fit {', '.join(others[:_NAMED])}{more}, whose series is left open"
     return [facts.document.page.report(detail, series.line, "series", series.raw)]
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from app.catalog.facts import BenchmarkRow, Report, Statement
 from app.ingest.documents.features import find_flags, find_table_flags, to_flag_findings
+from app.ingest.documents.gpu_cells import Host
 from app.ingest.documents.gpu_memories import GpuMemories
-from app.ingest.documents.gpu_rows import Host, read_gpus
+from app.ingest.documents.gpu_rows import read_gpus
 from app.ingest.documents.infiniband import with_infiniband
 from app.ingest.documents.lists import SEPARATOR, find_listed
 from app.ingest.documents.merging import merged
@@ -17,7 +18,7 @@ from app.ingest.documents.prose_gpus import find_mentions, only_model
 from app.ingest.documents.racks import find_benchmarks, find_rack_facts, find_vm_facts
 from app.ingest.documents.scale_network import is_per_nic, read_scale_networks
 from app.ingest.documents.sentences import Sentence, to_sentences
-from app.ingest.documents.series import SeriesTitle, find_series
+from app.ingest.documents.series import SeriesTitle, find_series, fits
 from app.ingest.documents.sizes import Tables, read_cells, read_tables
 from app.ingest.documents.temp_disks import read_temp_disks
 from app.ingest.documents.whole_page import footnotes, preview, previews, retirement, said, specified, stated_values
@@ -44,8 +45,10 @@ def read_document(document: Document, memories: GpuMemories) -> DocumentFacts:
         announced = list(find_vm_facts(sentences, series.name))
         subjects = [series.name] if announced else []
         findings += announced
-    findings += _from_tables(document, tables, sentences, memories)
+    spoken = sentences if _is_of_series(series, subjects) else []
+    findings += _from_tables(document, tables, spoken, memories)
     findings += _from_page(document, subjects, sentences, series)
+    findings += said(spoken, subjects)
     if not subjects and not findings:
         findings += _nothing_read(document)
     statements, reports = merged(with_infiniband(findings))
@@ -78,7 +81,7 @@ def _from_tables(
         prose_memories=frozenset(mention.memory_gib for mention in mentions if mention.memory_gib),
         prose_models=tuple(dict.fromkeys(mention.model for mention in mentions)),
         prose_count=model.count if model else None,
-        title=document.page.title,
+        title=document.page.title if sentences else "",
     )
     cells = [*read_cells(tables.rows), *read_temp_disks(tables.rows)]
     yield from cells
@@ -105,9 +108,14 @@ def _from_page(
         flags = list(find_flags(page.blocks.passages))
         flags += [flag for table in page.blocks.tables for flag in find_table_flags(table)]
         yield from to_flag_findings(page, iter(flags), subjects)
-    yield from said(sentences, subjects)
     yield from preview(document, subjects)
     yield from retirement(sentences, subjects, series.name if series else None)
+
+
+def _is_of_series(series: SeriesTitle | None, subjects: list[str]) -> bool:
+    """Say whether most sizes are of the page's series, so that its sentences speak of them; notes list any sizes."""
+    own = [subject for subject in subjects if series and (series.stated or fits(series.name, subject))]
+    return 2 * len(own) > len(subjects)
 
 
 def _joined(first: Statement, items: list[str]) -> Statement:
