@@ -10,6 +10,11 @@ from app.ingest.documents.document import DocumentFacts, read_document, series_f
 from app.ingest.documents.gpu_memories import GpuMemories
 from app.ingest.documents.merging import merged
 from app.ingest.documents.page import Document, Finding
+from app.ingest.documents.sections import split
+from app.ingest.documents.series import SeriesTitle, fits
+
+_NAMED = 5
+"""Sizes that a report names; it only counts the others."""
 
 
 @dataclass(slots=True)
@@ -24,7 +29,8 @@ def read_batch(documents: Sequence[Document], memories: GpuMemories) -> Reading:
     owners = _Owners()
     findings: list[Finding] = []
     benchmarks: list[BenchmarkRow] = []
-    for document in sorted(documents, key=_age):
+    parts = [part for whole in documents for part in split(whole)]
+    for document in sorted(parts, key=_age):
         facts = read_document(document, memories)
         findings += [*facts.statements, *facts.reports]
         name, owned = _own(facts, owners)
@@ -49,9 +55,12 @@ def _own(facts: DocumentFacts, owners: _Owners) -> tuple[str | None, list[Findin
         if facts.subjects:
             return None, [page.report("names sizes, but no series can be read from its title", 1)]
         return None, []
-    findings: list[Finding] = []
+    fitting = [subject for subject in facts.subjects if series.stated or fits(series.name, subject)]
+    findings: list[Finding] = _unfitting(facts, series, fitting)
+    if facts.subjects and not fitting:
+        return None, findings
     theirs: set[str] = set()
-    for subject in facts.subjects:
+    for subject in fitting:
         owner, file = owners.by_size.setdefault(size_key(subject), (series.name, page.file))
         if series_key(owner) == series_key(series.name):
             findings.append(page.states(subject, "series", series.name, series.raw, series.line))
@@ -64,6 +73,15 @@ def _own(facts: DocumentFacts, owners: _Owners) -> tuple[str | None, list[Findin
     if facts.subjects:
         findings.append(page.states_of_series(series.name, "name", series.name, series.raw, series.line))
     return series.name, findings
+
+
+def _unfitting(facts: DocumentFacts, series: SeriesTitle, fitting: Sequence[str]) -> list[Finding]:
+    others = [subject for subject in facts.subjects if subject not in fitting]
+    if not others:
+        return []
+    more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+    detail = f"does not fit {', '.join(others[:_NAMED])}{more}, whose series is left open"
+    return [facts.document.page.report(detail, series.line, "series", series.raw)]
 
 
 def _reports(findings: Sequence[Finding]) -> int:

@@ -40,7 +40,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A heading, paragraph or list item without markup; `bold` are its words in bold, `heading` what it is under."""
+    """A heading, paragraph or list item without markup; `bold` are its words in bold, `heading` what it is under.
+
+    `level` is that of a heading, 1 to 6, and 0 of anything else.
+    """
 
     kind: PassageKind
     text: str
@@ -48,6 +51,7 @@ class Passage:
     heading: str
     bold: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
+    level: int = 0
 
     def line_at(self, offset: int) -> int:
         """Find the source line of a place in the text."""

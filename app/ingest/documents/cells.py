@@ -159,6 +159,7 @@ READERS: dict[str, Reader] = {
     "virtual_applications": _count,
     "flag": _flag,
     "ignored": lambda _part, _text: [],
+    "price": lambda _part, _text: [],
     "cached_disk_iops": _quantity("iops"),
     "cached_disk_mbps": _cached,
     **{f"{rate}_iops": _quantity("iops") for rate in _RATES},

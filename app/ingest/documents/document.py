@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 
 from app.catalog.facts import BenchmarkRow, Report, Statement
-from app.catalog.names import size_key
 from app.ingest.documents.features import find_flags, find_table_flags, to_flag_findings
+from app.ingest.documents.gpu_cells import Host
 from app.ingest.documents.gpu_memories import GpuMemories
-from app.ingest.documents.gpu_rows import Host, read_gpus
+from app.ingest.documents.gpu_rows import read_gpus
+from app.ingest.documents.infiniband import with_infiniband
 from app.ingest.documents.lists import SEPARATOR, find_listed
 from app.ingest.documents.merging import merged
 from app.ingest.documents.nvme import read_nvme
@@ -18,8 +18,9 @@ from app.ingest.documents.prose_gpus import find_mentions, only_model
 from app.ingest.documents.racks import find_benchmarks, find_rack_facts, find_vm_facts
 from app.ingest.documents.scale_network import is_per_nic, read_scale_networks
 from app.ingest.documents.sentences import Sentence, to_sentences
-from app.ingest.documents.series import SeriesTitle, find_series
+from app.ingest.documents.series import SeriesTitle, find_series, fits
 from app.ingest.documents.sizes import Tables, read_cells, read_tables
+from app.ingest.documents.temp_disks import read_temp_disks
 from app.ingest.documents.whole_page import footnotes, preview, previews, retirement, said, specified, stated_values
 
 
@@ -44,11 +45,13 @@ def read_document(document: Document, memories: GpuMemories) -> DocumentFacts:
         announced = list(find_vm_facts(sentences, series.name))
         subjects = [series.name] if announced else []
         findings += announced
-    findings += _from_tables(document, tables, sentences, memories)
+    spoken = sentences if _is_of_series(series, subjects) else []
+    findings += _from_tables(document, tables, spoken, memories)
     findings += _from_page(document, subjects, sentences, series)
+    findings += said(spoken, subjects)
     if not subjects and not findings:
         findings += _nothing_read(document)
-    statements, reports = merged(_with_infiniband(findings))
+    statements, reports = merged(with_infiniband(findings))
     return DocumentFacts(
         document=document, series=series, subjects=tuple(subjects), statements=tuple(statements), reports=tuple(reports)
     )
@@ -78,12 +81,14 @@ def _from_tables(
         prose_memories=frozenset(mention.memory_gib for mention in mentions if mention.memory_gib),
         prose_models=tuple(dict.fromkeys(mention.model for mention in mentions)),
         prose_count=model.count if model else None,
-        title=document.page.source.title,
+        title=document.page.title if sentences else "",
     )
-    cells = list(read_cells(tables.rows))
+    cells = [*read_cells(tables.rows), *read_temp_disks(tables.rows)]
     yield from cells
     decided: dict[str, object] = {}
-    for found in read_gpus(tables.rows, host, memories):
+    if not tables.specs.has_gpus:
+        yield document.page.report("has accelerators that are no GPUs, nothing is kept of them", 1)
+    for found in read_gpus(tables.rows, host, memories) if tables.specs.has_gpus else ():
         if isinstance(found, tuple):
             decided[found[0].name] = found[1]
         else:
@@ -103,32 +108,14 @@ def _from_page(
         flags = list(find_flags(page.blocks.passages))
         flags += [flag for table in page.blocks.tables for flag in find_table_flags(table)]
         yield from to_flag_findings(page, iter(flags), subjects)
-    yield from said(sentences, subjects)
     yield from preview(document, subjects)
     yield from retirement(sentences, subjects, series.name if series else None)
 
 
-def _with_infiniband(findings: list[Finding]) -> Iterator[Finding]:
-    """Multiply the InfiniBand of one GPU by the GPUs, where both are stated and the product is not."""
-    counts: dict[str, Fraction] = {}
-    for finding in findings:
-        if isinstance(finding, Statement) and finding.field == "gpu_count" and isinstance(finding.value, Fraction):
-            counts.setdefault(size_key(finding.subject), finding.value)
-    for finding in findings:
-        yield finding
-        if not isinstance(finding, Statement) or finding.field != "infiniband_gbps_per_gpu":
-            continue
-        count = counts.get(size_key(finding.subject))
-        if count and count.denominator == 1 and not isinstance(finding.value, str):
-            yield _product(finding, int(count))
-
-
-def _product(per_gpu: Statement, count: int) -> Statement:
-    return Statement(
-        kind="size", subject=per_gpu.subject, field="infiniband_gbps", value=per_gpu.value * count,  # type: ignore[operator]  # a Decimal, by the field's kind
-        raw=per_gpu.raw, file=per_gpu.file, line=per_gpu.line, source=per_gpu.source,
-        note=f"{count} x {per_gpu.value} Gbps, one link a GPU",
-    )  # fmt: skip
+def _is_of_series(series: SeriesTitle | None, subjects: list[str]) -> bool:
+    """Say whether most sizes are of the page's series, so that its sentences speak of them; notes list any sizes."""
+    own = [subject for subject in subjects if series and (series.stated or fits(series.name, subject))]
+    return 2 * len(own) > len(subjects)
 
 
 def _joined(first: Statement, items: list[str]) -> Statement:

@@ -33,6 +33,8 @@ FLAGS: dict[str, str] = {
     "generation 1 vms": "generation_1",
     "generation 2 vms": "generation_2",
     "generation 1": "generation_1",
+    "vm generation 1 support": "generation_1",
+    "vm generation 2 support": "generation_2",
     "generation 2": "generation_2",
     "accelerated networking": "accelerated_networking",
     "ephemeral os disk": "ephemeral_os_disk",
@@ -88,6 +90,11 @@ def find_table_flags(table: Table) -> Iterator[Flag]:
     known = columns[0].startswith("feature") or any(key_of_flag(row.cells[0].text) in FLAGS for row in rows)
     if not known or not any(_STATUS.match(row.cells[1].text) for row in rows):
         return
+    if any(len(row.cells) > 2 and _STATUS.match(row.cells[2].text) for row in rows):  # noqa: PLR2004  # a second status
+        header = " | ".join(cell.text for cell in table.header)
+        problem = "are features of several series side by side, nobody knows which are those of a size"
+        yield Flag(name=columns[0], status=header, raw=header, line=table.line, problem=problem)
+        return
     for row in rows:
         name, status = row.cells[0].text, row.cells[1].text
         yield Flag(name=name, status=status, raw=f"{name} | {status}", line=row.line)
@@ -95,6 +102,8 @@ def find_table_flags(table: Table) -> Iterator[Flag]:
 
 def read_flag(flag: Flag) -> list[tuple[str, FactValue, str | None]]:
     """Give the fields that a flag states, with notes; raises Unreadable for a flag that is not understood."""
+    if flag.problem:
+        raise Unreadable(flag.problem)
     name = FLAGS.get(key_of_flag(flag.name))
     if name is None:
         raise Unreadable("is a feature that nobody knows")

@@ -2,44 +2,17 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
+from app.ingest.documents.gpu_cells import GpuRow, Host, to_gpu_row
 from app.ingest.documents.gpu_decision import Decision, Evidence, decide, from_column
 from app.ingest.documents.gpu_memories import GpuMemories
+from app.ingest.documents.gpu_settling import settle
 from app.ingest.documents.gpu_text import GpuText, to_gpu_text
-from app.ingest.documents.numbers import to_amount
 from app.ingest.documents.page import Finding
 from app.ingest.documents.size_tables import Piece, SizeRow
-from app.ingest.documents.units import find_units, rounded, spelled, to_kept
-
-_PER_GPU = re.compile(r"\b(?:per|each|/)\s*(?:GPU|card|accelerator)?\b", re.IGNORECASE)
-_TOTAL = re.compile(r"\btotal\b|\bper VM\b", re.IGNORECASE)
-_KIND = re.compile(r"\b(?:HBM|GDDR)\w*", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
-    """What the page says of its GPUs outside the sizes' tables: the specs table and the prose."""
-
-    specs: GpuText
-    prose_memories: frozenset[Decimal] = frozenset()
-    prose_models: tuple[str, ...] = ()
-    prose_count: Fraction | None = None
-    title: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuRow:
-    """A row's count and GPU as read, and its memory cell: a number and, where the cell itself says so, of what."""
-
-    row: SizeRow
-    text: GpuText
-    count: Fraction | None
-    memory: Decimal | None = None
-    cell: Piece | None = None
-    holder: str | None = None
+from app.ingest.documents.units import rounded, spelled
 
 
 def read_gpus(
@@ -49,10 +22,11 @@ def read_gpus(
     texts: dict[str, GpuText] = {}
     for row in rows:
         yield from _state_text(row, texts)
+    yield from settle(rows, texts, memories)
     read: list[GpuRow] = []
     for row in rows:
         if piece := row.find("gpu_memory"):
-            found = _memory_row(row, piece, texts.get(row.name, GpuText()), host)
+            found = to_gpu_row(row, piece, texts.get(row.name, GpuText()), host)
             if isinstance(found, GpuRow):
                 read.append(found)
             else:
@@ -87,37 +61,14 @@ def _parts(row: SizeRow, piece: Piece, text: GpuText) -> Iterator[Finding]:
     for field, value in values.items():
         if value is not None:
             yield row.page.states(row.name, field, value, piece.raw, row.line)
+    if re.search(r"\+\s*(?:IB|InfiniBand)\b", piece.text):
+        yield row.page.states(row.name, "infiniband", True, piece.raw, row.line)
     if text.interconnect and text.interconnect.startswith("NVLink"):
         yield row.page.states(row.name, "nvlink", True, piece.raw, row.line)
     if text.count is not None:
         yield row.page.states(row.name, "gpu_count", text.count, piece.raw, row.line)
         if text.count.denominator != 1:
             yield row.page.states(row.name, "gpu_fraction", str(text.count), piece.raw, row.line)
-
-
-def _memory_row(row: SizeRow, piece: Piece, text: GpuText, host: Host) -> GpuRow | str:
-    words = spelled(piece.text)
-    amount = to_amount(_KIND.sub("", words))
-    if amount is None:
-        return "is not one number"
-    units = find_units(amount.rest)
-    unit = units[0] if units else piece.part.unit
-    kept = None if unit is None else to_kept(amount.number, unit, "memory")
-    if kept is None:
-        return "has no unit of memory, neither in the header nor in the cell"
-    said = "gpu" if amount.times or _PER_GPU.search(amount.rest) else "vm" if _TOTAL.search(amount.rest) else None
-    left = re.sub(
-        r"\b(?:[GTM]i?B|of|memory|vram)\b|[\s()]",
-        "",
-        _TOTAL.sub("", _PER_GPU.sub("", amount.rest)),
-        flags=re.IGNORECASE,
-    )
-    if left:
-        return "is not one number"
-    count = text.count or (Fraction(amount.times) if amount.times else None) or host.specs.count or host.prose_count
-    if amount.times and count != amount.times:
-        return f"does not agree with the count of {count}"
-    return GpuRow(row=row, text=text, count=count, memory=rounded(kept), cell=piece, holder=said)
 
 
 def _levels(
@@ -183,5 +134,6 @@ def _merged(first: GpuText, second: GpuText) -> GpuText:
         vendor=first.vendor or second.vendor,
         model=first.model or second.model,
         memory_gib=first.memory_gib or second.memory_gib,
+        holder=first.holder or second.holder,
         interconnect=first.interconnect or second.interconnect,
     )

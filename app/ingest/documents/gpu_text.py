@@ -10,6 +10,12 @@ from app.ingest.documents.numbers import NUMBER, is_blank, to_decimal, to_fracti
 _COUNT = re.compile(
     r"^\s*(\d+\s*[/⁄]\s*\d+|[½⅓⅔¼¾⅙⅛]|\d+(?:\.\d+)?)(?:\s*[x×*]\s+|\s*[x×*](?=[A-Z\d])|\s+|$)", re.IGNORECASE
 )
+_TIMES_BEHIND = re.compile(r"\s*\(?\s*(?:(\d+)\s*[x×]|(?<![A-Za-z\d])[x×]\s*(\d+))\s*\)?\s*$", re.IGNORECASE)
+_TIMES_BEFORE = re.compile(r"^\s*\d+\s*[x×]\s", re.IGNORECASE)
+_SHARE_BEHIND = re.compile(r"\s*\(\s*(\d+\s*/\s*\d+)\s*\)\s*$")
+_NO_GPU = re.compile(r"^(?:0|no|none|no gpus?|cpu only)\b(?:\s*\([^()]*\))?$", re.IGNORECASE)
+_ASIDE = re.compile(r"\((?![^()]*\b(?:PCIe|SXM\d?|NVL)\b)[^()]*\)|[,;+].*$", re.IGNORECASE)
+_RANGE = re.compile(r"^[~≈]|^\d+\s*[-–]\s*\d+\b|\b\d+\s*[-–]\s*\d+\s*[x×]", re.IGNORECASE)
 _MEMORY = re.compile(
     rf"\(?\s*({NUMBER})\s*-?\s*Gi?B\b(?:\s+(?:of\s+)?(?:HBM\w*|GDDR\w*|memory|vRAM|"
     rf"VRAM))*(?:\s+(?:each|per GPU))?\s*\)?",
@@ -30,21 +36,25 @@ _MAKERS = {
 _NOISE = re.compile(
     r"®|™|\((?:tm|r)\)|\b(?:GPUs?|Tesla|Tensor[ -]Cores?|Ampere|Hopper|Volta|Turing|Pascal|Nvidia|"
     r"AMD|vRAM|cards?|accelerators?)\b"
-    r"|\bRadeon(?=\s+Instinct\b)|\bACCELMEM\b",
+    r"|\b\d+(?:\.\d+)?\s*Ti?B\b|\bRadeon(?=\s+Instinct\b)|\bACCELMEM\b",
     re.IGNORECASE,
 )
-_JOINING = frozenset({"with", "of", "each", "and", "per", "x"})
+_JOINING = frozenset({"with", "of", "each", "and", "per", "x", "full", "whole", "single", "dedicated"})
 _FORM = re.compile(r"\b(PCIe|SXM\d?|NVL)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuText:
-    """What was found; each part is absent where the text does not speak of it."""
+    """What was found; each part is absent where the text does not speak of it.
+
+    `holder` is `gpu` or `vm` where the words say of what the memory is (`16 GB each`, `40 GB GPUs`, `64 GB total`).
+    """
 
     count: Fraction | None = None
     vendor: str | None = None
     model: str | None = None
     memory_gib: Decimal | None = None
+    holder: str | None = None
     interconnect: str | None = None
 
 
@@ -58,14 +68,15 @@ def to_gpu_text(text: str, *, counted: bool = True) -> GpuText | None:
         return GpuText()
     if count := to_fraction(text) if counted or "/" in text else None:
         return GpuText(count=count)
-    if counted and text == "0":
+    if counted and _NO_GPU.match(text):
         return GpuText(count=Fraction(0))
-    found = _COUNT.match(text) if counted else None
-    count = to_fraction(found[1]) if found else None
-    rest = text[found.end() :] if found else text
+    if _RANGE.search(text):
+        return None
+    count, rest = _counted(text, counted=counted or bool(_TIMES_BEFORE.match(text)))
     memory, link = _MEMORY.search(rest), _LINK.search(rest)
     before = f"{rest[: memory.start()]} {' '.join(_FORM.findall(rest[memory.end() :]))}" if memory else ""
-    model = to_model(_LINK.sub(" ", before)) or to_model(_MEMORY.sub(" ", _LINK.sub(" ", rest)))
+    bare = _MEMORY.sub(" ", _LINK.sub(" ", rest))
+    model = to_model(_LINK.sub(" ", before)) or to_model(_ASIDE.sub("", bare)) or to_model(bare)
     if count is None and model is None:
         return None
     return GpuText(
@@ -73,8 +84,26 @@ def to_gpu_text(text: str, *, counted: bool = True) -> GpuText | None:
         vendor=to_vendor(rest),
         model=model,
         memory_gib=to_decimal(memory[1]) if memory else None,
+        holder=_holder(rest[memory.start() :]) if memory else None,
         interconnect=to_link(link[0]) if link else None,
     )
+
+
+def _holder(memory: str) -> str | None:
+    if re.search(r"\beach\b|\bper GPU\b|^\(?[\d.,\s]+Gi?B\s+GPUs?\b", memory, re.IGNORECASE):
+        return "gpu"
+    return "vm" if re.search(r"\btotal\b|\bcombined\b", memory, re.IGNORECASE) else None
+
+
+def _counted(text: str, *, counted: bool) -> tuple[Fraction | None, str]:
+    """Take the count off, which stands before the model (`2 x A100`) or behind it (`A100 (2x)`)."""
+    if found := _COUNT.match(text) if counted else None:
+        return to_fraction(found[1]), text[found.end() :]
+    if found := _SHARE_BEHIND.search(text):
+        return to_fraction(found[1]), text[: found.start()]
+    if found := _TIMES_BEHIND.search(_MEMORY.sub(" ", text)):
+        return Fraction(int(found[1] or found[2])), text.replace(found[0].strip(), " ", 1)
+    return None, text
 
 
 def to_link(text: str) -> str | None:

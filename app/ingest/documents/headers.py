@@ -12,6 +12,13 @@ _UNIT_WORDS = re.compile(r"(?<![A-Za-z])(?:[KMGT]i?B(?:ps)?|[kmgt]i?b(?:ps)?|[KM
 _COUNT_WORDS = re.compile(
     r"\bqty\b|\bquantity\b|\bcount\b|\bnumber of\b|\bno\. of\b|#|\bmax(?:imum)?\b|\bup to\b", re.IGNORECASE
 )
+_PRICE = re.compile(
+    r"[$€£¥]|\b(?:costs?|prices?|pricing|usd|eur|per[ -]hour|hourly|monthly|pay[- ]as[- ]you[- ]go|"
+    r"on[- ]demand|spot|reserved|savings?)\b",
+    re.IGNORECASE,
+)
+_PER_GPU = re.compile(r"\b(v?ram|memory)/gpu\b", re.IGNORECASE)
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z]{2})(?=[A-Z][a-z]{2})")
 _QUANTITY = re.compile(r"\bqty\b|\bquantity\b|\bcount\b|\bnumber of\b|#", re.IGNORECASE)
 _SHARED_PREFIX = re.compile(
     r"^(.*?)[:(]?\s*IOPS\)?\s*(?:/|and|&|,)\s*(?:speed|throughput)?\s*\(?([KMG]i?Bps)", re.IGNORECASE
@@ -43,11 +50,12 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column by its place, its header as written, and its parts; no parts: nobody knows it."""
+    """A column by its place, its header as written, and its parts; without parts it is not read, `doubt` says why."""
 
     index: int
     header: str
     parts: tuple[Part, ...]
+    doubt: str = "is a column that nobody knows"
 
     def is_for(self, field: str) -> bool:
         """Say whether it holds this field and nothing else."""
@@ -55,16 +63,37 @@ class Column:
 
 
 def to_columns(header: tuple[Cell, ...]) -> tuple[Column, ...]:
-    """Recognise every column of a table."""
-    return tuple(
+    """Recognise every column of a table; what stands beside a column may make its own header ambiguous."""
+    columns = tuple(
         Column(index=index, header=cell.text.replace("\v", " "), parts=to_parts(cell.text))
         for index, cell in enumerate(header)
     )
+    fields = {part.field for column in columns for part in column.parts}
+    return tuple(_doubted(column, fields) for column in columns)
+
+
+def _doubted(column: Column, fields: set[str]) -> Column:
+    key = key_of(column.header)
+    if key == "bandwidth" and "infiniband" in fields:
+        doubt = "may be the bandwidth of the InfiniBand beside it or of the other network"
+    elif (
+        key == "memory"
+        and "gpu" in fields | {_kind(field) for field in fields}
+        and not fields & {"vcpus", "gpu_memory"}
+    ):
+        doubt = "may be the memory of the machine or of the GPU beside it"
+    else:
+        return column
+    return replace(column, parts=(), doubt=doubt)
+
+
+def _kind(field: str) -> str:
+    return "gpu" if field == "gpu_model" else field
 
 
 def to_parts(header: str) -> tuple[Part, ...]:
     """Recognise a header, joint ones too: `Max NICs / network bandwidth (MBps)`, `vCPU / Memory (GiB)`."""
-    text = spelled(header.replace("\v", " "))
+    text = _PER_GPU.sub(r"\1 per GPU", spelled(header.replace("\v", " ")))
     if found := _SHARED_PREFIX.match(text):
         first, second = _part(f"{found[1]} IOPS"), _part(f"{found[1]} {found[2]}")
         if first and second:
@@ -92,7 +121,9 @@ def key_of(header: str) -> str:
 
 
 def _part(text: str) -> Part | None:
-    found = find_field(key_of(text))
+    if _PRICE.search(text):
+        return Part(field="price")
+    found = find_field(key_of(text)) or find_field(key_of(_CAMEL.sub(" ", text)))
     if not found:
         flag = FLAGS.get(key_of_flag(text))
         return Part(field="flag", side=text) if flag else None

@@ -70,7 +70,10 @@ def _passage(walk: _Walk, opening: Token, token: Token) -> None:
     if text.strip():
         bold = to_bold(token.children or [])
         line = walk.number(opening)
-        walk.passages.append(Passage(kind=kind, text=text, line=line, heading=walk.heading, bold=bold, marks=marks))
+        level = int(opening.tag[1]) if kind == "heading" else 0
+        walk.passages.append(
+            Passage(kind=kind, text=text, line=line, heading=walk.heading, bold=bold, marks=marks, level=level)
+        )
 
 
 def _table(walk: _Walk, tokens: list[Token], at: int) -> Table:

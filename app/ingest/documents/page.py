@@ -13,12 +13,18 @@ Finding = Statement | Report
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """One file; `title` is the series' name where the page has one."""
+    """One file, or the section of one that `heading` opens."""
 
     file: str
     front: FrontMatter
     blocks: Blocks
     source: SourceNote
+    heading: str | None = None
+
+    @property
+    def title(self) -> str:
+        """Give the heading of a section, the title of a whole page."""
+        return self.heading or self.source.title
 
     def states(  # noqa: PLR0917  # what every statement has, in the order in which it is read
         self, subject: str, field: str, value: FactValue, raw: str, line: int, note: str | None = None

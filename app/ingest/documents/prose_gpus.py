@@ -19,7 +19,8 @@ _MODEL = (
 _MENTION = re.compile(
     rf"(?:\b(?P<upto>up to\s+)?(?P<count>\d{{1,2}}|{'|'.join(_NUMBERS)})\s+)?(?P<vendor>NVIDIA|Nvidia|"
     rf"AMD)\s+(?P<model>{_MODEL})"
-    rf"(?P<rest>(?:\s+{NUMBER}\s*GB)?(?:\s+(?:NVLINK-connected|Tensor[ -]Core|NVL\d+))*\s+GPUs?\b)"
+    rf"(?P<rest>(?:\s+{NUMBER}\s*GB)?(?:\s+(?:NVLINK[ -](?:inter)?connected|Tensor[ -]Core|NVL\d+))*"
+    r"\s+(?:GPUs?|cards?)\b)"
 )
 _EACH = re.compile(
     rf"\b(?:each\s+(?:with|featuring)\s+|with\s+|featuring\s+)({NUMBER})[\s-]*GI?B\b[^.;]*?\bmemory\b", re.IGNORECASE

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from app.ingest.documents.page import Page
 
 _LEADS = re.compile(r"^(?:overview of|about|updated|new|the|microsoft|azure|sizes? (?:for|of|in))\b\s*", re.IGNORECASE)
-_PREVIEW = re.compile(r"\(\s*(?:public |private )?preview\s*\)", re.IGNORECASE)
+_PREVIEW = re.compile(r"\(\s*(?:public |private )?preview\s*\)|^(?:public |private )?preview:\s", re.IGNORECASE)
 _TAIL = re.compile(
     r"[\s_-]*\b(?:sizes?|vm|vms|virtual machines?|series|gpu|specifications?|specs?|"
     r"include(?: file)?|overview|general availability)\s*$",
@@ -15,22 +15,30 @@ _TAIL = re.compile(
 _NAME = re.compile(r"^(?=[^a-z]*[A-Z])[A-Z][A-Za-z0-9_+.-]*(?: [A-Z0-9v][A-Za-z0-9_+.-]*){0,7}$")
 _SHORT = re.compile(r"^[A-Z]{1,4}[a-z]{0,4}$")
 _LONGEST = 45
+_SIZE = re.compile(r"^(?:standard_|basic_)?(?P<letters>[a-z]+)\d", re.IGNORECASE)
+_VERSION = re.compile(r"(?:v|[ _-]V)(\d{1,2})(?!\d)")
+_SIZE_VERSION = re.compile(r"[_ ]v(\d{1,2})$", re.IGNORECASE)
+_BARE = re.compile(r"^[A-Z]+[a-z]*$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesTitle:
-    """The name of a page's series, the title it was found in, and that title's line."""
+    """The name of a page's series, the title it was found in, and that title's line.
+
+    `stated`: the page says in so many words that it is the series, no title had to be read.
+    """
 
     name: str
     raw: str
     line: int
+    stated: bool = False
 
 
 def find_series(page: Page) -> SeriesTitle | None:
     """Find the name: a `series:` of the front matter, else the title, else the first heading."""
     front = page.front
     if stated := front.first("series"):
-        return SeriesTitle(name=stated, raw=stated, line=front.lines.get("series", 1))
+        return SeriesTitle(name=stated, raw=stated, line=front.lines.get("series", 1), stated=True)
     titles = [(front.first("title"), front.lines.get("title", 1))]
     titles += [(part.text, part.line) for part in page.blocks.passages if part.kind == "heading"][:1]
     for title, line in titles:
@@ -48,6 +56,24 @@ def to_series_name(title: str) -> str | None:
     text = re.sub(r"\s+", " ", text)
     named = bool(re.search(r"[\d_]", text) or _SHORT.match(text))
     return text if named and _NAME.match(text) and len(text) <= _LONGEST else None
+
+
+def fits(series: str, size: str) -> bool:
+    """Say whether a size bears the letters and the version of a series, as NC24rs_v3 those of NCv3.
+
+    A title is read by its form, so that it may be no series at all, or not that of every size below it.
+    """
+    if size == series:
+        return True
+    named = _SIZE.match(size)
+    if not named or not re.match(
+        rf"{named['letters'].upper()}(?![A-Z])|{named['letters'].upper()}[A-Z]{{1,2}}\d", series
+    ):
+        return False
+    theirs, own = _VERSION.findall(series), _SIZE_VERSION.findall(size)
+    if theirs and own:
+        return int(theirs[-1]) == int(own[-1])
+    return not (_BARE.match(series) and own and int(own[-1]) > 1)
 
 
 def is_preview(page: Page) -> tuple[str, int] | None:

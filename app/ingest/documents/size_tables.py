@@ -9,11 +9,19 @@ from app.ingest.documents.blocks import Cell, Row, Table
 from app.ingest.documents.headers import Column, Part, to_columns, to_parts
 from app.ingest.documents.numbers import is_blank
 from app.ingest.documents.page import Finding, Page
+from app.ingest.documents.series import to_series_name
 
 _NAME = re.compile(r"^(?:Standard_|Basic_)?[A-Za-z]+[\w.\-+]*\d[\w.\-+]*$")
 _SPACED_NAME = re.compile(r"^[A-Z]{1,4}\d+\w*(?: (?:v\d+|[A-Z]\w*\d\w*))+$")
-_PREVIEW = re.compile(r"\s*\((?:in )?(?:public )?preview\)$", re.IGNORECASE)
+_PREVIEW = re.compile(r"\((?:in )?(?:public )?preview\)\W*$", re.IGNORECASE)
+_ANNOTATION = re.compile(r"(?:\s*\([^()]*\)|[^\w\s().+-]|\s)+$")
+"""What follows a name without being part of it: `(default)`, a star."""
+_SERIES = re.compile(
+    r"^(?:[A-Za-z]+[vV]\d+|[A-Z]{1,3}[a-z]{1,4}_?[A-Z]+\d\w*|(?:Standard_)?(?!Standard_|Basic_)[A-Z]{1,3}[a-z]*_\w+)$"
+)
+"""Series as NCv3, NCasT4_v3, NC_A100_v4: their letters are not followed by a count of vCPUs as those of a size are."""
 _LONGEST = 60
+_NAME_HEADER = re.compile(r"\b(?:sizes?|names?|skus?|instances?|vms?)\b", re.IGNORECASE)
 _VENDOR_NAME = re.compile(r"\bStandard_[A-Z]+\d")
 _MANY = re.compile(r"\s(?:-|–|to|and|,|/)\s|,\s|\v")
 
@@ -51,7 +59,13 @@ class SizeRow:
 
 def is_size_name(text: str) -> bool:
     """Say whether a cell can be the name of one size."""
-    return len(text) <= _LONGEST and bool(_NAME.match(text) or _SPACED_NAME.match(text))
+    if len(text) > _LONGEST or _SERIES.match(text):
+        return False
+    return bool(_NAME.match(text) or _SPACED_NAME.match(text))
+
+
+def _bare(text: str) -> str:
+    return _ANNOTATION.sub("", text)
 
 
 def name_column(table: Table, columns: tuple[Column, ...]) -> Column | None:
@@ -59,10 +73,16 @@ def name_column(table: Table, columns: tuple[Column, ...]) -> Column | None:
     for column in columns:
         cells = [row.cells[column.index].text for row in table.rows]
         filled = [cell for cell in cells if not is_blank(cell)]
-        names = sum(is_size_name(_PREVIEW.sub("", cell)) for cell in filled)
+        names = sum(is_size_name(_bare(cell)) for cell in filled)
         if column.is_for("name") and names and 2 * names >= len(filled):
             return column
     return None
+
+
+def names_of(table: Table, column: Column) -> list[str]:
+    """Give the sizes that a column of names holds."""
+    names = (_bare(row.cells[column.index].text) for row in table.rows)
+    return [name for name in names if is_size_name(name)]
 
 
 def read_size_table(page: Page, table: Table) -> Iterator[SizeRow | Finding]:
@@ -82,8 +102,8 @@ def read_size_table(page: Page, table: Table) -> Iterator[SizeRow | Finding]:
 
 def _row(page: Page, table: Table, row: Row, columns: tuple[Column, ...], names: Column) -> Iterator[SizeRow | Finding]:
     cell = row.cells[names.index]
-    name = _PREVIEW.sub("", cell.text)
-    marks = cell.marks if name == cell.text else (*cell.marks, PREVIEW)
+    name = _bare(cell.text)
+    marks = (*cell.marks, PREVIEW) if _PREVIEW.search(cell.text) else cell.marks
     if all(is_blank(other.text) for other in row.cells if other is not cell):
         return
     if row.surplus:
@@ -129,25 +149,38 @@ def _unknown_columns(page: Page, table: Table, columns: tuple[Column, ...]) -> I
     for column in columns:
         filled = [row.cells[column.index] for row in table.rows if not is_blank(row.cells[column.index].text)]
         if not column.parts and filled:
-            detail = "is a column that nobody knows, none of its cells is read"
-            yield page.report(detail, table.line, column.header, filled[0].raw)
+            yield page.report(f"{column.doubt}, none of its cells is read", table.line, column.header, filled[0].raw)
+    if prices := [column for column in columns if column.is_for("price")]:
+        header = ", ".join(column.header for column in prices)
+        cell = next((row.cells[prices[0].index].raw for row in table.rows if row.cells[prices[0].index].text), None)
+        yield page.report("states prices, which are no facts of a size", table.line, header, cell)
 
 
 def _unread(page: Page, table: Table, columns: tuple[Column, ...]) -> Iterator[Report]:
     first = [row.cells[0].text for row in table.rows]
+    if any(_lists_series(table, column) for column in columns):
+        return
     sizes = [cell.text for cell in table.header[1:] if is_size_name(cell.text) and not to_parts(cell.text)]
     if sizes and any(to_parts(text) for text in first):
         yield page.report(
             "has the sizes in its columns, such a table is not read", table.line, None, _joined(table.header)
         )
         return
-    cells = [cell.text for row in table.rows for cell in row.cells] + [cell.text for cell in table.header]
-    specs = sum(bool(column.parts) and not column.is_for("name") for column in columns)
-    named = any(_VENDOR_NAME.search(text) for text in cells)
-    if (named and not table.in_list) or (specs > 1 and any(column.is_for("name") for column in columns)):
+    specs = sum(bool(column.parts) and not (column.is_for("name") or column.is_for("price")) for column in columns)
+    named = sum(any(_VENDOR_NAME.search(cell.text) for cell in row.cells) for row in table.rows)
+    may_name = any(_NAME_HEADER.search(column.header) for column in columns)
+    if (named and (named > 1 or specs) and not table.in_list) or (specs > 1 and may_name):
         yield page.report(
             "seems to speak of sizes, but no column of it holds their names", table.line, None, _joined(table.header)
         )
+
+
+def _lists_series(table: Table, column: Column) -> bool:
+    if not (column.is_for("name") or re.search(r"\bseries\b|\bfamily\b", column.header, re.IGNORECASE)):
+        return False
+    cells = [row.cells[column.index].text for row in table.rows if not is_blank(row.cells[column.index].text)]
+    series = [cell for cell in cells if not is_size_name(cell) and (_SERIES.match(cell) or to_series_name(cell))]
+    return bool(cells) and 2 * len(series) >= len(cells)
 
 
 def _joined(cells: tuple[Cell, ...]) -> str:

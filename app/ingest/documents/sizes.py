@@ -12,7 +12,9 @@ from app.ingest.documents.retirement import is_retirement_table, read_retirement
 from app.ingest.documents.size_tables import Piece, SizeRow, read_size_table
 from app.ingest.documents.specs import HostSpecs, is_specs_table, read_specs
 
-_OF_THE_ROW = frozenset({"gpu", "gpu_model", "gpu_memory", "nvme", "nvme_size", "scale_nics", "scale_bandwidth"})
+_OF_THE_ROW = frozenset(
+    {"gpu", "gpu_model", "gpu_memory", "temp_disk_gib", "nvme", "nvme_size", "scale_nics", "scale_bandwidth"}
+)
 """Columns whose cells need the rest of the row to be understood."""
 
 

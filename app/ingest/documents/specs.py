@@ -16,6 +16,7 @@ from app.ingest.documents.page import Page
 from app.ingest.documents.units import Dimension, find_units, rounded, spelled, to_integer, to_kept
 
 _RANGE = re.compile(rf"{NUMBER}\s*(?:[-–—]|to)\s*\d|\bup\s?to\b|\bfrom\b", re.IGNORECASE)
+_NO_GPU = re.compile(r"\b(?:FPGAs?|VPUs?|NPUs?|TPUs?|ASICs?|Xilinx|Alveo|U250)\b", re.IGNORECASE)
 _PARTS: tuple[tuple[str, str], ...] = (
     (r"processors?|cpus?", "processor"),
     (r"memory|ram", "memory"),
@@ -39,9 +40,13 @@ class HostFact:
 
 @dataclass(slots=True, kw_only=True)
 class HostSpecs:
-    """All host specifications of a document; `nvme_gib` is the size of all drives together."""
+    """All host specifications of a document; `nvme_gib` is the size of all drives together.
+
+    `has_gpus` is false where the accelerators are something else, so that a count of them is no count of GPUs.
+    """
 
     facts: list[HostFact] = field(default_factory=list)
+    has_gpus: bool = True
     gpu: GpuText = field(default_factory=GpuText)
     nvme_gib: Decimal | None = None
 
@@ -138,6 +143,9 @@ def _sizes(text: str) -> Iterator[tuple[Decimal, str]]:
 
 def _accelerators(page: Page, row: Row, specs: HostSpecs) -> None:
     quantity, text = spelled(row.cells[1].text), row.cells[2].text.split("\v")[0].strip()
+    if _NO_GPU.search(f"{quantity} {text}"):
+        specs.has_gpus = False
+        return
     single = _single(quantity)
     count = to_fraction(re.sub(r"[^\d./⁄½⅓¼⅙⅛]+", " ", single[0]).strip()) if single else None
     found = (to_gpu_text(text, counted=False) if text else None) or GpuText()

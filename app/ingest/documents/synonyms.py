@@ -8,6 +8,7 @@ import re
 
 _DISK = r"(?:premium (?:ssd|storage) )?(?:disks? )?"
 _SPEED = r"(?:iops|throughput|speed|bandwidth|performance|i o)?(?: iops)?"
+_SIZE = r"(?: (?:size|capacity))?"
 _GPU = r"(?:gpus?|accelerators?|graphics(?: cards?)?|video)"
 
 _TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -58,7 +59,7 @@ _TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "gpu_memory",
         (
-            rf"(?:total )?{_GPU} ?(?:memory|vram|ram|frame ?buffer|hbm)(?: size| capacity)?(?: (?:per|each|total).*)?",
+            rf"(?:total )?{_GPU} ?(?:mem(?:ory)?|v?ram|frame ?buffer|hbm){_SIZE}(?: (?:per|each|total).*)?",
             r"vram",
             r"frame ?buffer",
             rf"(?:memory|vram|ram) (?:per|of each) {_GPU}",
@@ -67,7 +68,7 @@ _TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "gpu",
-        (rf"{_GPU}(?: (?:partitions?|counts?|quantity|cards?|s))?(?: per vm)?",),
+        (rf"{_GPU}(?: (?:partitions?|fractions?|counts?|quantity|cards?|s))?(?: per vm)?",),
     ),
     (
         "gpu_model",
@@ -95,7 +96,7 @@ _TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "temp_disk",
         (
-            r"(?:local )?temp(?:orary)?(?: (?:storage|disks?|ssds?|nvme|local|size|capacity))+",
+            r"(?:local )?temp(?:orary)?(?: (?:storage|disks?|ssds?|hdds?|nvme|local|size|capacity))+",
             r"local (?:temp(?:orary)? )?(?:storage|disks?|ssd)(?: (?:size|capacity|ssd))?",
             r"(?:scratch|resource) disks?(?: size)?",
         ),
@@ -110,7 +111,7 @@ _TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "nvme_size",
-        (r"(?:local )?nvme (?:disks? |drives? |ssds? |storage )?(?:size|capacity)(?: per (?:disk|drive))?",),
+        (r"(?:total )?(?:local )?nvme (?:disks? |drives? |ssds? |storage )?(?:size|capacity)(?: per (?:disk|drive))?",),
     ),
     (
         "max_data_disks",
@@ -145,7 +146,7 @@ _TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
         "max_nics",
         (
             r"front ?end nics?",
-            r"(?:front ?end )?(?:(?:v ?)?nics?|network (?:interfaces?|adapters?)(?: cards?)?)(?: nics?)?",
+            r"(?:front ?end )?(?:(?:ethernet )?(?:v ?)?nics?|network (?:interfaces?|adapters?)(?: cards?)?)(?: nics?)?",
         ),
     ),
     (
@@ -180,7 +181,7 @@ _TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             r"infini ?band(?: (?:bandwidth|network|support|speed))?",
             r"(?:back ?end|rdma)(?: network)?(?: bandwidth)?",
-            r"rdma(?: capable| support)?",
+            r"rdma(?: capable| support| performance| speed)?",
         ),
     ),
     (
@@ -204,6 +205,13 @@ _TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
             r"comments?",
             r"descriptions?",
             r"use cases?",
+            r"(?:best|recommended) (?:for|uses?)",
+            r"typical uses?",
+            r"roles?",
+            r"purposes?",
+            r"sources?",
+            r"remarks?",
+            r"availability",
             r"workloads?",
         ),
     ),

@@ -13,7 +13,7 @@ from app.ingest.documents.retirement import find_retirement
 from app.ingest.documents.sentences import Sentence
 from app.ingest.documents.series import is_preview
 from app.ingest.documents.size_tables import PREVIEW, SizeRow
-from app.ingest.documents.specs import HostSpecs
+from app.ingest.documents.specs import HostFact, HostSpecs
 
 _RDMA = re.compile(r"(?:^|[\n\v])\s*(?P<mark>[*†‡]*)\s*RDMA[\s-]capable", re.IGNORECASE)
 _GPU_VENDOR = re.compile(
@@ -34,7 +34,12 @@ def specified(
     specs: HostSpecs, subjects: Sequence[str], decided: dict[str, object], stated: Stated
 ) -> Iterator[Finding]:
     """State the host specifications for every size; `decided` is what the sizes' own rows show one GPU to have."""
-    for fact in specs.facts:
+    facts = specs.facts
+    if contradicted := _contradicted(specs, subjects, stated):
+        detail = "are of the host and not of its sizes, as the tables show: none of their figures is taken"
+        yield contradicted.page.report(detail, contradicted.line, contradicted.field, contradicted.raw)
+        facts = [fact for fact in facts if isinstance(fact.value, str)]
+    for fact in facts:
         others: list[str] = []
         for subject in subjects:
             shown = stated.get((fact.page.file, subject, fact.field), fact.value)
@@ -49,6 +54,15 @@ def specified(
         if others:
             detail = f"the host specifications say {fact.value}, the tables show otherwise for {', '.join(others)}"
             yield fact.page.report(f"{detail}: not taken there", fact.line, fact.field, fact.raw)
+
+
+def _contradicted(specs: HostSpecs, subjects: Sequence[str], stated: Stated) -> HostFact | None:
+    """Give the vCPUs of the specifications where the tables beside them give every size other ones."""
+    for fact in specs.facts:
+        shown = [stated.get((fact.page.file, subject, fact.field), fact.value) for subject in subjects]
+        if fact.field == "vcpus" and shown and fact.value not in shown:
+            return fact
+    return None
 
 
 def said(sentences: Sequence[Sentence], subjects: Sequence[str]) -> Iterator[Finding]:

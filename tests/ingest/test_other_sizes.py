@@ -1,0 +1,58 @@
+"""Pages of sizes without GPUs: high performance computing, general purpose, other accelerators."""
+
+from pathlib import Path
+
+from tests.ingest.pages import facts, read
+
+GPU_FIELDS = {"gpu_count", "gpu_model", "gpu_vendor", "gpu_memory_gib", "gpu_memory_gib_per_gpu"}
+
+
+def test_a_page_of_high_performance_sizes_gives_no_gpus(tmp_path: Path) -> None:
+    header = "|Size |vCPU |Processor |Memory (GiB) |RDMA performance (Gb/s) |Temp storage (GiB) |Max Ethernet vNICs |"
+    row = "|Standard_HX120-96rs_v3 |96 |AMD EPYC 7V73X |448 |200 |2 * 960 |8 |"
+    found = facts(read(tmp_path, f"{header}\n|--|--|--|--|--|--|--|\n{row}\n"), "Standard_HX120-96rs_v3")
+    wanted = {
+        "vcpus": 96, "cpu_model": "AMD EPYC 7V73X", "memory_gib": 448, "infiniband_gbps": 200, "temp_disk_gib": 1920,
+        "max_nics": 8,
+    }  # fmt: skip
+    assert {name: found.get(name) for name in wanted} == wanted
+    assert GPU_FIELDS.isdisjoint(found)
+
+
+def test_a_disk_as_large_alone_as_beside_others_is_one_of_them(tmp_path: Path) -> None:
+    rows = "| D8_v6 | 1 | 440 |\n| D32_v6 | 4 | 440 |\n| D64_v6 | 4 | 880 |\n"
+    reading = read(tmp_path, f"| Size | Temp Disks (Qty.) | Temp Disk Size (GiB) |\n|---|---|---|\n{rows}")
+    total = {name: facts(reading, name)["temp_disk_gib"] for name in ("D8_v6", "D32_v6", "D64_v6")}
+    assert total == {"D8_v6": 440, "D32_v6": 1760, "D64_v6": 3520}
+
+
+def test_disks_that_nothing_shows_to_be_each_that_large_are_taken_as_they_stand(tmp_path: Path) -> None:
+    rows = "| NX4 | 2 | 256 |\n| NX24 | 12 | 1,536 |\n| NX28 | 14 | 1,536 |\n"
+    reading = read(tmp_path, f"| Size | Temp Disks (Qty.) | Temp Disk Size (GiB) |\n|---|---|---|\n{rows}")
+    assert facts(reading, "NX28")["temp_disk_gib"] == 1536
+
+
+def test_accelerators_of_another_kind_are_no_gpus(tmp_path: Path) -> None:
+    text = """
+        | Part | Quantity | Specs |
+        |---|---|---|
+        | Processor | 192 vCPUs | AMD EPYC (Genoa) [x86-64] |
+        | Network | 5 NICs | |
+        | Accelerators | 10 cards/20 VPUs | AMD Xilinx Alveo MA35D |
+
+        | Size Name | vCPUs (Qty.) | Accelerators (Qty.) | Accelerator-Memory (GB) |
+        |---|---|---|---|
+        | Standard_NX16 | 16 | 1 | 8 |
+    """
+    reading = read(tmp_path, text, title="NX-series")
+    found = facts(reading, "Standard_NX16")
+    assert GPU_FIELDS.isdisjoint(found)
+    assert (found["vcpus"], found["cpu_model"]) == (16, "AMD EPYC (Genoa)")
+
+
+def test_specifications_of_a_host_are_not_those_of_its_sizes(tmp_path: Path) -> None:
+    specs = "| Part | Quantity | Specs |\n|---|---|---|\n| Processor | 192 vCPUs | |\n| Network | 5 NICs | |\n"
+    table = "\n| Size | vCPU |\n|---|---|\n| Standard_NX16 | 16 |\n"
+    reading = read(tmp_path, specs + table, title="NX-series")
+    assert "max_nics" not in facts(reading, "Standard_NX16")
+    assert ["of the host" in report.detail for report in reading.reports] == [True]

@@ -1,0 +1,142 @@
+"""Pages of several series: what a section says holds for its own sizes."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.ingest.pages import details, facts, read, read_files
+
+COLUMNS = "| Size | vCPU | GPU | GPU memory: GiB |\n|---|---|---|---|\n"
+TWO = f"""
+# Sizes with GPUs
+
+All are powered by 4 NVIDIA Tesla V100 GPUs.
+
+## NX-series
+
+Premium Storage:  Not Supported
+
+NX VMs are powered by NVIDIA Tesla P40 GPUs.
+
+{COLUMNS}| Standard_NX6 | 6 | 1 | 24 |
+| Standard_NX24r * | 24 | 4 | 96 |
+
+*RDMA capable
+
+## NXv2-series (Preview) <sup>1</sup>
+
+Premium Storage:  Supported
+
+Infiniband: Not supported
+
+### Drivers
+
+The NXv2-series will be retired on August 31, 2028. They are powered by NVIDIA Tesla V100 GPUs.
+
+{COLUMNS}| Standard_NX6s_v2 | 6 | 1 | 32 |
+"""
+
+
+def test_flags_of_a_section_hold_for_its_sizes_only(tmp_path: Path) -> None:
+    reading = read(tmp_path, TWO, title="Sizes with GPUs")
+    old, new = facts(reading, "Standard_NX24r"), facts(reading, "Standard_NX6s_v2")
+    assert (old["series"], new["series"]) == ("NX", "NXv2")
+    assert (old["premium_storage"], new["premium_storage"]) == (False, True)
+    assert (old["infiniband"], new["infiniband"]) == (True, False)
+    assert "infiniband" not in facts(reading, "Standard_NX6")
+    assert not reading.reports
+
+
+def test_gpus_preview_and_retirement_belong_to_their_section(tmp_path: Path) -> None:
+    reading = read(tmp_path, TWO, title="Sizes with GPUs")
+    old, new = facts(reading, "Standard_NX6"), facts(reading, "Standard_NX6s_v2")
+    assert (old["gpu_model"], new["gpu_model"]) == ("P40", "V100")
+    assert {"preview", "retirement_date"}.isdisjoint(old)
+    assert {"preview", "retirement_date"} <= set(new)
+
+
+def test_every_section_names_its_series_and_its_line(tmp_path: Path) -> None:
+    reading = read(tmp_path, TWO, title="Sizes with GPUs")
+    lines = (tmp_path / "page.md").read_text().splitlines()
+    named = {s.value: lines[s.line - 1] for s in reading.statements if s.field == "name"}
+    assert named == {"NX": "## NX-series", "NXv2": "## NXv2-series (Preview) <sup>1</sup>"}
+
+
+def test_several_series_may_stand_in_an_included_file(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {
+        "page.md": "# Sizes with GPUs\n\n[!INCLUDE [x](includes/all.md)]\n",
+        "includes/all.md": TWO,
+    }
+    reading = read_files(tmp_path, files)
+    assert facts(reading, "Standard_NX6")["premium_storage"] is False
+    assert facts(reading, "Standard_NX6s_v2")["premium_storage"] is True
+
+
+def test_a_section_takes_the_files_that_it_includes(tmp_path: Path) -> None:
+    include = "\n[!INCLUDE [x](includes/specs.md)]\n"
+    text = TWO.replace("## NXv2-series", include + "\n## NXv2-series")
+    specs = "| Part | Quantity | Specs |\n|---|---|---|\n| Network | 7 NICs | |\n"
+    reading = read_files(tmp_path, {"page.md": text, "includes/specs.md": specs})
+    assert facts(reading, "Standard_NX6")["max_nics"] == 7
+    assert "max_nics" not in facts(reading, "Standard_NX6s_v2")
+
+
+def test_a_section_ends_where_one_of_its_level_begins(tmp_path: Path) -> None:
+    text = TWO + f"\n## Older sizes\n\nPremium Storage:  Not Supported\n\n{COLUMNS}| Standard_X1 | 1 | 0 | |\n"
+    reading = read(tmp_path, text, title="Sizes with GPUs")
+    assert facts(reading, "Standard_NX6s_v2")["premium_storage"] is True
+    assert "series" not in facts(reading, "Standard_X1")
+
+
+@pytest.mark.parametrize(
+    "heading", ["## Features of the NX-series", "## Other series", "## NY-series", "### [Basics](#tab/sizebasic)"]
+)
+def test_headings_without_sizes_of_a_second_series_part_nothing(tmp_path: Path, heading: str) -> None:
+    text = f"# NX-series\n\n{COLUMNS}| Standard_NX6 | 6 | 1 | 24 |\n\n{heading}\n\nPremium Storage: Supported\n"
+    reading = read(tmp_path, text, title="NX-series")
+    assert facts(reading, "Standard_NX6")["premium_storage"] is True
+    assert facts(reading, "Standard_NX6")["series"] == "NX"
+
+
+@pytest.mark.parametrize(
+    ("title", "size", "series"),
+    [
+        ("NXv2-series", "Standard_NX6s_v2", "NXv2"),
+        ("NX A100 v4-series", "Standard_NX96asr_v4", "NX A100 v4"),
+        ("NXadsA10_v5 sizes series", "Standard_NX6ads_A10_v5", "NXadsA10_v5"),
+        ("NXH100v5-series", "Standard_NX96isr_H100_v5", "NXH100v5"),
+        ("NXads V620-series", "Standard_NX32ads_V620_v1", "NXads V620"),
+        ("NXv3-series", "Standard_NX6s_v2", None),
+        ("NX-series", "Standard_NX6s_v2", None),
+        ("NXC-series", "Standard_NX6", None),
+        ("RDMA", "Standard_NX6", None),
+    ],
+)
+def test_a_size_is_of_the_titles_series_where_it_bears_its_letters_and_version(
+    tmp_path: Path, title: str, size: str, series: str | None
+) -> None:
+    reading = read(tmp_path, f"# {title}\n\n{COLUMNS}| {size} | 6 | 1 | 24 |\n", title=title)
+    assert facts(reading, size).get("series") == series
+    assert [f"does not fit {size}" in text for text in details(reading)] == ([] if series else [True])
+
+
+def test_a_report_names_the_other_page_by_the_path_that_was_given(tmp_path: Path) -> None:
+    page = f"# NX-series\n\n{COLUMNS}| Standard_NX6 | 6 | 1 | 24 |\n"
+    reading = read_files(tmp_path, {"a.md": page, "b.md": page.replace("NX-series", "NXs-series")})
+    (report,) = [text for text in details(reading) if "claims" in text]
+    assert f"which {tmp_path.as_posix()}/a.md already gave to NX" in report
+
+
+def test_features_side_by_side_are_those_of_no_size(tmp_path: Path) -> None:
+    flags = "| Feature | NX | NY |\n|---|---|---|\n| Premium Storage | Supported | Not Supported |\n"
+    reading = read(tmp_path, f"# NX-series\n\n{flags}\n{COLUMNS}| Standard_NX6 | 6 | 1 | 24 |\n", title="NX-series")
+    assert "premium_storage" not in facts(reading, "Standard_NX6")
+    assert ["side by side" in text for text in details(reading)] == [True]
+
+
+def test_a_heading_may_name_its_series_without_saying_so(tmp_path: Path) -> None:
+    text = f"## NX A100 v4\n\n{COLUMNS}| NX96_v4 | 6 | 1 | 40 |\n\n## NY\n\n{COLUMNS}| NY6 | 6 | 1 | 24 |\n"
+    reading = read_files(tmp_path, {"notes.md": f"# What we run\n\n{text}"})
+    assert facts(reading, "NX96_v4")["series"] == "NX A100 v4"
+    assert facts(reading, "NY6")["series"] == "NY"
+    assert not reading.reports
