@@ -26,6 +26,7 @@ app.command()(exporting.export)
 @app.command()
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on. (default: VMSIZES_HOST)")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes that serve. (default: VMSIZES_WORKERS)")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on. (default: VMSIZES_PORT)")] = None,
 ) -> None:
     """Serve the API over HTTP."""
@@ -39,6 +40,7 @@ def serve(
         factory=True,
         host=host or settings.host,
         port=port or settings.port,
+        workers=workers or settings.workers,
         server_header=False,
         log_level="info",
         access_log=False,
