@@ -27,10 +27,13 @@ _NOT_PASSED_ON = {b"accept-encoding", b"if-none-match"}
 
 
 class Answers:
-    """Serves an app, and keeps its answers; `hits` and `misses` count how often that helped."""
+    """Serves an app, and keeps its answers; `hits` and `misses` count how often that helped.
+
+    With room for no bytes every request goes to the app.
+    """
 
     def __init__(self, app: FastAPI, known: list[Asked], watch: Watch, most_bytes: int) -> None:
-        self.app, self._known = app, known
+        self.app, self._known = app, known if most_bytes else []
         self._watch, self._shelf = watch, Shelf(most_bytes)
         self._stamp: str | None = None
         self._running: dict[str, asyncio.Task[Answer | list[Message]]] = {}
@@ -60,7 +63,7 @@ class Answers:
 
     async def _asked(self, scope: Scope) -> str | None:
         """The question of a request whose answer may be kept."""
-        if scope["type"] != "http" or scope["method"] not in {"GET", "HEAD"}:
+        if not self._known or scope["type"] != "http" or scope["method"] not in {"GET", "HEAD"}:
             return None
         stamp = await self._watch.look()
         if stamp != self._stamp:

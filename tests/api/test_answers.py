@@ -127,6 +127,15 @@ def test_head_has_the_headers_and_no_body(client: httpx.Client) -> None:
     assert [head.headers[name] for name in same] == [whole.headers[name] for name in same]
 
 
+def test_with_room_for_nothing_every_question_is_asked_anew(database_url: str) -> None:
+    service = create_service(Settings(_env_file=None, database_url=database_url, cache_mib=0), today=lambda: TODAY)
+    take_in(service.app.state.engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
+    with server(service) as url, httpx.Client(base_url=url) as client, counted(service.app.state.engine) as searches:
+        assert [client.get("/sizes").json()["total"] for _ in range(3)] == [1, 1, 1]
+    service.app.state.engine.dispose()
+    assert len(searches) == 3
+
+
 def test_errors_are_never_kept(service: Answers) -> None:
     with server(service) as url, httpx.Client(base_url=url) as client:
         for path in ("/sizes/nope", "/sizes?region=mars", "/sizes?nonsense=1", "/sizes?limit=1&limit=2"):
