@@ -58,7 +58,11 @@ def _bare(kind: str) -> Callable[[Place], Command]:
     )
 
 
-RAW_2_KB = Side(name="raw ASGI, 2 KB", command=lambda _place: uvicorn("benchmarks.raw:two_kilobytes"))
+RAW_2_KB = Side(
+    name="raw ASGI, 2 KB",
+    command=lambda _place: uvicorn("benchmarks.raw:two_kilobytes"),
+    ask=lambda _server, _place: Question(targets=(PRICED,)),
+)
 BARE_SQLITE = Side(name="bare sqlite3 + orjson", command=_bare("sqlite"))
 BARE_POSTGRES = Side(name="bare psycopg + orjson", command=_bare("postgresql"))
 TUTORIAL = Side(

@@ -45,18 +45,23 @@ class Answers:
         if asked is None:
             await self.app(scope, receive, send)
             return
-        accepts, matches = _conditions(scope["headers"])
-        etag = self._etag(asked)
-        if not matches.isdisjoint((etag, b"W/*")):
+        accepts, marks = _conditions(scope["headers"])
+        answer: Answer | list[Message] | None = self._shelf.get(asked)
+        etag = answer.etag if isinstance(answer, Answer) else self._etag(asked)
+        if marks and _matches(marks, etag):
             await _send(send, 304, [(b"etag", etag), *_COMMON], b"")
             return
-        answer: Answer | list[Message] | None = self._shelf.get(asked)
-        hit = answer is not None
-        self.hits, self.misses = self.hits + hit, self.misses + (not hit)
         if answer is None:
+            self.misses += 1
             answer = await self._once(asked, etag, scope)
+            told = _MISS
+        else:
+            self.hits += 1
+            told = _HIT
         if isinstance(answer, Answer):
-            await self._give(answer, asked, wanted(accepts), scope, send, hit=hit)
+            headers, body = self._form(answer, asked, wanted(accepts), kept=told is _HIT)
+            age = (b"age", b"%d" % (time.monotonic() - answer.born))
+            await _send(send, 200, [*headers, age, told], b"" if scope["method"] == "HEAD" else body)
         else:
             for message in answer:
                 await send(message)
@@ -65,7 +70,7 @@ class Answers:
         """The question of a request whose answer may be kept."""
         if not self._known or scope["type"] != "http" or scope["method"] not in {"GET", "HEAD"}:
             return None
-        stamp = await self._watch.look()
+        stamp = self._watch.stamp if self._watch.fresh else await self._watch.look()
         if stamp != self._stamp:
             self._stamp = stamp
             self._shelf.clear()
@@ -112,31 +117,34 @@ class Answers:
             self._shelf.put(asked, answer)
         return answer
 
-    async def _give(
-        self, answer: Answer, asked: str, encoding: str | None, scope: Scope, send: Send, *, hit: bool
-    ) -> None:
-        new = encoding not in answer.forms
-        headers, body = answer.form(encoding)
-        if new and hit:
-            self._shelf.put(asked, answer)
-        age = str(int(time.monotonic() - answer.born)).encode()
-        told = [*headers, (b"age", age), (b"x-cache", b"hit" if hit else b"miss")]
-        await _send(send, 200, told, b"" if scope["method"] == "HEAD" else body)
+    def _form(self, answer: Answer, asked: str, encoding: str | None, *, kept: bool) -> tuple[Headers, bytes]:
+        form = answer.forms.get(encoding)
+        if form is None:
+            form = answer.form(encoding)
+            if kept:
+                self._shelf.put(asked, answer)
+        return form
 
 
+_HIT, _MISS = (b"x-cache", b"hit"), (b"x-cache", b"miss")
 _COMMON: Headers = [(b"cache-control", CACHE_CONTROL), (b"vary", b"accept-encoding")]
 
 
-def _conditions(headers: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, set[bytes]]:
-    """What a client accepts, and the copies it has; a weak comparison, so every mark counts as weak."""
-    accepts, matches = b"", set()
+def _conditions(headers: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
+    """What a client accepts, and the marks of the copies it has."""
+    accepts = marks = b""
     for name, value in headers:
         if name == b"accept-encoding":
             accepts = value
         elif name == b"if-none-match":
-            marks = (mark.strip().removeprefix(b"W/") for mark in value.split(b","))
-            matches |= {b"W/" + mark for mark in marks}
-    return accepts, matches
+            marks += b"," + value
+    return accepts, marks
+
+
+def _matches(marks: bytes, etag: bytes) -> bool:
+    """Compare weakly (RFC 9110, section 8.8.3.2): W/ before a mark says nothing, and * is any copy."""
+    bare = {mark.strip().removeprefix(b"W/") for mark in marks.split(b",")}
+    return b"*" in bare or etag.removeprefix(b"W/") in bare
 
 
 async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:

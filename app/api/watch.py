@@ -24,9 +24,14 @@ class Watch:
         self._looking: asyncio.Task[str | None] | None = None
         self.stamp: str | None = None
 
+    @property
+    def fresh(self) -> bool:
+        """Whether the stamp was looked at just now, so that it may be taken without looking."""
+        return time.monotonic() < self._due
+
     async def look(self) -> str | None:
         """Return the stamp that holds; None where there is no catalog, so that nothing may be kept."""
-        if time.monotonic() < self._due:
+        if self.fresh:
             return self.stamp
         if self._looking is None:
             self._looking = asyncio.create_task(asyncio.to_thread(self._read))
