@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, FromClause, and_, case, exists, func, literal, or_, select, true
@@ -27,16 +28,21 @@ class Context:
     purchase: str
     offers: FromClause
 
-    @classmethod
-    def of(cls, scope: SizeScope, today: date) -> "Context":
+    @staticmethod
+    def of(scope: SizeScope, today: date) -> "Context":
         """Take from a question whose prices in which regions it means."""
-        offers = offers_for(scope.os, scope.purchase, scope.region)
-        return cls(today=today, os=scope.os, purchase=scope.purchase, offers=offers)
+        return _context(scope.os, scope.purchase, scope.region, today)
 
     @property
     def price(self) -> ColumnElement[Any]:
         """The price column of the purchase model that is meant."""
         return self.offers.c[f"{self.purchase}_usd_per_hour"]
+
+
+@lru_cache(maxsize=512)
+def _context(os: str, purchase: str, regions: tuple[str, ...], today: date) -> Context:
+    """Build once what many questions share: building SQL takes longer than the database does."""
+    return Context(today=today, os=os, purchase=purchase, offers=offers_for(os, purchase, regions))
 
 
 def status(today: date) -> ColumnElement[str]:

@@ -47,8 +47,9 @@ def series_ids(session: Session, names: Iterable[str]) -> tuple[str, ...]:
 
 def check_regions(session: Session, field: str, codes: Iterable[str]) -> None:
     """Refuse a region that the catalog does not know; raises BadQuestion naming the nearest."""
-    known = set(session.execute(select(_region.code)).scalars())
-    for code in codes:
+    asked = set(codes)
+    known = set(session.execute(select(_region.code)).scalars()) if asked else asked
+    for code in sorted(asked):
         if code not in known:
             near = get_close_matches(code, known, 1)
             hint = f"did you mean {near[0]}? " if near else ""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, Double, cast, func
@@ -23,6 +24,7 @@ SORT_KEYS: tuple[str, ...] = ("name", *_COLUMNS, *_PRICES)
 """What `sort` takes, each also with `-` before it."""
 
 
+@lru_cache(maxsize=512)
 def price_columns(context: Context) -> dict[str, ColumnElement[Any]]:
     """The price and what it comes to for a GPU and for a GiB of GPU memory; USD an hour."""
     return {

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, and_, false, or_
 from sqlalchemy.orm import Session
-from sqlalchemy.sql import Select, func, select
+from sqlalchemy.sql import Select, func
 
 from app.errors import BadQuestion
 
@@ -105,11 +105,14 @@ def take_page(
 
     The query must select each term's expression under the term's name.
     """
-    total = session.execute(select(func.count()).select_from(query.order_by(None).subquery())).scalar_one()
+    counting = query.order_by(None).with_only_columns(func.count(), maintain_column_froms=True)
+    total = session.execute(counting).scalar_one()
     page = query.order_by(*(clause for term in terms for clause in term.clauses)).limit(limit + 1)
     if cursor is not None:
         page = page.where(_beyond(terms, read_cursor(cursor, question, len(terms))))
-    rows = [dict(row) for row in session.execute(page).mappings()]
+    found = session.execute(page)
+    names = tuple(found.keys())
+    rows = [dict(zip(names, row, strict=True)) for row in found]
     more = len(rows) > limit
     rows = rows[:limit]
     last = [rows[-1][term.name] for term in terms] if more else []

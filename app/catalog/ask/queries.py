@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import date
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from sqlalchemy import Select, select
@@ -60,8 +61,9 @@ def settle(session: Session, scope: Scope) -> Scope:
         raise BadQuestion("series", unknown.name, f"{unknown} GET /series lists them.") from None
 
 
+@lru_cache(maxsize=512)
 def select_sizes(context: Context) -> Select[Any]:
-    """Select sizes, each with the one offer that it is shown with, or none."""
+    """Select sizes, each with the one offer that it is shown with, or none; the same context gives the same query."""
     prices = [column.label(name) for name, column in price_columns(context).items()]
     source, gpu, offer = table_of(Source), table_of(Gpu), context.offers
     return (
