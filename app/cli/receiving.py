@@ -143,7 +143,7 @@ def _print_reading(reading: Reading, *, as_json: bool) -> None:
             said = f"{statement.subject}: {statement.field} = {to_text(statement.value)}"
             unit = FIELDS[statement.kind][statement.field].unit
             out.print(
-                f"{said}{f' {unit}' if unit else ''}  ({statement.file}:{statement.line})",
+                f"{said}{f' {unit}' if unit not in (None, 'count') else ''}  ({statement.file}:{statement.line})",
                 highlight=False,
                 markup=False,
                 soft_wrap=True,
