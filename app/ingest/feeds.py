@@ -89,5 +89,8 @@ def below(folder: Path, reading: Reading) -> Reading:
         reading,
         statements=tuple(replace(statement, file=short(statement.file)) for statement in reading.statements),
         prices=tuple(replace(price, file=short(price.file)) for price in reading.prices),
-        reports=tuple(replace(report, file=short(report.file)) for report in reading.reports),
+        reports=tuple(
+            replace(report, file=short(report.file), detail=report.detail.replace(f"{folder}/", ""))
+            for report in reading.reports
+        ),
     )
