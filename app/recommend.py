@@ -11,7 +11,7 @@ from sqlalchemy import true
 from sqlalchemy.orm import Session
 
 from app.catalog.ask.conditions import CONDITIONS, Context, conditions, local_disk, on_one_gpu, size
-from app.catalog.ask.paging import read_cursor, write_cursor
+from app.catalog.ask.paging import bad_cursor, read_cursor, write_cursor
 from app.catalog.ask.queries import select_sizes, settle
 from app.catalog.ask.search import ORDERABLE, Page, SizeNeeds, SizeScope, Usd
 from app.catalog.offers import PURCHASES
@@ -60,10 +60,20 @@ def recommend(session: Session, search: FitSearch, *, today: date) -> Recommenda
     needs = to_needs(search, today)
     ranking = rank(find_candidates(session, search, today), needs, search.sort)
     question = f"{search.model_dump_json(exclude={'limit', 'cursor'})} {today}"
-    start = int(read_cursor(search.cursor, question, 1)[0]) if search.cursor else 0
+    start = _start(search.cursor, question)
     end = start + search.limit
     following = write_cursor(question, [end]) if end < len(ranking.options) else None
     return Recommendation(needs=needs, ranking=ranking, page=ranking.options[start:end], next_cursor=following)
+
+
+def _start(cursor: str | None, question: str) -> int:
+    """Where a page of options begins: their order is made anew each time, so the place is a number."""
+    if cursor is None:
+        return 0
+    (place,) = read_cursor(cursor, question, 1)
+    if type(place) is not int or place < 0:
+        raise bad_cursor(cursor)
+    return place
 
 
 def to_needs(search: FitSearch, today: date) -> Needs:

@@ -36,7 +36,7 @@ class Answers:
         self.app, self._known = app, known if most_bytes else []
         self._watch, self._shelf = watch, Shelf(most_bytes)
         self._stamp: str | None = None
-        self._running: dict[str, asyncio.Task[Answer | list[Message]]] = {}
+        self._running: dict[bytes, asyncio.Task[Answer | list[Message]]] = {}  # by ETag: a revision has runs of its own
         self.hits = self.misses = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -48,8 +48,8 @@ class Answers:
         accepts, marks = _conditions(scope["headers"])
         answer: Answer | list[Message] | None = self._shelf.get(asked)
         etag = answer.etag if isinstance(answer, Answer) else self._etag(asked)
-        if marks and _matches(marks, etag):
-            await _send(send, 304, [(b"etag", etag), *_COMMON], b"")
+        if marks and _matches(marks, etag, there=answer is not None):
+            await _unchanged(send, etag)
             return
         if answer is None:
             self.misses += 1
@@ -59,6 +59,9 @@ class Answers:
             self.hits += 1
             told = _HIT
         if isinstance(answer, Answer):
+            if marks and _matches(marks, answer.etag, there=True):
+                await _unchanged(send, answer.etag)
+                return
             headers, body = self._form(answer, asked, wanted(accepts), kept=told is _HIT)
             age = (b"age", b"%d" % (time.monotonic() - answer.born))
             await _send(send, 200, [*headers, age, told], b"" if scope["method"] == "HEAD" else body)
@@ -91,10 +94,10 @@ class Answers:
 
     async def _once(self, asked: str, etag: bytes, scope: Scope) -> Answer | list[Message]:
         """Run a question once, however many ask it at the same time, and whoever of them stays."""
-        running = self._running.get(asked)
+        running = self._running.get(etag)
         if running is None:
-            running = self._running[asked] = asyncio.create_task(self._run(asked, etag, scope))
-            running.add_done_callback(lambda _: self._running.pop(asked, None))
+            running = self._running[etag] = asyncio.create_task(self._run(asked, etag, scope))
+            running.add_done_callback(lambda _: self._running.pop(etag, None))
         return await asyncio.shield(running)
 
     async def _run(self, asked: str, etag: bytes, scope: Scope) -> Answer | list[Message]:
@@ -106,7 +109,11 @@ class Answers:
             messages.append(message)
 
         stamp = self._stamp
-        await self.app(plain, _nothing_more, record)
+        try:
+            await self.app(plain, _nothing_more, record)
+        except Exception:
+            if not messages:
+                raise  # else the app has logged it and answered with a problem, and raises for a server's log only
         start, *rest = messages
         if start["status"] != 200:  # noqa: PLR2004  # only a whole answer is kept
             return messages
@@ -141,15 +148,19 @@ def _conditions(headers: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
     return accepts, marks
 
 
-def _matches(marks: bytes, etag: bytes) -> bool:
-    """Compare weakly (RFC 9110, section 8.8.3.2): W/ before a mark says nothing, and * is any copy."""
+def _matches(marks: bytes, etag: bytes, *, there: bool) -> bool:
+    """Compare weakly (RFC 9110, section 8.8.3.2): W/ before a mark says nothing; * is any copy of what is there."""
     bare = {mark.strip().removeprefix(b"W/") for mark in marks.split(b",")}
-    return b"*" in bare or etag.removeprefix(b"W/") in bare
+    return etag.removeprefix(b"W/") in bare or (there and b"*" in bare)
 
 
 async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+async def _unchanged(send: Send, etag: bytes) -> None:
+    await _send(send, 304, [(b"etag", etag), *_COMMON], b"")
 
 
 async def _nothing_more() -> Message:

@@ -96,7 +96,7 @@ def handle_problems(app: FastAPI) -> None:
 
 def _spoken(request: Request, error: HTTPException) -> str:
     if error.status_code == 404:  # noqa: PLR2004
-        return f"There is nothing at {request.url.path}; GET /openapi.json lists what there is."
+        return f"There is nothing at {request.url.path}; GET /docs shows what there is."
     return str(error.detail)
 
 

@@ -22,6 +22,11 @@ class Usd(TypeDecorator[Decimal]):
     impl = Numeric(18, 9)
     cache_ok = True
 
+    @property
+    def python_type(self) -> type[Decimal]:
+        """Say what Python sees."""
+        return Decimal
+
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """Choose the column type of the database at hand."""
         return dialect.type_descriptor(Double() if dialect.name == "sqlite" else Numeric(18, 9))
@@ -46,6 +51,11 @@ class Moment(TypeDecorator[datetime]):
 
     impl = DateTime(timezone=True)
     cache_ok = True
+
+    @property
+    def python_type(self) -> type[datetime]:
+        """Say what Python sees."""
+        return datetime
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         """Give back a moment that knows its time zone."""

@@ -5,6 +5,7 @@ import gzip
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 
 import brotli  # type: ignore[import-untyped]  # has no type information
 import httpx
@@ -85,6 +86,8 @@ def test_a_copy_is_confirmed_without_a_query(service: Answers) -> None:
                 assert confirmed.headers["etag"] == etag
         assert searches == []
         assert client.get("/sizes", headers={"if-none-match": '"other"'}).status_code == 200
+        assert client.get("/sizes/nope", headers={"if-none-match": "*"}).status_code == 404
+        assert client.get("/gpus", headers={"if-none-match": "*"}).status_code == 304
 
 
 def test_every_encoding_holds_the_same_bytes(client: httpx.Client) -> None:
@@ -143,6 +146,19 @@ def test_errors_are_never_kept(service: Answers) -> None:
             assert first.status_code == second.status_code in (404, 422)
             assert "x-cache" not in second.headers
             assert "etag" not in second.headers
+
+
+def test_a_crash_leaves_as_a_problem_and_is_not_kept(service: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
+    def break_down() -> date:
+        raise RuntimeError("no calendar")
+
+    with server(service) as url, httpx.Client(base_url=url) as client:
+        assert client.get("/gpus").status_code == 200
+        monkeypatch.setattr(service.app.state, "today", break_down)
+        for _ in range(2):
+            crashed = client.get("/sizes")
+            assert (crashed.status_code, crashed.headers["content-type"]) == (500, "application/problem+json")
+            assert "x-cache" not in crashed.headers
 
 
 def test_a_new_revision_is_seen_within_a_second(service: Answers) -> None:

@@ -1,3 +1,6 @@
+import base64
+import json
+
 import httpx
 import pytest
 
@@ -80,6 +83,23 @@ def test_what_is_not_there_is_a_problem(client: httpx.Client, path: str) -> None
 
 def test_a_size_that_is_nearly_named_is_suggested(client: httpx.Client) -> None:
     assert "Standard_ND40rs_v2" in client.get("/sizes/nd40rs").json()["detail"]
+
+
+FORGED = ["x", 10**30, -1, 1.5, None, True, [], "\x00", {"date": "2026-01-01"}, {"decimal": "NaN"}]
+
+
+@pytest.mark.parametrize(
+    "path", ["/sizes", "/sizes?sort=vcpus", "/sizes?sort=usd_per_hour", "/fit?min_gpus=1", "/gpus"]
+)
+def test_a_cursor_that_somebody_made_up_is_refused_or_harmless(client: httpx.Client, path: str) -> None:
+    joint = "&" if "?" in path else "?"
+    given = client.get(f"{path}{joint}limit=1").json()["next_cursor"]
+    mark, *place = json.loads(base64.urlsafe_b64decode(given + "=" * (-len(given) % 4)))
+    for forged in FORGED:
+        kept = [mark, forged, *place[1:]]
+        cursor = base64.urlsafe_b64encode(json.dumps(kept).encode()).decode().rstrip("=")
+        answer = client.get(f"{path}{joint}limit=1&cursor={cursor}")
+        assert answer.status_code in (200, 422), (forged, answer.text)
 
 
 def test_an_empty_value_is_absent_and_a_comma_separates(client: httpx.Client) -> None:

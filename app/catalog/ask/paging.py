@@ -16,6 +16,8 @@ from sqlalchemy.sql import Select, func
 from app.errors import BadQuestion
 
 Item = dict[str, Any]
+_TOO_LARGE = 2**31
+"""No integer of ours is as large, and PostgreSQL compares an integer column with nothing larger."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,17 @@ class Term:
         """The ORDER BY of this key, the same on both databases."""
         direction = self.expression.desc() if self.descending else self.expression.asc()
         return [self.expression.is_(None), direction] if self.nullable else [direction]
+
+    def takes(self, value: Any) -> bool:
+        """Whether a value can stand in this key: of the column's type, and one that every database can hold."""
+        if value is None:
+            return self.nullable
+        kind = self.expression.type.python_type
+        if isinstance(value, int) and not isinstance(value, bool):
+            return kind in (int, float) and abs(value) < _TOO_LARGE
+        if isinstance(value, str):
+            return kind is str and value.isprintable()
+        return type(value) is kind and (not isinstance(value, Decimal) or value.is_finite())
 
     def is_at(self, value: Any) -> ColumnElement[bool]:
         """Rows that have the value."""
@@ -74,8 +87,13 @@ def read_cursor(cursor: str, question: str, count: int) -> list[Any]:
     except (ValueError, TypeError, ArithmeticError, KeyError, RecursionError):
         mark, values = None, []
     if mark != fingerprint(question) or len(values) != count:
-        raise BadQuestion("cursor", cursor[:40], "take next_cursor as it was given, with the same filters and order")
+        raise bad_cursor(cursor)
     return values
+
+
+def bad_cursor(cursor: str) -> BadQuestion:
+    """Say what to do about a cursor that is none of ours, or of another question."""
+    return BadQuestion("cursor", cursor[:40], "take next_cursor as it was given, with the same filters and order")
 
 
 def _write(value: Any) -> Any:
@@ -109,7 +127,10 @@ def take_page(
     total = session.execute(counting).scalar_one()
     page = query.order_by(*(clause for term in terms for clause in term.clauses)).limit(limit + 1)
     if cursor is not None:
-        page = page.where(_beyond(terms, read_cursor(cursor, question, len(terms))))
+        values = read_cursor(cursor, question, len(terms))
+        if not all(term.takes(value) for term, value in zip(terms, values, strict=True)):
+            raise bad_cursor(cursor)
+        page = page.where(_beyond(terms, values))
     found = session.execute(page)
     names = tuple(found.keys())
     rows = [dict(zip(names, row, strict=True)) for row in found]
