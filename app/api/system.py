@@ -10,8 +10,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.staticfiles import StaticFiles
 
 from app.api.deps import ReadSession
+from app.api.problems import KINDS, TITLES, kind_of
 from app.catalog.keep.revisions import latest_revision
-from app.errors import NotReady
+from app.errors import NotFound, NotReady
 
 router = APIRouter(include_in_schema=False)
 ASSETS = "/docs/assets"
@@ -35,6 +36,15 @@ def readyz(session: ReadSession) -> dict[str, Any]:
     if revision is None:
         raise NotReady("The catalog is empty; run `vmsizes ingest seeds`.")
     return {"status": "ready", "revision": revision["number"], "digest": revision["digest"]}
+
+
+@router.get("/problems/{slug}")
+def problems(slug: str) -> dict[str, Any]:
+    """Say what the `type` of a problem means."""
+    for status, known, title in (*KINDS.values(), *map(kind_of, TITLES)):
+        if known == slug:
+            return {"type": f"/problems/{slug}", "title": title, "status": status}
+    raise NotFound("problem", slug)
 
 
 @router.get("/docs")
