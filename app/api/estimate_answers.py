@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from app.api.estimate_models import ArchitectureOut
-from app.api.schemas import Out
+from app.api.schemas import Out, Part
 
 
 class FigureOut(Out):
@@ -29,11 +29,11 @@ class ParametersOut(Out):
 class KvCacheOut(Out):
     """The KV cache of one copy, replicas of heads on tensor ranks not counted."""
 
-    per_token: FigureOut | None = Field(description="Of one sequence, before any window is full.")
-    per_sequence: FigureOut | None
-    total: FigureOut | None = Field(description="Of all sequences at the same time.")
-    tokens_in_budget: FigureOut | None
-    sequences_in_budget: FigureOut | None
+    per_token: Part[FigureOut] = Field(description="Of one sequence, before any window is full.")
+    per_sequence: Part[FigureOut]
+    total: Part[FigureOut] = Field(description="Of all sequences at the same time.")
+    tokens_in_budget: Part[FigureOut]
+    sequences_in_budget: Part[FigureOut]
 
 
 class ServingMemoryOut(Out):
@@ -47,9 +47,9 @@ class ServingMemoryOut(Out):
     activations: FigureOut = Field(description="Of one step.")
     overhead: FigureOut = Field(description="The runtime and the buffers of collectives.")
     need: FigureOut
-    budget: FigureOut | None = Field(description="What of a GPU is used; null without gpus.usable_gib.")
+    budget: Part[FigureOut] = Field(description="What of a GPU is used; needs gpus.usable_gib.")
     fits: bool | None = Field(description="Whether the middle of the need is within the budget.")
-    max_concurrency: FigureOut | None = Field(description="Sequences that all copies serve at the same time.")
+    max_concurrency: Part[FigureOut] = Field(description="Sequences that all copies serve at the same time.")
 
 
 class DecodeOut(Out):
@@ -64,11 +64,11 @@ class DecodeOut(Out):
 class InferenceOut(Out):
     """A model that is served."""
 
-    weights: FigureOut | None
-    kv_cache: KvCacheOut | None
-    memory_per_gpu: ServingMemoryOut | None
-    decode: DecodeOut | None = Field(description="Null without gpus.bandwidth_gb_per_s.")
-    prefill: FigureOut | None = Field(description="Time to read one prompt; null without gpus.peak_tflops.")
+    weights: Part[FigureOut]
+    kv_cache: Part[KvCacheOut]
+    memory_per_gpu: Part[ServingMemoryOut]
+    decode: Part[DecodeOut] = Field(description="Needs gpus.bandwidth_gb_per_s.")
+    prefill: Part[FigureOut] = Field(description="Time to read one prompt; needs gpus.peak_tflops.")
 
 
 class StatesOut(Out):
@@ -82,20 +82,20 @@ class StatesOut(Out):
     frozen_base: FigureOut = Field(description="Of LoRA and QLoRA.")
     static: FigureOut
     total: FigureOut
-    host: FigureOut | None = Field(description="Memory of a host for what is offloaded.")
+    host: Part[FigureOut] = Field(description="Memory of a host for what is offloaded.")
 
 
 class ActivationsOut(Out):
     """Activations of one micro-batch on one GPU."""
 
     formula: str = Field(description="korthikanti, modern or zero. Extensible.")
-    hidden_states: FigureOut | None = Field(description="One hidden state.")
-    checkpoints: FigureOut | None = Field(description="The inputs of all layers: what full recomputation keeps.")
-    layer_working_set: FigureOut | None = Field(description="What one layer keeps.")
-    kept: FigureOut | None = Field(description="What all layers keep, recomputed as asked.")
-    logits_fp32: FigureOut | None
-    checkpointed_peak: FigureOut | None = Field(description="Checkpoints, one layer's working set, and logits.")
-    selective_saving: FigureOut | None = Field(description="Share of a GPT layer that selective recomputation saves.")
+    hidden_states: Part[FigureOut] = Field(description="One hidden state.")
+    checkpoints: Part[FigureOut] = Field(description="The inputs of all layers: what full recomputation keeps.")
+    layer_working_set: Part[FigureOut] = Field(description="What one layer keeps.")
+    kept: Part[FigureOut] = Field(description="What all layers keep, recomputed as asked.")
+    logits_fp32: Part[FigureOut]
+    checkpointed_peak: Part[FigureOut] = Field(description="Checkpoints, one layer's working set, and logits.")
+    selective_saving: Part[FigureOut] = Field(description="Share of a GPT layer that selective recomputation saves.")
 
 
 class TrainingMemoryOut(Out):
@@ -105,7 +105,7 @@ class TrainingMemoryOut(Out):
     pipeline_parallel: int
     data_parallel: int
     states: FigureOut
-    activations: FigureOut | None = Field(description="With logits; null without training.sequence_tokens.")
+    activations: Part[FigureOut] = Field(description="With logits; needs training.sequence_tokens.")
     buffers: FigureOut = Field(description="What sharding gathers for a moment.")
     overhead: FigureOut
     need: FigureOut
@@ -115,23 +115,23 @@ class TrainingMemoryOut(Out):
 class ComputeOut(Out):
     """What training computes, and how long it takes."""
 
-    model_flops: FigureOut | None
-    hardware_flops: FigureOut | None = Field(description="With what is computed anew.")
-    tokens_per_s: FigureOut | None = Field(description="Of all GPUs together.")
-    gpu_hours: FigureOut | None
-    days: FigureOut | None
-    iteration: FigureOut | None = Field(description="One step of the global batch.")
-    iteration_flops: FigureOut | None
-    hfu_over_mfu: FigureOut | None = Field(description="What selective recomputation adds, for a GPT.")
+    model_flops: Part[FigureOut]
+    hardware_flops: Part[FigureOut] = Field(description="With what is computed anew.")
+    tokens_per_s: Part[FigureOut] = Field(description="Of all GPUs together.")
+    gpu_hours: Part[FigureOut]
+    days: Part[FigureOut]
+    iteration: Part[FigureOut] = Field(description="One step of the global batch.")
+    iteration_flops: Part[FigureOut]
+    hfu_over_mfu: Part[FigureOut] = Field(description="What selective recomputation adds, for a GPT.")
 
 
 class TrainingOut(Out):
     """A model that is trained."""
 
-    trainable_params: FigureOut | None
-    states: StatesOut | None
-    activations: ActivationsOut | None
-    memory_per_gpu: TrainingMemoryOut | None
+    trainable_params: Part[FigureOut]
+    states: Part[StatesOut]
+    activations: Part[ActivationsOut]
+    memory_per_gpu: Part[TrainingMemoryOut]
     compute: ComputeOut
 
 
@@ -140,8 +140,8 @@ class EstimateCostOut(Out):
 
     per_hour: FigureOut
     per_month: FigureOut = Field(description="730 hours.")
-    per_job: FigureOut | None
-    per_million_tokens: FigureOut | None = Field(description="Generated at the expected rate.")
+    per_job: Part[FigureOut]
+    per_million_tokens: Part[FigureOut] = Field(description="Generated at the expected rate.")
 
 
 class AssumptionOut(Out):
@@ -160,12 +160,12 @@ class LeftOutOut(Out):
 
 
 class EstimateOut(Out):
-    """A workload broken down; a part that was not asked for, or of which too little is known, is null."""
+    """A workload broken down; a part that was not asked for, or of which too little is known, is left out."""
 
     architecture: ArchitectureOut
-    parameters: ParametersOut | None
-    inference: InferenceOut | None
-    training: TrainingOut | None
-    cost: EstimateCostOut | None = Field(description="Null without gpus.usd_per_gpu_hour.")
+    parameters: Part[ParametersOut]
+    inference: Part[InferenceOut]
+    training: Part[TrainingOut]
+    cost: Part[EstimateCostOut] = Field(description="Needs gpus.usd_per_gpu_hour.")
     assumptions: list[AssumptionOut] = Field(description="Every default that a figure was computed from.")
     left_out: list[LeftOutOut]

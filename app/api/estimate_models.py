@@ -8,6 +8,10 @@ from app.api.estimate_fields import In, Layers, Params, Tokens, Width, refuse
 from app.api.schemas import Out
 from app.catalog.ask.search import Text
 
+AttentionKind = Literal["mha", "gqa", "mqa", "mla"]
+MlpKind = Literal["gated", "plain"]
+QkNormKind = Literal["per_head", "all_heads"]
+
 
 class ArchitectureIn(In):
     """A model by its fields. A figure that needs a field which is not given is left out, and named in `left_out`."""
@@ -21,10 +25,10 @@ class ArchitectureIn(In):
     head_dim: Width | None = Field(default=None, description="Width of a head; default: hidden / heads.")
     intermediate: Width | None = Field(default=None, description="Width of a dense MLP.")
     vocab: Width | None = Field(default=None, description="Rows of the embedding.")
-    attention: Literal["mha", "gqa", "mqa", "mla"] | None = Field(
+    attention: AttentionKind | None = Field(
         default=None, description="How keys and values are shared; checked against the heads."
     )
-    mlp: Literal["gated", "plain"] | None = Field(default=None, description="SwiGLU, or two matrices; default gated.")
+    mlp: MlpKind | None = Field(default=None, description="SwiGLU, or two matrices; default gated.")
     tied_embeddings: bool | None = Field(default=None, description="The output layer is the embedding; default false.")
     kv_layers: Layers | None = Field(default=None, description="Layers that keep a KV cache; default: all.")
     sliding_window: Tokens | None = Field(default=None, description="Tokens that a layer with a window sees.")
@@ -44,7 +48,7 @@ class ArchitectureIn(In):
     mlp_bias: bool | None = Field(default=None, description="The MLP has biases; default false.")
     norm_bias: bool | None = Field(default=None, description="Norms have a bias (LayerNorm); default false.")
     lm_head_bias: bool | None = Field(default=None, description="The output layer has a bias; default false.")
-    qk_norm: Literal["per_head", "all_heads"] | None = Field(default=None, description="Norms of queries and keys.")
+    qk_norm: QkNormKind | None = Field(default=None, description="Norms of queries and keys.")
     norms_per_layer: int | None = Field(default=None, ge=0, le=8, description="Norms over the width; default 2.")
     embedding_norm: bool | None = Field(default=None, description="A norm after the embedding; default false.")
     learned_positions: Width | None = Field(default=None, description="Positions with a learned embedding.")

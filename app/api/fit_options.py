@@ -8,7 +8,7 @@ from pydantic import Field
 from app.api.estimate_answers import AssumptionOut, FigureOut, ParametersOut
 from app.api.estimate_models import ArchitectureOut
 from app.api.fit_schemas import FailureOut, HeadroomOut
-from app.api.schemas import Out, Total, Usd
+from app.api.schemas import Out, Part, Total, Usd
 
 
 class ParallelismOut(Out):
@@ -23,56 +23,56 @@ class ParallelismOut(Out):
 
 
 class PerGpuOut(Out):
-    """What the fullest GPU needs, part by part, and what may be used of it; what does not apply is null."""
+    """What the fullest GPU needs, part by part, and what may be used of it; what does not apply is left out."""
 
-    weights: FigureOut | None = Field(description="Of a server.")
-    kv_cache: FigureOut | None = Field(description="Of a server.")
-    states: FigureOut | None = Field(description="Of a training: weights, gradients, optimizer, frozen base.")
-    activations: FigureOut | None
-    buffers: FigureOut | None = Field(description="Of a training: what sharding gathers for a moment.")
+    weights: Part[FigureOut] = Field(description="Of a server.")
+    kv_cache: Part[FigureOut] = Field(description="Of a server.")
+    states: Part[FigureOut] = Field(description="Of a training: weights, gradients, optimizer, frozen base.")
+    activations: Part[FigureOut]
+    buffers: Part[FigureOut] = Field(description="Of a training: what sharding gathers for a moment.")
     overhead: FigureOut
     need: FigureOut
-    budget: FigureOut | None
+    budget: Part[FigureOut]
 
 
 class SpeedOut(Out):
     """How fast an option is; an estimate where it is no bound."""
 
-    step: FigureOut | None = Field(description="The least time of one token of every sequence; of a server.")
-    expected_step: FigureOut | None
-    tokens_per_s: FigureOut | None = Field(description="The most that all copies generate; of a server.")
+    step: Part[FigureOut] = Field(description="The least time of one token of every sequence; of a server.")
+    expected_step: Part[FigureOut]
+    tokens_per_s: Part[FigureOut] = Field(description="The most that all copies generate; of a server.")
     expected_tokens_per_s: FigureOut = Field(description="Generated, or trained on.")
-    hours: FigureOut | None = Field(description="Of the whole training; null where its tokens are not given.")
+    hours: Part[FigureOut] = Field(description="Of the whole training, where its tokens are given.")
 
 
 class OptionCostOut(Out):
-    """What all VMs cost under one purchase model; null where the price, or what it is multiplied by, is unknown."""
+    """What all VMs cost under one purchase model; what is not known is null, or left out."""
 
     usd_per_hour: Usd | None
     as_of: date | None = Field(description="The day from which the price is known to hold.")
     usd_per_month: Usd | None
-    usd_per_job: FigureOut | None = Field(description="On spot VMs with what interruptions add to a training.")
-    usd_per_million_tokens: FigureOut | None
+    usd_per_job: Part[FigureOut] = Field(description="On spot VMs with what interruptions add to a training.")
+    usd_per_million_tokens: Part[FigureOut]
 
 
 class CostsOut(Out):
-    """What an option costs, by purchase model; null where it was not asked for."""
+    """What an option costs, by purchase model: those that were asked for."""
 
-    on_demand: OptionCostOut | None
-    spot: OptionCostOut | None
+    on_demand: Part[OptionCostOut]
+    spot: Part[OptionCostOut]
 
 
 class PlacedOut(Out):
-    """A size that fits, and how; `parallelism`, `per_gpu` and `speed` are null where resources were asked for."""
+    """A size that fits, and how; `parallelism`, `per_gpu` and `speed` are left out where resources were asked for."""
 
     size: str
     region: str | None = Field(description="Where the prices hold: the cheapest of the asked regions.")
     status: str
     nodes: int
-    parallelism: ParallelismOut | None
-    per_gpu: PerGpuOut | None
-    max_concurrency: FigureOut | None = Field(description="Sequences that all copies serve at the same time.")
-    speed: SpeedOut | None
+    parallelism: Part[ParallelismOut]
+    per_gpu: Part[PerGpuOut]
+    max_concurrency: Part[FigureOut] = Field(description="Sequences that all copies serve at the same time.")
+    speed: Part[SpeedOut]
     cost: CostsOut
     headroom: list[HeadroomOut]
     limiting_resource: str | None = Field(description="The resource with the least to spare.")
@@ -101,7 +101,7 @@ class WorkloadOut(Out):
     """The model as it was understood."""
 
     architecture: ArchitectureOut
-    parameters: ParametersOut | None
+    parameters: Part[ParametersOut]
 
 
 class FitAnswerOut(Out):
@@ -114,5 +114,7 @@ class FitAnswerOut(Out):
     rejected_total: int
     rejection_summary: dict[str, int] = Field(description="Sizes by the reason that misses most.")
     nearest_misses: list[MissOut]
-    assumptions: list[AssumptionOut] | None = Field(description="With `assumptions` in include: what was not given.")
-    workload: WorkloadOut | None = Field(description="With `workload` in include.")
+    assumptions: list[AssumptionOut] = Field(
+        description="With `assumptions` in include: what was not given; else empty."
+    )
+    workload: Part[WorkloadOut] = Field(description="With `workload` in include.")

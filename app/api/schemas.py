@@ -1,8 +1,8 @@
-"""The wire: what every answer looks like. Every field is always there, null where nobody knows."""
+"""The wire: what every answer looks like. Every value is always there, null where nobody knows."""
 
 from datetime import date
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
@@ -15,6 +15,10 @@ Usd = Annotated[
 
 NextCursor = Annotated[str | None, Field(description="Give it as `cursor` to get the next page; null on the last.")]
 Total = Annotated[int, Field(description="How many items the whole list has.")]
+
+Inner = TypeVar("Inner")
+Part = Annotated[Inner | None, Field(exclude_if=lambda part: part is None)]
+"""A part of an answer that is left out where it does not apply: generators cannot say of an object that it is null."""
 
 
 class Out(BaseModel):
