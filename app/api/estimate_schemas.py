@@ -83,8 +83,8 @@ class InferenceIn(In):
 class MatrixIn(In):
     """A weight matrix that gets an adapter."""
 
-    inputs: Width
-    outputs: Width
+    inputs: Width = Field(description="Width of what goes in.")
+    outputs: Width = Field(description="Width of what comes out.")
     count: Width = Field(default=1, description="How many matrices of this form the model has.")
 
 

@@ -39,12 +39,12 @@ class ProblemDetail(BaseModel):
 class Problem(BaseModel):
     """What went wrong, for people and programs (RFC 9457)."""
 
-    type: str
-    title: str
-    status: int
-    detail: str
-    instance: str
-    errors: list[ProblemDetail]
+    type: str = Field(description="What kind of problem: `/problems/not-found`.")
+    title: str = Field(description="The kind in words.")
+    status: int = Field(description="The HTTP status.")
+    detail: str = Field(description="What is wrong with this request.")
+    instance: str = Field(description="The path that was asked.")
+    errors: list[ProblemDetail] = Field(description="Each thing that is wrong, where it can be pointed at.")
 
 
 def problem(request: Request, status: int, detail: str, errors: Iterable[dict[str, str]] = ()) -> JSONResponse:

@@ -32,6 +32,7 @@ HEADERS: Mapping[str, Response] = {
         "example": "0f8fad5bd9cb469fa16570867728950e",
     },
     "Allow": {"description": "The methods of this path.", "schema": _TEXT, "example": "GET, HEAD, OPTIONS"},
+    "AcceptPost": {"description": "The media types that are read.", "schema": _TEXT, "example": "application/json"},
     "RetryAfter": {
         "description": "Seconds after which to try again.",
         "schema": {"type": "integer", "format": "int32"},
@@ -40,7 +41,12 @@ HEADERS: Mapping[str, Response] = {
 }
 """Headers as components; on the wire they are written as `WRITTEN` says."""
 
-WRITTEN = {"CacheControl": "Cache-Control", "RequestID": "X-Request-ID", "RetryAfter": "Retry-After"}
+WRITTEN = {
+    "CacheControl": "Cache-Control",
+    "RequestID": "X-Request-ID",
+    "RetryAfter": "Retry-After",
+    "AcceptPost": "Accept-Post",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +66,14 @@ REFUSALS: Mapping[int, Refusal] = {
         headers=("ETag", "CacheControl"),
         problem=False,
     ),
-    400: Refusal(name="BadRequest", description="The request cannot be read: a body that is no JSON."),
+    400: Refusal(
+        name="BadRequest", description="The request cannot be read: a body that is no JSON, a cursor of another list."
+    ),
     404: Refusal(name="NotFound", description="Nothing has this name; the nearest names are told."),
     405: Refusal(name="MethodNotAllowed", description="The path has other methods.", headers=("Allow",)),
+    410: Refusal(name="Gone", description="The catalog has changed since the page that gave the cursor: begin anew."),
     413: Refusal(name="ContentTooLarge", description="The body is longer than a question can be."),
-    415: Refusal(name="UnsupportedMediaType", description="The body is no application/json."),
+    415: Refusal(name="UnsupportedMediaType", description="The body is no application/json.", headers=("AcceptPost",)),
     422: Refusal(
         name="UnprocessableContent",
         description="A parameter or field is unknown, out of bounds or contradicts another; `errors` points to each.",
@@ -91,15 +100,18 @@ def header_components() -> dict[str, Response]:
     return {name: dict(header) for name, header in HEADERS.items()}
 
 
-def to_responses(method: str, path: str, told: Mapping[str, Response]) -> dict[str, Response]:
+def to_responses(method: str, told: Mapping[str, Any]) -> dict[str, Response]:
     """The answers of an operation: its success, and by number all that it may refuse.
 
     A route that refuses with anything besides says so itself, by the status.
     """
-    declared = {int(status) for status in told if status != "200"}
-    statuses = _ALWAYS | _OF_METHOD[method] | declared | ({404} if "{" in path else set())
+    declared = {int(status) for status in told["responses"] if status != "200"}
+    parameters = [(one["in"], one["name"]) for one in told.get("parameters", [])]
+    named = {404} if "path" in dict(parameters) else set()
+    paged = {400, 410} if ("query", "cursor") in parameters else set()
+    statuses = _ALWAYS | _OF_METHOD[method] | declared | named | paged
     refused = {str(status): {"$ref": f"#/components/responses/{REFUSALS[status].name}"} for status in sorted(statuses)}
-    return {"200": _to_success(method, told["200"]), **refused}
+    return {"200": _to_success(method, told["responses"]["200"]), **refused}
 
 
 def _to_success(method: str, told: Response) -> Response:

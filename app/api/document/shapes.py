@@ -8,6 +8,7 @@ from app.api.document.words import enum_name
 Schema = dict[str, Any]
 REFERENCE = "#/components/schemas/"
 _INT32 = 2**31 - 1
+_NULL = {"type": "null"}
 _VALUES = {"number", "integer", "string", "boolean"}
 
 
@@ -54,12 +55,12 @@ def _one_type(schema: Schema) -> tuple[Schema, bool]:
     if "anyOf" not in schema:
         return schema, False
     rest = {name: value for name, value in schema.items() if name != "anyOf"}
-    choices = [choice for choice in schema["anyOf"] if choice.get("type") != "null"]
+    choices = [choice for choice in schema["anyOf"] if choice != _NULL]
     numbers = [choice for choice in choices if choice.get("type") == "number"]
     if numbers and {choice.get("type") for choice in choices} == {"number", "string"}:
         choices = numbers
     chosen = choices[0] if len(choices) == 1 else {}
-    return {**chosen, **rest}, len(choices) < len(schema["anyOf"]) and bool(chosen)
+    return {**chosen, **rest}, _NULL in schema["anyOf"]
 
 
 def _with_words(schema: Schema, *, asked: bool) -> Schema:

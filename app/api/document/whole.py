@@ -9,6 +9,7 @@ from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 
 from app.api.document.about import TAGS, to_info, to_summary
+from app.api.document.examples import with_example
 from app.api.document.older import Document
 from app.api.document.parameters import to_parameter
 from app.api.document.responses import header_components, refusal_components, to_responses
@@ -41,7 +42,7 @@ def to_contract(told: Document) -> Document:
     """Bring FastAPI's document to the plain form; `told` stays as it is."""
     told = deepcopy(told)
     paths = {
-        path: {method: _to_operation(method, path, one) for method, one in operations.items()}
+        path: {method: _to_operation(method, one) for method, one in operations.items()}
         for path, operations in told["paths"].items()
     }
     responses = refusal_components()
@@ -58,12 +59,12 @@ def to_contract(told: Document) -> Document:
     }
 
 
-def _to_operation(method: str, path: str, told: dict[str, Any]) -> dict[str, Any]:
+def _to_operation(method: str, told: dict[str, Any]) -> dict[str, Any]:
     operation = {**told, "summary": to_summary(told["summary"])}
-    operation["responses"] = to_responses(method, path, told["responses"])
+    operation["responses"] = to_responses(method, told)
     if "parameters" in told:
         operation["parameters"] = [to_parameter(one) for one in told["parameters"]]
-    return {name: operation[name] for name in _ORDER if name in operation}
+    return with_example({name: operation[name] for name in _ORDER if name in operation})
 
 
 def _problems() -> dict[str, Schema]:
