@@ -107,7 +107,9 @@ class OfferScope(Question):
     """Whose prices a question means, and where."""
 
     os: Os = Field(default="linux", description="Whose prices are meant.")
-    purchase: Purchase = Field(default="on_demand", description="The purchase model that prices and their order mean.")
+    purchase: Purchase = Field(
+        default="on_demand", description="Which price is `usd_per_hour`, is bounded and is sorted by."
+    )
     region: Regions = Field(
         default=(),
         description="The prices of this region, of the cheapest of several; default: of the cheapest of all.",
@@ -141,7 +143,7 @@ class SizeScope(OfferScope):
     disputed: bool | None = Field(default=None, description="Whether sources disagree on any field.")
     status: Annotated[tuple[Status, ...], AfterValidator(_as_set)] = Field(
         default=(),
-        description="Default: all that can be ordered (preview, current, retiring); `any`: retired, too.",
+        description="Any of several; default: all that can be ordered, retired ones are not; `any`: retired, too.",
         examples=[["current"]],
     )
     region: Regions = Field(
@@ -183,19 +185,29 @@ class SizeNeeds(Question):
     nvlink: bool | None = Field(default=None, description="GPUs joined by NVLink, or not.")
     arch: Arch | None = Field(default=None, description="CPU architecture.")
     premium_storage: bool | None = Field(default=None, description="Premium Storage is supported, or not.")
-    premium_storage_caching: bool | None = Field(default=None, description="Premium Storage caching.")
-    ultra_disk: bool | None = Field(default=None, description="Ultra Disk.")
-    live_migration: bool | None = Field(default=None, description="Live migration.", examples=[False])
-    memory_preserving_updates: bool | None = Field(
-        default=None, description="Memory-preserving updates.", examples=[False]
+    premium_storage_caching: bool | None = Field(
+        default=None, description="Premium Storage caching is supported, or not."
     )
-    generation_1: bool | None = Field(default=None, description="Generation 1 VMs.", examples=[False])
-    generation_2: bool | None = Field(default=None, description="Generation 2 VMs.")
-    accelerated_networking: bool | None = Field(default=None, description="Accelerated networking.")
-    ephemeral_os_disk: bool | None = Field(default=None, description="Ephemeral OS disk.")
-    nested_virtualization: bool | None = Field(default=None, description="Nested virtualization.", examples=[False])
-    hibernation: bool | None = Field(default=None, description="Hibernation.", examples=[False])
-    gpudirect_rdma: bool | None = Field(default=None, description="GPUDirect RDMA.")
+    ultra_disk: bool | None = Field(default=None, description="Ultra Disk is supported, or not.")
+    live_migration: bool | None = Field(
+        default=None, description="Live migration is supported, or not.", examples=[False]
+    )
+    memory_preserving_updates: bool | None = Field(
+        default=None, description="Memory-preserving updates are supported, or not.", examples=[False]
+    )
+    generation_1: bool | None = Field(
+        default=None, description="Generation 1 VMs are supported, or not.", examples=[False]
+    )
+    generation_2: bool | None = Field(default=None, description="Generation 2 VMs are supported, or not.")
+    accelerated_networking: bool | None = Field(
+        default=None, description="Accelerated networking is supported, or not."
+    )
+    ephemeral_os_disk: bool | None = Field(default=None, description="Ephemeral OS disk is supported, or not.")
+    nested_virtualization: bool | None = Field(
+        default=None, description="Nested virtualization is supported, or not.", examples=[False]
+    )
+    hibernation: bool | None = Field(default=None, description="Hibernation is supported, or not.", examples=[False])
+    gpudirect_rdma: bool | None = Field(default=None, description="GPUDirect RDMA is supported, or not.")
 
 
 class SizeFilter(SizeScope, SizeNeeds):
@@ -211,10 +223,10 @@ class SizeFilter(SizeScope, SizeNeeds):
     max_vcpus: Count | None = Field(default=None, description="vCPUs.", examples=[96])
     max_memory: Quantity | None = Field(default=None, description="Memory, GiB.", examples=[2000])
     min_usd_per_hour: Usd | None = Field(
-        default=None, description="Price in the region that the row names.", examples=[1]
+        default=None, description="Price in the region that the row names, USD an hour.", examples=[1]
     )
     max_usd_per_hour: Usd | None = Field(
-        default=None, description="Price in the region that the row names.", examples=[100]
+        default=None, description="Price in the region that the row names, USD an hour.", examples=[100]
     )
 
 
