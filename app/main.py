@@ -10,9 +10,10 @@ from fastapi import Depends, FastAPI
 
 from app.api import catalog, compare, estimate, fit, metrics, models, sizes, system
 from app.api.answers import Answers
-from app.api.contract import describe, operation_id, problem_response
 from app.api.deps import strict
 from app.api.desk import Desk
+from app.api.document.serving import serve_documents
+from app.api.document.whole import describe, operation_id
 from app.api.problems import HANDLERS
 from app.api.questions import endpoints
 from app.api.watch import Watch
@@ -56,13 +57,11 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
         version=version("vmsizes"),
         summary="Cloud VM sizes: look them up, compare them, cost them.",
         description=_DESCRIPTION,
-        docs_url=None,
-        redoc_url=None,
+        openapi_url=None,
         generate_unique_id_function=operation_id,
         redirect_slashes=False,
         servers=[{"url": settings.public_url or "/"}],
         exception_handlers=HANDLERS,
-        responses={422: problem_response("A parameter is not understood.")},
     )
     app.state.engine, app.state.reader, app.state.today = engine, reader, today
     app.state.watch = Watch(engine, today, app.version)
@@ -75,6 +74,6 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
     for router in routers:
         app.include_router(router, dependencies=[Depends(strict)])
     app.state.routes = [route for router in routers for route in router.routes]
-    system.mount_assets(app)
+    serve_documents(app)
     describe(app)
     return app

@@ -25,6 +25,7 @@ from app.fit.verdict import Option
 from app.fit.vm import Vm
 
 FitSort = Literal["cost_per_hour", "cost_per_job", "headroom", "waste", "nodes"]
+ResourceInclude = Literal["rejected"]
 Hours = Annotated[Decimal, Field(gt=0, le=Decimal(1_000_000), allow_inf_nan=False)]
 
 _AMOUNTS = tuple(quantity.name for quantity in QUANTITIES)
@@ -35,14 +36,22 @@ TRAITS = tuple(name for name in SizeNeeds.model_fields if name not in _AMOUNTS)
 class FitSearch(SizeScope, SizeNeeds, Page):
     """What a job needs of its VMs, and what it may cost."""
 
-    max_nodes: int = Field(default=1, ge=1, le=10_000, description="Pooled amounts may be met by up to so many VMs.")
-    hours: Hours | None = Field(default=None, description="How long the job runs; gives the cost of the job.")
-    hours_per_month: Annotated[Hours, Field(le=744)] = Field(
-        default=Decimal(730), description="Hours a month that a month's cost is made of."
+    max_nodes: int = Field(
+        default=1, ge=1, le=10_000, description="Pooled amounts may be met by up to so many VMs.", examples=[2]
     )
-    budget_usd_per_month: Usd | None = Field(default=None, description="The most that all VMs may cost a month, USD.")
+    hours: Hours | None = Field(
+        default=None, description="How long the job runs; gives the cost of the job.", examples=[24]
+    )
+    hours_per_month: Annotated[Hours, Field(le=744)] = Field(
+        default=Decimal(730),
+        description="Hours a month that a month's cost is made of.",
+        examples=[730],
+    )
+    budget_usd_per_month: Usd | None = Field(
+        default=None, description="The most that all VMs may cost a month, USD.", examples=[100000]
+    )
     sort: FitSort = Field(default="cost_per_hour", description="What the best option is; unknown prices come last.")
-    include: tuple[Literal["rejected"], ...] = Field(
+    include: tuple[ResourceInclude, ...] = Field(
         default=(), description="`rejected` lists every size that does not fit, with each failing constraint."
     )
 

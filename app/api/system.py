@@ -1,13 +1,9 @@
 """Probes and the documentation page; none of them is part of the contract."""
 
-from importlib.resources import files
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request
-from fastapi.openapi.docs import get_swagger_ui_html
-from fastapi.responses import HTMLResponse
+from fastapi import APIRouter
 from sqlalchemy.exc import SQLAlchemyError
-from starlette.staticfiles import StaticFiles
 
 from app.api.deps import ReadSession
 from app.api.problems import KINDS, TITLES, kind_of
@@ -15,7 +11,6 @@ from app.catalog.keep.revisions import latest_revision
 from app.errors import NotFound, NotReady
 
 router = APIRouter(include_in_schema=False)
-ASSETS = "/docs/assets"
 
 
 @router.get("/healthz")
@@ -45,20 +40,3 @@ def problems(slug: str) -> dict[str, Any]:
         if known == slug:
             return {"type": f"/problems/{slug}", "title": title, "status": status}
     raise NotFound("problem", slug)
-
-
-@router.get("/docs")
-def docs(request: Request) -> HTMLResponse:
-    """Show the interactive documentation; every asset comes from this server."""
-    return get_swagger_ui_html(
-        openapi_url=str(request.app.openapi_url),
-        title=f"{request.app.title} - API",
-        swagger_js_url=f"{ASSETS}/swagger-ui-bundle.js",
-        swagger_css_url=f"{ASSETS}/swagger-ui.css",
-        swagger_favicon_url=f"{ASSETS}/favicon.png",
-    )
-
-
-def mount_assets(app: FastAPI) -> None:
-    """Serve Swagger UI's files from the wheel that carries them."""
-    app.mount(ASSETS, StaticFiles(directory=str(files("fastapi_offline") / "static")), name="docs-assets")

@@ -22,7 +22,7 @@ from app.fit.likeness import Neighbour, Traits, nearest
 class SimilarSearch(OfferScope, Page):
     """Which sizes like one."""
 
-    limit: int = Field(default=10, ge=1, le=500, description="How many items a page holds at most.")
+    limit: int = Field(default=10, ge=1, le=500, description="How many items a page holds at most.", examples=[2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

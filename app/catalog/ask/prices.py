@@ -16,11 +16,15 @@ from app.catalog.tables import table_of
 class PriceSearch(Page):
     """Which prices of a size."""
 
-    region: Regions = Field(default=(), description="In this region; in any of several.")
+    region: Regions = Field(default=(), description="In this region; in any of several.", examples=[["eastus"]])
     os: Os | None = Field(default=None, description="Of this operating system.")
     purchase: Purchase | None = Field(default=None, description="Of this purchase model.")
-    as_of: Day | None = Field(default=None, description="In force on this day; default: today.")
-    history: bool = Field(default=False, description="Every price up to that day, not only the one in force.")
+    as_of: Day | None = Field(
+        default=None, description="In force on this day; default: today.", examples=["2026-07-01"]
+    )
+    history: bool = Field(
+        default=False, description="Every price up to that day, not only the one in force.", examples=[False]
+    )
 
 
 def find_prices(session: Session, name: str, search: PriceSearch, *, today: date) -> Listing:

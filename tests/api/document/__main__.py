@@ -1,0 +1,15 @@
+"""Make anew what is made from the code: `make openapi`."""
+
+from app.settings import PROJECT
+from tests.api.document.asking import write_examples
+from tests.api.document.made import MADE
+
+
+def main() -> None:
+    write_examples()
+    for path, text in MADE.items():
+        path.write_text(text(), encoding="utf-8")
+        print(path.relative_to(PROJECT))  # noqa: T201  # a verb of the Makefile tells what it made
+
+
+main()
