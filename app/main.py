@@ -8,11 +8,14 @@ from importlib.metadata import version
 
 from fastapi import Depends, FastAPI
 
-from app.api import catalog, compare, estimate, fit, metrics, models, sizes, system
+from app.api import catalog, compare, estimate, fit, metrics, models, prices, sizes, system
 from app.api.answers import Answers
 from app.api.contract import describe, operation_id, problem_response
 from app.api.deps import strict_query
 from app.api.desk import Desk
+from app.api.exports import routes as exports
+from app.api.exports.files import Files
+from app.api.exports.streamed import Streams
 from app.api.problems import handle_problems
 from app.api.questions import endpoints
 from app.api.watch import Watch
@@ -23,7 +26,7 @@ from app.settings import Settings
 _DESCRIPTION = """Look up, compare and cost cloud VM sizes. Every figure has a source, and where sources disagree you
 are told. Memory is in GiB, prices in USD an hour; null is unknown, zero is zero."""
 
-_CONTRACT = (sizes.router, compare.router, fit.router, estimate.router, models.router, catalog.router)
+_CONTRACT = (sizes.router, prices.router, compare.router, fit.router, estimate.router, models.router, catalog.router)
 _QUICK: dict[str, Callable[..., Awaitable[str]]] = {"list_sizes": sizes.answer_sizes, "fit_workload": fit.answer_fit}
 """Endpoints that are asked so often that a valid question does not go through the framework."""
 
@@ -44,9 +47,14 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
     engine = make_engine(settings.database_url)
     reader = make_reader(engine)
 
+    streams = Streams(make_engine(settings.database_url, pooled=False))
+    files = Files(streams, most_bytes=settings.exports_mib * 2**20)
+
     @asynccontextmanager
     async def closing(_app: FastAPI) -> AsyncIterator[None]:
         yield
+        streams.close()
+        files.close()
         await reader.close()
         engine.dispose()
 
@@ -64,13 +72,14 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
         responses={422: problem_response("A parameter is not understood.")},
     )
     app.state.engine, app.state.reader, app.state.today = engine, reader, today
+    app.state.streams, app.state.files = streams, files
     app.state.watch = Watch(engine, today, app.version)
     app.state.desk = Desk(engine, reader, app.state.watch, today)
     quick = {name: partial(answer, app.state.desk) for name, answer in _QUICK.items()}
     known = endpoints(_CONTRACT, quick)
     app.state.answers = Answers(app, known, app.state.watch, most_bytes=settings.cache_mib * 2**20)
     handle_problems(app)
-    for router in (*_CONTRACT, system.router, metrics.router):
+    for router in (*_CONTRACT, exports.router, system.router, metrics.router):
         app.include_router(router, dependencies=[Depends(strict_query)])
     system.mount_assets(app)
     describe(app)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from sqlalchemy.exc import OperationalError, ProgrammingError
 from starlette.exceptions import HTTPException
 
-from app.errors import BadQuestion, BadWorkload, NotFound, NotReady, VmsizesError
+from app.errors import BadQuestion, BadWorkload, Busy, NotFound, NotReady, VmsizesError
 
 MEDIA_TYPE = "application/problem+json"
 _log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ TITLES = {
     503: ("not-ready", "The catalog is not ready"),
 }
 
-STATUS: dict[type[VmsizesError], int] = {NotFound: 404, BadQuestion: 422, BadWorkload: 422, NotReady: 503}
+STATUS: dict[type[VmsizesError], int] = {NotFound: 404, BadQuestion: 422, BadWorkload: 422, NotReady: 503, Busy: 503}
 
 
 class ProblemDetail(BaseModel):

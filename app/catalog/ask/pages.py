@@ -62,6 +62,15 @@ def page_statement(shape: Shape) -> Statement:
     return Statement(query, short=shape.sort in _INDEXED and not _needs(SIZE, [*conditions, *keys]))
 
 
+@lru_cache(maxsize=256)
+def list_statement(shape: Shape) -> Statement:
+    """Take all offers of a question in its order, each with its document; rows are `doc` and TAIL."""
+    ground, conditions = shape.ground, _conditions(shape)
+    order = [clause for term in sort_terms(shape.sort, ground) for clause in term.clauses]
+    rows = _joined(select(DOC.c.doc, *_columns(ground)[1:]), ground, [*conditions, *order])
+    return Statement(rows.join(DOC, DOC.c.size_key == ground.key).where(ground.held, *conditions).order_by(*order))
+
+
 @lru_cache(maxsize=1024)
 def count_statement(shape: Shape) -> Statement:
     """Count what a question finds on all its pages."""

@@ -175,10 +175,14 @@ class SizeFilter(SizeScope, SizeNeeds):
     max_usd_per_hour: Usd | None = Field(default=None, description="Price in the region that the row names.")
 
 
-class SizeSearch(SizeFilter, Page):
-    """A search: filters, order and page."""
+class SizeList(SizeFilter):
+    """Sizes in an order."""
 
     sort: Order = Field(
         default=("name",),
         description="Columns to order by, `-` before one descends: `-gpu_memory_gib,usd_per_hour`. Unknown comes last.",
     )
+
+
+class SizeSearch(SizeList, Page):
+    """A search: filters, order and page."""
