@@ -36,6 +36,9 @@ class Stream:
         try:
             with self._taking:
                 rows = self._fetched()
+        except BaseException:
+            self._stopped = True
+            raise
         finally:
             if self._stopped or self._ended:
                 self.stop()
@@ -56,9 +59,11 @@ class Stream:
             self._interrupt()
             return
         try:
+            if self._found is not None:
+                self._found.close()
             if self._connection is not None:
                 self._connection.close()
-                self._connection = None
+            self._found = self._connection = None
             self._running.discard(self)
         finally:
             self._taking.release()

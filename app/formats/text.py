@@ -63,10 +63,10 @@ class Ndjson:
 
     def write(self, rows: Iterable[Values]) -> bytes:
         """Write a block of rows."""
-        names = self._names
-        return b"".join(
-            orjson.dumps(dict(zip(names, row, strict=True)), option=orjson.OPT_APPEND_NEWLINE) for row in rows
-        )
+        block = bytearray()
+        for row in rows:
+            block += orjson.dumps(dict(zip(self._names, row, strict=True)), option=orjson.OPT_APPEND_NEWLINE)
+        return bytes(block)
 
 
 def _lines(rows: Iterable[Values]) -> bytes:

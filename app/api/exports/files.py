@@ -45,6 +45,9 @@ class Files:
         self._files: OrderedDict[str, File] = OrderedDict()
         self._making: dict[str, asyncio.Task[File]] = {}
 
+    def __iter__(self) -> Iterator[File]:
+        return iter(tuple(self._files.values()))
+
     @property
     def kept_bytes(self) -> int:
         """How many bytes they take up."""
