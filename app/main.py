@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 from fastapi import Depends, FastAPI
 
-from app.api import catalog, compare, estimate, fit, metrics, models, prices, sizes, system
+from app.api import catalog, compare, estimate, facets, fit, metrics, models, prices, sizes, system
 from app.api.answers import Answers
 from app.api.contract import describe, operation_id, problem_response
 from app.api.deps import strict_query
@@ -26,7 +26,16 @@ from app.settings import Settings
 _DESCRIPTION = """Look up, compare and cost cloud VM sizes. Every figure has a source, and where sources disagree you
 are told. Memory is in GiB, prices in USD an hour; null is unknown, zero is zero."""
 
-_CONTRACT = (sizes.router, prices.router, compare.router, fit.router, estimate.router, models.router, catalog.router)
+_CONTRACT = (
+    sizes.router,
+    facets.router,
+    prices.router,
+    compare.router,
+    fit.router,
+    estimate.router,
+    models.router,
+    catalog.router,
+)
 _QUICK: dict[str, Callable[..., Awaitable[str]]] = {"list_sizes": sizes.answer_sizes, "fit_workload": fit.answer_fit}
 """Endpoints that are asked so often that a valid question does not go through the framework."""
 
