@@ -15,7 +15,6 @@ from sqlalchemy import (
     ColumnElement,
     Double,
     and_,
-    bindparam,
     cast,
     func,
     select,
@@ -30,9 +29,11 @@ from app.catalog.ask.pages import joined
 from app.catalog.ask.search import SizeFilter
 from app.catalog.ask.sizes import settle
 from app.catalog.fields import SIZE_FLAGS
-from app.catalog.offers import ANYWHERE
+from app.catalog.models import Region
+from app.catalog.tables import table_of
 from app.db.statements import Ask, Question, Statement
 
+REGION = table_of(Region)
 Column = Callable[[Ground], ColumnElement[Any]]
 
 
@@ -119,7 +120,7 @@ def find_facets(search: SizeFilter, known: Known, today: date) -> Question[Facet
     counts: dict[str, list[Count]] = {name: [] for name in (*COUNTED, "region", "flags")}
     for name, value, count in counted:
         counts[name].append(Count(value=value, count=count))
-    counts["region"] = [Count(value=code, count=count) for code, count in regions]
+    counts["region"] = [Count(value=code, count=count) for code, count in regions if count]
     flags, ends = figures[: len(FLAGS)], iter(figures[len(FLAGS) :])
     counts["flags"] = [Count(value=name, count=count) for name, count in zip(FLAGS, flags, strict=True)]
     triples = zip(RANGES, zip(ends, ends, ends, strict=True), strict=True)
@@ -164,14 +165,14 @@ def _counts(ground: Ground, filters: tuple[Asked, ...]) -> Statement:
 
 @lru_cache(maxsize=256)
 def _regions(os: str, purchase: str, filters: tuple[Asked, ...]) -> Statement:
-    """Region and count: for each what a search in this region alone would find."""
-    meant = and_(OFFER.c.os == literal_text(os), OFFER.c.purchase == literal_text(purchase))
-    everywhere = and_(meant, OFFER.c.region != bindparam("anywhere", ANYWHERE, type_=OFFER.c.region.type))
-    ground = Ground(os=os, purchase=purchase, offers=OFFER, held=everywhere)
+    """Region and count, the greatest first: for each what a search in this region alone would find."""
+    meant = (OFFER.c.os == literal_text(os), OFFER.c.purchase == literal_text(purchase))
+    there = and_(OFFER.c.region == REGION.c.code, *meant)
+    ground = Ground(os=os, purchase=purchase, offers=OFFER, held=there)
     conditions = [condition(asked, ground) for asked in filters]
-    count = func.count()
-    rows = joined(select(OFFER.c.region, count), ground, conditions).where(everywhere, *conditions)
-    return Statement(rows.group_by(OFFER.c.region).order_by(count.desc(), OFFER.c.region))
+    found = joined(select(func.count()), ground, conditions).where(there, *conditions).correlate(REGION)
+    count = found.scalar_subquery().label("count")
+    return Statement(select(REGION.c.code, count).order_by(count.desc(), REGION.c.code))
 
 
 def _found(ground: Ground, filters: Iterable[Asked]) -> tuple[CTE, Mapping[str, Condition]]:
