@@ -75,7 +75,8 @@ def _lines(rows: Iterable[Values]) -> bytes:
     return text.getvalue().encode()
 
 
-def _harmless(text: str) -> str:
+def harmless(text: str) -> str:
+    """Put an apostrophe before a text that a spreadsheet would run as a formula."""
     return f"'{text}" if text.startswith(FORMULA_STARTS) else text
 
 
@@ -84,8 +85,8 @@ def _truth(value: object) -> str:
 
 
 def _list(parts: Iterable[object]) -> str:
-    return _harmless(BETWEEN.join(map(str, parts)))
+    return harmless(BETWEEN.join(map(str, parts)))
 
 
-_CELLS: Mapping[Kind, Callable[[Any], str]] = {"text": _harmless, "boolean": _truth, "list": _list}
+_CELLS: Mapping[Kind, Callable[[Any], str]] = {"text": harmless, "boolean": _truth, "list": _list}
 """How a value of a kind is written where that is not its own text: numbers and dates are."""
