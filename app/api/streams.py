@@ -13,7 +13,7 @@ from app.api.kept import Headers, marks_of
 
 Send = Callable[[Message], Awaitable[None]]
 ETAG = "vmsizes.etag"
-"""Where the mark that an answer will have stands in a request's scope: text."""
+"""Where the mark that an answer will have stands in a request's scope: text, strong."""
 
 _WHOLE, _PART = 200, 206
 _SPARED = 4096
@@ -52,7 +52,8 @@ def marking(send: Send, etag: bytes, encoding: str | None) -> Send:
         nonlocal encoder
         if message["type"] == "http.response.start":
             if message["status"] in (_WHOLE, _PART):
-                headers = [header for header in message["headers"] if header[0] not in _OWN] + marks_of(etag)
+                told = [header for header in message["headers"] if header[0] not in _OWN]
+                headers = told + marks_of(etag.removeprefix(b"W/") if _is_file(told) else etag)
                 if encoding is not None and _is_text_stream(headers):
                     encoder = _MAKE[encoding]()
                     headers.append((b"content-encoding", encoding.encode()))
@@ -66,6 +67,11 @@ def marking(send: Send, etag: bytes, encoding: str | None) -> Send:
         await send(message)
 
     return marked
+
+
+def _is_file(headers: Headers) -> bool:
+    """Of a file parts may be asked for, which takes a strong mark (RFC 9110, section 13.1.5): it is never encoded."""
+    return any(name == b"accept-ranges" for name, _ in headers)
 
 
 def _is_text_stream(headers: Headers) -> bool:
