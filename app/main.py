@@ -10,11 +10,11 @@ from fastapi import Depends, FastAPI
 
 from app.api import catalog, compare, estimate, fit, metrics, models, sizes, system
 from app.api.answers import Answers
-from app.api.deps import strict_query
+from app.api.deps import strict
 from app.api.desk import Desk
-from app.api.document.serving import serve_documents
+from app.api.document import serving
 from app.api.document.whole import describe, operation_id
-from app.api.problems import handle_problems
+from app.api.problems import HANDLERS
 from app.api.questions import endpoints
 from app.api.watch import Watch
 from app.db.engines import make_engine
@@ -61,16 +61,19 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
         generate_unique_id_function=operation_id,
         redirect_slashes=False,
         servers=[{"url": settings.public_url or "/"}],
+        exception_handlers=HANDLERS,
     )
     app.state.engine, app.state.reader, app.state.today = engine, reader, today
     app.state.watch = Watch(engine, today, app.version)
     app.state.desk = Desk(engine, reader, app.state.watch, today)
     quick = {name: partial(answer, app.state.desk) for name, answer in _QUICK.items()}
     known = endpoints(_CONTRACT, quick)
-    app.state.answers = Answers(app, known, app.state.watch, most_bytes=settings.cache_mib * 2**20)
-    handle_problems(app)
-    for router in (*_CONTRACT, system.router, metrics.router):
-        app.include_router(router, dependencies=[Depends(strict_query)])
-    serve_documents(app)
+    room = settings.cache_mib * 2**20
+    app.state.answers = Answers(app, known, app.state.watch, most_bytes=room, public_url=settings.public_url)
+    routers = (*_CONTRACT, system.router, serving.router, metrics.router)
+    for router in routers:
+        app.include_router(router, dependencies=[Depends(strict)])
+    app.state.routes = [route for router in routers for route in router.routes]
+    serving.mount_assets(app)
     describe(app)
     return app

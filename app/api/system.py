@@ -1,4 +1,4 @@
-"""Probes and the documentation page; none of them is part of the contract."""
+"""Probes, and what the types of problems mean; none of it is part of the contract."""
 
 from typing import Any
 
@@ -6,8 +6,9 @@ from fastapi import APIRouter
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.api.deps import ReadSession
+from app.api.problems import KINDS, TITLES, kind_of
 from app.catalog.keep.revisions import latest_revision
-from app.errors import NotReady
+from app.errors import NotFound, NotReady
 
 router = APIRouter(include_in_schema=False)
 
@@ -30,3 +31,12 @@ def readyz(session: ReadSession) -> dict[str, Any]:
     if revision is None:
         raise NotReady("The catalog is empty; run `vmsizes ingest seeds`.")
     return {"status": "ready", "revision": revision["number"], "digest": revision["digest"]}
+
+
+@router.get("/problems/{slug}")
+def problems(slug: str) -> dict[str, Any]:
+    """Say what the `type` of a problem means."""
+    for status, known, title in (*KINDS.values(), *map(kind_of, TITLES)):
+        if known == slug:
+            return {"type": f"/problems/{slug}", "title": title, "status": status}
+    raise NotFound("problem", slug)

@@ -7,6 +7,7 @@ import typer
 from pydantic import BaseModel, ValidationError
 
 from app.api.estimate_answers import EstimateOut
+from app.api.estimate_fields import AS_TEXT
 from app.api.estimate_schemas import EstimateIn
 from app.api.fit_asking import fitting
 from app.api.fit_request import FitIn
@@ -113,7 +114,7 @@ def _workload(given: Mapping[str, Any]) -> dict[str, Any]:
 def _read(shape: type[Body], body: Mapping[str, Any]) -> Body:
     """Read a body; raises BadQuestion naming the option that is wrong."""
     try:
-        return shape.model_validate(body)
+        return shape.model_validate(body, context={AS_TEXT: True})
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"] if isinstance(part, str))

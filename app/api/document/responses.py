@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from app.api.document.examples import find_problem, shown
 from app.api.document.shapes import REFERENCE, to_plain
 from app.api.problems import MEDIA_TYPE
 
@@ -131,7 +132,9 @@ def _to_content(media_type: str, told: Mapping[str, Any]) -> dict[str, Any]:
 def _to_response(refusal: Refusal) -> Response:
     response: Response = {"description": refusal.description, "headers": _headers(*refusal.headers, "Link")}
     if refusal.problem:
-        response["content"] = {MEDIA_TYPE: {"schema": {"$ref": f"{REFERENCE}Problem"}}}
+        content = {"schema": {"$ref": f"{REFERENCE}Problem"}}
+        problem = find_problem(refusal.name)
+        response["content"] = {MEDIA_TYPE: content if problem is None else shown(content, problem["title"], problem)}
     return response
 
 

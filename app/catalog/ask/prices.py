@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog.ask.lookups import check_regions, region_codes, size_key_of
 from app.catalog.ask.paging import Listing, Term, take_page
-from app.catalog.ask.search import Os, Page, Purchase, Regions
+from app.catalog.ask.search import Day, Os, Page, Purchase, Regions
 from app.catalog.models import Price
 from app.catalog.tables import table_of
 
@@ -19,7 +19,7 @@ class PriceSearch(Page):
     region: Regions = Field(default=(), description="In this region; in any of several.", examples=[["eastus"]])
     os: Os | None = Field(default=None, description="Of this operating system.")
     purchase: Purchase | None = Field(default=None, description="Of this purchase model.")
-    as_of: date | None = Field(
+    as_of: Day | None = Field(
         default=None, description="In force on this day; default: today.", examples=["2026-07-01"]
     )
     history: bool = Field(

@@ -1,6 +1,7 @@
 """What may be asked of the catalog: typed, strict, and without any SQL or HTTP."""
 
 import re
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Literal, get_origin
@@ -43,6 +44,15 @@ def _plain_text(text: str) -> str:
     return text
 
 
+def _iso_day(value: Any) -> Any:
+    """A day is written as ISO 8601 writes it: a bare number, which pydantic takes for seconds since 1970, is none."""
+    if isinstance(value, str) and not _DAY.fullmatch(value):
+        raise ValueError("must be a date such as 2026-09-01")
+    return value
+
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+Day = Annotated[date, BeforeValidator(_iso_day)]
 Text = Annotated[str, Field(min_length=1, max_length=120), AfterValidator(_plain_text)]
 
 
@@ -62,7 +72,7 @@ Regions = Annotated[
 Quantity = Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=2_000_000_000)]
 GpuCount = Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False), BeforeValidator(exact_count)]
-Usd = Annotated[Decimal, Field(ge=0, le=Decimal("1e9"), max_digits=15, allow_inf_nan=False)]
+Usd = Annotated[Decimal, Field(ge=0, le=Decimal("1e9"), allow_inf_nan=False)]
 
 
 def holds_several(field: FieldInfo) -> bool:
