@@ -13,7 +13,7 @@ from app.api import catalog, compare, estimate, facets, fit, metrics, models, pr
 from app.api.answers import Answers
 from app.api.deps import strict
 from app.api.desk import Desk
-from app.api.document.serving import serve_documents
+from app.api.document import serving
 from app.api.document.whole import describe, operation_id
 from app.api.exports import routes as exports
 from app.api.exports.files import Files
@@ -72,11 +72,11 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
     quick = {name: partial(answer, app.state.desk) for name, answer in _QUICK.items()}
     known, room = endpoints(_CONTRACT, quick), settings.cache_mib * 2**20
     app.state.answers = Answers(app, known, app.state.watch, most_bytes=room, public_url=settings.public_url)
-    routers = (*_CONTRACT, system.router, metrics.router)
+    routers = (*_CONTRACT, system.router, serving.router, metrics.router)
     for router in routers:
         app.include_router(router, dependencies=[Depends(strict)])
     app.state.routes = [route for router in routers for route in router.routes]
-    serve_documents(app)
+    serving.mount_assets(app)
     describe(app)
     return app
 

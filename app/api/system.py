@@ -1,4 +1,4 @@
-"""Probes and the documentation page; none of them is part of the contract."""
+"""Probes, and what the types of problems mean; none of it is part of the contract."""
 
 from typing import Any
 

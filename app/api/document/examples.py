@@ -25,21 +25,35 @@ def find_example(operation: str) -> Example | None:
     return Example(**json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else None
 
 
+def find_problem(refusal: str) -> Any:
+    """The example of a refusal; None where there is none yet."""
+    file = FOLDER / "problems" / f"{refusal}.json"
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+
+
 def with_example(operation: dict[str, Any]) -> dict[str, Any]:
     """Show an operation's example at its answer, and at its body where it takes one."""
     example = find_example(operation["operationId"])
     if example is None:
         return operation
-    (media_type,) = operation["responses"]["200"]["content"]
+    success = operation["responses"]["200"]
     summary = example.path if example.body is None else "The answer to the example of a body."
-    answered = {media_type: _shown(operation["responses"]["200"]["content"][media_type], summary, example.answer)}
-    success = {**operation["responses"]["200"], "content": answered}
-    shown = {**operation, "responses": {**operation["responses"], "200": success}}
+    answer = {**success, "content": _with_value(success["content"], summary, example.answer)}
+    whole = {**operation, "responses": {**operation["responses"], "200": answer}}
     if example.body is not None:
-        asked = operation["requestBody"]["content"]["application/json"]
-        content = {"application/json": _shown(asked, operation["summary"], example.body)}
-        shown["requestBody"] = {**operation["requestBody"], "content": content}
-    return shown
+        asked = operation["requestBody"]
+        whole["requestBody"] = {**asked, "content": _with_value(asked["content"], operation["summary"], example.body)}
+    return whole
+
+
+def _with_value(content: dict[str, Any], summary: str, value: Any) -> dict[str, Any]:
+    ((media_type, told),) = content.items()
+    return {media_type: shown(told, summary, value)}
+
+
+def shown(told: dict[str, Any], summary: str, value: Any) -> dict[str, Any]:
+    """Show an example of a body beside its schema."""
+    return {**told, "examples": {"example": {"summary": summary, "value": value}}}
 
 
 def shorten(answer: Any) -> Any:
@@ -51,7 +65,3 @@ def shorten(answer: Any) -> Any:
     if isinstance(answer, str) and "\n" in answer:
         return "".join(answer.splitlines(keepends=True)[: MOST + 1])
     return answer
-
-
-def _shown(content: dict[str, Any], summary: str, value: Any) -> dict[str, Any]:
-    return {**content, "examples": {"example": {"summary": summary, "value": value}}}

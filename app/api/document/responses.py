@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from app.api.document.examples import find_problem, shown
+from app.api.document.links import to_links
 from app.api.document.shapes import REFERENCE, to_plain
 from app.api.problems import MEDIA_TYPE
 
@@ -111,7 +113,9 @@ def to_responses(method: str, told: Mapping[str, Any]) -> dict[str, Response]:
     paged = {400, 410} if ("query", "cursor") in parameters else set()
     statuses = _ALWAYS | _OF_METHOD[method] | declared | named | paged
     refused = {str(status): {"$ref": f"#/components/responses/{REFUSALS[status].name}"} for status in sorted(statuses)}
-    return {"200": _to_success(method, told["responses"]["200"]), **refused}
+    success = _to_success(method, told["responses"]["200"])
+    links = to_links(told["operationId"])
+    return {"200": {**success, "links": links} if links else success, **refused}
 
 
 def _to_success(method: str, told: Response) -> Response:
@@ -131,7 +135,9 @@ def _to_content(media_type: str, told: Mapping[str, Any]) -> dict[str, Any]:
 def _to_response(refusal: Refusal) -> Response:
     response: Response = {"description": refusal.description, "headers": _headers(*refusal.headers, "Link")}
     if refusal.problem:
-        response["content"] = {MEDIA_TYPE: {"schema": {"$ref": f"{REFERENCE}Problem"}}}
+        content = {"schema": {"$ref": f"{REFERENCE}Problem"}}
+        problem = find_problem(refusal.name)
+        response["content"] = {MEDIA_TYPE: content if problem is None else shown(content, problem["title"], problem)}
     return response
 
 

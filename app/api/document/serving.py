@@ -80,8 +80,7 @@ def script() -> Response:
     return Response((_FILES / "page.js").read_bytes(), media_type="text/javascript", headers={"cache-control": _KEPT})
 
 
-def serve_documents(app: FastAPI) -> None:
-    """Let the app serve its documents, and Swagger UI's files from the wheel that carries them."""
+def mount_assets(app: FastAPI) -> None:
+    """Let the app have its documents at hand, and Swagger UI's files from the wheel that carries them."""
     app.state.library = Library(app)
-    app.include_router(router)
     app.mount(ASSETS, StaticFiles(directory=str(files("fastapi_offline") / "static")), name="docs-assets")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from copy import deepcopy
+from threading import Lock
 from typing import Any
 
 from fastapi import FastAPI
@@ -17,6 +18,8 @@ from app.api.document.shapes import REFERENCE, Schema, references, to_plain
 from app.api.document.words import ENUMS, to_enum
 from app.api.problems import Problem
 
+_ONE_AT_A_TIME = Lock()
+"""What FastAPI finds out of a router while it describes it is shared by all apps, and by all threads."""
 _ORDER = ("operationId", "tags", "summary", "description", "parameters", "requestBody", "responses")
 
 
@@ -31,9 +34,10 @@ def describe(app: FastAPI) -> None:
     generate = app.openapi
 
     def openapi() -> Document:
-        if app.openapi_schema is None:
-            app.openapi_schema = to_contract(generate())
-        return app.openapi_schema
+        with _ONE_AT_A_TIME:
+            if app.openapi_schema is None:
+                app.openapi_schema = to_contract(generate())
+            return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's own way to extend the document
 

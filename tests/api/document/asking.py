@@ -15,6 +15,7 @@ from app.main import create_service
 from app.settings import PROJECT, Settings
 from tests.api.document.made import document
 from tests.api.document.parts import Part, operations
+from tests.api.document.refusing import REFUSED, clients, refusal
 from tests.conftest import TODAY
 from tests.servers import server
 
@@ -37,8 +38,8 @@ BODIES: Mapping[str, dict[str, Any]] = {
     "fitWorkload": {**_LLAMA, "constraints": {"regions": ["westeurope"]}, "include": ["rejected"], "limit": 2},
     "estimateWorkload": {**_LLAMA, "gpus": {"count": 4, "usable_gib": 79.25, "bandwidth_gb_per_s": 1935}},
 }
-MADE_WHEN_FILLED = {"created_at"}
-"""Fields that say when a catalog was filled; examples of two catalogs differ in them."""
+MADE_WHEN_FILLED = {"created_at", "next_cursor"}
+"""Fields that say when, or from which revision; examples of two catalogs differ in them."""
 
 
 def question(path: str, operation: Part) -> str:
@@ -75,16 +76,22 @@ def write_examples() -> None:
         service = create_service(Settings(_env_file=None, database_url=url), today=lambda: TODAY)
         with server(service) as base_url, httpx.Client(base_url=base_url, trust_env=False) as client:
             for place, operation in operations(document()):
-                _write(client, place.partition(" ")[2], operation)
+                _ask_and_keep(client, place.partition(" ")[2], operation)
+        with clients(url, f"sqlite:///{folder}/empty.db", TODAY) as services:
+            for name in REFUSED:
+                _keep(f"problems/{name}", refusal(services, name))
 
 
-def _write(client: httpx.Client, path: str, operation: Part) -> None:
-    name = operation["operationId"]
+def _ask_and_keep(client: httpx.Client, path: str, operation: Part) -> None:
     if "application/vnd.apache.parquet" in operation["responses"]["200"]["content"]:
         return
-    asked, body = question(path, operation), BODIES.get(name)
-    kept = {"path": asked, "body": body, "answer": ask(client, asked, body)}
+    asked, body = question(path, operation), BODIES.get(operation["operationId"])
+    _keep(operation["operationId"], {"path": asked, "body": body, "answer": ask(client, asked, body)})
+
+
+def _keep(name: str, example: Part) -> None:
+    """Write an example, but not for what differs from one filling to the next alone."""
     file = PROJECT / "app/api/document/examples" / f"{name}.json"
     before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
-    if timeless(before) != timeless(kept):
-        file.write_text(json.dumps(kept, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    if timeless(before) != timeless(example):
+        file.write_text(json.dumps(example, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

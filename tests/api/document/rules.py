@@ -175,7 +175,7 @@ def incomplete_about(document: Part) -> Iterator[str]:
 
 def without_examples(document: Part) -> Iterator[str]:
     for place, media_type, content in contents(document):
-        if "parquet" not in media_type and "problem" not in media_type and not content.get("examples"):
+        if "parquet" not in media_type and not content.get("examples"):
             yield place
 
 

@@ -100,3 +100,22 @@ def test_examples_of_parameters_are_of_their_schemas() -> None:
     for place, one in parameters(DOCUMENT):
         schema = {**one["schema"], "components": DOCUMENT["components"]}
         assert (place, [error.message for error in OAS31Validator(schema).iter_errors(one["example"])]) == (place, [])
+
+
+@pytest.mark.parametrize("place", [place for place, one in ASKED.items() if "links" in one["responses"]["200"]])
+def test_a_link_leads_from_an_answer_to_an_operation_that_takes_its_name(client: httpx.Client, place: str) -> None:
+    example = find_example(ASKED[place]["operationId"])
+    assert example is not None
+    paths = {one["operationId"]: where.partition(" ")[2] for where, one in ASKED.items()}
+    for link in ASKED[place]["responses"]["200"]["links"].values():
+        ((parameter, expression),) = link["parameters"].items()
+        name = resolve_pointer(example.answer, expression.removeprefix("$response.body#"))
+        path = paths[link["operationId"]].replace(f"{{{parameter}}}", name)
+        assert "{" not in path
+        assert client.get(path).status_code == httpx.codes.OK
+
+
+def resolve_pointer(value: Any, pointer: str) -> Any:
+    for part in pointer.split("/")[1:]:
+        value = value[int(part)] if isinstance(value, list) else value[part]
+    return value

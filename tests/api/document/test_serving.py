@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import httpx
 import pytest
 
@@ -8,6 +10,12 @@ from tests.api.document.made import document
 def test_both_documents_are_served_as_they_are_kept(client: httpx.Client) -> None:
     assert client.get("/openapi.json").json() == document()
     assert client.get("/openapi-3.0.json").json() == to_older(document())
+
+
+def test_a_document_is_made_while_others_are_made() -> None:
+    with ThreadPoolExecutor() as threads:
+        made = [threads.submit(document) for _ in range(4)]
+    assert all(one.result() == made[0].result() for one in made)
 
 
 @pytest.mark.parametrize("path", ["/openapi.json", "/openapi-3.0.json"])

@@ -12,6 +12,7 @@ function withExamplesTold(contract) {
           parameter.description += ` Example: \`${example}\`.`;
         }
         delete parameter.example;
+        delete parameter.allowEmptyValue; // an empty value is none: no need of a box to tick
       }
     }
   }
