@@ -1,5 +1,6 @@
 """Schemas in a form that typed languages have: one type each, numbers with a width, no unions and no noise."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -80,7 +81,9 @@ def _width(schema: Schema) -> str:
 
 
 def _closed(schema: Schema) -> Schema:
-    return {**schema, "additionalProperties": False}
+    """Nothing unknown may be sent. In TypeScript, a field with a default would be one that must be sent."""
+    told = {name: _default_in_words(part) for name, part in schema["properties"].items()}
+    return {**schema, "properties": told, "additionalProperties": False}
 
 
 def _open(schema: Schema) -> Schema:
@@ -96,7 +99,17 @@ def _with_default_told(schema: Schema) -> Schema:
     told = {name: value for name, value in schema.items() if name != "default"}
     if default is None or default in ([], {}) or isinstance(default, dict):
         return told
-    if "$ref" not in schema and not isinstance(default, list):
+    return schema if "$ref" not in schema and not isinstance(default, list) else _default_in_words(schema)
+
+
+def _default_in_words(schema: Schema) -> Schema:
+    if "default" not in schema:
         return schema
-    words = ", ".join(f"`{word}`" for word in (default if isinstance(default, list) else [default]))
+    default = schema["default"]
+    told = {name: value for name, value in schema.items() if name != "default"}
+    words = ", ".join(_word(value) for value in (default if isinstance(default, list) else [default]))
     return {**told, "description": f"{schema['description']} Default: {words}."}
+
+
+def _word(value: Any) -> str:
+    return f"`{value if isinstance(value, str) else json.dumps(value)}`"

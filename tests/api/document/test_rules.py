@@ -47,6 +47,7 @@ BROKEN: dict[str, Break] = {
     "words_outside_components": lambda told: field("arch", "SizeOut")(told).update(enum=["x64"]),
     "words_in_answers": lambda told: field("arch", "SizeOut")(told).update(enum=["x64"]),
     "members_twice": lambda told: schema("Os")(told).update({"x-enum-varnames": ["PURCHASE_SPOT"]}),
+    "defaults_in_requests": lambda told: field("limit", "FitIn")(told).update(default=10),
     "open_requests": lambda told: schema("FitIn")(told).pop("additionalProperties"),
     "closed_answers": lambda told: schema("SizeOut")(told).update(additionalProperties=False),
     "optional_values": lambda told: schema("SizeOut")(told)["required"].remove("vcpus"),
