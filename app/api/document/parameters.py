@@ -23,7 +23,13 @@ def to_parameter(parameter: Parameter) -> Parameter:
         plain["allowEmptyValue"] = not plain["required"]
     if schema.get("type") == "array":
         plain |= {"style": "form", "explode": True}
+        schema["items"] = _without_comma(schema["items"])
     return {**plain, "schema": schema, "example": examples[0] if examples else _example(schema)}
+
+
+def _without_comma(item: Schema) -> Schema:
+    """A comma parts two values of a list, so no value holds one."""
+    return {**item, "pattern": item["pattern"].replace("[^", "[^,", 1)} if "pattern" in item else item
 
 
 def _example(schema: Schema) -> Any:
