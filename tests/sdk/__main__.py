@@ -1,14 +1,18 @@
-"""`python -m tests.sdk clients`: every generated client, compiled and used; `contract`: every gate."""
+"""`python -m tests.sdk clients`: generated clients, compiled and used; `contract`: gates; `packages`: our clients."""
 
 import argparse
 import shutil
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
 
 from app.settings import PROJECT
 from tests.sdk.building import build, use
 from tests.sdk.gates import DOCUMENT, all_gates
 from tests.sdk.newer import newer
+from tests.sdk.packaging import BUILD, NEEDS, PACKAGES
 from tests.sdk.reports import expected
 from tests.sdk.results import Result, tell, timed
 from tests.sdk.serving import seeded_service
@@ -22,9 +26,12 @@ BUILT = PROJECT / "build" / "sdk"
 def main() -> int:
     """Run; gives the exit code: 1 where anything failed or was not there."""
     options = _options()
-    if options.what == "contract":
-        return 0 if tell(all_gates(options.seconds), as_json=options.json) else 1
-    return 0 if tell(all_clients(options.only), as_json=options.json) else 1
+    results = {
+        "clients": lambda: all_clients(options.only),
+        "contract": lambda: all_gates(options.seconds),
+        "packages": all_packages,
+    }
+    return 0 if tell(results[options.what](), as_json=options.json) else 1
 
 
 def all_clients(only: Collection[str] | None) -> Iterator[Result]:
@@ -33,8 +40,7 @@ def all_clients(only: Collection[str] | None) -> Iterator[Result]:
     with seeded_service("sqlite") as service, server(service) as now, server(newer(service, DOCUMENT)) as later:
         for toolchain in TOOLCHAINS:
             if not only or toolchain.name in only:
-                version = locked_version(toolchain.package)
-                yield timed(toolchain.name, version, lambda toolchain=toolchain: tried(toolchain, now, later))
+                yield timed(toolchain.name, locked_version(toolchain.package), partial(tried, toolchain, now, later))
 
 
 def tried(toolchain: Toolchain, *urls: str) -> str:
@@ -52,10 +58,24 @@ def tried(toolchain: Toolchain, *urls: str) -> str:
     return f"{truth['total']} sizes walked, a size, a problem, CSV, fit and estimate; the same with later answers"
 
 
+def all_packages() -> Iterator[Result]:
+    """Build the clients that are released; the results come one by one."""
+    shutil.rmtree(PACKAGES, ignore_errors=True)
+    for language, build_package in BUILD.items():
+        yield timed(language, version("vmsizes"), partial(_packed, language, build_package))
+
+
+def _packed(language: str, build_package: Callable[[Path], Path]) -> str:
+    absent = missing(NEEDS[language])
+    if absent:
+        raise ToolFailed(absent)
+    return build_package(PACKAGES / language).relative_to(PROJECT).as_posix()
+
+
 def _options() -> argparse.Namespace:
     names = [toolchain.name for toolchain in TOOLCHAINS]
     parser = argparse.ArgumentParser(prog="python -m tests.sdk", description=__doc__)
-    parser.add_argument("what", choices=["clients", "contract"])
+    parser.add_argument("what", choices=["clients", "contract", "packages"])
     parser.add_argument("--only", action="append", metavar="NAME", choices=names, help="this client; may be repeated")
     parser.add_argument("--seconds", type=int, default=30, help="how long to fuzz each database at most")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")

@@ -1,7 +1,7 @@
 """A check for schemathesis: what the document allows is refused only for what the document cannot say.
 
 A name that the catalog does not have, two fields that contradict each other, a forged cursor: these are problems of
-types of their own. A `bad-parameter` says that the request is not of the document, and so must never answer one that is.
+types of their own. A `bad-parameter` says that the request is not of the document, so it must never answer one that is.
 """
 
 import schemathesis

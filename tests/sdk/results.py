@@ -42,10 +42,10 @@ def tell(results: Iterable[Result], *, as_json: bool) -> bool:
         passed &= result.passed
         told.append(asdict(result))
         if not as_json:
-            print(result, flush=True)  # noqa: T201  # a program's own output
+            print(result, flush=True)
     seconds = round(time.perf_counter() - began, 1)
     if as_json:
-        print(json.dumps({"seconds": seconds, "passed": passed, "results": told}, indent=1))  # noqa: T201
+        print(json.dumps({"seconds": seconds, "passed": passed, "results": told}, indent=1))
     else:
-        print(f"{len(told)} results in {seconds} s: {'all passed' if passed else 'FAILED'}")  # noqa: T201
+        print(f"{len(told)} results in {seconds} s: {'all passed' if passed else 'FAILED'}")
     return passed

@@ -45,8 +45,7 @@ def _typescript(
 
 _OG = "openapi-generator-cli generate -i openapi-3.0.json -o client"
 _JAVA = (
-    "--library native"
-    " --additional-properties=useJakartaEe=true,openApiNullable=false,useSingleRequestParameter=true"
+    "--library native --additional-properties=useJakartaEe=true,openApiNullable=false,useSingleRequestParameter=true"
 )
 
 TOOLCHAINS = (

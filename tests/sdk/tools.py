@@ -26,6 +26,7 @@ INSTALLED_BY = {
     "go": "make .venv/sdk/go",
     "java": "apt-get install default-jre-headless",
     "javac": "apt-get install default-jdk-headless",
+    "npm": "https://nodejs.org (20.19 or newer)",
     "node": "https://nodejs.org (20.19 or newer)",
     "openapi-typescript": "make tests/sdk/npm/node_modules/.quick",
     "openapi-ts": "make tests/sdk/npm/node_modules/.quick",

@@ -57,9 +57,7 @@ def sizes(api: SizesApi) -> dict[str, Any]:
 
 def fitted(api: FitApi) -> dict[str, Any]:
     constraints, include = ConstraintsIn(regions=["westeurope"]), [FitInclude("rejected")]
-    fit = api.fit_workload(
-        FitIn(model="llama-3.1-70b", inference=INFERENCE, constraints=constraints, include=include)
-    )
+    fit = api.fit_workload(FitIn(model="llama-3.1-70b", inference=INFERENCE, constraints=constraints, include=include))
     best, rejected = fit.items[0], fit.rejected[0]
     estimate = api.estimate_workload(EstimateIn(model="llama-3.1-70b", inference=INFERENCE))
     return {
