@@ -30,7 +30,7 @@ class _Brotli:
         self._made = brotli.Compressor(quality=4)
 
     def compress(self, part: bytes, /) -> bytes:
-        return bytes(self._made.process(part))
+        return bytes(self._made.process(part) + self._made.flush())  # else it gathers megabytes before it gives any
 
     def flush(self) -> bytes:
         return bytes(self._made.finish())

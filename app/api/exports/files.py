@@ -96,7 +96,7 @@ class ParquetResponse(FileResponse):
 
     media_type = "application/octet-stream"
 
-    def __init__(self, file: File, *, file_name: str, etag: str, status_code: int = 200) -> None:  # noqa: ARG002  # FastAPI reads it
+    def __init__(self, file: File, *, file_name: str, etag: str) -> None:
         self._file = file
         super().__init__(file.path, media_type=self.media_type, filename=file_name, headers={"etag": etag})
 

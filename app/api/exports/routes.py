@@ -15,37 +15,37 @@ SizesAsked = Annotated[SizeExport, Query()]
 PricesAsked = Annotated[PriceExport, Query()]
 
 
-@router.get("/sizes.csv", response_class=CsvResponse)
+@router.get("/sizes.csv", response_class=CsvResponse, status_code=200)
 async def export_sizes_csv(asked: SizesAsked, request: Request) -> Response:
     """Export all sizes that a search finds, as CSV: a header line, CRLF, UTF-8."""
     return CsvResponse(request.app.state.streams, await _sizes(asked, request), file="sizes.csv")
 
 
-@router.get("/sizes.ndjson", response_class=NdjsonResponse)
+@router.get("/sizes.ndjson", response_class=NdjsonResponse, status_code=200)
 async def export_sizes_ndjson(asked: SizesAsked, request: Request) -> Response:
     """Export all sizes that a search finds, as a JSON object a line."""
     return NdjsonResponse(request.app.state.streams, await _sizes(asked, request), file="sizes.ndjson")
 
 
-@router.get("/sizes.parquet", response_class=ParquetResponse)
+@router.get("/sizes.parquet", response_class=ParquetResponse, status_code=200)
 async def export_sizes_parquet(asked: SizesAsked, request: Request) -> Response:
     """Export all sizes that a search finds, as a Parquet file, of which parts can be asked for."""
     return await _file(await _sizes(asked, request), request)
 
 
-@router.get("/prices.csv", response_class=CsvResponse)
+@router.get("/prices.csv", response_class=CsvResponse, status_code=200)
 async def export_prices_csv(asked: PricesAsked, request: Request) -> Response:
     """Export prices as CSV: a header line, CRLF, UTF-8."""
     return CsvResponse(request.app.state.streams, await _prices(asked, request), file="prices.csv")
 
 
-@router.get("/prices.ndjson", response_class=NdjsonResponse)
+@router.get("/prices.ndjson", response_class=NdjsonResponse, status_code=200)
 async def export_prices_ndjson(asked: PricesAsked, request: Request) -> Response:
     """Export prices as a JSON object a line."""
     return NdjsonResponse(request.app.state.streams, await _prices(asked, request), file="prices.ndjson")
 
 
-@router.get("/prices.parquet", response_class=ParquetResponse)
+@router.get("/prices.parquet", response_class=ParquetResponse, status_code=200)
 async def export_prices_parquet(asked: PricesAsked, request: Request) -> Response:
     """Export prices as a Parquet file, of which parts can be asked for."""
     return await _file(await _prices(asked, request), request)

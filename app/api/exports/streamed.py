@@ -55,7 +55,7 @@ class Streamed(StreamingResponse):
 
     form: ClassVar[type[TextFormat]]
 
-    def __init__(self, streams: Streams, export: Export, *, file: str, status_code: int = 200) -> None:  # noqa: ARG002  # FastAPI reads it
+    def __init__(self, streams: Streams, export: Export, *, file: str) -> None:
         self._chunks = _chunks(streams, export, self.form(export.columns))
         super().__init__(self._chunks, headers={"content-disposition": f'attachment; filename="{file}"'})
 
