@@ -19,7 +19,17 @@ def to_older(document: Document) -> Document:
     older["components"]["schemas"] = {name: _older(schema) for name, schema in schemas.items()}
     for place in _places(older):
         place["schema"] = _older(place["schema"])
+    for file in _files(older):
+        file["schema"]["format"] = "binary"
     return older
+
+
+def _files(document: Document) -> Iterator[dict[str, Any]]:
+    """Answers that are files: as plain text, the clients for Java and of orval would read them as JSON."""
+    for operation in (one for path in document["paths"].values() for one in path.values()):
+        for media_type, content in operation["responses"]["200"].get("content", {}).items():
+            if not media_type.endswith("json") or media_type.endswith("ndjson"):
+                yield content
 
 
 def _places(document: Document) -> Iterator[dict[str, Any]]:

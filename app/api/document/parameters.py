@@ -6,6 +6,7 @@ from app.api.document.shapes import REFERENCE, Schema, to_plain
 from app.api.document.words import ENUMS
 
 Parameter = dict[str, Any]
+_LAST = {"sort": 1, "limit": 2, "cursor": 3}
 
 
 def to_parameter(parameter: Parameter) -> Parameter:
@@ -24,6 +25,11 @@ def to_parameter(parameter: Parameter) -> Parameter:
     if schema.get("type") == "array":
         plain |= {"style": "form", "explode": True}
     return {**plain, "schema": schema, "example": examples[0] if examples else _example(schema)}
+
+
+def in_order(parameters: list[Parameter]) -> list[Parameter]:
+    """The path first, then what is asked for, then its order and page: the order of arguments in some clients."""
+    return sorted(parameters, key=lambda one: (one["in"] != "path", _LAST.get(one["name"], 0)))
 
 
 def _example(schema: Schema) -> Any:

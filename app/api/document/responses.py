@@ -127,7 +127,7 @@ def _to_success(method: str, told: Response) -> Response:
 
 def _to_content(media_type: str, told: Mapping[str, Any]) -> dict[str, Any]:
     schema = to_plain(told["schema"], asked=False)
-    if media_type.startswith("application/vnd.apache."):
+    if media_type == "application/octet-stream":
         schema["format"] = "binary"
     return {**told, "schema": schema}
 

@@ -1,5 +1,6 @@
 """Schemas in a form that typed languages have: one type each, numbers with a width, no unions and no noise."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ Schema = dict[str, Any]
 REFERENCE = "#/components/schemas/"
 _INT32 = 2**31 - 1
 _NULL = {"type": "null"}
+_BOUNDS = {"minimum", "maximum", "multipleOf"}
 _VALUES = {"number", "integer", "string", "boolean"}
 
 
@@ -22,8 +24,7 @@ def to_plain(schema: Schema, *, asked: bool) -> Schema:
     if "enum" in plain or "const" in plain:
         plain = _with_words(plain, asked=asked)
     if plain.get("type") in {"number", "integer"}:
-        plain["format"] = _width(plain)
-        plain |= {"default": float(plain["default"])} if isinstance(plain.get("default"), str) else {}
+        plain = _as_number(plain)
     if nullable and plain.get("type") in _VALUES:
         plain["type"] = [plain["type"], "null"]
     for inner in ("items", "additionalProperties"):
@@ -73,14 +74,19 @@ def _with_words(schema: Schema, *, asked: bool) -> Schema:
     return {"$ref": REFERENCE + enum_name(words), **kept}
 
 
-def _width(schema: Schema) -> str:
+def _as_number(schema: Schema) -> Schema:
+    """Say how wide a number is; bounds and default of an integer are integers, a default in digits is a number."""
     if schema["type"] == "number":
-        return "double"
-    return "int32" if "maximum" in schema and schema["maximum"] <= _INT32 else "int64"
+        default = schema.get("default")
+        return {**schema, "format": "double", **({"default": float(default)} if isinstance(default, str) else {})}
+    width = "int32" if "maximum" in schema and schema["maximum"] <= _INT32 else "int64"
+    return {**schema, "format": width, **{bound: int(schema[bound]) for bound in _BOUNDS & schema.keys()}}
 
 
 def _closed(schema: Schema) -> Schema:
-    return {**schema, "additionalProperties": False}
+    """Nothing unknown may be sent. In TypeScript, a field with a default would be one that must be sent."""
+    told = {name: _default_in_words(part) for name, part in schema["properties"].items()}
+    return {**schema, "properties": told, "additionalProperties": False}
 
 
 def _open(schema: Schema) -> Schema:
@@ -96,7 +102,17 @@ def _with_default_told(schema: Schema) -> Schema:
     told = {name: value for name, value in schema.items() if name != "default"}
     if default is None or default in ([], {}) or isinstance(default, dict):
         return told
-    if "$ref" not in schema and not isinstance(default, list):
+    return schema if "$ref" not in schema and not isinstance(default, list) else _default_in_words(schema)
+
+
+def _default_in_words(schema: Schema) -> Schema:
+    if "default" not in schema:
         return schema
-    words = ", ".join(f"`{word}`" for word in (default if isinstance(default, list) else [default]))
+    default = schema["default"]
+    told = {name: value for name, value in schema.items() if name != "default"}
+    words = ", ".join(_word(value) for value in (default if isinstance(default, list) else [default]))
     return {**told, "description": f"{schema['description']} Default: {words}."}
+
+
+def _word(value: Any) -> str:
+    return f"`{value if isinstance(value, str) else json.dumps(value)}`"

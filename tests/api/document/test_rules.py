@@ -47,6 +47,7 @@ BROKEN: dict[str, Break] = {
     "words_outside_components": lambda told: field("arch", "SizeOut")(told).update(enum=["x64"]),
     "words_in_answers": lambda told: field("arch", "SizeOut")(told).update(enum=["x64"]),
     "members_twice": lambda told: schema("Os")(told).update({"x-enum-varnames": ["PURCHASE_SPOT"]}),
+    "defaults_in_requests": lambda told: field("limit", "FitIn")(told).update(default=10),
     "open_requests": lambda told: schema("FitIn")(told).pop("additionalProperties"),
     "closed_answers": lambda told: schema("SizeOut")(told).update(additionalProperties=False),
     "optional_values": lambda told: schema("SizeOut")(told)["required"].remove("vcpus"),
@@ -61,8 +62,10 @@ BROKEN: dict[str, Break] = {
     "untyped_answers": lambda told: listing(told)["responses"]["200"]["content"].update(
         {"application/json": {"schema": {"type": "array", "items": {}}}}
     ),
-    "badly_listed": lambda told: listing(told)["parameters"][-1].pop("explode"),
+    "badly_listed": lambda told: next(one for one in listing(told)["parameters"] if "explode" in one).pop("explode"),
     "odd_parameters": lambda told: listing(told)["parameters"][0].pop("example"),
+    "arguments_astray": lambda told: listing(told)["parameters"].reverse(),
+    "broken_bounds": lambda told: field("limit", "FitIn")(told).update(maximum=500.0),
     "misspelt": lambda told: listing(told)["parameters"][0].update(name="minGpuMem"),
     "missing_headers": lambda told: listing(told)["responses"]["200"].pop("headers"),
     "incomplete_about": lambda told: told["info"].pop("contact"),
