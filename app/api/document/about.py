@@ -14,7 +14,7 @@ TAGS = {
 }
 """What each tag holds, in the order in which the documentation shows them."""
 
-_SPELLED = {"gpus": "GPUs", "csv": "as CSV", "ndjson": "as NDJSON", "parquet": "as Parquet"}
+_SPELLED = {"gpus": "GPUs", "csv": "as CSV", "parquet": "as Parquet"}
 
 
 def to_info(info: dict[str, Any], url: str) -> dict[str, Any]:
