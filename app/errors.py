@@ -60,3 +60,7 @@ class BadData(VmsizesError):
 
 class NotReady(VmsizesError):
     """The database cannot be reached, or it has no schema or no catalog yet; says what to do next."""
+
+
+class Busy(VmsizesError):
+    """As much of this is being done as can be done at once; says when to try again."""

@@ -21,6 +21,7 @@ class Settings(BaseSettings):
     port: int = Field(default=8000, ge=1, le=65535, description="The port that `vmsizes serve` listens on.")
     workers: int = Field(default=1, ge=1, le=64, description="How many processes serve; one a core is good.")
     cache_mib: int = Field(default=32, ge=0, description="How much memory a worker may fill with answers, MiB.")
+    exports_mib: int = Field(default=1024, ge=0, description="How much disk a worker may fill with Parquet files, MiB.")
     seeds: Path = Field(default=PROJECT / "seeds", description="The folder that `vmsizes ingest seeds` reads.")
     public_url: str = Field(
         default="",

@@ -130,7 +130,7 @@ class Answers:
         if says.marks and matches(says.marks, etag, there=True):
             await self._unchanged(etag, says, send)
             return
-        scope[ETAG] = etag.decode()
+        scope[ETAG] = etag.removeprefix(b"W/").decode()
         await self._polite(scope, receive, marking(send, etag, wanted(says.accepts)))
 
     async def _anew(self, asked: str, says: Conditions, scope: Scope, receive: Receive, send: Send) -> None:

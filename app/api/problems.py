@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect
 from app.api.bodies import BodyNotWanted
 from app.api.identity import REQUEST_ID
 from app.api.methods import allowed_methods
-from app.errors import BadCursor, BadQuestion, BadWorkload, CursorGone, NotFound, NotReady, VmsizesError
+from app.errors import BadCursor, BadQuestion, BadWorkload, Busy, CursorGone, NotFound, NotReady, VmsizesError
 
 MEDIA_TYPE = "application/problem+json"
 _log = logging.getLogger(__name__)
@@ -42,6 +42,7 @@ KINDS: dict[type[Exception], Kind] = {
     BadQuestion: (422, "unknown-value", "The catalog has no such value"),
     BadWorkload: CONTRADICTION,
     NotReady: (503, *TITLES[503]),
+    Busy: (503, "busy", "As much of this is being done as can be at once"),
 }
 """What each error of the domain is. Only a `bad-parameter` is one that the OpenAPI document could have told of."""
 

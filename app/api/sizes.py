@@ -11,8 +11,7 @@ from app.api.deps import ReadSession, Today, as_json
 from app.api.desk import Desk
 from app.api.schemas import FactPage, PricePage, SizeOut, SizePage
 from app.catalog.ask.paging import Listing
-from app.catalog.ask.prices import PriceSearch
-from app.catalog.ask.prices import find_prices as prices_of
+from app.catalog.ask.prices import PriceSearch, find_prices
 from app.catalog.ask.provenance import FactSearch, find_facts
 from app.catalog.ask.rendering import render_page
 from app.catalog.ask.search import SizeSearch, Text
@@ -61,6 +60,6 @@ def list_size_facts(name: Name, search: Annotated[FactSearch, Query()], session:
 
 
 @router.get("/{name}/prices", response_model=PricePage)
-def list_size_prices(name: Name, search: Annotated[PriceSearch, Query()], session: ReadSession, today: Today) -> Any:
+async def list_size_prices(name: Name, search: Annotated[PriceSearch, Query()], request: Request) -> Any:
     """List what a size costs: in force on a day, or all there ever was."""
-    return prices_of(session, name, search, today=today)
+    return await request.app.state.desk.ask_beside(partial(find_prices, name, search))

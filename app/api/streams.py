@@ -13,9 +13,10 @@ from app.api.kept import Headers, marks_of
 
 Send = Callable[[Message], Awaitable[None]]
 ETAG = "vmsizes.etag"
-"""Where the mark that an answer will have stands in a request's scope: text."""
+"""Where the mark that an answer will have stands in a request's scope: text, strong."""
 
 _WHOLE, _PART = 200, 206
+_AT_ONCE = 64 * 1024
 _SPARED = 4096
 """So many bytes are encoded faster than a thread is asked to do it."""
 
@@ -26,11 +27,18 @@ class _Encoder(Protocol):
 
 
 class _Brotli:
+    """Brotli by itself gathers megabytes before it gives any; this gives what came after each 64 KiB."""
+
     def __init__(self) -> None:
-        self._made = brotli.Compressor(quality=4)
+        self._made, self._held = brotli.Compressor(quality=4), 0
 
     def compress(self, part: bytes, /) -> bytes:
-        return bytes(self._made.process(part))
+        made = self._made.process(part)
+        self._held += len(part)
+        if self._held >= _AT_ONCE:
+            self._held = 0
+            made += self._made.flush()
+        return bytes(made)
 
     def flush(self) -> bytes:
         return bytes(self._made.finish())
@@ -52,7 +60,8 @@ def marking(send: Send, etag: bytes, encoding: str | None) -> Send:
         nonlocal encoder
         if message["type"] == "http.response.start":
             if message["status"] in (_WHOLE, _PART):
-                headers = [header for header in message["headers"] if header[0] not in _OWN] + marks_of(etag)
+                told = [header for header in message["headers"] if header[0] not in _OWN]
+                headers = told + marks_of(etag.removeprefix(b"W/") if _is_file(told) else etag)
                 if encoding is not None and _is_text_stream(headers):
                     encoder = _MAKE[encoding]()
                     headers.append((b"content-encoding", encoding.encode()))
@@ -66,6 +75,11 @@ def marking(send: Send, etag: bytes, encoding: str | None) -> Send:
         await send(message)
 
     return marked
+
+
+def _is_file(headers: Headers) -> bool:
+    """Of a file parts may be asked for, which takes a strong mark (RFC 9110, section 13.1.5): it is never encoded."""
+    return any(name == b"accept-ranges" for name, _ in headers)
 
 
 def _is_text_stream(headers: Headers) -> bool:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from app.api.fit_answers import fit_out
+from app.catalog.ask.known import read_known
 from app.catalog.ask.language_models import ModelSearch, find_models
 from app.catalog.ask.paging import Item
 from app.catalog.ask.prices import PriceSearch, find_prices
@@ -17,6 +18,7 @@ from app.cli.model_options import ModelOptions
 from app.cli.modelling import fit_model
 from app.cli.options import asks, question
 from app.cli.output import Csv, Format, Json, chosen, err, out, show_rows, write_json
+from app.db.statements import answer
 from app.recommend import FitSearch, recommend
 
 SIZE_COLUMNS = {
@@ -120,7 +122,7 @@ def show(
     with context.session() as session:
         size = json.loads(get_size(session, name, today=context.today()))
         facts = find_facts(session, name, FactSearch(limit=500)).items
-        prices = find_prices(session, name, PriceSearch(limit=500), today=context.today()).items
+        prices = answer(session, find_prices(name, PriceSearch(limit=500), read_known(session), context.today())).items
     if form is Format.json:
         write_json({"size": size, "facts": facts, "prices": prices})
     elif form is Format.csv:

@@ -27,7 +27,7 @@ app.command()(comparing.similar)
 app.command()(comparing.compare)
 app.command()(asking.conflicts)
 app.command()(asking.models)
-app.command()(exporting.export)
+app.add_typer(exporting.app, name="export")
 
 
 @app.command()

@@ -1,99 +1,111 @@
-"""The command that exports: whole tables of the catalog, as CSV, JSON or a JSON object a line."""
+"""The commands that export: whole lists and tables of the catalog, through the formats that the API answers with."""
 
-import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout
+from contextlib import contextmanager
 from enum import StrEnum
-from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, BinaryIO
 
 import typer
-from sqlmodel import Session, SQLModel
 
-from app.catalog.ask.lists import find_all
-from app.catalog.ask.paging import Item, Listing
-from app.catalog.ask.provenance import ConflictSearch, find_conflicts
-from app.catalog.ask.search import Page, SizeSearch
-from app.catalog.ask.sizes import search_sizes
-from app.catalog.models import Fact, Gpu, Model, Price, Region, Revision, Series, Source
+from app.catalog.ask.exports import Columns, Export, PriceExport, SizeExport, export_prices, export_sizes
+from app.catalog.ask.known import read_known
+from app.catalog.ask.table_exports import TABLES, export_table
 from app.cli import context
-from app.cli.output import err, plain, write_csv, write_json
+from app.cli.options import asks, question
+from app.cli.output import err
+from app.db.statements import answer
+from app.db.streams import Stream
+from app.formats.text import Csv, Ndjson, TextFormat
 
-_MOST = 500
+app = typer.Typer(help="Write a whole list or table as CSV, NDJSON or Parquet.", no_args_is_help=True)
 
 
 class Form(StrEnum):
     """The forms of a file."""
 
     csv = "csv"
-    json = "json"
     ndjson = "ndjson"
+    parquet = "parquet"
 
 
-def _table(model: type[SQLModel]) -> Callable[[Session, str | None], Listing]:
-    return lambda session, cursor: find_all(session, model, Page(limit=_MOST, cursor=cursor))
+_TEXTS: dict[Form, type[TextFormat]] = {Form.csv: Csv, Form.ndjson: Ndjson}
+Format = Annotated[Form, typer.Option("--format", help="The form of the file.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="The file. (default: standard output)")]
 
 
-def _sizes(session: Session, cursor: str | None) -> Listing:
-    page = search_sizes(session, SizeSearch(status=("any",), limit=_MOST, cursor=cursor), today=context.today())
-    return Listing(items=[json.loads(item) for item in page.items], next_cursor=page.next_cursor, total=page.total)
-
-
-def _conflicts(session: Session, cursor: str | None) -> Listing:
-    return find_conflicts(session, ConflictSearch(limit=_MOST, cursor=cursor))
-
-
-EXPORTS: dict[str, Callable[[Session, str | None], Listing]] = {
-    "sizes": _sizes,
-    "prices": _table(Price),
-    "facts": _table(Fact),
-    "conflicts": _conflicts,
-    "gpus": _table(Gpu),
-    "series": _table(Series),
-    "models": _table(Model),
-    "regions": _table(Region),
-    "sources": _table(Source),
-    "revisions": _table(Revision),
-}
-What = StrEnum("What", {name: name for name in EXPORTS})  # type: ignore[misc]  # made from the one list
-
-_SIZES_TABLE = What("sizes")
-
-
-def export(
-    what: Annotated[What, typer.Argument(help="Which table.")] = _SIZES_TABLE,
-    *,
-    form: Annotated[Form, typer.Option("--format", help="The form of the file.")] = Form.csv,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file. (default: standard output)")] = None,
-) -> None:
-    """Write a whole table of the catalog."""
+@app.command()
+@asks(SizeExport)
+def sizes(*, form: Format = Form.csv, output: Output = None, **given: Any) -> None:
+    """Write all sizes that a search finds, as GET /sizes.csv does."""
+    asked = question(SizeExport, given)
     with context.session() as session:
-        rows = _all(EXPORTS[str(what)], session)
+        export = export_sizes(asked, read_known(session), context.today())
+    _write("sizes", export, form, output)
+
+
+@app.command()
+@asks(PriceExport)
+def prices(*, form: Format = Form.csv, output: Output = None, **given: Any) -> None:
+    """Write prices: those in force, or with --history all, as GET /prices.csv does."""
+    asked = question(PriceExport, given)
+    with context.session() as session:
+        export = answer(session, export_prices(asked, read_known(session), context.today()))
+    _write("prices", export, form, output)
+
+
+def _command(name: str) -> Callable[..., None]:
+    @asks(Columns)
+    def table(*, form: Format = Form.csv, output: Output = None, **given: Any) -> None:
+        export = export_table(name, question(Columns, given))
+        with context.session():
+            _write(name, export, form, output)
+
+    table.__doc__ = f"Write all {name}."
+    return table  # type: ignore[no-any-return]  # what the decorator gives is a command
+
+
+for _name in TABLES:
+    app.command(_name)(_command(_name))
+
+
+def _write(name: str, export: Export, form: Form, output: Path | None) -> None:
+    count = (_write_parquet if form is Form.parquet else _write_text)(export, form, output)
+    if output is not None:
+        err.print(f"{count} {name} written to {output}.", highlight=False)
+
+
+def _write_text(export: Export, form: Form, output: Path | None) -> int:
+    text, count = _TEXTS[form](export.columns), 0
+    with _opened(output) as file:
+        file.write(text.head)
+        for rows in Stream(context.engine(), export.asked).blocks():
+            file.write(text.write(map(export.values, rows)))
+            count += len(rows)
+    return count
+
+
+def _write_parquet(export: Export, _form: Form, output: Path | None) -> int:
+    from app.formats.parquet import write_parquet  # noqa: PLC0415  # the other forms do not need it
+
+    blocks = Stream(context.engine(), export.asked).blocks()
+    with TemporaryDirectory() as folder:
+        file = output or Path(folder) / "export.parquet"
+        count = write_parquet(file, export.columns, (map(export.values, rows) for rows in blocks))
         if output is None:
-            _write(rows, form)
-            return
-        with output.open("w", encoding="utf-8", newline="") as file, redirect_stdout(file):
-            count = _write(rows, form)
-    err.print(f"{count} {what} written to {output}.", highlight=False)
+            with file.open("rb") as made:
+                shutil.copyfileobj(made, sys.stdout.buffer)
+    return count
 
 
-def _all(page: Callable[[Session, str | None], Listing], session: Session) -> Iterator[Item]:
-    listing = page(session, None)
-    yield from listing.items
-    while listing.next_cursor:
-        listing = page(session, listing.next_cursor)
-        yield from listing.items
-
-
-def _write(rows: Iterator[dict[str, Any]], form: Form) -> int:
-    """Write rows as they come (JSON lines), or all at once."""
-    if form is Form.ndjson:
-        count = 0
-        for count, row in enumerate(rows, 1):  # noqa: B007  # the count is the result
-            sys.stdout.write(json.dumps(row, default=plain, ensure_ascii=False) + "\n")
-        return count
-    everything = list(chain(rows))
-    (write_csv if form is Form.csv else write_json)(everything)
-    return len(everything)
+@contextmanager
+def _opened(output: Path | None) -> Iterator[BinaryIO]:
+    if output is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    else:
+        with output.open("wb") as file:
+            yield file

@@ -13,6 +13,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from app.formats.text import BETWEEN, harmless
+
 Row = Mapping[str, Any]
 
 _PIPED_WIDTH = 240
@@ -56,12 +58,12 @@ def write_json(value: Any) -> None:
 
 
 def write_csv(rows: Sequence[Row]) -> None:
-    """Write CSV with a header; a list is joined by `; `, an unknown value is empty."""
+    """Write CSV with a header; a list is joined by `; `, an unknown value is empty, nothing is run as a formula."""
     if not rows:
         return
     writer = csv.DictWriter(sys.stdout, fieldnames=list(rows[0]), lineterminator="\r\n")
     writer.writeheader()
-    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    writer.writerows({name: _csv_cell(value) for name, value in row.items()} for row in rows)
 
 
 def plain(value: object) -> Any:
@@ -73,9 +75,14 @@ def plain(value: object) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
-def _cell(value: object) -> object:
+def _csv_cell(value: object) -> object:
+    cell = _cell(value)
+    return harmless(cell) if isinstance(value, str | list) else cell
+
+
+def _cell(value: object) -> Any:
     if isinstance(value, list):
-        return "; ".join(str(part) for part in value)
+        return BETWEEN.join(str(part) for part in value)
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value.normalize():f}" if isinstance(value, Decimal) else value

@@ -7,20 +7,24 @@ from sqlalchemy import Engine, event, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.orm import Session as AnySession
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 from sqlmodel import Session, create_engine
 
 
-def make_engine(url: str) -> Engine:
-    """Make the engine for an SQLite or PostgreSQL URL (`postgresql://` means psycopg 3)."""
+def make_engine(url: str, *, pooled: bool = True) -> Engine:
+    """Make the engine for an SQLite or PostgreSQL URL (`postgresql://` means psycopg 3).
+
+    Without a pool every connection is opened when it is needed and closed after: for what holds one for long.
+    """
     parsed = make_url(url)
     if parsed.drivername in {"postgres", "postgresql"}:
         parsed = parsed.set(drivername="postgresql+psycopg")
     if parsed.get_backend_name() not in {"sqlite", "postgresql"}:
         raise ArgumentError(f"{parsed.get_backend_name()} is not a database that the catalog can live in")
+    pool = None if pooled else NullPool
     if parsed.get_backend_name() == "postgresql":
-        return create_engine(parsed, pool_pre_ping=True)
-    engine = create_engine(parsed, connect_args={"check_same_thread": False})
+        return create_engine(parsed, pool_pre_ping=True, poolclass=pool)
+    engine = create_engine(parsed, connect_args={"check_same_thread": False}, poolclass=pool)
     event.listen(engine, "connect", _prepare_sqlite)
     return engine
 

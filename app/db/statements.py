@@ -101,9 +101,9 @@ def _compile(query: Select[Any], dialect: Dialect) -> Compiled:
 
 def _converter(kind: TypeEngine[Any], dialect: Dialect) -> Converter | None:
     """What makes a value of a type of what the driver gives: psycopg gives all but our own types as they are."""
-    if isinstance(kind, TypeDecorator):
-        return partial(_decorated, kind, dialect)
-    return kind.dialect_impl(dialect).result_processor(dialect, None) if dialect.name == "sqlite" else None
+    if dialect.name == "sqlite":
+        return kind.dialect_impl(dialect).result_processor(dialect, None)
+    return partial(_decorated, kind, dialect) if isinstance(kind, TypeDecorator) else None
 
 
 def _decorated(kind: TypeDecorator[Any], dialect: Dialect, value: Any) -> Any:

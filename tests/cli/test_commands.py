@@ -9,11 +9,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # has no type information
 import pytest
 
+from app.catalog.ask.table_exports import TABLES
 from app.cli import context, main
 
 PROGRAM = str(Path(sys.executable).with_name("vmsizes"))
@@ -124,22 +125,42 @@ def test_models_are_those_of_the_api(run: Run, seeded_url: str, client: httpx.Cl
     assert run(seeded_url, "models", "--q", "no such model").returncode == 1
 
 
-@pytest.mark.parametrize("form", ["csv", "json", "ndjson"])
-def test_an_export_is_the_whole_table(
-    run: Run, seeded_url: str, client: httpx.Client, tmp_path: Path, form: str
+ASKED = {
+    "sizes": ("--status any --sort -memory_gib --fields name,flags", "status=any&sort=-memory_gib&fields=name,flags"),
+    "prices": ("--history --as-of 2026-09-01 --gpu A10", "history=true&as_of=2026-09-01&gpu=A10"),
+}
+
+
+@pytest.mark.parametrize("name", [f"{what}.{form}" for what in ASKED for form in ("csv", "ndjson", "parquet")])
+def test_an_export_is_that_of_the_api(
+    run: Run, seeded_url: str, client: httpx.Client, tmp_path: Path, name: str
 ) -> None:
-    file = tmp_path / f"sizes.{form}"
-    done = run(seeded_url, "export", "sizes", "--format", form, "-o", str(file))
+    what, _, form = name.partition(".")
+    options, query = ASKED[what]
+    file = tmp_path / name
+    done = run(seeded_url, "export", what, "--format", form, "-o", str(file), *options.split())
     assert done.returncode == 0, done.stderr
-    text = file.read_text()
-    read: dict[str, Callable[[], list[Any]]] = {
-        "csv": lambda: list(csv.DictReader(io.StringIO(text))),
-        "json": lambda: list(json.loads(text)),
-        "ndjson": lambda: [json.loads(line) for line in text.splitlines()],
-    }
-    rows = read[form]()
-    assert len(rows) == client.get("/sizes?status=any&limit=1").json()["total"]
-    assert f"{len(rows)} sizes written" in done.stderr
+    answer = client.get(f"/{name}?{query}").content
+    assert file.read_bytes() == answer
+    rows = pq.read_metadata(file).num_rows if form == "parquet" else answer.count(b"\n") - (form == "csv")
+    assert f"{rows} {what} written" in done.stderr
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_small_table_is_exported_whole(run: Run, seeded_url: str, table: str) -> None:
+    (head, *rows) = csv.reader(io.StringIO(run(seeded_url, "export", table).stdout))
+    lines = run(seeded_url, "export", table, "--format", "ndjson").stdout.splitlines()
+    assert len(rows) == len(lines) > 0
+    assert all(list(json.loads(line)) == head for line in lines)
+
+
+def test_an_export_to_standard_output_is_the_file_alone(run: Run, seeded_url: str) -> None:
+    done = run(seeded_url, "export", "regions", "--fields", "code", "--format", "ndjson")
+    assert json.loads(done.stdout.splitlines()[0]) == {"code": "australiacentral"}
+    assert done.stderr == ""
+    refused = run(seeded_url, "export", "regions", "--fields", "cod")
+    assert refused.returncode == 2
+    assert "did you mean code?" in refused.stderr
 
 
 PAGE = """---

@@ -34,7 +34,7 @@ from app.catalog.ask.ground import (
     size,
     standing,
 )
-from app.catalog.ask.search import ORDERABLE, SizeScope
+from app.catalog.ask.search import ORDERABLE, Question
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.names import size_key
 
@@ -62,10 +62,13 @@ class Asked:
     count: int
 
 
-def asked_filters(scope: SizeScope, names: Iterable[str]) -> tuple[tuple[Asked, ...], dict[str, Any]]:
+def asked_filters(
+    scope: Question, names: Iterable[str], filters: "Mapping[str, Filter] | None" = None
+) -> tuple[tuple[Asked, ...], dict[str, Any]]:
     """The filters that a question gives, or that always hold, and the values of their parameters."""
     asked: list[Asked] = []
     values: dict[str, Any] = {}
+    known = FILTERS if filters is None else filters
     given = scope.model_fields_set
     for name in names:
         if name not in given and name not in ALWAYS:
@@ -73,16 +76,16 @@ def asked_filters(scope: SizeScope, names: Iterable[str]) -> tuple[tuple[Asked, 
         value = getattr(scope, name)
         if (value is None or value == ()) and name not in ALWAYS:
             continue
-        made = FILTERS[name].values
+        made = known[name].values
         parameters = made(value) if made is not None else ()
         asked.append(Asked(name, value if made is None else None, len(parameters)))
         values |= {f"{name}_{index}": one for index, one in enumerate(parameters)}
     return tuple(asked), values
 
 
-def condition(asked: Asked, ground: Ground) -> Condition:
+def condition(asked: Asked, ground: Ground, filters: "Mapping[str, Filter] | None" = None) -> Condition:
     """The SQL of one filter."""
-    chosen = FILTERS[asked.name]
+    chosen = (FILTERS if filters is None else filters)[asked.name]
     if chosen.values is None:
         return chosen.sql(ground, asked.fixed)
     return chosen.sql(ground, [bindparam(f"{asked.name}_{index}") for index in range(asked.count)])
@@ -151,6 +154,11 @@ def _as(value: BindParameter[Any], column: ColumnElement[Any]) -> BindParameter[
     return bindparam(value.key, type_=column.type)
 
 
+def equals(column: ColumnElement[Any]) -> Filter:
+    """One value in a column."""
+    return Filter(lambda _ground, value: column == _as(value[0], column), _one)
+
+
 def _is(name: str) -> Filter:
     return Filter(lambda ground, value: ground.column(name).is_(value))
 
@@ -171,7 +179,8 @@ def _column(name: str) -> Callable[[Ground], ColumnElement[Any]]:
     return lambda ground: ground.column(name)
 
 
-def _any_of(column: ColumnElement[Any]) -> Filter:
+def any_of(column: ColumnElement[Any]) -> Filter:
+    """One of several values in a column."""
     return Filter(lambda _ground, values: column.in_([_as(value, column) for value in values]), tuple)
 
 
@@ -186,7 +195,7 @@ def _in_usd(amount: Any) -> Sequence[float]:
 FILTERS: Mapping[str, Filter] = {
     "q": Filter(_all_words, _words),
     "name": Filter(_any_name, _name_patterns),
-    "series": _any_of(size.series_id),
+    "series": any_of(size.series_id),
     "gpu": Filter(_any_gpu, lambda patterns: [_like(pattern) for pattern in patterns]),
     "gpu_vendor": Filter(lambda _ground, vendor: func.lower(size.gpu_vendor) == _as(vendor[0], size.gpu_vendor), _one),
     "verified": _is("verified"),

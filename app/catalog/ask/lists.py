@@ -11,7 +11,8 @@ from app.catalog.fields import SIZE_FLAGS
 from app.catalog.models import Benchmark, Series, Size
 from app.catalog.tables import table_of
 
-_LISTS = ("use_cases", "integrations", "gpu_dtypes", "supported_images", "aliases")
+LISTS = ("use_cases", "integrations", "gpu_dtypes", "supported_images", "aliases")
+"""Columns of series and others that hold several values, joined by `; `."""
 
 
 def find_all(session: Session, model: type[SQLModel], page: Page, *, newest_first: bool = False) -> Listing:
@@ -28,7 +29,7 @@ def find_all(session: Session, model: type[SQLModel], page: Page, *, newest_firs
 
 def with_lists(row: Item) -> Item:
     """Texts that are lists become lists; an unknown one is empty."""
-    return {name: (value.split("; ") if value else []) if name in _LISTS else value for name, value in row.items()}
+    return {name: (value.split("; ") if value else []) if name in LISTS else value for name, value in row.items()}
 
 
 def get_series(session: Session, name: str) -> Item:

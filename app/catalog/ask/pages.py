@@ -59,14 +59,23 @@ def page_statement(shape: Shape) -> Statement:
     ordered = [clause for index, term in enumerate(terms) for clause in _again(term, page.c[f"key_{index}"])]
     columns = [page.c[column.key] for column in page.c if column.key != "size_key"]
     query = select(DOC.c.doc, *columns).join_from(page, DOC, DOC.c.size_key == page.c.size_key).order_by(*ordered)
-    return Statement(query, short=shape.sort in _INDEXED and not _needs(SIZE, [*conditions, *keys]))
+    return Statement(query, short=shape.sort in _INDEXED and not needs(SIZE, [*conditions, *keys]))
+
+
+@lru_cache(maxsize=256)
+def list_statement(shape: Shape) -> Statement:
+    """Take all offers of a question in its order, each with its document; rows are `doc` and TAIL."""
+    ground, conditions = shape.ground, _conditions(shape)
+    order = [clause for term in sort_terms(shape.sort, ground) for clause in term.clauses]
+    rows = joined(select(DOC.c.doc, *_columns(ground)[1:]), ground, [*conditions, *order])
+    return Statement(rows.join(DOC, DOC.c.size_key == ground.key).where(ground.held, *conditions).order_by(*order))
 
 
 @lru_cache(maxsize=1024)
 def count_statement(shape: Shape) -> Statement:
     """Count what a question finds on all its pages."""
     conditions, ground = _conditions(shape), shape.ground
-    query = _joined(select(func.count()), ground, conditions).where(ground.held, *conditions)
+    query = joined(select(func.count()), ground, conditions).where(ground.held, *conditions)
     if shape.octaves:
         query = _hinted(query, ground).where(ground.offer.gpu_octave >= literal_column(str(shape.octaves[0]), Integer))
     return Statement(query)
@@ -90,7 +99,7 @@ def _walk(shape: Shape, terms: Sequence[Term], keys: Sequence[Any], conditions: 
     Prices rise with GPU memory, so a walk by price would pass by nearly all cheap sizes before it finds a large one.
     """
     ground = shape.ground
-    walk = _joined(select(*_columns(ground), *keys), ground, [*conditions, *keys]).where(ground.held, *conditions)
+    walk = joined(select(*_columns(ground), *keys), ground, [*conditions, *keys]).where(ground.held, *conditions)
     if shape.after is not None:
         walk = walk.where(beyond(terms, _place(shape.after, terms)))
     limit = bindparam("limit", type_=Integer)
@@ -131,17 +140,18 @@ def tail_columns(ground: Ground, status: ColumnElement[str]) -> list[ColumnEleme
     ]
 
 
-def _joined(query: Select[Any], ground: Ground, used: Sequence[ColumnElement[Any]]) -> Select[Any]:
+def joined(query: Select[Any], ground: Ground, used: Sequence[ColumnElement[Any]]) -> Select[Any]:
     """Join the size, and its GPU, only where something of them is used."""
     query = query.select_from(ground.offers)
-    if _needs(SIZE, used):
+    if needs(SIZE, used):
         query = query.join(SIZE, SIZE.c.key == ground.key)
-    if _needs(GPU, used):
+    if needs(GPU, used):
         query = query.join(GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True)
     return query
 
 
-def _needs(table: FromClause, used: Sequence[ColumnElement[Any]]) -> bool:
+def needs(table: FromClause, used: Sequence[ColumnElement[Any]]) -> bool:
+    """Whether something of a table is used."""
     return any(getattr(part, "table", None) is table for each in used for part in visitors.iterate(each))
 
 

@@ -1,20 +1,35 @@
-"""Prices of a size: those in force on a day, or all there ever were."""
+"""Prices: those in force on a day, or all there ever were, of one size or of many."""
 
+from dataclasses import replace
 from datetime import date
+from typing import Any, TypeVar
 
 from pydantic import Field
-from sqlalchemy import func, select
-from sqlalchemy.orm import Session
 
-from app.catalog.ask.lookups import check_regions, region_codes, size_key_of
-from app.catalog.ask.paging import Listing, Term, take_page
-from app.catalog.ask.search import Day, Os, Page, Purchase, Regions
-from app.catalog.models import Price
-from app.catalog.tables import table_of
+from app.catalog.ask.cursors import Place, write_cursor
+from app.catalog.ask.filters import asked_filters
+from app.catalog.ask.known import Known
+from app.catalog.ask.lookups import check_regions
+from app.catalog.ask.naming import find_keys
+from app.catalog.ask.paging import Listing, read_place
+from app.catalog.ask.price_rows import (
+    PRICE_COLUMNS,
+    PRICE_FILTERS,
+    PRICE_ORDER,
+    PriceShape,
+    price_count,
+    price_page,
+)
+from app.catalog.ask.search import AnyOf, Day, Os, Page, Purchase, Question, Regions
+from app.catalog.ask.sizes import known_series
+from app.catalog.ask.walks import still
+from app.db.statements import Ask, Row
+from app.db.statements import Question as Answering
+from app.errors import BadQuestion, NotFound
 
 
-class PriceSearch(Page):
-    """Which prices of a size."""
+class PriceFilter(Question):
+    """Which prices, of whatever size."""
 
     region: Regions = Field(default=(), description="In this region; in any of several.", examples=[["eastus"]])
     os: Os | None = Field(default=None, description="Of this operating system.")
@@ -27,27 +42,88 @@ class PriceSearch(Page):
     )
 
 
-def find_prices(session: Session, name: str, search: PriceSearch, *, today: date) -> Listing:
+class PriceSearch(PriceFilter, Page):
+    """Which prices of a size."""
+
+
+class PriceScope(PriceFilter):
+    """Which prices, and of which sizes."""
+
+    size: AnyOf = Field(
+        default=(), description="Of this size, by any of its names; of any of several.", examples=[["nd40rs_v2"]]
+    )
+    series: AnyOf = Field(
+        default=(), description="Of the sizes of a series, by its id or name; of any of several.", examples=[["ndv2"]]
+    )
+    gpu: AnyOf = Field(
+        default=(), description="Of sizes with this GPU: a glob, as GET /sizes takes it.", examples=[["A100"]]
+    )
+
+
+class AllPricesSearch(PriceScope, PriceSearch):
+    """A page of prices."""
+
+
+Scope = TypeVar("Scope", bound=PriceScope)
+
+
+def find_prices(name: str, search: PriceSearch, known: Known, today: date) -> Answering[Listing]:
     """Find a size's prices by region, system and purchase model; raises NotFound, or BadQuestion for a region."""
-    key = size_key_of(session, name)
-    check_regions(region_codes(session), "region", search.region)
-    price = table_of(Price).c
-    newest = func.row_number().over(
-        partition_by=(price.region, price.os, price.purchase), order_by=price.valid_from.desc()
-    )
-    until = select(*price, newest.label("age")).where(
-        price.size_key == key, price.valid_from <= (search.as_of or today)
-    )
-    kept = until.subquery().c
-    shown = ("region", "os", "purchase", "valid_from", "usd_per_hour", "approximate_date", "source_id")
-    query = select(*(kept[column] for column in shown))
-    if not search.history:
-        query = query.where(kept.age == 1)
-    if search.region:
-        query = query.where(kept.region.in_(search.region))
-    for column, value in (("os", search.os), ("purchase", search.purchase)):
-        if value is not None:
-            query = query.where(kept[column] == value)
-    terms = [Term(name=column, expression=kept[column], nullable=False) for column in shown[:4]]
-    question = f"{key} {search.model_dump_json(exclude={'limit', 'cursor'})} {today}"
-    return take_page(session, query, terms, question=question, limit=search.limit, cursor=search.cursor)
+    keys = yield from find_keys((name,))
+    check_regions(known.regions, "region", search.region)
+    given = search.model_fields_set | {"size"}
+    found = yield from _page(AllPricesSearch.model_construct(given, **dict(search), size=keys), known, today)
+    items = [{column: value for column, value in item.items() if column != "size"} for item in found.items]
+    return replace(found, items=items)
+
+
+def find_all_prices(search: AllPricesSearch, known: Known, today: date) -> Answering[Listing]:
+    """Find prices by size, region, system and purchase model; raises BadQuestion for a size, series or region."""
+    settled = yield from settle_prices(search, known)
+    found = yield from _page(settled, known, today)
+    return found
+
+
+def settle_prices(scope: Scope, known: Known) -> Answering[Scope]:
+    """Bring sizes and series to the catalog's own keys, and refuse what is unknown here."""
+    check_regions(known.regions, "region", scope.region)
+    try:
+        keys = (yield from find_keys(scope.size)) if scope.size else ()
+    except NotFound as unknown:
+        raise BadQuestion("size", unknown.name, f"{unknown} GET /sizes lists them.") from None
+    return scope.model_copy(update={"size": keys, "series": known_series(scope.series, known)})
+
+
+def price_shape(scope: PriceScope, today: date) -> tuple[PriceShape, dict[str, Any]]:
+    """The shape of a question that was settled, and the values of its parameters."""
+    filters, values = asked_filters(scope, PRICE_FILTERS, PRICE_FILTERS)
+    return PriceShape(filters=filters, history=scope.history), values | {"day": (scope.as_of or today).isoformat()}
+
+
+def _page(search: AllPricesSearch, known: Known, today: date) -> Answering[Listing]:
+    shape, values = price_shape(search, today)
+    question = f"prices {search.model_dump_json(exclude={'limit', 'cursor'})} {today}"
+    counted = price_count(shape)
+    values |= {"limit": search.limit + 1}
+    place = read_place(search.cursor, question, PRICE_ORDER) if search.cursor else None
+    rows = yield Ask(price_page(replace(shape, after=place is not None)), values | _at(place))
+    revision = known.revision if place is None else (yield from still(place))
+    total = known.totals.get(question)
+    if total is None:
+        ((total,),) = yield Ask(counted, values)
+        known.learn_total(question, total)
+    page = rows[: search.limit]
+    following = write_cursor(question, revision, _place(page[-1])) if len(rows) > len(page) else None
+    items = [dict(zip(PRICE_COLUMNS, row[:-1], strict=True)) for row in page]
+    return Listing(items=items, next_cursor=following, total=total)
+
+
+def _at(place: Place | None) -> dict[str, Any]:
+    values = enumerate(place.values if place is not None else ())
+    return {f"at_{index}": value.isoformat() if isinstance(value, date) else value for index, value in values}
+
+
+def _place(row: Row) -> list[Any]:
+    """Where a row stands, by PRICE_KEY: the key of its size is its last column."""
+    _, region, os, purchase, valid_from, *_, key = row
+    return [key, region, os, purchase, date.fromisoformat(valid_from)]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from pydantic import Field
-from sqlalchemy import ColumnElement, FromClause, and_, case, func, select
+from sqlalchemy import ColumnElement, FromClause, Select, and_, case, func, select
 from sqlalchemy.orm import Session
 
 from app.catalog.ask.lookups import check_field, size_key_of, subject_key
@@ -12,6 +12,9 @@ from app.catalog.ask.search import AnyOf, Page, Text
 from app.catalog.fields import FIELDS, SIZE_FIELDS
 from app.catalog.models import Fact, Size, Source
 from app.catalog.tables import table_of
+
+OTHER = table_of(Fact)
+"""A word that may not be the accepted one."""
 
 
 class FactSearch(Page):
@@ -61,33 +64,37 @@ def find_facts(session: Session, name: str, search: FactSearch) -> Listing:
 
 def find_conflicts(session: Session, search: ConflictSearch) -> Listing:
     """Find every word that was not accepted, beside the one that was."""
-    other, source = table_of(Fact), table_of(Source)
-    accepted = table_of(Fact).alias("accepted")
-    size = table_of(Size)
-    same = and_(*(other.c[name] == accepted.c[name] for name in ("kind", "subject", "field")))
-    query = (
-        select(
-            *(other.c[name] for name in ("kind", "subject", "field", "unit")),
-            func.coalesce(size.c.name, other.c.subject).label("name"),
-            func.coalesce(accepted.c.corrected_value, accepted.c.value).label("accepted_value"),
-            accepted.c.source_id.label("accepted_source_id"),
-            func.coalesce(other.c.corrected_value, other.c.value).label("value"),
-            *(other.c[name] for name in ("raw", "reason", "file", "line", "source_id")),
-            *_about(source),
-        )
-        .join_from(other, accepted, and_(same, accepted.c.verdict == "accepted"))
-        .join(source, source.c.id == other.c.source_id)
-        .join(size, and_(other.c.kind == "size", size.c.key == other.c.subject), isouter=True)
-        .where(other.c.verdict == "disputed")
-    )
+    query = all_conflicts().order_by(None)
     if search.field is not None:
         check_field(search.field, {name: None for fields in FIELDS.values() for name in fields})
-        query = query.where(other.c.field == search.field)
+        query = query.where(OTHER.c.field == search.field)
     if search.subject is not None:
-        query = query.where(other.c.subject == subject_key(session, search.subject))
-    terms = [_term(name, other.c[name]) for name in ("kind", "subject", "field", "source_id")]
+        query = query.where(OTHER.c.subject == subject_key(session, search.subject))
     question = search.model_dump_json(exclude={"limit", "cursor"})
-    return take_page(session, query, terms, question=question, limit=search.limit, cursor=search.cursor)
+    return take_page(session, query, _CONFLICT_ORDER, question=question, limit=search.limit, cursor=search.cursor)
+
+
+def all_conflicts() -> Select[Any]:
+    """Every word that was not accepted, as a query in the order of the list."""
+    source, size = table_of(Source), table_of(Size)
+    accepted = OTHER.alias("accepted")
+    same = and_(*(OTHER.c[name] == accepted.c[name] for name in ("kind", "subject", "field")))
+    return (
+        select(
+            *(OTHER.c[name] for name in ("kind", "subject", "field", "unit")),
+            func.coalesce(size.c.name, OTHER.c.subject).label("name"),
+            func.coalesce(accepted.c.corrected_value, accepted.c.value).label("accepted_value"),
+            accepted.c.source_id.label("accepted_source_id"),
+            func.coalesce(OTHER.c.corrected_value, OTHER.c.value).label("value"),
+            *(OTHER.c[name] for name in ("raw", "reason", "file", "line", "source_id")),
+            *_about(source),
+        )
+        .join_from(OTHER, accepted, and_(same, accepted.c.verdict == "accepted"))
+        .join(source, source.c.id == OTHER.c.source_id)
+        .join(size, and_(OTHER.c.kind == "size", size.c.key == OTHER.c.subject), isouter=True)
+        .where(OTHER.c.verdict == "disputed")
+        .order_by(*(term.expression for term in _CONFLICT_ORDER))
+    )
 
 
 def _about(source: FromClause) -> list[ColumnElement[Any]]:
@@ -96,3 +103,6 @@ def _about(source: FromClause) -> list[ColumnElement[Any]]:
 
 def _term(name: str, expression: ColumnElement[Any]) -> Term:
     return Term(name=name, expression=expression, nullable=False)
+
+
+_CONFLICT_ORDER = [_term(name, OTHER.c[name]) for name in ("kind", "subject", "field", "source_id")]

@@ -240,11 +240,15 @@ class SizeFilter(SizeScope, SizeNeeds):
     )
 
 
-class SizeSearch(SizeFilter, Page):
-    """A search: filters, order and page."""
+class SizeList(SizeFilter):
+    """Sizes in an order."""
 
     sort: Order = Field(
         default=("name",),
         description="Columns to order by, `-` before one descends: `-gpu_memory_gib,usd_per_hour`. Unknown comes last.",
         examples=[["usd_per_hour", "-gpu_memory_gib"]],
     )
+
+
+class SizeSearch(SizeList, Page):
+    """A search: filters, order and page."""

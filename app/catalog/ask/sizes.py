@@ -1,5 +1,6 @@
 """Sizes: from a typed search to one page, each size as the JSON text that is shown."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, TypeVar
@@ -15,7 +16,7 @@ from app.catalog.ask.ordering import check_sort, sort_terms
 from app.catalog.ask.pages import Shape, count_statement, page_statement, size_statement
 from app.catalog.ask.paging import read_place
 from app.catalog.ask.rendering import render_size
-from app.catalog.ask.search import SizeScope, SizeSearch
+from app.catalog.ask.search import SizeList, SizeScope, SizeSearch
 from app.catalog.ask.walks import still
 from app.catalog.octaves import LAST, octave_of
 from app.db.statements import Ask, Question, answer, ask_once
@@ -37,7 +38,8 @@ def find_sizes(search: SizeSearch, known: Known, today: date) -> Question[SizeTe
     """Find the sizes that a search asks for; raises BadQuestion for what is unknown here, and CursorGone."""
     search = settle(search, known)
     question = search.model_dump_json(exclude={"limit", "cursor"})
-    shape, values = _shaped(search, known)
+    shape, values = shape_of(search)
+    shape = replace(shape, octaves=_octaves(search, known))
     place = read_place(search.cursor, question, sort_terms(shape.sort, shape.ground)) if search.cursor else None
     values |= {"today": today.isoformat(), "limit": search.limit + 1}
     keys = len(sort_terms(shape.sort, shape.ground))
@@ -69,19 +71,22 @@ def settle(scope: Scope, known: Known) -> Scope:
     """Bring the series that a question names to the catalog's own ids, and refuse what is unknown here."""
     check_regions(known.regions, "region", scope.region)
     check_regions(known.regions, "available_in", scope.available_in)
-    if not scope.series:
-        return scope
+    return scope.model_copy(update={"series": known_series(scope.series, known)}) if scope.series else scope
+
+
+def known_series(names: Sequence[str], known: Known) -> tuple[str, ...]:
+    """The ids of the series that a question names; raises BadQuestion."""
     try:
-        return scope.model_copy(update={"series": series_ids(known.series, scope.series)})
+        return series_ids(known.series, names)
     except NotFound as unknown:
         raise BadQuestion("series", unknown.name, f"{unknown} GET /series lists them.") from None
 
 
-def _shaped(search: SizeSearch, known: Known) -> tuple[Shape, dict[str, Any]]:
+def shape_of(search: SizeList) -> tuple[Shape, dict[str, Any]]:
+    """The shape of a list that was settled, and the values of its parameters; raises BadQuestion for its order."""
     check_sort(search.sort)
     filters, values = asked_filters(search, FILTERS)
-    shape = Shape(ground=Ground.of(search), filters=filters, sort=search.sort, octaves=_octaves(search, known))
-    return shape, values | region_values(search)
+    return Shape(ground=Ground.of(search), filters=filters, sort=search.sort), values | region_values(search)
 
 
 def _page(shape: Shape, values: dict[str, Any], place: Place | None) -> Ask:

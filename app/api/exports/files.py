@@ -1,0 +1,114 @@
+"""Exports that are files: made once a question and revision, so that clients may ask for their length and for parts."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from starlette.responses import FileResponse
+from starlette.types import Receive, Scope, Send
+
+from app.api.exports.streamed import Streams
+from app.catalog.ask.exports import Export
+
+
+@dataclass(slots=True, eq=False)
+class File:
+    """A file that is kept, and how many are reading it."""
+
+    path: Path
+    size_bytes: int
+    readers: int = 0
+
+    @contextmanager
+    def being_read(self) -> Iterator[None]:
+        """Keep it from being removed meanwhile."""
+        self.readers += 1
+        try:
+            yield
+        finally:
+            self.readers -= 1
+
+
+class Files:
+    """The files of a worker in a folder of its own, bounded by their bytes.
+
+    The one that was not asked for the longest goes first; one that is being read stays, and so does the newest.
+    """
+
+    def __init__(self, streams: Streams, most_bytes: int) -> None:
+        self._streams, self._most_bytes = streams, most_bytes
+        self._folder: TemporaryDirectory[str] | None = None
+        self._files: OrderedDict[str, File] = OrderedDict()
+        self._making: dict[str, asyncio.Task[File]] = {}
+
+    def __iter__(self) -> Iterator[File]:
+        return iter(tuple(self._files.values()))
+
+    @property
+    def kept_bytes(self) -> int:
+        """How many bytes they take up."""
+        return sum(file.size_bytes for file in self._files.values())
+
+    async def get(self, name: str, export: Export) -> File:
+        """The file of an export; made now, once for however many ask for it, where it is not there."""
+        file = self._files.get(name)
+        if file is not None:
+            self._files.move_to_end(name)
+            return file
+        making = self._making.get(name)
+        if making is None:
+            making = self._making[name] = asyncio.create_task(self._make(name, export))
+            making.add_done_callback(lambda _: self._making.pop(name, None))
+        return await asyncio.shield(making)
+
+    def close(self) -> None:
+        """Remove them all."""
+        self._files.clear()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    async def _make(self, name: str, export: Export) -> File:
+        if self._folder is None:
+            self._folder = TemporaryDirectory(prefix="vmsizes-exports-")
+        path = Path(self._folder.name) / f"{name}.parquet"
+        loop = asyncio.get_running_loop()
+        size_bytes = await loop.run_in_executor(self._streams.threads, _write, path, export, self._streams)
+        file = self._files[name] = File(path, size_bytes)
+        self._make_room()
+        return file
+
+    def _make_room(self) -> None:
+        over = self.kept_bytes - self._most_bytes
+        for name, file in list(self._files.items())[:-1]:
+            if over > 0 and not file.readers:
+                file.path.unlink(missing_ok=True)
+                del self._files[name]
+                over -= file.size_bytes
+
+
+class ParquetResponse(FileResponse):
+    """A Parquet file, whole or the parts that are asked for. Every client of OpenAPI gives this media type as bytes."""
+
+    media_type = "application/octet-stream"
+
+    def __init__(self, file: File, *, file_name: str, etag: str, status_code: int = 200) -> None:
+        self._file = file
+        super().__init__(file.path, status_code, {"etag": etag}, self.media_type, filename=file_name)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it, and keep it meanwhile."""
+        with self._file.being_read():
+            await super().__call__(scope, receive, send)
+
+
+def _write(path: Path, export: Export, streams: Streams) -> int:
+    from app.formats.parquet import write_parquet  # noqa: PLC0415  # a worker that is not asked for it is smaller
+
+    blocks = streams.open(export.asked).blocks()
+    write_parquet(path, export.columns, (map(export.values, rows) for rows in blocks))
+    return path.stat().st_size

@@ -1,0 +1,207 @@
+"""Exports of a catalog that is no handful: in bounded memory, and with clients that go away and things that break."""
+
+import gc
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+
+import httpx
+import pytest
+from sqlalchemy import Engine, insert, literal, select, true, update
+from sqlalchemy.orm import Session
+
+from app.api.answers import Answers
+from app.api.exports.streamed import MOST
+from app.catalog.keep.offering import save_derived
+from app.catalog.models import Price, Region, Revision, Size, SizeDoc, Source
+from app.catalog.tables import table_of
+from app.db.engines import make_engine, take_statistics
+from app.main import create_service
+from app.settings import Settings
+from tests.conftest import TODAY
+from tests.databases import Databases
+from tests.factories import NOW
+from tests.servers import server
+
+SIZES, REGIONS = 2500, 40
+PRICES = SIZES * REGIONS
+
+
+def fill(engine: Engine) -> None:
+    """2,500 sizes, each priced in 40 regions: 100,000 prices, 18 MB as NDJSON."""
+    size, price, region = table_of(Size), table_of(Price), table_of(Region)
+    cited = {"title": "t", "publisher": "p", "kind": "third_party", "sha256": "0"}
+    about = {"provider": "azure", "verified": True, "disputed": False, "disputed_fields": "", "search_text": ""}
+    with Session(engine) as session, session.begin():
+        session.execute(insert(table_of(Source)), [{"id": "s", **cited}])
+        session.execute(insert(region), [{"code": f"r{n:02}", "name": "r", "source_id": "s"} for n in range(REGIONS)])
+        session.execute(insert(size), [{"key": f"x{n:04}", "name": f"Standard_X{n:04}", **about} for n in range(SIZES)])
+        every = (size.c.key, region.c.code, literal("linux"), literal("on_demand"), literal(TODAY))
+        priced = select(*every, literal(Decimal(1), price.c.usd_per_hour.type), literal(value=False), literal("s"))
+        columns = (
+            "size_key",
+            "region",
+            "os",
+            "purchase",
+            "valid_from",
+            "usd_per_hour",
+            "approximate_date",
+            "source_id",
+        )
+        session.execute(insert(price).from_select(columns, priced.join_from(size, region, true())))
+        save_derived(session, TODAY)
+        told = {"number": 1, "created_at": NOW, "digest": "0" * 64, "source_ids": ["s"], "counts": {}}
+        session.execute(insert(table_of(Revision)), [told])
+        take_statistics(session)
+
+
+@pytest.fixture(scope="module")
+def filled_url(databases: Databases, template_url: str) -> Iterator[str]:
+    url = databases.copy(template_url)
+    engine = make_engine(url)
+    fill(engine)
+    engine.dispose()
+    yield url
+    databases.drop(url)
+
+
+@pytest.fixture
+def service(filled_url: str) -> Answers:
+    return create_service(Settings(_env_file=None, database_url=filled_url), today=lambda: TODAY)
+
+
+@pytest.fixture
+def large(service: Answers) -> Iterator[httpx.Client]:
+    with server(service) as url, httpx.Client(base_url=url, trust_env=False, timeout=30) as client:
+        yield client
+
+
+def soon(holds: Callable[[], bool], *, within: float = 5) -> bool:
+    deadline = time.monotonic() + within
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return holds()
+
+
+def lines(client: httpx.Client, path: str) -> int:
+    with client.stream("GET", path, headers={"accept-encoding": "identity"}) as answer:
+        assert answer.status_code == 200
+        return sum(chunk.count(b"\n") for chunk in answer.iter_raw())
+
+
+def test_every_row_comes(large: httpx.Client) -> None:
+    assert lines(large, "/prices.csv") == PRICES + 1
+    assert lines(large, "/prices.ndjson") == PRICES
+    assert lines(large, "/sizes.csv?sort=-usd_per_hour") == SIZES + 1
+
+
+def test_an_export_takes_the_memory_of_a_few_blocks_however_long_it_is(large: httpx.Client) -> None:
+    lines(large, "/prices.csv?region=r01")
+    gc.collect()
+    tracemalloc.start()
+    try:
+        lines(large, "/prices.csv")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * 2**20
+
+
+def test_a_client_that_goes_away_stops_the_query(large: httpx.Client, service: Answers) -> None:
+    streams = service.app.state.streams
+    with large.stream("GET", "/prices.ndjson") as answer:
+        next(answer.iter_raw())
+        assert len(streams.running) == 1
+    assert soon(lambda: not streams.running)
+
+
+def test_a_stream_that_is_cut_off_does_not_look_whole(large: httpx.Client, service: Answers) -> None:
+    with large.stream("GET", "/prices.ndjson") as answer:
+        chunks = answer.iter_raw()
+        next(chunks)
+        for stream in tuple(service.app.state.streams.running):
+            stream.stop()
+        with pytest.raises(httpx.RemoteProtocolError):
+            list(chunks)
+
+
+@pytest.mark.parametrize(("key", "begun"), [("x0000", False), (f"x{SIZES - 1:04}", True)])
+def test_what_fails_before_the_first_rows_is_a_problem_and_later_breaks_the_connection(
+    databases: Databases, filled_url: str, key: str, *, begun: bool
+) -> None:
+    url = databases.copy(filled_url)
+    engine = make_engine(url)
+    with engine.begin() as connection:
+        doc = table_of(SizeDoc)
+        connection.execute(update(doc).where(doc.c.size_key == key).values(doc='{"name":'))
+    engine.dispose()
+    service = create_service(Settings(_env_file=None, database_url=url), today=lambda: TODAY)
+    with server(service) as base, httpx.Client(base_url=base, trust_env=False) as client:
+        if begun:
+            with pytest.raises(httpx.RemoteProtocolError):
+                client.get("/sizes.csv")
+        else:
+            answer = client.get("/sizes.csv")
+            assert answer.status_code == 500
+            assert answer.headers["content-type"] == "application/problem+json"
+        assert soon(lambda: not service.app.state.streams.running)
+    databases.drop(url)
+
+
+def test_too_many_exports_at_once_are_told_to_come_again(large: httpx.Client, service: Answers) -> None:
+    streams = service.app.state.streams
+    slow = [large.stream("GET", "/prices.ndjson") for _ in range(MOST)]
+    try:
+        for answer in slow:
+            assert answer.__enter__().status_code == 200  # left open, and not read
+        refused = large.get("/prices.csv")
+        assert refused.status_code == 503
+        assert refused.headers["content-type"] == "application/problem+json"
+        assert large.get("/regions").status_code == 200
+    finally:
+        for answer in slow:
+            answer.__exit__(None, None, None)
+    assert soon(lambda: not streams.running)
+    assert large.get("/prices.csv?region=r01").status_code == 200
+
+
+def test_the_files_of_a_worker_are_bounded_and_gone_when_it_stops(filled_url: str) -> None:
+    settings = Settings(_env_file=None, database_url=filled_url, exports_mib=0)
+    service = create_service(settings, today=lambda: TODAY)
+    files = service.app.state.files
+    with server(service) as url, httpx.Client(base_url=url, trust_env=False) as client:
+        folders = set()
+        for region in ("r01", "r02", "r03"):
+            size_bytes = len(client.get(f"/prices.parquet?region={region}").content)
+            assert files.kept_bytes == size_bytes
+            folders |= {file.path.parent for file in files}
+        (folder,) = folders
+        assert len(list(folder.iterdir())) == 1
+    assert not folder.exists()
+
+
+def test_a_parquet_file_is_made_once_for_all_who_ask_at_once(large: httpx.Client, service: Answers) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda _: large.get("/prices.parquet"), range(8)))
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.content for answer in answers}) == 1
+    assert len({answer.headers["etag"] for answer in answers}) == 1
+    assert len(list(service.app.state.files)) == 1
+    assert len(list(service.app.state.files)) == 1
+
+
+def test_a_new_revision_has_files_of_its_own(databases: Databases, filled_url: str) -> None:
+    url = databases.copy(filled_url)
+    service = create_service(Settings(_env_file=None, database_url=url), today=lambda: TODAY)
+    with server(service) as base, httpx.Client(base_url=base, trust_env=False) as client:
+        first = client.get("/prices.parquet?region=r01")
+        engine = make_engine(url)
+        with engine.begin() as connection:
+            told = {"number": 2, "created_at": NOW, "digest": "1" * 64, "source_ids": ["s"], "counts": {}}
+            connection.execute(insert(table_of(Revision)), [told])
+        engine.dispose()
+        later = "/prices.parquet?region=r01"
+        assert soon(lambda: client.get(later).headers["etag"] != first.headers["etag"])
+    databases.drop(url)

@@ -1,0 +1,234 @@
+"""An export is the list, whole: the same rows in the same order, in each of the formats."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date
+from types import UnionType
+from typing import Any, get_args
+
+import httpx
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # has no type information
+import pytest
+
+from app.api.schemas import SizeOut, SizePriceOut
+from app.catalog.ask.exports import SIZE_COLUMNS
+from app.catalog.ask.price_rows import PRICE_COLUMNS
+from app.catalog.fields import Kind
+
+QUESTIONS = [
+    "/sizes?",
+    "/sizes?status=any&sort=-gpu_memory_gib,usd_per_hour",
+    "/sizes?region=westeurope,eastus&purchase=spot&min_gpu_mem=80&sort=usd_per_hour",
+    "/sizes?gpu=A100&sort=-usd_per_gpu_hour",
+    "/prices?",
+    "/prices?history=true&size=nd40rs_v2,Standard_NC24ads_A100_v4",
+    "/prices?gpu=A10,H100*&region=eastus&os=linux",
+    "/prices?series=nc_a100_v4&purchase=on_demand&as_of=2026-07-01",
+]
+READERS: Mapping[Kind, Callable[[str], Any]] = {
+    "integer": int,
+    "number": float,
+    "text": str,
+    "boolean": {"true": True, "false": False}.__getitem__,
+    "date": str,
+    "list": lambda text: text.split("; "),
+}
+
+
+def items(client: httpx.Client, question: str) -> Iterator[dict[str, Any]]:
+    """Walk all pages of a list."""
+    cursor: str | None = ""
+    while cursor is not None:
+        answer = client.get(f"{question}&limit=500&cursor={cursor}")
+        assert answer.status_code == 200, answer.text
+        page = answer.json()
+        yield from page["items"]
+        cursor = page["next_cursor"]
+
+
+def export(client: httpx.Client, question: str, form: str) -> httpx.Response:
+    path, _, query = question.partition("?")
+    answer = client.get(f"{path}.{form}?{query}")
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+def from_csv(text: str, columns: Mapping[str, Kind]) -> list[dict[str, Any]]:
+    """Read cells back by the kinds of their columns; a list without parts is an empty cell as well."""
+    rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    return [
+        {
+            name: READERS[columns[name]](cell) if cell else [] if columns[name] == "list" else None
+            for name, cell in row.items()
+        }
+        for row in rows
+    ]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_csv_export_is_the_whole_list(client: httpx.Client, question: str) -> None:
+    columns = SIZE_COLUMNS if question.startswith("/sizes") else PRICE_COLUMNS
+    answer = export(client, question, "csv")
+    listed = list(items(client, question))
+    assert from_csv(answer.text, columns) == listed
+    assert answer.text.splitlines()[0].split(",") == list(listed[0])
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_an_ndjson_export_is_the_whole_list(client: httpx.Client, question: str) -> None:
+    lines = export(client, question, "ndjson").content.splitlines()
+    assert [json.loads(line) for line in lines] == list(items(client, question))
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_parquet_export_is_the_whole_list(client: httpx.Client, question: str) -> None:
+    table = pq.read_table(io.BytesIO(export(client, question, "parquet").content))
+    rows = [
+        {name: value.isoformat() if isinstance(value, date) else value for name, value in row.items()}
+        for row in table.to_pylist()
+    ]
+    assert rows == list(items(client, question))
+
+
+def test_the_columns_of_parquet_have_their_types(client: httpx.Client) -> None:
+    schema = pq.read_schema(io.BytesIO(export(client, "/sizes?gpu=A100", "parquet").content))
+    types = {name: str(schema.field(name).type) for name in SIZE_COLUMNS}
+    assert types["vcpus"] == "int64"
+    assert types["usd_per_hour"] == types["memory_gib"] == types["gpu_count"] == "double"
+    assert types["retirement_date"] == types["spot_as_of"] == "date32[day]"
+    assert types["flags"].startswith("list<")
+    assert types["nvlink"] == "bool"
+    assert types["name"] == "string"
+
+
+def kind_of(annotation: Any) -> Kind:
+    """The kind of a field of an answer."""
+    kinds: Mapping[Any, Kind] = {
+        str: "text", int: "integer", float: "number", bool: "boolean", date: "date", list[str]: "list"
+    }  # fmt: skip
+    known = [part for part in get_args(annotation) if part is not type(None)]
+    plain = known[0] if isinstance(annotation, UnionType) else annotation
+    return kinds.get(plain, "number")
+
+
+@pytest.mark.parametrize(("shape", "columns"), [(SizeOut, SIZE_COLUMNS), (SizePriceOut, PRICE_COLUMNS)])
+def test_the_columns_are_those_of_the_list_in_its_order_and_of_its_types(shape: Any, columns: Any) -> None:
+    listed = {name: kind_of(field.annotation) for name, field in shape.model_fields.items()}
+    assert list(columns) == list(listed)
+    assert columns == listed
+
+
+@pytest.mark.parametrize("form", ["csv", "ndjson", "parquet"])
+def test_fields_choose_the_columns_and_their_order(client: httpx.Client, form: str) -> None:
+    answer = export(client, "/sizes?fields=vcpus,name&fields=flags&name=nd40rs_v2", form)
+    first: Mapping[str, Callable[[], Any]] = {
+        "csv": lambda: next(csv.reader(io.StringIO(answer.text))),
+        "ndjson": lambda: list(json.loads(answer.content)),
+        "parquet": lambda: pq.read_schema(io.BytesIO(answer.content)).names,
+    }
+    assert first[form]() == ["vcpus", "name", "flags"]
+
+
+REFUSED = [
+    ("/sizes.csv?fields=vcpu", "/query/fields", "did you mean vcpus?"),
+    ("/sizes.csv?fields=name,name", "/query/fields", "once"),
+    ("/sizes.parquet?fields=size", "/query/fields", "no such column"),
+    ("/sizes.ndjson?region=westeurop", "/query/region", "did you mean westeurope"),
+    ("/sizes.csv?sort=prize", "/query/sort", "allowed are"),
+    ("/sizes.csv?limit=5", "/query/limit", "no such parameter"),
+    ("/prices.csv?size=nd40rs_v3", "/query/size", "ND40rs_v2"),
+    ("/prices.parquet?series=nosuch", "/query/series", "no series named"),
+    ("/prices.ndjson?as_of=yesterday", "/query/as_of", "as_of"),
+    ("/prices?gpus=A100", "/query/gpus", "did you mean gpu?"),
+    ("/prices?cursor=abc", "/query/cursor", "next_cursor"),
+]
+
+
+@pytest.mark.parametrize(("question", "pointer", "told"), REFUSED)
+def test_what_is_refused_is_refused_before_anything_is_sent(
+    client: httpx.Client, question: str, pointer: str, told: str
+) -> None:
+    answer = client.get(question)
+    assert answer.status_code == (400 if pointer == "/query/cursor" else 422)
+    assert answer.headers["content-type"].startswith("application/problem+json")
+    (error,) = answer.json()["errors"]
+    assert error["pointer"] == pointer
+    assert told in error["detail"]
+
+
+@pytest.mark.parametrize("question", ["/sizes?q=nosuchsize", "/prices?gpu=nosuchgpu"])
+def test_nothing_that_matches_is_a_file_without_rows(client: httpx.Client, question: str) -> None:
+    assert len(export(client, question, "csv").content.splitlines()) == 1
+    assert export(client, question, "ndjson").content == b""
+    table = pq.read_table(io.BytesIO(export(client, question, "parquet").content))
+    assert table.num_rows == 0
+    assert table.column_names == list(SIZE_COLUMNS if "sizes" in question else PRICE_COLUMNS)
+
+
+def test_an_export_is_named_and_typed(client: httpx.Client) -> None:
+    told = {
+        "csv": "text/csv; charset=utf-8",
+        "ndjson": "application/x-ndjson",
+        "parquet": "application/octet-stream",
+    }
+    for form, media_type in told.items():
+        answer = export(client, "/sizes?gpu=A100", form)
+        assert answer.headers["content-disposition"] == f'attachment; filename="sizes.{form}"'
+        assert answer.headers["content-type"] == media_type
+
+
+def test_csv_is_as_rfc_4180_has_it(client: httpx.Client) -> None:
+    content = export(client, "/sizes?fields=name,flags,cpu_model,nvlink", "csv").content
+    assert content.endswith(b"\r\n")
+    assert content.count(b"\n") == content.count(b"\r\n")
+    assert not content.startswith(b"\xef\xbb\xbf")
+
+
+def test_a_part_of_a_parquet_file_can_be_asked_for(client: httpx.Client) -> None:
+    whole = client.get("/sizes.parquet?gpu=A100")
+    etag = {"if-range": whole.headers["etag"]}
+    part = client.get("/sizes.parquet?gpu=A100", headers={"range": "bytes=-4", **etag})
+    assert part.status_code == 206
+    assert part.content == whole.content[-4:] == b"PAR1"
+    assert (
+        part.headers["content-range"] == f"bytes {len(whole.content) - 4}-{len(whole.content) - 1}/{len(whole.content)}"
+    )
+    assert client.get("/sizes.parquet?gpu=A100", headers={"range": "bytes=99999999-"}).status_code == 416
+
+
+def test_equal_questions_share_a_parquet_file(client: httpx.Client) -> None:
+    one = client.get("/sizes.parquet?gpu=A100&os=linux")
+    other = client.get("/sizes.parquet?gpu=a100")
+    assert one.headers["etag"] == other.headers["etag"]
+    assert not one.headers["etag"].startswith("W/")
+    again = client.get("/sizes.parquet?gpu=a100", headers={"range": "bytes=0-3", "if-range": one.headers["etag"]})
+    assert (again.status_code, again.content) == (206, b"PAR1")
+    assert one.headers["etag"] == other.headers["etag"] != client.get("/sizes.parquet?gpu=h100").headers["etag"]
+
+
+def test_prices_of_a_size_are_those_of_the_list_without_its_name(client: httpx.Client) -> None:
+    for query in ("", "history=true", "region=eastus&os=linux"):
+        of_one = list(items(client, f"/sizes/nd40rs_v2/prices?{query}"))
+        of_all = list(items(client, f"/prices?size=ND40rs_v2&{query}"))
+        assert of_one == [{name: value for name, value in item.items() if name != "size"} for item in of_all]
+        assert of_one
+
+
+def test_a_walk_over_pages_of_prices_sees_each_once(client: httpx.Client) -> None:
+    total = client.get("/prices?history=true&limit=1").json()["total"]
+    cursor: str | None = ""
+    seen: list[tuple[Any, ...]] = []
+    while cursor is not None:
+        page = client.get(f"/prices?history=true&limit=499&cursor={cursor}").json()
+        seen += [tuple(item.values())[:5] for item in page["items"]]
+        cursor = page["next_cursor"]
+    assert len(seen) == len(set(seen)) == total
+
+
+def test_prices_in_force_are_the_newest_by_the_day(client: httpx.Client) -> None:
+    newest: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for item in items(client, "/prices?history=true&as_of=2026-07-01"):
+        newest[tuple(item[name] for name in ("size", "region", "os", "purchase"))] = item
+    assert list(items(client, "/prices?as_of=2026-07-01")) == list(newest.values())

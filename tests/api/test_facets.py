@@ -1,0 +1,117 @@
+"""Facets count what the lists show: held against the pages of GET /sizes, one question at a time."""
+
+from collections import Counter
+from typing import Any
+
+import httpx
+import pytest
+
+from app.api.facet_schemas import FacetsOut
+from app.catalog.ask.facet_rows import COUNTED, FLAGS, OWNER, RANGES
+from app.catalog.ask.filters import PLACES
+from app.catalog.ask.search import SizeFilter
+
+QUESTIONS: list[dict[str, Any]] = [
+    {},
+    {"gpu": "A100"},
+    {"gpu": ["A100", "H100*"], "region": "eastus", "max_usd_per_hour": 20},
+    {"region": ["eastus", "westeurope"], "os": "windows", "min_vcpus": 12},
+    {"status": "retired", "min_gpu_mem": 32},
+    {"series": "nc_a100_v4", "gpu_vendor": "AMD"},
+    {"nvlink": True, "infiniband": False, "min_gpus": 2, "max_gpus": 8},
+    {"q": "v4", "purchase": "spot", "min_usd_per_hour": 1, "verified": True, "premium_storage": True},
+    {"available_in": ["eastus", "westeurope"], "arch": "x64", "min_local_disk": 100, "min_network_gbps": 10},
+    {"name": "nosuchname"},
+]
+
+
+def facets(client: httpx.Client, question: dict[str, Any]) -> dict[str, Any]:
+    answer = client.get("/facets", params=question)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def listed(client: httpx.Client, question: dict[str, Any], *, but: str = "", **more: Any) -> list[dict[str, Any]]:
+    """All sizes of a question without the parameters that belong to a facet."""
+    asked = {name: value for name, value in question.items() if OWNER.get(name, name) != but} | more
+    if but == "status":
+        asked["status"] = "any"
+    page = client.get("/sizes", params=asked | {"limit": 500}).json()
+    assert page["next_cursor"] is None
+    items: list[dict[str, Any]] = page["items"]
+    return items
+
+
+def counted(values: list[dict[str, Any]]) -> dict[str | None, int]:
+    return {each["value"]: each["count"] for each in values}
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=str)
+def test_the_total_is_that_of_the_list(client: httpx.Client, question: dict[str, Any]) -> None:
+    assert facets(client, question)["total"] == len(listed(client, question))
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=str)
+def test_values_are_counted_as_if_their_own_parameter_were_not_given(
+    client: httpx.Client, question: dict[str, Any]
+) -> None:
+    found = facets(client, question)
+    for name in COUNTED:
+        assert counted(found[name]) == Counter(item[name] for item in listed(client, question, but=name)), name
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=str)
+def test_a_region_counts_what_is_found_in_it(client: httpx.Client, question: dict[str, Any]) -> None:
+    counts = counted(facets(client, question)["region"])
+    codes = [region["code"] for region in client.get("/regions?limit=500").json()["items"]]
+    for code in ("eastus", "westeurope", "swedencentral", *codes[:3]):
+        assert counts.get(code, 0) == len(listed(client, question, region=code)), code
+    assert set(counts) <= set(codes)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=str)
+def test_a_flag_counts_the_sizes_of_which_it_is_true(client: httpx.Client, question: dict[str, Any]) -> None:
+    found = facets(client, question)["flags"]
+    assert [each["value"] for each in found] == list(FLAGS)
+    for name, count in counted(found).items():
+        assert name is not None
+        assert count == len(listed(client, question, but=name, **{name: True})), name
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=str)
+def test_a_range_has_the_ends_of_what_is_known_whatever_its_own_bounds(
+    client: httpx.Client, question: dict[str, Any]
+) -> None:
+    found = facets(client, question)
+    for name in RANGES.keys() - {"local_disk_gib"}:
+        values = [item[name] for item in listed(client, question, but=name)]
+        known = [value for value in values if value is not None]
+        told = {"min": min(known, default=None), "max": max(known, default=None), "unknown": len(values) - len(known)}
+        assert found[name] == told, name
+
+
+def test_local_disks_are_counted_together(client: httpx.Client) -> None:
+    disks = [(item["temp_disk_gib"], item["nvme_disk_gib"]) for item in listed(client, {})]
+    known = [(temp or 0) + (nvme or 0) for temp, nvme in disks if (temp, nvme) != (None, None)]
+    ends = {"min": min(known), "max": max(known), "unknown": len(disks) - len(known)}
+    assert facets(client, {})["local_disk_gib"] == ends
+
+
+def test_the_greatest_count_comes_first_and_unknown_last(client: httpx.Client) -> None:
+    for name in (*COUNTED, "region"):
+        counts = [(-each["count"], each["value"] is None, each["value"]) for each in facets(client, {})[name]]
+        assert counts == sorted(counts), name
+
+
+def test_every_parameter_is_a_facet_s_own_or_narrows_everything() -> None:
+    narrowing = {"q", "name", "available_in"}
+    assert set(SizeFilter.model_fields) == {*OWNER, *narrowing, *PLACES}
+    assert set(FacetsOut.model_fields) == {"total", *COUNTED, "region", "flags", *RANGES}
+
+
+@pytest.mark.parametrize(("query", "told"), [("region=nowhere", "no such region"), ("gpus=A100", "did you mean gpu?")])
+def test_a_question_that_is_wrong_is_refused(client: httpx.Client, query: str, told: str) -> None:
+    answer = client.get(f"/facets?{query}")
+    assert answer.status_code == 422
+    assert told in answer.json()["detail"]

@@ -1,0 +1,104 @@
+"""A stream takes rows as they come, and lets go of the database whenever it is told to, or breaks."""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, Integer, Select, bindparam, func, literal_column, select, true, union_all
+from sqlalchemy.exc import DBAPIError
+
+from app.db.engines import make_engine
+from app.db.statements import Ask, Statement
+from app.db.streams import ROWS, Stopped, Stream
+
+DIGITS = union_all(*(select(literal_column(str(digit), Integer).label("digit")) for digit in range(10)))
+
+
+def numbers(places: int) -> tuple[Any, Select[Any]]:
+    """A query with ten to the power of `places` rows, each with its number."""
+    digits = [DIGITS.subquery(f"d{place}") for place in range(places)]
+    number = sum((table.c.digit * 10**place for place, table in enumerate(digits)), literal_column("0", Integer))
+    joined: Any = digits[0]
+    for table in digits[1:]:
+        joined = joined.join(table, true())
+    return number, select(number.label("number")).select_from(joined)
+
+
+def rows_of(stream: Stream) -> int:
+    return sum(len(block) for block in stream.blocks())
+
+
+@pytest.fixture
+def unpooled(database_url: str) -> Iterator[Engine]:
+    engine = make_engine(database_url, pooled=False)
+    yield engine
+    engine.dispose()
+
+
+def ask(places: int, below: int) -> Ask:
+    number, query = numbers(places)
+    return Ask(Statement(query.where(number < bindparam("below", type_=Integer)).order_by(number)), {"below": below})
+
+
+def test_a_stream_gives_every_row_once_in_blocks(unpooled: Engine) -> None:
+    running: set[Stream] = set()
+    blocks = list(Stream(unpooled, ask(4, 2500), running).blocks())
+    assert [len(block) for block in blocks] == [ROWS, ROWS, 500]
+    assert [row for block in blocks for row in block] == [(number,) for number in range(2500)]
+    assert not running
+
+
+def test_a_stream_at_its_end_stays_there(unpooled: Engine) -> None:
+    stream = Stream(unpooled, ask(1, 3))
+    assert len(stream.more()) == 3
+    assert [stream.more(), stream.more()] == [[], []]
+
+
+def test_a_stream_that_was_stopped_does_not_look_as_if_it_had_ended(unpooled: Engine) -> None:
+    running: set[Stream] = set()
+    stream = Stream(unpooled, ask(4, 2500), running)
+    stream.more()
+    stream.stop()
+    assert not running
+    with pytest.raises(Stopped):
+        stream.more()
+
+
+def test_a_query_that_runs_is_interrupted(unpooled: Engine) -> None:
+    running: set[Stream] = set()
+    _, endless = numbers(12)
+    counted = Statement(select(func.count()).select_from(endless.subquery()))
+    stream = Stream(unpooled, Ask(counted, {}), running)
+    with ThreadPoolExecutor(1) as thread:
+        taken = thread.submit(stream.more)
+        time.sleep(0.5)
+        assert not taken.done()
+        stream.stop()
+        with pytest.raises(DBAPIError):
+            taken.result(timeout=10)
+    assert not running
+
+
+def test_what_the_database_refuses_leaves_nothing_behind(unpooled: Engine) -> None:
+    running: set[Stream] = set()
+    nowhere = Statement(select(literal_column("nothing", Integer)))
+    with pytest.raises(DBAPIError):
+        Stream(unpooled, Ask(nowhere, {}), running).more()
+    assert not running
+
+
+@pytest.mark.parametrize("wait_seconds", [0, 0.001, 0.005, 0.02])
+def test_it_may_be_stopped_at_any_moment(unpooled: Engine, wait_seconds: float) -> None:
+    running: set[Stream] = set()
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(10):
+            stream = Stream(unpooled, ask(4, 3500), running)
+            taken = threads.submit(rows_of, stream)
+            time.sleep(wait_seconds)
+            for stopping in [threads.submit(stream.stop) for _ in range(3)]:
+                assert stopping.result(timeout=10) is None
+            error = taken.exception(timeout=10)
+            assert isinstance(error, Stopped | DBAPIError) if error is not None else taken.result() == 3500
+    assert not running

@@ -1,0 +1,77 @@
+"""CSV and NDJSON give back what was written, and no cell is a formula."""
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.catalog.fields import Kind
+from app.formats.text import BETWEEN, Csv, Ndjson
+
+COLUMNS: Mapping[str, Kind] = {"t": "text", "n": "number", "i": "integer", "b": "boolean", "d": "date", "l": "list"}
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1) | st.sampled_from(
+    ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1", 'a"b', "a,b", "a\r\nb", "'=1", " =1"]
+)
+NUMBER = st.floats(allow_nan=False, allow_infinity=False)
+ROW = st.tuples(
+    st.none() | TEXT,
+    st.none() | NUMBER,
+    st.none() | st.integers(-(2**53), 2**53),
+    st.none() | st.booleans(),
+    st.none() | st.dates().map(str),
+    st.lists(TEXT, max_size=3),
+)
+ROWS = st.lists(ROW, max_size=5)
+RUN = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+
+def read(data: bytes) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(data.decode(), newline=""), strict=True))
+
+
+@given(ROWS)
+def test_no_cell_begins_as_a_formula_but_a_negative_number(rows: list[tuple[Any, ...]]) -> None:
+    form = Csv(COLUMNS)
+    for cells in read(form.head + form.write(rows)):
+        for kind, cell in zip(COLUMNS.values(), cells, strict=True):
+            if cell.startswith(RUN):
+                assert kind in {"number", "integer"}
+                assert cell.startswith("-")
+                float(cell)
+
+
+@given(ROWS)
+def test_csv_gives_back_every_value(rows: list[tuple[Any, ...]]) -> None:
+    form = Csv(COLUMNS)
+    head, *lines = read(form.head + form.write(rows))
+    assert head == list(COLUMNS)
+    assert len(lines) == len(rows)
+    for (text, number, integer, truth, day, parts), cells in zip(rows, lines, strict=True):
+        assert cells[0].removeprefix("'") == (text or "").removeprefix("'")
+        assert (float(cells[1]) if cells[1] else None) == number
+        assert (int(cells[2]) if cells[2] else None) == integer
+        assert cells[3] == {None: "", True: "true", False: "false"}[truth]
+        assert cells[4] == (day or "")
+        assert cells[5].removeprefix("'") == BETWEEN.join(parts).removeprefix("'")
+
+
+@given(ROWS)
+def test_an_apostrophe_is_put_only_before_what_would_be_run(rows: list[tuple[Any, ...]]) -> None:
+    for (text, *_), cells in zip(rows, read(Csv(COLUMNS).write(rows)), strict=True):
+        told: str = text or ""
+        assert cells[0] == (f"'{told}" if told.startswith(RUN) else told)
+
+
+@given(ROWS)
+def test_ndjson_is_an_object_a_line(rows: list[tuple[Any, ...]]) -> None:
+    lines = Ndjson(COLUMNS).write(rows).split(b"\n")
+    assert lines.pop() == b""
+    assert [json.loads(line) for line in lines] == [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+
+
+def test_a_row_of_one_unknown_value_is_still_a_row() -> None:
+    assert Csv({"t": "text"}).write([(None,), ("a",)]) == b'""\r\na\r\n'
