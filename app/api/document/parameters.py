@@ -28,8 +28,8 @@ def to_parameter(parameter: Parameter) -> Parameter:
 
 
 def in_order(parameters: list[Parameter]) -> list[Parameter]:
-    """The path first, then what is asked for, then its order and page: the order of arguments in some clients."""
-    return sorted(parameters, key=lambda one: (one["in"] != "path", _LAST.get(one["name"], 0)))
+    """The path first, then what must be said, what may be, order and page: the order of arguments in some clients."""
+    return sorted(parameters, key=lambda one: (one["in"] != "path", not one["required"], _LAST.get(one["name"], 0)))
 
 
 def _example(schema: Schema) -> Any:

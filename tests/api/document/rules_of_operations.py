@@ -108,9 +108,12 @@ def without_examples(document: Part) -> Iterator[str]:
 
 
 def arguments_astray(document: Part) -> Iterator[str]:
-    """Where sort, limit and cursor are not the last: clients with positional arguments take them in this order."""
+    """What must be said comes first, then sort, limit and cursor last: the order of positional arguments."""
     for place, operation in operations(document):
-        names = [one["name"] for one in operation.get("parameters", [])]
+        told = operation.get("parameters", [])
+        names = [one["name"] for one in told]
+        if [one["required"] for one in told] != sorted((one["required"] for one in told), reverse=True):
+            yield place
         last = [name for name in ("sort", "limit", "cursor") if name in names]
         if names[len(names) - len(last) :] != last:
             yield place
