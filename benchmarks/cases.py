@@ -136,6 +136,11 @@ CASES = (
         ask=ask("/fit?region=eastus&min_gpu_mem=320&max_nodes=4"), goal=_ratio(),
     ),
     Case(
+        name="growth-facets", says="GET /facets over 100 times the sizes and 50 times the prices: it counts all",
+        subject=COLD_SIDE, reference=COLD_SIDE, subject_scale=LARGE, same="nothing", connections=1,
+        ask=ask("/facets?region=eastus&min_gpu_mem=80"), goal=_ratio(),
+    ),
+    Case(
         name="latency", says="questions due at half of the rate that saturates: the slowest in 100 against the middle",
         subject=COLD_SIDE, reference=None, kind="open loop", goal=Goal(figure="p99 / p50", how="below", bound=5),
     ),

@@ -73,7 +73,7 @@ def endpoints(routers: Iterable[APIRouter], quick: Mapping[str, Quick]) -> list[
         )
         for router in routers
         for route in router.routes
-        if isinstance(route, APIRoute) and route.include_in_schema
+        if isinstance(route, APIRoute)
         for method in route.methods or ()
     ]
 

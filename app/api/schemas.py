@@ -188,6 +188,6 @@ class SizePriceOut(Out):
 class SizePricePage(Out):
     """Prices of any sizes."""
 
-    items: list[SizePriceOut]
+    items: list[SizePriceOut] = Field(description="The prices of this page.")
     next_cursor: NextCursor
     total: Total

@@ -16,6 +16,7 @@ ETAG = "vmsizes.etag"
 """Where the mark that an answer will have stands in a request's scope: text, strong."""
 
 _WHOLE, _PART = 200, 206
+_AT_ONCE = 64 * 1024
 _SPARED = 4096
 """So many bytes are encoded faster than a thread is asked to do it."""
 
@@ -26,11 +27,18 @@ class _Encoder(Protocol):
 
 
 class _Brotli:
+    """Brotli by itself gathers megabytes before it gives any; this gives what came after each 64 KiB."""
+
     def __init__(self) -> None:
-        self._made = brotli.Compressor(quality=4)
+        self._made, self._held = brotli.Compressor(quality=4), 0
 
     def compress(self, part: bytes, /) -> bytes:
-        return bytes(self._made.process(part))
+        made = self._made.process(part)
+        self._held += len(part)
+        if self._held >= _AT_ONCE:
+            self._held = 0
+            made += self._made.flush()
+        return bytes(made)
 
     def flush(self) -> bytes:
         return bytes(self._made.finish())

@@ -1,6 +1,7 @@
 """Streams: the rows of one statement, some at a time, however many there are, each on a connection of its own."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from threading import Lock
 
 from sqlalchemy import Connection, CursorResult, Engine
@@ -83,10 +84,11 @@ class Stream:
 
     def _interrupt(self) -> None:
         connection = self._connection
-        driver = connection.connection.driver_connection if connection is not None else None
-        if driver is None:
+        if connection is None or connection.closed:
             return
-        if self._engine.dialect.name == "sqlite":
-            driver.interrupt()
-        else:
-            driver.cancel_safe(timeout=_LAST_WORDS_SECONDS)
+        driver = connection.connection.driver_connection
+        with suppress(self._engine.dialect.loaded_dbapi.Error):  # it may have come to its end meanwhile
+            if self._engine.dialect.name == "sqlite":
+                driver.interrupt()  # type: ignore[union-attr]  # it is there as long as the connection is open
+            else:
+                driver.cancel_safe(timeout=_LAST_WORDS_SECONDS)  # type: ignore[union-attr]

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from app.api.facet_schemas import FacetsOut
-from app.catalog.ask.facets import COUNTED, FLAGS, OWNER, RANGES
+from app.catalog.ask.facet_rows import COUNTED, FLAGS, OWNER, RANGES
 from app.catalog.ask.filters import PLACES
 from app.catalog.ask.search import SizeFilter
 

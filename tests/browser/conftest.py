@@ -19,9 +19,9 @@ class Watched:
     complaints: list[str] = field(default_factory=list)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium, without a window."""
+    """Chromium, without a window; no longer than a module, since an event loop runs in this thread meanwhile."""
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program is None:
         pytest.skip(f"none of {', '.join(PROGRAMS)} is on the PATH")

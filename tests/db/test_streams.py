@@ -26,6 +26,10 @@ def numbers(places: int) -> tuple[Any, Select[Any]]:
     return number, select(number.label("number")).select_from(joined)
 
 
+def rows_of(stream: Stream) -> int:
+    return sum(len(block) for block in stream.blocks())
+
+
 @pytest.fixture
 def unpooled(database_url: str) -> Iterator[Engine]:
     engine = make_engine(database_url, pooled=False)
@@ -82,4 +86,19 @@ def test_what_the_database_refuses_leaves_nothing_behind(unpooled: Engine) -> No
     nowhere = Statement(select(literal_column("nothing", Integer)))
     with pytest.raises(DBAPIError):
         Stream(unpooled, Ask(nowhere, {}), running).more()
+    assert not running
+
+
+@pytest.mark.parametrize("wait_seconds", [0, 0.001, 0.005, 0.02])
+def test_it_may_be_stopped_at_any_moment(unpooled: Engine, wait_seconds: float) -> None:
+    running: set[Stream] = set()
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(10):
+            stream = Stream(unpooled, ask(4, 3500), running)
+            taken = threads.submit(rows_of, stream)
+            time.sleep(wait_seconds)
+            for stopping in [threads.submit(stream.stop) for _ in range(3)]:
+                assert stopping.result(timeout=10) is None
+            error = taken.exception(timeout=10)
+            assert isinstance(error, Stopped | DBAPIError) if error is not None else taken.result() == 3500
     assert not running

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,11 +21,17 @@ JSON = {"content-type": "application/json"}
 """What `curl --json` says of its body."""
 ASKING = [page for page in PAGES if page != WRITING and any(steps(read(page)))]
 LONG = 4000
-PROGRAM = Path(sys.executable).with_name("vmsizes")
+PROGRAMS = {
+    "vmsizes": str(Path(sys.executable).with_name("vmsizes")),
+    "python": sys.executable,
+    "jq": shutil.which("jq") or "",
+}
 
 
 @pytest.mark.parametrize("page", ASKING, ids=lambda page: page.stem)
 def test_the_examples_of_a_page_are_true(page: Path, seeded_url: str, client: httpx.Client, tmp_path: Path) -> None:
+    if "| jq " in read(page) and not PROGRAMS["jq"]:
+        pytest.skip("the examples of this page pipe into jq, which is not installed")
     (tmp_path / "seeds").symlink_to(PROJECT / "seeds")
     for step in steps(read(page)):
         check(step, page, do(step, tmp_path, seeded_url, client))
@@ -38,19 +45,33 @@ def test_the_worked_ingest_is_true(empty_url: str, client: httpx.Client, tmp_pat
 def do(step: Step, folder: Path, url: str, client: httpx.Client) -> str:
     """Keep a file, ask the served catalog, or run the command line; gives what a terminal would show."""
     if step.file:
-        (folder / step.file).write_text(step.text, encoding="utf-8")
+        written = (
+            step.text.replace(SERVED, str(client.base_url).rstrip("/")) if step.file.endswith(".py") else step.text
+        )
+        (folder / step.file).write_text(written, encoding="utf-8")
         return step.text
-    program, *arguments = shlex.split(step.command)
-    if program == "curl":
-        where = arguments[-1].removeprefix(SERVED)
-        if "--json" in arguments:
-            return client.post(where, content=arguments[arguments.index("--json") + 1], headers=JSON).text
-        return client.get(where).text
-    assert program == "vmsizes", f"an example can run curl and vmsizes, not {program}"
+    words = shlex.split(step.command)
+    first, then = (words[: words.index("|")], words[words.index("|") + 1 :]) if "|" in words else (words, [])
+    shown = ask(first[1:], client) if first[0] == "curl" else run(first, folder, url)
+    return run(then, folder, url, given=shown) if then else shown
+
+
+def ask(arguments: list[str], client: httpx.Client) -> str:
+    """Do as curl does."""
+    where = arguments[-1].removeprefix(SERVED)
+    if "--json" in arguments:
+        return client.post(where, content=arguments[arguments.index("--json") + 1], headers=JSON).text
+    return client.get(where).text
+
+
+def run(words: list[str], folder: Path, url: str, given: str = "") -> str:
+    """Run a program that examples may use."""
+    program, *arguments = words
+    assert program in PROGRAMS, f"an example can run curl, {', '.join(PROGRAMS)}, not {program}"
     environment = {**os.environ, "VMSIZES_DATABASE_URL": url, "NO_COLOR": "1"}
     done = subprocess.run(
-        [PROGRAM, *arguments], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        encoding="utf-8", check=False,
+        [PROGRAMS[program], *arguments], cwd=folder, env=environment, input=given, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, encoding="utf-8", check=False,
     )  # fmt: skip
     return done.stdout
 

@@ -2,32 +2,38 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from sqlalchemy import Engine, insert
 from sqlalchemy.orm import Session
 
 from app.catalog.ask.candidates import ask_candidates
+from app.catalog.ask.exports import PriceExport, SizeExport, export_prices, export_sizes
+from app.catalog.ask.facets import find_facets
 from app.catalog.ask.known import Known, read_known
 from app.catalog.ask.naming import find_keys
 from app.catalog.ask.neighbours import STEPS, Centre, ask_neighbours
-from app.catalog.ask.search import OfferScope, SizeSearch
+from app.catalog.ask.prices import AllPricesSearch, PriceScope, find_all_prices
+from app.catalog.ask.search import OfferScope, SizeFilter, SizeSearch
 from app.catalog.ask.sheets import find_sheets
 from app.catalog.keep.offering import save_derived
 from app.catalog.models import Price, Region, Size, Source
 from app.catalog.tables import table_of
 from app.db.engines import make_engine, take_statistics
-from app.db.statements import Ask
+from app.db.statements import Ask, Question, answer
 from app.recommend import TRAITS, FitSearch
 from benchmarks.plans import asks_of, explain, full_scans, plan_of, sorts
 from tests.databases import Databases
 
 TODAY = date(2026, 9, 1)
 SIZES, REGIONS = 300, 40
+Answer = TypeVar("Answer")
+PRICE_SCOPE = set(PriceScope.model_fields)
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +172,82 @@ def test_names_are_looked_up_by_index_and_the_nearest_by_a_walk(crowded: Engine)
     near = plan(crowded, question.send([]))
     assert not re.search(r"^SCAN size|Seq Scan on size", known, re.MULTILINE), known
     assert not re.search(r"USE TEMP B-TREE|Sort  \(", near), near
+
+
+def asks(engine: Engine, question: Question[Any]) -> Iterator[Ask]:
+    """Everything that a question asks, while it is answered."""
+    with engine.connect() as connection, suppress(StopIteration):
+        asked = next(question)
+        while True:
+            yield asked
+            compiled = asked.statement.on(engine.dialect.name)
+            rows = connection.exec_driver_sql(compiled.sql, {**compiled.constants, **asked.parameters})
+            asked = question.send([tuple(row) for row in rows])
+
+
+def answered(engine: Engine, question: Question[Answer]) -> Answer:
+    with Session(engine) as session:
+        return answer(session, question)
+
+
+FACETS = [
+    SizeFilter(),
+    SizeFilter(gpu=("a100",), nvlink=True, status=("any",)),
+    SizeFilter(region=("region7",), min_gpu_mem=80, max_usd_per_hour=Decimal(20)),
+    SizeFilter(region=("region7", "region9"), available_in=("region1",), os="windows"),
+]
+
+
+@pytest.mark.parametrize("search", FACETS, ids=lambda search: search.model_dump_json(exclude_defaults=True))
+def test_facets_are_counted_by_three_statements_along_indexes(
+    crowded: Engine, large: Known, search: SizeFilter
+) -> None:
+    forbidden = ("set local enable_seqscan = off",) if crowded.dialect.name == "postgresql" else ()
+    plans = [plan_of(crowded, asked, *forbidden) for asked in asks(crowded, find_facets(search, large, TODAY))]
+    assert len(plans) == 3
+    for told in plans:
+        assert full_scans(told) == [], told
+
+
+LISTS = [
+    SizeExport(),
+    SizeExport(region=("region7",), sort=("usd_per_hour",)),
+    SizeExport(min_gpu_mem=80, sort=("usd_per_hour",), fields=("name",)),
+]
+
+
+@pytest.mark.parametrize("export", LISTS, ids=lambda export: export.model_dump_json(exclude_defaults=True))
+def test_an_export_of_sizes_by_name_or_price_is_a_walk_that_sorts_nothing(
+    crowded: Engine, large: Known, export: SizeExport
+) -> None:
+    told = plan(crowded, export_sizes(export, large, TODAY).asked)
+    assert full_scans(told) == [], told
+    assert sorts(told) == 0, told
+
+
+PRICES = [
+    AllPricesSearch(),
+    AllPricesSearch(history=True, region=("region7",), os="linux"),
+    AllPricesSearch(size=("x007",), as_of=TODAY),
+]
+
+
+@pytest.mark.parametrize("search", PRICES, ids=lambda search: search.model_dump_json(exclude_defaults=True))
+def test_prices_are_a_walk_along_their_key(crowded: Engine, large: Known, search: AllPricesSearch) -> None:
+    *_, page, _count = asks(crowded, find_all_prices(search, large, TODAY))
+    export = answered(crowded, export_prices(PriceExport(**search.model_dump(include=PRICE_SCOPE)), large, TODAY))
+    for asked in (page, export.asked):
+        told = plan(crowded, asked)
+        assert sorts(told) == 0, told
+        assert re.search(r"(SCAN|SEARCH) price\b(?! USING INDEX)|using pk_price on price", told), told
+
+
+def test_a_page_of_prices_further_on_begins_where_the_last_one_ended(crowded: Engine, large: Known) -> None:
+    first = answered(crowded, find_all_prices(AllPricesSearch(limit=2), large, TODAY))
+    (page, *_) = asks(crowded, find_all_prices(AllPricesSearch(limit=2, cursor=first.next_cursor), large, TODAY))
+    told = plan(crowded, page)
+    assert full_scans(told) == [], told
+    assert sorts(told) == 0, told
 
 
 def test_a_full_scan_and_a_sort_would_be_seen(crowded: Engine) -> None:

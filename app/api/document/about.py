@@ -6,6 +6,7 @@ LICENSE = {"name": "MIT", "identifier": "MIT"}
 
 TAGS = {
     "sizes": "Look sizes up, compare them, and see who says what of them and what they cost.",
+    "prices": "What sizes cost, by region, system and purchase model.",
     "fit": "Which sizes hold a job or a language model, on how many VMs, at what cost; and what a model needs.",
     "exports": "Whole lists as files, for spreadsheets and dashboards.",
     "models": "Language models whose configuration is known.",
@@ -13,7 +14,7 @@ TAGS = {
 }
 """What each tag holds, in the order in which the documentation shows them."""
 
-_SPELLED = {"gpus": "GPUs", "csv": "as CSV", "ndjson": "as NDJSON", "parquet": "as Parquet"}
+_SPELLED = {"gpus": "GPUs", "csv": "as CSV", "parquet": "as Parquet"}
 
 
 def to_info(info: dict[str, Any], url: str) -> dict[str, Any]:

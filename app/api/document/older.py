@@ -28,7 +28,7 @@ def _files(document: Document) -> Iterator[dict[str, Any]]:
     """Answers that are files: as plain text, the clients for Java and of orval would read them as JSON."""
     for operation in (one for path in document["paths"].values() for one in path.values()):
         for media_type, content in operation["responses"]["200"].get("content", {}).items():
-            if not media_type.endswith("json") or media_type.endswith("ndjson"):
+            if not media_type.endswith("json"):
                 yield content
 
 

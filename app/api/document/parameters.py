@@ -6,6 +6,7 @@ from app.api.document.shapes import REFERENCE, Schema, to_plain
 from app.api.document.words import ENUMS
 
 Parameter = dict[str, Any]
+_LAST = {"sort": 1, "limit": 2, "cursor": 3}
 
 
 def to_parameter(parameter: Parameter) -> Parameter:
@@ -30,6 +31,11 @@ def to_parameter(parameter: Parameter) -> Parameter:
 def _without_comma(item: Schema) -> Schema:
     """A comma parts two values of a list, so no value holds one."""
     return {**item, "pattern": item["pattern"].replace("[^", "[^,", 1)} if "pattern" in item else item
+
+
+def in_order(parameters: list[Parameter]) -> list[Parameter]:
+    """The path first, then what must be said, what may be, order and page: the order of arguments in some clients."""
+    return sorted(parameters, key=lambda one: (one["in"] != "path", not one["required"], _LAST.get(one["name"], 0)))
 
 
 def _example(schema: Schema) -> Any:

@@ -10,6 +10,7 @@ Schema = dict[str, Any]
 REFERENCE = "#/components/schemas/"
 _INT32 = 2**31 - 1
 _NULL = {"type": "null"}
+_BOUNDS = {"minimum", "maximum", "multipleOf"}
 _VALUES = {"number", "integer", "string", "boolean"}
 
 
@@ -23,8 +24,7 @@ def to_plain(schema: Schema, *, asked: bool) -> Schema:
     if "enum" in plain or "const" in plain:
         plain = _with_words(plain, asked=asked)
     if plain.get("type") in {"number", "integer"}:
-        plain["format"] = _width(plain)
-        plain |= {"default": float(plain["default"])} if isinstance(plain.get("default"), str) else {}
+        plain = _as_number(plain)
     if nullable and plain.get("type") in _VALUES:
         plain["type"] = [plain["type"], "null"]
     for inner in ("items", "additionalProperties"):
@@ -74,10 +74,13 @@ def _with_words(schema: Schema, *, asked: bool) -> Schema:
     return {"$ref": REFERENCE + enum_name(words), **kept}
 
 
-def _width(schema: Schema) -> str:
+def _as_number(schema: Schema) -> Schema:
+    """Say how wide a number is; bounds and default of an integer are integers, a default in digits is a number."""
     if schema["type"] == "number":
-        return "double"
-    return "int32" if "maximum" in schema and schema["maximum"] <= _INT32 else "int64"
+        default = schema.get("default")
+        return {**schema, "format": "double", **({"default": float(default)} if isinstance(default, str) else {})}
+    width = "int32" if "maximum" in schema and schema["maximum"] <= _INT32 else "int64"
+    return {**schema, "format": width, **{bound: int(schema[bound]) for bound in _BOUNDS & schema.keys()}}
 
 
 def _closed(schema: Schema) -> Schema:

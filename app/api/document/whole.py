@@ -12,7 +12,7 @@ from pydantic.json_schema import models_json_schema
 from app.api.document.about import TAGS, to_info, to_summary
 from app.api.document.examples import with_example
 from app.api.document.older import Document
-from app.api.document.parameters import to_parameter
+from app.api.document.parameters import in_order, to_parameter
 from app.api.document.responses import header_components, refusal_components, to_responses
 from app.api.document.shapes import REFERENCE, Schema, references, to_plain
 from app.api.document.words import ENUMS, to_enum
@@ -67,7 +67,7 @@ def _to_operation(method: str, told: dict[str, Any]) -> dict[str, Any]:
     operation = {**told, "summary": to_summary(told["summary"])}
     operation["responses"] = to_responses(method, told)
     if "parameters" in told:
-        operation["parameters"] = [to_parameter(one) for one in told["parameters"]]
+        operation["parameters"] = in_order([to_parameter(one) for one in told["parameters"]])
     return with_example({name: operation[name] for name in _ORDER if name in operation})
 
 

@@ -96,9 +96,9 @@ class ParquetResponse(FileResponse):
 
     media_type = "application/octet-stream"
 
-    def __init__(self, file: File, *, file_name: str, etag: str, status_code: int = 200) -> None:  # noqa: ARG002  # FastAPI reads it
+    def __init__(self, file: File, *, file_name: str, etag: str, status_code: int = 200) -> None:
         self._file = file
-        super().__init__(file.path, media_type=self.media_type, filename=file_name, headers={"etag": etag})
+        super().__init__(file.path, status_code, {"etag": etag}, self.media_type, filename=file_name)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it, and keep it meanwhile."""

@@ -55,9 +55,10 @@ class Streamed(StreamingResponse):
 
     form: ClassVar[type[TextFormat]]
 
-    def __init__(self, streams: Streams, export: Export, *, file: str, status_code: int = 200) -> None:  # noqa: ARG002  # FastAPI reads it
+    def __init__(self, streams: Streams, export: Export, *, file: str, status_code: int = 200) -> None:
         self._chunks = _chunks(streams, export, self.form(export.columns))
-        super().__init__(self._chunks, headers={"content-disposition": f'attachment; filename="{file}"'})
+        named = {"content-disposition": f'attachment; filename="{file}"'}
+        super().__init__(self._chunks, status_code, named)  # FastAPI takes the status of the document from here
 
     async def stream_response(self, send: Send) -> None:
         """Send the first rows together with the start."""

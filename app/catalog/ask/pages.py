@@ -59,7 +59,7 @@ def page_statement(shape: Shape) -> Statement:
     ordered = [clause for index, term in enumerate(terms) for clause in _again(term, page.c[f"key_{index}"])]
     columns = [page.c[column.key] for column in page.c if column.key != "size_key"]
     query = select(DOC.c.doc, *columns).join_from(page, DOC, DOC.c.size_key == page.c.size_key).order_by(*ordered)
-    return Statement(query, short=shape.sort in _INDEXED and not _needs(SIZE, [*conditions, *keys]))
+    return Statement(query, short=shape.sort in _INDEXED and not needs(SIZE, [*conditions, *keys]))
 
 
 @lru_cache(maxsize=256)
@@ -143,14 +143,15 @@ def tail_columns(ground: Ground, status: ColumnElement[str]) -> list[ColumnEleme
 def joined(query: Select[Any], ground: Ground, used: Sequence[ColumnElement[Any]]) -> Select[Any]:
     """Join the size, and its GPU, only where something of them is used."""
     query = query.select_from(ground.offers)
-    if _needs(SIZE, used):
+    if needs(SIZE, used):
         query = query.join(SIZE, SIZE.c.key == ground.key)
-    if _needs(GPU, used):
+    if needs(GPU, used):
         query = query.join(GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True)
     return query
 
 
-def _needs(table: FromClause, used: Sequence[ColumnElement[Any]]) -> bool:
+def needs(table: FromClause, used: Sequence[ColumnElement[Any]]) -> bool:
+    """Whether something of a table is used."""
     return any(getattr(part, "table", None) is table for each in used for part in visitors.iterate(each))
 
 

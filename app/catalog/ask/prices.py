@@ -49,9 +49,15 @@ class PriceSearch(PriceFilter, Page):
 class PriceScope(PriceFilter):
     """Which prices, and of which sizes."""
 
-    size: AnyOf = Field(default=(), description="Of this size, by any of its names; of any of several.")
-    series: AnyOf = Field(default=(), description="Of the sizes of a series, by its id or name; of any of several.")
-    gpu: AnyOf = Field(default=(), description="Of sizes with this GPU: a glob, as GET /sizes takes it.")
+    size: AnyOf = Field(
+        default=(), description="Of this size, by any of its names; of any of several.", examples=[["nd40rs_v2"]]
+    )
+    series: AnyOf = Field(
+        default=(), description="Of the sizes of a series, by its id or name; of any of several.", examples=[["ndv2"]]
+    )
+    gpu: AnyOf = Field(
+        default=(), description="Of sizes with this GPU: a glob, as GET /sizes takes it.", examples=[["A100"]]
+    )
 
 
 class AllPricesSearch(PriceScope, PriceSearch):

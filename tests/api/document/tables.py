@@ -3,10 +3,15 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 
+from app.catalog.ask.exports import Columns
+from app.catalog.ask.prices import PriceScope
 from app.catalog.ask.search import Page, SizeFilter, SizeNeeds, SizeScope
 from tests.api.document.parts import Part, components, operations
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Order": ("sort",),
+    "Columns": tuple(Columns.model_fields),
+    "PriceScope": tuple(PriceScope.model_fields),
     "Page": tuple(Page.model_fields),
     "SizeScope": tuple(SizeScope.model_fields),
     "SizeNeeds": tuple(SizeNeeds.model_fields),
@@ -77,8 +82,8 @@ def _takes(schema: Part, document: Part) -> str:
     if schema["type"] == "array":
         inner = schema["items"]
         return f"several of {_takes(inner, document)}" if "$ref" in inner else "several"
-    default = f", default {schema['default']:g}" if isinstance(schema.get("default"), int | float) else ""
-    least, most = schema.get("minimum"), schema.get("maximum")
+    least, most, given = schema.get("minimum"), schema.get("maximum"), schema.get("default")
+    default = f", default {given:g}" if isinstance(given, int | float) and not isinstance(given, bool) else ""
     if schema["type"] == "integer" and most is not None and most <= _SMALL:
         return f"{least} to {most}{default}"
     return _word(schema["type"], schema) + default
@@ -108,7 +113,14 @@ def _reference(schema: Part) -> str:
 
 
 _SMALL = 10_000
-_WORDS = {"string": "text", "double": "number", "int32": "integer", "int64": "integer", "date-time": "moment"}
+_WORDS = {
+    "string": "text",
+    "double": "number",
+    "int32": "integer",
+    "int64": "integer",
+    "date": "date",
+    "date-time": "moment",
+}
 _MAKE: Mapping[str, Callable[[Part, list[str]], str]] = {
     "parameters": _parameters,
     "endpoints": _endpoints,

@@ -62,8 +62,10 @@ BROKEN: dict[str, Break] = {
     "untyped_answers": lambda told: listing(told)["responses"]["200"]["content"].update(
         {"application/json": {"schema": {"type": "array", "items": {}}}}
     ),
-    "badly_listed": lambda told: listing(told)["parameters"][-1].pop("explode"),
+    "badly_listed": lambda told: next(one for one in listing(told)["parameters"] if "explode" in one).pop("explode"),
     "odd_parameters": lambda told: listing(told)["parameters"][0].pop("example"),
+    "arguments_astray": lambda told: listing(told)["parameters"].reverse(),
+    "broken_bounds": lambda told: field("limit", "FitIn")(told).update(maximum=500.0),
     "misspelt": lambda told: listing(told)["parameters"][0].update(name="minGpuMem"),
     "missing_headers": lambda told: listing(told)["responses"]["200"].pop("headers"),
     "incomplete_about": lambda told: told["info"].pop("contact"),
