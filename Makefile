@@ -6,7 +6,7 @@ BIN    := .venv/bin
 DATABASES ?= sqlite,postgresql
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix bench migrate lock clean
+.PHONY: help run test check fix openapi bench migrate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -19,16 +19,19 @@ run: .venv/runtime ## set up, migrate, seed and serve on http://127.0.0.1:$(PORT
 test: .venv/dev ## run all tests on SQLite and on PostgreSQL (minutes; make test DATABASES=sqlite for one)
 	VMSIZES_TEST_DATABASES=$(DATABASES) $(BIN)/pytest
 
-check: .venv/dev ## lint, types, import contracts, migrations in step (seconds)
+check: .venv/dev ## lint, types, import contracts, migrations and OpenAPI documents in step (seconds)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	VMSIZES_TEST_DATABASES=sqlite $(BIN)/pytest -q tests/test_migrations.py
+	VMSIZES_TEST_DATABASES=sqlite $(BIN)/pytest -q tests/test_migrations.py tests/api/document/test_drift.py
 
 fix: .venv/dev ## format and apply the safe lint fixes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+openapi: .venv/dev ## make the OpenAPI documents in docs/ anew
+	$(BIN)/python -m tests.api.document
 
 bench: .venv/dev .venv/bench/ready ## paired benchmarks, needs wrk (about 12 minutes; make bench ARGS=--quick: 5)
 	$(BIN)/python -m benchmarks $(ARGS)

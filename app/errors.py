@@ -22,6 +22,25 @@ class BadQuestion(VmsizesError):
         super().__init__(f"{field}={value}: {allowed}")
 
 
+class BadCursor(BadQuestion):
+    """A cursor is none of ours, or of another question."""
+
+    def __init__(self, cursor: str) -> None:
+        allowed = "take next_cursor as it was given, with the same filters and order"
+        super().__init__("cursor", cursor[:40], allowed)
+
+
+class CursorGone(VmsizesError):
+    """The catalog has changed since the page before, so that the next one would not belong to it."""
+
+    def __init__(self, then: str, now: str) -> None:
+        self.then, self.now = then, now
+        super().__init__(
+            f"The catalog has changed since this list was begun (revision {then}, now {now}): "
+            "a row might come twice or never. Begin again without cursor."
+        )
+
+
 class BadWorkload(VmsizesError):
     """A workload contradicts itself, or says too little to be answered: names the field, and what is wrong."""
 

@@ -7,16 +7,18 @@ from functools import partial
 from importlib.metadata import version
 
 from fastapi import Depends, FastAPI
+from starlette.datastructures import State
 
 from app.api import catalog, compare, estimate, facets, fit, metrics, models, prices, sizes, system
 from app.api.answers import Answers
-from app.api.contract import describe, operation_id, problem_response
-from app.api.deps import strict_query
+from app.api.deps import strict
 from app.api.desk import Desk
+from app.api.document import serving
+from app.api.document.whole import describe, operation_id
 from app.api.exports import routes as exports
 from app.api.exports.files import Files
 from app.api.exports.streamed import Streams
-from app.api.problems import handle_problems
+from app.api.problems import HANDLERS
 from app.api.questions import endpoints
 from app.api.watch import Watch
 from app.db.engines import make_engine
@@ -30,6 +32,7 @@ _CONTRACT = (
     sizes.router,
     facets.router,
     prices.router,
+    exports.router,
     compare.router,
     fit.router,
     estimate.router,
@@ -53,43 +56,46 @@ def create_service(settings: Settings | None = None, *, today: Callable[[], date
 def create_app(settings: Settings | None = None, *, today: Callable[[], date] = _today) -> FastAPI:
     """Make the service; a test hands in its own settings and its own calendar."""
     settings = settings or Settings()
-    engine = make_engine(settings.database_url)
-    reader = make_reader(engine)
-
-    streams = Streams(make_engine(settings.database_url, pooled=False))
-    files = Files(streams, most_bytes=settings.exports_mib * 2**20)
-
-    @asynccontextmanager
-    async def closing(_app: FastAPI) -> AsyncIterator[None]:
-        yield
-        streams.close()
-        files.close()
-        await reader.close()
-        engine.dispose()
-
     app = FastAPI(
-        lifespan=closing,
+        lifespan=_closing,
         title="vmsizes",
         version=version("vmsizes"),
         summary="Cloud VM sizes: look them up, compare them, cost them.",
         description=_DESCRIPTION,
-        docs_url=None,
-        redoc_url=None,
+        openapi_url=None,
         generate_unique_id_function=operation_id,
         redirect_slashes=False,
         servers=[{"url": settings.public_url or "/"}],
-        responses={422: problem_response("A parameter is not understood.")},
+        exception_handlers=HANDLERS,
     )
-    app.state.engine, app.state.reader, app.state.today = engine, reader, today
-    app.state.streams, app.state.files = streams, files
-    app.state.watch = Watch(engine, today, app.version)
-    app.state.desk = Desk(engine, reader, app.state.watch, today)
+    _furnish(app.state, settings, today, app.version)
     quick = {name: partial(answer, app.state.desk) for name, answer in _QUICK.items()}
-    known = endpoints(_CONTRACT, quick)
-    app.state.answers = Answers(app, known, app.state.watch, most_bytes=settings.cache_mib * 2**20)
-    handle_problems(app)
-    for router in (*_CONTRACT, exports.router, system.router, metrics.router):
-        app.include_router(router, dependencies=[Depends(strict_query)])
-    system.mount_assets(app)
+    known, room = endpoints(_CONTRACT, quick), settings.cache_mib * 2**20
+    app.state.answers = Answers(app, known, app.state.watch, most_bytes=room, public_url=settings.public_url)
+    routers = (*_CONTRACT, system.router, serving.router, metrics.router)
+    for router in routers:
+        app.include_router(router, dependencies=[Depends(strict)])
+    app.state.routes = [route for router in routers for route in router.routes]
+    serving.mount_assets(app)
     describe(app)
     return app
+
+
+def _furnish(state: State, settings: Settings, today: Callable[[], date], of_program: str) -> None:
+    """Put in place what endpoints ask: the engine, its readers, what is kept."""
+    state.engine, state.today = make_engine(settings.database_url), today
+    state.reader = make_reader(state.engine)
+    state.streams = Streams(make_engine(settings.database_url, pooled=False))
+    state.files = Files(state.streams, most_bytes=settings.exports_mib * 2**20)
+    state.watch = Watch(state.engine, today, of_program)
+    state.desk = Desk(state.engine, state.reader, state.watch, today)
+
+
+@asynccontextmanager
+async def _closing(app: FastAPI) -> AsyncIterator[None]:
+    """Give back at the end what was put in place."""
+    yield
+    app.state.streams.close()
+    app.state.files.close()
+    await app.state.reader.close()
+    app.state.engine.dispose()

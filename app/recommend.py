@@ -11,10 +11,11 @@ from pydantic import Field
 from sqlalchemy.orm import Session
 
 from app.catalog.ask.candidates import ask_candidates, rows_of
-from app.catalog.ask.cursors import bad_cursor, read_cursor, write_cursor
+from app.catalog.ask.cursors import read_cursor, start_of, write_cursor
 from app.catalog.ask.known import Known, read_known
 from app.catalog.ask.search import ORDERABLE, Page, SizeNeeds, SizeScope, Usd
 from app.catalog.ask.sizes import settle
+from app.catalog.ask.walks import still
 from app.catalog.offers import PURCHASES
 from app.db.statements import Question, answer
 from app.fit.ranking import Ranking
@@ -24,7 +25,8 @@ from app.fit.verdict import Option
 from app.fit.vm import Vm
 
 FitSort = Literal["cost_per_hour", "cost_per_job", "headroom", "waste", "nodes"]
-Hours = Annotated[Decimal, Field(gt=0, le=Decimal(1_000_000), max_digits=12, allow_inf_nan=False)]
+ResourceInclude = Literal["rejected"]
+Hours = Annotated[Decimal, Field(gt=0, le=Decimal(1_000_000), allow_inf_nan=False)]
 
 _AMOUNTS = tuple(quantity.name for quantity in QUANTITIES)
 TRAITS = tuple(name for name in SizeNeeds.model_fields if name not in _AMOUNTS)
@@ -34,14 +36,22 @@ TRAITS = tuple(name for name in SizeNeeds.model_fields if name not in _AMOUNTS)
 class FitSearch(SizeScope, SizeNeeds, Page):
     """What a job needs of its VMs, and what it may cost."""
 
-    max_nodes: int = Field(default=1, ge=1, le=10_000, description="Pooled amounts may be met by up to so many VMs.")
-    hours: Hours | None = Field(default=None, description="How long the job runs; gives the cost of the job.")
-    hours_per_month: Annotated[Hours, Field(le=744)] = Field(
-        default=Decimal(730), description="Hours a month that a month's cost is made of."
+    max_nodes: int = Field(
+        default=1, ge=1, le=10_000, description="Pooled amounts may be met by up to so many VMs.", examples=[2]
     )
-    budget_usd_per_month: Usd | None = Field(default=None, description="The most that all VMs may cost a month, USD.")
+    hours: Hours | None = Field(
+        default=None, description="How long the job runs; gives the cost of the job.", examples=[24]
+    )
+    hours_per_month: Annotated[Hours, Field(le=744)] = Field(
+        default=Decimal(730),
+        description="Hours a month that a month's cost is made of.",
+        examples=[730],
+    )
+    budget_usd_per_month: Usd | None = Field(
+        default=None, description="The most that all VMs may cost a month, USD.", examples=[100000]
+    )
     sort: FitSort = Field(default="cost_per_hour", description="What the best option is; unknown prices come last.")
-    include: tuple[Literal["rejected"], ...] = Field(
+    include: tuple[ResourceInclude, ...] = Field(
         default=(), description="`rejected` lists every size that does not fit, with each failing constraint."
     )
 
@@ -71,20 +81,12 @@ def recommending(
     rows = yield asked
     ranking = rank([to_vm(row) for row in rows_of(asked, rows)], needs, search.sort)
     question = f"{search.model_dump_json(exclude={'limit', 'cursor'})} {today}"
-    start = _start(search.cursor, question)
+    place = read_cursor(search.cursor, question, 1) if search.cursor else None
+    start = start_of(place, search.cursor)
+    revision = known.revision if place is None else (yield from still(place))
     end = start + search.limit
-    following = write_cursor(question, [end]) if end < len(ranking.options) else None
+    following = write_cursor(question, revision, [end]) if end < len(ranking.options) else None
     return Recommendation(needs=needs, ranking=ranking, page=ranking.options[start:end], next_cursor=following)
-
-
-def _start(cursor: str | None, question: str) -> int:
-    """Where a page of options begins: their order is made anew each time, so the place is a number."""
-    if cursor is None:
-        return 0
-    (place,) = read_cursor(cursor, question, 1)
-    if type(place) is not int or place < 0:
-        raise bad_cursor(cursor)
-    return place
 
 
 def to_needs(search: FitSearch, today: date) -> Needs:

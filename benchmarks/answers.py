@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a server said to one target; `headers` are those that describe the body."""
+    """What a server said to one target; `headers` are all that the application gave but the length."""
 
     status: int
     headers: tuple[tuple[str, str], ...]

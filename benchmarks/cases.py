@@ -18,6 +18,7 @@ from benchmarks.sides import (
     PEER,
     RAW,
     RAW_2_KB,
+    RAW_BODIES,
     TUTORIAL,
     Ask,
     Side,
@@ -66,6 +67,10 @@ CASES = (
     Case(
         name="hot-br", says="the same, br",
         subject=HOT, reference=RAW, ask=encoded("br"), goal=_ratio(0.85),
+    ),
+    Case(
+        name="hot-br-body", says="the same against the body alone: what the headers of the contract weigh",
+        subject=HOT, reference=RAW_BODIES, ask=encoded("br"), goal=_ratio(),
     ),
     Case(
         name="hot-240", says="240 different pages in turn",

@@ -1,7 +1,8 @@
 """The limit of the server itself: a bare ASGI application that sends bytes made beforehand. Imports next to nothing."""
 
 import os
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,29 @@ def start_of(answer: Answer, length: int) -> Message:
     return {"type": "http.response.start", "status": answer.status, "headers": headers}
 
 
+DESCRIBING = {"content-type", "content-encoding"}
+"""Headers without which the body cannot be read."""
+
+
 def raw() -> App:
-    """Every kept answer, ready to be sent."""
+    """Every kept answer, ready to be sent: the same bytes, its headers among them."""
+    return _sending(kept_answers())
+
+
+def bodies() -> App:
+    """The bodies of the kept answers, with no header but those without which they cannot be read."""
+    return _sending(
+        {
+            target: replace(answer, headers=tuple(pair for pair in answer.headers if pair[0] in DESCRIBING))
+            for target, answer in kept_answers().items()
+        }
+    )
+
+
+def _sending(answers: Mapping[str, Answer]) -> App:
     ready = {
         target.encode(): (start_of(answer, len(answer.body)), {"type": "http.response.body", "body": answer.body})
-        for target, answer in kept_answers().items()
+        for target, answer in answers.items()
     }
 
     async def app(scope: Scope, _receive: Receive, send: Send) -> None:

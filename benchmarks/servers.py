@@ -71,10 +71,14 @@ class Server:
             response = connection.getresponse()
             body = response.read()
             told = [(name.lower(), value) for name, value in response.getheaders()]
-            kept = [pair for pair in told if pair[0] in {"content-type", "content-encoding", "etag"}]
+            kept = [pair for pair in told if pair[0] not in OF_THE_SERVER]
             return Answer(status=response.status, headers=tuple(kept), body=body)
         finally:
             connection.close()
+
+
+OF_THE_SERVER = {"date", "content-length", "transfer-encoding", "connection"}
+"""Headers that a server adds or counts itself; all others are the application's."""
 
 
 def uvicorn(factory: str, **environment: str) -> Command:

@@ -51,6 +51,11 @@ COLD_SIDE = Side(
 )
 RAW = Side(name="raw ASGI", command=lambda place: uvicorn("benchmarks.raw:raw", BENCH_ANSWERS=str(place.answers)))
 
+RAW_BODIES = Side(
+    name="raw ASGI, bodies only",
+    command=lambda place: uvicorn("benchmarks.raw:bodies", BENCH_ANSWERS=str(place.answers)),
+)
+
 
 def _bare(kind: str) -> Callable[[Place], Command]:
     return lambda place: uvicorn(

@@ -10,13 +10,18 @@ import time
 from collections.abc import Awaitable, Callable
 
 from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
 
 from app.api.bodies import Message, Receive, whole_body
-from app.api.copies import conditions, matches
+from app.api.conditions import Conditions, conditions, matches
 from app.api.encodings import wanted
-from app.api.kept import VARY, Answer, Header, Headers, Shelf, marks_of, unchanged
+from app.api.identity import REQUEST_ID, request_id
+from app.api.kept import NO_SNIFFING, VARY, Answer, Headers, Shelf, marks_of
+from app.api.links import link
 from app.api.making import FOUND, Made, Scope, make
-from app.api.questions import Endpoint, Request, question
+from app.api.manners import Manners
+from app.api.questions import Endpoint, Question, Request, question
+from app.api.streams import ETAG, marking
 from app.api.watch import Watch
 
 Send = Callable[[Message], Awaitable[None]]
@@ -28,8 +33,19 @@ class Answers:
     With room for no bytes every question is asked anew.
     """
 
-    def __init__(self, app: FastAPI, known: list[Endpoint], watch: Watch, most_bytes: int) -> None:
-        self.app, self._known, self._keeps = app, known, most_bytes > 0
+    def __init__(
+        self, app: FastAPI, known: list[Endpoint], watch: Watch, *, most_bytes: int, public_url: str = ""
+    ) -> None:
+        self.app, self._known, self._keeps, self._public_url = app, known, most_bytes > 0, public_url
+        self._polite = Manners(app, link(public_url))
+        self._across = CORSMiddleware(
+            self._answer,
+            allow_origins=["*"],
+            allow_methods=["GET", "HEAD", "POST", "OPTIONS"],
+            allow_headers=["*"],
+            expose_headers=_EXPOSED,
+            max_age=86_400,
+        )
         self._watch, self._shelf = watch, Shelf(most_bytes)
         self._stamp: str | None = None
         self._running: dict[bytes, asyncio.Task[Answer | list[Message]]] = {}  # by ETag: a revision has runs of its own
@@ -47,65 +63,94 @@ class Answers:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer from the shelf, else by the app."""
-        kept = self._at_hand(scope)
-        if kept is not None:
-            await self._again(*kept, scope, send)
-            return
-        method = _METHODS.get(scope["method"]) if scope["type"] == "http" else None
-        body: bytes | None = b""
-        if method == "POST":
-            body, receive = await whole_body(receive) if _is_json(scope) else (None, receive)
-        asked = await self._asked(method, scope, body) if method is not None and body is not None else None
-        answer = self._shelf.get(asked) if asked is not None else None
-        if asked is None:
+        if scope["type"] != "http":
             await self.app(scope, receive, send)
-        elif answer is not None:
-            await self._again(asked, answer, scope, send)
+            return
+        says = conditions(scope["headers"])
+        kept = self._at_hand(scope) if not says.origin else None
+        if kept is not None:
+            await self._again(*kept, says, scope, send)
+        elif says.origin:
+            await self._across(scope, receive, send)
         else:
-            await self._anew(asked, scope, receive, send)
+            await self._answer(scope, receive, send)
 
     def _at_hand(self, scope: Scope) -> tuple[str, Answer] | None:
         """The answer to a URL that was asked before, where nothing has to be looked at first."""
-        if scope.get("method") != "GET" or not self._watch.fresh or self._watch.stamp != self._stamp:
+        if scope["method"] != "GET" or not self._watch.fresh or self._watch.stamp != self._stamp:
             return None
         asked = self._shelf.question((scope["path"], scope["query_string"]))
         answer = self._shelf.get(asked) if asked is not None else None
         return (asked, answer) if asked is not None and answer is not None else None
 
-    async def _again(self, asked: str, answer: Answer, scope: Scope, send: Send) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Find out what is asked, and answer it by what is kept, or by the app."""
+        says = conditions(scope["headers"])
+        scope[REQUEST_ID] = request_id(says.request_id)
+        says = says._replace(request_id=scope[REQUEST_ID])
+        method = _METHODS.get(scope["method"])
+        body: bytes | None = b""
+        if method == "POST":
+            body, receive = await whole_body(receive) if _is_json(scope) else (None, receive)
+        asked = await self._asked(method, scope, body) if method is not None and body is not None else None
+        answer = self._shelf.get(asked) if asked is not None else None
+        found: Question | None = scope.get(FOUND)
+        if asked is None:
+            await self._polite(scope, receive, send)
+        elif answer is not None:
+            await self._again(asked, answer, says, scope, send)
+        elif found is not None and found.endpoint.streams:
+            await self._streamed(asked, says, scope, receive, send)
+        else:
+            await self._anew(asked, says, scope, receive, send)
+
+    async def _again(self, asked: str, answer: Answer, says: Conditions, scope: Scope, send: Send) -> None:
         """Give an answer that is kept, or say that the client's copy of it still holds."""
-        accepts, marks = conditions(scope["headers"])
-        if marks and scope["method"] != "POST" and matches(marks, answer.etag, there=True):
-            await send(answer.unchanged)
-            await send(_NO_BODY)
+        if says.marks and scope["method"] != "POST" and matches(says.marks, answer.etag, there=True):
+            await self._unchanged(answer.etag, says, send)
             return
         self.hits += 1
-        await self._give(answer, self._form(answer, asked, wanted(accepts)), _HIT, scope, send)
+        form = answer.accepted.get(says.accepts)
+        if form is None:
+            form = answer.form(says.accepts)
+            self._shelf.put(asked, answer)  # it may have taken up more room
+        told = (b"cache-status", b'vmsizes; hit; detail="age %d s"' % (time.monotonic() - answer.born))
+        headers = [*form.headers, (b"x-request-id", request_id(says.request_id)), told]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send(form.body if scope["method"] != "HEAD" else _NO_BODY)
 
-    async def _anew(self, asked: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _unchanged(self, etag: bytes, says: Conditions, send: Send) -> None:
+        headers = [*marks_of(etag), (b"x-request-id", request_id(says.request_id))]
+        await send({"type": "http.response.start", "status": 304, "headers": headers})
+        await send(_NO_BODY)
+
+    async def _streamed(self, asked: str, says: Conditions, scope: Scope, receive: Receive, send: Send) -> None:
+        """Confirm a client's copy of an answer that is never kept, or have it made and mark it."""
+        etag = self._etag(asked)
+        if says.marks and matches(says.marks, etag, there=True):
+            await self._unchanged(etag, says, send)
+            return
+        scope[ETAG] = etag.removeprefix(b"W/").decode()
+        await self._polite(scope, receive, marking(send, etag, wanted(says.accepts)))
+
+    async def _anew(self, asked: str, says: Conditions, scope: Scope, receive: Receive, send: Send) -> None:
         """Confirm a client's copy, which needs no answer, or have the answer made."""
-        (accepts, marks), etag = conditions(scope["headers"]), self._etag(asked)
-        copies = bool(marks) and scope["method"] != "POST"
-        if copies and matches(marks, etag, there=False):
-            await send(unchanged(etag))
-            await send(_NO_BODY)
+        etag, copies = self._etag(asked), bool(says.marks) and scope["method"] != "POST"
+        if copies and matches(says.marks, etag, there=False):
+            await self._unchanged(etag, says, send)
             return
         self.misses += 1
         made = await (self._once if self._keeps else self._run)(asked, etag, scope, receive)
         if not isinstance(made, Answer):
             for message in made:
                 await send(message)
-        elif copies and matches(marks, etag, there=True):
-            await send(made.unchanged)
-            await send(_NO_BODY)
+        elif copies and matches(says.marks, etag, there=True):
+            await self._unchanged(etag, says, send)
         else:
-            await self._give(made, made.form(wanted(accepts)), _MISS, scope, send)
-
-    async def _give(self, answer: Answer, form: tuple[Headers, bytes], told: Header, scope: Scope, send: Send) -> None:
-        headers, body = form
-        age = (b"age", b"%d" % (time.monotonic() - answer.born))
-        await send({"type": "http.response.start", "status": 200, "headers": [*headers, age, told]})
-        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+            form = made.form(says.accepts)
+            headers = [*form.headers, (b"x-request-id", says.request_id), _MISS if self._keeps else _BYPASS]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send(form.body if scope["method"] != "HEAD" else _NO_BODY)
 
     async def _asked(self, method: str, scope: Scope, body: bytes) -> str | None:
         """The question of a request whose answer may be kept."""
@@ -117,7 +162,7 @@ class Answers:
             return None
         url = (scope["path"], scope["query_string"] if method == "GET" else _digest(scope, body))
         asked = self._shelf.question(url)
-        if asked is None or (self._shelf.get(asked) is None and scope["method"] != "HEAD"):
+        if asked is None or self._shelf.get(asked) is None:
             found = question(Request(method, scope["path"], scope["query_string"], body), self._known)
             if found is None:
                 return None
@@ -131,34 +176,35 @@ class Answers:
         return f'W/"{mark}"'.encode()
 
     async def _once(self, asked: str, etag: bytes, scope: Scope, receive: Receive) -> Answer | list[Message]:
-        """Run a question once, however many ask it at the same time, and whoever of them stays."""
+        """Run a question once, however many ask it at the same time, and whoever of them stays.
+
+        An error is the answer to one request, whose id it names: the others ask for themselves.
+        """
         running = self._running.get(etag)
-        if running is None:
-            running = self._running[etag] = asyncio.create_task(self._run(asked, etag, scope, receive))
-            running.add_done_callback(lambda _: self._running.pop(etag, None))
+        if running is not None:
+            made = await asyncio.shield(running)
+            return made if isinstance(made, Answer) else await self._run(asked, etag, scope, receive)
+        running = self._running[etag] = asyncio.create_task(self._run(asked, etag, scope, receive))
+        running.add_done_callback(lambda _: self._running.pop(etag, None))
         return await asyncio.shield(running)
 
     async def _run(self, asked: str, etag: bytes, scope: Scope, receive: Receive) -> Answer | list[Message]:
-        stamp = self._stamp
-        made = await make(self.app, scope, receive)
+        stamp, found = self._stamp, scope.get(FOUND)
+        made = await make(self._polite, scope, receive)
         if not isinstance(made, Made):
             return made
-        marked = [VARY] if scope["method"] == "POST" else marks_of(etag)
-        answer = Answer(etag=etag, headers=[*made.headers, *marked], body=made.body, born=time.monotonic())
+        marked: Headers = [VARY] if scope["method"] == "POST" else marks_of(etag)
+        where = (b"link", link(self._public_url, found, made.body))
+        headers = [*made.headers, *marked, NO_SNIFFING, where]
+        answer = Answer(etag=etag, headers=headers, body=made.body, born=time.monotonic())
         if stamp == self._stamp and self._keeps:
             self._shelf.put(asked, answer)
         return answer
 
-    def _form(self, answer: Answer, asked: str, encoding: str | None) -> tuple[Headers, bytes]:
-        """An answer in an encoding; a new one takes up room, too."""
-        form = answer.forms.get(encoding)
-        if form is None:
-            form = answer.form(encoding)
-            self._shelf.put(asked, answer)
-        return form
 
-
-_HIT, _MISS = (b"x-cache", b"hit"), (b"x-cache", b"miss")
+_EXPOSED = ["ETag", "Link", "X-Request-ID", "Cache-Status", "Retry-After", "Allow", "Deprecation", "Sunset"]
+_MISS = (b"cache-status", b"vmsizes; fwd=miss; stored")
+_BYPASS = (b"cache-status", b"vmsizes; fwd=bypass")
 _NO_BODY: Message = {"type": "http.response.body", "body": b""}
 _METHODS = {"GET": "GET", "HEAD": "GET", "POST": "POST"}
 """What a method asks as: HEAD is a GET without the body of its answer."""

@@ -1,25 +1,30 @@
-"""The body of a request, taken whole before anybody asks for it, and handed on as if nobody had."""
+"""The body of a request: taken whole before anybody asks for it, and handed on as if nobody had; or too long."""
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
+
+from starlette.exceptions import HTTPException
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 
-MOST = 64 * 1024
-"""A question is no longer than this, bytes; what is longer goes to the app as it comes."""
+QUESTION = 64 * 1024
+"""A question that is kept is no longer than this, bytes; what is longer goes to the app as it comes."""
+
+MOST = 1024 * 1024
+"""No body is longer than this, bytes."""
 
 
 async def whole_body(receive: Receive) -> tuple[bytes | None, Receive]:
     """Take the body, None where it is too long or its sender went away, and give what hands the same messages on."""
     taken: list[Message] = []
     size, more = 0, True
-    while more and size <= MOST:
+    while more and size <= QUESTION:
         message = await receive()
         taken.append(message)
         size += len(message.get("body", b""))
         more = message.get("more_body", False)
-    whole = size <= MOST and all(message["type"] == "http.request" for message in taken)
+    whole = size <= QUESTION and all(message["type"] == "http.request" for message in taken)
     left = iter(taken)
 
     async def again() -> Message:
@@ -28,3 +33,29 @@ async def whole_body(receive: Receive) -> tuple[bytes | None, Receive]:
         return await receive()
 
     return b"".join(message["body"] for message in taken) if whole else None, again
+
+
+def bounded(receive: Receive, headers: Iterable[tuple[bytes, bytes]]) -> Receive:
+    """Let whoever takes a body that is too long meet a 413: at once where its length is told, else when it is."""
+    told = next((value for name, value in headers if name == b"content-length"), b"0")
+    taken = 0
+
+    async def measured() -> Message:
+        nonlocal taken
+        if told.isdigit() and int(told) > MOST:
+            raise _too_long(f"{int(told):,}")
+        message = await receive()
+        taken += len(message.get("body", b""))
+        if taken > MOST:
+            raise _too_long("more")
+        return message
+
+    return measured
+
+
+class BodyNotWanted(OSError):
+    """The body of an answer to HEAD is not sent; ends a stream, as a client does that goes away."""
+
+
+def _too_long(has: str) -> HTTPException:
+    return HTTPException(413, f"The body has {has} bytes; at most {MOST:,} are taken.")

@@ -31,7 +31,8 @@ def list_series(page: PageQuery, session: ReadSession) -> Listing:
 
 @router.get("/series/{series_id}", response_model=SeriesDetailOut)
 def show_series(
-    series_id: Annotated[Text, Path(description="Its id, its name, or another title of it.")], session: ReadSession
+    series_id: Annotated[Text, Path(description="Its id, its name, or another title of it.", examples=["nd_h100_v5"])],
+    session: ReadSession,
 ) -> Item:
     """Show a series by its id or name: its rack, its benchmarks, its sizes and what they all support."""
     return get_series(session, series_id)

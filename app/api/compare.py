@@ -12,7 +12,7 @@ from app.comparing.side_by_side import CompareSearch, compare
 router = APIRouter(tags=["sizes"])
 
 
-@router.get("/compare")
+@router.get("/compare", responses={404: {}})
 async def compare_sizes(search: Annotated[CompareSearch, Query()], request: Request) -> ComparisonOut:
     """Lay sizes side by side: every field with its difference from one of them, and what a unit of each GPU costs."""
     return comparison_out(await request.app.state.desk.ask(partial(compare, search)))

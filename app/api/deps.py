@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Annotated
 
-from fastapi import Depends, Request, Response
+from fastapi import Depends, HTTPException, Request, Response
 from sqlmodel import Session
 
 from app.api.questions import query_model, refuse_strangers, takes_several
@@ -37,7 +37,16 @@ def as_json(text: str) -> Response:
     return Response(text, media_type="application/json")
 
 
-async def strict_query(request: Request) -> None:
-    """Refuse a parameter that the endpoint does not have, naming the nearest, and a second value of a single one."""
+async def strict(request: Request) -> None:
+    """Refuse a parameter that the endpoint does not have, a second value of a single one, a body not of JSON."""
+    if request.method == "POST" and not _is_json(request.headers.get("content-type", "")):
+        given = request.headers.get("content-type", "nothing")
+        wanted = "application/json"
+        raise HTTPException(415, f"Content-Type says {given}; send {wanted}.", {"Accept-Post": wanted})
     model = query_model(request.scope["route"])
     refuse_strangers(request.query_params.multi_items(), takes_several(model) if model else {})
+
+
+def _is_json(content_type: str) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))

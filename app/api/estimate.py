@@ -10,7 +10,7 @@ from app.estimating import estimate
 router = APIRouter(tags=["fit"])
 
 
-@router.post("/estimate")
+@router.post("/estimate", summary="Estimate what a model needs")
 def estimate_workload(workload: EstimateIn, session: ReadSession) -> EstimateOut:
     """Break a workload down: memory, compute and cost, each figure exact, a bound, or an estimate with its range."""
     return EstimateOut.model_validate(estimate(session, workload.to_workload()))

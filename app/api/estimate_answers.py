@@ -5,70 +5,70 @@ from typing import Any
 from pydantic import Field
 
 from app.api.estimate_models import ArchitectureOut
-from app.api.schemas import Out
+from app.api.schemas import Out, Part
 
 
 class FigureOut(Out):
     """A figure: `value` where it is exact or a bound, `low`, `mid` and `high` where it is an estimate."""
 
     certainty: str = Field(serialization_alias="class", description="exact, bound or estimate. Extensible.")
-    unit: str
-    value: float | None
-    low: float | None
-    mid: float | None
-    high: float | None
+    unit: str = Field(description="The unit of all of them.")
+    value: float | None = Field(description="The figure, or the bound; null of an estimate.")
+    low: float | None = Field(description="The low end of an estimate.")
+    mid: float | None = Field(description="The middle of an estimate.")
+    high: float | None = Field(description="The high end of an estimate.")
 
 
 class ParametersOut(Out):
     """Parameters of the model."""
 
-    total: FigureOut
+    total: FigureOut = Field(description="All of them.")
     active: FigureOut = Field(description="Those that a token passes through.")
 
 
 class KvCacheOut(Out):
     """The KV cache of one copy, replicas of heads on tensor ranks not counted."""
 
-    per_token: FigureOut | None = Field(description="Of one sequence, before any window is full.")
-    per_sequence: FigureOut | None
-    total: FigureOut | None = Field(description="Of all sequences at the same time.")
-    tokens_in_budget: FigureOut | None
-    sequences_in_budget: FigureOut | None
+    per_token: Part[FigureOut] = Field(description="Of one sequence, before any window is full.")
+    per_sequence: Part[FigureOut] = Field(description="Of one sequence of the context.")
+    total: Part[FigureOut] = Field(description="Of all sequences at the same time.")
+    tokens_in_budget: Part[FigureOut] = Field(description="Tokens that fit in the budget.")
+    sequences_in_budget: Part[FigureOut] = Field(description="Sequences of the context that fit in the budget.")
 
 
 class ServingMemoryOut(Out):
     """What the fullest GPU of one copy needs, and whether it has it."""
 
-    tensor_parallel: int
-    pipeline_parallel: int
-    copies: int
-    weights: FigureOut
+    tensor_parallel: int = Field(description="GPUs that each layer is cut over.")
+    pipeline_parallel: int = Field(description="Stages that the layers are cut into.")
+    copies: int = Field(description="Copies of the model that the GPUs hold.")
+    weights: FigureOut = Field(description="Weights on the fullest GPU.")
     kv_cache: FigureOut = Field(description="With heads that tensor ranks replicate.")
     activations: FigureOut = Field(description="Of one step.")
     overhead: FigureOut = Field(description="The runtime and the buffers of collectives.")
-    need: FigureOut
-    budget: FigureOut | None = Field(description="What of a GPU is used; null without gpus.usable_gib.")
+    need: FigureOut = Field(description="All parts together.")
+    budget: Part[FigureOut] = Field(description="What of a GPU is used; needs gpus.usable_gib.")
     fits: bool | None = Field(description="Whether the middle of the need is within the budget.")
-    max_concurrency: FigureOut | None = Field(description="Sequences that all copies serve at the same time.")
+    max_concurrency: Part[FigureOut] = Field(description="Sequences that all copies serve at the same time.")
 
 
 class DecodeOut(Out):
     """Generating tokens: what no system beats, and what is expected."""
 
     step: FigureOut = Field(description="The least time of one token of every sequence.")
-    expected_step: FigureOut
+    expected_step: FigureOut = Field(description="The time of a step that is expected.")
     tokens_per_s: FigureOut = Field(description="The most of all copies together.")
-    expected_tokens_per_s: FigureOut
+    expected_tokens_per_s: FigureOut = Field(description="Of all copies together, as expected.")
 
 
 class InferenceOut(Out):
     """A model that is served."""
 
-    weights: FigureOut | None
-    kv_cache: KvCacheOut | None
-    memory_per_gpu: ServingMemoryOut | None
-    decode: DecodeOut | None = Field(description="Null without gpus.bandwidth_gb_per_s.")
-    prefill: FigureOut | None = Field(description="Time to read one prompt; null without gpus.peak_tflops.")
+    weights: Part[FigureOut] = Field(description="Weights of one copy.")
+    kv_cache: Part[KvCacheOut] = Field(description="The KV cache; needs inference.context_tokens.")
+    memory_per_gpu: Part[ServingMemoryOut] = Field(description="The fullest GPU of one copy.")
+    decode: Part[DecodeOut] = Field(description="Needs gpus.bandwidth_gb_per_s.")
+    prefill: Part[FigureOut] = Field(description="Time to read one prompt; needs gpus.peak_tflops.")
 
 
 class StatesOut(Out):
@@ -76,96 +76,96 @@ class StatesOut(Out):
 
     recipe: str = Field(description="The recipe, or `given`. Extensible.")
     bytes_per_param: FigureOut = Field(description="Before sharding.")
-    weights: FigureOut
-    gradients: FigureOut
-    optimizer: FigureOut
+    weights: FigureOut = Field(description="Weights that are trained.")
+    gradients: FigureOut = Field(description="Gradients.")
+    optimizer: FigureOut = Field(description="What the optimizer keeps.")
     frozen_base: FigureOut = Field(description="Of LoRA and QLoRA.")
-    static: FigureOut
-    total: FigureOut
-    host: FigureOut | None = Field(description="Memory of a host for what is offloaded.")
+    static: FigureOut = Field(description="What every GPU holds besides.")
+    total: FigureOut = Field(description="All of them.")
+    host: Part[FigureOut] = Field(description="Memory of a host for what is offloaded.")
 
 
 class ActivationsOut(Out):
     """Activations of one micro-batch on one GPU."""
 
     formula: str = Field(description="korthikanti, modern or zero. Extensible.")
-    hidden_states: FigureOut | None = Field(description="One hidden state.")
-    checkpoints: FigureOut | None = Field(description="The inputs of all layers: what full recomputation keeps.")
-    layer_working_set: FigureOut | None = Field(description="What one layer keeps.")
-    kept: FigureOut | None = Field(description="What all layers keep, recomputed as asked.")
-    logits_fp32: FigureOut | None
-    checkpointed_peak: FigureOut | None = Field(description="Checkpoints, one layer's working set, and logits.")
-    selective_saving: FigureOut | None = Field(description="Share of a GPT layer that selective recomputation saves.")
+    hidden_states: Part[FigureOut] = Field(description="One hidden state.")
+    checkpoints: Part[FigureOut] = Field(description="The inputs of all layers: what full recomputation keeps.")
+    layer_working_set: Part[FigureOut] = Field(description="What one layer keeps.")
+    kept: Part[FigureOut] = Field(description="What all layers keep, recomputed as asked.")
+    logits_fp32: Part[FigureOut] = Field(description="The logits of one micro-batch in fp32.")
+    checkpointed_peak: Part[FigureOut] = Field(description="Checkpoints, one layer's working set, and logits.")
+    selective_saving: Part[FigureOut] = Field(description="Share of a GPT layer that selective recomputation saves.")
 
 
 class TrainingMemoryOut(Out):
     """What the fullest GPU needs, and whether it has it."""
 
-    tensor_parallel: int
-    pipeline_parallel: int
-    data_parallel: int
-    states: FigureOut
-    activations: FigureOut | None = Field(description="With logits; null without training.sequence_tokens.")
+    tensor_parallel: int = Field(description="GPUs that each layer is cut over.")
+    pipeline_parallel: int = Field(description="Stages that the layers are cut into.")
+    data_parallel: int = Field(description="Copies of the model that train together.")
+    states: FigureOut = Field(description="Weights, gradients, optimizer and frozen base.")
+    activations: Part[FigureOut] = Field(description="With logits; needs training.sequence_tokens.")
     buffers: FigureOut = Field(description="What sharding gathers for a moment.")
-    overhead: FigureOut
-    need: FigureOut
+    overhead: FigureOut = Field(description="The runtime and the buffers of collectives.")
+    need: FigureOut = Field(description="All parts together.")
     fits: bool | None = Field(description="Whether the middle of the need is within gpus.usable_gib.")
 
 
 class ComputeOut(Out):
     """What training computes, and how long it takes."""
 
-    model_flops: FigureOut | None
-    hardware_flops: FigureOut | None = Field(description="With what is computed anew.")
-    tokens_per_s: FigureOut | None = Field(description="Of all GPUs together.")
-    gpu_hours: FigureOut | None
-    days: FigureOut | None
-    iteration: FigureOut | None = Field(description="One step of the global batch.")
-    iteration_flops: FigureOut | None
-    hfu_over_mfu: FigureOut | None = Field(description="What selective recomputation adds, for a GPT.")
+    model_flops: Part[FigureOut] = Field(description="What the model needs, FLOPs.")
+    hardware_flops: Part[FigureOut] = Field(description="With what is computed anew.")
+    tokens_per_s: Part[FigureOut] = Field(description="Of all GPUs together.")
+    gpu_hours: Part[FigureOut] = Field(description="Hours of all GPUs.")
+    days: Part[FigureOut] = Field(description="How long all GPUs together take.")
+    iteration: Part[FigureOut] = Field(description="One step of the global batch.")
+    iteration_flops: Part[FigureOut] = Field(description="FLOPs of one step of the global batch.")
+    hfu_over_mfu: Part[FigureOut] = Field(description="What selective recomputation adds, for a GPT.")
 
 
 class TrainingOut(Out):
     """A model that is trained."""
 
-    trainable_params: FigureOut | None
-    states: StatesOut | None
-    activations: ActivationsOut | None
-    memory_per_gpu: TrainingMemoryOut | None
-    compute: ComputeOut
+    trainable_params: Part[FigureOut] = Field(description="Parameters that are trained.")
+    states: Part[StatesOut] = Field(description="Model states of the fullest GPU.")
+    activations: Part[ActivationsOut] = Field(description="Activations; needs training.sequence_tokens.")
+    memory_per_gpu: Part[TrainingMemoryOut] = Field(description="The fullest GPU.")
+    compute: ComputeOut = Field(description="What it computes, and how long that takes.")
 
 
 class EstimateCostOut(Out):
     """What the given price comes to; every GPU is paid for."""
 
-    per_hour: FigureOut
+    per_hour: FigureOut = Field(description="All GPUs for an hour.")
     per_month: FigureOut = Field(description="730 hours.")
-    per_job: FigureOut | None
-    per_million_tokens: FigureOut | None = Field(description="Generated at the expected rate.")
+    per_job: Part[FigureOut] = Field(description="The whole training.")
+    per_million_tokens: Part[FigureOut] = Field(description="Generated at the expected rate.")
 
 
 class AssumptionOut(Out):
     """A value that was not given."""
 
     field: str = Field(description="The field that would say it: `inference.dtype`.")
-    value: Any
-    why: str
+    value: Any = Field(description="The value that was taken: a number, a word, or true or false.")
+    why: str = Field(description="Why it was taken.")
 
 
 class LeftOutOut(Out):
     """A figure that was not computed."""
 
-    figure: str
+    figure: str = Field(description="The figure: `inference.kv_cache`.")
     missing: list[str] = Field(description="The fields that it needs.")
 
 
 class EstimateOut(Out):
-    """A workload broken down; a part that was not asked for, or of which too little is known, is null."""
+    """A workload broken down; a part that was not asked for, or of which too little is known, is left out."""
 
-    architecture: ArchitectureOut
-    parameters: ParametersOut | None
-    inference: InferenceOut | None
-    training: TrainingOut | None
-    cost: EstimateCostOut | None = Field(description="Null without gpus.usd_per_gpu_hour.")
+    architecture: ArchitectureOut = Field(description="The model as it was understood.")
+    parameters: Part[ParametersOut] = Field(description="Parameters of the model.")
+    inference: Part[InferenceOut] = Field(description="With inference in the workload.")
+    training: Part[TrainingOut] = Field(description="With training in the workload.")
+    cost: Part[EstimateCostOut] = Field(description="Needs gpus.usd_per_gpu_hour.")
     assumptions: list[AssumptionOut] = Field(description="Every default that a figure was computed from.")
-    left_out: list[LeftOutOut]
+    left_out: list[LeftOutOut] = Field(description="Figures that were not computed, with what they miss.")

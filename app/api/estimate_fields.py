@@ -14,13 +14,19 @@ from pydantic import (
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     ValidationError,
+    ValidationInfo,
+    field_validator,
     model_validator,
 )
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
+from app.api.lookalikes import refuse_lookalike
 from app.fit.estimate.adapters import MODULES
 from app.fit.estimate.states import RECIPES
 from app.fit.estimate.weights import BITS
+
+AS_TEXT = "as_text"
+"""Set in the context of a validation where every value is a text, as the options of a command line are."""
 
 
 class In(BaseModel):
@@ -37,6 +43,14 @@ class In(BaseModel):
                 cls.__name__, [_unknown(name, data[name], cls.model_fields) for name in unknown]
             )
         return data
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _as_it_is_typed(cls, value: Any, about: ValidationInfo) -> Any:
+        told_as_text = about.context is not None and about.context.get(AS_TEXT)
+        if isinstance(value, bool | int | float | str) and about.field_name is not None and not told_as_text:
+            refuse_lookalike(value, cls.model_fields[about.field_name].annotation)
+        return value
 
 
 def _unknown(name: str, value: Any, known: Collection[str]) -> InitErrorDetails:
@@ -101,4 +115,4 @@ Bytes = Annotated[float, Field(ge=1, le=1e18, allow_inf_nan=False)]
 Size = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
 PerParam = Annotated[float, Field(ge=0, le=64, allow_inf_nan=False)]
 Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
-Amount = Annotated[Decimal, Field(ge=0, le=Decimal("1e12"), max_digits=20, allow_inf_nan=False)]
+Amount = Annotated[Decimal, Field(ge=0, le=Decimal("1e12"), allow_inf_nan=False)]

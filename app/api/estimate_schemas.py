@@ -27,6 +27,11 @@ from app.estimating import Workload
 from app.fit.breakdown.workload import Gpus, InferenceWorkload, TrainingWorkload
 from app.fit.estimate.adapters import Matrix
 
+TrainingMethod = Literal["full", "lora", "qlora"]
+Offload = Literal["none", "optimizer", "all"]
+Recompute = Literal["none", "selective", "full"]
+ActivationFormula = Literal["korthikanti", "modern", "zero"]
+
 
 class GpusIn(In):
     """GPUs of one kind; nothing is looked up."""
@@ -78,15 +83,15 @@ class InferenceIn(In):
 class MatrixIn(In):
     """A weight matrix that gets an adapter."""
 
-    inputs: Width
-    outputs: Width
+    inputs: Width = Field(description="Width of what goes in.")
+    outputs: Width = Field(description="Width of what comes out.")
     count: Width = Field(default=1, description="How many matrices of this form the model has.")
 
 
 class TrainingIn(In):
     """A model that is trained."""
 
-    method: Literal["full", "lora", "qlora"] | None = Field(default=None, description="Default full.")
+    method: TrainingMethod | None = Field(default=None, description="Default full.")
     recipe: RecipeName | None = Field(default=None, description="Bytes a parameter; default mixed_adam_fp32_grads.")
     weight_bytes_per_param: PerParam | None = Field(default=None, description="In place of the recipe's.")
     gradient_bytes_per_param: PerParam | None = Field(default=None, description="In place of the recipe's.")
@@ -100,7 +105,7 @@ class TrainingIn(In):
     sequence_parallel: bool = Field(default=False, description="Norms and dropout are cut over the tensor ranks, too.")
     pipeline_chunks: Many | None = Field(default=None, description="Interleaved chunks of a stage; default 1.")
     micro_batches: Sequences | None = Field(default=None, description="Micro-batches of a step; default: the stages.")
-    offload: Literal["none", "optimizer", "all"] | None = Field(
+    offload: Offload | None = Field(
         default=None, description="What lies in the host's memory: optimizer and gradients, or the weights, too."
     )
     gpus_per_node: Many | None = Field(default=None, description="GPUs of a host, for what is offloaded; default 8.")
@@ -113,13 +118,15 @@ class TrainingIn(In):
     sequence_tokens: Tokens | None = Field(default=None, description="Tokens of a sequence.")
     micro_batch: Many | None = Field(default=None, description="Sequences that pass at a time on a GPU; default 1.")
     global_batch: Sequences | None = Field(default=None, description="Sequences of one step on all GPUs.")
-    recompute: Literal["none", "selective", "full"] | None = Field(
+    recompute: Recompute | None = Field(
         default=None, description="Activations that are computed anew; FlashAttention is selective. Default none."
     )
-    activation_formula: Literal["korthikanti", "modern", "zero"] | None = Field(
+    activation_formula: ActivationFormula | None = Field(
         default=None, description="Default: modern where the MLP is gated, else korthikanti."
     )
-    activation_bytes: Literal[2, 4] | None = Field(default=None, description="Bytes of an activation; default 2.")
+    activation_bytes: Annotated[int, Field(ge=2, le=4, multiple_of=2)] | None = Field(
+        default=None, description="Bytes of an activation, 2 or 4; default 2."
+    )
     hidden_state_copies: Positive | None = Field(
         default=None, description="Hidden states that a layer keeps, where it was measured."
     )

@@ -19,7 +19,7 @@ from app.recommend import FitSearch, recommending
 router = APIRouter(tags=["fit"])
 
 
-@router.get("/fit")
+@router.get("/fit", summary="Find sizes for raw needs")
 def fit_resources(
     search: Annotated[FitSearch, Query()], session: ReadSession, known: KnownCatalog, today: Today
 ) -> FitOut:
@@ -27,7 +27,7 @@ def fit_resources(
     return fit_out(answer(session, recommending(search, known, today)), rejected="rejected" in search.include)
 
 
-@router.post("/fit", response_model=FitAnswerOut)
+@router.post("/fit", summary="Find sizes for a model", response_model=FitAnswerOut)
 def fit_workload(body: FitIn, session: ReadSession, known: KnownCatalog, today: Today) -> Response:
     """Say which sizes hold a model that is served or trained, or have raw amounts: how, how fast and at what cost.
 

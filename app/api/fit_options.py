@@ -8,7 +8,7 @@ from pydantic import Field
 from app.api.estimate_answers import AssumptionOut, FigureOut, ParametersOut
 from app.api.estimate_models import ArchitectureOut
 from app.api.fit_schemas import FailureOut, HeadroomOut
-from app.api.schemas import Out, Total, Usd
+from app.api.schemas import Out, Part, Total, Usd
 
 
 class ParallelismOut(Out):
@@ -23,62 +23,62 @@ class ParallelismOut(Out):
 
 
 class PerGpuOut(Out):
-    """What the fullest GPU needs, part by part, and what may be used of it; what does not apply is null."""
+    """What the fullest GPU needs, part by part, and what may be used of it; what does not apply is left out."""
 
-    weights: FigureOut | None = Field(description="Of a server.")
-    kv_cache: FigureOut | None = Field(description="Of a server.")
-    states: FigureOut | None = Field(description="Of a training: weights, gradients, optimizer, frozen base.")
-    activations: FigureOut | None
-    buffers: FigureOut | None = Field(description="Of a training: what sharding gathers for a moment.")
-    overhead: FigureOut
-    need: FigureOut
-    budget: FigureOut | None
+    weights: Part[FigureOut] = Field(description="Of a server.")
+    kv_cache: Part[FigureOut] = Field(description="Of a server.")
+    states: Part[FigureOut] = Field(description="Of a training: weights, gradients, optimizer, frozen base.")
+    activations: Part[FigureOut] = Field(description="Of one step, or of one micro-batch.")
+    buffers: Part[FigureOut] = Field(description="Of a training: what sharding gathers for a moment.")
+    overhead: FigureOut = Field(description="The runtime and the buffers of collectives.")
+    need: FigureOut = Field(description="All parts together.")
+    budget: Part[FigureOut] = Field(description="What of a GPU may be used.")
 
 
 class SpeedOut(Out):
     """How fast an option is; an estimate where it is no bound."""
 
-    step: FigureOut | None = Field(description="The least time of one token of every sequence; of a server.")
-    expected_step: FigureOut | None
-    tokens_per_s: FigureOut | None = Field(description="The most that all copies generate; of a server.")
+    step: Part[FigureOut] = Field(description="The least time of one token of every sequence; of a server.")
+    expected_step: Part[FigureOut] = Field(description="The time of a step that is expected; of a server.")
+    tokens_per_s: Part[FigureOut] = Field(description="The most that all copies generate; of a server.")
     expected_tokens_per_s: FigureOut = Field(description="Generated, or trained on.")
-    hours: FigureOut | None = Field(description="Of the whole training; null where its tokens are not given.")
+    hours: Part[FigureOut] = Field(description="Of the whole training, where its tokens are given.")
 
 
 class OptionCostOut(Out):
-    """What all VMs cost under one purchase model; null where the price, or what it is multiplied by, is unknown."""
+    """What all VMs cost under one purchase model; what is not known is null, or left out."""
 
-    usd_per_hour: Usd | None
+    usd_per_hour: Usd | None = Field(description="All VMs, USD an hour.")
     as_of: date | None = Field(description="The day from which the price is known to hold.")
-    usd_per_month: Usd | None
-    usd_per_job: FigureOut | None = Field(description="On spot VMs with what interruptions add to a training.")
-    usd_per_million_tokens: FigureOut | None
+    usd_per_month: Usd | None = Field(description="All VMs for the month's hours.")
+    usd_per_job: Part[FigureOut] = Field(description="On spot VMs with what interruptions add to a training.")
+    usd_per_million_tokens: Part[FigureOut] = Field(description="Generated, or trained on, at the expected rate.")
 
 
 class CostsOut(Out):
-    """What an option costs, by purchase model; null where it was not asked for."""
+    """What an option costs, by purchase model: those that were asked for."""
 
-    on_demand: OptionCostOut | None
-    spot: OptionCostOut | None
+    on_demand: Part[OptionCostOut] = Field(description="On demand.")
+    spot: Part[OptionCostOut] = Field(description="On spot.")
 
 
 class PlacedOut(Out):
-    """A size that fits, and how; `parallelism`, `per_gpu` and `speed` are null where resources were asked for."""
+    """A size that fits, and how; `parallelism`, `per_gpu` and `speed` are left out where resources were asked for."""
 
-    size: str
+    size: str = Field(description="Name of the size.")
     region: str | None = Field(description="Where the prices hold: the cheapest of the asked regions.")
-    status: str
-    nodes: int
-    parallelism: ParallelismOut | None
-    per_gpu: PerGpuOut | None
-    max_concurrency: FigureOut | None = Field(description="Sequences that all copies serve at the same time.")
-    speed: SpeedOut | None
-    cost: CostsOut
-    headroom: list[HeadroomOut]
+    status: str = Field(description="preview, current, retiring or retired, today. Extensible.")
+    nodes: int = Field(description="How many VMs of this size.")
+    parallelism: Part[ParallelismOut] = Field(description="How the model is cut.")
+    per_gpu: Part[PerGpuOut] = Field(description="The fullest GPU.")
+    max_concurrency: Part[FigureOut] = Field(description="Sequences that all copies serve at the same time.")
+    speed: Part[SpeedOut] = Field(description="How fast it is.")
+    cost: CostsOut = Field(description="What it costs, by purchase model.")
+    headroom: list[HeadroomOut] = Field(description="What is to spare of each resource.")
     limiting_resource: str | None = Field(description="The resource with the least to spare.")
     pareto_optimal: bool | None = Field(description="No other option is better in cost and time at once.")
     warnings: list[str] = Field(description="TP_OVER_PCIE, TIGHT, NO_PRICE, PREVIEW, … Extensible.")
-    explanation: str
+    explanation: str = Field(description="Why it fits, in a sentence.")
 
 
 class FixOut(Out):
@@ -91,28 +91,30 @@ class FixOut(Out):
 class MissOut(Out):
     """A size that does not fit: the failure that misses most first, and what would help."""
 
-    size: str
-    status: str
-    failures: list[FailureOut]
+    size: str = Field(description="Name of the size.")
+    status: str = Field(description="preview, current, retiring or retired, today. Extensible.")
+    failures: list[FailureOut] = Field(description="Every constraint that it does not meet; the first misses most.")
     fixes: list[FixOut] = Field(description="Each makes the size fit; empty where no change of the question does.")
 
 
 class WorkloadOut(Out):
     """The model as it was understood."""
 
-    architecture: ArchitectureOut
-    parameters: ParametersOut | None
+    architecture: ArchitectureOut = Field(description="Its shape.")
+    parameters: Part[ParametersOut] = Field(description="Its parameters.")
 
 
 class FitAnswerOut(Out):
     """Which sizes fit, the best first; which do not, and why."""
 
     fits: bool = Field(description="Whether any size fits.")
-    items: list[PlacedOut]
+    items: list[PlacedOut] = Field(description="The options, at most as many as limit says.")
     total: Total
     rejected: list[MissOut] = Field(description="With `rejected` in include: every size that does not fit.")
-    rejected_total: int
+    rejected_total: int = Field(description="How many sizes do not fit.")
     rejection_summary: dict[str, int] = Field(description="Sizes by the reason that misses most.")
-    nearest_misses: list[MissOut]
-    assumptions: list[AssumptionOut] | None = Field(description="With `assumptions` in include: what was not given.")
-    workload: WorkloadOut | None = Field(description="With `workload` in include.")
+    nearest_misses: list[MissOut] = Field(description="The sizes that come nearest to fitting, at most three.")
+    assumptions: list[AssumptionOut] = Field(
+        description="With `assumptions` in include: what was not given; else empty."
+    )
+    workload: Part[WorkloadOut] = Field(description="With `workload` in include.")

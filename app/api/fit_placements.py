@@ -47,7 +47,7 @@ def placements_out(answer: Placements, *, limit: int, include: Collection[str]) 
         nearest_misses=[misses[one.vm.name] for one in ranking.nearest_misses],
         assumptions=[AssumptionOut.model_validate(one) for one in answer.prepared.assumptions]
         if "assumptions" in include
-        else None,
+        else [],
         workload=WorkloadOut(
             architecture=ArchitectureOut.model_validate(model.shape),
             parameters=ParametersOut.model_validate(parameters) if parameters is not None else None,

@@ -24,7 +24,7 @@ def pooled_out(answer: Recommendation, *, purchases: Collection[str], include: C
         rejected_total=len(ranking.rejections),
         rejection_summary=ranking.summary,
         nearest_misses=[_miss(one) for one in ranking.nearest_misses],
-        assumptions=[] if "assumptions" in include else None,
+        assumptions=[],
         workload=None,
     )
 

@@ -27,7 +27,7 @@ class FitIn(ModelIn):
     training: TrainingIn | None = Field(default=None, description="How the model is trained.")
     hardware: HardwareIn | None = Field(default=None, description="One machine, in place of the catalog.")
     constraints: ConstraintsIn = Field(default=ConstraintsIn(), description="What an option must be.")
-    pricing: PricingIn = Field(default=PricingIn(), description="Whose prices count.")
+    pricing: PricingIn = Field(default=PricingIn(), description="Which prices count, and for how many hours.")
     sort: Sort = Field(default="cost_per_hour", description="What the best option is; unknown prices come last.")
     limit: Annotated[int, Field(ge=1, le=500)] = Field(default=10, description="Options to give at most.")
     include: Annotated[tuple[Include, ...], AfterValidator(lambda names: tuple(sorted(set(names))))] = Field(

@@ -1,13 +1,12 @@
 """The parts of a question of fit: raw amounts, a machine, what an option must be, whose prices count."""
 
-from datetime import date
 from decimal import Decimal
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
 from app.api.estimate_fields import In, Many, Positive, Share
-from app.catalog.ask.search import AnyOf, Os, Purchase, Regions, SizeNeeds, Text, Usd
+from app.catalog.ask.search import AnyOf, Day, Os, Purchase, Regions, SizeNeeds, Text, Usd
 from app.recommend import Hours
 
 Nodes = Annotated[int, Field(ge=1, le=10_000)]
@@ -80,7 +79,7 @@ class PricingIn(In):
     os: Os = Field(default="linux", description="The operating system.")
     hours: Hours | None = Field(default=None, description="How long the VMs run, for the cost of the job.")
     hours_per_month: Annotated[Hours, Field(le=744)] = Field(default=Decimal(730), description="Hours a month.")
-    spot_overhead: Annotated[Decimal, Field(ge=0, le=10, max_digits=6, allow_inf_nan=False)] = Field(
+    spot_overhead: Annotated[Decimal, Field(ge=0, le=10, allow_inf_nan=False)] = Field(
         default=Decimal("0.1"), description="What interruptions add to a training on spot VMs, as a share."
     )
-    as_of: date | None = Field(default=None, description="The day whose prices count; default: today.")
+    as_of: Day | None = Field(default=None, description="The day whose prices count; default: today.")

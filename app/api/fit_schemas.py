@@ -10,66 +10,66 @@ from app.api.schemas import NextCursor, Out, Total, Usd
 class CostOut(Out):
     """What all VMs of an option cost under one purchase model; null where the price is unknown."""
 
-    usd_per_hour: Usd | None
+    usd_per_hour: Usd | None = Field(description="All VMs, USD an hour.")
     as_of: date | None = Field(description="The day from which the price is known to hold.")
-    usd_per_month: Usd | None
+    usd_per_month: Usd | None = Field(description="All VMs for the month's hours.")
     usd_per_job: Usd | None = Field(description="Null where the question gives no hours.")
 
 
 class HeadroomOut(Out):
     """How much of a resource there is beyond what is required; all VMs together where the resource pools."""
 
-    resource: str
-    unit: str
-    required: float
-    available: float
+    resource: str = Field(description="gpu_memory, vcpus, memory, local_disk, … Extensible.")
+    unit: str = Field(description="The unit of required and available.")
+    required: float = Field(description="What the job needs.")
+    available: float = Field(description="What there is.")
     headroom_percent: float = Field(description="100 x (available - required) / available.")
 
 
 class OptionOut(Out):
     """A size that fits, and how many of it."""
 
-    size: str
+    size: str = Field(description="Name of the size.")
     region: str | None = Field(description="Where the prices hold: the cheapest of the asked regions.")
-    status: str
-    nodes: int
-    on_demand: CostOut
-    spot: CostOut
-    headroom: list[HeadroomOut]
+    status: str = Field(description="preview, current, retiring or retired, today. Extensible.")
+    nodes: int = Field(description="How many VMs of this size.")
+    on_demand: CostOut = Field(description="What it costs on demand.")
+    spot: CostOut = Field(description="What it costs on spot.")
+    headroom: list[HeadroomOut] = Field(description="What is to spare of each resource.")
     limiting_resource: str | None = Field(description="The resource with the least to spare.")
     unused_gpu_memory_gib: float | None = Field(description="GPU memory that is paid for beyond what is required.")
-    unused_gpu_memory_percent: float | None
+    unused_gpu_memory_percent: float | None = Field(description="The same in percent of all GPU memory.")
     warnings: list[str] = Field(description="NO_PRICE, OLD_PRICE, PREVIEW, RETIRING, RETIRED, UNVERIFIED. Extensible.")
-    explanation: str
+    explanation: str = Field(description="Why it fits, in a sentence.")
 
 
 class FailureOut(Out):
     """A constraint that a size does not meet."""
 
-    constraint: str
+    constraint: str = Field(description="The constraint, as it was asked.")
     code: str = Field(description="GPU_MEMORY_TOTAL, VCPU, NOT_IN_REGION, … Extensible.")
-    required: float | None
-    available: float | None
-    shortfall: float | None
-    unit: str | None
-    detail: str
+    required: float | None = Field(description="What is needed; null where that is no amount.")
+    available: float | None = Field(description="What there is; null where that is unknown or no amount.")
+    shortfall: float | None = Field(description="required - available.")
+    unit: str | None = Field(description="The unit of the amounts; null where there are none.")
+    detail: str = Field(description="The same in words.")
 
 
 class RejectionOut(Out):
     """A size that does not fit, the failure that misses most first."""
 
-    size: str
-    status: str
-    failures: list[FailureOut]
+    size: str = Field(description="Name of the size.")
+    status: str = Field(description="preview, current, retiring or retired, today. Extensible.")
+    failures: list[FailureOut] = Field(description="Every constraint that it does not meet.")
 
 
 class FitOut(Out):
     """Which sizes fit, the best first; which do not, and why."""
 
-    items: list[OptionOut]
+    items: list[OptionOut] = Field(description="The options of this page.")
     next_cursor: NextCursor
     total: Total
     rejected: list[RejectionOut] = Field(description="With `include=rejected`: every size that does not fit.")
-    rejected_total: int
+    rejected_total: int = Field(description="How many sizes do not fit.")
     rejection_summary: dict[str, int] = Field(description="Sizes by the reason that misses most.")
-    nearest_misses: list[RejectionOut]
+    nearest_misses: list[RejectionOut] = Field(description="The sizes that come nearest to fitting, at most three.")

@@ -2,28 +2,32 @@
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from app.api.bodies import Message
-from app.api.encodings import SMALLEST, encode
+from app.api.encodings import SMALLEST, encode, wanted
 
 Header = tuple[bytes, bytes]
 Headers = list[Header]
-_OVERHEAD = 600
+_OVERHEAD = 1_700
 """What an answer takes besides its body: objects, headers and its question, bytes; measured, rounded up."""
 
 
-CACHE_CONTROL = b"public, max-age=300, stale-while-revalidate=86400"
-VARY = (b"vary", b"accept-encoding")
+CACHE_CONTROL = (b"cache-control", b"public, max-age=300, stale-while-revalidate=86400")
+VARY = (b"vary", b"accept-encoding, origin")
+NO_SNIFFING = (b"x-content-type-options", b"nosniff")
 
 
 def marks_of(etag: bytes) -> Headers:
     """The headers by which a copy is kept and recognised."""
-    return [(b"etag", etag), (b"cache-control", CACHE_CONTROL), VARY]
+    return [(b"etag", etag), CACHE_CONTROL, VARY]
 
 
-def unchanged(etag: bytes) -> Message:
-    """The start of an answer that says that a copy still holds."""
-    return {"type": "http.response.start", "status": 304, "headers": marks_of(etag)}
+class Form(NamedTuple):
+    """An answer in one encoding: its headers, but for those of the moment, and the message with its bytes."""
+
+    headers: Headers
+    body: Message
 
 
 @dataclass(slots=True)
@@ -34,29 +38,34 @@ class Answer:
     headers: Headers
     body: bytes
     born: float
-    forms: dict[str | None, tuple[Headers, bytes]] = field(default_factory=dict)
-    unchanged: Message = field(init=False)
+    forms: dict[str | None, Form] = field(default_factory=dict)
+    accepted: dict[bytes, Form] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.unchanged = unchanged(self.etag)
-
-    def form(self, encoding: str | None) -> tuple[Headers, bytes]:
-        """The headers and bytes of an encoding; made at the first time it is asked for."""
-        known = self.forms.get(encoding)
+    def form(self, accepts: bytes) -> Form:
+        """The form for an Accept-Encoding header; made at the first time it is asked for."""
+        known = self.accepted.get(accepts)
         if known is None:
-            known = self.forms[encoding] = self._make(encoding if len(self.body) >= SMALLEST else None)
+            encoding = wanted(accepts) if len(self.body) >= SMALLEST else None
+            known = self.forms[encoding] = self.forms.get(encoding) or self._make(encoding)
+            if len(self.accepted) < _MOST_WAYS:
+                self.accepted[accepts] = known
         return known
 
-    def _make(self, encoding: str | None) -> tuple[Headers, bytes]:
+    def _make(self, encoding: str | None) -> Form:
         body = encode(self.body, encoding) if encoding else self.body
         length = (b"content-length", str(len(body)).encode())
         named = [(b"content-encoding", encoding.encode())] if encoding else []
-        return [*self.headers, length, *named], body
+        return Form([*self.headers, length, *named], {"type": "http.response.body", "body": body})
 
     @property
     def size(self) -> int:
         """How many bytes it takes up, all forms together."""
-        return len(self.body) + _OVERHEAD + sum(len(body) for _, body in self.forms.values() if body is not self.body)
+        made = (form.body["body"] for form in self.forms.values())
+        return len(self.body) + _OVERHEAD + sum(len(body) for body in made if body is not self.body)
+
+
+_MOST_WAYS = 16
+"""So many spellings of Accept-Encoding are remembered with an answer; browsers and libraries share a handful."""
 
 
 class Shelf:

@@ -1,16 +1,15 @@
 """How an answer is made that is not kept: without the framework where there is such a way, else by the app."""
 
-from collections.abc import MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
-
-from fastapi import FastAPI
 
 from app.api.bodies import Message, Receive
 from app.api.kept import Headers
 from app.api.questions import Question
 
 Scope = MutableMapping[str, Any]
+App = Callable[[Scope, Receive, Callable[[Message], Awaitable[None]]], Awaitable[None]]
 
 FOUND = "vmsizes.question"
 """Where the question that a request was found to mean stands in its scope."""
@@ -27,7 +26,7 @@ class Made:
     body: bytes
 
 
-async def make(app: FastAPI, scope: Scope, receive: Receive) -> Made | list[Message]:
+async def make(app: App, scope: Scope, receive: Receive) -> Made | list[Message]:
     """Make the answer to a question; what is no whole answer is given as the messages of the app."""
     found: Question | None = scope.get(FOUND)
     made = await _quickly(found) if found is not None else None
@@ -36,7 +35,7 @@ async def make(app: FastAPI, scope: Scope, receive: Receive) -> Made | list[Mess
     start, *rest = messages = await _by_the_app(app, scope, receive)
     if start["status"] != 200:  # noqa: PLR2004  # only a whole answer is kept
         return messages
-    headers = [(name, value) for name, value in start["headers"] if name != b"content-length"]
+    headers = [(name, value) for name, value in start["headers"] if name == b"content-type"]
     return Made(headers, b"".join(message.get("body", b"") for message in rest))
 
 
@@ -50,7 +49,7 @@ async def _quickly(found: Question) -> Made | None:
         return None
 
 
-async def _by_the_app(app: FastAPI, scope: Scope, receive: Receive) -> list[Message]:
+async def _by_the_app(app: App, scope: Scope, receive: Receive) -> list[Message]:
     messages: list[Message] = []
     posted = scope["method"] == "POST"
     headers = [(name, value) for name, value in scope["headers"] if name not in _NOT_PASSED_ON]
@@ -59,11 +58,7 @@ async def _by_the_app(app: FastAPI, scope: Scope, receive: Receive) -> list[Mess
     async def record(message: Message) -> None:
         messages.append(message)
 
-    try:
-        await app(plain, receive if posted else _nothing_more, record)
-    except Exception:
-        if not messages:
-            raise  # else the app has logged it and answered with a problem, and raises for a server's log only
+    await app(plain, receive if posted else _nothing_more, record)
     return messages
 
 

@@ -1,6 +1,6 @@
 """The wire of language models; what each figure is, is said where the configuration is described."""
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from app.api.schemas import NextCursor, Out, Total
 from app.catalog.presets import Preset
@@ -15,6 +15,6 @@ class ModelOut(Preset):
 class ModelPage(Out):
     """Language models."""
 
-    items: list[ModelOut]
+    items: list[ModelOut] = Field(description="The language models of this page.")
     next_cursor: NextCursor
     total: Total

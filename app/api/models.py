@@ -14,7 +14,11 @@ from app.catalog.presets import Preset
 router = APIRouter(prefix="/models", tags=["models"])
 
 Name = Annotated[
-    Text, Path(description="A model's id, name, alias or repository in any case: `meta-llama/Llama-3.1-70B`.")
+    Text,
+    Path(
+        description="A model's id, name, alias or repository in any case: `meta-llama/Llama-3.1-70B`.",
+        examples=["llama-3.1-70b"],
+    ),
 ]
 
 

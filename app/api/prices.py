@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 from app.api.schemas import SizePricePage
 from app.catalog.ask.prices import AllPricesSearch, find_all_prices
 
-router = APIRouter(prefix="/prices", tags=["prices"])
+router = APIRouter(prefix="/prices", tags=["sizes"])
 
 
 @router.get("", response_model=SizePricePage)

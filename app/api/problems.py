@@ -1,18 +1,22 @@
 """From errors to answers: RFC 9457 problems, and the one table that knows which error is which status."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 from sqlalchemy.exc import OperationalError, ProgrammingError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
-from app.errors import BadQuestion, BadWorkload, Busy, NotFound, NotReady, VmsizesError
+from app.api.bodies import BodyNotWanted
+from app.api.identity import REQUEST_ID
+from app.api.methods import allowed_methods
+from app.errors import BadCursor, BadQuestion, BadWorkload, Busy, CursorGone, NotFound, NotReady, VmsizesError
 
 MEDIA_TYPE = "application/problem+json"
 _log = logging.getLogger(__name__)
@@ -21,90 +25,155 @@ TITLES = {
     400: ("bad-request", "The request cannot be read"),
     404: ("not-found", "There is no such thing"),
     405: ("method-not-allowed", "This method is not for this path"),
+    413: ("too-long", "The body is too long"),
+    415: ("not-json", "The body is not of a type that is read"),
     422: ("bad-parameter", "A parameter is not understood"),
     500: ("internal-error", "Something broke on our side"),
     503: ("not-ready", "The catalog is not ready"),
 }
+"""What a status means where no error of ours says more."""
 
-STATUS: dict[type[VmsizesError], int] = {NotFound: 404, BadQuestion: 422, BadWorkload: 422, NotReady: 503, Busy: 503}
+Kind = tuple[int, str, str]
+CONTRADICTION: Kind = (422, "contradiction", "The body contradicts itself, or says too little")
+KINDS: dict[type[Exception], Kind] = {
+    NotFound: (404, *TITLES[404]),
+    BadCursor: (400, "bad-cursor", "This cursor is of another list"),
+    CursorGone: (410, "cursor-gone", "The catalog has changed since the page before"),
+    BadQuestion: (422, "unknown-value", "The catalog has no such value"),
+    BadWorkload: CONTRADICTION,
+    NotReady: (503, *TITLES[503]),
+    Busy: (503, "busy", "As much of this is being done as can be at once"),
+}
+"""What each error of the domain is. Only a `bad-parameter` is one that the OpenAPI document could have told of."""
+
+_RETRY = {503: {"Retry-After": "5"}}
 
 
 class ProblemDetail(BaseModel):
     """One thing that is wrong: where, and what."""
 
-    pointer: str = Field(description="Where it stands: `/query/min_gpu_mem`.")
+    pointer: str = Field(description="Where it stands: `/query/min_gpu_mem`, `/body/inference/dtype` (RFC 6901).")
     detail: str = Field(description="What it says and what is allowed.")
 
 
 class Problem(BaseModel):
     """What went wrong, for people and programs (RFC 9457)."""
 
-    type: str
-    title: str
-    status: int
-    detail: str
-    instance: str
-    errors: list[ProblemDetail]
+    type: str = Field(description="Which kind of problem: `/problems/bad-parameter`. Extensible.")
+    title: str = Field(description="The kind in words.")
+    status: int = Field(description="The status of the answer.")
+    detail: str = Field(description="What is wrong with this request, and what to do.")
+    instance: str = Field(description="The path that was asked.")
+    request_id: str = Field(description="The id of the request, as in X-Request-ID; the service's log has it, too.")
+    errors: list[ProblemDetail] = Field(description="Each thing that is wrong; empty where it is no single thing.")
 
 
-def problem(request: Request, status: int, detail: str, errors: Iterable[dict[str, str]] = ()) -> JSONResponse:
+def problem(
+    request: Request,
+    kind: Kind,
+    detail: str,
+    errors: Iterable[dict[str, str]] = (),
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
     """Answer with a problem; `errors` are of the form {pointer, detail}."""
-    slug, title = TITLES.get(status, ("error", "The request cannot be answered"))
+    status, slug, title = kind
     body = {
         "type": f"/problems/{slug}",
         "title": title,
         "status": status,
         "detail": detail,
-        "instance": quote(request.url.path, safe="/%"),
+        "instance": _instance(request),
+        "request_id": request.scope.get(REQUEST_ID, b"").decode(),
         "errors": list(errors),
     }
-    return JSONResponse(body, status_code=status, media_type=MEDIA_TYPE)
+    return JSONResponse(body, status, headers=headers or _RETRY.get(status), media_type=MEDIA_TYPE)
 
 
-def handle_problems(app: FastAPI) -> None:
-    """Let every error of the app leave as a problem."""
-
-    @app.exception_handler(VmsizesError)
-    def _domain(request: Request, error: VmsizesError) -> JSONResponse:
-        errors = []
-        if isinstance(error, BadQuestion):
-            errors = [{"pointer": f"/query/{error.field}", "detail": str(error)}]
-        if isinstance(error, BadWorkload):
-            errors = [{"pointer": f"/body/{error.field.replace('.', '/')}", "detail": str(error)}]
-        return problem(request, STATUS.get(type(error), 500), str(error), errors)
-
-    @app.exception_handler(RequestValidationError)
-    def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        errors = [_detail(item) for item in error.errors()]
-        return problem(request, 422, "; ".join(item["detail"] for item in errors), errors)
-
-    @app.exception_handler(HTTPException)
-    def _http(request: Request, error: HTTPException) -> JSONResponse:
-        answer = problem(request, error.status_code, _spoken(request, error))
-        answer.headers.update(error.headers or {})
-        return answer
-
-    @app.exception_handler(OperationalError)
-    @app.exception_handler(ProgrammingError)
-    def _database(request: Request, error: Exception) -> JSONResponse:
-        _log.error("the database did not answer", exc_info=error)
-        return problem(request, 503, "The database does not answer as it should; GET /readyz says why.")
-
-    @app.exception_handler(Exception)
-    def _crash(request: Request, error: Exception) -> JSONResponse:
-        _log.error("a request crashed", exc_info=error)
-        return problem(request, 500, "This is a fault of the service; it has been logged.")
+def kind_of(status: int) -> Kind:
+    """What a status is where no more is known."""
+    return (status, *TITLES.get(status, ("error", "The request cannot be answered")))
 
 
-def _spoken(request: Request, error: HTTPException) -> str:
-    if error.status_code == 404:  # noqa: PLR2004
-        return f"There is nothing at {request.url.path}; GET /docs shows what there is."
-    return str(error.detail)
+async def _domain(request: Request, error: Exception) -> Response:
+    return problem(request, KINDS.get(type(error), kind_of(500)), str(error), _pointed(error))
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    wrong = error.errors() if isinstance(error, RequestValidationError) else ()
+    errors = [_detail(item) for item in wrong]
+    types = {item["type"] for item in wrong}
+    kind = kind_of(400) if "json_invalid" in types else CONTRADICTION if types == {"contradiction"} else kind_of(422)
+    return problem(request, kind, "; ".join(item["detail"] for item in errors), errors)
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    status, headers = getattr(error, "status_code", 500), dict(getattr(error, "headers", None) or {})
+    if status == 405:  # noqa: PLR2004
+        headers["Allow"] = allowed_methods(request.app.state.routes, request.scope)
+        if request.method == "OPTIONS":
+            return Response(status_code=204, headers=headers)
+    detail = str(getattr(error, "detail", error))
+    return problem(
+        request, kind_of(status), _spoken(request, status, detail, headers.get("Allow", "")), headers=headers
+    )
+
+
+async def _database(request: Request, error: Exception) -> Response:
+    _log.error("the database did not answer %s", _named(request), exc_info=error)
+    return problem(request, kind_of(503), "The database does not answer as it should; GET /readyz says why.")
+
+
+async def _crash(request: Request, error: Exception) -> Response:
+    if not isinstance(error, BodyNotWanted | ClientDisconnect):
+        _log.error("request %s crashed", _named(request), exc_info=error)
+    return problem(request, kind_of(500), CRASHED)
+
+
+CRASHED = "This is a fault of the service; it has been logged."
+HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]] = {
+    VmsizesError: _domain,
+    RequestValidationError: _invalid,
+    HTTPException: _http,
+    OperationalError: _database,
+    ProgrammingError: _database,
+    Exception: _crash,
+}
+"""Every error of the app leaves as a problem."""
+
+
+def _named(request: Request) -> str:
+    return f"{request.scope.get(REQUEST_ID, b'').decode()} ({request.method} {_instance(request)})"
+
+
+def _instance(request: Request) -> str:
+    """The path as it was asked, every byte that is none of a URI's percent-encoded (RFC 3986)."""
+    return quote(request.scope.get("raw_path") or request.url.path, safe="/%:@!$&'()*+,;=~")
+
+
+def _spoken(request: Request, status: int, detail: str, allowed: str) -> str:
+    if status == 404:  # noqa: PLR2004
+        return f"There is nothing at {_instance(request)}; GET /docs shows what there is."
+    if status == 405:  # noqa: PLR2004
+        return f"{request.method} is not for {_instance(request)}; it takes {allowed}."
+    return detail
+
+
+def _pointed(error: Exception) -> list[dict[str, str]]:
+    """Where the thing stands that an error of the domain is about."""
+    if isinstance(error, BadQuestion):
+        return [{"pointer": f"/query/{error.field}", "detail": str(error)}]
+    if isinstance(error, BadWorkload):
+        return [{"pointer": f"/body/{error.field.replace('.', '/')}", "detail": str(error)}]
+    return []
 
 
 def _detail(error: dict[str, Any]) -> dict[str, str]:
     """One error of pydantic in our words: the field, the value, what is allowed."""
+    if error["type"] == "json_invalid":
+        why = error.get("ctx", {}).get("error", error["msg"])
+        return {"pointer": "/body", "detail": f"the body is no JSON: {why} at character {error['loc'][-1]}"}
     place = [str(part) for part in error["loc"]]
     value = "" if isinstance(error.get("input"), dict | list | None) else f"={error.get('input')}"
     said = f"{'.'.join(place[1:])}{value}: {error['msg']}"
-    return {"pointer": "/" + "/".join(place), "detail": said.removeprefix(": ")}
+    pointer = "/".join(part.replace("~", "~0").replace("/", "~1") for part in place)
+    return {"pointer": f"/{pointer}", "detail": said.removeprefix(": ")}

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 
 from fastapi import APIRouter
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, StreamingResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 
@@ -33,12 +34,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An endpoint that answers questions, and the model of its query, or of its body, where it has any."""
+    """An endpoint that answers questions, and the model of its query, or of its body, where it has any.
+
+    What `streams` is no page: it is as long as the catalog is large, and is never kept.
+    """
 
     method: str
     pattern: re.Pattern[str]
     named: bool
     model: type[BaseModel] | None
+    streams: bool = False
     quick: Quick | None = None
 
 
@@ -47,6 +52,7 @@ class Question:
     """What a request means: a text that is the same for equal questions, and the endpoint's model, filled."""
 
     text: str
+    path: str
     endpoint: Endpoint
     asked: BaseModel | None
 
@@ -62,6 +68,7 @@ def endpoints(routers: Iterable[APIRouter], quick: Mapping[str, Quick]) -> list[
             pattern=route.path_regex,
             named="{" in route.path,
             model=query_model(route) if method == "GET" else body_model(route),
+            streams=_streams(route),
             quick=quick.get(route.name),
         )
         for router in routers
@@ -69,6 +76,11 @@ def endpoints(routers: Iterable[APIRouter], quick: Mapping[str, Quick]) -> list[
         if isinstance(route, APIRoute) and route.include_in_schema
         for method in route.methods or ()
     ]
+
+
+def _streams(route: APIRoute) -> bool:
+    kind = route.response_class
+    return isinstance(kind, type) and issubclass(kind, StreamingResponse | FileResponse)
 
 
 def query_model(route: APIRoute) -> type[BaseModel] | None:
@@ -92,12 +104,13 @@ def question(request: Request, known: Iterable[Endpoint]) -> Question | None:
         if endpoint.method == request.method and endpoint.pattern.match(request.path):
             where = request.path.lower() if endpoint.named else request.path
             if endpoint.model is None:
-                return None if request.query else Question(where, endpoint, None)
+                return None if request.query else Question(where, request.path, endpoint, None)
             try:
                 asked = _read(request, endpoint.model)
             except (RequestValidationError, ValidationError):
                 return None
-            return Question(f"{where}?{asked.model_dump_json(exclude_defaults=True)}", endpoint, asked)
+            text = f"{where}?{asked.model_dump_json(exclude_defaults=True)}"
+            return Question(text, request.path, endpoint, asked)
     return None
 
 

@@ -1,8 +1,8 @@
-"""The wire: what every answer looks like. Every field is always there, null where nobody knows."""
+"""The wire: what every answer looks like. Every value is always there, null where nobody knows."""
 
 from datetime import date
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
@@ -16,6 +16,10 @@ Usd = Annotated[
 NextCursor = Annotated[str | None, Field(description="Give it as `cursor` to get the next page; null on the last.")]
 Total = Annotated[int, Field(description="How many items the whole list has.")]
 
+Inner = TypeVar("Inner")
+Part = Annotated[Inner | None, Field(exclude_if=lambda part: part is None)]
+"""A part of an answer that is left out where it does not apply: generators cannot say of an object that it is null."""
+
 
 class Out(BaseModel):
     """An answer, or a part of one."""
@@ -26,67 +30,67 @@ class Out(BaseModel):
 class SizeOut(Out):
     """One VM size: the accepted value of every field, and a price."""
 
-    name: str
-    provider: str
+    name: str = Field(description="The vendor's name of the size: `Standard_NC24ads_A100_v4`.")
+    provider: str = Field(description="Who sells it: azure. Extensible.")
     series: str | None = Field(description="Id of the series.")
     verified: bool = Field(description="The vendor's own documents name this size.")
     disputed: bool = Field(description="Sources disagree on some field; GET /sizes/{name}/facts says who says what.")
-    disputed_fields: list[str]
-    vcpus: int | None
-    cpu_model: str | None
+    disputed_fields: list[str] = Field(description="The fields on which sources disagree.")
+    vcpus: int | None = Field(description="vCPUs of the VM.")
+    cpu_model: str | None = Field(description="The processor, as its vendor calls it.")
     arch: str | None = Field(description="x64 or arm64. Extensible.")
-    memory_gib: float | None
-    gpu_vendor: str | None
-    gpu_model: str | None
+    memory_gib: float | None = Field(description="Memory of the VM, GiB.")
+    gpu_vendor: str | None = Field(description="Who makes the GPU: NVIDIA, AMD. Extensible.")
+    gpu_model: str | None = Field(description="The GPU with its memory: `A100 80GB PCIe`.")
     gpu_id: str | None = Field(description="Id of the model in GET /gpus.")
     gpu_count: float | None = Field(description="To four digits; the exact fraction is in gpu_fraction.")
     gpu_fraction: str | None = Field(description="The exact part of a GPU, `1/6`; null for whole GPUs.")
     gpu_memory_gib: float | None = Field(description="Of all GPUs of the VM together; for a fraction, its slice.")
     gpu_memory_gib_per_gpu: float | None = Field(description="Of one whole GPU, as marketed.")
-    gpu_interconnect: str | None
-    nvlink: bool | None
-    temp_disk_gib: float | None
-    temp_disk_count: int | None
+    gpu_interconnect: str | None = Field(description="What joins the GPUs of the VM: `NVLink 3.0`, PCIe.")
+    nvlink: bool | None = Field(description="Whether the GPUs of the VM are joined by NVLink.")
+    temp_disk_gib: float | None = Field(description="Of all temporary disks together, GiB.")
+    temp_disk_count: int | None = Field(description="How many temporary disks.")
     nvme_disk_gib: float | None = Field(description="Of all local NVMe disks together.")
-    nvme_disk_count: int | None
-    max_data_disks: int | None
-    uncached_disk_iops: int | None
+    nvme_disk_count: int | None = Field(description="How many local NVMe disks.")
+    max_data_disks: int | None = Field(description="How many data disks can be attached.")
+    uncached_disk_iops: int | None = Field(description="Operations a second on remote disks, uncached.")
     uncached_disk_mbps: float | None = Field(description="Megabytes (10^6) a second.")
-    max_nics: int | None
+    max_nics: int | None = Field(description="How many network interfaces.")
     network_mbps: int | None = Field(description="Megabits a second.")
-    infiniband: bool | None
+    infiniband: bool | None = Field(description="Whether the VM has InfiniBand.")
     infiniband_gbps: float | None = Field(description="Gigabits a second of the whole VM.")
     flags: list[str] = Field(description="The features that are supported; each is a column of its own, too.")
-    premium_storage: bool | None
-    premium_storage_caching: bool | None
-    ultra_disk: bool | None
-    live_migration: bool | None
-    memory_preserving_updates: bool | None
-    generation_1: bool | None
-    generation_2: bool | None
-    accelerated_networking: bool | None
-    ephemeral_os_disk: bool | None
-    nested_virtualization: bool | None
-    hibernation: bool | None
-    gpudirect_rdma: bool | None
-    preview: bool | None
-    retirement_date: date | None
+    premium_storage: bool | None = Field(description="Premium Storage: supported, or not.")
+    premium_storage_caching: bool | None = Field(description="Premium Storage caching: supported, or not.")
+    ultra_disk: bool | None = Field(description="Ultra Disk: supported, or not.")
+    live_migration: bool | None = Field(description="Live migration: supported, or not.")
+    memory_preserving_updates: bool | None = Field(description="Memory-preserving updates: supported, or not.")
+    generation_1: bool | None = Field(description="Generation 1 VMs: supported, or not.")
+    generation_2: bool | None = Field(description="Generation 2 VMs: supported, or not.")
+    accelerated_networking: bool | None = Field(description="Accelerated networking: supported, or not.")
+    ephemeral_os_disk: bool | None = Field(description="Ephemeral OS disks: supported, or not.")
+    nested_virtualization: bool | None = Field(description="Nested virtualization: supported, or not.")
+    hibernation: bool | None = Field(description="Hibernation: supported, or not.")
+    gpudirect_rdma: bool | None = Field(description="GPUDirect RDMA: supported, or not.")
+    preview: bool | None = Field(description="Whether the size is in preview.")
+    retirement_date: date | None = Field(description="The day on which the size retires.")
     source_url: str | None = Field(description="The page that counts first among those that name the size.")
     status: str = Field(description="preview, current, retiring (a date is announced) or retired, today. Extensible.")
     region: str | None = Field(description="Where the prices hold: the asked region, else the cheapest.")
     usd_per_hour: Usd | None = Field(description="Of the purchase model that was asked for; null is unknown.")
     usd_per_gpu_hour: float | None = Field(description="usd_per_hour for each GPU, or for the fraction of one.")
     usd_per_gpu_gib_hour: float | None = Field(description="usd_per_hour for each GiB of GPU memory.")
-    on_demand_usd_per_hour: Usd | None
+    on_demand_usd_per_hour: Usd | None = Field(description="On demand, in the region.")
     on_demand_as_of: date | None = Field(description="The day from which the on-demand price is known to hold.")
-    spot_usd_per_hour: Usd | None
+    spot_usd_per_hour: Usd | None = Field(description="On spot, in the region.")
     spot_as_of: date | None = Field(description="The day from which the spot price is known to hold.")
 
 
 class SizePage(Out):
     """Sizes."""
 
-    items: list[SizeOut]
+    items: list[SizeOut] = Field(description="The sizes of this page.")
     next_cursor: NextCursor
     total: Total
 
@@ -94,21 +98,21 @@ class SizePage(Out):
 class SourcedOut(Out):
     """Where a word stands, and who says it."""
 
-    file: str
-    line: int
-    source_id: str
-    source_title: str
+    file: str = Field(description="The file it stands in.")
+    line: int = Field(description="The line of the file, from 1.")
+    source_id: str = Field(description="Id of the source in GET /sources.")
+    source_title: str = Field(description="The source's title.")
     source_kind: str = Field(description="vendor_page, vendor_api, vendor_announcement or third_party. Extensible.")
-    source_url: str | None
-    source_published_on: date | None
+    source_url: str | None = Field(description="Where the source is published.")
+    source_published_on: date | None = Field(description="The day on which the source was published.")
 
 
 class FactOut(SourcedOut):
     """One source's word on one field of a size."""
 
-    field: str
+    field: str = Field(description="Name of the field: `gpu_memory_gib`.")
     value: str = Field(description="In the unit beside it; a fraction of a GPU is exact: `1/6`.")
-    unit: str | None
+    unit: str | None = Field(description="The unit of value; null for what is no amount.")
     corrected_value: str | None = Field(description="What is taken instead, where the value is known to be wrong.")
     verdict: str = Field(description="accepted, agrees or disputed. Extensible.")
     reason: str = Field(description="Why it was accepted, or was not.")
@@ -120,7 +124,7 @@ class FactOut(SourcedOut):
 class FactPage(Out):
     """Facts."""
 
-    items: list[FactOut]
+    items: list[FactOut] = Field(description="The facts of this page.")
     next_cursor: NextCursor
     total: Total
 
@@ -130,20 +134,20 @@ class ConflictOut(SourcedOut):
 
     kind: str = Field(description="size, series or gpu. Extensible.")
     subject: str = Field(description="Key of the size, id of the series or GPU.")
-    name: str
-    field: str
-    unit: str | None
-    accepted_value: str
-    accepted_source_id: str
-    value: str
-    raw: str
-    reason: str
+    name: str = Field(description="Name of the size, series or GPU.")
+    field: str = Field(description="Name of the field: `gpu_memory_gib`.")
+    unit: str | None = Field(description="The unit of both values; null for what is no amount.")
+    accepted_value: str = Field(description="The word that was accepted.")
+    accepted_source_id: str = Field(description="Id of the source that says it.")
+    value: str = Field(description="The word that was not accepted.")
+    raw: str = Field(description="The cell as it stands in the source.")
+    reason: str = Field(description="Why it was not accepted.")
 
 
 class ConflictPage(Out):
     """Conflicts."""
 
-    items: list[ConflictOut]
+    items: list[ConflictOut] = Field(description="The conflicts of this page.")
     next_cursor: NextCursor
     total: Total
 
@@ -151,19 +155,19 @@ class ConflictPage(Out):
 class PriceOut(Out):
     """What a size costs an hour in a region, from a date on."""
 
-    region: str
-    os: str
-    purchase: str
-    valid_from: date
-    usd_per_hour: Usd
+    region: str = Field(description="Code of the region.")
+    os: str = Field(description="linux or windows. Extensible.")
+    purchase: str = Field(description="on_demand or spot. Extensible.")
+    valid_from: date = Field(description="The day from which the price is known to hold.")
+    usd_per_hour: Usd = Field(description="Price of the VM, USD an hour.")
     approximate_date: bool = Field(description="The source is undated: valid_from is only the year it points to.")
-    source_id: str
+    source_id: str = Field(description="Id of the source in GET /sources.")
 
 
 class PricePage(Out):
     """Prices."""
 
-    items: list[PriceOut]
+    items: list[PriceOut] = Field(description="The prices of this page.")
     next_cursor: NextCursor
     total: Total
 
@@ -184,6 +188,6 @@ class SizePriceOut(Out):
 class SizePricePage(Out):
     """Prices of any sizes."""
 
-    items: list[SizePriceOut]
+    items: list[SizePriceOut] = Field(description="The prices of this page.")
     next_cursor: NextCursor
     total: Total

@@ -20,7 +20,13 @@ from app.comparing.similar import SimilarSearch, find_similar
 
 router = APIRouter(prefix="/sizes", tags=["sizes"])
 
-Name = Annotated[Text, Path(description="A size's name in any case, with or without `Standard_`, or an alias.")]
+Name = Annotated[
+    Text,
+    Path(
+        description="A size's name in any case, with or without `Standard_`, or an alias.",
+        examples=["nd96isr_h100_v5"],
+    ),
+]
 
 
 async def answer_sizes(desk: Desk, search: SizeSearch) -> str:

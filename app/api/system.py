@@ -1,20 +1,16 @@
-"""Probes and the documentation page; none of them is part of the contract."""
+"""Probes, and what the types of problems mean; none of it is part of the contract."""
 
-from importlib.resources import files
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request
-from fastapi.openapi.docs import get_swagger_ui_html
-from fastapi.responses import HTMLResponse
+from fastapi import APIRouter
 from sqlalchemy.exc import SQLAlchemyError
-from starlette.staticfiles import StaticFiles
 
 from app.api.deps import ReadSession
+from app.api.problems import KINDS, TITLES, kind_of
 from app.catalog.keep.revisions import latest_revision
-from app.errors import NotReady
+from app.errors import NotFound, NotReady
 
 router = APIRouter(include_in_schema=False)
-ASSETS = "/docs/assets"
 
 
 @router.get("/healthz")
@@ -37,18 +33,10 @@ def readyz(session: ReadSession) -> dict[str, Any]:
     return {"status": "ready", "revision": revision["number"], "digest": revision["digest"]}
 
 
-@router.get("/docs")
-def docs(request: Request) -> HTMLResponse:
-    """Show the interactive documentation; every asset comes from this server."""
-    return get_swagger_ui_html(
-        openapi_url=str(request.app.openapi_url),
-        title=f"{request.app.title} - API",
-        swagger_js_url=f"{ASSETS}/swagger-ui-bundle.js",
-        swagger_css_url=f"{ASSETS}/swagger-ui.css",
-        swagger_favicon_url=f"{ASSETS}/favicon.png",
-    )
-
-
-def mount_assets(app: FastAPI) -> None:
-    """Serve Swagger UI's files from the wheel that carries them."""
-    app.mount(ASSETS, StaticFiles(directory=str(files("fastapi_offline") / "static")), name="docs-assets")
+@router.get("/problems/{slug}")
+def problems(slug: str) -> dict[str, Any]:
+    """Say what the `type` of a problem means."""
+    for status, known, title in (*KINDS.values(), *map(kind_of, TITLES)):
+        if known == slug:
+            return {"type": f"/problems/{slug}", "title": title, "status": status}
+    raise NotFound("problem", slug)

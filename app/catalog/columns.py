@@ -5,7 +5,6 @@ from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import DateTime, Double, Numeric, String
-from sqlalchemy.dialects.postgresql import VARCHAR
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
 from sqlmodel import SQLModel
@@ -18,7 +17,7 @@ SQLModel.metadata.naming_convention = {
     "pk": "pk_%(table_name)s",
 }
 
-BYTEWISE = String().with_variant(VARCHAR(collation="C"), "postgresql")
+BYTEWISE = String().with_variant(String(collation="C"), "postgresql")
 """Text whose order does not depend on the language that a PostgreSQL database was created with."""
 
 SIGNIFICANT_DIGITS = 15

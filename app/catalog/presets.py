@@ -33,19 +33,21 @@ class Preset(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$", description="`llama-3.1-70b`.")
-    name: str
+    name: str = Field(description="Its name: `Llama 3.1 70B`.")
     aliases: Names = Field(default=(), description="Other names it is found by.")
     hf_repo: str | None = Field(
         default=None, description="The repository on Hugging Face whose config.json the figures are those of."
     )
-    license: str | None = None
+    license: str | None = Field(default=None, description="The licence of the weights.")
     dtype: Dtype | None = Field(default=None, description="The data type of the released weights. Extensible.")
     params: Params = Field(description="All parameters of the language model.")
     active_params: Params = Field(description="Those that one token uses: of the experts only the chosen ones.")
     published_params: Params | None = Field(default=None, description="What the released checkpoint is said to hold.")
     params_note: str | None = Field(default=None, description="What the published number has besides `params`.")
-    max_context_tokens: Width | None = None
-    layers: Width
+    max_context_tokens: Width | None = Field(
+        default=None, description="The longest context that it is released for, tokens."
+    )
+    layers: Width = Field(description="Layers.")
     hidden: Width = Field(description="Width of the model: values of a token between layers.")
     vocab: Width = Field(description="Rows of the embedding, with padding.")
     tied_embeddings: bool = Field(default=False, description="The output layer uses the weights of the embedding.")
@@ -85,7 +87,7 @@ class Preset(BaseModel):
     lm_head_bias: bool = Field(default=False, description="The output layer adds a bias.")
     router_bias: bool = Field(default=False, description="The router adds a bias for each expert.")
     attention_sinks: bool = Field(default=False, description="Each head has a learned sink.")
-    source_id: str
+    source_id: str = Field(description="Id of the source in GET /sources.")
 
     @property
     def names(self) -> dict[str, tuple[str, ...]]:

@@ -7,6 +7,7 @@ import typer
 from pydantic import BaseModel, ValidationError
 
 from app.api.estimate_answers import EstimateOut
+from app.api.estimate_fields import AS_TEXT
 from app.api.estimate_schemas import EstimateIn
 from app.api.fit_asking import fitting
 from app.api.fit_request import FitIn
@@ -113,7 +114,7 @@ def _workload(given: Mapping[str, Any]) -> dict[str, Any]:
 def _read(shape: type[Body], body: Mapping[str, Any]) -> Body:
     """Read a body; raises BadQuestion naming the option that is wrong."""
     try:
-        return shape.model_validate(body)
+        return shape.model_validate(body, context={AS_TEXT: True})
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"] if isinstance(part, str))
@@ -123,8 +124,8 @@ def _read(shape: type[Body], body: Mapping[str, Any]) -> Body:
 
 def _row(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:
     """An option as a line of a table."""
-    cut, memory, speed = item["parallelism"], item["per_gpu"], item["speed"] or {}
-    cost = item["cost"][purchase] or {}
+    cut, memory, speed = item["parallelism"], item["per_gpu"], item["speed"]
+    cost = item["cost"][purchase]
     parts = {"TP": cut["tensor"], "PP": cut["pipeline"], "DP": cut["data"]}
     return {
         "size": item["size"],
@@ -132,10 +133,10 @@ def _row(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:
         "region": item["region"],
         "parallelism": " ".join(f"{name}{count}" for name, count in parts.items() if count > 1) or "-",
         "gib_per_gpu": f"{memory['need']['mid']:.1f} of {memory['budget']['value']:.1f}",
-        "sequences": _middle(item["max_concurrency"]),
+        "sequences": _middle(item.get("max_concurrency")),
         "tokens_per_s": _middle(speed.get("expected_tokens_per_s")),
         "hours": _middle(speed.get("hours")),
-        "usd_per_hour": cost.get("usd_per_hour"),
+        "usd_per_hour": cost["usd_per_hour"],
         "usd_per_million_tokens": _middle(cost.get("usd_per_million_tokens")),
         "usd_per_job": _middle(cost.get("usd_per_job")),
         "warnings": item["warnings"],

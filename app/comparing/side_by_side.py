@@ -26,10 +26,13 @@ class CompareSearch(OfferScope):
     """Which sizes to lay side by side."""
 
     size: Annotated[tuple[AnyCase, ...], Field(min_length=2, max_length=MOST)] = Field(
-        description="The sizes, 2 to 10, by any of their names; the answer keeps their order."
+        description="The sizes, 2 to 10, by any of their names; the answer keeps their order.",
+        examples=[["nc24ads_a100_v4", "nc40ads_h100_v5"]],
     )
     baseline: AnyCase | None = Field(
-        default=None, description="The one of them that the others are compared with; default: the first."
+        default=None,
+        description="The one of them that the others are compared with; default: the first.",
+        examples=["nc24ads_a100_v4"],
     )
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 from pydantic import Field
 
-from app.catalog.ask.cursors import read_start, write_cursor
+from app.catalog.ask.cursors import read_cursor, start_of, write_cursor
 from app.catalog.ask.known import Known
 from app.catalog.ask.lookups import check_regions
 from app.catalog.ask.naming import find_keys
 from app.catalog.ask.neighbours import Centre, ask_measured, ask_neighbours, named
 from app.catalog.ask.search import OfferScope, Page
+from app.catalog.ask.walks import still
 from app.db.statements import Question, Row
 from app.fit.likeness import Neighbour, Traits, nearest
 
@@ -21,7 +22,7 @@ from app.fit.likeness import Neighbour, Traits, nearest
 class SimilarSearch(OfferScope, Page):
     """Which sizes like one."""
 
-    limit: int = Field(default=10, ge=1, le=500, description="How many items a page holds at most.")
+    limit: int = Field(default=10, ge=1, le=500, description="How many items a page holds at most.", examples=[2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +46,11 @@ def find_similar(name: str, search: SimilarSearch, known: Known, today: date) ->
     rows = yield ask_neighbours(centre, search, today)
     found = nearest(size, map(to_traits, rows))
     question = f"{key} {search.model_dump_json(exclude={'limit', 'cursor'})} {today}"
-    start = read_start(search.cursor, question)
+    place = read_cursor(search.cursor, question, 1) if search.cursor else None
+    start = start_of(place, search.cursor)
+    revision = known.revision if place is None else (yield from still(place))
     end = start + search.limit
-    following = write_cursor(question, [end]) if end < len(found) else None
+    following = write_cursor(question, revision, [end]) if end < len(found) else None
     return Similar(size=size, page=found[start:end], next_cursor=following, total=len(found))
 
 

@@ -3,16 +3,18 @@ from decimal import Decimal
 
 import pytest
 
-from app.catalog.ask.cursors import read_cursor, write_cursor
+from app.catalog.ask.cursors import Place, read_cursor, write_cursor
 from app.errors import BadQuestion
 
 
 def test_a_cursor_gives_back_every_kind_of_value_exactly() -> None:
     values = [None, 1 / 6, Decimal("127.816"), date(2026, 9, 30), "Standard_ND40rs_v2", 3]
-    assert read_cursor(write_cursor("q", values), "q", len(values)) == values
+    assert read_cursor(write_cursor("q", "3-ab", values), "q", len(values)) == Place("3-ab", values)
 
 
-@pytest.mark.parametrize("cursor", ["", "abc", "!!!", "WzFd", "bnVsbA", "W10", "eyJhIjoxfQ", "WyJ4Iiwge31d", "é"])
+@pytest.mark.parametrize(
+    "cursor", ["", "abc", "!!!", "WzFd", "bnVsbA", "W10", "eyJhIjoxfQ", "WyJ4Iiwge31d", "WyJ4IiwgMSwgMV0", "é"]
+)
 def test_a_damaged_cursor_is_refused(cursor: str) -> None:
     with pytest.raises(BadQuestion, match="take next_cursor as it was given"):
         read_cursor(cursor, "q", 1)
@@ -20,4 +22,4 @@ def test_a_damaged_cursor_is_refused(cursor: str) -> None:
 
 def test_a_cursor_of_another_question_is_refused() -> None:
     with pytest.raises(BadQuestion):
-        read_cursor(write_cursor("min_gpu_mem=80", ["x"]), "min_gpu_mem=40", 1)
+        read_cursor(write_cursor("min_gpu_mem=80", "1", ["x"]), "min_gpu_mem=40", 1)

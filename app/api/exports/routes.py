@@ -1,6 +1,5 @@
 """The endpoints of exports: sizes and prices, each as CSV, NDJSON and Parquet, unpaged."""
 
-import hashlib
 from functools import partial
 from typing import Annotated, Any
 
@@ -8,7 +7,8 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.api.exports.files import ParquetResponse
 from app.api.exports.streamed import CsvResponse, NdjsonResponse
-from app.catalog.ask.exports import Columns, Export, PriceExport, SizeExport, export_prices, export_sizes
+from app.api.streams import ETAG
+from app.catalog.ask.exports import Export, PriceExport, SizeExport, export_prices, export_sizes
 
 router = APIRouter(tags=["exports"])
 SizesAsked = Annotated[SizeExport, Query()]
@@ -18,40 +18,40 @@ _BYTES: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.get("/sizes.csv", response_class=CsvResponse)
+@router.get("/sizes.csv", response_class=CsvResponse, status_code=200)
 async def export_sizes_csv(asked: SizesAsked, request: Request) -> Response:
     """Export all sizes that a search finds, as CSV: a header line, CRLF, UTF-8."""
     return CsvResponse(request.app.state.streams, await _sizes(asked, request), file="sizes.csv")
 
 
-@router.get("/sizes.ndjson", response_class=NdjsonResponse)
+@router.get("/sizes.ndjson", response_class=NdjsonResponse, status_code=200)
 async def export_sizes_ndjson(asked: SizesAsked, request: Request) -> Response:
     """Export all sizes that a search finds, as a JSON object a line."""
     return NdjsonResponse(request.app.state.streams, await _sizes(asked, request), file="sizes.ndjson")
 
 
-@router.get("/sizes.parquet", response_class=ParquetResponse, responses=_BYTES)
+@router.get("/sizes.parquet", response_class=ParquetResponse, status_code=200, responses=_BYTES)
 async def export_sizes_parquet(asked: SizesAsked, request: Request) -> Response:
     """Export all sizes that a search finds, as a Parquet file, of which parts can be asked for."""
-    return await _file(asked, await _sizes(asked, request), request)
+    return await _file(await _sizes(asked, request), request)
 
 
-@router.get("/prices.csv", response_class=CsvResponse)
+@router.get("/prices.csv", response_class=CsvResponse, status_code=200)
 async def export_prices_csv(asked: PricesAsked, request: Request) -> Response:
     """Export prices as CSV: a header line, CRLF, UTF-8."""
     return CsvResponse(request.app.state.streams, await _prices(asked, request), file="prices.csv")
 
 
-@router.get("/prices.ndjson", response_class=NdjsonResponse)
+@router.get("/prices.ndjson", response_class=NdjsonResponse, status_code=200)
 async def export_prices_ndjson(asked: PricesAsked, request: Request) -> Response:
     """Export prices as a JSON object a line."""
     return NdjsonResponse(request.app.state.streams, await _prices(asked, request), file="prices.ndjson")
 
 
-@router.get("/prices.parquet", response_class=ParquetResponse, responses=_BYTES)
+@router.get("/prices.parquet", response_class=ParquetResponse, status_code=200, responses=_BYTES)
 async def export_prices_parquet(asked: PricesAsked, request: Request) -> Response:
     """Export prices as a Parquet file, of which parts can be asked for."""
-    return await _file(asked, await _prices(asked, request), request)
+    return await _file(await _prices(asked, request), request)
 
 
 async def _sizes(asked: SizeExport, request: Request) -> Export:
@@ -64,9 +64,8 @@ async def _prices(asked: PriceExport, request: Request) -> Export:
     return export
 
 
-async def _file(asked: Columns, export: Export, request: Request) -> Response:
+async def _file(export: Export, request: Request) -> Response:
     """The file is known by its question and by what holds, as an answer that is kept in memory is."""
-    question = f"{request.app.state.watch.stamp} {request.url.path}?{asked.model_dump_json(exclude_defaults=True)}"
-    name = hashlib.blake2s(question.encode(), digest_size=12).hexdigest()
-    file = await request.app.state.files.get(name, export)
-    return ParquetResponse(file, file_name=request.url.path.removeprefix("/"), etag=f'"{name}"')
+    etag: str = request.scope[ETAG]
+    file = await request.app.state.files.get(etag.strip('"'), export)
+    return ParquetResponse(file, file_name=request.url.path.removeprefix("/"), etag=etag)

@@ -1,14 +1,23 @@
-"""Cursors: where the next page begins, opaque, and of use for one question only."""
+"""Cursors: where the next page begins, opaque, and of use for one question to one revision of the catalog only."""
 
 import base64
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from app.errors import BadQuestion
+from app.errors import BadCursor
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a page begins: behind these values of its order, in the list as a revision has it."""
+
+    revision: str
+    values: list[Any]
 
 
 def fingerprint(question: str) -> str:
@@ -16,38 +25,33 @@ def fingerprint(question: str) -> str:
     return hashlib.sha256(question.encode()).hexdigest()[:12]
 
 
-def write_cursor(question: str, values: Sequence[Any]) -> str:
+def write_cursor(question: str, revision: str, values: Sequence[Any]) -> str:
     """Write the place after which the next page begins."""
-    kept = [_write(value) for value in values]
-    return base64.urlsafe_b64encode(json.dumps([fingerprint(question), *kept]).encode()).decode().rstrip("=")
+    kept = [fingerprint(question), revision, *(_write(value) for value in values)]
+    return base64.urlsafe_b64encode(json.dumps(kept).encode()).decode().rstrip("=")
 
 
-def read_cursor(cursor: str, question: str, count: int) -> list[Any]:
-    """Read the place back; raises BadQuestion for a cursor that is damaged or of another question."""
+def read_cursor(cursor: str, question: str, count: int) -> Place:
+    """Read the place back; raises BadCursor for one that is damaged or of another question."""
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
-        mark, *kept = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        mark, revision, *kept = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
         values = [_read(value) for value in kept]
     except (ValueError, TypeError, ArithmeticError, KeyError, RecursionError):
-        mark, values = None, []
-    if mark != fingerprint(question) or len(values) != count:
-        raise bad_cursor(cursor)
-    return values
+        mark, revision, values = None, "", []
+    if mark != fingerprint(question) or len(values) != count or not isinstance(revision, str):
+        raise BadCursor(cursor)
+    return Place(revision, values)
 
 
-def read_start(cursor: str | None, question: str) -> int:
-    """Read where a page of a list begins that is made anew each time, so that the place is a number."""
-    if cursor is None:
+def start_of(place: Place | None, cursor: str | None) -> int:
+    """Where a page of a list begins that is made anew each time, so that the place is a number."""
+    if place is None:
         return 0
-    (place,) = read_cursor(cursor, question, 1)
-    if type(place) is not int or place < 0:
-        raise bad_cursor(cursor)
-    return place
-
-
-def bad_cursor(cursor: str) -> BadQuestion:
-    """Say what to do about a cursor that is none of ours, or of another question."""
-    return BadQuestion("cursor", cursor[:40], "take next_cursor as it was given, with the same filters and order")
+    (start,) = place.values
+    if type(start) is not int or start < 0:
+        raise BadCursor(cursor or "")
+    return start
 
 
 def _write(value: Any) -> Any:

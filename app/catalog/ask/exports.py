@@ -53,7 +53,10 @@ class Columns(Asked):
     """Which columns an export has."""
 
     fields: tuple[Text, ...] = Field(
-        default=(), max_length=MOST_COLUMNS, description="Columns to give, in this order: `name,vcpus`; default: all."
+        default=(),
+        max_length=MOST_COLUMNS,
+        description="Columns to give, in this order: `name,vcpus`; default: all.",
+        examples=[["region", "usd_per_hour"]],
     )
 
 

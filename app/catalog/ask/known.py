@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog.ask.language_models import Models, read_models
 from app.catalog.ask.lookups import region_codes, series_titles
+from app.catalog.ask.walks import revision_of
 from app.catalog.models import Size
 from app.catalog.octaves import octave_of
 from app.catalog.tables import table_of
@@ -19,12 +20,13 @@ SMALL = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The names of regions and series, how many sizes there are, and the octaves of their GPU memories, ascending.
+    """The mark of the revision, the names of regions and series, the number of sizes, the octaves of GPU memory.
 
     `models` are the rows of the language models by their names, `totals` lengths of lists that were counted before, by
     question.
     """
 
+    revision: str
     regions: frozenset[str]
     series: Mapping[str, str]
     sizes: int
@@ -45,10 +47,11 @@ class Known:
 
 
 def read_known(session: Session) -> Known:
-    """Read it by five short queries."""
+    """Read it by six short queries, the mark first: what is read after it is at least as new."""
     size = table_of(Size).c
     memories = select(size.gpu_memory_gib).where(size.gpu_memory_gib > 0).distinct()
     return Known(
+        revision=revision_of(session),
         regions=region_codes(session),
         series=series_titles(session),
         sizes=session.execute(select(func.count()).select_from(table_of(Size))).scalar_one(),

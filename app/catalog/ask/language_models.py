@@ -28,7 +28,9 @@ class ModelSearch(Page):
     """Which language models."""
 
     q: AnyCase | None = Field(
-        default=None, description="Words to find in id, name, repository and aliases; all must be there."
+        default=None,
+        description="Words to find in id, name, repository and aliases; all must be there.",
+        examples=["llama 3.1"],
     )
 
 

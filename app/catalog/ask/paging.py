@@ -9,7 +9,10 @@ from sqlalchemy import ColumnElement, and_, false, or_, tuple_
 from sqlalchemy.orm import Session
 from sqlalchemy.sql import Select, func
 
-from app.catalog.ask.cursors import bad_cursor, read_cursor, write_cursor
+from app.catalog.ask.cursors import Place, read_cursor, write_cursor
+from app.catalog.ask.walks import revision_of, still
+from app.db.statements import answer
+from app.errors import BadCursor
 
 Item = dict[str, Any]
 _TOO_LARGE = 2**31
@@ -68,28 +71,33 @@ def take_page(
 ) -> Listing:
     """Take one page of a query in a total order; `question` is everything but the cursor and the limit.
 
-    The query must select each term's expression under the term's name.
+    The query must select each term's expression under the term's name. Raises BadCursor, or CursorGone for a page
+    after one of another revision.
     """
+    place = read_place(cursor, question, terms) if cursor is not None else None
+    revision = place.revision if place is not None else revision_of(session)
     counting = query.order_by(None).with_only_columns(func.count(), maintain_column_froms=True)
     total = session.execute(counting).scalar_one()
     page = query.order_by(*(clause for term in terms for clause in term.clauses)).limit(limit + 1)
-    if cursor is not None:
-        page = page.where(beyond(terms, read_place(cursor, question, terms)))
+    if place is not None:
+        page = page.where(beyond(terms, place.values))
     found = session.execute(page)
     names = tuple(found.keys())
     rows = [dict(zip(names, row, strict=True)) for row in found]
+    if place is not None:
+        answer(session, still(place))
     more = len(rows) > limit
     rows = rows[:limit]
     last = [rows[-1][term.name] for term in terms] if more else []
-    return Listing(items=rows, next_cursor=write_cursor(question, last) if more else None, total=total)
+    return Listing(items=rows, next_cursor=write_cursor(question, revision, last) if more else None, total=total)
 
 
-def read_place(cursor: str, question: str, terms: Sequence[Term]) -> list[Any]:
-    """Read where a page begins, one value a term; raises BadQuestion for a cursor that cannot be of this order."""
-    values = read_cursor(cursor, question, len(terms))
-    if not all(term.takes(value) for term, value in zip(terms, values, strict=True)):
-        raise bad_cursor(cursor)
-    return values
+def read_place(cursor: str, question: str, terms: Sequence[Term]) -> Place:
+    """Read where a page begins, one value a term; raises BadCursor for one that cannot be of this order."""
+    place = read_cursor(cursor, question, len(terms))
+    if not all(term.takes(value) for term, value in zip(terms, place.values, strict=True)):
+        raise BadCursor(cursor)
+    return place
 
 
 def beyond(terms: Sequence[Term], values: Sequence[Any]) -> ColumnElement[bool]:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from pydantic import Field
 
-from app.catalog.ask.cursors import write_cursor
+from app.catalog.ask.cursors import Place, write_cursor
 from app.catalog.ask.filters import asked_filters
 from app.catalog.ask.known import Known
 from app.catalog.ask.lookups import check_regions
@@ -20,8 +20,9 @@ from app.catalog.ask.price_rows import (
     price_count,
     price_page,
 )
-from app.catalog.ask.search import AnyOf, Os, Page, Purchase, Question, Regions
+from app.catalog.ask.search import AnyOf, Day, Os, Page, Purchase, Question, Regions
 from app.catalog.ask.sizes import known_series
+from app.catalog.ask.walks import still
 from app.db.statements import Ask, Row
 from app.db.statements import Question as Answering
 from app.errors import BadQuestion, NotFound
@@ -30,11 +31,15 @@ from app.errors import BadQuestion, NotFound
 class PriceFilter(Question):
     """Which prices, of whatever size."""
 
-    region: Regions = Field(default=(), description="In this region; in any of several.")
+    region: Regions = Field(default=(), description="In this region; in any of several.", examples=[["eastus"]])
     os: Os | None = Field(default=None, description="Of this operating system.")
     purchase: Purchase | None = Field(default=None, description="Of this purchase model.")
-    as_of: date | None = Field(default=None, description="In force on this day; default: today.")
-    history: bool = Field(default=False, description="Every price up to that day, not only the one in force.")
+    as_of: Day | None = Field(
+        default=None, description="In force on this day; default: today.", examples=["2026-07-01"]
+    )
+    history: bool = Field(
+        default=False, description="Every price up to that day, not only the one in force.", examples=[False]
+    )
 
 
 class PriceSearch(PriceFilter, Page):
@@ -44,9 +49,15 @@ class PriceSearch(PriceFilter, Page):
 class PriceScope(PriceFilter):
     """Which prices, and of which sizes."""
 
-    size: AnyOf = Field(default=(), description="Of this size, by any of its names; of any of several.")
-    series: AnyOf = Field(default=(), description="Of the sizes of a series, by its id or name; of any of several.")
-    gpu: AnyOf = Field(default=(), description="Of sizes with this GPU: a glob, as GET /sizes takes it.")
+    size: AnyOf = Field(
+        default=(), description="Of this size, by any of its names; of any of several.", examples=[["nd40rs_v2"]]
+    )
+    series: AnyOf = Field(
+        default=(), description="Of the sizes of a series, by its id or name; of any of several.", examples=[["ndv2"]]
+    )
+    gpu: AnyOf = Field(
+        default=(), description="Of sizes with this GPU: a glob, as GET /sizes takes it.", examples=[["A100"]]
+    )
 
 
 class AllPricesSearch(PriceScope, PriceSearch):
@@ -94,22 +105,22 @@ def _page(search: AllPricesSearch, known: Known, today: date) -> Answering[Listi
     question = f"prices {search.model_dump_json(exclude={'limit', 'cursor'})} {today}"
     counted = price_count(shape)
     values |= {"limit": search.limit + 1}
-    if search.cursor is not None:
-        place = read_place(search.cursor, question, PRICE_ORDER)
-        at = {
-            f"at_{index}": value.isoformat() if isinstance(value, date) else value for index, value in enumerate(place)
-        }
-        rows = yield Ask(price_page(replace(shape, after=True)), values | at)
-    else:
-        rows = yield Ask(price_page(shape), values)
+    place = read_place(search.cursor, question, PRICE_ORDER) if search.cursor else None
+    rows = yield Ask(price_page(replace(shape, after=place is not None)), values | _at(place))
+    revision = known.revision if place is None else (yield from still(place))
     total = known.totals.get(question)
     if total is None:
         ((total,),) = yield Ask(counted, values)
         known.learn_total(question, total)
     page = rows[: search.limit]
-    following = write_cursor(question, _place(page[-1])) if len(rows) > len(page) else None
+    following = write_cursor(question, revision, _place(page[-1])) if len(rows) > len(page) else None
     items = [dict(zip(PRICE_COLUMNS, row[:-1], strict=True)) for row in page]
     return Listing(items=items, next_cursor=following, total=total)
+
+
+def _at(place: Place | None) -> dict[str, Any]:
+    values = enumerate(place.values if place is not None else ())
+    return {f"at_{index}": value.isoformat() if isinstance(value, date) else value for index, value in values}
 
 
 def _place(row: Row) -> list[Any]:

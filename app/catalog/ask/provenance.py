@@ -20,14 +20,20 @@ OTHER = table_of(Fact)
 class FactSearch(Page):
     """Which facts of a size."""
 
-    field: AnyOf = Field(default=(), description="On this field: `gpu_memory_gib`; on any of several.")
+    field: AnyOf = Field(
+        default=(), description="On this field: `gpu_memory_gib`; on any of several.", examples=[["gpu_memory_gib"]]
+    )
 
 
 class ConflictSearch(Page):
     """Which conflicts."""
 
-    field: Text | None = Field(default=None, description="On this field: `gpu_memory_gib`.")
-    subject: Text | None = Field(default=None, description="On this size, in any spelling; or series or GPU by id.")
+    field: Text | None = Field(
+        default=None, description="On this field: `gpu_memory_gib`.", examples=["gpu_memory_gib"]
+    )
+    subject: Text | None = Field(
+        default=None, description="On this size, in any spelling; or series or GPU by id.", examples=["nd40rs_v2"]
+    )
 
 
 def find_facts(session: Session, name: str, search: FactSearch) -> Listing:

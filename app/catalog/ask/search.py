@@ -1,6 +1,7 @@
 """What may be asked of the catalog: typed, strict, and without any SQL or HTTP."""
 
 import re
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Literal, get_origin
@@ -43,6 +44,15 @@ def _plain_text(text: str) -> str:
     return text
 
 
+def _iso_day(value: Any) -> Any:
+    """A day is written as ISO 8601 writes it: a bare number, which pydantic takes for seconds since 1970, is none."""
+    if isinstance(value, str) and not _DAY.fullmatch(value):
+        raise ValueError("must be a date such as 2026-09-01")
+    return value
+
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+Day = Annotated[date, BeforeValidator(_iso_day)]
 Text = Annotated[str, Field(min_length=1, max_length=120), AfterValidator(_plain_text)]
 
 
@@ -61,8 +71,8 @@ Regions = Annotated[
 ]
 Quantity = Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=2_000_000_000)]
-GpuCount = Annotated[float, BeforeValidator(exact_count), Field(ge=0, le=MOST, allow_inf_nan=False)]
-Usd = Annotated[Decimal, Field(ge=0, le=Decimal("1e9"), max_digits=15, allow_inf_nan=False)]
+GpuCount = Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False), BeforeValidator(exact_count)]
+Usd = Annotated[Decimal, Field(ge=0, le=Decimal("1e9"), allow_inf_nan=False)]
 
 
 def holds_several(field: FieldInfo) -> bool:
@@ -95,9 +105,11 @@ class Question(BaseModel):
 class Page(Question):
     """Which part of a list to give."""
 
-    limit: int = Field(default=50, ge=1, le=500, description="How many items a page holds at most.")
+    limit: int = Field(default=50, ge=1, le=500, description="How many items a page holds at most.", examples=[2])
     cursor: Annotated[str, Field(max_length=2000), AfterValidator(_plain_text)] | None = Field(
-        default=None, description="`next_cursor` of the page before; belongs to the same question."
+        default=None,
+        description="`next_cursor` of the page before; belongs to the same question.",
+        examples=[""],
     )
 
 
@@ -105,74 +117,127 @@ class OfferScope(Question):
     """Whose prices a question means, and where."""
 
     os: Os = Field(default="linux", description="Whose prices are meant.")
-    purchase: Purchase = Field(default="on_demand", description="The purchase model that prices and their order mean.")
+    purchase: Purchase = Field(
+        default="on_demand", description="Which price is `usd_per_hour`, is bounded and is sorted by."
+    )
     region: Regions = Field(
         default=(),
         description="The prices of this region, of the cheapest of several; default: of the cheapest of all.",
+        examples=[["eastus"]],
     )
 
 
 class SizeScope(OfferScope):
     """Which sizes a question is about: their names, their GPUs, their standing."""
 
-    q: AnyCase | None = Field(default=None, description="Words to find in name, series and GPU; all must be there.")
-    name: AnyOf = Field(default=(), description="Glob on the name, `*` and `?`: `Standard_NC*_v5`; any of several.")
-    series: AnyOf = Field(default=(), description="A series, by its id or name; any of several.")
-    gpu: AnyOf = Field(
-        default=(), description="Glob on GPU model, family or id: `A100` (any A100), `*80GB*`; any of several."
+    q: AnyCase | None = Field(
+        default=None, description="Words to find in name, series and GPU; all must be there.", examples=["h100"]
     )
-    gpu_vendor: AnyCase | None = Field(default=None, description="The maker of the GPU: `NVIDIA`, `AMD`.")
+    name: AnyOf = Field(
+        default=(),
+        description="Glob on the name, `*` and `?`: `Standard_NC*_v5`; any of several.",
+        examples=[["Standard_ND96*"]],
+    )
+    series: AnyOf = Field(
+        default=(), description="A series, by its id or name; any of several.", examples=[["nd_h100_v5"]]
+    )
+    gpu: AnyOf = Field(
+        default=(),
+        description="Glob on GPU model, family or id: `A100` (any A100), `*80GB*`; any of several.",
+        examples=[["H100"]],
+    )
+    gpu_vendor: AnyCase | None = Field(
+        default=None, description="The maker of the GPU: `NVIDIA`, `AMD`.", examples=["NVIDIA"]
+    )
     verified: bool | None = Field(default=None, description="Whether the vendor's own documents name the size.")
     disputed: bool | None = Field(default=None, description="Whether sources disagree on any field.")
     status: Annotated[tuple[Status, ...], AfterValidator(_as_set)] = Field(
-        default=(), description="Default: all that can be ordered (preview, current, retiring); `any`: retired, too."
+        default=(),
+        description="Any of several; default: all that can be ordered, retired ones are not; `any`: retired, too.",
+        examples=[["current"]],
     )
-    region: Regions = Field(default=(), description="Priced in this region by any purchase model; any of several.")
+    region: Regions = Field(
+        default=(), description="Priced in this region by any purchase model; any of several.", examples=[["eastus"]]
+    )
     available_in: Regions = Field(
-        default=(), description="Priced here by the purchase model that is meant; in ALL of several."
+        default=(),
+        description="Priced here by the purchase model that is meant; in ALL of several.",
+        examples=[["eastus"]],
     )
 
 
 class SizeNeeds(Question):
     """What a VM must have, each an inclusive bound; a figure nobody knows meets none."""
 
-    min_gpu_mem: Quantity | None = Field(default=None, description="GPU memory of all the VM's GPUs together, GiB.")
-    min_gpu_mem_per_gpu: Quantity | None = Field(
-        default=None, description="GPU memory on one GPU, GiB; a fraction of a GPU counts with its slice."
+    min_gpu_mem: Quantity | None = Field(
+        default=None, description="GPU memory of all the VM's GPUs together, GiB.", examples=[80]
     )
-    min_gpus: GpuCount | None = Field(default=None, description="GPUs; a sixth may be written 1/6 or 0.1667.")
-    min_vcpus: Count | None = Field(default=None, description="vCPUs.")
-    min_memory: Quantity | None = Field(default=None, description="Memory, GiB.")
-    min_local_disk: Quantity | None = Field(default=None, description="Temporary and NVMe disks together, GiB.")
-    min_network_gbps: Quantity | None = Field(default=None, description="Network bandwidth of the VM, Gbps.")
+    min_gpu_mem_per_gpu: Quantity | None = Field(
+        default=None,
+        description="GPU memory on one GPU, GiB; a fraction of a GPU counts with its slice.",
+        examples=[80],
+    )
+    min_gpus: GpuCount | None = Field(
+        default=None, description="GPUs; a sixth may be written 1/6 or 0.1667.", examples=[8]
+    )
+    min_vcpus: Count | None = Field(default=None, description="vCPUs.", examples=[96])
+    min_memory: Quantity | None = Field(default=None, description="Memory, GiB.", examples=[900])
+    min_local_disk: Quantity | None = Field(
+        default=None, description="Temporary and NVMe disks together, GiB.", examples=[1000]
+    )
+    min_network_gbps: Quantity | None = Field(
+        default=None, description="Network bandwidth of the VM, Gbps.", examples=[80]
+    )
     infiniband: bool | None = Field(default=None, description="InfiniBand (RDMA), or none.")
-    min_infiniband_gbps: Quantity | None = Field(default=None, description="InfiniBand of the VM, Gbps.")
+    min_infiniband_gbps: Quantity | None = Field(
+        default=None, description="InfiniBand of the VM, Gbps.", examples=[400]
+    )
     nvlink: bool | None = Field(default=None, description="GPUs joined by NVLink, or not.")
     arch: Arch | None = Field(default=None, description="CPU architecture.")
     premium_storage: bool | None = Field(default=None, description="Premium Storage is supported, or not.")
-    premium_storage_caching: bool | None = Field(default=None, description="Premium Storage caching.")
-    ultra_disk: bool | None = Field(default=None, description="Ultra Disk.")
-    live_migration: bool | None = Field(default=None, description="Live migration.")
-    memory_preserving_updates: bool | None = Field(default=None, description="Memory-preserving updates.")
-    generation_1: bool | None = Field(default=None, description="Generation 1 VMs.")
-    generation_2: bool | None = Field(default=None, description="Generation 2 VMs.")
-    accelerated_networking: bool | None = Field(default=None, description="Accelerated networking.")
-    ephemeral_os_disk: bool | None = Field(default=None, description="Ephemeral OS disk.")
-    nested_virtualization: bool | None = Field(default=None, description="Nested virtualization.")
-    hibernation: bool | None = Field(default=None, description="Hibernation.")
-    gpudirect_rdma: bool | None = Field(default=None, description="GPUDirect RDMA.")
+    premium_storage_caching: bool | None = Field(
+        default=None, description="Premium Storage caching is supported, or not."
+    )
+    ultra_disk: bool | None = Field(default=None, description="Ultra Disk is supported, or not.")
+    live_migration: bool | None = Field(
+        default=None, description="Live migration is supported, or not.", examples=[False]
+    )
+    memory_preserving_updates: bool | None = Field(
+        default=None, description="Memory-preserving updates are supported, or not.", examples=[False]
+    )
+    generation_1: bool | None = Field(
+        default=None, description="Generation 1 VMs are supported, or not.", examples=[False]
+    )
+    generation_2: bool | None = Field(default=None, description="Generation 2 VMs are supported, or not.")
+    accelerated_networking: bool | None = Field(
+        default=None, description="Accelerated networking is supported, or not."
+    )
+    ephemeral_os_disk: bool | None = Field(default=None, description="Ephemeral OS disk is supported, or not.")
+    nested_virtualization: bool | None = Field(
+        default=None, description="Nested virtualization is supported, or not.", examples=[False]
+    )
+    hibernation: bool | None = Field(default=None, description="Hibernation is supported, or not.", examples=[False])
+    gpudirect_rdma: bool | None = Field(default=None, description="GPUDirect RDMA is supported, or not.")
 
 
 class SizeFilter(SizeScope, SizeNeeds):
     """Everything a search can filter by."""
 
-    max_gpu_mem: Quantity | None = Field(default=None, description="GPU memory of all the VM's GPUs together, GiB.")
-    max_gpu_mem_per_gpu: Quantity | None = Field(default=None, description="GPU memory of one whole GPU, GiB.")
-    max_gpus: GpuCount | None = Field(default=None, description="GPUs; 0 means no GPU.")
-    max_vcpus: Count | None = Field(default=None, description="vCPUs.")
-    max_memory: Quantity | None = Field(default=None, description="Memory, GiB.")
-    min_usd_per_hour: Usd | None = Field(default=None, description="Price in the region that the row names.")
-    max_usd_per_hour: Usd | None = Field(default=None, description="Price in the region that the row names.")
+    max_gpu_mem: Quantity | None = Field(
+        default=None, description="GPU memory of all the VM's GPUs together, GiB.", examples=[1128]
+    )
+    max_gpu_mem_per_gpu: Quantity | None = Field(
+        default=None, description="GPU memory of one whole GPU, GiB.", examples=[141]
+    )
+    max_gpus: GpuCount | None = Field(default=None, description="GPUs; 0 means no GPU.", examples=[8])
+    max_vcpus: Count | None = Field(default=None, description="vCPUs.", examples=[96])
+    max_memory: Quantity | None = Field(default=None, description="Memory, GiB.", examples=[2000])
+    min_usd_per_hour: Usd | None = Field(
+        default=None, description="Price in the region that the row names, USD an hour.", examples=[1]
+    )
+    max_usd_per_hour: Usd | None = Field(
+        default=None, description="Price in the region that the row names, USD an hour.", examples=[100]
+    )
 
 
 class SizeList(SizeFilter):
@@ -181,6 +246,7 @@ class SizeList(SizeFilter):
     sort: Order = Field(
         default=("name",),
         description="Columns to order by, `-` before one descends: `-gpu_memory_gib,usd_per_hour`. Unknown comes last.",
+        examples=[["usd_per_hour", "-gpu_memory_gib"]],
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy.orm import Session
 
-from app.catalog.ask.cursors import write_cursor
+from app.catalog.ask.cursors import Place, write_cursor
 from app.catalog.ask.filters import FILTERS, asked_filters
 from app.catalog.ask.ground import Ground, region_values
 from app.catalog.ask.known import Known, read_known
@@ -17,6 +17,7 @@ from app.catalog.ask.pages import Shape, count_statement, page_statement, size_s
 from app.catalog.ask.paging import read_place
 from app.catalog.ask.rendering import render_size
 from app.catalog.ask.search import SizeList, SizeScope, SizeSearch
+from app.catalog.ask.walks import still
 from app.catalog.octaves import LAST, octave_of
 from app.db.statements import Ask, Question, answer, ask_once
 from app.errors import BadQuestion, NotFound
@@ -34,20 +35,22 @@ class SizeTexts:
 
 
 def find_sizes(search: SizeSearch, known: Known, today: date) -> Question[SizeTexts]:
-    """Find the sizes that a search asks for; raises BadQuestion for a region, series, order or cursor unknown here."""
+    """Find the sizes that a search asks for; raises BadQuestion for what is unknown here, and CursorGone."""
     search = settle(search, known)
     question = search.model_dump_json(exclude={"limit", "cursor"})
     shape, values = shape_of(search)
     shape = replace(shape, octaves=_octaves(search, known))
+    place = read_place(search.cursor, question, sort_terms(shape.sort, shape.ground)) if search.cursor else None
     values |= {"today": today.isoformat(), "limit": search.limit + 1}
     keys = len(sort_terms(shape.sort, shape.ground))
-    rows = yield _page(search, question, shape, values)
+    rows = yield _page(shape, values, place)
+    revision = known.revision if place is None else (yield from still(place))
     total = known.totals.get(question)
     if total is None:
         ((total,),) = yield Ask(count_statement(shape), values)
         known.learn_total(question, total)
     page = rows[: search.limit]
-    following = write_cursor(question, page[-1][-keys:]) if len(rows) > len(page) else None
+    following = write_cursor(question, revision, page[-1][-keys:]) if len(rows) > len(page) else None
     return SizeTexts(items=[render_size(row) for row in page], next_cursor=following, total=total)
 
 
@@ -86,12 +89,11 @@ def shape_of(search: SizeList) -> tuple[Shape, dict[str, Any]]:
     return Shape(ground=Ground.of(search), filters=filters, sort=search.sort), values | region_values(search)
 
 
-def _page(search: SizeSearch, question: str, shape: Shape, values: dict[str, Any]) -> Ask:
+def _page(shape: Shape, values: dict[str, Any], place: Place | None) -> Ask:
     """The page of a question: from its beginning or a place, by a walk or merged from walks."""
-    if search.cursor is not None:
-        place = read_place(search.cursor, question, sort_terms(shape.sort, shape.ground))
-        values |= {f"at_{index}": _plain(value) for index, value in enumerate(place)}
-        shape = replace(shape, after=tuple(value is not None for value in place))
+    if place is not None:
+        values |= {f"at_{index}": _plain(value) for index, value in enumerate(place.values)}
+        shape = replace(shape, after=tuple(value is not None for value in place.values))
     return Ask(page_statement(shape), values)
 
 

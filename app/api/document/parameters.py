@@ -1,0 +1,40 @@
+"""Parameters as generators want them: lists repeated, empty is absent, an example beside each."""
+
+from typing import Any
+
+from app.api.document.shapes import REFERENCE, Schema, to_plain
+from app.api.document.words import ENUMS
+
+Parameter = dict[str, Any]
+_LAST = {"sort": 1, "limit": 2, "cursor": 3}
+
+
+def to_parameter(parameter: Parameter) -> Parameter:
+    """Bring a parameter to its plain form; a value of a URL cannot be null."""
+    told = parameter["schema"]
+    said = {"description": parameter.get("description", told.get("description", ""))}
+    schema = to_plain({**told, **said}, asked=True)
+    examples = schema.pop("examples", None)
+    description = schema.pop("description")
+    if isinstance(schema.get("type"), list):
+        schema["type"] = schema["type"][0]
+    plain = {"name": parameter["name"], "in": parameter["in"], "description": description}
+    plain["required"] = parameter.get("required", False)
+    if parameter["in"] == "query":
+        plain["allowEmptyValue"] = not plain["required"]
+    if schema.get("type") == "array":
+        plain |= {"style": "form", "explode": True}
+    return {**plain, "schema": schema, "example": examples[0] if examples else _example(schema)}
+
+
+def in_order(parameters: list[Parameter]) -> list[Parameter]:
+    """The path first, then what is asked for, then its order and page: the order of arguments in some clients."""
+    return sorted(parameters, key=lambda one: (one["in"] != "path", _LAST.get(one["name"], 0)))
+
+
+def _example(schema: Schema) -> Any:
+    """What a parameter may be where the question's model gives no example: a word of those allowed, or true."""
+    if schema.get("type") == "array":
+        return [_example(schema["items"])]
+    name = schema.get("$ref", "").removeprefix(REFERENCE)
+    return ENUMS[name][0] if name in ENUMS else {"boolean": True}.get(schema.get("type", ""))

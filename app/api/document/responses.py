@@ -1,0 +1,145 @@
+"""The answers of an operation: every status by its number, the problems, and the headers that come along."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.api.document.examples import find_problem, shown
+from app.api.document.links import to_links
+from app.api.document.shapes import REFERENCE, to_plain
+from app.api.problems import MEDIA_TYPE
+
+Response = dict[str, Any]
+_TEXT = {"type": "string"}
+
+HEADERS: Mapping[str, Response] = {
+    "ETag": {
+        "description": "Marks this answer; send it as If-None-Match to be told that nothing changed.",
+        "schema": _TEXT,
+        "example": 'W/"5b1e4a0c9d7f2e6b8a3c1d50"',
+    },
+    "CacheControl": {
+        "description": "How long a copy may be used without asking again.",
+        "schema": _TEXT,
+        "example": "public, max-age=300, stale-while-revalidate=86400",
+    },
+    "Link": {
+        "description": "The OpenAPI document (service-desc); of a list, the next page (next), where there is one.",
+        "schema": _TEXT,
+        "example": '</openapi.json>; rel="service-desc"',
+    },
+    "RequestID": {
+        "description": "Names this request in the service's log: the one that was sent, or a new one.",
+        "schema": _TEXT,
+        "example": "0f8fad5bd9cb469fa16570867728950e",
+    },
+    "Allow": {"description": "The methods of this path.", "schema": _TEXT, "example": "GET, HEAD, OPTIONS"},
+    "AcceptPost": {"description": "The media types that are read.", "schema": _TEXT, "example": "application/json"},
+    "RetryAfter": {
+        "description": "Seconds after which to try again.",
+        "schema": {"type": "integer", "format": "int32"},
+        "example": 5,
+    },
+}
+"""Headers as components; on the wire they are written as `WRITTEN` says."""
+
+WRITTEN = {
+    "CacheControl": "Cache-Control",
+    "RequestID": "X-Request-ID",
+    "RetryAfter": "Retry-After",
+    "AcceptPost": "Accept-Post",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A status that many operations may answer with."""
+
+    name: str
+    description: str
+    headers: tuple[str, ...] = ()
+    problem: bool = True
+
+
+REFUSALS: Mapping[int, Refusal] = {
+    304: Refusal(
+        name="NotModified",
+        description="The copy that If-None-Match names is still the answer.",
+        headers=("ETag", "CacheControl"),
+        problem=False,
+    ),
+    400: Refusal(
+        name="BadRequest", description="The request cannot be read: a body that is no JSON, a cursor of another list."
+    ),
+    404: Refusal(name="NotFound", description="Nothing has this name; the nearest names are told."),
+    405: Refusal(name="MethodNotAllowed", description="The path has other methods.", headers=("Allow",)),
+    410: Refusal(name="Gone", description="The catalog has changed since the page that gave the cursor: begin anew."),
+    413: Refusal(name="ContentTooLarge", description="The body is longer than a question can be."),
+    415: Refusal(name="UnsupportedMediaType", description="The body is no application/json.", headers=("AcceptPost",)),
+    422: Refusal(
+        name="UnprocessableContent",
+        description="A parameter or field is unknown, out of bounds or contradicts another; `errors` points to each.",
+    ),
+    500: Refusal(name="InternalServerError", description="A fault of the service; nothing sent should give one."),
+    503: Refusal(
+        name="ServiceUnavailable",
+        description="The database does not answer, or has no catalog yet; GET /readyz says what to do.",
+        headers=("RetryAfter",),
+    ),
+}
+
+_ALWAYS = {405, 422, 500, 503}
+_OF_METHOD = {"get": {304}, "post": {400, 413, 415}}
+
+
+def refusal_components() -> dict[str, Response]:
+    """Every refusal by its name, with what may be said in it."""
+    return {one.name: _to_response(one) for one in REFUSALS.values()}
+
+
+def header_components() -> dict[str, Response]:
+    """Every header by its name."""
+    return {name: dict(header) for name, header in HEADERS.items()}
+
+
+def to_responses(method: str, told: Mapping[str, Any]) -> dict[str, Response]:
+    """The answers of an operation: its success, and by number all that it may refuse.
+
+    A route that refuses with anything besides says so itself, by the status.
+    """
+    declared = {int(status) for status in told["responses"] if status != "200"}
+    parameters = [(one["in"], one["name"]) for one in told.get("parameters", [])]
+    named = {404} if "path" in dict(parameters) else set()
+    paged = {400, 410} if ("query", "cursor") in parameters else set()
+    statuses = _ALWAYS | _OF_METHOD[method] | declared | named | paged
+    refused = {str(status): {"$ref": f"#/components/responses/{REFUSALS[status].name}"} for status in sorted(statuses)}
+    success = _to_success(method, told["responses"]["200"])
+    links = to_links(told["operationId"])
+    return {"200": {**success, "links": links} if links else success, **refused}
+
+
+def _to_success(method: str, told: Response) -> Response:
+    """The one success, with the headers of an answer that may be kept by the client, where it may."""
+    content = {media: _to_content(media, one) for media, one in told["content"].items()}
+    kept = ("ETag", "CacheControl") if method == "get" else ()
+    return {"description": "The answer.", "headers": _headers(*kept, "Link"), "content": content}
+
+
+def _to_content(media_type: str, told: Mapping[str, Any]) -> dict[str, Any]:
+    schema = to_plain(told["schema"], asked=False)
+    if media_type == "application/octet-stream":
+        schema["format"] = "binary"
+    return {**told, "schema": schema}
+
+
+def _to_response(refusal: Refusal) -> Response:
+    response: Response = {"description": refusal.description, "headers": _headers(*refusal.headers, "Link")}
+    if refusal.problem:
+        content = {"schema": {"$ref": f"{REFERENCE}Problem"}}
+        problem = find_problem(refusal.name)
+        response["content"] = {MEDIA_TYPE: content if problem is None else shown(content, problem["title"], problem)}
+    return response
+
+
+def _headers(*names: str) -> dict[str, Response]:
+    return {WRITTEN.get(name, name): {"$ref": f"#/components/headers/{name}"} for name in (*names, "RequestID")}

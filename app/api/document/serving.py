@@ -1,0 +1,86 @@
+"""Where the document and the pages that show it are served; none of it is part of the contract."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.responses import HTMLResponse
+from starlette.staticfiles import StaticFiles
+
+from app.api.document.older import Document, to_older
+
+router = APIRouter(include_in_schema=False)
+PATH, OLDER_PATH = "/openapi.json", "/openapi-3.0.json"
+PAGE, ASSETS = "/docs", "/docs/assets"
+_KEPT = "public, max-age=300"
+_FILES = files("app.api.document") / "page"
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""Nothing is loaded from elsewhere, and no script stands in the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """The bytes of a document, and their mark."""
+
+    body: bytes
+    etag: str
+
+
+class Library:
+    """The documents of an app as bytes, each made the first time that somebody asks."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+        self.newer = cache(lambda: _to_copy(self._app.openapi()))
+        self.older = cache(lambda: _to_copy(to_older(self._app.openapi())))
+
+
+def _to_copy(document: Document) -> Copy:
+    body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    return Copy(body, f'"{hashlib.blake2s(body, digest_size=12).hexdigest()}"')
+
+
+@router.get(PATH)
+def openapi(request: Request) -> Response:
+    """Give the OpenAPI 3.1 document."""
+    return _give(request.app.state.library.newer(), request)
+
+
+@router.get(OLDER_PATH)
+def openapi_older(request: Request) -> Response:
+    """Give the same contract as OpenAPI 3.0.3."""
+    return _give(request.app.state.library.older(), request)
+
+
+def _give(copy: Copy, request: Request) -> Response:
+    headers = {"etag": copy.etag, "cache-control": _KEPT}
+    marks = {mark.strip().removeprefix("W/") for mark in request.headers.get("if-none-match", "").split(",")}
+    if marks & {copy.etag, "*"}:
+        return Response(status_code=304, headers=headers)
+    return Response(copy.body, media_type="application/json", headers=headers)
+
+
+@router.get(PAGE)
+def page() -> Response:
+    """Show the contract to people, and let them try it; every asset comes from this server."""
+    return HTMLResponse(
+        (_FILES / "page.html").read_bytes(), headers={"content-security-policy": _POLICY, "cache-control": _KEPT}
+    )
+
+
+@router.get(f"{PAGE}/page.js")
+def script() -> Response:
+    """Give the script that shows the contract."""
+    return Response((_FILES / "page.js").read_bytes(), media_type="text/javascript", headers={"cache-control": _KEPT})
+
+
+def mount_assets(app: FastAPI) -> None:
+    """Let the app have its documents at hand, and Swagger UI's files from the wheel that carries them."""
+    app.state.library = Library(app)
+    app.mount(ASSETS, StaticFiles(directory=str(files("fastapi_offline") / "static")), name="docs-assets")

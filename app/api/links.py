@@ -1,0 +1,31 @@
+"""Where to go from an answer (RFC 8288): the contract, and from a page the next one, with every filter kept."""
+
+from urllib.parse import quote, urlencode
+
+from app.api.questions import Question
+
+_KEY = b'"next_cursor":"'
+"""In a text of JSON this is a key and nothing else: quotes inside of strings are escaped."""
+
+
+def link(public_url: str, found: Question | None = None, body: bytes = b"") -> bytes:
+    """The value of Link for an answer; `found` is the question that it answers."""
+    contract = f'<{public_url}/openapi.json>; rel="service-desc"'
+    cursor = _next_cursor(body) if found is not None and found.endpoint.method == "GET" else ""
+    if found is None or found.asked is None or not cursor:
+        return contract.encode()
+    asked = found.asked.model_dump(mode="json", exclude_defaults=True, exclude={"cursor"})
+    query = urlencode([*((name, _written(value)) for name, value in asked.items()), ("cursor", cursor)])
+    return f'{contract}, <{public_url}{quote(found.path)}?{query}>; rel="next"'.encode()
+
+
+def _next_cursor(body: bytes) -> str:
+    """The cursor that stands near the end of a page; empty on the last one."""
+    start = body.rfind(_KEY) + len(_KEY)
+    return body[start : body.index(b'"', start)].decode() if start >= len(_KEY) else ""
+
+
+def _written(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,59 @@
+"""What every answer has that the app makes, errors and all: an id, the way to the contract, and no body for HEAD."""
+
+import logging
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+
+from app.api.bodies import BodyNotWanted, Message, bounded
+from app.api.conditions import conditions
+from app.api.identity import REQUEST_ID, request_id
+from app.api.kept import NO_SNIFFING, Headers
+from app.api.problems import CRASHED, kind_of, problem
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+_log = logging.getLogger(__name__)
+_NOT_TO_BE_STORED = (b"cache-control", b"no-store")
+
+
+class Manners:
+    """Around the app: adds what is missing to its answers, and answers itself where the app broke."""
+
+    def __init__(self, app: "ASGIApp", link: bytes) -> None:
+        self._app, self._link = app, (b"link", link)
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        """Pass a request on; HEAD is a GET whose body is not sent."""
+        head = scope["method"] == "HEAD"
+        given = scope.get(REQUEST_ID) or request_id(conditions(scope["headers"]).request_id)
+        scope = {**scope, "method": "GET" if head else scope["method"], REQUEST_ID: given}
+        begun = ended = False
+
+        async def polite(message: Message) -> None:
+            nonlocal begun, ended
+            if message["type"] == "http.response.start":
+                begun, message = True, {**message, "headers": self._complete(message["headers"], given)}
+            elif head:
+                if ended:
+                    raise BodyNotWanted
+                message = {"type": "http.response.body", "body": b""}
+            ended = message["type"] == "http.response.body" and not message.get("more_body", False)
+            await send(message)
+
+        try:
+            await self._app(scope, bounded(receive, scope["headers"]), polite)
+        except Exception as error:
+            if begun and not ended:
+                raise  # the server breaks the connection, so that nobody takes half an answer for a whole one
+            if not begun:
+                _log.exception("a request crashed", exc_info=error)
+                await problem(Request(scope), kind_of(500), CRASHED)(scope, receive, polite)
+
+    def _complete(self, headers: Headers, given: bytes) -> Headers:
+        names = {name for name, _ in headers}
+        own = [(b"x-request-id", given), NO_SNIFFING, self._link]
+        if not names & {b"etag", b"cache-control"}:
+            own.append(_NOT_TO_BE_STORED)
+        return [*headers, *(header for header in own if header[0] not in names)]

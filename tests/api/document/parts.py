@@ -1,0 +1,87 @@
+"""The parts of an OpenAPI document, each with the place that names it in a message."""
+
+from collections.abc import Iterator
+from typing import Any
+
+Part = dict[str, Any]
+Placed = tuple[str, Part]
+
+
+def operations(document: Part) -> Iterator[Placed]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield f"{method.upper()} {path}", operation
+
+
+def parameters(document: Part) -> Iterator[Placed]:
+    for place, operation in operations(document):
+        for parameter in operation.get("parameters", []):
+            yield f"{place} ?{parameter['name']}", parameter
+
+
+def contents(document: Part) -> Iterator[tuple[str, str, Part]]:
+    """Every body that is sent or given: its place, its media type, and what is said of it."""
+    for place, operation in operations(document):
+        bodies = [("body", operation.get("requestBody", {})), *operation["responses"].items()]
+        for name, body in bodies:
+            for media_type, content in body.get("content", {}).items():
+                yield f"{place} {name}", media_type, content
+    for name, response in document["components"]["responses"].items():
+        for media_type, content in response.get("content", {}).items():
+            yield f"response {name}", media_type, content
+
+
+def schemas(document: Part) -> Iterator[Placed]:
+    """Every schema at every depth."""
+    for name, schema in document["components"]["schemas"].items():
+        yield from _within(name, schema)
+    for place, parameter in parameters(document):
+        yield from _within(place, parameter["schema"])
+    for place, _, content in contents(document):
+        yield from _within(place, content["schema"])
+
+
+def properties(document: Part) -> Iterator[Placed]:
+    for name, schema in document["components"]["schemas"].items():
+        for field, inner in schema.get("properties", {}).items():
+            yield f"{name}.{field}", inner
+
+
+def components(document: Part, *, asked: bool) -> Iterator[Placed]:
+    """The objects that requests, or else answers, are made of."""
+    roots = [operation.get("requestBody") if asked else operation["responses"] for _, operation in operations(document)]
+    found = references(roots if asked else [*roots, document["components"]["responses"]], document)
+    for name in sorted(found):
+        if "properties" in document["components"]["schemas"][name]:
+            yield name, document["components"]["schemas"][name]
+
+
+def references(part: Any, document: Part) -> set[str]:
+    """The names of the schemas that a part is made of, at any depth."""
+    found, new = set(), set(_targets(part))
+    while new:
+        found |= new
+        new = {inner for name in new for inner in _targets(document["components"]["schemas"][name])} - found
+    return found
+
+
+def _targets(part: Any) -> Iterator[str]:
+    if isinstance(part, dict):
+        if str(part.get("$ref", "")).startswith("#/components/schemas/"):
+            yield part["$ref"].rpartition("/")[2]
+        part = [value for name, value in part.items() if name not in {"example", "examples"}]
+    if isinstance(part, list):
+        for inner in part:
+            yield from _targets(inner)
+
+
+def _within(place: str, schema: Part) -> Iterator[Placed]:
+    yield place, schema
+    for name, inner in schema.get("properties", {}).items():
+        yield from _within(f"{place}.{name}", inner)
+    for name in ("items", "additionalProperties"):
+        if isinstance(schema.get(name), dict):
+            yield from _within(f"{place}.{name}", schema[name])
+    for name in ("anyOf", "oneOf", "allOf"):
+        for number, inner in enumerate(schema.get(name, [])):
+            yield from _within(f"{place}.{name}.{number}", inner)

@@ -1,0 +1,297 @@
+"""HTTP itself: what every answer has, whoever asks and however, errors and all."""
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import date
+from typing import Any
+from urllib.parse import urljoin
+
+import httpx
+import pytest
+
+from app.api.answers import Answers
+from app.ingest.run import take_in
+from app.main import create_service
+from app.settings import Settings
+from tests.api.bodies import LLAMA
+from tests.conftest import TODAY
+from tests.factories import NOW, reading, size
+from tests.servers import server
+
+JSON = {"content-type": "application/json"}
+MIB = 1024 * 1024
+PATHS = ["/sizes", "/sizes/nd40rs_v2", "/fit", "/gpus", "/healthz", "/readyz", "/openapi.json", "/docs", "/metrics"]
+
+
+@pytest.fixture
+def service(database_url: str) -> Iterator[Answers]:
+    """A service of one's own, over a catalog with five sizes."""
+    service = create_service(Settings(_env_file=None, database_url=database_url), today=lambda: TODAY)
+    take_in(service.app.state.engine, reading([each for name in "ABCDE" for each in size(name, vcpus=8)]), now=NOW)
+    yield service
+    service.app.state.engine.dispose()
+
+
+@pytest.fixture
+def own(service: Answers) -> Iterator[httpx.Client]:
+    with server(service) as url, httpx.Client(base_url=url) as client:
+        yield client
+
+
+def link(answer: httpx.Response, rel: str) -> str | None:
+    return answer.links.get(rel, {}).get("url")
+
+
+@pytest.mark.parametrize("path", [*PATHS, "/nothing", "/sizes?limit=0"])
+def test_every_answer_has_an_id_the_way_to_the_contract_and_is_taken_for_what_it_says(
+    client: httpx.Client, path: str
+) -> None:
+    answer = client.get(path)
+    assert answer.headers["x-request-id"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert link(answer, "service-desc") == "/openapi.json"
+
+
+@pytest.mark.parametrize("path", ["/sizes", "/gpus", "/healthz", "/nothing", "/sizes?limit=0"])
+def test_the_id_of_a_client_comes_back_and_what_is_no_id_does_not(client: httpx.Client, path: str) -> None:
+    for _ in range(2):
+        assert client.get(path, headers={"x-request-id": "trace_1-A"}).headers["x-request-id"] == "trace_1-A"
+    for none in ("", "a b", "x" * 129, "<script>"):
+        made = [client.get(path, headers={"x-request-id": none}).headers["x-request-id"] for _ in range(2)]
+        assert none not in made
+        assert made[0] != made[1]
+
+
+def test_a_problem_names_the_request(client: httpx.Client) -> None:
+    answer = client.get("/sizes/nope", headers={"x-request-id": "mine"})
+    assert answer.json()["request_id"] == answer.headers["x-request-id"] == "mine"
+    assert answer.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("path", [*PATHS, "/nothing", "/sizes/nope"])
+def test_head_is_get_without_the_body(client: httpx.Client, path: str) -> None:
+    whole, head = client.get(path), client.head(path)
+    assert (head.status_code, head.content) == (whole.status_code, b"")
+    same = ("content-type", "etag", "vary", "cache-control", "link")
+    assert [head.headers.get(name) for name in same] == [whole.headers.get(name) for name in same]
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/sizes", "GET, HEAD, OPTIONS"),
+        ("/sizes/nd40rs_v2", "GET, HEAD, OPTIONS"),
+        ("/fit", "GET, HEAD, POST, OPTIONS"),
+        ("/estimate", "POST, OPTIONS"),
+        ("/openapi.json", "GET, HEAD, OPTIONS"),
+        ("/healthz", "GET, HEAD, OPTIONS"),
+    ],
+)
+def test_a_path_says_which_methods_it_takes(client: httpx.Client, path: str, allowed: str) -> None:
+    options = client.options(path)
+    assert (options.status_code, options.headers["allow"], options.content) == (204, allowed, b"")
+    refused = client.delete(path)
+    assert (refused.status_code, refused.headers["allow"]) == (405, allowed)
+    assert refused.json()["detail"] == f"DELETE is not for {path}; it takes {allowed}."
+
+
+def test_options_of_nothing_is_not_found_and_a_slash_at_the_end_is_another_path(client: httpx.Client) -> None:
+    assert client.options("/nothing").status_code == 404
+    assert client.get("/sizes/").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/sizes", "/sizes?limit=0", "/nothing", "/healthz"])
+def test_a_page_of_another_origin_may_read_every_answer_errors_too(client: httpx.Client, path: str) -> None:
+    for _ in range(2):
+        answer = client.get(path, headers={"origin": "https://dashboard.example"})
+        assert answer.headers["access-control-allow-origin"] == "*"
+        assert {"ETag", "Link", "X-Request-ID"} <= set(answer.headers["access-control-expose-headers"].split(", "))
+        assert "access-control-allow-credentials" not in answer.headers
+        assert "origin" in answer.headers["vary"].lower()
+
+
+def test_a_browser_is_told_beforehand_what_it_may_send(client: httpx.Client) -> None:
+    asked = {
+        "origin": "https://dashboard.example",
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "content-type, x-request-id",
+    }
+    answer = client.options("/fit", headers=asked)
+    assert answer.status_code == 200
+    assert answer.headers["access-control-allow-methods"] == "GET, HEAD, POST, OPTIONS"
+    assert answer.headers["access-control-allow-headers"] == "content-type, x-request-id"
+    assert answer.headers["access-control-max-age"] == "86400"
+
+
+def test_a_crash_is_a_problem_with_its_id_that_another_origin_may_read(
+    service: Answers, own: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_down() -> date:
+        raise RuntimeError("no calendar")
+
+    assert own.get("/gpus").status_code == 200
+    monkeypatch.setattr(service.app.state.desk, "today", break_down)
+    crashed = own.get("/sizes", headers={"origin": "https://dashboard.example", "x-request-id": "mine"})
+    assert (crashed.status_code, crashed.headers["content-type"]) == (500, "application/problem+json")
+    assert crashed.headers["access-control-allow-origin"] == "*"
+    assert crashed.json()["request_id"] == "mine"
+    assert "calendar" not in crashed.text
+
+
+def chunks(size: int) -> Iterator[bytes]:
+    for _ in range(size // 65536):
+        yield b" " * 65536
+
+
+@pytest.mark.parametrize("body", [b" " * 3 * MIB, chunks(3 * MIB)], ids=["with its length", "in chunks"])
+def test_a_body_that_is_too_long_is_refused(client: httpx.Client, body: Any) -> None:
+    answer = client.post("/fit", content=body, headers=JSON)
+    assert (answer.status_code, answer.json()["type"]) == (413, "/problems/too-long")
+    assert "at most 1,048,576 are taken" in answer.json()["detail"]
+
+
+def test_a_long_body_that_is_not_too_long_is_read(client: httpx.Client) -> None:
+    body = json.dumps(LLAMA) + " " * (MIB - 1000)
+    assert client.post("/fit", content=body, headers=JSON).status_code == 200
+
+
+@pytest.mark.parametrize("kind", [None, "text/plain", "application/xml", "multipart/form-data"])
+def test_a_body_of_another_type_is_refused_with_the_right_one(client: httpx.Client, kind: str | None) -> None:
+    headers = {"content-type": kind} if kind else {}
+    answer = client.post("/fit", content=json.dumps(LLAMA), headers=headers)
+    assert (answer.status_code, answer.headers["accept-post"]) == (415, "application/json")
+    assert "send application/json" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "Application/JSON", "application/x+json"])
+def test_a_body_of_a_type_that_is_json_is_read(client: httpx.Client, kind: str) -> None:
+    assert client.post("/fit", content=json.dumps(LLAMA), headers={"content-type": kind}).status_code == 200
+
+
+@pytest.mark.parametrize("body", ["{", "", "{'a': 1}", "[" * 100_000, b"\xff\xfe"])
+def test_a_body_that_is_no_json_cannot_be_read(client: httpx.Client, body: str | bytes) -> None:
+    answer = client.post("/fit", content=body, headers=JSON)
+    assert answer.status_code == (400 if body else 422)
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer", "said"),
+    [
+        ({"inference": {"context_tokens": True}}, "/body/inference/context_tokens", "a number is due here"),
+        ({"inference": {"context_tokens": "8192"}}, "/body/inference/context_tokens", "a number is due here"),
+        ({"inference": {"concurrency": 1.5}}, "/body/inference/concurrency", "valid integer"),
+        ({"inference": {}, "pricing": {"hours": "3"}}, "/body/pricing/hours", "a number is due here"),
+        ({"inference": {}, "pricing": {"as_of": 20260101}}, "/body/pricing/as_of", "a text is due here"),
+        ({"inference": {}, "pricing": {"as_of": "1767225600"}}, "/body/pricing/as_of", "a date such as"),
+        ({"inference": {}, "constraints": {"verified_only": 1}}, "/body/constraints/verified_only", "true or false"),
+        ({"inference": {}, "constraints": {"tp_in_nvlink": "yes"}}, "/body/constraints/tp_in_nvlink", "true"),
+        ({"inference": {}, "limit": True}, "/body/limit", "a number is due here"),
+        ({"inference": {"context/tokens~": 1}}, "/body/inference/context~1tokens~0", "there is no such field"),
+    ],
+)
+def test_a_value_that_only_looks_right_is_refused_where_it_stands(
+    client: httpx.Client, body: dict[str, Any], pointer: str, said: str
+) -> None:
+    answer = client.post("/fit", json={"model": "llama-3.1-70b", **body})
+    assert answer.status_code == 422
+    assert [(error["pointer"], said in error["detail"]) for error in answer.json()["errors"]] == [(pointer, True)]
+
+
+def test_not_a_number_is_no_number_in_a_body_either(client: httpx.Client) -> None:
+    body = '{"model": "llama-3.1-70b", "inference": {"context_tokens": NaN}}'
+    answer = client.post("/fit", content=body, headers=JSON)
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/body/inference/context_tokens")
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "kind"),
+    [
+        ("/sizes?limti=3", 422, "bad-parameter"),
+        ("/sizes?limit=0", 422, "bad-parameter"),
+        ("/sizes?region=mars", 422, "unknown-value"),
+        ("/sizes?sort=colour", 422, "unknown-value"),
+        ("/sizes?cursor=x", 400, "bad-cursor"),
+        ("/sizes/nope", 404, "not-found"),
+        ("/nothing", 404, "not-found"),
+    ],
+)
+def test_the_type_of_a_problem_says_who_could_have_known_and_can_be_looked_up(
+    client: httpx.Client, path: str, status: int, kind: str
+) -> None:
+    told = client.get(path).json()
+    assert (told["status"], told["type"]) == (status, f"/problems/{kind}")
+    assert client.get(told["type"]).json() == {name: told[name] for name in ("type", "title", "status")}
+
+
+@pytest.mark.parametrize("body", [{}, {"model": "llama-3.1-70b"}, {**LLAMA, "config": {}}, {"inference": {}}])
+def test_a_body_that_contradicts_itself_is_told_so(client: httpx.Client, body: dict[str, Any]) -> None:
+    told = client.post("/fit", json=body).json()
+    assert (told["status"], told["type"]) == (422, "/problems/contradiction")
+
+
+def test_the_path_that_was_asked_is_told_as_a_uri(client: httpx.Client) -> None:
+    told = client.get("/sizes/%C3%A9%20%22x%22").json()["instance"]
+    assert told == "/sizes/%C3%A9%20%22x%22"
+
+
+def test_a_day_is_written_as_a_date(client: httpx.Client) -> None:
+    assert client.get("/sizes/nd40rs_v2/prices?as_of=2026-09-01").status_code == 200
+    assert client.get("/sizes/nd40rs_v2/prices?as_of=1767225600").status_code == 422
+
+
+def test_the_links_to_the_next_page_lead_through_the_list_with_every_filter(client: httpx.Client) -> None:
+    query = "limit=3&min_gpu_mem=80&gpu=A100&gpu=H100&verified=true&sort=-gpu_memory_gib,name&max_usd_per_hour=50.5"
+    whole = client.get(f"/sizes?{query}&limit=500".replace("limit=3&", "")).json()
+    url, walked = f"/sizes?{query}", []
+    while url:
+        for _ in range(2):
+            answer = client.get(url)
+            assert answer.json()["total"] == whole["total"]
+        walked += answer.json()["items"]
+        following = link(answer, "next")
+        assert (following is None) == (answer.json()["next_cursor"] is None)
+        url = urljoin(url, following) if following else ""
+    assert walked == whole["items"]
+    assert len(walked) > 6
+
+
+@pytest.mark.parametrize(
+    "path", ["/gpus?limit=2", "/sizes/nc4as_t4_v3/similar?limit=2", "/fit?limit=2&min_gpus=1", "/models?limit=2"]
+)
+def test_every_list_links_to_its_next_page(client: httpx.Client, path: str) -> None:
+    first = client.get(path)
+    following = link(first, "next")
+    assert following is not None
+    second = client.get(following).json()
+    cursor = first.json()["next_cursor"]
+    assert second["items"] == client.get(f"{path}&cursor={cursor}").json()["items"]
+    assert second["items"] != first.json()["items"]
+
+
+@pytest.mark.parametrize("path", ["/sizes?limit=2", "/fit?limit=2", "/sizes/a/similar?limit=2", "/revisions?limit=1"])
+def test_a_walk_that_an_ingest_lands_in_is_told_to_begin_again(service: Answers, path: str) -> None:
+    engine = service.app.state.engine
+    take_in(engine, reading(size("F", vcpus=9)), now=NOW)
+    with server(service) as url, httpx.Client(base_url=url) as client:
+        first = client.get(path).json()
+        following = {"cursor": first["next_cursor"]}
+        assert client.get(path, params=following).status_code == 200
+        take_in(engine, reading(size("Aa", vcpus=10)), now=NOW)
+        client.get("/healthz")
+        gone = answered_until(client, path, following, 410)
+        assert gone["type"] == "/problems/cursor-gone"
+        assert "Begin again without cursor" in gone["detail"]
+        assert client.get(path).status_code == 200
+
+
+def answered_until(client: httpx.Client, path: str, params: dict[str, str], status: int) -> dict[str, Any]:
+    """Ask until the revision is seen, within a second; until then answers are those of the old one, whole."""
+    deadline = time.monotonic() + 1
+    while (answer := client.get(path, params=params)).status_code != status:
+        assert answer.status_code == 200
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    body: dict[str, Any] = answer.json()
+    return body

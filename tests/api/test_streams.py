@@ -1,0 +1,128 @@
+"""Answers that are never kept: marked and encoded like others, and stopped when nobody wants the rest."""
+
+import gzip
+import time
+from collections.abc import Iterator
+from typing import Annotated
+
+import brotli  # type: ignore[import-untyped]  # has no type information
+import httpx
+import pytest
+import zstandard
+from fastapi import FastAPI, Query, Request
+from fastapi.responses import FileResponse, StreamingResponse
+
+from app.api.answers import Answers
+from app.api.questions import endpoints
+from app.api.streams import ETAG
+from app.catalog.ask.search import Question
+from app.main import create_service
+from app.settings import Settings
+from tests.conftest import TODAY
+from tests.servers import server
+
+ROWS = 20_000
+
+
+class Csv(StreamingResponse):
+    media_type = "text/csv"
+
+
+class Many(Question):
+    rows: int = ROWS
+
+
+@pytest.fixture
+def made() -> list[int]:
+    """The rows that were made, for whoever wanted them."""
+    return []
+
+
+@pytest.fixture
+def client(seeded_url: str, made: list[int]) -> Iterator[httpx.Client]:
+    """A service with one long answer of its own, over the seeded catalog."""
+    service = create_service(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
+    app: FastAPI = service.app
+
+    def rows(count: int) -> Iterator[str]:
+        for number in range(count):
+            made.append(number)
+            yield f"{number},x\r\n"
+            if number == ROWS:
+                raise RuntimeError("the database went away")
+
+    @app.get("/rows.csv", response_class=Csv)
+    def rows_csv(asked: Annotated[Many, Query()]) -> Csv:
+        return Csv(rows(asked.rows))
+
+    @app.get("/file.bin", response_class=FileResponse)
+    def file_bin(request: Request) -> FileResponse:
+        return FileResponse(__file__, media_type="application/octet-stream", headers={"etag": request.scope[ETAG]})
+
+    known = endpoints([app.router], {})
+    watched = Answers(app, known, app.state.watch, most_bytes=2**20)
+    with server(watched) as url, httpx.Client(base_url=url) as client:
+        yield client
+    app.state.engine.dispose()
+
+
+WHOLE = "".join(f"{number},x\r\n" for number in range(ROWS)).encode()
+
+
+def test_a_stream_is_marked_and_a_copy_is_confirmed_without_making_it(client: httpx.Client, made: list[int]) -> None:
+    answer = client.get("/rows.csv")
+    assert answer.content == WHOLE
+    assert answer.headers["etag"].startswith('W/"')
+    assert answer.headers["cache-control"].startswith("public")
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    made.clear()
+    for _ in range(2):
+        confirmed = client.get("/rows.csv?rows=", headers={"if-none-match": answer.headers["etag"]})
+        assert (confirmed.status_code, confirmed.content) == (304, b"")
+    assert made == []
+    assert client.get("/rows.csv?rows=3").headers["etag"] != answer.headers["etag"]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "decode"),
+    [
+        ("gzip", gzip.decompress),
+        ("br", brotli.decompress),
+        ("zstd", lambda body: zstandard.ZstdDecompressor().decompressobj().decompress(body)),
+    ],
+)
+def test_a_stream_is_encoded_while_it_passes(client: httpx.Client, encoding: str, decode: object) -> None:
+    assert callable(decode)
+    with client.stream("GET", "/rows.csv", headers={"accept-encoding": encoding}) as answer:
+        assert answer.headers["content-encoding"] == encoding
+        body = b"".join(answer.iter_raw())
+    assert decode(body) == WHOLE
+    assert len(body) < len(WHOLE) / 3
+
+
+def test_head_of_a_stream_makes_next_to_nothing_of_it(client: httpx.Client, made: list[int]) -> None:
+    head = client.head("/rows.csv?rows=1000000")
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-type"].startswith("text/csv")
+    time.sleep(0.05)
+    assert len(made) < 100
+
+
+def test_a_stream_that_breaks_is_no_whole_answer(client: httpx.Client) -> None:
+    with pytest.raises(httpx.RemoteProtocolError):
+        client.get(f"/rows.csv?rows={ROWS + 5}")
+
+
+def test_a_stream_that_is_refused_is_a_problem(client: httpx.Client) -> None:
+    refused = client.get("/rows.csv?rows=x")
+    assert (refused.status_code, refused.headers["content-type"]) == (422, "application/problem+json")
+    assert "etag" not in refused.headers
+
+
+def test_a_part_of_a_file_is_given_with_the_mark_of_the_whole(client: httpx.Client) -> None:
+    whole = client.get("/file.bin", headers={"accept-encoding": "identity"})
+    part = client.get("/file.bin", headers={"range": "bytes=4-9", "accept-encoding": "gzip"})
+    assert (part.status_code, part.content) == (206, whole.content[4:10])
+    assert part.headers["etag"] == whole.headers["etag"]
+    assert "content-encoding" not in part.headers
+    assert client.head("/file.bin").headers["content-length"] == str(len(whole.content))

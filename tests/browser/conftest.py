@@ -1,0 +1,43 @@
+"""A real browser, and a page of it that remembers what it asked for and what it complained of."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A page, every URL that it asked for, and what its console says is wrong."""
+
+    page: Page
+    asked: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium, without a window."""
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if program is None:
+        pytest.skip(f"none of {', '.join(PROGRAMS)} is on the PATH")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def watched(browser: Browser) -> Iterator[Watched]:
+    """A new page."""
+    page = browser.new_page()
+    watched = Watched(page)
+    page.on("request", lambda request: watched.asked.append(request.url))
+    page.on("console", lambda said: watched.complaints.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: watched.complaints.append(str(error)))
+    yield watched
+    page.close()
