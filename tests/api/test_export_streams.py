@@ -202,7 +202,6 @@ def test_a_parquet_file_is_made_once_for_all_who_ask_at_once(large: httpx.Client
     assert len({answer.content for answer in answers}) == 1
     assert len({answer.headers["etag"] for answer in answers}) == 1
     assert len(list(service.app.state.files)) == 1
-    assert len(list(service.app.state.files)) == 1
 
 
 def test_a_new_revision_has_files_of_its_own(databases: Databases, filled_url: str) -> None:
