@@ -4,9 +4,12 @@ PORT   ?= 8000
 BIN    := .venv/bin
 # Tests of one database only: make test DATABASES=sqlite
 DATABASES ?= sqlite,postgresql
+# Clients are generated in an environment of their own, those for TypeScript where npm is.
+NPM := tests/sdk/npm/node_modules
+QUICK := .venv/sdk/ready $(if $(shell command -v npm),$(NPM)/.quick)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fix openapi bench migrate lock clean
+.PHONY: help run test check contract sdk clients fix openapi bench migrate lock clean
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -16,7 +19,7 @@ run: .venv/runtime ## set up, migrate, seed and serve on http://127.0.0.1:$(PORT
 	$(BIN)/vmsizes ingest seeds
 	VMSIZES_PORT=$(PORT) $(BIN)/vmsizes serve
 
-test: .venv/dev ## run all tests on SQLite and on PostgreSQL (minutes; make test DATABASES=sqlite for one)
+test: .venv/dev $(QUICK) ## run all tests on SQLite and on PostgreSQL (minutes; make test DATABASES=sqlite for one)
 	VMSIZES_TEST_DATABASES=$(DATABASES) $(BIN)/pytest
 
 check: .venv/dev ## lint, types, import contracts, migrations and OpenAPI documents in step (seconds)
@@ -25,6 +28,15 @@ check: .venv/dev ## lint, types, import contracts, migrations and OpenAPI docume
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	VMSIZES_TEST_DATABASES=sqlite $(BIN)/pytest -q tests/test_migrations.py tests/api/document/test_drift.py
+
+contract: .venv/dev .venv/sdk/ready $(NPM)/.all ## lint, score, diff and fuzz the OpenAPI document (2 minutes)
+	$(BIN)/python -m tests.sdk contract $(ARGS)
+
+sdk: .venv/dev .venv/sdk/ready .venv/sdk/go $(NPM)/.all ## generate, compile and use clients in 9 ways (2 minutes; ARGS=--json)
+	$(BIN)/python -m tests.sdk clients $(ARGS)
+
+clients: .venv/dev .venv/sdk/ready $(NPM)/.quick ## build the Python and TypeScript clients into build/clients
+	$(BIN)/python -m tests.sdk packages $(ARGS)
 
 fix: .venv/dev ## format and apply the safe lint fixes
 	$(BIN)/ruff check --fix .
@@ -46,9 +58,12 @@ lock: .venv/dev ## resolve the dependencies anew into the hash-locked files
 	  --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --quiet -o requirements-dev.lock
 	$(BIN)/uv pip compile benchmarks/requirements.in --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-header --upgrade --quiet -o benchmarks/requirements.lock
+	for tools in requirements go; do \
+	  $(BIN)/uv pip compile tests/sdk/$$tools.in --universal --python-version 3.11 --generate-hashes \
+	    --no-emit-index-url --no-header --upgrade --quiet -o tests/sdk/$$tools.lock; done
 
 clean: ## remove the environment, caches and the local database
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist vmsizes.db*
+	rm -rf .venv build $(NPM) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist vmsizes.db*
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -67,3 +82,21 @@ clean: ## remove the environment, caches and the local database
 	$(PYTHON) -m venv .venv/bench
 	.venv/bench/bin/pip install --quiet --disable-pip-version-check --require-hashes -r benchmarks/requirements.lock
 	@touch $@
+
+# Tools that read the OpenAPI document: generators and the fuzzer, the Go compiler, and those of npm.
+.venv/sdk/ready: tests/sdk/requirements.lock | .venv/bin/python
+	$(PYTHON) -m venv .venv/sdk
+	.venv/sdk/bin/pip install --quiet --disable-pip-version-check --require-hashes -r tests/sdk/requirements.lock
+	@touch $@
+
+.venv/sdk/go: tests/sdk/go.lock .venv/sdk/ready
+	.venv/sdk/bin/pip install --quiet --disable-pip-version-check --require-hashes -r tests/sdk/go.lock
+	@touch $@
+
+$(NPM)/.quick: tests/sdk/npm/package-lock.json
+	npm ci --prefix tests/sdk/npm --ignore-scripts --silent --omit=dev
+	@touch $@
+
+$(NPM)/.all: tests/sdk/npm/package-lock.json
+	npm ci --prefix tests/sdk/npm --ignore-scripts --silent
+	@touch $@ $(NPM)/.quick

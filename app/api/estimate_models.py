@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from app.api.estimate_fields import In, Layers, Params, Tokens, Width, refuse
 from app.api.schemas import Out
@@ -62,6 +62,12 @@ class ModelIn(In):
     config: dict[str, Any] | None = Field(
         default=None, max_length=500, description="The model by its Hugging Face `config.json`, as it is."
     )
+
+    @field_validator("config")
+    @classmethod
+    def _absent_if_empty(cls, config: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Clients of typed languages send an empty object for what was not given."""
+        return config or None
 
     @model_validator(mode="after")
     def _one_model(self) -> Self:

@@ -59,7 +59,7 @@ _OF_RESOURCES = {
 
 def _resources_alone(body: FitIn) -> None:
     """Refuse what is about models where resources are asked for."""
-    beside = {"model", "architecture", "config", "hardware"} & body.model_fields_set
+    beside = {name for name in ("model", "architecture", "config", "hardware") if getattr(body, name) is not None}
     beside |= {f"constraints.{name}" for name in body.constraints.model_fields_set - _OF_RESOURCES}
     if beside:
         raise refuse(f"{', '.join(sorted(beside))} cannot be given with resources")

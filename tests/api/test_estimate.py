@@ -49,6 +49,11 @@ def test_serving_llama_70b_on_four_gpus(client: httpx.Client) -> None:
     assert served["decode"]["expected_tokens_per_s"]["high"] < served["decode"]["tokens_per_s"]["value"]
 
 
+def test_an_empty_configuration_is_absent(client: httpx.Client) -> None:
+    asked = {"model": "llama-3.1-70b", "inference": {}}
+    assert estimate(client, config={}, **asked) == estimate(client, **asked)
+
+
 def test_a_configuration_says_the_same_as_the_fields(client: httpx.Client) -> None:
     ask = {"inference": {"context_tokens": 8192}}
     by_config, by_fields = (

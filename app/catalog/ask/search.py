@@ -38,10 +38,17 @@ def exact_count(value: Any) -> Any:
     return float(near if close else number)
 
 
+PLAIN = r"^[^\x00-\x1f\x7f-\x9f]*$"
+"""Text without control characters, for the document; a line break at the end would pass Python's `$`."""
+
+
 def _plain_text(text: str) -> str:
-    if not text.isprintable():
+    if _CONTROL.search(text):
         raise ValueError("must not hold control characters")
     return text
+
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def _iso_day(value: Any) -> Any:
@@ -53,7 +60,9 @@ def _iso_day(value: Any) -> Any:
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 Day = Annotated[date, BeforeValidator(_iso_day)]
-Text = Annotated[str, Field(min_length=1, max_length=120), AfterValidator(_plain_text)]
+Text = Annotated[
+    str, Field(min_length=1, max_length=120, json_schema_extra={"pattern": PLAIN}), AfterValidator(_plain_text)
+]
 
 
 def _as_set(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -106,7 +115,9 @@ class Page(Question):
     """Which part of a list to give."""
 
     limit: int = Field(default=50, ge=1, le=500, description="How many items a page holds at most.", examples=[2])
-    cursor: Annotated[str, Field(max_length=2000), AfterValidator(_plain_text)] | None = Field(
+    cursor: (
+        Annotated[str, Field(max_length=2000, json_schema_extra={"pattern": PLAIN}), AfterValidator(_plain_text)] | None
+    ) = Field(
         default=None,
         description="`next_cursor` of the page before; belongs to the same question.",
         examples=[""],

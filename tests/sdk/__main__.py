@@ -1,0 +1,86 @@
+"""`python -m tests.sdk clients`: generated clients, compiled and used; `contract`: gates; `packages`: our clients."""
+
+import argparse
+import shutil
+import sys
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+from app.settings import PROJECT
+from tests.sdk.building import build, use
+from tests.sdk.gates import DOCUMENT, all_gates
+from tests.sdk.newer import newer
+from tests.sdk.packaging import BUILD, NEEDS, PACKAGES
+from tests.sdk.reports import expected
+from tests.sdk.results import Result, tell, timed
+from tests.sdk.serving import seeded_service
+from tests.sdk.toolchains import TOOLCHAINS, Toolchain
+from tests.sdk.tools import ToolFailed, locked_version, missing
+from tests.servers import server
+
+BUILT = PROJECT / "build" / "sdk"
+
+
+def main() -> int:
+    """Run; gives the exit code: 1 where anything failed or was not there."""
+    options = _options()
+    results = {
+        "clients": lambda: all_clients(options.only),
+        "contract": lambda: all_gates(options.seconds),
+        "packages": all_packages,
+    }
+    return 0 if tell(results[options.what](), as_json=options.json) else 1
+
+
+def all_clients(only: Collection[str] | None) -> Iterator[Result]:
+    """Generate, compile and use every client, with the service and with a later one; the results come one by one."""
+    shutil.rmtree(BUILT, ignore_errors=True)
+    with seeded_service("sqlite") as service, server(service) as now, server(newer(service, DOCUMENT)) as later:
+        for toolchain in TOOLCHAINS:
+            if not only or toolchain.name in only:
+                yield timed(toolchain.name, locked_version(toolchain.package), partial(tried, toolchain, now, later))
+
+
+def tried(toolchain: Toolchain, *urls: str) -> str:
+    """Make one client and let it ask each service; gives what it saw. Raises ToolFailed."""
+    absent = missing(toolchain.needs)
+    if absent:
+        raise ToolFailed(absent)
+    folder = BUILT / toolchain.name
+    build(toolchain, DOCUMENT.parent, folder)
+    for url in urls:
+        report, truth = use(toolchain, folder, url), expected(url)
+        if report != truth:
+            wrong = {name: (report.get(name), said) for name, said in truth.items() if report.get(name) != said}
+            raise ToolFailed(f"{toolchain.name} saw otherwise than plain HTTP: {wrong}")
+    return f"{truth['total']} sizes walked, a size, a problem, CSV, fit and estimate; the same with later answers"
+
+
+def all_packages() -> Iterator[Result]:
+    """Build the clients that are released; the results come one by one."""
+    shutil.rmtree(PACKAGES, ignore_errors=True)
+    for language, build_package in BUILD.items():
+        yield timed(language, version("vmsizes"), partial(_packed, language, build_package))
+
+
+def _packed(language: str, build_package: Callable[[Path], Path]) -> str:
+    absent = missing(NEEDS[language])
+    if absent:
+        raise ToolFailed(absent)
+    return build_package(PACKAGES / language).relative_to(PROJECT).as_posix()
+
+
+def _options() -> argparse.Namespace:
+    names = [toolchain.name for toolchain in TOOLCHAINS]
+    parser = argparse.ArgumentParser(prog="python -m tests.sdk", description=__doc__)
+    parser.add_argument("what", choices=["clients", "contract", "packages"])
+    parser.add_argument("--only", action="append", metavar="NAME", choices=names, help="this client; may be repeated")
+    parser.add_argument("--seconds", type=int, default=30, help="how long to fuzz each database at most")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""The service as a later version may answer: every object has one more field, every extensible word is a new one."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MORE = {"added_later": "clients that were built before this field do not know it"}
+NEW_WORD = "a-word-of-a-later-version"
+
+
+def newer(app: ASGIApp, document: Path) -> ASGIApp:
+    """Wrap an app, so that it answers as a later version may by the OpenAPI document in a file."""
+    return Newer(app, json.loads(document.read_text(encoding="utf-8")))
+
+
+class Newer:
+    """Puts later answers in place of the JSON answers of an app, by what its OpenAPI document says of them."""
+
+    def __init__(self, app: ASGIApp, document: dict[str, Any]) -> None:
+        properties = list(_properties(document))
+        self._app = app
+        self._words = {name for name, shape in properties if "extensible" in shape.get("description", "").lower()}
+        self._maps = {name for name, shape in properties if isinstance(shape.get("additionalProperties"), dict)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer in plain JSON, whatever encodings and copies the client could take."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        plain = [pair for pair in scope["headers"] if pair[0] not in {b"accept-encoding", b"if-none-match"}]
+        start: Message = {}
+        body = bytearray()
+
+        async def hold(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                start.update(message)
+                return
+            body.extend(message.get("body", b""))
+            if not message.get("more_body", False):
+                await self._release(start, bytes(body), send)
+
+        await self._app({**scope, "headers": plain}, receive, hold)
+
+    async def _release(self, start: Message, body: bytes, send: Send) -> None:
+        headers = dict(start["headers"])
+        if b"json" in headers.get(b"content-type", b"") and body:
+            body = json.dumps(self.later(json.loads(body))).encode()
+            headers[b"content-length"] = str(len(body)).encode()
+        await send({**start, "headers": list(headers.items())})
+        await send({"type": "http.response.body", "body": body})
+
+    def later(self, part: Any, name: str = "") -> Any:
+        """Give a part of an answer, which is the value of a name, as a later version may."""
+        if isinstance(part, dict):
+            inner = {key: self.later(value, key) for key, value in part.items()}
+            return inner if name in self._maps else {**inner, **MORE}
+        if isinstance(part, list):
+            return [self.later(item, name) for item in part]
+        return NEW_WORD if name in self._words and isinstance(part, str) else part
+
+
+def _properties(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for shape in document["components"]["schemas"].values():
+        yield from shape.get("properties", {}).items()

@@ -1,0 +1,4 @@
+package jakarta.annotation;
+
+/** Stands in for the one of jakarta.annotation-api, which a build tool would fetch; it only says something to readers. */
+public @interface Nonnull {}

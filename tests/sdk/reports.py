@@ -1,0 +1,61 @@
+"""What each program reports after its round of the service, and what plain HTTP says that it should have seen."""
+
+from typing import Any
+
+import httpx
+
+Report = dict[str, Any]
+
+FIT = {
+    "model": "llama-3.1-70b",
+    "inference": {"context_tokens": 8192, "concurrency": 32},
+    "constraints": {"regions": ["westeurope"]},
+    "include": ["rejected"],
+}
+ESTIMATE = {"model": "llama-3.1-70b", "inference": {"context_tokens": 8192, "concurrency": 32}}
+
+
+def expected(url: str) -> Report:
+    """Do by hand what every program does by its generated client."""
+    with httpx.Client(base_url=url, trust_env=False) as client:
+        return {**_of_sizes(client), **_of_models(client), "problem": _problem(client)}
+
+
+def _of_sizes(client: httpx.Client) -> Report:
+    (cheapest,) = _got(client, "/sizes?min_gpu_mem=80&sort=usd_per_hour&limit=1")["items"]
+    everything = _got(client, "/sizes?limit=500")
+    size = _got(client, "/sizes/NV6ads_A10_v5")
+    return {
+        "cheapest": {"name": cheapest["name"], "usd_per_hour": cheapest["usd_per_hour"]},
+        "as_of": cheapest["on_demand_as_of"],
+        "chosen": _got(client, "/sizes?gpu=A100&gpu=H100&status=current&status=retiring&nvlink=true")["total"],
+        "walked": [item["name"] for item in everything["items"]],
+        "total": everything["total"],
+        "size": {name: size[name] for name in ("name", "gpu_count", "gpu_fraction", "nvlink", "disputed_fields")},
+        "csv": client.get("/sizes.csv?gpu=A100").raise_for_status().text.count("\n"),
+    }
+
+
+def _of_models(client: httpx.Client) -> Report:
+    fit = client.post("/fit", json=FIT).raise_for_status().json()
+    best, rejected = fit["items"][0], fit["rejected"][0]
+    estimate = client.post("/estimate", json=ESTIMATE).raise_for_status().json()
+    return {
+        "fit": {
+            "size": best["size"],
+            "usd_per_hour": best["cost"]["on_demand"]["usd_per_hour"],
+            "rejected": rejected["size"],
+            "code": rejected["failures"][0]["code"],
+        },
+        "parameters": estimate["parameters"]["total"]["value"],
+    }
+
+
+def _problem(client: httpx.Client) -> Report:
+    problem = client.get("/sizes/nothing").json()
+    return {name: problem[name] for name in ("type", "title", "status", "detail")}
+
+
+def _got(client: httpx.Client, question: str) -> dict[str, Any]:
+    body: dict[str, Any] = client.get(question).raise_for_status().json()
+    return body

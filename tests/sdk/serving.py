@@ -1,0 +1,40 @@
+"""The service over the seeded catalog, on a free port, for programs that are not run by pytest."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from app import schema
+from app.api.answers import Answers
+from app.db.engines import make_engine
+from app.ingest.feeds import read_seeds
+from app.ingest.run import take_in
+from app.main import create_service
+from app.settings import PROJECT, Settings
+from tests.databases import START
+from tests.servers import server
+
+TODAY = date(2026, 9, 1)
+
+
+@contextmanager
+def seeded_service(kind: str) -> Iterator[Answers]:
+    """Make the service over a new database of a kind, `sqlite` or `postgresql`, with everything in seeds/."""
+    with tempfile.TemporaryDirectory() as folder, START[kind](Path(folder)) as databases:
+        url = databases.create()
+        engine = make_engine(url)
+        schema.upgrade(engine)
+        take_in(engine, read_seeds(PROJECT / "seeds"), now=datetime.now(UTC))
+        engine.dispose()
+        service = create_service(Settings(_env_file=None, database_url=url), today=lambda: TODAY)
+        yield service
+        service.app.state.engine.dispose()
+
+
+@contextmanager
+def served(kind: str) -> Iterator[str]:
+    """Serve the seeded catalog; yields the base URL."""
+    with seeded_service(kind) as service, server(service) as url:
+        yield url

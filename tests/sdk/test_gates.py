@@ -1,0 +1,70 @@
+"""Gates are worth what they stop: a change that breaks clients fails, and one that adds does not."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.sdk.gates import DOCUMENT, Gate, diff, passes
+from tests.sdk.tools import ToolFailed, missing
+
+Change = Callable[[dict[str, Any]], None]
+
+
+def _size(document: dict[str, Any]) -> dict[str, Any]:
+    size: dict[str, Any] = document["components"]["schemas"]["SizeOut"]
+    return size
+
+
+def _without_a_field(document: dict[str, Any]) -> None:
+    del _size(document)["properties"]["memory_gib"]
+    _size(document)["required"].remove("memory_gib")
+
+
+def _without_an_operation(document: dict[str, Any]) -> None:
+    del document["paths"]["/gpus"]
+
+
+def _with_a_text_for_a_number(document: dict[str, Any]) -> None:
+    _size(document)["properties"]["memory_gib"]["type"] = ["string", "null"]
+
+
+def _with_a_parameter_that_is_required(document: dict[str, Any]) -> None:
+    document["paths"]["/sizes"]["get"]["parameters"][0]["required"] = True
+
+
+def _with_a_new_field(document: dict[str, Any]) -> None:
+    _size(document)["properties"]["added"] = {"type": "string", "description": "New."}
+    _size(document)["required"].append("added")
+
+
+def _changed(change: Change, folder: Path) -> Gate:
+    absent = missing(["redocly"])
+    if absent:
+        pytest.skip(absent)
+    document = json.loads(DOCUMENT.read_text(encoding="utf-8"))
+    change(document)
+    changed = folder / "changed.json"
+    changed.write_text(json.dumps(document), encoding="utf-8")
+    return diff(DOCUMENT, changed)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [_without_a_field, _without_an_operation, _with_a_text_for_a_number, _with_a_parameter_that_is_required],
+)
+def test_a_change_that_breaks_clients_is_stopped(change: Change, tmp_path: Path) -> None:
+    with pytest.raises(ToolFailed, match="major"):
+        passes(_changed(change, tmp_path))
+
+
+def test_a_new_field_breaks_nobody(tmp_path: Path) -> None:
+    assert passes(_changed(_with_a_new_field, tmp_path)).startswith("0 major, 1 minor")
+
+
+def test_a_gate_that_says_nothing_fails(tmp_path: Path) -> None:
+    silent = Gate(name="silent", package="", command="true", says="all is well")
+    with pytest.raises(ToolFailed, match="says nothing like"):
+        passes(silent)

@@ -1,0 +1,130 @@
+"""One entry a generator: how a client is generated, compiled and run; docs/clients.md shows the same commands."""
+
+import os
+from dataclasses import dataclass, field
+
+from tests.sdk.tools import JACKSON
+
+NEW, OLD = "openapi.json", "openapi-3.0.json"
+"""The document as 3.1, and its copy as 3.0.3 for generators that do not read 3.1 well."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toolchain:
+    """A generator with the compiler of its language, and the program of ours that uses what they make."""
+
+    name: str
+    package: str
+    document: str
+    files: tuple[str, ...]
+    """What is taken from programs/; a folder with all that is in it."""
+    needs: tuple[str, ...]
+    generate: str
+    compile: tuple[str, ...]
+    run: str
+    environment: dict[str, str] = field(default_factory=dict)
+    quick: bool = False
+    """Quick enough to be part of every `make test`."""
+
+
+def _typescript(
+    name: str, generate: str, *, tool: str, package: str, document: str = NEW, quick: bool = False
+) -> Toolchain:
+    return Toolchain(
+        name=name,
+        package=package,
+        document=document,
+        files=(f"{name}.ts", "round.ts", "tsconfig.json"),
+        needs=(tool, "tsc", "node"),
+        generate=generate,
+        compile=("tsc --project .",),
+        run=f"node js/{name}.js",
+        quick=quick,
+    )
+
+
+_OG = "openapi-generator-cli generate -i openapi-3.0.json -o client"
+_JAVA = (
+    "--library native --additional-properties=useJakartaEe=true,openApiNullable=false,useSingleRequestParameter=true"
+)
+
+TOOLCHAINS = (
+    Toolchain(
+        name="openapi-python-client",
+        package="openapi-python-client",
+        document=NEW,
+        files=("attrs_program.py", "openapi-python-client.yaml"),
+        needs=("openapi-python-client",),
+        generate="openapi-python-client generate --path openapi.json --output-path client --meta none --fail-on-warning"
+        " --config openapi-python-client.yaml",
+        compile=("mypy --config-file= --strict client attrs_program.py",),
+        run="python attrs_program.py",
+        quick=True,
+    ),
+    _typescript(
+        "openapi-fetch",
+        "openapi-typescript openapi.json --output client.ts",
+        tool="openapi-typescript",
+        package="openapi-typescript",
+        quick=True,
+    ),
+    _typescript(
+        "hey-api",
+        "openapi-ts --input openapi.json --output client --no-log-file",
+        tool="openapi-ts",
+        package="@hey-api/openapi-ts",
+        quick=True,
+    ),
+    _typescript(
+        "orval",
+        "orval --input openapi.json --output client.ts --client fetch --mode single",
+        tool="orval",
+        package="orval",
+    ),
+    _typescript(
+        "swagger-typescript-api",
+        "swagger-typescript-api generate --path openapi.json --name client.ts --enum-style union --silent",
+        tool="swagger-typescript-api",
+        package="swagger-typescript-api",
+    ),
+    _typescript(
+        "typescript-fetch",
+        f"{_OG} -g typescript-fetch",
+        tool="openapi-generator-cli",
+        package="openapi-generator-cli",
+        document=OLD,
+    ),
+    Toolchain(
+        name="python",
+        package="openapi-generator-cli",
+        document=OLD,
+        files=("pydantic_program.py",),
+        needs=("openapi-generator-cli", "java"),
+        generate=f"{_OG} -g python --package-name vmsizes_sdk",
+        compile=("mypy --config-file= --strict --follow-imports=silent pydantic_program.py",),
+        run="python pydantic_program.py",
+        environment={"PYTHONPATH": "client", "MYPYPATH": "client"},
+    ),
+    Toolchain(
+        name="go",
+        package="openapi-generator-cli",
+        document=OLD,
+        files=("go",),
+        needs=("openapi-generator-cli", "java", "go"),
+        generate=f"{_OG} -g go --package-name vmsizes",
+        compile=("go -C go build -o ../program .",),
+        run="./program",
+        environment={"GOTOOLCHAIN": "local", "GOPROXY": "off", "GOFLAGS": "-mod=mod"},
+    ),
+    Toolchain(
+        name="java",
+        package="openapi-generator-cli",
+        document=OLD,
+        files=("java",),
+        needs=("openapi-generator-cli", "java", "javac"),
+        generate=f"{_OG} -g java {_JAVA}",
+        compile=("sh -c 'javac -d classes $(find client/src/main java -name \"*.java\")'",),
+        run="java Program",
+        environment={"CLASSPATH": f"{JACKSON}{os.pathsep}classes"},
+    ),
+)
