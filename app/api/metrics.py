@@ -17,6 +17,8 @@ COUNTERS: dict[str, tuple[str, Callable[[Any], int]]] = {
 }
 GAUGES: dict[str, tuple[str, Callable[[Any], int]]] = {
     "vmsizes_answers_kept": ("Answers that are kept now.", lambda state: state.answers.kept),
+    "vmsizes_exports_running": ("Exports that are being written now.", lambda state: len(state.streams.running)),
+    "vmsizes_exports_kept_bytes": ("Bytes of the Parquet files that are kept.", lambda state: state.files.kept_bytes),
     "vmsizes_answers_kept_bytes": ("Bytes that the kept answers take up.", lambda state: state.answers.kept_bytes),
 }
 

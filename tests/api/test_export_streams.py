@@ -1,6 +1,8 @@
 """Exports of a catalog that is no handful: in bounded memory, and with clients that go away and things that break."""
 
 import gc
+import subprocess
+import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -109,11 +111,22 @@ def test_an_export_takes_the_memory_of_a_few_blocks_however_long_it_is(large: ht
     assert peak < 3 * 2**20
 
 
+def test_a_worker_that_is_asked_for_no_parquet_does_not_load_its_library(filled_url: str) -> None:
+    asked = (
+        "import sys, app.main, app.settings as s; "
+        f"app.main.create_service(s.Settings(_env_file=None, database_url={filled_url!r})); "
+        "sys.exit('pyarrow' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", asked], check=False).returncode == 0
+
+
 def test_a_client_that_goes_away_stops_the_query(large: httpx.Client, service: Answers) -> None:
     streams = service.app.state.streams
     with large.stream("GET", "/prices.ndjson") as answer:
-        next(answer.iter_raw())
+        chunks = answer.iter_raw()
+        next(chunks)
         assert len(streams.running) == 1
+        assert "vmsizes_exports_running 1.0" in large.get("/metrics").text
     assert soon(lambda: not streams.running)
 
 
@@ -188,7 +201,6 @@ def test_a_parquet_file_is_made_once_for_all_who_ask_at_once(large: httpx.Client
     assert {answer.status_code for answer in answers} == {200}
     assert len({answer.content for answer in answers}) == 1
     assert len({answer.headers["etag"] for answer in answers}) == 1
-    assert len(list(service.app.state.files)) == 1
     assert len(list(service.app.state.files)) == 1
 
 

@@ -12,7 +12,7 @@ from app.settings import PROJECT
 from tests.sdk.building import build, use
 from tests.sdk.gates import DOCUMENT, all_gates
 from tests.sdk.newer import newer
-from tests.sdk.packages import BUILD, NEEDS, PACKAGES
+from tests.sdk.releasing import BUILD, NEEDS, PACKAGES
 from tests.sdk.reports import expected
 from tests.sdk.results import Result, tell, timed
 from tests.sdk.serving import seeded_service

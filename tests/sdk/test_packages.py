@@ -10,7 +10,7 @@ import pytest
 
 from app.settings import PROJECT
 from tests.docs.likeness import shows
-from tests.sdk.packages import BUILD, NEEDS
+from tests.sdk.releasing import BUILD, NEEDS
 from tests.sdk.tools import NPM, missing, run
 
 GUIDE = (PROJECT / "docs" / "clients.md").read_text(encoding="utf-8")

@@ -28,14 +28,14 @@ def to_parameter(parameter: Parameter) -> Parameter:
     return {**plain, "schema": schema, "example": examples[0] if examples else _example(schema)}
 
 
-def _without_comma(item: Schema) -> Schema:
-    """A comma parts two values of a list, so no value holds one."""
-    return {**item, "pattern": item["pattern"].replace("[^", "[^,", 1)} if "pattern" in item else item
-
-
 def in_order(parameters: list[Parameter]) -> list[Parameter]:
     """The path first, then what must be said, what may be, order and page: the order of arguments in some clients."""
     return sorted(parameters, key=lambda one: (one["in"] != "path", not one["required"], _LAST.get(one["name"], 0)))
+
+
+def _without_comma(item: Schema) -> Schema:
+    """A comma parts two values of a list, so no value holds one."""
+    return {**item, "pattern": item["pattern"].replace("[^", "[^,", 1)} if "pattern" in item else item
 
 
 def _example(schema: Schema) -> Any:
