@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
+from fastapi.responses import JSONResponse
 
-from tests.sdk.gates import DOCUMENT, Gate, diff, passes
+from tests.sdk.gates import DOCUMENT, Gate, diff, fuzz, passes
 from tests.sdk.tools import ToolFailed, missing
+from tests.servers import server
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -62,6 +65,25 @@ def test_a_change_that_breaks_clients_is_stopped(change: Change, tmp_path: Path)
 
 def test_a_new_field_breaks_nobody(tmp_path: Path) -> None:
     assert passes(_changed(_with_a_new_field, tmp_path)).startswith("0 major, 1 minor")
+
+
+@pytest.mark.parametrize(("kind", "stopped"), [("bad-parameter", True), ("unknown-value", False)])
+def test_a_service_may_refuse_what_its_document_allows_only_for_what_it_cannot_say(kind: str, stopped: bool) -> None:
+    absent = missing(["schemathesis"])
+    if absent:
+        pytest.skip(absent)
+    app = FastAPI()
+
+    @app.get("/things", responses={422: {"description": "Refused."}})
+    def things(name: str) -> JSONResponse:
+        return JSONResponse({"type": f"/problems/{kind}", "name": name}, status_code=422)
+
+    with server(app) as url:
+        if stopped:
+            with pytest.raises(ToolFailed, match="refused_only_for_what_the_document_cannot_say"):
+                passes(fuzz(url, "--max-examples 10"))
+        else:
+            assert "passed" in passes(fuzz(url, "--max-examples 10"))
 
 
 def test_a_gate_that_says_nothing_fails(tmp_path: Path) -> None:
