@@ -23,7 +23,7 @@ _SURROUNDINGS = {
     "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true",
     "NO_COLOR": "1",
     "SCHEMATHESIS_HOOKS": "fuzz_checks",
-    "PYTHONPATH": str(HERE),
+    "PYTHONPATH": str(HERE / "fuzz"),
 }
 
 
@@ -82,8 +82,8 @@ def fuzz(url: str, seconds: int) -> Gate:
     return Gate(
         name="schemathesis",
         package="schemathesis",
-        command=f"schemathesis --no-color --config-file {HERE}/schemathesis.toml run {url}/openapi.json --url {url}"
-        f" --workers 1 --continue-on-failure --max-time {seconds}",
+        command=f"schemathesis --no-color --config-file {HERE}/fuzz/schemathesis.toml run {url}/openapi.json"
+        f" --url {url} --workers 1 --continue-on-failure --max-time {seconds}",
         says=r"\d+ generated.*",
     )
 
