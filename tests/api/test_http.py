@@ -227,7 +227,9 @@ def test_the_type_of_a_problem_says_who_could_have_known_and_can_be_looked_up(
     assert client.get(told["type"]).json() == {name: told[name] for name in ("type", "title", "status")}
 
 
-@pytest.mark.parametrize("body", [{}, {"model": "llama-3.1-70b"}, {**LLAMA, "architecture": {"params": 8}}, {"inference": {}}])
+@pytest.mark.parametrize(
+    "body", [{}, {"model": "llama-3.1-70b"}, {**LLAMA, "architecture": {"params": 8}}, {"inference": {}}]
+)
 def test_a_body_that_contradicts_itself_is_told_so(client: httpx.Client, body: dict[str, Any]) -> None:
     told = client.post("/fit", json=body).json()
     assert (told["status"], told["type"]) == (422, "/problems/contradiction")
