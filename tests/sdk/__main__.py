@@ -28,7 +28,7 @@ def main() -> int:
     options = _options()
     results = {
         "clients": lambda: all_clients(options.only),
-        "contract": lambda: all_gates(options.seconds),
+        "contract": lambda: all_gates(options.seconds, options.seed),
         "packages": all_packages,
     }
     return 0 if tell(results[options.what](), as_json=options.json) else 1
@@ -78,6 +78,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("what", choices=["clients", "contract", "packages"])
     parser.add_argument("--only", action="append", metavar="NAME", choices=names, help="this client; may be repeated")
     parser.add_argument("--seconds", type=int, default=30, help="how long to fuzz each database at most")
+    parser.add_argument("--seed", type=int, help="what the fuzzer begins with; without it each run is another")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     return parser.parse_args()
 

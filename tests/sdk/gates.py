@@ -106,7 +106,7 @@ def scored() -> str:
     return says
 
 
-def all_gates(seconds_of_fuzzing: int) -> Iterator[Result]:
+def all_gates(seconds_of_fuzzing: int, seed: int | None = None) -> Iterator[Result]:
     """Pass every gate, the last over the service on each kind of database; the results come one by one."""
     absent = missing(["openapi-spec-validator", "spectral", "redocly", "schemathesis"])
     if absent:
@@ -117,5 +117,6 @@ def all_gates(seconds_of_fuzzing: int) -> Iterator[Result]:
     yield timed(SCORE.name, locked_version(SCORE.package), scored)
     for kind in START:
         with served(kind) as url:
-            gate = fuzz(url, f"--max-time {seconds_of_fuzzing}")
+            same = f" --seed {seed}" if seed is not None else ""
+            gate = fuzz(url, f"--max-time {seconds_of_fuzzing}{same}")
             yield timed(f"{gate.name}, {kind}", locked_version(gate.package), partial(passes, gate))
