@@ -128,3 +128,9 @@ def test_the_price_of_a_described_machine_makes_its_cost(client: httpx.Client) -
     (item,) = fit(client, LLAMA, hardware={"gpu": "A100-80GB", "gpus": 4, "usd_per_hour": 10})["items"]
     on_demand: Any = item["cost"]["on_demand"]
     assert (on_demand["usd_per_hour"], on_demand["usd_per_month"]) == (10, 7300)
+
+
+def test_a_model_of_which_nothing_is_known_has_no_speed(client: httpx.Client) -> None:
+    use = {"inference": {"dtype": "awq_int4", "pipeline_parallel": 1}, "hardware": {"bandwidth_gb_per_s": 1.0}}
+    (option,) = fit(client, use)["items"]
+    assert "speed" not in option

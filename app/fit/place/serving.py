@@ -145,9 +145,9 @@ class ServingJob:
         return self.weights.mid
 
     def speed(self, machine: Machine, attempt: Attempt) -> Speed | None:
-        """Say how fast all copies generate; None where the bandwidth is unknown."""
+        """Say how fast all copies generate; None where the bandwidth is unknown, or what a step reads."""
         pace = decode_pace(self.on(machine, attempt), self.weights, self.served.cache)
-        if pace is None:
+        if pace is None or pace.least_s <= 0 or pace.likely_s.low <= 0:
             return None
         return Speed(
             tokens_per_s=pace.likely_s.dividing(pace.tokens_per_step),
