@@ -97,5 +97,6 @@ async def _closing(app: FastAPI) -> AsyncIterator[None]:
     yield
     app.state.streams.close()
     app.state.files.close()
+    app.state.desk.close()
     await app.state.reader.close()
     app.state.engine.dispose()

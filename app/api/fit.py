@@ -38,7 +38,7 @@ def fit_workload(body: FitIn, session: ReadSession, known: KnownCatalog, today: 
 
 async def answer_fit(desk: Desk, body: FitIn) -> str:
     """Answer a body with JSON text, beside the event loop: it takes milliseconds of arithmetic."""
-    return await desk.ask_beside(lambda known, today: fit_text(body, known, today))
+    return await desk.reckon(lambda known, today: fit_text(body, known, today))
 
 
 def fit_text(body: FitIn, known: Known, today: date) -> Question[str]:
