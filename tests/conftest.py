@@ -35,6 +35,13 @@ def pytest_report_header() -> str:
     return f"databases: {versions()}"
 
 
+@pytest.fixture(scope="session")
+def one_kind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databases]:
+    """The first kind of database, for folders whose tests are about something else; they take it for `databases`."""
+    with START[CHOSEN[0]](tmp_path_factory.mktemp("one")) as running:
+        yield running
+
+
 @pytest.fixture(scope="session", params=CHOSEN)
 def databases(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databases]:
     """One kind of database, running."""

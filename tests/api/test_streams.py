@@ -21,7 +21,7 @@ from app.settings import Settings
 from tests.conftest import TODAY
 from tests.servers import server
 
-ROWS = 20_000
+ROWS = 4_000
 
 
 class Csv(StreamingResponse):

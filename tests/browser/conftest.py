@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from tests.databases import Databases
+
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -41,3 +43,9 @@ def watched(browser: Browser) -> Iterator[Watched]:
     page.on("pageerror", lambda error: watched.complaints.append(str(error)))
     yield watched
     page.close()
+
+
+@pytest.fixture(scope="session")
+def databases(one_kind: Databases) -> Databases:
+    """One kind: a page does not know what is behind the service."""
+    return one_kind
