@@ -10,7 +10,6 @@ import time
 from collections.abc import Awaitable, Callable
 
 from fastapi import FastAPI
-from starlette.middleware.cors import CORSMiddleware
 
 from app.api.bodies import Message, Receive, whole_body
 from app.api.conditions import Conditions, conditions, matches
@@ -20,6 +19,7 @@ from app.api.kept import NO_SNIFFING, VARY, Answer, Headers, Shelf, marks_of
 from app.api.links import link
 from app.api.making import FOUND, Made, Scope, make
 from app.api.manners import Manners
+from app.api.origins import for_any_origin
 from app.api.questions import Endpoint, Question, Request, question
 from app.api.streams import ETAG, marking
 from app.api.watch import Watch
@@ -38,14 +38,7 @@ class Answers:
     ) -> None:
         self.app, self._known, self._keeps, self._public_url = app, known, most_bytes > 0, public_url
         self._polite = Manners(app, link(public_url))
-        self._across = CORSMiddleware(
-            self._answer,
-            allow_origins=["*"],
-            allow_methods=["GET", "HEAD", "POST", "OPTIONS"],
-            allow_headers=["*"],
-            expose_headers=_EXPOSED,
-            max_age=86_400,
-        )
+        self._across = for_any_origin(self._answer)
         self._watch, self._shelf = watch, Shelf(most_bytes)
         self._stamp: str | None = None
         self._running: dict[bytes, asyncio.Task[Answer | list[Message]]] = {}  # by ETag: a revision has runs of its own
@@ -202,7 +195,6 @@ class Answers:
         return answer
 
 
-_EXPOSED = ["ETag", "Link", "X-Request-ID", "Cache-Status", "Retry-After", "Allow", "Deprecation", "Sunset"]
 _MISS = (b"cache-status", b"vmsizes; fwd=miss; stored")
 _BYPASS = (b"cache-status", b"vmsizes; fwd=bypass")
 _NO_BODY: Message = {"type": "http.response.body", "body": b""}

@@ -1,0 +1,86 @@
+"""Walks over pages: by cursor or by link, with every filter, and of one revision of the catalog."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urljoin
+
+import httpx
+import pytest
+
+from app.api.answers import Answers
+from app.ingest.run import take_in
+from app.main import create_service
+from app.settings import Settings
+from tests.conftest import TODAY
+from tests.factories import NOW, reading, size
+from tests.servers import server
+
+
+@pytest.fixture
+def service(database_url: str) -> Iterator[Answers]:
+    """A service of one's own, over a catalog with five sizes."""
+    service = create_service(Settings(_env_file=None, database_url=database_url), today=lambda: TODAY)
+    take_in(service.app.state.engine, reading([each for name in "ABCDE" for each in size(name, vcpus=8)]), now=NOW)
+    yield service
+    service.app.state.engine.dispose()
+
+
+def link(answer: httpx.Response, rel: str) -> str | None:
+    return answer.links.get(rel, {}).get("url")
+
+
+def test_the_links_to_the_next_page_lead_through_the_list_with_every_filter(client: httpx.Client) -> None:
+    query = "limit=3&min_gpu_mem=80&gpu=A100&gpu=H100&verified=true&sort=-gpu_memory_gib,name&max_usd_per_hour=50.5"
+    whole = client.get(f"/sizes?{query}&limit=500".replace("limit=3&", "")).json()
+    url, walked = f"/sizes?{query}", []
+    while url:
+        for _ in range(2):
+            answer = client.get(url)
+            assert answer.json()["total"] == whole["total"]
+        walked += answer.json()["items"]
+        following = link(answer, "next")
+        assert (following is None) == (answer.json()["next_cursor"] is None)
+        url = urljoin(url, following) if following else ""
+    assert walked == whole["items"]
+    assert len(walked) > 6
+
+
+@pytest.mark.parametrize(
+    "path", ["/gpus?limit=2", "/sizes/nc4as_t4_v3/similar?limit=2", "/fit?limit=2&min_gpus=1", "/models?limit=2"]
+)
+def test_every_list_links_to_its_next_page(client: httpx.Client, path: str) -> None:
+    first = client.get(path)
+    following = link(first, "next")
+    assert following is not None
+    second = client.get(following).json()
+    cursor = first.json()["next_cursor"]
+    assert second["items"] == client.get(f"{path}&cursor={cursor}").json()["items"]
+    assert second["items"] != first.json()["items"]
+
+
+@pytest.mark.parametrize("path", ["/sizes?limit=2", "/fit?limit=2", "/sizes/a/similar?limit=2", "/revisions?limit=1"])
+def test_a_walk_that_an_ingest_lands_in_is_told_to_begin_again(service: Answers, path: str) -> None:
+    engine = service.app.state.engine
+    take_in(engine, reading(size("F", vcpus=9)), now=NOW)
+    with server(service) as url, httpx.Client(base_url=url) as client:
+        first = client.get(path).json()
+        following = {"cursor": first["next_cursor"]}
+        assert client.get(path, params=following).status_code == 200
+        take_in(engine, reading(size("Aa", vcpus=10)), now=NOW)
+        client.get("/healthz")
+        gone = answered_until(client, path, following, 410)
+        assert gone["type"] == "/problems/cursor-gone"
+        assert "Begin again without cursor" in gone["detail"]
+        assert client.get(path).status_code == 200
+
+
+def answered_until(client: httpx.Client, path: str, params: dict[str, str], status: int) -> dict[str, Any]:
+    """Ask until the revision is seen, within a second; until then answers are those of the old one, whole."""
+    deadline = time.monotonic() + 1
+    while (answer := client.get(path, params=params)).status_code != status:
+        assert answer.status_code == 200
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    body: dict[str, Any] = answer.json()
+    return body
