@@ -173,7 +173,9 @@ def _detail(error: dict[str, Any]) -> dict[str, str]:
         why = error.get("ctx", {}).get("error", error["msg"])
         return {"pointer": "/body", "detail": f"the body is no JSON: {why} at character {error['loc'][-1]}"}
     place = [str(part) for part in error["loc"]]
-    value = "" if isinstance(error.get("input"), dict | list | None) else f"={error.get('input')}"
+    given = error.get("input")
+    shown = str(given).lower() if isinstance(given, bool) else given
+    value = "" if isinstance(given, dict | list | None) else f"={shown}"
     said = f"{'.'.join(place[1:])}{value}: {error['msg']}"
     pointer = "/".join(part.replace("~", "~0").replace("/", "~1") for part in place)
     return {"pointer": f"/{pointer}", "detail": said.removeprefix(": ")}
