@@ -46,7 +46,7 @@ fix: .venv/dev ## format and apply the safe lint fixes
 openapi: .venv/dev ## make the OpenAPI documents in docs/ anew
 	$(BIN)/python -m tests.api.document
 
-bench: .venv/dev .venv/bench/ready ## paired benchmarks, needs wrk (about 12 minutes; make bench ARGS=--quick: 5)
+bench: .venv/dev .venv/bench/ready ## paired benchmarks, needs wrk (about 18 minutes; make bench ARGS=--quick: 5)
 	$(BIN)/python -m benchmarks $(ARGS)
 
 migrate: .venv/runtime ## bring the database at VMSIZES_DATABASE_URL to the newest schema
