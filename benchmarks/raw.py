@@ -78,7 +78,7 @@ def http_only(app: App) -> App:
 
     async def checked(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            raise NotImplementedError(scope["type"])
+            raise RuntimeError(f"only HTTP is answered here, not {scope['type']}")
         await app(scope, receive, send)
 
     return checked

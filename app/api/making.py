@@ -1,5 +1,6 @@
 """How an answer is made that is not kept: without the framework where there is such a way, else by the app."""
 
+import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
@@ -7,9 +8,12 @@ from typing import Any
 from app.api.bodies import Message, Receive
 from app.api.kept import Headers
 from app.api.questions import Question
+from app.errors import VmsizesError
 
 Scope = MutableMapping[str, Any]
 App = Callable[[Scope, Receive, Callable[[Message], Awaitable[None]]], Awaitable[None]]
+
+_log = logging.getLogger(__name__)
 
 FOUND = "vmsizes.question"
 """Where the question that a request was found to mean stands in its scope."""
@@ -45,7 +49,10 @@ async def _quickly(found: Question) -> Made | None:
         return None
     try:
         return Made([_JSON], (await found.endpoint.quick(found.asked)).encode())
-    except Exception:  # noqa: BLE001  # the app meets it again, and tells or logs it
+    except VmsizesError:
+        return None
+    except Exception:  # noqa: BLE001  # whatever it is, it is logged here, and the app answers
+        _log.exception("the quick way of %s failed; the app answers", found.path)
         return None
 
 

@@ -172,17 +172,14 @@ class PricePage(Out):
     total: Total
 
 
-class SizePriceOut(Out):
-    """What a size costs an hour in a region, from a date on, with the name of the size."""
+class OfSizeOut(Out):
+    """Of which size something is."""
 
     size: str = Field(description="Name of the size.")
-    region: str = Field(description="Code of the region.")
-    os: str = Field(description="linux or windows. Extensible.")
-    purchase: str = Field(description="on_demand or spot. Extensible.")
-    valid_from: date = Field(description="The day from which the price is known to hold.")
-    usd_per_hour: Usd = Field(description="USD an hour of one VM.")
-    approximate_date: bool = Field(description="The source is undated: valid_from is only the year it points to.")
-    source_id: str = Field(description="Id of the source in GET /sources.")
+
+
+class SizePriceOut(PriceOut, OfSizeOut):
+    """What a size costs an hour in a region, from a date on, with the name of the size."""
 
 
 class SizePricePage(Out):

@@ -4,7 +4,6 @@ import asyncio
 import gzip
 import json
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import date
 
@@ -22,16 +21,6 @@ from app.settings import Settings
 from tests.conftest import TODAY
 from tests.factories import NOW, reading, size
 from tests.servers import server
-
-
-@pytest.fixture
-def service(database_url: str) -> Iterator[Answers]:
-    """A service of one's own, over a catalog with one size."""
-    service = create_service(Settings(_env_file=None, database_url=database_url), today=lambda: TODAY)
-    take_in(service.app.state.engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
-    yield service
-    service.app.state.engine.dispose()
-
 
 JSON = {"content-type": "application/json"}
 EQUAL = [

@@ -9,26 +9,12 @@ import httpx
 import pytest
 
 from app.api.answers import Answers
-from app.ingest.run import take_in
-from app.main import create_service
-from app.settings import Settings
 from tests.api.bodies import LLAMA
-from tests.conftest import TODAY
-from tests.factories import NOW, reading, size
 from tests.servers import server
 
 JSON = {"content-type": "application/json"}
 MIB = 1024 * 1024
 PATHS = ["/sizes", "/sizes/nd40rs_v2", "/fit", "/gpus", "/healthz", "/readyz", "/openapi.json", "/docs", "/metrics"]
-
-
-@pytest.fixture
-def service(database_url: str) -> Iterator[Answers]:
-    """A service of one's own, over a catalog with one size."""
-    service = create_service(Settings(_env_file=None, database_url=database_url), today=lambda: TODAY)
-    take_in(service.app.state.engine, reading(size("A", vcpus=8)), now=NOW)
-    yield service
-    service.app.state.engine.dispose()
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Walks over pages: by cursor or by link, with every filter, and of one revision of the catalog."""
 
 import time
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urljoin
 
@@ -10,20 +9,15 @@ import pytest
 
 from app.api.answers import Answers
 from app.ingest.run import take_in
-from app.main import create_service
-from app.settings import Settings
-from tests.conftest import TODAY
 from tests.factories import NOW, reading, size
 from tests.servers import server
 
 
 @pytest.fixture
-def service(database_url: str) -> Iterator[Answers]:
-    """A service of one's own, over a catalog with five sizes."""
-    service = create_service(Settings(_env_file=None, database_url=database_url), today=lambda: TODAY)
+def service(service: Answers) -> Answers:
+    """A service of one's own, over a catalog with six sizes."""
     take_in(service.app.state.engine, reading([each for name in "ABCDE" for each in size(name, vcpus=8)]), now=NOW)
-    yield service
-    service.app.state.engine.dispose()
+    return service
 
 
 def link(answer: httpx.Response, rel: str) -> str | None:

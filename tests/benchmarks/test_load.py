@@ -79,5 +79,5 @@ def test_a_bare_side_has_no_start_and_no_end() -> None:
     async def nothing(*_: Message) -> Message:
         return {}
 
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(RuntimeError, match="only HTTP is answered here, not lifespan"):
         asyncio.run(two_kilobytes()({"type": "lifespan"}, nothing, nothing))  # type: ignore[arg-type]  # never called

@@ -10,6 +10,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import HTMLResponse
 from starlette.staticfiles import StaticFiles
 
+from app.api.conditions import conditions, matches
 from app.api.document.older import Document, to_older
 
 router = APIRouter(include_in_schema=False)
@@ -60,8 +61,8 @@ def openapi_older(request: Request) -> Response:
 
 def _give(copy: Copy, request: Request) -> Response:
     headers = {"etag": copy.etag, "cache-control": _KEPT}
-    marks = {mark.strip().removeprefix("W/") for mark in request.headers.get("if-none-match", "").split(",")}
-    if marks & {copy.etag, "*"}:
+    marks = conditions(request.scope["headers"]).marks
+    if matches(marks, copy.etag.encode(), there=True):
         return Response(status_code=304, headers=headers)
     return Response(copy.body, media_type="application/json", headers=headers)
 

@@ -3,7 +3,6 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,15 +21,6 @@ class File:
     path: Path
     size_bytes: int
     readers: int = 0
-
-    @contextmanager
-    def being_read(self) -> Iterator[None]:
-        """Keep it from being removed meanwhile."""
-        self.readers += 1
-        try:
-            yield
-        finally:
-            self.readers -= 1
 
 
 class Files:
@@ -98,12 +88,15 @@ class ParquetResponse(FileResponse):
 
     def __init__(self, file: File, *, file_name: str, etag: str, status_code: int = 200) -> None:
         self._file = file
+        file.readers += 1  # from now on, not only while it is sent: another file may need the room before
         super().__init__(file.path, status_code, {"etag": etag}, self.media_type, filename=file_name)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it, and keep it meanwhile."""
-        with self._file.being_read():
+        """Send it, and let it go."""
+        try:
             await super().__call__(scope, receive, send)
+        finally:
+            self._file.readers -= 1
 
 
 def _write(path: Path, export: Export, streams: Streams) -> int:

@@ -21,7 +21,7 @@ _BYTES: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.get("/sizes.csv", response_class=CsvResponse, status_code=200)
+@router.get("/sizes.csv", response_class=CsvResponse)
 async def export_sizes_csv(asked: SizesAsked, request: Request) -> Response:
     """Export all sizes that a search finds, as CSV: a header line, CRLF, UTF-8."""
     return CsvResponse(request.app.state.streams, await _sizes(asked, request), file="sizes.csv")
@@ -33,13 +33,13 @@ async def export_sizes_ndjson(asked: SizesAsked, request: Request) -> Response:
     return NdjsonResponse(request.app.state.streams, await _sizes(asked, request), file="sizes.ndjson")
 
 
-@router.get("/sizes.parquet", response_class=ParquetResponse, status_code=200, responses=_BYTES)
+@router.get("/sizes.parquet", response_class=ParquetResponse, responses=_BYTES)
 async def export_sizes_parquet(asked: SizesAsked, request: Request) -> Response:
     """Export all sizes that a search finds, as a Parquet file, of which parts can be asked for."""
     return await _file(await _sizes(asked, request), request)
 
 
-@router.get("/prices.csv", response_class=CsvResponse, status_code=200)
+@router.get("/prices.csv", response_class=CsvResponse)
 async def export_prices_csv(asked: PricesAsked, request: Request) -> Response:
     """Export prices as CSV: a header line, CRLF, UTF-8."""
     return CsvResponse(request.app.state.streams, await _prices(asked, request), file="prices.csv")
@@ -51,7 +51,7 @@ async def export_prices_ndjson(asked: PricesAsked, request: Request) -> Response
     return NdjsonResponse(request.app.state.streams, await _prices(asked, request), file="prices.ndjson")
 
 
-@router.get("/prices.parquet", response_class=ParquetResponse, status_code=200, responses=_BYTES)
+@router.get("/prices.parquet", response_class=ParquetResponse, responses=_BYTES)
 async def export_prices_parquet(asked: PricesAsked, request: Request) -> Response:
     """Export prices as a Parquet file, of which parts can be asked for."""
     return await _file(await _prices(asked, request), request)
