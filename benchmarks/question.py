@@ -12,7 +12,6 @@ from urllib.parse import parse_qs, urlsplit
 import psycopg
 from sqlalchemy import Boolean, make_url
 
-from app.catalog.ask.rendering import TAIL
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.models import Size
 from app.catalog.tables import table_of
@@ -45,7 +44,7 @@ where offer.region = :region and offer.os = 'linux' and offer.purchase = 'on_dem
 and offer.gpu_memory_gib >= :min_gpu_mem and (offer.retirement_date is null or offer.retirement_date > :today)
 order by offer.rank_usd, offer.size_key limit 50"""
 
-STORED = f"""select size_doc.doc, {", ".join(COLUMNS[name] for name in TAIL)}
+STORED = f"""select size_doc.doc, {COLUMNS["status"]}, offer.doc
 {
     FROM.replace(
         "join size on size.key = offer.size_key left join source on source.id = size.source_id",

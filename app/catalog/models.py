@@ -3,12 +3,11 @@
 from datetime import date, datetime
 from decimal import Decimal
 
-from sqlalchemy import JSON, Column, Computed, Index, Integer, text
+from sqlalchemy import JSON, Column, Index, text
 from sqlmodel import Field, SQLModel
 
 from app.catalog.columns import BYTEWISE, Moment, Usd
 from app.catalog.language_models import Model as Model  # noqa: PLC0414  # one of the tables, and found here
-from app.catalog.octaves import OCTAVE
 
 
 class Source(SQLModel, table=True):
@@ -212,8 +211,7 @@ class Offer(SQLModel, table=True):
         Index(
             "ix_offer_gpu",
             *("region", "os", "purchase", "gpu_octave", "rank_usd", "size_key", "gpu_memory_gib", "retirement_date"),
-            *("preview", "gpu_count", "priced_in", "on_demand_usd_per_hour", "on_demand_as_of", "spot_usd_per_hour"),
-            "spot_as_of",
+            *("preview", "gpu_count", "doc"),
             sqlite_where=text("gpu_octave is not null"),
             postgresql_where=text("gpu_octave is not null"),
         ),
@@ -234,9 +232,8 @@ class Offer(SQLModel, table=True):
     gpu_memory_gib: float | None = None
     preview: bool | None = None
     retirement_date: date | None = None
-    gpu_octave: int | None = Field(
-        sa_column=Column(Integer, Computed(OCTAVE, persisted=True)), description="GPU memory by powers of two"
-    )
+    gpu_octave: int | None = Field(default=None, description="GPU memory by powers of two: app.catalog.octaves")
+    doc: str = Field(sa_type=BYTEWISE, description="what is shown of it: app.catalog.offer_docs")
 
 
 class SizeDoc(SQLModel, table=True):

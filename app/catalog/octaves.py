@@ -2,14 +2,17 @@
 
 from math import frexp
 
+from sqlalchemy import ColumnElement, case
+
 LAST = 15
 """The octave of 32 TiB and more."""
 
-OCTAVE = f"case {' '.join(f'when gpu_memory_gib >= {2**n} then {n}' for n in range(LAST, 0, -1))} "
-OCTAVE += "when gpu_memory_gib > 0 then 0 end"
-"""The octave of `gpu_memory_gib` in SQL: its logarithm to the base of two, rounded down; null without a GPU."""
-
 
 def octave_of(gpu_memory_gib: float) -> int:
-    """The octave of a GPU memory above zero; less than 2 GiB is the first, 0."""
+    """The octave of a GPU memory above zero: its logarithm to the base of two, rounded down, from 0 to LAST."""
     return min(max(frexp(gpu_memory_gib)[1] - 1, 0), LAST)
+
+
+def octave_in(gpu_memory_gib: ColumnElement[float]) -> ColumnElement[int]:
+    """The same in SQL; null without a GPU."""
+    return case(*((gpu_memory_gib >= 2.0**octave, octave) for octave in range(LAST, 0, -1)), (gpu_memory_gib > 0, 0))

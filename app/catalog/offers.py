@@ -4,7 +4,17 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
-from sqlalchemy import ColumnElement, Double, FromClause, Select, Subquery, cast, func, literal, select
+from sqlalchemy import (
+    ColumnElement,
+    Double,
+    FromClause,
+    Select,
+    Subquery,
+    cast,
+    func,
+    literal,
+    select,
+)
 
 from app.catalog.models import Price
 from app.catalog.tables import table_of

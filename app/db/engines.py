@@ -1,7 +1,9 @@
 """Engines and sessions: knows a database URL, and nothing of sizes."""
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import cast
 
 from sqlalchemy import Engine, event, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -9,6 +11,8 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.orm import Session as AnySession
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 from sqlmodel import Session, create_engine
+
+from app.db import json_text
 
 
 def make_engine(url: str, *, pooled: bool = True) -> Engine:
@@ -30,7 +34,8 @@ def make_engine(url: str, *, pooled: bool = True) -> Engine:
 
 
 def _prepare_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
-    """Enforce foreign keys, let readers go on while an ingest writes, and map the file into memory."""
+    """Enforce foreign keys, let readers go on while an ingest writes, map the file into memory, write JSON."""
+    json_text.teach(cast("sqlite3.Connection", connection))
     cursor = connection.cursor()
     for pragma in ("foreign_keys = on", "journal_mode = wal", "busy_timeout = 10000", "mmap_size = 268435456"):
         cursor.execute(f"pragma {pragma}")

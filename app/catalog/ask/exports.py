@@ -13,7 +13,7 @@ from app.catalog.ask.known import Known
 from app.catalog.ask.pages import list_statement
 from app.catalog.ask.price_rows import PRICE_COLUMNS, price_list
 from app.catalog.ask.prices import PriceScope, price_shape, settle_prices
-from app.catalog.ask.rendering import TAIL
+from app.catalog.ask.rendering import TAIL, render_size
 from app.catalog.ask.search import Question as Asked
 from app.catalog.ask.search import SizeList, Text
 from app.catalog.ask.sizes import settle, shape_of
@@ -75,8 +75,7 @@ def export_sizes(export: SizeExport, known: Known, today: date) -> Export:
     asked = Ask(list_statement(shape), values | {"today": today.isoformat()})
 
     def values_of(row: Row) -> Sequence[Any]:
-        shown = orjson.loads(row[0])
-        shown.update(zip(TAIL, row[1:], strict=True))
+        shown = orjson.loads(render_size(row))
         return [shown[name] for name in columns]
 
     return Export(asked=asked, columns=columns, values=values_of)

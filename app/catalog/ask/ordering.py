@@ -3,11 +3,10 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from sqlalchemy import ColumnElement, Double, func, literal_column
-
 from app.catalog.ask.ground import Ground
 from app.catalog.ask.paging import Term
 from app.catalog.fields import SIZE_FIELDS
+from app.catalog.offer_docs import usd_per
 from app.errors import BadQuestion
 
 _COLUMNS = {
@@ -19,11 +18,6 @@ _PRICES = ("usd_per_hour", "usd_per_gpu_hour", "usd_per_gpu_gib_hour")
 
 SORT_KEYS: tuple[str, ...] = ("name", *_COLUMNS, *_PRICES)
 """What `sort` takes, each also with `-` before it."""
-
-
-def usd_per(ground: Ground, column: str) -> ColumnElement[float]:
-    """The price for one of what a column counts, USD an hour, as a double; for zero of it unknown."""
-    return ground.usd / func.nullif(ground.column(column), literal_column("0.0", Double), type_=Double)
 
 
 def check_sort(keys: Iterable[str]) -> None:
@@ -53,8 +47,8 @@ def _term(name: str, ground: Ground, *, descending: bool) -> Term:
         return Term(name=name, expression=ground.offer.rank_usd, nullable=False)
     expressions = {
         "usd_per_hour": lambda: ground.usd,
-        "usd_per_gpu_hour": lambda: usd_per(ground, "gpu_count"),
-        "usd_per_gpu_gib_hour": lambda: usd_per(ground, "gpu_memory_gib"),
+        "usd_per_gpu_hour": lambda: usd_per(ground.usd, ground.column("gpu_count")),
+        "usd_per_gpu_gib_hour": lambda: usd_per(ground.usd, ground.column("gpu_memory_gib")),
     }
     made = expressions[name]() if name in expressions else ground.column(_COLUMNS[name])
     return Term(name=name, expression=made, descending=descending)

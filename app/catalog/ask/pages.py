@@ -6,13 +6,10 @@ from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
-    Double,
     FromClause,
     Integer,
     Select,
-    String,
     bindparam,
-    cast,
     func,
     literal_column,
     select,
@@ -23,10 +20,9 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from app.catalog.ask.filters import PLACES, Asked, Condition, condition
 from app.catalog.ask.ground import GPU, SIZE, Ground, standing
-from app.catalog.ask.ordering import sort_terms, usd_per
+from app.catalog.ask.ordering import sort_terms
 from app.catalog.ask.paging import Term, beyond
 from app.catalog.models import SizeDoc
-from app.catalog.offers import PRICES
 from app.catalog.tables import table_of
 from app.db.statements import Statement
 
@@ -51,23 +47,23 @@ class Shape:
 
 @lru_cache(maxsize=1024)
 def page_statement(shape: Shape) -> Statement:
-    """Take the page's offers, then the documents of these alone; rows are `doc`, TAIL, and the keys of the order."""
+    """Take the page's offers, then the documents of these alone; rows end with the keys of the order."""
     terms = sort_terms(shape.sort, shape.ground)
     conditions = _conditions(shape)
     keys = [term.expression.label(f"key_{index}") for index, term in enumerate(terms)]
     page = _walk(shape, terms, keys, conditions)
     ordered = [clause for index, term in enumerate(terms) for clause in _again(term, page.c[f"key_{index}"])]
-    columns = [page.c[column.key] for column in page.c if column.key != "size_key"]
-    query = select(DOC.c.doc, *columns).join_from(page, DOC, DOC.c.size_key == page.c.size_key).order_by(*ordered)
+    size_key = page.c[f"key_{[term.name for term in terms].index('name')}"]
+    query = select(DOC.c.doc, *page.c).join_from(page, DOC, DOC.c.size_key == size_key).order_by(*ordered)
     return Statement(query, short=shape.sort in _INDEXED and not needs(SIZE, [*conditions, *keys]))
 
 
 @lru_cache(maxsize=256)
 def list_statement(shape: Shape) -> Statement:
-    """Take all offers of a question in its order, each with its document; rows are `doc` and TAIL."""
+    """Take all offers of a question in its order, each with its document."""
     ground, conditions = shape.ground, _conditions(shape)
     order = [clause for term in sort_terms(shape.sort, ground) for clause in term.clauses]
-    rows = joined(select(DOC.c.doc, *_columns(ground)[1:]), ground, [*conditions, *order])
+    rows = joined(select(DOC.c.doc, *_columns(ground)), ground, [*conditions, *order])
     return Statement(rows.join(DOC, DOC.c.size_key == ground.key).where(ground.held, *conditions).order_by(*order))
 
 
@@ -84,7 +80,7 @@ def count_statement(shape: Shape) -> Statement:
 @lru_cache(maxsize=1)
 def size_statement(ground: Ground) -> Statement:
     """Take one size by `key`: the same columns as of a page."""
-    query = select(DOC.c.doc, *_columns(ground)[1:]).join_from(DOC, ground.offers, ground.key == DOC.c.size_key)
+    query = select(DOC.c.doc, *_columns(ground)).join_from(DOC, ground.offers, ground.key == DOC.c.size_key)
     asked = DOC.c.size_key == bindparam("key", type_=DOC.c.size_key.type)
     return Statement(query.where(ground.held, asked), short=True)
 
@@ -123,21 +119,8 @@ def _hinted(query: Select[Any], ground: Ground) -> Select[Any]:
 
 
 def _columns(ground: Ground) -> list[ColumnElement[Any]]:
-    return [ground.offer.size_key, *tail_columns(ground, standing(ground.offer))]
-
-
-def tail_columns(ground: Ground, status: ColumnElement[str]) -> list[ColumnElement[Any]]:
-    """What is shown of a size after its document, in the order of `app.catalog.ask.rendering.TAIL`."""
-    offer = ground.offer
-    prices = [cast(offer[name], Double if name.endswith("hour") else String).label(name) for name in PRICES]
-    return [
-        status.label("status"),
-        offer.priced_in.label("region"),
-        ground.usd.label("usd_per_hour"),
-        usd_per(ground, "gpu_count").label("usd_per_gpu_hour"),
-        usd_per(ground, "gpu_memory_gib").label("usd_per_gpu_gib_hour"),
-        *prices,
-    ]
+    """What a size is rendered from, but for its document."""
+    return [standing(ground.offer).label("status"), ground.offer.doc.label("offer")]
 
 
 def joined(query: Select[Any], ground: Ground, used: Sequence[ColumnElement[Any]]) -> Select[Any]:

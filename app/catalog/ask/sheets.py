@@ -12,8 +12,8 @@ from typing import Any
 from sqlalchemy import and_, bindparam, select
 
 from app.catalog.ask.ground import GPU, SIZE, Ground, Place, gpu, region_values, size, standing
-from app.catalog.ask.pages import DOC, tail_columns
-from app.catalog.ask.rendering import TAIL, render_size
+from app.catalog.ask.pages import DOC
+from app.catalog.ask.rendering import render_size
 from app.catalog.ask.search import OfferScope
 from app.catalog.fields import GPU_FIELDS
 from app.db.statements import Ask, Question, Statement
@@ -45,10 +45,9 @@ def find_sheets(keys: Sequence[str], scope: OfferScope, today: date) -> Question
 
 
 def _sheet(row: Sequence[Any]) -> Sheet:
-    shown = 1 + len(TAIL)
-    numerator, denominator, *figures = row[shown:]
+    doc, status, offer, numerator, denominator, *figures = row
     return Sheet(
-        row=json.loads(render_size(tuple(row[:shown])), parse_float=Decimal),
+        row=json.loads(render_size((doc, status, offer)), parse_float=Decimal),
         gpus=Fraction(numerator, denominator) if denominator else None,
         gpu=dict(zip(GPU_FIGURES, figures, strict=True)),
     )
@@ -59,7 +58,7 @@ def _statement(place: Place, count: int) -> Statement:
     asked = [bindparam(f"key_{index}", type_=size.key.type) for index in range(count)]
     ground = Ground.among(place, select(size.key).where(size.key.in_(asked)))
     columns = [
-        *(size.key, DOC.c.doc, *tail_columns(ground, standing(size))),
+        *(size.key, DOC.c.doc, standing(size).label("status"), ground.offer.doc.label("offer")),
         *(size.gpu_count_numerator, size.gpu_count_denominator, *(gpu[name] for name in GPU_FIGURES)),
     ]
     query = (

@@ -10,6 +10,7 @@ from sqlalchemy import (
     FromClause,
     MetaData,
     Select,
+    String,
     Table,
     and_,
     cast,
@@ -29,6 +30,8 @@ from app.catalog.keep.merging import keep_different, rows_written, same, stage_l
 from app.catalog.keep.store import Change
 from app.catalog.keep.touching import asked
 from app.catalog.models import Offer, Price, Size
+from app.catalog.octaves import octave_in
+from app.catalog.offer_docs import NO_OFFER_DOC, offer_doc
 from app.catalog.offers import ANYWHERE, COPIES, PRICES, PURCHASES, UNKNOWN, cheapest
 from app.catalog.tables import table_of
 
@@ -83,7 +86,9 @@ def _here(purchase: str) -> Select[Any]:
     place, size = _IN_FORCE.c, table_of(Size)
     rank = func.coalesce(cast(place[f"{purchase}_usd_per_hour"], Double), _UNRANKED)
     row = (place.region, place.os, literal(purchase), rank, place.size_key, place.region)
-    return select(*row, *(place[name] for name in PRICES), *(size.c[name] for name in COPIES)).join_from(
+    told = {name: place[name] for name in PRICES} | {name: size.c[name] for name in COPIES}
+    doc = offer_doc({**told, "priced_in": place.region}, purchase)
+    return select(*row, *told.values(), octave_in(size.c.gpu_memory_gib), doc).join_from(
         _IN_FORCE, size, size.c.key == place.size_key
     )
 
@@ -100,9 +105,10 @@ def _nowhere(purchase: str, *, touched: bool) -> Select[Any]:
     system = union_all(*(select(literal(os).label("os")) for os in SYSTEMS)).subquery().c.os
     of_size = and_(_OFFERS.c.region == ANYWHERE, _OFFERS.c.os == system, _OFFERS.c.purchase == purchase)
     row = (literal(ANYWHERE), system, literal(purchase), _UNRANKED, size.c.key, *(null() for _ in ("region", *PRICES)))
+    derived = (octave_in(size.c.gpu_memory_gib), literal(NO_OFFER_DOC, String))
     priced = exists().where(of_size, _OFFERS.c.size_key == size.c.key).correlate(size, system.table)
     return (
-        select(*row, *(size.c[name] for name in COPIES))
+        select(*row, *(size.c[name] for name in COPIES), *derived)
         .join_from(size, system.table, literal(value=True))
         .where(~priced, asked(size.c.key, touched=touched))
     )
