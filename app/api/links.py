@@ -1,6 +1,8 @@
 """Where to go from an answer (RFC 8288): the contract, and from a page the next one, with every filter kept."""
 
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, quote_plus
+
+import orjson
 
 from app.api.questions import Question
 
@@ -12,10 +14,10 @@ def link(public_url: str, found: Question | None = None, body: bytes = b"") -> b
     """The value of Link for an answer; `found` is the question that it answers."""
     contract = f'<{public_url}/openapi.json>; rel="service-desc"'
     cursor = _next_cursor(body) if found is not None and found.endpoint.method == "GET" else ""
-    if found is None or found.asked is None or not cursor:
+    if found is None or not cursor:
         return contract.encode()
-    asked = found.asked.model_dump(mode="json", exclude_defaults=True, exclude={"cursor"})
-    query = urlencode([*((name, _written(value)) for name, value in asked.items()), ("cursor", cursor)])
+    asked = {**orjson.loads(found.says), "cursor": cursor}
+    query = "&".join(f"{name}={quote_plus(_written(value))}" for name, value in asked.items())
     return f'{contract}, <{public_url}{quote(found.path)}?{query}>; rel="next"'.encode()
 
 

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -15,7 +14,7 @@ from fastapi.responses import FileResponse, StreamingResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 
-from app.catalog.ask.search import holds_several
+from app.catalog.ask.search import takes_several
 
 Model = TypeVar("Model", bound=BaseModel)
 Quick = Callable[[Any], Awaitable[str]]
@@ -49,12 +48,21 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a request means: a text that is the same for equal questions, and the endpoint's model, filled."""
+    """What a request means: the endpoint's model, filled, and `says`, which is that as JSON without its defaults.
 
-    text: str
+    `where` is the path, or all spellings of it as one.
+    """
+
+    where: str
     path: str
     endpoint: Endpoint
     asked: BaseModel | None
+    says: str = "{}"
+
+    @property
+    def text(self) -> str:
+        """A text that is the same for equal questions."""
+        return f"{self.where}?{self.says}"
 
 
 def endpoints(routers: Iterable[APIRouter], quick: Mapping[str, Quick]) -> list[Endpoint]:
@@ -109,8 +117,7 @@ def question(request: Request, known: Iterable[Endpoint]) -> Question | None:
                 asked = _read(request, endpoint.model)
             except (RequestValidationError, ValidationError):
                 return None
-            text = f"{where}?{asked.model_dump_json(exclude_defaults=True)}"
-            return Question(text, request.path, endpoint, asked)
+            return Question(where, request.path, endpoint, asked, asked.model_dump_json(exclude_defaults=True))
     return None
 
 
@@ -137,12 +144,6 @@ def read_query(query: bytes, model: type[Model]) -> Model:
         return model.model_validate(given)
     except ValidationError as error:
         raise RequestValidationError([{**one, "loc": ("query", *one["loc"])} for one in error.errors()]) from None
-
-
-@lru_cache(maxsize=64)
-def takes_several(model: type[BaseModel]) -> Mapping[str, bool]:
-    """The parameters of a model, and whether each takes several values."""
-    return {name: holds_several(field) for name, field in model.model_fields.items()}
 
 
 def refuse_strangers(pairs: Collection[tuple[str, str]], takes: Mapping[str, bool]) -> None:

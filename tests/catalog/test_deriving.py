@@ -15,6 +15,8 @@ from app.catalog.facts import Reading
 from app.catalog.keep.offering import save_derived
 from app.catalog.keep.touching import is_derived
 from app.catalog.models import Offer, SizeDoc
+from app.catalog.octaves import octave_of
+from app.catalog.offer_docs import SHOWN
 from app.catalog.tables import table_of
 from app.db.engines import reading as reads
 from app.db.engines import writing
@@ -52,6 +54,11 @@ def nothing_left_to_derive(engine: Engine, today: date = TODAY) -> Iterator[None
         assert {row.size_key: row.doc for row in session.execute(select(table_of(SizeDoc)))} == before
 
 
+def offers(engine: Engine) -> list[Any]:
+    with reads(engine) as session:
+        return list(session.execute(select(table_of(Offer))).all())
+
+
 FIRST = reading(
     size("Standard_X1", vcpus=8, gpu_memory_gib=Decimal(80)) + size("Standard_X2", vcpus=4),
     regions=["eastus", "westus"],
@@ -81,6 +88,31 @@ def test_what_follows_from_an_ingest_is_what_would_follow_from_all(engine: Engin
         take_in(engine, FIRST, now=NOW)
     with nothing_left_to_derive(engine):
         take_in(engine, then, now=NOW)
+
+
+def test_the_document_of_an_offer_says_what_its_columns_say(seeded_engine: Engine) -> None:
+    found = offers(seeded_engine)
+    assert found
+    for offer in found:
+        usd = offer.on_demand_usd_per_hour if offer.purchase == "on_demand" else offer.spot_usd_per_hour
+        gpus, memory = offer.gpu_count, offer.gpu_memory_gib
+        expected = {
+            "region": offer.priced_in,
+            "usd_per_hour": usd and float(usd),
+            "usd_per_gpu_hour": float(usd) / gpus if usd is not None and gpus else None,
+            "usd_per_gpu_gib_hour": float(usd) / memory if usd is not None and memory else None,
+            "on_demand_usd_per_hour": offer.on_demand_usd_per_hour and float(offer.on_demand_usd_per_hour),
+            "on_demand_as_of": offer.on_demand_as_of and offer.on_demand_as_of.isoformat(),
+            "spot_usd_per_hour": offer.spot_usd_per_hour and float(offer.spot_usd_per_hour),
+            "spot_as_of": offer.spot_as_of and offer.spot_as_of.isoformat(),
+        }
+        assert json.loads(offer.doc) == expected
+        assert list(expected) == list(json.loads(offer.doc)) == list(SHOWN)
+
+
+def test_the_octave_of_an_offer_is_that_of_its_gpu_memory(seeded_engine: Engine) -> None:
+    for offer in offers(seeded_engine):
+        assert offer.gpu_octave == (octave_of(offer.gpu_memory_gib) if offer.gpu_memory_gib else None)
 
 
 def test_an_offer_is_changed_and_not_made_anew(engine: Engine) -> None:

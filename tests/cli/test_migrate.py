@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from sqlalchemy import Engine, func, select
 
 from app import schema
@@ -31,12 +32,15 @@ def rows(engine: Engine) -> list[int]:
                 for model in (Offer, SizeDoc)]  # fmt: skip
 
 
-def test_a_catalog_of_an_older_schema_is_whole_after_it(engine: Engine, database_url: str) -> None:
+@pytest.mark.parametrize(("older", "documents"), [("0001", 0), ("0004", 1)])
+def test_a_catalog_of_an_older_schema_is_whole_after_it(
+    engine: Engine, database_url: str, older: str, documents: int
+) -> None:
     take_in(engine, reading(size("Standard_X1", vcpus=8), regions=["eastus"], prices=(price("X1", "2"),)), now=NOW)
     before = rows(engine)
-    schema.downgrade(engine, "0001")
+    schema.downgrade(engine, older)
     schema.upgrade(engine)
-    assert rows(engine) == [0, 0]
+    assert rows(engine) == [0, documents]
     engine.dispose()
     assert migrate(database_url) == (
         f"Offers and documents are derived anew: {before[0]} offers.\nThe database has the newest schema.\n"

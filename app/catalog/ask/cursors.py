@@ -9,6 +9,8 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
+import orjson
+
 from app.errors import BadCursor
 
 
@@ -28,7 +30,7 @@ def fingerprint(question: str) -> str:
 def write_cursor(question: str, revision: str, values: Sequence[Any]) -> str:
     """Write the place after which the next page begins."""
     kept = [fingerprint(question), revision, *(_write(value) for value in values)]
-    return base64.urlsafe_b64encode(json.dumps(kept).encode()).decode().rstrip("=")
+    return base64.urlsafe_b64encode(orjson.dumps(kept)).decode().rstrip("=")
 
 
 def read_cursor(cursor: str, question: str, count: int) -> Place:

@@ -10,10 +10,13 @@ from app.db.statements import Row
 TAIL = ("status", *SHOWN)
 """What is shown of a size after its document, in this order: its standing, and its offer."""
 
+RENDERED = 3
+"""So many values of a row are written; behind them a page has the keys of its order."""
+
 
 def render_size(row: Row) -> str:
     """Write a size: `row` begins with its document, its standing and the document of its offer, None for no offer."""
-    doc, status, offer = row[:3]
+    doc, status, offer = row[:RENDERED]
     return f'{doc[:-1]},"status":"{status}",{(offer or NO_OFFER_DOC)[1:]}'
 
 

@@ -1,9 +1,11 @@
 """What may be asked of the catalog: typed, strict, and without any SQL or HTTP."""
 
 import re
+from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Annotated, Any, Literal, get_origin
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -99,16 +101,22 @@ class Question(BaseModel):
     def _tidy(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
-        tidy = {name: cls._split(name, value) for name, value in data.items()}
+        several = takes_several(cls)
+        tidy = {name: _split(value) if several.get(name) else value for name, value in data.items()}
         return {name: value for name, value in tidy.items() if value not in ("", [], ())}
 
-    @classmethod
-    def _split(cls, name: str, value: Any) -> Any:
-        field = cls.model_fields.get(name)
-        if field is None or not holds_several(field) or not isinstance(value, str | list | tuple):
-            return value
-        values = [value] if isinstance(value, str) else value
-        return [part.strip() for item in values for part in str(item).split(",") if part.strip()]
+
+@lru_cache(maxsize=64)
+def takes_several(model: type[BaseModel]) -> Mapping[str, bool]:
+    """The fields of a question, and whether each takes several values."""
+    return {name: holds_several(field) for name, field in model.model_fields.items()}
+
+
+def _split(value: Any) -> Any:
+    if not isinstance(value, str | list | tuple):
+        return value
+    values = [value] if isinstance(value, str) else value
+    return [part.strip() for item in values for part in str(item).split(",") if part.strip()]
 
 
 class Page(Question):

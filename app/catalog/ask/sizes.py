@@ -15,7 +15,7 @@ from app.catalog.ask.lookups import check_regions, series_ids, size_key_of
 from app.catalog.ask.ordering import check_sort, sort_terms
 from app.catalog.ask.pages import Shape, count_statement, page_statement, size_statement
 from app.catalog.ask.paging import read_place
-from app.catalog.ask.rendering import render_size
+from app.catalog.ask.rendering import RENDERED, render_size
 from app.catalog.ask.search import SizeList, SizeScope, SizeSearch
 from app.catalog.ask.walks import still
 from app.catalog.octaves import LAST, octave_of
@@ -42,7 +42,6 @@ def find_sizes(search: SizeSearch, known: Known, today: date) -> Question[SizeTe
     shape = replace(shape, octaves=_octaves(search, known))
     place = read_place(search.cursor, question, sort_terms(shape.sort, shape.ground)) if search.cursor else None
     values |= {"today": today.isoformat(), "limit": search.limit + 1}
-    keys = len(sort_terms(shape.sort, shape.ground))
     rows = yield _page(shape, values, place)
     revision = known.revision if place is None else (yield from still(place))
     total = known.totals.get(question)
@@ -50,7 +49,7 @@ def find_sizes(search: SizeSearch, known: Known, today: date) -> Question[SizeTe
         ((total,),) = yield Ask(count_statement(shape), values)
         known.learn_total(question, total)
     page = rows[: search.limit]
-    following = write_cursor(question, revision, page[-1][-keys:]) if len(rows) > len(page) else None
+    following = write_cursor(question, revision, page[-1][RENDERED:]) if len(rows) > len(page) else None
     return SizeTexts(items=[render_size(row) for row in page], next_cursor=following, total=total)
 
 

@@ -21,7 +21,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from app.catalog.columns import BYTEWISE
-from app.catalog.models import Price, Size, SizeDoc
+from app.catalog.models import Offer, Price, Size, SizeDoc
 from app.catalog.tables import table_of
 
 TOUCHED = Table(
@@ -58,10 +58,10 @@ def fallen_due(after: date, until: date) -> Select[Any]:
 
 
 def is_derived(session: Session) -> bool:
-    """Whether every size has its document: a migration that changes what is derived empties the tables."""
-    counts = (select(func.count()).select_from(table_of(model)).scalar_subquery() for model in (Size, SizeDoc))
-    sizes, docs = session.execute(select(*counts)).one()
-    return bool(sizes == docs)
+    """Whether every size has its document, and its offers: a migration that changes what is derived empties tables."""
+    size, doc = (select(func.count()).select_from(table_of(model)).scalar_subquery() for model in (Size, SizeDoc))
+    sizes, docs, offered = session.execute(select(size, doc, exists(select(table_of(Offer).c.size_key)))).one()
+    return bool(sizes == docs and (offered or not sizes))
 
 
 def asked(column: ColumnElement[str], *, touched: bool) -> ColumnElement[bool]:
