@@ -3,17 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
-from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import Field
 from sqlalchemy.orm import Session
 
 from app.catalog.ask.candidates import ask_candidates, rows_of
 from app.catalog.ask.cursors import read_cursor, start_of, write_cursor
 from app.catalog.ask.known import Known, read_known
-from app.catalog.ask.search import ORDERABLE, Page, SizeNeeds, SizeScope, Usd
+from app.catalog.ask.search import ORDERABLE, SizeNeeds
+from app.catalog.ask.searches import FitSearch
 from app.catalog.ask.sizes import settle
 from app.catalog.ask.walks import still
 from app.catalog.offers import PURCHASES
@@ -24,36 +23,9 @@ from app.fit.resources.rank import rank
 from app.fit.verdict import Option
 from app.fit.vm import Vm
 
-FitSort = Literal["cost_per_hour", "cost_per_job", "headroom", "waste", "nodes"]
-ResourceInclude = Literal["rejected"]
-Hours = Annotated[Decimal, Field(gt=0, le=Decimal(1_000_000), allow_inf_nan=False)]
-
 _AMOUNTS = tuple(quantity.name for quantity in QUANTITIES)
 TRAITS = tuple(name for name in SizeNeeds.model_fields if name not in _AMOUNTS)
 """What a VM has or is, and is not counted."""
-
-
-class FitSearch(SizeScope, SizeNeeds, Page):
-    """What a job needs of its VMs, and what it may cost."""
-
-    max_nodes: int = Field(
-        default=1, ge=1, le=10_000, description="Pooled amounts may be met by up to so many VMs.", examples=[2]
-    )
-    hours: Hours | None = Field(
-        default=None, description="How long the job runs; gives the cost of the job.", examples=[24]
-    )
-    hours_per_month: Annotated[Hours, Field(le=744)] = Field(
-        default=Decimal(730),
-        description="Hours a month that a month's cost is made of.",
-        examples=[730],
-    )
-    budget_usd_per_month: Usd | None = Field(
-        default=None, description="The most that all VMs may cost a month, USD.", examples=[100000]
-    )
-    sort: FitSort = Field(default="cost_per_hour", description="What the best option is; unknown prices come last.")
-    include: tuple[ResourceInclude, ...] = Field(
-        default=(), description="`rejected` lists every size that does not fit, with each failing constraint."
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 from sqlalchemy.orm import Session
 
+from app.api.fit_asking import to_search
 from app.api.fit_request import FitIn
 from app.catalog.ask.candidates import ask_machines, rows_of
 from app.catalog.ask.known import read_known
@@ -78,7 +79,7 @@ def placement() -> App:
     The body is read once; the answer's bytes are the service's own.
     """
     engine, connection = make_engine(os.environ["BENCH_DATABASE"]), open_sqlite(os.environ["BENCH_DATABASE"])
-    search, today = FitIn.model_validate(FIT).to_search(date.today()), date.today()  # noqa: DTZ011  # the server's day
+    search, today = to_search(FitIn.model_validate(FIT), date.today()), date.today()  # noqa: DTZ011  # the server's day
     if not isinstance(search, PlacementSearch):
         raise TypeError("the body asks for no placement")
     with Session(engine) as session:

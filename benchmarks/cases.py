@@ -14,6 +14,7 @@ from benchmarks.sides import (
     BARE_POSTGRES,
     BARE_SQLITE,
     COLD_SIDE,
+    COMMAND,
     HOT,
     PEER,
     RAW,
@@ -147,6 +148,10 @@ CASES = (
     Case(
         name="start", says="process start to first page, against a raw ASGI application: seconds more",
         subject=HOT, reference=RAW, kind="start", goal=Goal(figure="seconds more", how="below", bound=0.6),
+    ),
+    Case(
+        name="start-command", says="the same by the command line: `vmsizes serve`",
+        subject=COMMAND, reference=RAW, kind="start", goal=Goal(figure="seconds more"),
     ),
     Case(
         name="memory", says="a worker's own memory after as many different questions as it can answer in the time",

@@ -16,10 +16,11 @@ from sqlalchemy.orm import Session
 from app.catalog.ask.candidates import ask_candidates
 from app.catalog.ask.known import Known, read_known
 from app.catalog.ask.search import SizeSearch
+from app.catalog.ask.searches import FitSearch
 from app.catalog.ask.sizes import find_sizes
 from app.db.engines import make_engine
 from app.db.statements import Ask
-from app.recommend import TRAITS, FitSearch
+from app.recommend import TRAITS
 from benchmarks.build import PROJECT, postgres_catalog, sqlite_catalog
 from benchmarks.catalogs import LARGE, TODAY
 from tests.postgres import postgres_running

@@ -42,12 +42,17 @@ class Side:
     ask: Ask | None = None
 
 
-HOT = Side(
-    name="the service", command=lambda place: uvicorn("app.main:create_service", VMSIZES_DATABASE_URL=place.database)
-)
+HOT = Side(name="the service", command=lambda place: uvicorn("app.server:service", VMSIZES_DATABASE_URL=place.database))
 COLD_SIDE = Side(
     name="the service, cold",
-    command=lambda place: uvicorn("app.main:create_service", VMSIZES_DATABASE_URL=place.database, **COLD),
+    command=lambda place: uvicorn("app.server:service", VMSIZES_DATABASE_URL=place.database, **COLD),
+)
+COMMAND = Side(
+    name="vmsizes serve",
+    command=lambda place: Command(
+        words=(str(Path(sys.executable).with_name("vmsizes")), "serve", "--port", "{port}"),
+        environment={"VMSIZES_DATABASE_URL": place.database},
+    ),
 )
 RAW = Side(name="raw ASGI", command=lambda place: uvicorn("benchmarks.raw:raw", BENCH_ANSWERS=str(place.answers)))
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sqlmodel import Session
 
 from app.api.estimate_answers import EstimateOut
+from app.api.estimate_asking import to_workload
 from app.api.estimate_fields import AS_TEXT
 from app.api.estimate_schemas import EstimateIn
 from app.errors import BadWorkload
@@ -79,7 +80,7 @@ def figures(part: Any) -> list[Figure]:
 def test_every_workload_is_answered_or_refused_in_words(body: dict[str, Any]) -> None:
     asked = EstimateIn.model_validate(body)
     try:
-        answer = estimate(Session(), asked.to_workload())
+        answer = estimate(Session(), to_workload(asked))
     except BadWorkload:
         return
     EstimateOut.model_validate(answer).model_dump_json()

@@ -23,9 +23,6 @@ from app.api.estimate_fields import (
     refuse,
 )
 from app.api.estimate_models import ModelIn
-from app.estimating import Workload
-from app.fit.breakdown.workload import Gpus, InferenceWorkload, TrainingWorkload
-from app.fit.estimate.adapters import Matrix
 
 TrainingMethod = Literal["full", "lora", "qlora"]
 Offload = Literal["none", "optimizer", "all"]
@@ -150,24 +147,3 @@ class EstimateIn(ModelIn):
     def _one_use(self) -> Self:
         exactly_one(self, "inference", "training")
         return self
-
-    def to_workload(self) -> Workload:
-        """Leave the wire: the same as values."""
-        return Workload(
-            model=self.model,
-            architecture=self.fields,
-            config=self.config,
-            use=to_use(self.inference, self.training),
-            gpus=Gpus(**self.gpus.model_dump()),
-        )
-
-
-def to_use(inference: InferenceIn | None, training: TrainingIn | None) -> InferenceWorkload | TrainingWorkload:
-    """Leave the wire: how a model is served, or else trained."""
-    if inference is not None:
-        return InferenceWorkload(**inference.model_dump())
-    given = training.model_dump() if training is not None else {}
-    matrices = given.pop("lora_matrices", None)
-    return TrainingWorkload(
-        **given, lora_matrices=tuple(Matrix(**matrix) for matrix in matrices) if matrices is not None else None
-    )

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field
 
 from app.api.estimate_fields import In, Many, Positive, Share
 from app.catalog.ask.search import AnyOf, Day, Os, Purchase, Regions, SizeNeeds, Text, Usd
-from app.recommend import Hours
+from app.catalog.ask.searches import Hours
 
 Nodes = Annotated[int, Field(ge=1, le=10_000)]
 

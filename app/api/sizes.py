@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from app.api.comparing_answers import similar_out
 from app.api.comparing_schemas import SimilarPage
 from app.api.deps import ReadSession, Today, as_json
 from app.api.desk import Desk
@@ -15,8 +14,8 @@ from app.catalog.ask.prices import PriceSearch, find_prices
 from app.catalog.ask.provenance import FactSearch, find_facts
 from app.catalog.ask.rendering import render_page
 from app.catalog.ask.search import SizeSearch, Text
+from app.catalog.ask.searches import SimilarSearch
 from app.catalog.ask.sizes import find_sizes, get_size
-from app.comparing.similar import SimilarSearch, find_similar
 
 router = APIRouter(prefix="/sizes", tags=["sizes"])
 
@@ -50,6 +49,9 @@ def show_size(name: Name, session: ReadSession, today: Today) -> Response:
 @router.get("/{name}/similar")
 async def list_similar_sizes(name: Name, search: Annotated[SimilarSearch, Query()], request: Request) -> SimilarPage:
     """List the sizes that are most like one, with the distance of each told term by term."""
+    from app.api.comparing_answers import similar_out
+    from app.comparing.similar import find_similar
+
     return similar_out(await request.app.state.desk.ask(partial(find_similar, name, search)))
 
 

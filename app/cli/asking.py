@@ -12,6 +12,7 @@ from app.catalog.ask.paging import Item
 from app.catalog.ask.prices import PriceSearch, find_prices
 from app.catalog.ask.provenance import ConflictSearch, FactSearch, find_conflicts, find_facts
 from app.catalog.ask.search import SizeSearch
+from app.catalog.ask.searches import FitSearch
 from app.catalog.ask.sizes import get_size, search_sizes
 from app.cli import context
 from app.cli.model_options import ModelOptions
@@ -19,7 +20,9 @@ from app.cli.modelling import fit_model
 from app.cli.options import asks, question
 from app.cli.output import Csv, Format, Json, chosen, err, out, show_rows, write_json
 from app.db.statements import answer
-from app.recommend import FitSearch, recommend
+from app.recommend import recommend
+
+app = typer.Typer()
 
 SIZE_COLUMNS = {
     "name": "size",
@@ -81,6 +84,7 @@ OPTION_COLUMNS = {
 }
 
 
+@app.command()
 @asks(SizeSearch)
 def search(*, as_json: Json = False, as_csv: Csv = False, **given: Any) -> None:
     """Find sizes, each with its price in the asked region, else in the cheapest."""
@@ -91,6 +95,7 @@ def search(*, as_json: Json = False, as_csv: Csv = False, **given: Any) -> None:
     _end(len(page.items), page.total, page.next_cursor, form)
 
 
+@app.command()
 @asks(ConflictSearch)
 def conflicts(*, as_json: Json = False, as_csv: Csv = False, **given: Any) -> None:
     """List every figure on which sources disagree: the accepted one and the other."""
@@ -101,6 +106,7 @@ def conflicts(*, as_json: Json = False, as_csv: Csv = False, **given: Any) -> No
     _end(len(page.items), page.total, page.next_cursor, form)
 
 
+@app.command()
 @asks(ModelSearch)
 def models(*, as_json: Json = False, as_csv: Csv = False, **given: Any) -> None:
     """List language models whose configuration is known."""
@@ -111,6 +117,7 @@ def models(*, as_json: Json = False, as_csv: Csv = False, **given: Any) -> None:
     _end(len(page.items), page.total, page.next_cursor, form)
 
 
+@app.command()
 def show(
     name: Annotated[str, typer.Argument(help="The size, in any case, with or without `Standard_`.")],
     *,
@@ -139,6 +146,7 @@ def _show_size(size: Item, facts: list[Item], prices: list[Item]) -> None:
     show_rows(prices, columns, Format.table, title=f"\nPrices in force ({len(prices)})")
 
 
+@app.command()
 @asks(ModelOptions, FitSearch)
 def fit(*, as_json: Json = False, as_csv: Csv = False, **given: Any) -> None:
     """Say which sizes hold a model (--model) or meet the needs, on how many VMs, at what cost, and why not others."""

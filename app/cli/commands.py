@@ -1,69 +1,54 @@
-"""The commands, joined: those that serve and prepare are here, those that ask and receive in rooms of their own."""
+"""The command line: which commands there are, each in a room that is loaded when it is called."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
-from app.catalog.keep.offering import save_derived
-from app.catalog.keep.touching import is_derived
-from app.cli import asking, comparing, context, exporting, modelling, receiving
-from app.cli.output import out
-from app.db.engines import take_statistics, writing
-from app.schema import upgrade
+from app.cli import context
 
-app = typer.Typer(
-    name="vmsizes",
-    help="Look up, compare and cost cloud VM sizes: a source for every figure, fit and cost with the reasoning shown.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    epilog="Exit codes: 0 done or found, 1 nothing found, 2 bad question, 3 bad data, 4 no catalog yet.",
-)
-app.add_typer(receiving.app, name="ingest")
-app.command()(asking.search)
-app.command()(asking.show)
-app.command()(asking.fit)
-app.command()(modelling.estimate)
-app.command()(comparing.similar)
-app.command()(comparing.compare)
-app.command()(asking.conflicts)
-app.command()(asking.models)
-app.add_typer(exporting.app, name="export")
+ROOMS: Mapping[str, str] = {
+    **dict.fromkeys(("search", "show", "fit"), "asking"),
+    "estimate": "modelling",
+    **dict.fromkeys(("similar", "compare"), "comparing"),
+    **dict.fromkeys(("conflicts", "models"), "asking"),
+    **dict.fromkeys(("serve", "migrate"), "serving"),
+    "ingest": "receiving",
+    "export": "exporting",
+}
+"""The room of each command, in the order of the help."""
 
 
-@app.command()
-def serve(
-    host: Annotated[str | None, typer.Option(help="Address to listen on. (default: VMSIZES_HOST)")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes that serve. (default: VMSIZES_WORKERS)")] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen on. (default: VMSIZES_PORT)")] = None,
-) -> None:
-    """Serve the API over HTTP."""
-    import uvicorn  # noqa: PLC0415  # only this command needs it
+class Rooms(TyperGroup):
+    """Loads a room when a command of it is called, and all of them where all are to be told of."""
 
-    settings = context.settings()
-    where = f"http://{host or settings.host}:{port or settings.port}"
-    out.print(f"Serving {where} - documentation at {where}/docs", highlight=False, soft_wrap=True)
-    uvicorn.run(
-        "app.main:create_service",
-        factory=True,
-        host=host or settings.host,
-        port=port or settings.port,
-        workers=workers or settings.workers,
-        server_header=False,
-        log_level="info",
-        access_log=False,
-    )
+    def list_commands(self, _ctx: Any) -> list[str]:
+        """All names, without loading any."""
+        return list(ROOMS)
+
+    def get_command(self, _ctx: Any, cmd_name: str) -> Any:
+        """The command of a name; for a name that there is not all are loaded, so that the nearest can be told."""
+        for name in (cmd_name,) if cmd_name in ROOMS else ROOMS:
+            self.commands.setdefault(name, _load(name))
+        return self.commands.get(cmd_name)
 
 
-@app.command()
-def migrate() -> None:
-    """Bring the database to the newest schema, and derive anew what that emptied."""
-    upgrade(context.engine())
-    with writing(context.engine()) as session:
-        if not is_derived(session):
-            derived = save_derived(session, context.today())
-            take_statistics(session)
-            out.print(f"Offers and documents are derived anew: {derived.added} offers.", highlight=False)
-    out.print("The database has the newest schema.", highlight=False)
+def _load(name: str) -> Any:
+    """A command of a room, or the room itself where it is a group of commands."""
+    room = typer.main.get_group(import_module(f"app.cli.{ROOMS[name]}").app)
+    if name not in room.commands:
+        room.name = name
+    return room.commands.get(name, room)
+
+
+app = typer.Typer(name="vmsizes", cls=Rooms, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+@app.callback(epilog="Exit codes: 0 done or found, 1 nothing found, 2 bad question, 3 bad data, 4 no catalog yet.")
+def _vmsizes() -> None:
+    """Look up, compare and cost cloud VM sizes: a source for every figure, fit and cost with the reasoning shown."""
 
 
 def main() -> None:

@@ -7,13 +7,15 @@ import typer
 from app.api.comparing_answers import comparison_out, similar_out
 from app.api.comparing_schemas import ComparisonOut, LineOut
 from app.catalog.ask.known import read_known
+from app.catalog.ask.searches import CompareSearch, SimilarSearch
 from app.cli import context
 from app.cli.options import asks, question
 from app.cli.output import Csv, Format, Json, chosen, err, out, show_rows, write_json
-from app.comparing.side_by_side import CompareSearch
 from app.comparing.side_by_side import compare as compare_sizes
-from app.comparing.similar import SimilarSearch, find_similar
+from app.comparing.similar import find_similar
 from app.db.statements import answer
+
+app = typer.Typer()
 
 SIMILAR_COLUMNS = {
     "size": "size",
@@ -30,6 +32,7 @@ SIMILAR_COLUMNS = {
 }
 
 
+@app.command()
 @asks(SimilarSearch)
 def similar(
     name: Annotated[str, typer.Argument(help="The size, in any case, with or without `Standard_`.")],
@@ -61,6 +64,7 @@ def _spoken(term: dict[str, Any]) -> str:
     return f"{term['term']} {term['contribution']:g} ({term['detail']})"
 
 
+@app.command()
 @asks(CompareSearch, leave_out=frozenset({"size"}))
 def compare(
     sizes: Annotated[list[str], typer.Argument(help="The sizes, 2 to 10, in any case, with or without `Standard_`.")],

@@ -7,6 +7,7 @@ import typer
 from pydantic import BaseModel, ValidationError
 
 from app.api.estimate_answers import EstimateOut
+from app.api.estimate_asking import to_workload
 from app.api.estimate_fields import AS_TEXT
 from app.api.estimate_schemas import EstimateIn
 from app.api.fit_asking import fitting
@@ -19,6 +20,8 @@ from app.cli.output import Csv, Format, Json, chosen, out, show_rows, write_json
 from app.db.statements import answer
 from app.errors import BadQuestion
 from app.estimating import estimate as estimate_workload
+
+app = typer.Typer()
 
 Body = TypeVar("Body", bound=BaseModel)
 
@@ -39,6 +42,7 @@ PLACED_COLUMNS = {
 FIGURE_COLUMNS = {"figure": "figure", "value": "value", "unit": "unit", "class": "class"}
 
 
+@app.command()
 @asks(ModelOptions, GpuOptions)
 def estimate(*, as_json: Json = False, as_csv: Csv = False, **given: Any) -> None:
     """Say what a language model needs of memory, time and money, on GPUs that are given by their figures."""
@@ -47,7 +51,7 @@ def estimate(*, as_json: Json = False, as_csv: Csv = False, **given: Any) -> Non
         EstimateIn, _workload(given) | {"gpus": _known({name: given[name] for name in GpuOptions.model_fields})}
     )
     with context.session() as session:
-        told = EstimateOut.model_validate(estimate_workload(session, body.to_workload())).model_dump(
+        told = EstimateOut.model_validate(estimate_workload(session, to_workload(body))).model_dump(
             mode="json", by_alias=True
         )
     if form is Format.json:

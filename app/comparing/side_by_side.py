@@ -5,35 +5,17 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Any
-
-from pydantic import Field
+from typing import Any
 
 from app.catalog.ask.known import Known
 from app.catalog.ask.lookups import check_regions
 from app.catalog.ask.naming import find_keys
-from app.catalog.ask.search import AnyCase, OfferScope
+from app.catalog.ask.searches import CompareSearch
 from app.catalog.ask.sheets import GPU_FIGURES, Sheet, find_sheets
 from app.catalog.fields import GPU_FIELDS, SIZE_FIELDS
 from app.db.statements import Question
 from app.errors import BadQuestion, NotFound
 from app.fit.difference import Number, difference, difference_percent, of_all, per_unit
-
-MOST = 10
-
-
-class CompareSearch(OfferScope):
-    """Which sizes to lay side by side."""
-
-    size: Annotated[tuple[AnyCase, ...], Field(min_length=2, max_length=MOST)] = Field(
-        description="The sizes, 2 to 10, by any of their names; the answer keeps their order.",
-        examples=[["nc24ads_a100_v4", "nc40ads_h100_v5"]],
-    )
-    baseline: AnyCase | None = Field(
-        default=None,
-        description="The one of them that the others are compared with; default: the first.",
-        examples=["nc24ads_a100_v4"],
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

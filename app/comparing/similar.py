@@ -6,28 +6,15 @@ from datetime import date
 from fractions import Fraction
 from typing import Any
 
-from pydantic import Field
-
 from app.catalog.ask.cursors import read_cursor, start_of, write_cursor
 from app.catalog.ask.known import Known
 from app.catalog.ask.lookups import check_regions
 from app.catalog.ask.naming import find_keys
 from app.catalog.ask.neighbours import Centre, ask_measured, ask_neighbours, named
-from app.catalog.ask.search import OfferScope, Page, Regions
+from app.catalog.ask.searches import SimilarSearch
 from app.catalog.ask.walks import still
 from app.db.statements import Question, Row
 from app.fit.likeness import Neighbour, Traits, nearest
-
-
-class SimilarSearch(OfferScope, Page):
-    """Which sizes like one."""
-
-    region: Regions = Field(
-        default=(),
-        description="Only sizes that have a price in this region, in any of several, with the cheapest of them.",
-        examples=[["eastus"]],
-    )
-    limit: int = Field(default=10, ge=1, le=500, description="How many items a page holds at most.", examples=[2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

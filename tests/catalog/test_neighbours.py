@@ -11,8 +11,9 @@ from sqlalchemy.orm import Session
 from app.catalog.ask.known import read_known
 from app.catalog.ask.naming import AROUND, find_keys
 from app.catalog.ask.neighbours import EACH
+from app.catalog.ask.searches import SimilarSearch
 from app.catalog.facts import Statement
-from app.comparing.similar import Similar, SimilarSearch, find_similar
+from app.comparing.similar import Similar, find_similar
 from app.db.statements import answer
 from app.errors import NotFound
 from app.ingest.run import take_in

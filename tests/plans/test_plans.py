@@ -20,13 +20,14 @@ from app.catalog.ask.naming import find_keys
 from app.catalog.ask.neighbours import STEPS, Centre, ask_neighbours
 from app.catalog.ask.prices import AllPricesSearch, PriceScope, find_all_prices
 from app.catalog.ask.search import OfferScope, SizeFilter, SizeSearch
+from app.catalog.ask.searches import FitSearch
 from app.catalog.ask.sheets import find_sheets
 from app.catalog.keep.offering import save_derived
 from app.catalog.models import Price, Region, Size, Source
 from app.catalog.tables import table_of
 from app.db.engines import make_engine, take_statistics
 from app.db.statements import Ask, Question, answer
-from app.recommend import TRAITS, FitSearch
+from app.recommend import TRAITS
 from benchmarks.plans import asks_of, explain, full_scans, plan_of, sorts
 from tests.databases import Databases
 

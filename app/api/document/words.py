@@ -8,10 +8,10 @@ from app.api.estimate_models import AttentionKind, MlpKind, QkNormKind
 from app.api.estimate_schemas import ActivationFormula, Offload, Recompute, TrainingMethod
 from app.api.fit_request import Include, Sort
 from app.catalog.ask.search import Arch, Os, Purchase, Status
+from app.catalog.ask.searches import FitSort, ResourceInclude
 from app.fit.estimate.adapters import MODULES
 from app.fit.estimate.states import RECIPES
 from app.fit.estimate.weights import BITS
-from app.recommend import FitSort, ResourceInclude
 
 ENUMS: Mapping[str, tuple[str, ...]] = {
     "Os": get_args(Os),

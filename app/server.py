@@ -1,0 +1,21 @@
+"""ROOF: what a server starts: `uvicorn --factory app.server:service`."""
+
+import gc
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from app.api.answers import Answers
+
+
+def service() -> "Answers":
+    """Make the service, with its settings from the environment.
+
+    What is imported here stays for good: the garbage collector is not let through it, neither meanwhile nor later.
+    """
+    gc.disable()
+    from app.main import create_service  # noqa: PLC0415  # not before the collector is still
+
+    made = create_service()
+    gc.freeze()
+    gc.enable()
+    return made
