@@ -15,9 +15,8 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from app import schema
+from app.catalog.indexes import OFFERS_BY_OCTAVE
 from app.catalog.keep.offering import save_derived
-from app.catalog.models import Offer
-from app.catalog.tables import table_of
 from app.db.engines import make_engine, take_statistics
 from app.ingest.feeds import read_seeds
 from app.ingest.run import take_in
@@ -113,17 +112,14 @@ def write_postgres(cursor: psycopg.Cursor[Any], scale: Scale, say: Say) -> None:
 
 
 def derive(engine: Engine, say: Say) -> None:
-    """Derive with the statements of an ingest; the indexes of the offers, but the unique one, are made afterwards."""
-    indexes = [index for index in table_of(Offer).indexes if not index.unique]
+    """Derive with the statements of an ingest; the index by octaves is made afterwards."""
     say("offers and documents ...")
     with Session(engine) as session, session.begin():
         connection = session.connection()
         connection.exec_driver_sql(WITHOUT_FOREIGN_KEYS[engine.dialect.name])
-        for index in indexes:
-            index.drop(connection)
+        OFFERS_BY_OCTAVE.drop(connection)
         save_derived(session, TODAY)
-        for index in indexes:
-            index.create(connection)
+        OFFERS_BY_OCTAVE.create(connection)
         take_statistics(session)
 
 

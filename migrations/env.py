@@ -5,6 +5,7 @@ from typing import Literal
 from alembic import context
 from sqlalchemy import Connection, String
 
+import app.catalog.indexes  # noqa: F401  # describes one index apart from its table
 from app.catalog.columns import Moment, Usd
 from app.catalog.models import Size
 from app.db.engines import make_engine

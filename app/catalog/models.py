@@ -3,7 +3,7 @@
 from datetime import date, datetime
 from decimal import Decimal
 
-from sqlalchemy import JSON, Column, Index, text
+from sqlalchemy import JSON, Column, Index
 from sqlmodel import Field, SQLModel
 
 from app.catalog.columns import BYTEWISE, Moment, Usd
@@ -203,18 +203,11 @@ class Offer(SQLModel, table=True):
     """What a size costs today where it is asked for, in the order in which it is listed; derived at ingest.
 
     One row for each purchase model that it may be asked by. In the region `*` there is every size, with the offer of
-    the region where it is cheapest by that purchase model, or with none.
+    the region where it is cheapest by that purchase model, or with none. app.catalog.indexes has one more index.
     """
 
     __table_args__ = (
         Index("ix_offer_size", "region", "os", "purchase", "size_key", unique=True),
-        Index(
-            "ix_offer_gpu",
-            *("region", "os", "purchase", "gpu_octave", "rank_usd", "size_key", "gpu_memory_gib", "retirement_date"),
-            *("preview", "gpu_count", "doc"),
-            sqlite_where=text("gpu_octave is not null"),
-            postgresql_where=text("gpu_octave is not null"),
-        ),
         {"sqlite_with_rowid": False},
     )
 

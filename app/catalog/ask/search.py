@@ -91,10 +91,13 @@ def holds_several(field: FieldInfo) -> bool:
     return get_origin(field.annotation) is tuple
 
 
-class Question(BaseModel):
-    """The manners of every question: unknown names are refused, an empty value is absent, `a,b` is a and b."""
+class Part(BaseModel):
+    """Part of a question, with the manners of all: unknown names are refused, an empty value is absent, `a,b` is two.
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    No request is read as a part alone, so its validator is not built before somebody needs it.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -119,6 +122,12 @@ def _split(value: Any) -> Any:
     return [part.strip() for item in values for part in str(item).split(",") if part.strip()]
 
 
+class Question(Part):
+    """A whole question, as a request asks it; its parts stand before this among its bases."""
+
+    model_config = ConfigDict(defer_build=False)
+
+
 class Page(Question):
     """Which part of a list to give."""
 
@@ -132,7 +141,7 @@ class Page(Question):
     )
 
 
-class OfferScope(Question):
+class OfferScope(Part):
     """Whose prices a question means, and where."""
 
     os: Os = Field(default="linux", description="Whose prices are meant.")
@@ -185,7 +194,7 @@ class SizeScope(OfferScope):
     )
 
 
-class SizeNeeds(Question):
+class SizeNeeds(Part):
     """What a VM must have, each an inclusive bound; a figure nobody knows meets none."""
 
     min_gpu_mem: Quantity | None = Field(
@@ -239,7 +248,7 @@ class SizeNeeds(Question):
     gpudirect_rdma: bool | None = Field(default=None, description="GPUDirect RDMA is supported, or not.")
 
 
-class SizeFilter(SizeScope, SizeNeeds):
+class SizeFilter(SizeScope, SizeNeeds, Question):
     """Everything a search can filter by."""
 
     max_gpu_mem: Quantity | None = Field(

@@ -1,0 +1,20 @@
+"""The index of part of a table, for those who make tables: describing it loads what SQLAlchemy knows of PostgreSQL."""
+
+from sqlalchemy import Index, text
+
+from app.catalog.models import Offer
+from app.catalog.tables import table_of
+
+_WITH_GPU = text("gpu_octave is not null")
+_COLUMNS = (
+    *("region", "os", "purchase", "gpu_octave", "rank_usd", "size_key", "gpu_memory_gib", "retirement_date"),
+    *("preview", "gpu_count", "doc"),
+)
+
+OFFERS_BY_OCTAVE = Index(
+    "ix_offer_gpu",
+    *(table_of(Offer).c[name] for name in _COLUMNS),
+    sqlite_where=_WITH_GPU,
+    postgresql_where=_WITH_GPU,
+)
+"""The offers of sizes with a GPU, by octaves of GPU memory; it holds all that a page shows of an offer."""

@@ -1,0 +1,51 @@
+"""What a start loads: serving loads nothing that it does not need, and a command only its own room."""
+
+import subprocess
+import sys
+from functools import cache
+
+import pytest
+
+from app.api.questions import endpoints
+from app.main import _CONTRACT
+
+NOT_FOR_SERVING = (
+    *("alembic", "psycopg", "pyarrow", "sqlalchemy.dialects.postgresql", "app.ingest", "app.cli", "app.schema"),
+    *("app.fit.place", "app.fit.breakdown", "app.placing", "app.comparing", "app.recommend", "app.estimating"),
+)
+ROOMS = {"asking", "comparing", "exporting", "modelling", "receiving", "serving"}
+
+
+def told_by(program: str) -> str:
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@cache
+def loaded_to_serve() -> set[str]:
+    return set(told_by("import sys, app.server; app.server.service(); print(*sys.modules)").split())
+
+
+@pytest.mark.parametrize("name", NOT_FOR_SERVING)
+def test_serving_does_not_load(name: str) -> None:
+    assert name not in loaded_to_serve()
+
+
+def test_the_garbage_collector_works_again_once_the_service_is_made() -> None:
+    program = "import gc, app.server; app.server.service(); print(gc.isenabled(), gc.get_freeze_count() > 0)"
+    assert told_by(program) == "True True\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "room"), [("serve", "serving"), ("ingest", "receiving"), ("estimate", "modelling")]
+)
+def test_a_command_loads_its_own_room_alone(command: str, room: str) -> None:
+    find = f"typer.main.get_command(commands.app).get_command(None, {command!r})"
+    loaded = told_by(f"import sys, typer\nfrom app.cli import commands\n{find}\nprint(*sys.modules)").split()
+    assert {name for name in ROOMS if f"app.cli.{name}" in loaded} == {room}
+
+
+def test_every_question_that_a_request_asks_is_built_before_it_is_asked() -> None:
+    models = {endpoint.model for endpoint in endpoints(_CONTRACT, {}) if endpoint.model is not None}
+    assert models
+    assert not [model.__name__ for model in models if model.model_config.get("defer_build")]
