@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.orm import Session
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -49,6 +51,18 @@ def is_current(engine: Engine) -> bool:
     from alembic.script import ScriptDirectory
 
     return current(engine) == ScriptDirectory(str(MIGRATIONS)).get_current_head()
+
+
+def older_than_needed(session: Session) -> str | None:
+    """The revision that a served database is at where this program needs a newer one, else None; needs no Alembic."""
+    found = str(session.execute(text("select version_num from alembic_version")).scalar())
+    return found if found < newest() else None
+
+
+@cache
+def newest() -> str:
+    """The newest revision that this program has: the names of its files begin with their numbers."""
+    return max(file.name.partition("_")[0] for file in (MIGRATIONS / "versions").glob("0*.py"))
 
 
 def _config(connection: Connection) -> "Config":

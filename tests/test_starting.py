@@ -10,7 +10,7 @@ from app.api.questions import endpoints
 from app.main import _CONTRACT
 
 NOT_FOR_SERVING = (
-    *("alembic", "psycopg", "pyarrow", "sqlalchemy.dialects.postgresql", "app.ingest", "app.cli", "app.schema"),
+    *("alembic", "psycopg", "pyarrow", "sqlalchemy.dialects.postgresql", "app.ingest", "app.cli"),
     *("app.fit.place", "app.fit.breakdown", "app.placing", "app.comparing", "app.recommend", "app.estimating"),
 )
 ROOMS = {"asking", "comparing", "exporting", "modelling", "receiving", "serving"}

@@ -9,6 +9,7 @@ from app.api.deps import ReadSession
 from app.api.problems import KINDS, TITLES, kind_of
 from app.catalog.keep.revisions import latest_revision
 from app.errors import NotFound, NotReady
+from app.schema import newest, older_than_needed
 
 router = APIRouter(include_in_schema=False)
 
@@ -23,11 +24,16 @@ def healthz() -> dict[str, str]:
 def readyz(session: ReadSession) -> dict[str, Any]:
     """Say that the catalog is there, and which revision of it; 503 with what to do next otherwise."""
     try:
+        older = older_than_needed(session)
         revision = latest_revision(session)
     except SQLAlchemyError as error:
         raise NotReady(
             "The database has no catalog tables; run `vmsizes migrate`, then `vmsizes ingest seeds`."
         ) from error
+    if older:
+        raise NotReady(
+            f"The database has the schema {older}, and this program needs {newest()}; run `vmsizes migrate`."
+        )
     if revision is None:
         raise NotReady("The catalog is empty; run `vmsizes ingest seeds`.")
     return {"status": "ready", "revision": revision["number"], "digest": revision["digest"]}

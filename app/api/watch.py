@@ -12,6 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.catalog.ask.known import Known, read_known
 from app.catalog.keep.revisions import latest_revision
 from app.db.engines import reading
+from app.schema import older_than_needed
 
 PERIOD_SECONDS = 0.5
 """A new revision is seen after at most this and the time of the request that looks."""
@@ -51,6 +52,8 @@ class Watch:
     def _read(self) -> tuple[str | None, Known | None]:
         try:
             with reading(self._engine) as session:
+                if older_than_needed(session):
+                    return None, None
                 stamp = self._stamp(latest_revision(session))
                 if stamp is None or (stamp == self.stamp and self.known is not None):
                     return stamp, self.known if stamp else None
