@@ -1,13 +1,11 @@
 """What a start loads: serving loads nothing that it does not need, and a command only its own room."""
 
+import os
 import subprocess
 import sys
 from functools import cache
 
 import pytest
-
-from app.api.questions import endpoints
-from app.main import _CONTRACT
 
 NOT_FOR_SERVING = (
     *("alembic", "psycopg", "pyarrow", "sqlalchemy.dialects.postgresql", "app.ingest", "app.cli"),
@@ -45,7 +43,21 @@ def test_a_command_loads_its_own_room_alone(command: str, room: str) -> None:
     assert {name for name in ROOMS if f"app.cli.{name}" in loaded} == {room}
 
 
-def test_every_question_that_a_request_asks_is_built_before_it_is_asked() -> None:
-    models = {endpoint.model for endpoint in endpoints(_CONTRACT, {}) if endpoint.model is not None}
-    assert models
-    assert not [model.__name__ for model in models if model.model_config.get("defer_build")]
+ASK = """
+import anyio, httpx, app.server
+asked = [("GET", "/sizes?limit=0"), ("GET", "/compare?size=x"), ("POST", "/fit"), ("POST", "/estimate")]
+
+async def ask():
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app.server.service()), base_url="http://x") as client:
+        for method, path in asked:
+            print((await client.request(method, path, json={} if method == "POST" else None)).status_code)
+
+anyio.run(ask)
+"""
+
+
+def test_a_model_that_is_built_when_it_is_first_asked_says_nothing_in_the_log(seeded_url: str) -> None:
+    environment = {**os.environ, "VMSIZES_DATABASE_URL": seeded_url}
+    command = [sys.executable, "-c", ASK]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert (done.stdout.split(), done.stderr) == (["422"] * 4, "")

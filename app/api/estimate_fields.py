@@ -32,7 +32,7 @@ AS_TEXT = "as_text"
 class In(BaseModel):
     """A body, or a part of one: a field that there is not is refused with the nearest name."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod

@@ -14,8 +14,8 @@ from app.catalog.ask.pages import list_statement
 from app.catalog.ask.price_rows import PRICE_COLUMNS, price_list
 from app.catalog.ask.prices import PriceScope, price_shape, settle_prices
 from app.catalog.ask.rendering import TAIL, render_size
-from app.catalog.ask.search import Part, SizeList, Text
 from app.catalog.ask.search import Question as Asked
+from app.catalog.ask.search import SizeList, Text
 from app.catalog.ask.sizes import settle, shape_of
 from app.catalog.docs import SHOWN
 from app.catalog.fields import SIZE_FIELDS, Kind
@@ -49,7 +49,7 @@ class Export:
     values: Callable[[Row], Sequence[Any]]
 
 
-class Columns(Part):
+class Columns(Asked):
     """Which columns an export has."""
 
     fields: tuple[Text, ...] = Field(
@@ -64,7 +64,7 @@ class SizeExport(Columns, SizeList):
     """An export of sizes: filters and order as the list has them, and columns."""
 
 
-class PriceExport(Columns, PriceScope, Asked):
+class PriceExport(Columns, PriceScope):
     """An export of prices: filters as the list has them, and columns."""
 
 

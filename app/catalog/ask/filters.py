@@ -34,7 +34,7 @@ from app.catalog.ask.ground import (
     size,
     standing,
 )
-from app.catalog.ask.search import ORDERABLE, Part
+from app.catalog.ask.search import ORDERABLE, Question
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.names import size_key
 
@@ -63,7 +63,7 @@ class Asked:
 
 
 def asked_filters(
-    scope: Part, names: Iterable[str], filters: "Mapping[str, Filter] | None" = None
+    scope: Question, names: Iterable[str], filters: "Mapping[str, Filter] | None" = None
 ) -> tuple[tuple[Asked, ...], dict[str, Any]]:
     """The filters that a question gives, or that always hold, and the values of their parameters."""
     asked: list[Asked] = []

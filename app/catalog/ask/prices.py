@@ -20,7 +20,7 @@ from app.catalog.ask.price_rows import (
     price_count,
     price_page,
 )
-from app.catalog.ask.search import AnyOf, Day, Os, Page, Part, Purchase, Regions
+from app.catalog.ask.search import AnyOf, Day, Os, Page, Purchase, Question, Regions
 from app.catalog.ask.sizes import known_series
 from app.catalog.ask.walks import still
 from app.db.statements import Ask, Row
@@ -28,7 +28,7 @@ from app.db.statements import Question as Answering
 from app.errors import BadQuestion, NotFound
 
 
-class PriceFilter(Part):
+class PriceFilter(Question):
     """Which prices, of whatever size."""
 
     region: Regions = Field(default=(), description="In this region; in any of several.", examples=[["eastus"]])

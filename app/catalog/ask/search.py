@@ -91,11 +91,8 @@ def holds_several(field: FieldInfo) -> bool:
     return get_origin(field.annotation) is tuple
 
 
-class Part(BaseModel):
-    """Part of a question, with the manners of all: unknown names are refused, an empty value is absent, `a,b` is two.
-
-    No request is read as a part alone, so its validator is not built before somebody needs it.
-    """
+class Question(BaseModel):
+    """The manners of every question: unknown names are refused, an empty value is absent, `a,b` is a and b."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -122,12 +119,6 @@ def _split(value: Any) -> Any:
     return [part.strip() for item in values for part in str(item).split(",") if part.strip()]
 
 
-class Question(Part):
-    """A whole question, as a request asks it; its parts stand before this among its bases."""
-
-    model_config = ConfigDict(defer_build=False)
-
-
 class Page(Question):
     """Which part of a list to give."""
 
@@ -141,7 +132,7 @@ class Page(Question):
     )
 
 
-class OfferScope(Part):
+class OfferScope(Question):
     """Whose prices a question means, and where."""
 
     os: Os = Field(default="linux", description="Whose prices are meant.")
@@ -194,7 +185,7 @@ class SizeScope(OfferScope):
     )
 
 
-class SizeNeeds(Part):
+class SizeNeeds(Question):
     """What a VM must have, each an inclusive bound; a figure nobody knows meets none."""
 
     min_gpu_mem: Quantity | None = Field(
@@ -248,7 +239,7 @@ class SizeNeeds(Part):
     gpudirect_rdma: bool | None = Field(default=None, description="GPUDirect RDMA is supported, or not.")
 
 
-class SizeFilter(SizeScope, SizeNeeds, Question):
+class SizeFilter(SizeScope, SizeNeeds):
     """Everything a search can filter by."""
 
     max_gpu_mem: Quantity | None = Field(

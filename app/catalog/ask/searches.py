@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from app.catalog.ask.search import AnyCase, OfferScope, Page, Question, Regions, SizeNeeds, SizeScope, Usd
+from app.catalog.ask.search import AnyCase, OfferScope, Page, Regions, SizeNeeds, SizeScope, Usd
 
 FitSort = Literal["cost_per_hour", "cost_per_job", "headroom", "waste", "nodes"]
 ResourceInclude = Literal["rejected"]
@@ -47,7 +47,7 @@ class SimilarSearch(OfferScope, Page):
     limit: int = Field(default=10, ge=1, le=500, description="How many items a page holds at most.", examples=[2])
 
 
-class CompareSearch(OfferScope, Question):
+class CompareSearch(OfferScope):
     """Which sizes to lay side by side."""
 
     size: Annotated[tuple[AnyCase, ...], Field(min_length=2, max_length=MOST_COMPARED)] = Field(
