@@ -60,7 +60,7 @@ def parts(url: str) -> Iterator[tuple[str, float]]:
         "SQLite: 51 offers merged, 51 documents",
         microseconds(lambda: connection.execute(compiled.sql, parameters).fetchall()),
     )
-    yield "write 50 sizes: document, standing, price", microseconds(lambda: [render_size(row) for row in page])
+    yield "write 50 sizes: their documents and standing", microseconds(lambda: [render_size(row) for row in page])
     yield "join the page, encode it", microseconds(lambda: render_page(items, "x", 1).encode())
     yield "all of it, in front of the framework", microseconds(_whole(url, query))
 
