@@ -9,18 +9,21 @@ from importlib.metadata import version
 from fastapi import Depends, FastAPI
 from starlette.datastructures import State
 
-from app.api import catalog, compare, estimate, facets, fit, metrics, models, prices, sizes, system
-from app.api.answers import Answers
+from app.api import catalog, facets, metrics, models, prices, sizes, system
+from app.api.comparing import routes as comparing
 from app.api.deps import strict
 from app.api.desk import Desk
 from app.api.document import serving
 from app.api.document.whole import describe, operation_id
+from app.api.door.answers import Answers
+from app.api.door.problems import HANDLERS
+from app.api.door.questions import endpoints
+from app.api.door.watch import Watch
+from app.api.estimate import routes as estimate
 from app.api.exports import routes as exports
 from app.api.exports.files import Files
 from app.api.exports.streamed import Streams
-from app.api.problems import HANDLERS
-from app.api.questions import endpoints
-from app.api.watch import Watch
+from app.api.fit import routes as fit
 from app.db.engines import make_engine
 from app.db.readers import make_reader
 from app.settings import Settings
@@ -33,7 +36,7 @@ _CONTRACT = (
     facets.router,
     prices.router,
     exports.router,
-    compare.router,
+    comparing.router,
     fit.router,
     estimate.router,
     models.router,

@@ -5,7 +5,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from app.api.answers import Answers
+    from app.api.door.answers import Answers
 
 
 def service() -> "Answers":

@@ -14,8 +14,8 @@ from typing import Any
 import orjson
 from sqlalchemy.orm import Session
 
-from app.api.fit_asking import to_search
-from app.api.fit_request import FitIn
+from app.api.fit.asking import to_search
+from app.api.fit.request import FitIn
 from app.catalog.ask.candidates import ask_machines, rows_of
 from app.catalog.ask.known import read_known
 from app.catalog.ask.rendering import render_size

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import make_url
 from sqlalchemy.orm import Session
 
-from app.api.questions import read_query
+from app.api.door.questions import read_query
 from app.catalog.ask.known import read_known
 from app.catalog.ask.rendering import render_page, render_size
 from app.catalog.ask.search import SizeSearch

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlmodel import Session
 
-from app.api.estimate_answers import EstimateOut
-from app.api.estimate_asking import to_workload
-from app.api.estimate_fields import AS_TEXT
-from app.api.estimate_schemas import EstimateIn
+from app.api.estimate.answers import EstimateOut
+from app.api.estimate.asking import to_workload
+from app.api.estimate.fields import AS_TEXT
+from app.api.estimate.schemas import EstimateIn
 from app.errors import BadWorkload
 from app.estimating import estimate
 from app.fit.estimate.adapters import MODULES

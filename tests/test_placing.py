@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from sqlalchemy import Engine
 from sqlmodel import Session
 
-from app.api.fit_asking import fitting
-from app.api.fit_request import FitIn
+from app.api.fit.asking import fitting
+from app.api.fit.request import FitIn
 from app.catalog.ask.known import read_known
 from app.db.statements import answer
 from app.errors import BadWorkload

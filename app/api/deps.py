@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Depends, HTTPException, Request, Response
 from sqlmodel import Session
 
-from app.api.questions import query_model, refuse_strangers
+from app.api.door.questions import query_model, refuse_strangers
 from app.catalog.ask.known import Known
 from app.catalog.ask.search import takes_several
 from app.db.engines import reading

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from sqlalchemy import Engine
 
-from app.api.watch import Watch
+from app.api.door.watch import Watch
 from app.catalog.ask.known import Known
 from app.db.engines import reading
 from app.db.readers import Reader

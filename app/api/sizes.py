@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from app.api.comparing_schemas import SimilarPage
+from app.api.comparing.schemas import SimilarPage
 from app.api.deps import ReadSession, Today, as_json
 from app.api.desk import Desk
 from app.api.schemas import FactPage, PricePage, SizeOut, SizePage
@@ -49,7 +49,7 @@ def show_size(name: Name, session: ReadSession, today: Today) -> Response:
 @router.get("/{name}/similar")
 async def list_similar_sizes(name: Name, search: Annotated[SimilarSearch, Query()], request: Request) -> SimilarPage:
     """List the sizes that are most like one, with the distance of each told term by term."""
-    from app.api.comparing_answers import similar_out
+    from app.api.comparing.answers import similar_out
     from app.comparing.similar import find_similar
 
     return similar_out(await request.app.state.desk.ask(partial(find_similar, name, search)))

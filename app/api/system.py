@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.api.deps import ReadSession
-from app.api.problems import KINDS, TITLES, kind_of
+from app.api.door.problems import KINDS, TITLES, kind_of
 from app.catalog.keep.revisions import latest_revision
 from app.errors import NotFound, NotReady
 from app.schema import newest, older_than_needed

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.api.fit_answers import fit_out
+from app.api.fit.answers import fit_out
 from app.catalog.ask.known import read_known
 from app.catalog.ask.language_models import ModelSearch, find_models
 from app.catalog.ask.paging import Item

@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
-from app.api.comparing_answers import comparison_out, similar_out
-from app.api.comparing_schemas import ComparisonOut, LineOut
+from app.api.comparing.answers import comparison_out, similar_out
+from app.api.comparing.schemas import ComparisonOut, LineOut
 from app.catalog.ask.known import read_known
 from app.catalog.ask.searches import CompareSearch, SimilarSearch
 from app.cli import context

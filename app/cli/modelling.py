@@ -6,12 +6,12 @@ from typing import Any, TypeVar
 import typer
 from pydantic import BaseModel, ValidationError
 
-from app.api.estimate_answers import EstimateOut
-from app.api.estimate_asking import to_workload
-from app.api.estimate_fields import AS_TEXT
-from app.api.estimate_schemas import EstimateIn
-from app.api.fit_asking import fitting
-from app.api.fit_request import FitIn
+from app.api.estimate.answers import EstimateOut
+from app.api.estimate.asking import to_workload
+from app.api.estimate.fields import AS_TEXT
+from app.api.estimate.schemas import EstimateIn
+from app.api.fit.asking import fitting
+from app.api.fit.request import FitIn
 from app.catalog.ask.known import read_known
 from app.cli import context
 from app.cli.model_options import CONSTRAINTS, FIELDS, INFERENCE, PRICING, TOP, TRAINING, GpuOptions, ModelOptions

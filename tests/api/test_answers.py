@@ -12,9 +12,9 @@ import httpx
 import pytest
 import zstandard
 
-from app.api.answers import Answers
-from app.api.encodings import wanted
-from app.api.kept import Answer, Shelf
+from app.api.door.answers import Answers
+from app.api.door.encodings import wanted
+from app.api.door.kept import Answer, Shelf
 from app.ingest.run import take_in
 from app.main import create_service
 from app.settings import Settings

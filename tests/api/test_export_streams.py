@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Engine, insert, literal, select, true, update
 from sqlalchemy.orm import Session
 
-from app.api.answers import Answers
+from app.api.door.answers import Answers
 from app.api.exports.streamed import MOST
 from app.catalog.keep.offering import save_derived
 from app.catalog.models import Price, Region, Revision, Size, SizeDoc, Source

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine
 
 from app import schema
-from app.api.answers import Answers
+from app.api.door.answers import Answers
 from app.main import create_service
 from app.settings import Settings
 from tests.servers import server

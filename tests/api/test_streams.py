@@ -12,9 +12,9 @@ import zstandard
 from fastapi import FastAPI, Query, Request
 from fastapi.responses import FileResponse, StreamingResponse
 
-from app.api.answers import Answers
-from app.api.questions import endpoints
-from app.api.streams import ETAG
+from app.api.door.answers import Answers
+from app.api.door.questions import endpoints
+from app.api.door.streams import ETAG
 from app.catalog.ask.search import Question
 from app.main import create_service
 from app.settings import Settings

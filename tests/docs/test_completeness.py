@@ -11,11 +11,11 @@ import pytest
 from pydantic import BaseModel
 from sqlmodel import SQLModel
 
-from app.api.estimate_answers import EstimateCostOut, FigureOut, InferenceOut, ParametersOut, TrainingOut
-from app.api.estimate_models import ArchitectureIn
-from app.api.estimate_schemas import EstimateIn, GpusIn, InferenceIn, TrainingIn
-from app.api.fit_request import FitIn, Sort
-from app.api.fit_request_parts import ConstraintsIn, HardwareIn, PricingIn
+from app.api.estimate.answers import EstimateCostOut, FigureOut, InferenceOut, ParametersOut, TrainingOut
+from app.api.estimate.models import ArchitectureIn
+from app.api.estimate.schemas import EstimateIn, GpusIn, InferenceIn, TrainingIn
+from app.api.fit.request import FitIn, Sort
+from app.api.fit.request_parts import ConstraintsIn, HardwareIn, PricingIn
 from app.api.schemas import Out
 from app.catalog.ask.table_exports import TABLES
 from app.catalog.facts import AUTHORITY

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from app import schema
-from app.api.answers import Answers
+from app.api.door.answers import Answers
 from app.db.engines import make_engine
 from app.ingest.feeds import read_seeds
 from app.ingest.run import take_in

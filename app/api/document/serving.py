@@ -10,8 +10,8 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import HTMLResponse
 from starlette.staticfiles import StaticFiles
 
-from app.api.conditions import conditions, matches
 from app.api.document.older import Document, to_older
+from app.api.door.conditions import conditions, matches
 
 router = APIRouter(include_in_schema=False)
 PATH, OLDER_PATH = "/openapi.json", "/openapi-3.0.json"

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
-from app.api.estimate_models import AttentionKind, MlpKind, QkNormKind
-from app.api.estimate_schemas import ActivationFormula, Offload, Recompute, TrainingMethod
-from app.api.fit_request import Include, Sort
+from app.api.estimate.models import AttentionKind, MlpKind, QkNormKind
+from app.api.estimate.schemas import ActivationFormula, Offload, Recompute, TrainingMethod
+from app.api.fit.request import Include, Sort
 from app.catalog.ask.search import Arch, Os, Purchase, Status
 from app.catalog.ask.searches import FitSort, ResourceInclude
 from app.fit.estimate.adapters import MODULES

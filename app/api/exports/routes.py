@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
+from app.api.door.streams import ETAG
 from app.api.exports.files import ParquetResponse
 from app.api.exports.streamed import CsvResponse, NdjsonResponse
-from app.api.streams import ETAG
 from app.catalog.ask.exports import Export, PriceExport, SizeExport, export_prices, export_sizes
 
 router = APIRouter(tags=["exports"])

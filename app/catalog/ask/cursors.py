@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from math import isfinite
 from typing import Any
 
 import orjson
@@ -61,10 +62,12 @@ def _write(value: Any) -> Any:
         return {"decimal": str(value)}
     if isinstance(value, date):
         return {"date": value.isoformat()}
+    if isinstance(value, float) and not isfinite(value):
+        return {"float": str(value)}  # the rank of an unknown price; JSON has no such number
     return value
 
 
-_READ: dict[str, Callable[[str], Any]] = {"decimal": Decimal, "date": date.fromisoformat}
+_READ: dict[str, Callable[[str], Any]] = {"decimal": Decimal, "date": date.fromisoformat, "float": float}
 
 
 def _read(value: Any) -> Any:

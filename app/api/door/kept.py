@@ -4,8 +4,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from app.api.bodies import Message
-from app.api.encodings import SMALLEST, encode, wanted
+from app.api.door.bodies import Message
+from app.api.door.encodings import SMALLEST, encode, wanted
 
 Header = tuple[bytes, bytes]
 Headers = list[Header]

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from app.api.estimate_fields import In, Many, Positive, Share
+from app.api.estimate.fields import In, Many, Positive, Share
 from app.catalog.ask.search import AnyOf, Day, Os, Purchase, Regions, SizeNeeds, Text, Usd
 from app.catalog.ask.searches import Hours
 

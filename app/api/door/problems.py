@@ -13,9 +13,9 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from app.api.bodies import BodyNotWanted
-from app.api.identity import REQUEST_ID
-from app.api.methods import allowed_methods
+from app.api.door.bodies import BodyNotWanted
+from app.api.door.identity import REQUEST_ID
+from app.api.door.methods import allowed_methods
 from app.errors import BadCursor, BadQuestion, BadWorkload, Busy, CursorGone, NotFound, NotReady, VmsizesError
 
 MEDIA_TYPE = "application/problem+json"

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from app.api.estimate_fields import (
+from app.api.estimate.fields import (
     Amount,
     Bytes,
     Dtype,
@@ -22,7 +22,7 @@ from app.api.estimate_fields import (
     exactly_one,
     refuse,
 )
-from app.api.estimate_models import ModelIn
+from app.api.estimate.models import ModelIn
 
 TrainingMethod = Literal["full", "lora", "qlora"]
 Offload = Literal["none", "optimizer", "all"]

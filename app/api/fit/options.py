@@ -5,9 +5,9 @@ from typing import Any
 
 from pydantic import Field
 
-from app.api.estimate_answers import AssumptionOut, FigureOut, ParametersOut
-from app.api.estimate_models import ArchitectureOut
-from app.api.fit_schemas import FailureOut, HeadroomOut
+from app.api.estimate.answers import AssumptionOut, FigureOut, ParametersOut
+from app.api.estimate.models import ArchitectureOut
+from app.api.fit.schemas import FailureOut, HeadroomOut
 from app.api.schemas import Out, Part, Total, Usd
 
 

@@ -4,10 +4,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from app.api.estimate_fields import exactly_one, refuse
-from app.api.estimate_models import ModelIn
-from app.api.estimate_schemas import InferenceIn, TrainingIn
-from app.api.fit_request_parts import ConstraintsIn, HardwareIn, PricingIn, ResourcesIn
+from app.api.estimate.fields import exactly_one, refuse
+from app.api.estimate.models import ModelIn
+from app.api.estimate.schemas import InferenceIn, TrainingIn
+from app.api.fit.request_parts import ConstraintsIn, HardwareIn, PricingIn, ResourcesIn
 
 Sort = Literal["cost_per_hour", "cost_per_job", "cost_per_1m_tokens", "time", "headroom", "waste", "nodes"]
 Include = Literal["rejected", "assumptions", "workload"]

@@ -8,8 +8,8 @@ from typing import Protocol
 import brotli  # type: ignore[import-untyped]  # has no type information
 import zstandard
 
-from app.api.bodies import Message
-from app.api.kept import Headers, marks_of
+from app.api.door.bodies import Message
+from app.api.door.kept import Headers, marks_of
 
 Send = Callable[[Message], Awaitable[None]]
 ETAG = "vmsizes.etag"

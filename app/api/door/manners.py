@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
-from app.api.bodies import BodyNotWanted, Message, bounded
-from app.api.conditions import conditions
-from app.api.identity import REQUEST_ID, request_id
-from app.api.kept import NO_SNIFFING, Headers
-from app.api.problems import CRASHED, kind_of, problem
+from app.api.door.bodies import BodyNotWanted, Message, bounded
+from app.api.door.conditions import conditions
+from app.api.door.identity import REQUEST_ID, request_id
+from app.api.door.kept import NO_SNIFFING, Headers
+from app.api.door.problems import CRASHED, kind_of, problem
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from app.api.comparing_schemas import ComparisonOut
+from app.api.comparing.schemas import ComparisonOut
 from app.catalog.ask.searches import CompareSearch
 
 router = APIRouter(tags=["sizes"])
@@ -14,7 +14,7 @@ router = APIRouter(tags=["sizes"])
 @router.get("/compare", responses={404: {}})
 async def compare_sizes(search: Annotated[CompareSearch, Query()], request: Request) -> ComparisonOut:
     """Lay sizes side by side: every field with its difference from one of them, and what a unit of each GPU costs."""
-    from app.api.comparing_answers import comparison_out
+    from app.api.comparing.answers import comparison_out
     from app.comparing.side_by_side import compare
 
     return comparison_out(await request.app.state.desk.ask(partial(compare, search)))

@@ -2,10 +2,10 @@
 
 from collections.abc import Collection
 
-from app.api.fit_answers import headroom_out
-from app.api.fit_options import CostsOut, FitAnswerOut, MissOut, OptionCostOut, PlacedOut
-from app.api.fit_placements import figure
-from app.api.fit_schemas import FailureOut
+from app.api.fit.answers import headroom_out
+from app.api.fit.options import CostsOut, FitAnswerOut, MissOut, OptionCostOut, PlacedOut
+from app.api.fit.placements import figure
+from app.api.fit.schemas import FailureOut
 from app.fit.estimate.figures import exact
 from app.fit.resources.needs import Needs
 from app.fit.resources.wording import explain

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from app.api.estimate_models import ArchitectureOut
+from app.api.estimate.models import ArchitectureOut
 from app.api.schemas import Out, Part
 
 

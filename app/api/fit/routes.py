@@ -7,9 +7,9 @@ from fastapi import APIRouter, Query, Response
 
 from app.api.deps import KnownCatalog, ReadSession, Today, as_json
 from app.api.desk import Desk
-from app.api.fit_options import FitAnswerOut
-from app.api.fit_request import FitIn
-from app.api.fit_schemas import FitOut
+from app.api.fit.options import FitAnswerOut
+from app.api.fit.request import FitIn
+from app.api.fit.schemas import FitOut
 from app.catalog.ask.known import Known
 from app.catalog.ask.searches import FitSearch
 from app.db.statements import Question, answer
@@ -22,7 +22,7 @@ def fit_resources(
     search: Annotated[FitSearch, Query()], session: ReadSession, known: KnownCatalog, today: Today
 ) -> FitOut:
     """Say which sizes meet the needs and what they cost; nothing fits: an empty list and the nearest misses."""
-    from app.api.fit_answers import fit_out
+    from app.api.fit.answers import fit_out
     from app.recommend import recommending
 
     return fit_out(answer(session, recommending(search, known, today)), rejected="rejected" in search.include)
@@ -44,7 +44,7 @@ async def answer_fit(desk: Desk, body: FitIn) -> str:
 
 def fit_text(body: FitIn, known: Known, today: date) -> Question[str]:
     """Answer a body with JSON text."""
-    from app.api.fit_asking import fitting
+    from app.api.fit.asking import fitting
 
     answered = yield from fitting(body, known, today)
     return answered.model_dump_json(by_alias=True)

@@ -1,6 +1,6 @@
 """Sizes beside each other put on the wire; knows no HTTP, so the command line prints the same."""
 
-from app.api.comparing_schemas import ComparisonOut, SimilarOut, SimilarPage, TermOut
+from app.api.comparing.schemas import ComparisonOut, SimilarOut, SimilarPage, TermOut
 from app.comparing.side_by_side import Comparison
 from app.comparing.similar import Similar
 from app.fit.difference import Number

@@ -1,6 +1,6 @@
 """A recommendation put on the wire; knows no HTTP, so the command line prints the same."""
 
-from app.api.fit_schemas import CostOut, FailureOut, FitOut, HeadroomOut, OptionOut, RejectionOut
+from app.api.fit.schemas import CostOut, FailureOut, FitOut, HeadroomOut, OptionOut, RejectionOut
 from app.fit.resources.needs import Needs
 from app.fit.resources.rank import unused_gpu_memory_gib
 from app.fit.resources.wording import explain

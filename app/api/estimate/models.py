@@ -4,7 +4,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from app.api.estimate_fields import In, Layers, Params, Tokens, Width, refuse
+from app.api.estimate.fields import In, Layers, Params, Tokens, Width, refuse
 from app.api.schemas import Out
 from app.catalog.ask.search import Text
 

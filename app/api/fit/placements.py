@@ -4,10 +4,10 @@ from collections.abc import Collection, Mapping
 from decimal import Decimal
 from typing import Any
 
-from app.api.estimate_answers import AssumptionOut, FigureOut, ParametersOut
-from app.api.estimate_models import ArchitectureOut
-from app.api.fit_answers import headroom_out
-from app.api.fit_options import (
+from app.api.estimate.answers import AssumptionOut, FigureOut, ParametersOut
+from app.api.estimate.models import ArchitectureOut
+from app.api.fit.answers import headroom_out
+from app.api.fit.options import (
     CostsOut,
     FitAnswerOut,
     FixOut,
@@ -19,7 +19,7 @@ from app.api.fit_options import (
     SpeedOut,
     WorkloadOut,
 )
-from app.api.fit_schemas import FailureOut
+from app.api.fit.schemas import FailureOut
 from app.fit.breakdown.answer import parameter_figures
 from app.fit.estimate.figures import Figure
 from app.fit.place.detail import PerGpu, SpeedFigures, cost_figures, per_gpu, speed_figures

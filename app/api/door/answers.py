@@ -11,18 +11,18 @@ from collections.abc import Awaitable, Callable
 
 from fastapi import FastAPI
 
-from app.api.bodies import Message, Receive, whole_body
-from app.api.conditions import Conditions, conditions, matches
-from app.api.encodings import wanted
-from app.api.identity import REQUEST_ID, request_id
-from app.api.kept import NO_SNIFFING, VARY, Answer, Headers, Shelf, marks_of
-from app.api.links import link
-from app.api.making import FOUND, Made, Scope, make
-from app.api.manners import Manners
-from app.api.origins import for_any_origin
-from app.api.questions import Endpoint, Question, Request, question
-from app.api.streams import ETAG, marking
-from app.api.watch import Watch
+from app.api.door.bodies import Message, Receive, whole_body
+from app.api.door.conditions import Conditions, conditions, matches
+from app.api.door.encodings import wanted
+from app.api.door.identity import REQUEST_ID, request_id
+from app.api.door.kept import NO_SNIFFING, VARY, Answer, Headers, Shelf, marks_of
+from app.api.door.links import link
+from app.api.door.making import FOUND, Made, Scope, make
+from app.api.door.manners import Manners
+from app.api.door.origins import for_any_origin
+from app.api.door.questions import Endpoint, Question, Request, question
+from app.api.door.streams import ETAG, marking
+from app.api.door.watch import Watch
 
 Send = Callable[[Message], Awaitable[None]]
 

@@ -1,6 +1,6 @@
 """A workload as it leaves the wire: the same as values."""
 
-from app.api.estimate_schemas import EstimateIn, InferenceIn, TrainingIn
+from app.api.estimate.schemas import EstimateIn, InferenceIn, TrainingIn
 from app.estimating import Workload
 from app.fit.breakdown.workload import Gpus, InferenceWorkload, TrainingWorkload
 from app.fit.estimate.adapters import Matrix

@@ -3,11 +3,11 @@
 from datetime import date
 from typing import Any
 
-from app.api.estimate_asking import to_use
-from app.api.fit_options import FitAnswerOut
-from app.api.fit_placements import placements_out
-from app.api.fit_pooled import pooled_out
-from app.api.fit_request import FitIn
+from app.api.estimate.asking import to_use
+from app.api.fit.options import FitAnswerOut
+from app.api.fit.placements import placements_out
+from app.api.fit.pooled import pooled_out
+from app.api.fit.request import FitIn
 from app.catalog.ask.known import Known
 from app.catalog.ask.search import SizeScope
 from app.catalog.ask.searches import FitSearch

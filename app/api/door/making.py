@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.api.bodies import Message, Receive
-from app.api.kept import Headers
-from app.api.questions import Question
+from app.api.door.bodies import Message, Receive
+from app.api.door.kept import Headers
+from app.api.door.questions import Question
 from app.errors import VmsizesError
 
 Scope = MutableMapping[str, Any]

@@ -1,0 +1,1 @@
+"""Estimate: what a model needs, as it is asked and answered over HTTP."""

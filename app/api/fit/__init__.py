@@ -1,0 +1,1 @@
+"""Fit: which sizes hold a job, as it is asked and answered over HTTP."""
