@@ -1,5 +1,6 @@
 """ROOF: joins every room to one FastAPI app."""
 
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime
@@ -7,6 +8,7 @@ from functools import partial
 from importlib.metadata import version
 
 from fastapi import Depends, FastAPI
+from pydantic.warnings import UnsupportedFieldAttributeWarning
 from starlette.datastructures import State
 
 from app.api import catalog, facets, metrics, models, prices, sizes, system
@@ -59,6 +61,8 @@ def create_service(settings: Settings | None = None, *, today: Callable[[], date
 def create_app(settings: Settings | None = None, *, today: Callable[[], date] = _today) -> FastAPI:
     """Make the service; a test hands in its own settings and its own calendar."""
     settings = settings or Settings()
+    # FastAPI gives models an alias, and silences what pydantic says of it only where they are built at once.
+    warnings.filterwarnings("ignore", "The 'alias' attribute", UnsupportedFieldAttributeWarning)
     app = FastAPI(
         lifespan=_closing,
         title="vmsizes",
