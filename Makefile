@@ -23,12 +23,13 @@ test: .venv/dev .venv/sdk/ready ## run all tests on SQLite and on PostgreSQL (mi
 	  echo "npm reaches no registry: clients for TypeScript are not tried (those tests say so)"; fi
 	VMSIZES_TEST_DATABASES=$(DATABASES) $(BIN)/pytest
 
-check: .venv/dev ## lint, types, import contracts, migrations and OpenAPI documents in step (seconds)
+check: .venv/dev ## lint, types, import contracts, migrations, OpenAPI documents, documentation in step (a minute)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	VMSIZES_TEST_DATABASES=sqlite $(BIN)/pytest -q tests/test_migrations.py tests/api/document/test_drift.py
+	VMSIZES_TEST_DATABASES=sqlite $(BIN)/pytest -q tests/test_tree.py tests/test_migrations.py \
+	  tests/api/document/test_drift.py tests/docs/test_completeness.py
 
 contract: .venv/dev .venv/sdk/ready $(NPM)/.all ## lint, score, diff and fuzz the OpenAPI document (2 minutes)
 	$(BIN)/python -m tests.sdk contract $(ARGS)

@@ -1,6 +1,5 @@
 """Writes the newest results into docs/performance.md, between its markers, and the plot beside it."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,12 @@ from benchmarks.results import Results
 
 PAGE = PROJECT / "docs" / "performance.md"
 BEGIN, END = "<!-- results: written by make bench -->", "<!-- end of results -->"
-COMMITS = 6
-"""So many runs stand side by side in the history."""
 
 
-def write_page(runs: Sequence[Results], page: Path = PAGE) -> None:
-    """Bring the page and the plot up to date; `runs` are the newest first, and there is one at least."""
-    page.with_suffix(".svg").write_text(draw(bars(runs[0]), f"Ratios to the reference, commit {runs[0]['commit']}"))
-    parts = (about(runs[0]), table(runs[0]), f"![Ratios]({page.stem}.svg)", details(runs[0]), history(runs))
+def write_page(run: Results, page: Path = PAGE) -> None:
+    """Bring the page and the plot up to date with the results of a run."""
+    page.with_suffix(".svg").write_text(draw(bars(run), f"Ratios to the reference, commit {run['commit']}"))
+    parts = (about(run), table(run), f"![Ratios]({page.stem}.svg)", details(run))
     page.write_text(between(page.read_text(), "\n\n".join(parts)))
 
 
@@ -78,17 +75,6 @@ def details(run: Results) -> str:
     return "\n".join([*lines, "", "</details>"])
 
 
-def history(runs: Sequence[Results]) -> str:
-    """The main figures of the last runs side by side."""
-    shown = runs[:COMMITS]
-    names = {outcome["name"]: outcome["main"] for run in reversed(shown) for outcome in run["outcomes"]}
-    lines = ["| case | figure | " + " | ".join(f"`{run['commit']}`" for run in shown) + " |"]
-    lines.append("|---|---|" + "--:|" * len(shown))
-    for name, main in names.items():
-        lines.append(f"| {name} | {main} | " + " | ".join(_median(run, name) for run in shown) + " |")
-    return "\n".join(lines)
-
-
 def bars(run: Results) -> list[Bar]:
     """The cases that came to a ratio."""
     found = [outcome for outcome in run["outcomes"] if outcome["main"] == "ratio" and outcome["figures"]]
@@ -101,13 +87,6 @@ def _bar(outcome: dict[str, Any]) -> Bar:
         name=outcome["name"], median=figure["median"], least=figure["min"], most=figure["max"],
         asked=float(asked) if asked else None,
     )  # fmt: skip
-
-
-def _median(run: Results, name: str) -> str:
-    for outcome in run["outcomes"]:
-        if outcome["name"] == name and outcome["figures"]:
-            return f"{outcome['figures'][outcome['main']]['median']:.3g}"
-    return "–"
 
 
 def _verdict(outcome: dict[str, Any]) -> str:

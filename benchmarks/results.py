@@ -1,4 +1,4 @@
-"""The results of a run: one JSON file a commit, from which the page and its plot are made."""
+"""The results of the newest whole run: one JSON file a commit, which the page and its plot are made from."""
 
 import json
 from collections.abc import Sequence
@@ -29,17 +29,13 @@ def to_results(outcomes: Sequence[Outcome], plan: Plan) -> Results:
 
 
 def save(results: Results, folder: Path = FOLDER) -> Path:
-    """Write the results of a commit, over those of an earlier run of the same commit."""
+    """Write the results of a commit in place of any earlier ones, which git keeps."""
     folder.mkdir(exist_ok=True)
+    for earlier in folder.glob("*.json"):
+        earlier.unlink()
     file = folder / f"{results['commit']}.json"
     file.write_text(json.dumps(results, indent=1) + "\n")
     return file
-
-
-def load_all(folder: Path = FOLDER) -> list[Results]:
-    """Read all results that are kept, the newest first."""
-    found = [json.loads(file.read_text()) for file in folder.glob("*.json")]
-    return sorted(found, key=lambda results: str(results["measured_at"]), reverse=True)
 
 
 def _rounded(value: Any) -> Any:

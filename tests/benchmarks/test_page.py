@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.page import BEGIN, END, between, table, write_page
 from benchmarks.plot import Bar, axis_for, draw
+from benchmarks.results import save
 
 
 def run(**outcome: Any) -> dict[str, Any]:
@@ -47,9 +48,9 @@ def test_what_was_not_measured_says_why() -> None:
 def test_the_page_is_the_same_when_written_twice(tmp_path: Path) -> None:
     page = tmp_path / "performance.md"
     page.write_text(f"# Title\n{BEGIN}\n{END}\n")
-    write_page([run()], page)
+    write_page(run(), page)
     once = page.read_text()
-    write_page([run()], page)
+    write_page(run(), page)
     assert page.read_text() == once
     assert "performance.svg" in once
     assert ET.parse(page.with_suffix(".svg")).getroot().tag.endswith("svg")  # made above
@@ -65,3 +66,9 @@ def test_the_axis_is_logarithmic_and_holds_every_value() -> None:
 def test_names_are_escaped_in_the_plot() -> None:
     drawn = draw([Bar(name="a < b & c", median=1.0, least=0.9, most=1.1)], "title")
     assert "a &lt; b &amp; c" in drawn
+
+
+def test_the_results_of_a_run_take_the_place_of_earlier_ones(tmp_path: Path) -> None:
+    save(run(), tmp_path)
+    save(run() | {"commit": "def"}, tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["def.json"]
