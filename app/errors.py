@@ -19,7 +19,7 @@ class BadQuestion(VmsizesError):
 
     def __init__(self, field: str, value: object, allowed: str) -> None:
         self.field, self.value, self.allowed = field, value, allowed
-        super().__init__(f"{field}={value}: {allowed}")
+        super().__init__(f"{field}{'' if value is None else f'={value}'}: {allowed}")
 
 
 class BadCursor(BadQuestion):

@@ -18,6 +18,7 @@ from app.cli.output import err
 from app.db.engines import make_engine, reading
 from app.errors import BadData, BadQuestion, BadWorkload, NotFound, NotReady, VmsizesError
 from app.settings import Settings
+from app.validation import explain
 
 FOUND, NOTHING, USAGE, BAD_DATA, NOT_READY = 0, 1, 2, 3, 4
 """Exit codes: 0 done or found; 1 nothing found; 2 a question that cannot be answered; 3 bad data; 4 no catalog."""
@@ -38,7 +39,7 @@ def settings() -> Settings:
         return Settings()
     except ValidationError as error:
         first = error.errors()[0]
-        raise BadQuestion(f"VMSIZES_{first['loc'][0]}".upper(), first["input"], first["msg"]) from None
+        raise BadQuestion(f"VMSIZES_{first['loc'][0]}".upper(), first["input"], explain(first)) from None
 
 
 @cache

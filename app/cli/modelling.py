@@ -20,6 +20,7 @@ from app.cli.output import Csv, Format, Json, chosen, out, show_rows, write_json
 from app.db.statements import answer
 from app.errors import BadQuestion
 from app.estimating import estimate as estimate_workload
+from app.validation import explain, shown
 
 app = typer.Typer()
 
@@ -123,7 +124,7 @@ def _read(shape: type[Body], body: Mapping[str, Any]) -> Body:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"] if isinstance(part, str))
         option = FIELDS.get(place, place.rpartition(".")[2] or "question")
-        raise BadQuestion(f"--{option.replace('_', '-')}", first.get("input"), first["msg"]) from None
+        raise BadQuestion(f"--{option.replace('_', '-')}", shown(first.get("input")), explain(first)) from None
 
 
 def _row(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:

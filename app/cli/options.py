@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 
 from app.catalog.ask.search import holds_several
 from app.errors import BadQuestion
+from app.validation import explain, shown
 
 Asked = TypeVar("Asked", bound=BaseModel)
 
@@ -43,7 +44,7 @@ def question(model: type[Asked], given: dict[str, Any]) -> Asked:
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else "question"
-        raise BadQuestion(f"--{name.replace('_', '-')}", first.get("input"), first["msg"]) from None
+        raise BadQuestion(f"--{name.replace('_', '-')}", shown(first.get("input")), explain(first)) from None
 
 
 def _option(name: str, field: FieldInfo) -> inspect.Parameter:

@@ -19,7 +19,7 @@ from tests.servers import server
         (LLAMA | {"modle": "x"}, "/body/modle", "did you mean model?"),
         (LLAMA | {"constraints": {"max_node": 2}}, "/body/constraints/max_node", "did you mean max_nodes?"),
         (LLAMA | {"hardware": {"gpus": 0}}, "/body/hardware/gpus", "greater than or equal to 1"),
-        (LLAMA | {"pricing": {"hours": "NaN"}}, "/body/pricing/hours", "a number is due here"),
+        (LLAMA | {"pricing": {"hours": "NaN"}}, "/body/pricing/hours", "expected a number"),
         (LLAMA | {"sort": "waste"}, "/body", "sort=waste is of resources"),
         (LLAMA | {"sort": "cost_per_job"}, "/body/sort", "needs pricing.hours"),
         (LLAMA | {"constraints": {"regions": ["westeurop"]}}, "/body/constraints/regions", "did you mean westeurope?"),

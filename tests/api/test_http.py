@@ -165,15 +165,15 @@ def test_a_body_that_is_no_json_cannot_be_read(client: httpx.Client, body: str |
 @pytest.mark.parametrize(
     ("body", "pointer", "said"),
     [
-        ({"inference": {"context_tokens": True}}, "/body/inference/context_tokens", "a number is due here"),
-        ({"inference": {"context_tokens": "8192"}}, "/body/inference/context_tokens", "a number is due here"),
-        ({"inference": {"concurrency": 1.5}}, "/body/inference/concurrency", "valid integer"),
-        ({"inference": {}, "pricing": {"hours": "3"}}, "/body/pricing/hours", "a number is due here"),
-        ({"inference": {}, "pricing": {"as_of": 20260101}}, "/body/pricing/as_of", "a text is due here"),
+        ({"inference": {"context_tokens": True}}, "/body/inference/context_tokens", "expected a number"),
+        ({"inference": {"context_tokens": "8192"}}, "/body/inference/context_tokens", "expected a number"),
+        ({"inference": {"concurrency": 1.5}}, "/body/inference/concurrency", "expected a whole number"),
+        ({"inference": {}, "pricing": {"hours": "3"}}, "/body/pricing/hours", "expected a number"),
+        ({"inference": {}, "pricing": {"as_of": 20260101}}, "/body/pricing/as_of", "expected a text"),
         ({"inference": {}, "pricing": {"as_of": "1767225600"}}, "/body/pricing/as_of", "a date such as"),
         ({"inference": {}, "constraints": {"verified_only": 1}}, "/body/constraints/verified_only", "true or false"),
         ({"inference": {}, "constraints": {"tp_in_nvlink": "yes"}}, "/body/constraints/tp_in_nvlink", "true"),
-        ({"inference": {}, "limit": True}, "/body/limit", "a number is due here"),
+        ({"inference": {}, "limit": True}, "/body/limit", "expected a number"),
         ({"inference": {"context/tokens~": 1}}, "/body/inference/context~1tokens~0", "there is no such field"),
     ],
 )

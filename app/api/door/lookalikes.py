@@ -11,9 +11,9 @@ from pydantic_core import PydanticCustomError
 _NUMBERS = {int, float, Decimal}
 _TEXTS = {str, date}
 _DUE = {
-    "boolean": "true or false is due here, without quotes",
-    "number": "a number is due here, without quotes",
-    "text": "a text is due here, in quotes",
+    "boolean": "true or false without quotes",
+    "number": "a number without quotes",
+    "text": "a text in quotes",
 }
 
 
@@ -21,7 +21,9 @@ def refuse_lookalike(value: bool | float | str, annotation: Any) -> None:
     """Refuse "8" or true where a number is due, 1 or "yes" where a truth is, and a number where a date is."""
     kinds = _kinds(annotation)
     if kinds and _kind(value) not in kinds:
-        raise PydanticCustomError("lookalike", "{due}", {"due": " or ".join(_DUE[kind] for kind in sorted(kinds))})
+        raise PydanticCustomError(
+            "lookalike", "expected {due}", {"due": " or ".join(_DUE[kind] for kind in sorted(kinds))}
+        )
 
 
 def _kind(value: bool | float | str) -> str:

@@ -17,6 +17,7 @@ from app.api.door.bodies import BodyNotWanted
 from app.api.door.identity import REQUEST_ID
 from app.api.door.methods import allowed_methods
 from app.errors import BadCursor, BadQuestion, BadWorkload, Busy, CursorGone, NotFound, NotReady, VmsizesError
+from app.validation import explain, place, shown
 
 MEDIA_TYPE = "application/problem+json"
 _log = logging.getLogger(__name__)
@@ -171,11 +172,13 @@ def _detail(error: dict[str, Any]) -> dict[str, str]:
     """One error of pydantic in our words: the field, the value, what is allowed."""
     if error["type"] == "json_invalid":
         why = error.get("ctx", {}).get("error", error["msg"])
-        return {"pointer": "/body", "detail": f"the body is no JSON: {why} at character {error['loc'][-1]}"}
-    place = [str(part) for part in error["loc"]]
-    given = error.get("input")
-    shown = str(given).lower() if isinstance(given, bool) else given
-    value = "" if isinstance(given, dict | list | None) else f"={shown}"
-    said = f"{'.'.join(place[1:])}{value}: {error['msg']}"
-    pointer = "/".join(part.replace("~", "~0").replace("/", "~1") for part in place)
-    return {"pointer": f"/{pointer}", "detail": said.removeprefix(": ")}
+        return {"pointer": "/body", "detail": f"the body is not valid JSON: {why} at character {error['loc'][-1]}"}
+    loc = [step for step in error["loc"] if error["loc"][0] == "body" or isinstance(step, str)]
+    pointer = "/" + "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in loc)
+    field, given = place(loc[1:]), shown(error.get("input")) if error["type"] != "missing" else None
+    if not field:
+        return {
+            "pointer": pointer,
+            "detail": ("" if error["type"] == "contradiction" else "the body: ") + explain(error),
+        }
+    return {"pointer": pointer, "detail": f"{field}{'' if given is None else f'={given}'}: {explain(error)}"}

@@ -11,6 +11,7 @@ from app.catalog.presets import Preset
 from app.ingest.csv_rows import Row
 from app.ingest.sources.model_rules import broken_rule
 from app.ingest.sources.sources import read_cited
+from app.validation import explain
 
 _FIELDS = {name: field for name, field in Preset.model_fields.items() if name != "source_id"}
 COLUMNS = (*(name for name, field in _FIELDS.items() if field.is_required()), "source")
@@ -30,7 +31,7 @@ def to_model(row: Row) -> ModelRow:
         preset = Preset(**values, source_id=row.text("source"))
     except ValidationError as error:
         wrong = error.errors()[0]
-        said = "must not be blank" if wrong["type"] == "missing" else wrong["msg"]
+        said = "must not be blank" if wrong["type"] == "missing" else explain(wrong)
         raise row.bad(str(wrong["loc"][0]), said) from error
     if rule := broken_rule(preset):
         raise row.bad(rule.field, rule.detail)
