@@ -97,7 +97,7 @@ def test_every_amount_has_its_unit_beside_it(client: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("query", "detail"),
     [
-        ("", "size: Field required"),
+        ("", "size: is required"),
         (f"size={A}", "size"),
         (f"size={','.join(f'x{number}' for number in range(11))}", "size"),
         (f"size={A},nc40ads_h100_v4", "Did you mean Standard_NC40ads_H100_v5"),

@@ -18,7 +18,7 @@ from tests.servers import server
         (LLAMA | {"training": {}}, "/body", "inference and training are given"),
         (LLAMA | {"modle": "x"}, "/body/modle", "did you mean model?"),
         (LLAMA | {"constraints": {"max_node": 2}}, "/body/constraints/max_node", "did you mean max_nodes?"),
-        (LLAMA | {"hardware": {"gpus": 0}}, "/body/hardware/gpus", "greater than or equal to 1"),
+        (LLAMA | {"hardware": {"gpus": 0}}, "/body/hardware/gpus", "must be at least 1"),
         (LLAMA | {"pricing": {"hours": "NaN"}}, "/body/pricing/hours", "expected a number"),
         (LLAMA | {"sort": "waste"}, "/body", "sort=waste is of resources"),
         (LLAMA | {"sort": "cost_per_job"}, "/body/sort", "needs pricing.hours"),
