@@ -53,6 +53,12 @@ def test_a_size_is_found_under_its_alias(client: httpx.Client) -> None:
     assert size(client, "Standard_ND96asr_A100_v4")["name"] == "Standard_ND96asr_v4"
 
 
+def test_the_cheapest_size_with_80_gib_on_one_gpu_has_a_whole_one(client: httpx.Client) -> None:
+    found = get(client, "/sizes", min_gpu_mem_per_gpu=80, sort="usd_per_hour", limit=5)["items"]
+    assert found[0]["name"] == "Standard_NC24ads_A100_v4"
+    assert all(row["gpu_count"] >= 1 for row in found)
+
+
 def test_a_fraction_of_a_gpu_is_exact_and_matches_no_whole_gpu(client: httpx.Client) -> None:
     sixth = size(client, "NV6ads_A10_v5")
     assert (sixth["gpu_count"], sixth["gpu_fraction"]) == (0.1667, "1/6")

@@ -153,6 +153,11 @@ def local_disk() -> ColumnElement[float]:
 
 
 def on_one_gpu() -> ColumnElement[float]:
-    """GPU memory that one GPU gives the VM, GiB: a fraction of a GPU gives its slice."""
-    slice_of_one = size.gpu_count < 1
-    return case((slice_of_one, size.gpu_memory_gib), else_=size.gpu_memory_gib_per_gpu)
+    """GPU memory that one GPU gives the VM, GiB: a fraction of a GPU gives its slice; unknown where the count is."""
+    whole, a_slice = size.gpu_count >= 1, size.gpu_count < 1
+    return case((a_slice, size.gpu_memory_gib), (whole, size.gpu_memory_gib_per_gpu))
+
+
+def of_one_gpu() -> ColumnElement[float]:
+    """GPU memory of one whole GPU of the VM, GiB; unknown where nobody knows how many GPUs, or what part of one."""
+    return case((size.gpu_count.is_not(None), size.gpu_memory_gib_per_gpu))

@@ -193,7 +193,7 @@ class SizeNeeds(Question):
     )
     min_gpu_mem_per_gpu: Quantity | None = Field(
         default=None,
-        description="GPU memory on one GPU, GiB; a fraction of a GPU counts with its slice.",
+        description="GPU memory on one GPU, GiB; a fraction of a GPU counts with its slice, an unknown one not at all.",
         examples=[80],
     )
     min_gpus: GpuCount | None = Field(
@@ -246,7 +246,9 @@ class SizeFilter(SizeScope, SizeNeeds):
         default=None, description="GPU memory of all the VM's GPUs together, GiB.", examples=[1128]
     )
     max_gpu_mem_per_gpu: Quantity | None = Field(
-        default=None, description="GPU memory of one whole GPU, GiB.", examples=[141]
+        default=None,
+        description="GPU memory of one whole GPU, GiB; where the number of GPUs is unknown, so is this.",
+        examples=[141],
     )
     max_gpus: GpuCount | None = Field(default=None, description="GPUs; 0 means no GPU.", examples=[8])
     max_vcpus: Count | None = Field(default=None, description="vCPUs.", examples=[96])
