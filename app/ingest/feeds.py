@@ -64,6 +64,7 @@ def read_pages(
         gpu_memories=memories,
         kind=kind,
         on_page=lambda path: progress(f"reading {path.name}", next(done) / pages),
+        refuse_silent=True,
     )
 
 

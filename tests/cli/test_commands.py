@@ -311,3 +311,46 @@ def test_what_cannot_be_compared_has_its_exit_code(
     done = run(seeded_url, *arguments)
     assert done.returncode == code
     assert told in done.stderr
+
+
+@pytest.fixture
+def page(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A file of the given bytes that is called a page."""
+    path = tmp_path / "page.md"
+    path.write_bytes(request.param)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("page", "said", "more"),
+    [
+        (b"\x7fELF\x02\x01\x00\x00buckets: %lu\n", "is not text", ()),
+        (b" \n\n", "is empty", ()),
+        (b"# Size series\n\nMachines for all that you do, at any scale.\n", "no figure of a size or series", ()),
+        (b"<html><body><table><tr><td>Standard_X8</td><td>8</td></tr></table></body></html>", "a table in HTML", ()),
+        (b"key,value\nvcpus,8\n", "no figure of a size or series", ("--dry-run",)),
+    ],
+    ids=["program", "empty", "words", "html", "csv"],
+    indirect=["page"],
+)
+def test_a_file_without_any_figure_is_refused_and_makes_no_revision(
+    run: Run, database_url: str, page: Path, said: str, more: tuple[str, ...]
+) -> None:
+    done = run(database_url, "ingest", "documents", str(page), *more)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert str(page) in done.stderr
+    assert said in done.stderr
+    assert "run `vmsizes ingest seeds`" in run(database_url, "search").stderr
+
+
+def test_a_page_without_figures_in_a_folder_is_reported_and_no_source(
+    run: Run, database_url: str, tmp_path: Path
+) -> None:
+    (tmp_path / "x.md").write_text(PAGE)
+    (tmp_path / "words.md").write_text("# Words\n\nNothing but words.\n")
+    done = run(database_url, "ingest", "documents", str(tmp_path), "--json")
+    assert json.loads(done.stdout)["tables"]["source"]["added"] == 1
+    assert f"{tmp_path / 'words.md'}: no figure of a size or series can be read in it; the page is left out" in (
+        done.stderr
+    )
+    assert run(database_url, "ingest", "documents", str(tmp_path), "--strict").returncode == 3

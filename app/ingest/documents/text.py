@@ -11,6 +11,11 @@ _MANGLED = re.compile("[ÂÃâ][^\x00-\x7f]+")
 _LINE_END = re.compile(r"\r\n?|\n")
 
 
+def is_binary(data: bytes) -> bool:
+    """Say whether bytes are no text: a NUL is in no page, but in nearly every program, image or archive."""
+    return b"\x00" in data and not data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+
+
 def decode(data: bytes) -> str:
     """Decode what should be UTF-8; a file with stray bytes is taken for Windows-1252, never refused."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):

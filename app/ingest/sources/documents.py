@@ -1,8 +1,8 @@
 """Reads Markdown pages and the files they include from disk; what they say is worked out in `app.ingest.documents`."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from app.catalog.facts import Reading, Report, SourceKind
@@ -11,6 +11,7 @@ from app.ingest.documents.batch import read_batch
 from app.ingest.documents.gpu_memories import GpuMemories
 from app.ingest.documents.page import Document, Page
 from app.ingest.documents.source import SourceIds, to_page
+from app.ingest.documents.text import is_binary
 
 _UNIMPORTANT = re.compile(r"footer|-defs\b|preview-tag", re.IGNORECASE)
 """Includes that hold nothing of sizes: where they are absent nothing is lost."""
@@ -31,21 +32,61 @@ def read_documents(
     gpu_memories: GpuMemories,
     kind: SourceKind | None = None,
     on_page: Callable[[Path], None] | None = None,
+    refuse_silent: bool = False,
 ) -> Reading:
     """Read pages, given as files or folders; raises BadData for a path that cannot be read.
 
-    `kind` is that of pages whose front matter does not say what they are.
+    `kind` is that of pages whose front matter does not say what they are. With `refuse_silent` a page that states
+    nothing is no source: it is refused where it was asked for by name, and left out where it lies in a folder.
     """
     shelf = _Shelf()
-    documents: list[Document] = []
+    documents: dict[Path, Document] = {}
     for path in find_pages(paths):
-        documents.append(_document(shelf, path, kind))
+        documents[path] = _document(shelf, path, kind)
         if on_page:
             on_page(path)
-    return Reading(
-        sources=tuple({page.source.id: page.source for page in shelf.pages.values()}.values()),
-        reports=tuple(shelf.reports),
-    ) + read_batch(documents, gpu_memories)
+    sources = {page.source.id: page.source for page in shelf.pages.values()}
+    reading = Reading(sources=tuple(sources.values()), reports=tuple(shelf.reports))
+    reading += read_batch([*documents.values()], gpu_memories)
+    return _without_silent(paths, documents, reading) if refuse_silent else reading
+
+
+_SILENT = "no figure of a size or series can be read in it"
+
+
+def _without_silent(paths: Sequence[Path], documents: Mapping[Path, Document], reading: Reading) -> Reading:
+    """Leave out the pages of a folder that state nothing; raises BadData for one that was named, or if all do."""
+    stating = {each.source for each in reading.statements} | {each.source for each in reading.benchmarks}
+    silent: dict[Path, Document] = {}
+    kept: set[str] = set()
+    for path, document in documents.items():
+        ids = {page.source.id for page in document.pages}
+        if ids & stating:
+            kept |= ids
+        else:
+            silent[path] = document
+    named = {path.resolve() for path in paths if path.is_file()}
+    for path, document in silent.items():
+        if path.resolve() in named or len(silent) == len(documents):
+            raise _refused(path, document, reading.reports)
+    left_out = [document.page.report(f"{_SILENT}; the page is left out", None) for document in silent.values()]
+    return replace(
+        reading,
+        sources=tuple(source for source in reading.sources if source.id in kept),
+        reports=(*reading.reports, *left_out),
+    )
+
+
+def _refused(path: Path, document: Document, reports: Sequence[Report]) -> BadData:
+    data, file = path.read_bytes(), document.page.file
+    if not data.strip():
+        return BadData("is empty; give a Markdown page", file=file)
+    if is_binary(data):
+        return BadData("is not text; give a Markdown page", file=file)
+    files = {page.file for page in document.pages}
+    first = next((report for report in reports if report.file in files and report.line), None)
+    why = f" (line {first.line}: {first.detail})" if first else ""
+    return BadData(f"{_SILENT}{why}; give a page with a table of sizes or the like", file=file)
 
 
 def find_pages(paths: Sequence[Path]) -> list[Path]:
