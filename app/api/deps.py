@@ -7,7 +7,9 @@ from typing import Annotated
 from fastapi import Depends, HTTPException, Request, Response
 from sqlmodel import Session
 
+from app.api.door.bodies import is_json
 from app.api.door.questions import query_model, refuse_strangers
+from app.api.door.repeats import refuse_repeated_keys
 from app.catalog.ask.known import Known
 from app.catalog.ask.search import takes_several
 from app.db.engines import reading
@@ -39,15 +41,12 @@ def as_json(text: str) -> Response:
 
 
 async def strict(request: Request) -> None:
-    """Refuse a parameter that the endpoint does not have, a second value of a single one, a body not of JSON."""
-    if request.method == "POST" and not _is_json(request.headers.get("content-type", "")):
+    """Refuse what the endpoint does not have or take twice: a parameter, a key of a body, a body not of JSON."""
+    if request.method == "POST":
         given = request.headers.get("content-type", "nothing")
         wanted = "application/json"
-        raise HTTPException(415, f"Content-Type says {given}; send {wanted}.", {"Accept-Post": wanted})
+        if not is_json(given):
+            raise HTTPException(415, f"Content-Type says {given}; send {wanted}.", {"Accept-Post": wanted})
+        refuse_repeated_keys(await request.body())
     model = query_model(request.scope["route"])
     refuse_strangers(request.query_params.multi_items(), takes_several(model) if model else {})
-
-
-def _is_json(content_type: str) -> bool:
-    kind = content_type.partition(";")[0].strip().lower()
-    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))

@@ -195,7 +195,54 @@ def test_a_part_of_a_parquet_file_can_be_asked_for(client: httpx.Client) -> None
     assert (
         part.headers["content-range"] == f"bytes {len(whole.content) - 4}-{len(whole.content) - 1}/{len(whole.content)}"
     )
-    assert client.get("/sizes.parquet?gpu=A100", headers={"range": "bytes=99999999-"}).status_code == 416
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "kind"),
+    [
+        ({"range": "bytes=99999999-"}, 416, "range-not-satisfiable"),
+        ({"range": "bytes=9-3"}, 400, "bad-request"),
+        ({"range": "bytes=0-3", "if-match": '"nope"'}, 412, "precondition-failed"),
+        ({"if-match": '"nope"'}, 412, "precondition-failed"),
+        ({"if-match": "W/{etag}"}, 412, "precondition-failed"),
+        ({"if-match": '"nope"', "if-none-match": "{etag}"}, 412, "precondition-failed"),
+    ],
+)
+def test_a_part_that_cannot_be_given_is_a_problem(
+    client: httpx.Client, asked: dict[str, str], status: int, kind: str
+) -> None:
+    path = "/sizes.parquet?gpu=A100"
+    whole = client.get(path)
+    etag = whole.headers["etag"]
+    headers = {name: value.replace("{etag}", etag) for name, value in asked.items()}
+    refused = client.get(path, headers={**headers, "x-request-id": "mine"})
+    assert (refused.status_code, refused.headers["content-type"]) == (status, "application/problem+json")
+    assert (refused.json()["type"], refused.json()["request_id"]) == (f"/problems/{kind}", "mine")
+    assert refused.headers["cache-control"] == "no-store"
+    told = f"bytes */{len(whole.content)}" if status == 416 else None
+    assert refused.headers.get("content-range") == told
+
+
+def test_a_condition_that_holds_lets_the_part_pass(client: httpx.Client) -> None:
+    path = "/sizes.parquet?gpu=A100"
+    etag = client.get(path).headers["etag"]
+    for needed in (etag, f'"other", {etag}', "*"):
+        part = client.get(path, headers={"range": "bytes=0-3", "if-match": needed})
+        assert (part.status_code, part.content) == (206, b"PAR1")
+    both = client.get(path, headers={"if-match": etag, "if-none-match": etag})
+    assert both.status_code == 304
+    other_unit = client.get(path, headers={"range": "rows=0-3"})
+    assert (other_unit.status_code, other_unit.content[:4]) == (200, b"PAR1")
+
+
+def test_a_parquet_file_has_one_strong_mark_whether_it_is_sent_or_confirmed(client: httpx.Client) -> None:
+    path = "/sizes.parquet?gpu=A100"
+    etag = client.get(path).headers["etag"]
+    assert etag.startswith('"')
+    for mark in (etag, f"W/{etag}", "*"):
+        confirmed = client.get(path, headers={"if-none-match": mark})
+        assert (confirmed.status_code, confirmed.headers["etag"]) == (304, etag)
+    assert client.head(path).headers["etag"] == etag
 
 
 def test_equal_questions_share_a_parquet_file(client: httpx.Client) -> None:

@@ -102,10 +102,56 @@ def test_a_browser_is_told_beforehand_what_it_may_send(client: httpx.Client) -> 
         "access-control-request-headers": "content-type, x-request-id",
     }
     answer = client.options("/fit", headers=asked)
-    assert answer.status_code == 200
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert answer.headers["access-control-allow-origin"] == "*"
     assert answer.headers["access-control-allow-methods"] == "GET, HEAD, POST, OPTIONS"
     assert answer.headers["access-control-allow-headers"] == "content-type, x-request-id"
     assert answer.headers["access-control-max-age"] == "86400"
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/sizes", "GET, HEAD, OPTIONS"),
+        ("/estimate", "POST, OPTIONS"),
+        ("/nothing", "GET, HEAD, OPTIONS"),
+        ("/sizes.parquet", "GET, HEAD, OPTIONS"),
+    ],
+)
+def test_a_browser_is_told_the_methods_of_the_path_and_a_refusal_is_a_problem(
+    client: httpx.Client, path: str, allowed: str
+) -> None:
+    asked = {"origin": "https://dashboard.example", "x-request-id": "mine"}
+    granted = client.options(path, headers={**asked, "access-control-request-method": allowed.partition(",")[0]})
+    assert (granted.status_code, granted.headers["access-control-allow-methods"]) == (204, allowed)
+    refused = client.options(path, headers={**asked, "access-control-request-method": "DELETE"})
+    assert (refused.status_code, refused.headers["content-type"]) == (400, "application/problem+json")
+    assert (refused.json()["request_id"], refused.headers["x-request-id"]) == ("mine", "mine")
+    assert f"cannot send DELETE to {path}; it takes {allowed}" in refused.json()["detail"]
+    assert refused.headers["access-control-allow-methods"] == allowed
+    assert "origin" in refused.headers["vary"].lower()
+
+
+def test_a_page_of_another_origin_may_see_which_part_of_a_file_it_got(client: httpx.Client) -> None:
+    asked = {"origin": "https://dashboard.example", "range": "bytes=0-3"}
+    part = client.get("/sizes.parquet?gpu=A100", headers=asked)
+    assert part.status_code == 206
+    assert {"Content-Range", "Accept-Ranges", "ETag"} <= set(part.headers["access-control-expose-headers"].split(", "))
+
+
+@pytest.mark.parametrize("path", ["/openapi.json", "/openapi-3.0.json"])
+def test_the_document_is_compressed_for_whoever_takes_it(client: httpx.Client, path: str) -> None:
+    plain = client.get(path, headers={"accept-encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+    for encoding in ("br", "zstd", "gzip"):
+        with client.stream("GET", path, headers={"accept-encoding": encoding}) as answer:
+            assert answer.headers["content-encoding"] == encoding
+            assert "accept-encoding" in answer.headers["vary"]
+            assert answer.headers["etag"] == plain.headers["etag"]
+            assert len(b"".join(answer.iter_raw())) < len(plain.content) / 5
+        assert client.get(path, headers={"accept-encoding": encoding}).json() == plain.json()
+        same = {"accept-encoding": encoding, "if-none-match": plain.headers["etag"]}
+        assert client.get(path, headers=same).status_code == 304
 
 
 def test_a_crash_is_a_problem_with_its_id_that_another_origin_may_read(
@@ -153,6 +199,43 @@ def test_a_body_of_another_type_is_refused_with_the_right_one(client: httpx.Clie
 @pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "Application/JSON", "application/x+json"])
 def test_a_body_of_a_type_that_is_json_is_read(client: httpx.Client, kind: str) -> None:
     assert client.post("/fit", content=json.dumps(LLAMA), headers={"content-type": kind}).status_code == 200
+
+
+def test_a_type_that_only_begins_like_json_is_refused_whether_the_answer_is_kept_or_not(client: httpx.Client) -> None:
+    body = json.dumps({**LLAMA, "limit": 3})
+    wrong = {"content-type": "application/jsonx"}
+    assert client.post("/fit", content=body, headers=wrong).status_code == 415
+    assert client.post("/fit", content=body, headers=JSON).status_code == 200
+    assert client.post("/fit", content=body, headers=JSON).headers["cache-status"].startswith("vmsizes; hit")
+    assert client.post("/fit", content=body, headers=wrong).status_code == 415
+
+
+@pytest.mark.parametrize("spaces", [0, 100_000], ids=["a short body", "a long one"])
+@pytest.mark.parametrize(
+    ("body", "pointers"),
+    [
+        ('{"model": "llama-3.1-70b", "model": "llama-3.1-8b", "inference": {}}', ["/body/model"]),
+        (
+            '{"model": "llama-3.1-70b", "inference": {"dtype": "bf16", "dtype": "bf16"}, "limit": 1, "limit": 2}',
+            ["/body/limit", "/body/inference/dtype"],
+        ),
+        ('[{"a": 1}, {"a~/": 1, "a~/": 2}]', ["/body/1/a~0~1"]),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused_where_it_stands(
+    client: httpx.Client, body: str, pointers: list[str], spaces: int
+) -> None:
+    for _ in range(2):
+        answer = client.post("/fit", content=body + " " * spaces, headers=JSON)
+        assert (answer.status_code, answer.json()["type"]) == (422, "/problems/bad-parameter")
+        assert [error["pointer"] for error in answer.json()["errors"]] == pointers
+        assert "the key is given more than once" in answer.json()["detail"]
+
+
+def test_many_keys_that_stand_twice_are_not_all_named(client: httpx.Client) -> None:
+    body = "{" + ",".join(f'"k{number}": 1, "k{number}": 2' for number in range(5_000)) + "}"
+    answer = client.post("/fit", content=body, headers=JSON)
+    assert (answer.status_code, len(answer.json()["errors"])) == (422, 10)
 
 
 @pytest.mark.parametrize("body", ["{", "", "{'a': 1}", "[" * 100_000, b"\xff\xfe"])

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -12,6 +13,7 @@ from starlette.staticfiles import StaticFiles
 
 from app.api.document.older import Document, to_older
 from app.api.door.conditions import conditions, matches
+from app.api.door.encodings import ENCODINGS, encode, wanted
 
 router = APIRouter(include_in_schema=False)
 PATH, OLDER_PATH = "/openapi.json", "/openapi-3.0.json"
@@ -27,9 +29,9 @@ _POLICY = (
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The bytes of a document, and their mark."""
+    """The bytes of a document in each encoding, and their mark: a weak one, since it is that of all of them."""
 
-    body: bytes
+    bodies: Mapping[str | None, bytes]
     etag: str
 
 
@@ -44,7 +46,8 @@ class Library:
 
 def _to_copy(document: Document) -> Copy:
     body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
-    return Copy(body, f'"{hashlib.blake2s(body, digest_size=12).hexdigest()}"')
+    bodies: dict[str | None, bytes] = {encoding: encode(body, encoding) for encoding in ENCODINGS}
+    return Copy(bodies | {None: body}, f'W/"{hashlib.blake2s(body, digest_size=12).hexdigest()}"')
 
 
 @router.get(PATH)
@@ -60,11 +63,14 @@ def openapi_older(request: Request) -> Response:
 
 
 def _give(copy: Copy, request: Request) -> Response:
-    headers = {"etag": copy.etag, "cache-control": _KEPT}
-    marks = conditions(request.scope["headers"]).marks
-    if matches(marks, copy.etag.encode(), there=True):
+    headers = {"etag": copy.etag, "cache-control": _KEPT, "vary": "accept-encoding"}
+    says = conditions(request.scope["headers"])
+    if matches(says.marks, copy.etag.encode(), there=True):
         return Response(status_code=304, headers=headers)
-    return Response(copy.body, media_type="application/json", headers=headers)
+    encoding = wanted(says.accepts)
+    if encoding is not None:
+        headers["content-encoding"] = encoding
+    return Response(copy.bodies[encoding], media_type="application/json", headers=headers)
 
 
 @router.get(PAGE)

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 
 from fastapi import FastAPI
 
-from app.api.door.bodies import Message, Receive, whole_body
-from app.api.door.conditions import Conditions, conditions, matches
+from app.api.door.bodies import Message, Receive, is_json, whole_body
+from app.api.door.conditions import Conditions, conditions, holds, matches
 from app.api.door.encodings import wanted
 from app.api.door.identity import REQUEST_ID, request_id
 from app.api.door.kept import NO_SNIFFING, VARY, Answer, Headers, Shelf, marks_of
@@ -84,7 +84,7 @@ class Answers:
         method = _METHODS.get(scope["method"])
         body: bytes | None = b""
         if method == "POST":
-            body, receive = await whole_body(receive) if _is_json(scope) else (None, receive)
+            body, receive = await whole_body(receive) if is_json(_content_type(scope)) else (None, receive)
         asked = await self._asked(method, scope, body) if method is not None and body is not None else None
         answer = self._shelf.get(asked) if asked is not None else None
         found: Question | None = scope.get(FOUND)
@@ -118,12 +118,18 @@ class Answers:
         await send(_NO_BODY)
 
     async def _streamed(self, asked: str, says: Conditions, scope: Scope, receive: Receive, send: Send) -> None:
-        """Confirm a client's copy of an answer that is never kept, or have it made and mark it."""
-        etag = self._etag(asked)
-        if says.marks and matches(says.marks, etag, there=True):
+        """Confirm a client's copy of an answer that is never kept, or have it made and mark it.
+
+        The mark of a file is strong. A condition that it does not meet is refused by who makes the file.
+        """
+        etag, found = self._etag(asked), scope[FOUND]
+        if found.endpoint.file:
+            etag = etag.removeprefix(b"W/")
+        refused = found.endpoint.file and not holds(says.needed, etag)
+        if says.marks and not refused and matches(says.marks, etag, there=True):
             await self._unchanged(etag, says, send)
             return
-        scope[ETAG] = etag.removeprefix(b"W/").decode()
+        scope[ETAG] = etag.decode()
         await self._polite(scope, receive, marking(send, etag, wanted(says.accepts)))
 
     async def _anew(self, asked: str, says: Conditions, scope: Scope, receive: Receive, send: Send) -> None:
@@ -207,5 +213,6 @@ def _digest(scope: Scope, body: bytes) -> bytes:
     return hashlib.blake2s(scope["query_string"] + b"\0" + body, digest_size=16).digest()
 
 
-def _is_json(scope: Scope) -> bool:
-    return any(name == b"content-type" and value.startswith(b"application/json") for name, value in scope["headers"])
+def _content_type(scope: Scope) -> str:
+    given: bytes = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
+    return given.decode("latin-1")

@@ -15,6 +15,12 @@ MOST = 1024 * 1024
 """No body is longer than this, bytes."""
 
 
+def is_json(content_type: str) -> bool:
+    """Whether a Content-Type is one of JSON: `application/json`, or any `application/…+json`."""
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+
+
 async def whole_body(receive: Receive) -> tuple[bytes | None, Receive]:
     """Take the body, None where it is too long or its sender went away, and give what hands the same messages on."""
     taken: list[Message] = []

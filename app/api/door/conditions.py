@@ -5,27 +5,30 @@ from typing import NamedTuple
 
 
 class Conditions(NamedTuple):
-    """The values as they came; those that are missing are empty."""
+    """The values as they came; those that are missing are empty. `needed` are the marks of If-Match."""
 
     accepts: bytes
     marks: bytes
+    needed: bytes
     origin: bytes
     request_id: bytes
 
 
 def conditions(headers: Iterable[tuple[bytes, bytes]]) -> Conditions:
     """Take them in one pass; marks of copies may stand in several headers (RFC 9110, section 5.3)."""
-    accepts = marks = origin = request_id = b""
+    accepts = marks = needed = origin = request_id = b""
     for name, value in headers:
         if name == b"accept-encoding":
             accepts = value
         elif name == b"if-none-match":
             marks = marks + b"," + value if marks else value
+        elif name == b"if-match":
+            needed = needed + b"," + value if needed else value
         elif name == b"x-request-id":
             request_id = value
         elif name == b"origin":
             origin = value
-    return Conditions(accepts, marks, origin, request_id)
+    return Conditions(accepts, marks, needed, origin, request_id)
 
 
 def matches(marks: bytes, etag: bytes, *, there: bool) -> bool:
@@ -34,3 +37,9 @@ def matches(marks: bytes, etag: bytes, *, there: bool) -> bool:
         return True
     bare = {mark.strip().removeprefix(b"W/") for mark in marks.split(b",")}
     return etag.removeprefix(b"W/") in bare or (there and b"*" in bare)
+
+
+def holds(needed: bytes, etag: bytes) -> bool:
+    """Whether If-Match lets an answer pass: it names the mark, strongly compared (RFC 9110, section 13.1.1), or any."""
+    named = {mark.strip() for mark in needed.split(b",")}
+    return not needed or b"*" in named or (etag in named and not etag.startswith(b"W/"))

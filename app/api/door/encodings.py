@@ -17,6 +17,8 @@ _MAKE: dict[str, Callable[[bytes], bytes]] = {
 }
 """By preference. Levels: where a page of 50 rows takes a quarter of a millisecond at most (docs/performance.md)."""
 
+ENCODINGS = tuple(_MAKE)
+
 
 def encode(body: bytes, encoding: str) -> bytes:
     """Make the bytes of an encoding that `wanted` gave."""

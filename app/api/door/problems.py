@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect
 from app.api.door.bodies import BodyNotWanted
 from app.api.door.identity import REQUEST_ID
 from app.api.door.methods import allowed_methods
+from app.api.door.origins import is_preflight, preflight_headers
 from app.errors import BadCursor, BadQuestion, BadWorkload, Busy, CursorGone, NotFound, NotReady, VmsizesError
 from app.validation import explain, place, shown
 
@@ -26,8 +27,10 @@ TITLES = {
     400: ("bad-request", "The request cannot be read"),
     404: ("not-found", "There is no such thing"),
     405: ("method-not-allowed", "This method is not for this path"),
+    412: ("precondition-failed", "The file is not the one that If-Match names"),
     413: ("too-long", "The body is too long"),
     415: ("not-json", "The body is not of a type that is read"),
+    416: ("range-not-satisfiable", "The file has no such part"),
     422: ("bad-parameter", "A parameter is not understood"),
     500: ("internal-error", "Something broke on our side"),
     503: ("not-ready", "The catalog is not ready"),
@@ -109,6 +112,8 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 async def _http(request: Request, error: Exception) -> Response:
     status, headers = getattr(error, "status_code", 500), dict(getattr(error, "headers", None) or {})
+    if status in {404, 405} and is_preflight(request.method, request.headers):
+        return _preflight(request)
     if status == 405:  # noqa: PLR2004
         headers["Allow"] = allowed_methods(request.app.state.routes, request.scope)
         if request.method == "OPTIONS":
@@ -117,6 +122,19 @@ async def _http(request: Request, error: Exception) -> Response:
     return problem(
         request, kind_of(status), _spoken(request, status, detail, headers.get("Allow", "")), headers=headers
     )
+
+
+def _preflight(request: Request) -> Response:
+    """Answer a browser that asks beforehand.
+
+    A path that there is not may be asked by GET: the page can then read that it is not found.
+    """
+    allowed, asked = allowed_methods(request.app.state.routes, request.scope), request.headers
+    wanted, headers = asked["access-control-request-method"], preflight_headers(asked, allowed)
+    if wanted in allowed.split(", "):
+        return Response(status_code=204, headers=headers)
+    detail = f"A page of another origin cannot send {wanted} to {_instance(request)}; it takes {allowed}."
+    return problem(request, kind_of(400), detail, headers=headers)
 
 
 async def _database(request: Request, error: Exception) -> Response:

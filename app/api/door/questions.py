@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from types import UnionType
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -14,6 +15,7 @@ from fastapi.responses import FileResponse, StreamingResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 
+from app.api.door.repeats import refuse_repeated_keys
 from app.catalog.ask.search import takes_several
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -35,7 +37,8 @@ class Request:
 class Endpoint:
     """An endpoint that answers questions, and the model of its query, or of its body, where it has any.
 
-    What `streams` is no page: it is as long as the catalog is large, and is never kept.
+    What `streams` is no page: it is as long as the catalog is large, and is never kept. What is a `file` is the same
+    bytes whenever it is asked for, so that parts of it may be.
     """
 
     method: str
@@ -43,6 +46,7 @@ class Endpoint:
     named: bool
     model: type[BaseModel] | None
     streams: bool = False
+    file: bool = False
     quick: Quick | None = None
 
 
@@ -76,7 +80,8 @@ def endpoints(routers: Iterable[APIRouter], quick: Mapping[str, Quick]) -> list[
             pattern=route.path_regex,
             named="{" in route.path,
             model=query_model(route) if method == "GET" else body_model(route),
-            streams=_streams(route),
+            streams=_answers_with(route, StreamingResponse | FileResponse),
+            file=_answers_with(route, FileResponse),
             quick=quick.get(route.name),
         )
         for router in routers
@@ -86,9 +91,9 @@ def endpoints(routers: Iterable[APIRouter], quick: Mapping[str, Quick]) -> list[
     ]
 
 
-def _streams(route: APIRoute) -> bool:
+def _answers_with(route: APIRoute, kinds: type | UnionType) -> bool:
     kind = route.response_class
-    return isinstance(kind, type) and issubclass(kind, StreamingResponse | FileResponse)
+    return isinstance(kind, type) and issubclass(kind, kinds)
 
 
 def query_model(route: APIRoute) -> type[BaseModel] | None:
@@ -125,6 +130,7 @@ def _read(request: Request, model: type[Model]) -> Model:
     if request.method == "GET":
         return read_query(request.query, model)
     refuse_strangers(parse_qsl(request.query.decode("latin-1"), keep_blank_values=True), {})
+    refuse_repeated_keys(request.body)
     return model.model_validate_json(request.body)
 
 

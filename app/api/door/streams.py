@@ -13,7 +13,7 @@ from app.api.door.kept import Headers, marks_of
 
 Send = Callable[[Message], Awaitable[None]]
 ETAG = "vmsizes.etag"
-"""Where the mark that an answer will have stands in a request's scope: text, strong."""
+"""Where the mark that an answer will have stands in a request's scope: text; that of a file is strong."""
 
 _WHOLE, _PART = 200, 206
 _AT_ONCE = 64 * 1024
@@ -61,7 +61,7 @@ def marking(send: Send, etag: bytes, encoding: str | None) -> Send:
         if message["type"] == "http.response.start":
             if message["status"] in (_WHOLE, _PART):
                 told = [header for header in message["headers"] if header[0] not in _OWN]
-                headers = told + marks_of(etag.removeprefix(b"W/") if _is_file(told) else etag)
+                headers = told + marks_of(etag)
                 if encoding is not None and _is_text_stream(headers):
                     encoder = _MAKE[encoding]()
                     headers.append((b"content-encoding", encoding.encode()))
@@ -75,11 +75,6 @@ def marking(send: Send, etag: bytes, encoding: str | None) -> Send:
         await send(message)
 
     return marked
-
-
-def _is_file(headers: Headers) -> bool:
-    """Of a file parts may be asked for, which takes a strong mark (RFC 9110, section 13.1.5): it is never encoded."""
-    return any(name == b"accept-ranges" for name, _ in headers)
 
 
 def _is_text_stream(headers: Headers) -> bool:

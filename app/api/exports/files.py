@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from app.api.exports.streamed import Streams
 from app.catalog.ask.exports import Export
@@ -92,11 +93,31 @@ class ParquetResponse(FileResponse):
         super().__init__(file.path, status_code, {"etag": etag}, self.media_type, filename=file_name)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it, and let it go."""
+        """Send it, and let it go; raises HTTPException for a part that it does not have."""
+
+        async def checked(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] in _REFUSED:
+                has = {"Content-Range": f"bytes */{self._file.size_bytes}"} if message["status"] == _NO_PART else None
+                raise HTTPException(message["status"], _REFUSED[message["status"]], has)
+            await send(message)
+
         try:
-            await super().__call__(scope, receive, send)
+            await super().__call__(_of_bytes(scope), receive, checked)
         finally:
             self._file.readers -= 1
+
+
+_NO_PART = 416
+_REFUSED = {
+    400: "Range cannot be read; ask for parts as bytes=0-1023.",
+    _NO_PART: "The file ends before the range that is asked for; Content-Range says how long it is.",
+}
+
+
+def _of_bytes(scope: Scope) -> Scope:
+    """A request without a Range of another unit, which is to be ignored (RFC 9110, section 14.2)."""
+    headers = [(name, value) for name, value in scope["headers"] if name != b"range" or value.startswith(b"bytes=")]
+    return {**scope, "headers": headers}
 
 
 def _write(path: Path, export: Export, streams: Streams) -> int:

@@ -6,8 +6,9 @@ Those of NDJSON are not in the OpenAPI document: a generator that does not know 
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, HTTPException, Query, Request, Response
 
+from app.api.door.conditions import conditions, holds
 from app.api.door.streams import ETAG
 from app.api.exports.files import ParquetResponse
 from app.api.exports.streamed import CsvResponse, NdjsonResponse
@@ -70,5 +71,7 @@ async def _prices(asked: PriceExport, request: Request) -> Export:
 async def _file(export: Export, request: Request) -> Response:
     """The file is known by its question and by what holds, as an answer that is kept in memory is."""
     etag: str = request.scope[ETAG]
+    if not holds(conditions(request.scope["headers"]).needed, etag.encode()):
+        raise HTTPException(412, f"The file is now {etag}; ask for it without If-Match, or for parts of that one.")
     file = await request.app.state.files.get(etag.strip('"'), export)
     return ParquetResponse(file, file_name=request.url.path.removeprefix("/"), etag=etag)
