@@ -63,14 +63,10 @@ def _older(schema: Schema) -> Schema:
 
 
 def _in_older_words(schema: Schema) -> Schema:
-    """No list of types, one example, and a bound that excludes is a flag beside the bound."""
+    """No list of types, and one example."""
     older = dict(schema)
     if isinstance(schema.get("type"), list):
         older |= {"type": schema["type"][0], "nullable": True}
     if "examples" in schema:
         older["example"] = older.pop("examples")[0]
-    for bound in ("minimum", "maximum"):
-        flag = f"exclusive{bound.capitalize()}"
-        if flag in schema:
-            older |= {bound: schema[flag], flag: True}
     return older

@@ -4,6 +4,7 @@ from typing import Any
 
 from app.api.document.shapes import REFERENCE, Schema, to_plain
 from app.api.document.words import ENUMS
+from app.catalog.ask.search import PLAIN, PLAIN_ITEM
 
 Parameter = dict[str, Any]
 _LAST = {"sort": 1, "limit": 2, "cursor": 3}
@@ -34,8 +35,8 @@ def in_order(parameters: list[Parameter]) -> list[Parameter]:
 
 
 def _without_comma(item: Schema) -> Schema:
-    """A comma parts two values of a list, so no value holds one."""
-    return {**item, "pattern": item["pattern"].replace("[^", "[^,", 1)} if "pattern" in item else item
+    """A comma separates two values of a list, so no value holds one."""
+    return {**item, "pattern": PLAIN_ITEM} if item.get("pattern") == PLAIN else item
 
 
 def _example(schema: Schema) -> Any:

@@ -31,7 +31,7 @@ class HardwareIn(In):
     usable_gib: Positive | None = Field(default=None, description="Memory of one GPU as the system sees it, GiB.")
     bandwidth_gb_per_s: Positive | None = Field(default=None, description="Memory bandwidth of one GPU, 10^9 bytes/s.")
     peak_tflops: Positive | None = Field(default=None, description="Dense peak of one GPU in the type used, TFLOP/s.")
-    compute_capability: Annotated[str, Field(pattern=r"^(\d{1,2}\.\d|gfx[0-9a-f]{3,4})$")] | None = Field(
+    compute_capability: Annotated[str, Field(pattern="^([0-9]{1,2}[.][0-9]|gfx[0-9a-f]{3,4})$")] | None = Field(
         default=None, description="`8.0`, or `gfx942`; unknown: every type is taken to be supported."
     )
     scale_up_domain_gpus: Many | None = Field(default=None, description="GPUs that share NVLink; 1: PCIe only.")

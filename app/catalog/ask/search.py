@@ -40,8 +40,14 @@ def exact_count(value: Any) -> Any:
     return float(near if close else number)
 
 
-PLAIN = r"^[^\x00-\x1f\x7f-\x9f]*$"
-"""Text without control characters, for the document; a line break at the end would pass Python's `$`."""
+PLAIN = "^[ -~\u00a0-\U0010ffff]*$"
+"""Text without control characters, for the document.
+
+It names what is allowed and has no backslash, since generators escape backslashes in ways that not every language
+reads. The service does not use it: a line break at the end would pass Python's `$`.
+"""
+PLAIN_ITEM = "^[ -+.-~\u00a0-\U0010ffff-]*$"
+"""The same without a comma, which separates the values of a list."""
 
 
 def _plain_text(text: str) -> str:

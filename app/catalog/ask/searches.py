@@ -9,7 +9,7 @@ from app.catalog.ask.search import AnyCase, OfferScope, Page, Regions, SizeNeeds
 
 FitSort = Literal["cost_per_hour", "cost_per_job", "headroom", "waste", "nodes"]
 ResourceInclude = Literal["rejected"]
-Hours = Annotated[Decimal, Field(gt=0, le=Decimal(1_000_000), allow_inf_nan=False)]
+Hours = Annotated[Decimal, Field(ge=Decimal("1e-9"), le=Decimal(1_000_000), allow_inf_nan=False)]
 MOST_COMPARED = 10
 
 

@@ -90,3 +90,14 @@ def broken_bounds(document: Part) -> Iterator[str]:
         bounds = [schema[bound] for bound in ("minimum", "maximum", "multipleOf", "default") if bound in schema]
         if "integer" in schema.get("type", "") and not all(isinstance(bound, int) for bound in bounds):
             yield place
+
+
+def backslashes_in_patterns(document: Part) -> Iterator[str]:
+    """Generators double a backslash or leave it: the Ruby client did not load, others would match other texts."""
+    return (place for place, schema in schemas(document) if "\\" in schema.get("pattern", ""))
+
+
+def bounds_that_exclude(document: Part) -> Iterator[str]:
+    """The R client writes `< =` for them."""
+    exclusive = {"exclusiveMinimum", "exclusiveMaximum"}
+    return (place for place, schema in schemas(document) if exclusive & schema.keys())

@@ -66,6 +66,8 @@ BROKEN: dict[str, Break] = {
     "odd_parameters": lambda told: listing(told)["parameters"][0].pop("example"),
     "arguments_astray": lambda told: listing(told)["parameters"].reverse(),
     "broken_bounds": lambda told: field("limit", "FitIn")(told).update(maximum=500.0),
+    "backslashes_in_patterns": lambda told: listing(told)["parameters"][0]["schema"].update(pattern=r"\d"),
+    "bounds_that_exclude": lambda told: field("limit", "FitIn")(told).update(exclusiveMinimum=0),
     "misspelt": lambda told: listing(told)["parameters"][0].update(name="minGpuMem"),
     "missing_headers": lambda told: listing(told)["responses"]["200"].pop("headers"),
     "incomplete_about": lambda told: told["info"].pop("contact"),
