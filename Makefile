@@ -35,7 +35,7 @@ contract: .venv/dev .venv/sdk/ready $(NPM)/.all ## lint, score, diff and fuzz th
 	$(BIN)/python -m tests.sdk contract $(ARGS)
 	VMSIZES_TEST_DATABASES=sqlite $(BIN)/pytest -q tests/sdk/test_gates.py
 
-sdk: .venv/dev .venv/sdk/ready .venv/sdk/go $(NPM)/.all ## generate, compile and use clients in 9 ways (2 minutes; ARGS=--json)
+sdk: .venv/dev .venv/sdk/ready .venv/sdk/go $(NPM)/.all ## generate, compile and use clients in 11 ways (2 minutes; ARGS=--json)
 	$(BIN)/python -m tests.sdk clients $(ARGS)
 
 clients: .venv/dev .venv/sdk/ready $(NPM)/.quick ## build the Python and TypeScript clients into build/clients

@@ -10,7 +10,7 @@ from tests.sdk.toolchains import Toolchain
 from tests.sdk.tools import HERE, NPM, ToolFailed, run
 
 PROGRAMS = HERE / "programs"
-SOURCES = {".py", ".ts", ".go", ".java"}
+SOURCES = {".py", ".ts", ".go", ".java", ".rb", ".php"}
 
 
 def build(toolchain: Toolchain, documents: Path, folder: Path) -> None:

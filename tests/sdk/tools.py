@@ -26,6 +26,8 @@ INSTALLED_BY = {
     "go": "make .venv/sdk/go",
     "java": "apt-get install default-jre-headless",
     "javac": "apt-get install default-jdk-headless",
+    "ruby": "apt-get install ruby ruby-typhoeus",
+    "php": "apt-get install php-cli php-curl php-mbstring php-guzzlehttp-guzzle",
     "npm": "https://nodejs.org (20.19 or newer)",
     "node": "https://nodejs.org (20.19 or newer)",
     "openapi-typescript": "make tests/sdk/npm/node_modules/.quick",
