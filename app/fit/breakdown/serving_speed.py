@@ -13,7 +13,7 @@ from app.fit.estimate.sharding import Split
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How fast all copies together generate: the least time of a step, s, and the share of it that a rate counts."""
+    """How fast all copies together generate: the least time of a step, s, and the tokens that it gives."""
 
     least_s: float
     likely_s: Range
@@ -21,9 +21,12 @@ class Pace:
 
 
 def decode_pace(asked: Serving, weights: Range | None, cache: KvCache | None) -> Pace | None:
-    """Time a step of one copy; None where bandwidth or weights are not known.
+    """Time a step: one token of every sequence; None where bandwidth or weights are not known.
 
-    The stages of a pipeline work one after the other on a token, and at the same time on p groups of sequences.
+    A token passes through all p stages, one after the other. While it does, each stage works on another micro-batch:
+    the sequences of a copy are dealt into p of them, so a pass of all stages reads the whole model and the cache of one
+    micro-batch. More micro-batches would read the weights more often, fewer would leave stages without work. Either way
+    a step gives one token of each sequence that was asked for, and no more.
     """
     bandwidth = asked.gpus.bandwidth_gb_per_s
     if bandwidth is None or weights is None:
@@ -31,32 +34,37 @@ def decode_pace(asked: Serving, weights: Range | None, cache: KvCache | None) ->
     split = asked.placing.split
     peak = asked.gpus.peak_tflops * 1e12 if asked.gpus.peak_tflops is not None else None
     count = asked.model.count
-    flops = decode_flops(count.active, asked.sequences) / split.tensor if count else 0.0
-    kept = _read_of_cache(asked, cache)
+    together = _in_a_micro_batch(asked)
+    flops = decode_flops(count.active, together) / split.tensor if count else 0.0
+    kept = together * _sequence_read(asked, cache)
     least, likely = (
         step_seconds(
             Step(weights_bytes=read * weights.mid / split.tensor, kv_bytes=kept, flops=flops), bandwidth * 1e9, peak
         )
-        for read in _weights_read(asked)
+        for read in _weights_read(asked, together)
     )
-    rate = asked.sequences * asked.placing.copies * split.pipeline
-    return Pace(least_s=least, likely_s=expected_step_seconds(likely), tokens_per_step=rate)
+    return Pace(least_s=least, likely_s=expected_step_seconds(likely), tokens_per_step=asked.concurrency)
 
 
-def _read_of_cache(asked: Serving, cache: KvCache | None) -> float:
-    """Bytes of the KV cache that one tensor rank reads in a step, of all stages."""
+def _in_a_micro_batch(asked: Serving) -> float:
+    """How many sequences pass through a stage at a time: their mean over copies and micro-batches, at least one."""
+    return max(1.0, asked.concurrency / (asked.placing.copies * asked.placing.split.pipeline))
+
+
+def _sequence_read(asked: Serving, cache: KvCache | None) -> float:
+    """Bytes of the KV cache of one sequence that one tensor rank reads in a step, of all stages."""
     tensor = asked.placing.split.tensor
     if asked.load.kv_bytes_per_sequence is None and cache is not None and asked.load.context_tokens is not None:
-        return asked.sequences * kv_bytes_per_sequence(cache, asked.load.context_tokens, Split(tensor=tensor))
-    return asked.sequences * (sequence_bytes(asked, cache) or 0.0) / tensor
+        return kv_bytes_per_sequence(cache, asked.load.context_tokens, Split(tensor=tensor))
+    return (sequence_bytes(asked, cache) or 0.0) / tensor
 
 
-def _weights_read(asked: Serving) -> tuple[float, float]:
+def _weights_read(asked: Serving, together: float) -> tuple[float, float]:
     """Which share of the weights a step reads, at least and likely: of experts only the chosen ones."""
     shape, count = asked.model.shape, asked.model.count
     if count is None or not count.experts or shape.experts is None or shape.experts_per_token is None:
         return 1.0, 1.0
-    likely = experts_read(shape.experts, shape.experts_per_token, asked.sequences)
+    likely = experts_read(shape.experts, shape.experts_per_token, together)
     return count.active / count.total, 1 - (1 - likely) * count.experts / count.total
 
 

@@ -34,14 +34,15 @@ def expected_step_seconds(least_s: float) -> Range:
     return REACHED.dividing(least_s)
 
 
-def experts_read(experts: int, per_token: int, sequences: int) -> float:
+def experts_read(experts: int, per_token: int, sequences: float) -> float:
     """Say which share of the experts' weights a step of B sequences reads: 1 - (1 - e / E)^B.
 
     An estimate: routing is taken as uniform and independent. E experts, e of them per token. Derived here.
     """
-    return 1 - (1 - per_token / experts) ** sequences
+    untouched: float = (1 - per_token / experts) ** sequences
+    return 1 - untouched
 
 
-def decode_flops(active_params: float, sequences: int) -> float:
+def decode_flops(active_params: float, sequences: float) -> float:
     """Say what one step of B sequences computes: 2 N_act B FLOPs; a bound from below, attention not counted."""
     return 2 * active_params * sequences
