@@ -162,7 +162,7 @@ def _tell(told: Mapping[str, Any]) -> None:
     lines.append(f"{told['total']} sizes fit, {told['rejected_total']} do not ({reasons or 'none'}).")
     for miss in told["rejected"] or told["nearest_misses"]:
         lines += [f"  {miss['size']}: {failure['code']}: {failure['detail']}" for failure in miss["failures"]]
-        fixes = " or ".join(fix["text"] for fix in miss["fixes"])
+        fixes = ", or ".join(fix["text"] for fix in miss["fixes"])
         lines += [f"    fits with {fixes}"] if fixes else []
     for line in ["", *lines]:
         out.print(line, highlight=False, soft_wrap=True)

@@ -37,9 +37,13 @@ def cost_of(vm: Vm, purchase: str, nodes: int, terms: Terms) -> Cost:
 
 
 def over_budget(month: Decimal | None, terms: Terms) -> Iterator[Failure]:
-    """Tell where a month costs more than it may; an unknown price is over no budget."""
+    """Tell where a month costs more than it may, or nobody knows what it costs."""
     budget = terms.budget_usd_per_month
-    if budget is not None and month is not None and month > budget:
+    if budget is None:
+        return
+    if month is None:
+        yield unpriced("budget_usd_per_month", terms)
+    elif month > budget:
         yield Failure(
             constraint="budget_usd_per_month",
             code="BUDGET",
@@ -48,6 +52,13 @@ def over_budget(month: Decimal | None, terms: Terms) -> Iterator[Failure]:
             unit="USD",
             detail=f"costs {month:.2f} USD a month, the budget is {budget:.2f}",
         )
+
+
+def unpriced(constraint: str, terms: Terms) -> Failure:
+    """An unknown price meets no budget, as an unknown amount meets no need."""
+    where = f" in {' or '.join(terms.regions)}" if terms.regions else ""
+    told = f"no source says its {terms.purchase.replace('_', '-')} price{where}, so it meets no budget"
+    return plain_failure(constraint, "NO_PRICE", told)
 
 
 def warnings(vm: Vm, terms: Terms) -> tuple[str, ...]:

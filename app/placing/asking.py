@@ -59,7 +59,7 @@ def placing(asked: PlacementSearch, known: Known, today: date) -> Question[Place
     try:
         question = _question(asked, known, ledger)
         prepared = prepare(question, ledger)
-        _check_sort(asked)
+        _check_length(asked)
         sizes = yield from _sizes(asked, known, today, ledger)
     except Impossible as refused:
         raise BadWorkload(refused.field, refused.detail) from None
@@ -85,14 +85,18 @@ def _question(asked: PlacementSearch, known: Known, ledger: Ledger) -> Placement
     )
 
 
-def _check_sort(asked: PlacementSearch) -> None:
-    """Refuse an order by what cannot be known: the length of a job that nobody gives."""
+def _check_length(asked: PlacementSearch) -> None:
+    """Refuse an order or a budget by what cannot be known: the length of a job that nobody gives."""
     training = isinstance(asked.use, TrainingWorkload)
     timed = isinstance(asked.use, TrainingWorkload) and (asked.use.tokens or asked.use.gpu_hours) is not None
     if timed and asked.pricing.hours is not None:
         raise Impossible("pricing.hours", "and training.tokens both say how long the job runs: give one")
-    if asked.sort == "cost_per_job" and not timed and asked.pricing.hours is None:
-        raise Impossible("sort", f"cost_per_job needs {'training.tokens' if training else 'pricing.hours'}")
+    if not timed and asked.pricing.hours is None:
+        needed = "training.tokens" if training else "pricing.hours"
+        if asked.sort == "cost_per_job":
+            raise Impossible("sort", f"cost_per_job needs {needed}")
+        if asked.constraints.budget_usd_per_job is not None:
+            raise Impossible("constraints.budget_usd_per_job", f"needs {needed}: nobody says how long the job is")
     if asked.sort == "time" and training and not timed:
         raise Impossible("sort", "time needs training.tokens")
 

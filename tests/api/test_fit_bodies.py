@@ -22,6 +22,11 @@ from tests.servers import server
         (LLAMA | {"pricing": {"hours": "NaN"}}, "/body/pricing/hours", "expected a number"),
         (LLAMA | {"sort": "waste"}, "/body", "sort=waste is of resources"),
         (LLAMA | {"sort": "cost_per_job"}, "/body/sort", "needs pricing.hours"),
+        (
+            LLAMA | {"constraints": {"budget_usd_per_job": 9}},
+            "/body/constraints/budget_usd_per_job",
+            "needs pricing.hours",
+        ),
         (LLAMA | {"constraints": {"regions": ["westeurop"]}}, "/body/constraints/regions", "did you mean westeurope?"),
         (LLAMA | {"constraints": {"series": ["nothing"]}}, "/body/constraints/series", "no series"),
         (LLAMA | {"constraints": {"min_nodes": 2}}, "/body/constraints/min_nodes", "more than max_nodes"),

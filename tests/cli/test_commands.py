@@ -220,7 +220,7 @@ def test_fit_of_a_model_explains_the_best_option_and_what_would_help_the_rest(ru
     assert (
         "Standard_NC96ads_A100_v4: Fits on 1 VM with TP=4 over PCIe: needs 55.3 of 72.9 GiB on each GPU" in done.stdout
     )
-    assert "fits with concurrency <= 14 or dtype=fp8 or +1 node" in done.stdout
+    assert "fits with concurrency <= 14, or dtype=fp8, or +1 node" in done.stdout
 
 
 def test_fit_of_a_model_prints_what_the_service_answers(run: Run, seeded_url: str, client: httpx.Client) -> None:
@@ -259,6 +259,15 @@ def test_fit_of_a_model_refuses_what_it_cannot_answer(
     done = run(seeded_url, "fit", *arguments)
     assert done.returncode == 2
     assert told in done.stderr.replace("\n", " ")
+
+
+def test_a_budget_of_a_model_is_met_by_known_prices_only_and_fixes_read_one_way(run: Run, seeded_url: str) -> None:
+    asked = ("fit", "--model", "llama-3.3-70b", "--context", "8192", "--concurrency", "32", "--limit", "500")
+    done = run(seeded_url, *asked, "--budget-usd-per-month", "8000")
+    table, _, reasons = done.stdout.partition(" do not (")
+    assert "NO_PRICE" not in table
+    assert "NO_PRICE" in reasons.partition(")")[0]
+    assert "fits with concurrency <= 15 and budget_usd_per_month >= 9314.80, or dtype=fp8 and " in done.stdout
 
 
 def test_a_model_that_fits_nowhere_ends_with_the_code_of_nothing(run: Run, seeded_url: str) -> None:

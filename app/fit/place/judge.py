@@ -8,7 +8,7 @@ from app.fit.place.checks import failures
 from app.fit.place.machine import Machine
 from app.fit.place.option import Placed, headrooms, placing_warnings
 from app.fit.place.prepare import Prepared
-from app.fit.standing import cost_of, over_budget, standing, warnings
+from app.fit.standing import cost_of, over_budget, standing, unpriced, warnings
 from app.fit.verdict import Failure, Rejection, plain_failure
 from app.fit.vm import Vm
 
@@ -67,7 +67,14 @@ def _late(option: Placed, asked: Prepared) -> Iterator[Failure]:
 def _dear(option: Placed, asked: Prepared) -> Iterator[Failure]:
     yield from over_budget(option.costs[asked.terms.purchase].usd_per_month, asked.terms)
     budget, cost = asked.question.constraints.budget_usd_per_job, option.usd_per_job
-    if budget is not None and cost is not None and cost > budget:
+    if budget is None:
+        return
+    if option.usd_per_hour is None:
+        yield unpriced("budget_usd_per_job", asked.terms)
+    elif cost is None:
+        told = "no source says how fast its GPU is, so nobody knows what the job costs"
+        yield plain_failure("budget_usd_per_job", "TIME", told)
+    elif cost > budget:
         yield Failure(
             constraint="budget_usd_per_job",
             code="BUDGET",

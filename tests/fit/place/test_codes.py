@@ -12,7 +12,9 @@ from app.fit.place.machine import Machine
 from app.fit.place.option import Placed
 from app.fit.place.prepare import Prepared
 from app.fit.place.proposals import PROPOSALS
-from tests.fit.place.made import asked, codes, fails, machine, serving, training, vm
+from tests.fit.place.made import LLAMA_70B, asked, codes, fails, fits, machine, serving, training, vm
+
+UNPRICED = {"on_demand": None, "spot": Decimal(1)}
 
 PROVOKED: Mapping[str, tuple[Prepared, Machine, dict[str, Any]]] = {
     "GPU_COUNT": (asked(serving()), machine(gpus=Fraction(0)), {}),
@@ -32,6 +34,7 @@ PROVOKED: Mapping[str, tuple[Prepared, Machine, dict[str, Any]]] = {
     "STATUS": (asked(serving(), allow_preview=False), machine(), {"status": "preview"}),
     "UNVERIFIED": (asked(serving(), verified_only=True), machine(), {"verified": False}),
     "BUDGET": (asked(serving(), budget_usd_per_month=Decimal(1000)), machine(), {}),
+    "NO_PRICE": (asked(serving(), budget_usd_per_month=Decimal(1000)), machine(), {"usd_per_hour": UNPRICED}),
     "TIME": (asked(training(recompute="full"), max_hours=1.0, max_nodes=4), machine(), {}),
 }
 
@@ -52,6 +55,22 @@ def test_all_failures_are_told_the_largest_shortfall_first() -> None:
     assert [failure.code for failure in rejection.failures] == ["GPU_MEMORY_PER_GPU", "LOCAL_DISK"]
     missing = [failure.share_missing for failure in rejection.failures]
     assert missing == sorted(missing, reverse=True)
+
+
+@pytest.mark.parametrize("budget", ["budget_usd_per_month", "budget_usd_per_job"])
+def test_an_unknown_price_meets_no_budget_and_is_no_obstacle_without_one(budget: str) -> None:
+    unpriced, job = vm(usd_per_hour=UNPRICED), training(method="lora", recompute="full")
+    (failure,) = fails(asked(job, LLAMA_70B, **{budget: Decimal(10**9)}), of=unpriced).failures
+    assert (failure.constraint, failure.code, failure.available) == (budget, "NO_PRICE", None)
+    assert failure.detail == "no source says its on-demand price, so it meets no budget"
+    assert "NO_PRICE" in fits(asked(job), of=unpriced).warnings
+
+
+def test_a_job_of_unknown_length_meets_no_budget() -> None:
+    (failure,) = fails(
+        asked(training(method="lora", recompute="full"), budget_usd_per_job=Decimal(10**9)), machine(peaks={})
+    ).failures
+    assert (failure.constraint, failure.code) == ("budget_usd_per_job", "TIME")
 
 
 def test_money_is_judged_where_nothing_else_fails() -> None:

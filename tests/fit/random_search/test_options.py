@@ -1,6 +1,5 @@
 """What may never be answered, looked for in many random questions; the same ones in every run."""
 
-from functools import cache
 from random import Random
 from typing import Any
 
@@ -22,7 +21,7 @@ DIFFERENT = 1 + 1e-9
 
 def served(seed: int) -> Body:
     """A random question about a model that is served."""
-    random = Random(seed)  # noqa: S311  # the same questions in every run
+    random = Random(seed)
     model = random.choice(MODELS)
     shape = {"context_tokens": min(random.choice(CONTEXTS), 4096 if model in {"gemma-2-27b", "phi-4"} else 120_000)}
     load = shape | {"concurrency": random.choice(SEQUENCES), "dtype": random.choice(DTYPES)}
@@ -50,3 +49,38 @@ def test_no_option_generates_more_than_one_token_of_each_sequence_a_step(client:
             expected = speed["expected_tokens_per_s"]["mid"] * speed["expected_step"]["mid"] / 1e3
             assert max(bound, expected) <= sequences * DIFFERENT, (body, item["size"], item["parallelism"])
     assert checked > 500
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_option_within_a_budget_has_a_price_within_it(client: httpx.Client, seed: int) -> None:
+    random = Random(seed)
+    budget, purchase = random.choice((500, 5000, 20_000, 10**9)), random.choice(("on_demand", "spot"))
+    body = served(seed) | {"pricing": {"purchases": [purchase], "hours": 730}}
+    for name, told in (("budget_usd_per_month", "usd_per_month"), ("budget_usd_per_job", "usd_per_job")):
+        asked = body | {"constraints": body["constraints"] | {name: budget}}
+        answer = fit(client, asked, limit=500, include=["rejected"])
+        for item in answer["items"]:
+            cost = item["cost"][purchase][told]
+            assert (cost if told == "usd_per_month" else cost["value"]) <= budget
+        for miss in answer["rejected"]:
+            unpriced = [failure for failure in miss["failures"] if failure["code"] == "NO_PRICE"]
+            assert all(failure["constraint"] == name for failure in unpriced)
+            assert not unpriced or not miss["fixes"]
+
+
+@pytest.mark.parametrize("purchase", ["on_demand", "spot"])
+@pytest.mark.parametrize("needs", ["", "min_gpu_mem=80", "min_gpus=1&max_nodes=4", "region=eastus"])
+def test_no_raw_amount_is_within_a_budget_without_a_price(client: httpx.Client, purchase: str, needs: str) -> None:
+    question = f"/fit?{needs}&purchase={purchase}&limit=500"
+    within = client.get(f"{question}&budget_usd_per_month=1e9").json()
+    free = client.get(question).json()
+    priced = [item["size"] for item in free["items"] if item[purchase]["usd_per_hour"] is not None]
+    assert [item["size"] for item in within["items"]] == priced
+    assert within["rejection_summary"].get("NO_PRICE", 0) == len(free["items"]) - len(priced)
+
+
+@pytest.mark.parametrize("purchase", ["on_demand", "spot"])
+def test_no_size_without_a_price_is_within_a_price(client: httpx.Client, purchase: str) -> None:
+    found = client.get(f"/sizes?max_usd_per_hour=1e6&purchase={purchase}&limit=500").json()["items"]
+    assert found
+    assert all(size[f"{purchase}_usd_per_hour"] is not None for size in found)

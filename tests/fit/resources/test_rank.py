@@ -101,6 +101,7 @@ def test_an_unknown_amount_meets_no_need_and_is_said_to_be_unknown() -> None:
         ({"traits": {"arch": "arm64"}}, {"traits": {"arch": "x64"}}, "ARCH"),
         ({"traits": {"ultra_disk": False}}, {"traits": {"ultra_disk": True}}, "FEATURE"),
         ({}, {"budget_usd_per_month": Decimal(5000)}, "BUDGET"),
+        ({"usd_per_hour": {"on_demand": None}}, {"budget_usd_per_month": Decimal(5000)}, "NO_PRICE"),
         ({"local_disk_gib": 10.0}, {"min_local_disk": 11}, "LOCAL_DISK"),
         ({"infiniband_gbps": 100.0}, {"min_infiniband_gbps": 200}, "INFINIBAND"),
     ],
