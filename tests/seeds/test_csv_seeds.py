@@ -44,7 +44,7 @@ def test_no_two_rows_speak_of_one_thing(by_file: ByFile) -> None:
 def test_the_prices_are_all_there_in_order_and_above_zero(by_file: ByFile) -> None:
     prices = list(by_file["prices"].prices)
     order = [(p.size, p.region, p.os, p.purchase, p.valid_from) for p in prices]
-    assert len(prices) == 2574
+    assert len(prices) == 4544
     assert len({p.size for p in prices}) == 101
     assert order == sorted(order)
     assert all(p.usd_per_hour > 0 for p in prices)
@@ -56,7 +56,43 @@ def test_only_the_undated_prices_have_an_approximate_date(by_file: ByFile) -> No
         (date(2024, 1, 1), "skypilot-azure-2024")
     }
     dated = {p.valid_from for p in prices if not p.approximate_date}
-    assert dated == {date(2026, 6, 18), date(2026, 8, 22)}
+    assert dated == {date(2025, 6, 3), date(2026, 6, 18), date(2026, 8, 1), date(2026, 8, 22)}
+
+
+def test_no_spot_price_is_undated(by_file: ByFile) -> None:
+    assert [p for p in by_file["prices"].prices if p.purchase == "spot" and p.approximate_date] == []
+
+
+@pytest.mark.parametrize(
+    ("size", "region", "purchase", "usd"),
+    [
+        ("Standard_ND96isr_H100_v5", "eastus", "spot", "18.169536"),
+        ("Standard_NC40ads_H100_v5", "eastus", "spot", "1.289904"),
+        ("Standard_NC80adis_H100_v5", "eastus", "spot", "2.579808"),
+        ("Standard_NC16as_T4_v3", "eastus2", "spot", "0.600555"),
+        ("Standard_NC24ads_A100_v4", "westus2", "spot", "0.67877"),
+        ("Standard_NC144ds_xl_RTXPRO6000BSE_v6", "westus2", "on_demand", "6.38"),
+        ("Standard_NC144ds_xl_RTXPRO6000BSE_v6", "southeastasia", "on_demand", "8.932"),
+        ("Standard_NV6ads_A10_v5", "centralus", "on_demand", "0.454"),
+        ("Standard_NV12ads_A10_v5", "centralus", "on_demand", "0.908"),
+        ("Standard_NV18ads_A10_v5", "centralus", "on_demand", "1.6"),
+        ("Standard_NV36ads_A10_v5", "centralus", "on_demand", "3.2"),
+        ("Standard_NV36adms_A10_v5", "centralus", "on_demand", "4.52"),
+        ("Standard_NV72ads_A10_v5", "centralus", "on_demand", "6.52"),
+        ("Standard_NCC40ads_H100_v5", "westeurope", "on_demand", "8.9"),
+        ("Standard_NCC40ads_H100_v5", "eastus2", "on_demand", "6.98"),
+    ],
+)
+def test_the_newest_linux_price_is_that_of_august_2026(
+    by_file: ByFile, size: str, region: str, purchase: str, usd: str
+) -> None:
+    asked = (size, region, "linux", purchase)
+    newest = max(
+        (p for p in by_file["prices"].prices if (p.size, p.region, p.os, p.purchase) == asked),
+        key=lambda p: p.valid_from,
+    )
+    assert newest.usd_per_hour == Decimal(usd)
+    assert newest.valid_from in (date(2026, 8, 1), date(2026, 8, 22))
 
 
 def test_a_dated_price_has_the_date_of_its_source(sources: dict[str, SourceNote], by_file: ByFile) -> None:
