@@ -19,7 +19,7 @@ def test_what_fits_is_ranked_by_cost_with_unknown_prices_last(client: httpx.Clie
     assert answer["items"][0]["size"] == "Standard_NC96ads_A100_v4"
     assert answer["items"][0]["on_demand"] == {
         "usd_per_hour": 14.692,
-        "as_of": "2026-06-18",
+        "as_of": "2026-08-01",
         "usd_per_month": 10725.16,
         "usd_per_job": None,
     }
@@ -42,7 +42,7 @@ def test_nothing_fits_is_an_answer_with_the_nearest_misses(client: httpx.Client)
     assert (answer["items"], answer["total"], answer["next_cursor"]) == ([], 0, None)
     (failure, *_) = answer["nearest_misses"][0]["failures"]
     assert answer["nearest_misses"][0]["size"] == "Standard_ND96isr_MI300X_v5"
-    assert (failure["required"], failure["available"], failure["shortfall"]) == (5000, 1535, 3465)
+    assert (failure["required"], failure["available"], failure["shortfall"]) == (5000, 1536, 3464)
 
 
 def test_more_nodes_pool_memory_and_cost_more(client: httpx.Client) -> None:

@@ -125,7 +125,11 @@ def test_a_list_is_ordered_by_several_keys_with_unknown_last(client: httpx.Clien
         return (memory is None, -(memory or 0), price is None, price or 0, size_key(item["name"]))
 
     assert items == sorted(items, key=key)
-    assert items[0]["gpu_memory_gib"] == 1535
+    assert items[0]["gpu_memory_gib"] == 1536
+
+
+def test_the_gpu_memory_of_the_mi300x_is_eight_times_192(client: httpx.Client) -> None:
+    assert [item["name"] for item in get(client, "/sizes", min_gpu_mem=1536)["items"]] == ["Standard_ND96isr_MI300X_v5"]
 
 
 @pytest.mark.parametrize("sort", ["name", "-usd_per_gpu_hour", "gpu_count,-usd_per_hour", "retirement_date", "-series"])
@@ -160,7 +164,7 @@ def test_prices_are_those_in_force_on_a_day(client: httpx.Client) -> None:
     (before,) = get(client, path, as_of="2026-07-01", **asked)["items"]
     assert (before["valid_from"], now["valid_from"]) == ("2026-06-18", "2026-08-22")
     assert get(client, path, as_of="2020-01-01", **asked)["total"] == 0
-    assert get(client, path, history=True, **asked)["total"] == 2
+    assert get(client, path, history=True, **asked)["total"] == 3
 
 
 @pytest.mark.parametrize("asked", [{}, {"region": "eastus"}, {"os": "windows", "purchase": "spot"}], ids=str)

@@ -50,7 +50,7 @@ SPOT_CHECKS: dict[str, dict[str, Any]] = {
         "gpu_vendor": "AMD",
         "gpu_model": "Instinct MI300X",
         "cpu_model": "Intel Xeon (Sapphire Rapids)",
-        "gpu_memory_gib": 1535,
+        "gpu_memory_gib": 1536,
         "gpu_memory_gib_per_gpu": 192,
         "max_data_disks": 16,
         "uncached_disk_iops": 80_000,
@@ -76,6 +76,7 @@ SPOT_CHECKS: dict[str, dict[str, Any]] = {
         "network_mbps": 160_000,
     },
     "NC24ads_A100_v4": {
+        "nvlink": False,
         "vcpus": 24,
         "memory_gib": 220,
         "gpu_model": "A100 80GB PCIe",
@@ -87,6 +88,7 @@ SPOT_CHECKS: dict[str, dict[str, Any]] = {
         "generation_2": True,
     },
     "NC80adis_H100_v5": {
+        "nvlink": True,
         "vcpus": 80,
         "memory_gib": 640,
         "gpu_count": 2,
@@ -96,7 +98,7 @@ SPOT_CHECKS: dict[str, dict[str, Any]] = {
         "uncached_disk_mbps": 7000,
     },
     "NCC40ads_H100_v5": {"accelerated_networking": False, "max_nics": 8, "temp_disk_gib": 800},
-    "NC40ads_H100_v5": {"max_nics": 2},
+    "NC40ads_H100_v5": {"max_nics": 2, "nvlink": False},
     "NV6ads_A10_v5": {
         "gpu_fraction": "1/6",
         "gpu_memory_gib": 4,
@@ -156,6 +158,7 @@ def test_a_size_is_what_its_pages_say(seeded_engine: Engine, name: str) -> None:
         ("Standard_ND96asr_A100_v4", "Standard_ND96asr_v4"),
         ("standard_nd96isr_v5", "Standard_ND96isr_H100_v5"),
         ("NG32adms_V620", "Standard_NG32adms_V620_v1"),
+        ("Standard_NV28ads_V710_v5", "Standard_NV28adms_V710_v5"),
         ("NC36dsxlRTX6kv6", "Standard_NC36ds_xl_RTXPRO6000BSE_v6"),
     ],
 )

@@ -117,10 +117,15 @@ def _gpu_columns(row: Mapping[str, Any], fields: Decisions, gpus: Sequence[GpuNa
 
 
 def _implied(row: Mapping[str, Any], series: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What follows from other columns: NVLink from the interconnect's name, InfiniBand from its speed."""
+    """What follows from other columns: NVLink from the interconnect's name, InfiniBand from its speed.
+
+    A page says of a whole series that it has NVLink; a VM with one GPU or a part of one has nothing to link.
+    """
     nvlink, infiniband, retired = row["nvlink"], row["infiniband"], row["retirement_date"]
     if nvlink is None and "nvlink" in (row["gpu_interconnect"] or "").lower():
         nvlink = True
+    if nvlink and row["gpu_count"] is not None and row["gpu_count"] <= 1:
+        nvlink = False
     if infiniband is None and row["infiniband_gbps"]:
         infiniband = True
     if retired is None and series is not None:
