@@ -78,7 +78,14 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
     _furnish(app.state, settings, today, app.version)
     quick = {name: partial(answer, app.state.desk) for name, answer in _QUICK.items()}
     known, room = endpoints(_CONTRACT, quick), settings.cache_mib * 2**20
-    app.state.answers = Answers(app, known, app.state.watch, most_bytes=room, public_url=settings.public_url)
+    app.state.answers = Answers(
+        app,
+        known,
+        app.state.watch,
+        most_bytes=room,
+        public_url=settings.public_url,
+        max_age_seconds=settings.max_age_seconds,
+    )
     routers = (*_CONTRACT, system.router, serving.router, metrics.router)
     for router in routers:
         app.include_router(router, dependencies=[Depends(strict)])

@@ -21,6 +21,12 @@ class Settings(BaseSettings):
     port: int = Field(default=8000, ge=1, le=65535, description="The port that `vmsizes serve` listens on.")
     workers: int = Field(default=1, ge=1, le=64, description="How many processes serve; one a core is good.")
     cache_mib: int = Field(default=32, ge=0, description="How much memory a worker may fill with answers, MiB.")
+    max_age_seconds: int = Field(
+        default=0,
+        ge=0,
+        le=31_536_000,
+        description="How long browsers and CDNs may use an answer without asking, seconds; 0: they ask each time.",
+    )
     exports_mib: int = Field(default=1024, ge=0, description="How much disk a worker may fill with Parquet files, MiB.")
     seeds: Path = Field(default=PROJECT / "seeds", description="The folder that `vmsizes ingest seeds` reads.")
     public_url: str = Field(

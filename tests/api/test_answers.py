@@ -14,7 +14,7 @@ import zstandard
 
 from app.api.door.answers import Answers
 from app.api.door.encodings import wanted
-from app.api.door.kept import Answer, Shelf
+from app.api.door.kept import ASK_FIRST, Answer, Shelf
 from app.ingest.run import take_in
 from app.main import create_service
 from app.settings import Settings
@@ -142,6 +142,28 @@ def test_with_room_for_nothing_every_question_is_asked_anew(database_url: str) -
     assert service.app.state.reader.asked == 3
 
 
+def test_a_copy_is_used_without_asking_for_as_long_as_is_set_but_for_pages_that_have_a_next_one(
+    database_url: str,
+) -> None:
+    settings = Settings(_env_file=None, database_url=database_url, max_age_seconds=60)
+    service = create_service(settings, today=lambda: TODAY)
+    take_in(service.app.state.engine, reading([*size("X1", vcpus=8), *size("X2", vcpus=8)]), now=NOW)
+    lasting = {"/sizes": "public, max-age=60", "/sizes?limit=1": "no-cache", "/sizes.csv": "public, max-age=60"}
+    with server(service) as url, httpx.Client(base_url=url) as client:
+        for path, told in lasting.items():
+            first = client.get(path)
+            assert (first.status_code, first.headers["cache-control"]) == (200, told)
+            again = client.get(path, headers={"if-none-match": first.headers["etag"]})
+            assert (again.status_code, again.headers["cache-control"]) == (304, told)
+        assert client.get("/sizes/nope").headers["cache-control"] == "no-store"
+    service.app.state.engine.dispose()
+
+
+def test_a_copy_is_confirmed_before_it_is_used_unless_it_is_set_otherwise(client: httpx.Client) -> None:
+    for path in ("/sizes", "/sizes?limit=1", "/sizes/nd96isr_h100_v5", "/prices?limit=2", "/sizes.csv", "/gpus"):
+        assert client.get(path).headers["cache-control"] == "no-cache"
+
+
 def test_errors_are_never_kept(service: Answers) -> None:
     with server(service) as url, httpx.Client(base_url=url) as client:
         for path in ("/sizes/nope", "/sizes?region=mars", "/sizes?nonsense=1", "/sizes?limit=1&limit=2"):
@@ -212,7 +234,7 @@ def test_a_thousand_concurrent_misses_run_one_query(service: Answers) -> None:
 def test_what_is_kept_is_bounded_and_the_oldest_goes_first() -> None:
     shelf = Shelf(most_bytes=50_500, most_urls=10)
     for number in range(100):
-        shelf.put(str(number), Answer(etag=b"", headers=[], body=b"x" * 1000, born=0.0))
+        shelf.put(str(number), Answer(etag=b"", lasts=ASK_FIRST, headers=[], body=b"x" * 1000, born=0.0))
         shelf.get("0")
         shelf.learn(("/sizes", str(number).encode()), str(number))
     assert shelf.bytes <= 50_500

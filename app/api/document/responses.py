@@ -19,9 +19,9 @@ HEADERS: Mapping[str, Response] = {
         "example": 'W/"5b1e4a0c9d7f2e6b8a3c1d50"',
     },
     "CacheControl": {
-        "description": "How long a copy may be used without asking again.",
+        "description": "How long a copy may be used without asking again; no-cache: ask each time, with its ETag.",
         "schema": _TEXT,
-        "example": "public, max-age=300, stale-while-revalidate=86400",
+        "example": "no-cache",
     },
     "Link": {
         "description": "The OpenAPI document (service-desc); of a list, the next page (next), where there is one.",

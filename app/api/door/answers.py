@@ -15,8 +15,8 @@ from app.api.door.bodies import Message, Receive, is_json, whole_body
 from app.api.door.conditions import Conditions, conditions, holds, matches
 from app.api.door.encodings import wanted
 from app.api.door.identity import REQUEST_ID, request_id
-from app.api.door.kept import NO_SNIFFING, VARY, Answer, Headers, Shelf, marks_of
-from app.api.door.links import link
+from app.api.door.kept import ASK_FIRST, NO_SNIFFING, VARY, Answer, Header, Headers, Shelf, lasting, marks_of
+from app.api.door.links import link, next_cursor
 from app.api.door.making import FOUND, Made, Scope, make
 from app.api.door.manners import Manners
 from app.api.door.origins import for_any_origin
@@ -30,14 +30,23 @@ Send = Callable[[Message], Awaitable[None]]
 class Answers:
     """Serves an app, and keeps its answers; `hits` and `misses` count how often that helped.
 
-    With room for no bytes every question is asked anew.
+    With room for no bytes every question is asked anew. Copies elsewhere may be used for `max_age_seconds` without
+    asking, but for pages that have a next one: their cursors end with the revision.
     """
 
     def __init__(
-        self, app: FastAPI, known: list[Endpoint], watch: Watch, *, most_bytes: int, public_url: str = ""
+        self,
+        app: FastAPI,
+        known: list[Endpoint],
+        watch: Watch,
+        *,
+        most_bytes: int,
+        public_url: str = "",
+        max_age_seconds: int = 0,
     ) -> None:
         self.app, self._known, self._keeps, self._public_url = app, known, most_bytes > 0, public_url
         self._polite = Manners(app, link(public_url))
+        self._lasts = lasting(max_age_seconds)
         self._across = for_any_origin(self._answer)
         self._watch, self._shelf = watch, Shelf(most_bytes)
         self._stamp: str | None = None
@@ -100,7 +109,7 @@ class Answers:
     async def _again(self, asked: str, answer: Answer, says: Conditions, scope: Scope, send: Send) -> None:
         """Give an answer that is kept, or say that the client's copy of it still holds."""
         if says.marks and scope["method"] != "POST" and matches(says.marks, answer.etag, there=True):
-            await self._unchanged(answer.etag, says, send)
+            await self._unchanged(answer.etag, answer.lasts, says, send)
             return
         self.hits += 1
         form = answer.accepted.get(says.accepts)
@@ -112,8 +121,8 @@ class Answers:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send(form.body if scope["method"] != "HEAD" else _NO_BODY)
 
-    async def _unchanged(self, etag: bytes, says: Conditions, send: Send) -> None:
-        headers = [*marks_of(etag), (b"x-request-id", request_id(says.request_id))]
+    async def _unchanged(self, etag: bytes, lasts: Header, says: Conditions, send: Send) -> None:
+        headers = [*marks_of(etag, lasts), (b"x-request-id", request_id(says.request_id))]
         await send({"type": "http.response.start", "status": 304, "headers": headers})
         await send(_NO_BODY)
 
@@ -127,16 +136,16 @@ class Answers:
             etag = etag.removeprefix(b"W/")
         refused = found.endpoint.file and not holds(says.needed, etag)
         if says.marks and not refused and matches(says.marks, etag, there=True):
-            await self._unchanged(etag, says, send)
+            await self._unchanged(etag, self._lasts, says, send)
             return
         scope[ETAG] = etag.decode()
-        await self._polite(scope, receive, marking(send, etag, wanted(says.accepts)))
+        await self._polite(scope, receive, marking(send, etag, self._lasts, wanted(says.accepts)))
 
     async def _anew(self, asked: str, says: Conditions, scope: Scope, receive: Receive, send: Send) -> None:
         """Confirm a client's copy, which needs no answer, or have the answer made."""
         etag, copies = self._etag(asked), bool(says.marks) and scope["method"] != "POST"
         if copies and matches(says.marks, etag, there=False):
-            await self._unchanged(etag, says, send)
+            await self._unchanged(etag, ASK_FIRST, says, send)  # whether a page follows is not known here
             return
         self.misses += 1
         made = await (self._once if self._keeps else self._run)(asked, etag, scope, receive)
@@ -144,7 +153,7 @@ class Answers:
             for message in made:
                 await send(message)
         elif copies and matches(says.marks, etag, there=True):
-            await self._unchanged(etag, says, send)
+            await self._unchanged(etag, made.lasts, says, send)
         else:
             form = made.form(says.accepts)
             headers = [*form.headers, (b"x-request-id", says.request_id), _MISS if self._keeps else _BYPASS]
@@ -192,10 +201,11 @@ class Answers:
         made = await make(self._polite, scope, receive)
         if not isinstance(made, Made):
             return made
-        marked: Headers = [VARY] if scope["method"] == "POST" else marks_of(etag)
+        lasts = ASK_FIRST if next_cursor(made.body) else self._lasts
+        marked: Headers = [VARY] if scope["method"] == "POST" else marks_of(etag, lasts)
         where = (b"link", link(self._public_url, found, made.body))
         headers = [*made.headers, *marked, NO_SNIFFING, where]
-        answer = Answer(etag=etag, headers=headers, body=made.body, born=time.monotonic())
+        answer = Answer(etag=etag, lasts=lasts, headers=headers, body=made.body, born=time.monotonic())
         if stamp == self._stamp and self._keeps:
             self._shelf.put(asked, answer)
         return answer

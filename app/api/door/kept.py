@@ -13,14 +13,20 @@ _OVERHEAD = 1_700
 """What an answer takes besides its body: objects, headers and its question, bytes; measured, rounded up."""
 
 
-CACHE_CONTROL = (b"cache-control", b"public, max-age=300, stale-while-revalidate=86400")
+ASK_FIRST = (b"cache-control", b"no-cache")
+"""A copy may be kept, and is used only after the service confirmed it: a 304 costs next to nothing."""
 VARY = (b"vary", b"accept-encoding, origin")
 NO_SNIFFING = (b"x-content-type-options", b"nosniff")
 
 
-def marks_of(etag: bytes) -> Headers:
+def lasting(seconds: int) -> Header:
+    """How long a copy may be used before the service is asked again; zero: not at all."""
+    return (b"cache-control", b"public, max-age=%d" % seconds) if seconds else ASK_FIRST
+
+
+def marks_of(etag: bytes, lasts: Header) -> Headers:
     """The headers by which a copy is kept and recognised."""
-    return [(b"etag", etag), CACHE_CONTROL, VARY]
+    return [(b"etag", etag), lasts, VARY]
 
 
 class Form(NamedTuple):
@@ -35,6 +41,7 @@ class Answer:
     """A whole answer: its bytes in every encoding that was asked for so far, with the headers of each."""
 
     etag: bytes
+    lasts: Header
     headers: Headers
     body: bytes
     born: float

@@ -13,7 +13,7 @@ _KEY = b'"next_cursor":"'
 def link(public_url: str, found: Question | None = None, body: bytes = b"") -> bytes:
     """The value of Link for an answer; `found` is the question that it answers."""
     contract = f'<{public_url}/openapi.json>; rel="service-desc"'
-    cursor = _next_cursor(body) if found is not None and found.endpoint.method == "GET" else ""
+    cursor = next_cursor(body) if found is not None and found.endpoint.method == "GET" else ""
     if found is None or not cursor:
         return contract.encode()
     asked = {**orjson.loads(found.says), "cursor": cursor}
@@ -21,7 +21,7 @@ def link(public_url: str, found: Question | None = None, body: bytes = b"") -> b
     return f'{contract}, <{public_url}{quote(found.path)}?{query}>; rel="next"'.encode()
 
 
-def _next_cursor(body: bytes) -> str:
+def next_cursor(body: bytes) -> str:
     """The cursor that stands near the end of a page; empty on the last one."""
     start = body.rfind(_KEY) + len(_KEY)
     return body[start : body.index(b'"', start)].decode() if start >= len(_KEY) else ""

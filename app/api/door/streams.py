@@ -9,7 +9,7 @@ import brotli  # type: ignore[import-untyped]  # has no type information
 import zstandard
 
 from app.api.door.bodies import Message
-from app.api.door.kept import Headers, marks_of
+from app.api.door.kept import Header, Headers, marks_of
 
 Send = Callable[[Message], Awaitable[None]]
 ETAG = "vmsizes.etag"
@@ -52,7 +52,7 @@ _MAKE: dict[str, Callable[[], _Encoder]] = {
 _OWN = {b"etag", b"last-modified", b"cache-control", b"vary"}
 
 
-def marking(send: Send, etag: bytes, encoding: str | None) -> Send:
+def marking(send: Send, etag: bytes, lasts: Header, encoding: str | None) -> Send:
     """Send an answer with the marks of a question, and in an encoding where it is a stream of text; else as it is."""
     encoder: _Encoder | None = None
 
@@ -61,7 +61,7 @@ def marking(send: Send, etag: bytes, encoding: str | None) -> Send:
         if message["type"] == "http.response.start":
             if message["status"] in (_WHOLE, _PART):
                 told = [header for header in message["headers"] if header[0] not in _OWN]
-                headers = told + marks_of(etag)
+                headers = told + marks_of(etag, lasts)
                 if encoding is not None and _is_text_stream(headers):
                     encoder = _MAKE[encoding]()
                     headers.append((b"content-encoding", encoding.encode()))

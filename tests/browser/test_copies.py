@@ -1,0 +1,111 @@
+"""What a page of another origin is shown while the catalog changes: the browser's own cache has a say in it."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+from starlette.applications import Starlette
+from starlette.responses import HTMLResponse
+from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
+
+from app import schema
+from app.api.door.answers import Answers
+from app.ingest.run import take_in
+from app.main import create_service
+from app.settings import Settings
+from tests.browser.conftest import Watched
+from tests.conftest import TODAY
+from tests.factories import NOW, price, reading, size
+from tests.servers import server
+
+FETCH = "async (url) => { const answer = await fetch(url); return await answer.json() }"
+WALK = """async (url) => {
+  let names = [], cursor = null, gone = 0
+  do {
+    const answer = await fetch(cursor ? `${url}&cursor=${cursor}` : url)
+    const page = await answer.json()
+    if (answer.status === 410) {
+      if (++gone === 5) return { gone, names: null }
+      names = []
+      cursor = null
+      continue
+    }
+    names.push(...page.items.map((item) => item.name))
+    cursor = page.next_cursor
+    if (window.pause) await window.pause(names.length)
+  } while (cursor || names.length === 0)
+  return { gone, names }
+}"""
+
+
+@pytest.fixture
+def service(empty_url: str) -> Iterator[Answers]:
+    """A service of one's own, over three sizes, one of them with a price."""
+    service = create_service(Settings(_env_file=None, database_url=empty_url), today=lambda: TODAY)
+    schema.upgrade(service.app.state.engine)
+    take_in(service.app.state.engine, costing("3.5"), now=NOW)
+    yield service
+    service.app.state.engine.dispose()
+
+
+@pytest.fixture
+def elsewhere(watched: Watched) -> Iterator[Page]:
+    """A page of another origin than the service's."""
+    page = Starlette(routes=[Route("/", lambda _: HTMLResponse("<!doctype html><title>A dashboard</title>"))])
+    with server(page) as url:
+        watched.page.goto(url)
+        yield watched.page
+
+
+def costing(usd: str) -> Any:
+    sizes = [statement for name in "ABC" for statement in size(f"Standard_{name}", vcpus=8)]
+    return reading(sizes, regions=["eastus"], prices=[price("Standard_A", usd)])
+
+
+def shown(page: Page, url: str) -> float:
+    usd: float = page.evaluate(FETCH, url)["items"][0]["usd_per_hour"]
+    return usd
+
+
+def test_a_page_sees_the_new_price_within_a_second_of_an_ingest(service: Answers, elsewhere: Page) -> None:
+    with server(service) as url:
+        asked = f"{url}/sizes?limit=1"
+        assert [shown(elsewhere, asked) for _ in range(2)] == [3.5, 3.5]
+        take_in(service.app.state.engine, costing("2.7008"), now=NOW)
+        time.sleep(1)
+        assert shown(elsewhere, asked) == 2.7008
+        elsewhere.reload()
+        assert shown(elsewhere, asked) == 2.7008
+
+
+def test_a_copy_in_the_browser_is_confirmed_and_not_sent_again(service: Answers, elsewhere: Page) -> None:
+    statuses: list[int] = []
+
+    async def recording(scope: Scope, receive: Receive, send: Send) -> None:
+        async def noted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+            await send(message)
+
+        await service(scope, receive, noted)
+
+    with server(recording) as url:
+        assert [shown(elsewhere, f"{url}/sizes") for _ in range(3)] == [3.5, 3.5, 3.5]
+    assert statuses == [200, 304, 304]
+
+
+def test_a_walk_that_is_told_to_begin_again_does_and_comes_to_its_end(service: Answers, elsewhere: Page) -> None:
+    def pause(read: int) -> None:
+        if read == 1 and not done:
+            done.append(True)
+            take_in(service.app.state.engine, costing("2.7008"), now=NOW)
+            time.sleep(1)
+
+    done: list[bool] = []
+    elsewhere.expose_function("pause", pause)
+    with server(service) as url:
+        walked = elsewhere.evaluate(WALK, f"{url}/sizes?limit=1")
+    assert walked == {"gone": 1, "names": ["Standard_A", "Standard_B", "Standard_C"]}
