@@ -61,6 +61,7 @@ def create_service(settings: Settings | None = None, *, today: Callable[[], date
 def create_app(settings: Settings | None = None, *, today: Callable[[], date] = _today) -> FastAPI:
     """Make the service; a test hands in its own settings and its own calendar."""
     settings = settings or Settings()
+    public_url = settings.public_url.rstrip("/")
     # FastAPI gives models an alias, and silences what pydantic says of it only where they are built at once.
     warnings.filterwarnings("ignore", "The 'alias' attribute", UnsupportedFieldAttributeWarning)
     app = FastAPI(
@@ -72,7 +73,7 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
         openapi_url=None,
         generate_unique_id_function=operation_id,
         redirect_slashes=False,
-        servers=[{"url": settings.public_url or "/"}],
+        servers=[{"url": public_url or "/"}],
         exception_handlers=HANDLERS,
     )
     _furnish(app.state, settings, today, app.version)
@@ -83,7 +84,7 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
         known,
         app.state.watch,
         most_bytes=room,
-        public_url=settings.public_url,
+        public_url=public_url,
         max_age_seconds=settings.max_age_seconds,
     )
     routers = (*_CONTRACT, system.router, serving.router, metrics.router)

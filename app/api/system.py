@@ -1,12 +1,14 @@
 """Probes, and what the types of problems mean; none of it is part of the contract."""
 
+from difflib import get_close_matches
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.api.deps import ReadSession
-from app.api.door.problems import KINDS, TITLES, kind_of
+from app.api.door.problem_texts import EXPLANATIONS
+from app.api.door.problems import CONTRADICTION, KINDS, TITLES, Kind, kind_of, type_of
 from app.catalog.keep.revisions import latest_revision
 from app.errors import NotFound, NotReady
 from app.schema import newest, older_than_needed
@@ -39,10 +41,32 @@ def readyz(session: ReadSession) -> dict[str, Any]:
     return {"status": "ready", "revision": revision["number"], "digest": revision["digest"]}
 
 
+@router.get("/problems")
+def problems(request: Request) -> dict[str, Any]:
+    """List the types of problems."""
+    return {"items": [_told(request, kind) for kind in _kinds().values()]}
+
+
 @router.get("/problems/{slug}")
-def problems(slug: str) -> dict[str, Any]:
-    """Say what the `type` of a problem means."""
-    for status, known, title in (*KINDS.values(), *map(kind_of, TITLES)):
-        if known == slug:
-            return {"type": f"/problems/{slug}", "title": title, "status": status}
-    raise NotFound("problem", slug)
+def problem(slug: str, request: Request) -> dict[str, Any]:
+    """Explain a type of problem: what it means, what to do, and a request that is refused so."""
+    kinds = _kinds()
+    if slug not in kinds:
+        raise NotFound("type of problem", slug, nearest=tuple(get_close_matches(slug, kinds, 2)))
+    return _told(request, kinds[slug])
+
+
+def _kinds() -> dict[str, Kind]:
+    """Every kind of problem by its name, in the order of their statuses."""
+    kinds = {*KINDS.values(), CONTRADICTION, *map(kind_of, TITLES)}
+    return {kind[1]: kind for kind in sorted(kinds)}
+
+
+def _told(request: Request, kind: Kind) -> dict[str, Any]:
+    status, slug, title = kind
+    told = {"type": type_of(request, slug), "title": title, "status": status}
+    explained = EXPLANATIONS.get(slug)
+    if explained is None:
+        return told
+    example = {"request": explained.request, "detail": explained.detail}
+    return told | {"meaning": explained.meaning, "remedy": explained.remedy, "example": example}

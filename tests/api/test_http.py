@@ -291,7 +291,12 @@ def test_the_type_of_a_problem_says_who_could_have_known_and_can_be_looked_up(
 ) -> None:
     told = client.get(path).json()
     assert (told["status"], told["type"]) == (status, f"/problems/{kind}")
-    assert client.get(told["type"]).json() == {name: told[name] for name in ("type", "title", "status")}
+    explained = client.get(told["type"]).json()
+    assert {name: explained[name] for name in ("type", "title", "status")} == {
+        name: told[name] for name in ("type", "title", "status")
+    }
+    assert explained["meaning"]
+    assert explained["remedy"]
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ _SPELLED = {"gpus": "GPUs", "csv": "as CSV", "parquet": "as Parquet"}
 
 
 def to_info(info: dict[str, Any], url: str) -> dict[str, Any]:
-    """Say whom to ask and what may be done with it; `url` is where the service is reached, where that is known."""
-    contact = {"name": info["title"], **({"url": url} if url != "/" else {})}
+    """Say where to turn, which is where the service is reached and says what it is, and what may be done with it."""
+    contact = {"name": info["title"], "url": url}
     return {**info, "contact": contact, "license": LICENSE}
 
 

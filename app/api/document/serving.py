@@ -2,22 +2,37 @@
 
 import hashlib
 import json
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from html import escape
 from importlib.resources import files
 
 from fastapi import APIRouter, FastAPI, Request, Response
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, JSONResponse
 from starlette.staticfiles import StaticFiles
 
 from app.api.document.older import Document, to_older
 from app.api.door.conditions import conditions, matches
 from app.api.door.encodings import ENCODINGS, encode, wanted
+from app.api.door.identity import PUBLIC_URL
 
 router = APIRouter(include_in_schema=False)
 PATH, OLDER_PATH = "/openapi.json", "/openapi-3.0.json"
 PAGE, ASSETS = "/docs", "/docs/assets"
+_LINKS = {
+    "documentation": PAGE,
+    "openapi": PATH,
+    "openapi_3_0": OLDER_PATH,
+    "sizes": "/sizes",
+    "prices": "/prices",
+    "fit": "/fit",
+    "models": "/models",
+    "problems": "/problems",
+    "ready": "/readyz",
+}
+"""Where a program goes from `/`."""
 _KEPT = "public, max-age=300"
 _FILES = files("app.api.document") / "page"
 _POLICY = (
@@ -71,6 +86,36 @@ def _give(copy: Copy, request: Request) -> Response:
     if encoding is not None:
         headers["content-encoding"] = encoding
     return Response(copy.bodies[encoding], media_type="application/json", headers=headers)
+
+
+@router.get("/")
+def landing(request: Request) -> Response:
+    """Say what this is: as a page to whoever asks for HTML, as JSON to programs."""
+    headers = {"cache-control": "no-cache", "vary": "accept"}
+    version, base = request.app.version, request.scope.get(PUBLIC_URL, "")
+    if "text/html" in request.headers.get("accept", ""):
+        # a relative link stays under whatever path the service is reached at
+        html = _landing().replace("{base}", f"{escape(base)}/" if base else "").replace("{version}", escape(version))
+        return HTMLResponse(html, headers={**headers, "content-security-policy": _landing_policy()})
+    links = {name: f"{base}{path}" for name, path in _LINKS.items()}
+    told = {"name": request.app.title, "version": version, "description": request.app.description, "links": links}
+    return JSONResponse(told, headers=headers)
+
+
+@cache
+def _landing() -> str:
+    return (_FILES / "landing.html").read_text(encoding="utf-8")
+
+
+@cache
+def _landing_policy() -> str:
+    """Nothing but the page's own style, known by its hash, and the icon."""
+    style = _landing().partition("<style>")[2].partition("</style>")[0]
+    digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
 
 
 @router.get(PAGE)

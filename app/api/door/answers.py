@@ -45,7 +45,7 @@ class Answers:
         max_age_seconds: int = 0,
     ) -> None:
         self.app, self._known, self._keeps, self._public_url = app, known, most_bytes > 0, public_url
-        self._polite = Manners(app, link(public_url))
+        self._polite = Manners(app, public_url)
         self._lasts = lasting(max_age_seconds)
         self._across = for_any_origin(self._answer)
         self._watch, self._shelf = watch, Shelf(most_bytes)

@@ -7,6 +7,9 @@ from itertools import count
 REQUEST_ID = "vmsizes.request_id"
 """Where the id stands in a request's scope."""
 
+PUBLIC_URL = "vmsizes.public_url"
+"""Where the URL at which clients reach the service stands in a request's scope; empty where it is not known."""
+
 _TAKEN = re.compile(rb"[A-Za-z0-9_-]{1,128}")
 _PROCESS = secrets.token_hex(6).encode()
 _NUMBERS = count(1)

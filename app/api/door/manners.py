@@ -7,8 +7,9 @@ from starlette.requests import Request
 
 from app.api.door.bodies import BodyNotWanted, Message, bounded
 from app.api.door.conditions import conditions
-from app.api.door.identity import REQUEST_ID, request_id
+from app.api.door.identity import PUBLIC_URL, REQUEST_ID, request_id
 from app.api.door.kept import NO_SNIFFING, Headers
+from app.api.door.links import link
 from app.api.door.problems import CRASHED, kind_of, problem
 
 if TYPE_CHECKING:
@@ -21,14 +22,15 @@ _NOT_TO_BE_STORED = (b"cache-control", b"no-store")
 class Manners:
     """Around the app: adds what is missing to its answers, and answers itself where the app broke."""
 
-    def __init__(self, app: "ASGIApp", link: bytes) -> None:
-        self._app, self._link = app, (b"link", link)
+    def __init__(self, app: "ASGIApp", public_url: str) -> None:
+        self._app, self._public_url, self._link = app, public_url, (b"link", link(public_url))
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Pass a request on; HEAD is a GET whose body is not sent."""
         head = scope["method"] == "HEAD"
         given = scope.get(REQUEST_ID) or request_id(conditions(scope["headers"]).request_id)
-        scope = {**scope, "method": "GET" if head else scope["method"], REQUEST_ID: given}
+        method = "GET" if head else scope["method"]
+        scope = {**scope, "method": method, REQUEST_ID: given, PUBLIC_URL: self._public_url}
         begun = ended = False
 
         async def polite(message: Message) -> None:

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from app.api.door.bodies import BodyNotWanted
-from app.api.door.identity import REQUEST_ID
+from app.api.door.identity import PUBLIC_URL, REQUEST_ID
 from app.api.door.methods import allowed_methods
 from app.api.door.origins import is_preflight, preflight_headers
 from app.errors import BadCursor, BadQuestion, BadWorkload, Busy, CursorGone, NotFound, NotReady, VmsizesError
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 TITLES = {
     400: ("bad-request", "The request cannot be read"),
-    404: ("not-found", "There is no such thing"),
+    404: ("not-found", "Nothing has this name"),
     405: ("method-not-allowed", "This method is not for this path"),
     412: ("precondition-failed", "The file is not the one that If-Match names"),
     413: ("too-long", "The body is too long"),
@@ -63,7 +63,7 @@ class ProblemDetail(BaseModel):
 class Problem(BaseModel):
     """What went wrong, for people and programs (RFC 9457)."""
 
-    type: str = Field(description="Which kind of problem: `/problems/bad-parameter`. Extensible.")
+    type: str = Field(description="The URL that explains this kind of problem: `/problems/bad-parameter`. Extensible.")
     title: str = Field(description="The kind in words.")
     status: int = Field(description="The status of the answer.")
     detail: str = Field(description="What is wrong with this request, and what to do.")
@@ -82,7 +82,7 @@ def problem(
     """Answer with a problem; `errors` are of the form {pointer, detail}."""
     status, slug, title = kind
     body = {
-        "type": f"/problems/{slug}",
+        "type": type_of(request, slug),
         "title": title,
         "status": status,
         "detail": detail,
@@ -91,6 +91,11 @@ def problem(
         "errors": list(errors),
     }
     return JSONResponse(body, status, headers=headers or _RETRY.get(status), media_type=MEDIA_TYPE)
+
+
+def type_of(request: Request, slug: str) -> str:
+    """The URL at which a type of problem is explained; with the public URL before it, where that is known."""
+    return f"{request.scope.get(PUBLIC_URL, '')}/problems/{slug}"
 
 
 def kind_of(status: int) -> Kind:
