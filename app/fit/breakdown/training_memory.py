@@ -135,6 +135,11 @@ def _base_on_gpu(asked: Training, need: TrainingNeed) -> Range:
     return base.times(need.frozen / base.mid) if base is not None and base.mid else NOTHING
 
 
+def whole_need(asked: Training, need: TrainingNeed) -> Range:
+    """All that the fullest GPU needs, bytes, as uncertain as its parts: a quantized base is, too."""
+    return need.total + _base_on_gpu(asked, need).spread
+
+
 def training_memory(asked: Training, job: Trained, need: TrainingNeed) -> TrainingMemory:
     """What the fullest GPU needs, and whether it has it."""
     usable, placing, base = asked.gpus.usable_gib, asked.placing, _base_on_gpu(asked, need)
@@ -146,6 +151,6 @@ def training_memory(asked: Training, job: Trained, need: TrainingNeed) -> Traini
         activations=estimate_gib(need.activations) if job.passing else None,
         buffers=estimate_gib(need.buffers),
         overhead=estimate_gib(need.overhead),
-        need=estimate_gib(need.total + base.spread),
+        need=estimate_gib(whole_need(asked, need)),
         fits=need.total.mid <= usable * GIB if usable is not None else None,
     )

@@ -67,8 +67,9 @@ class ServingJob:
         known = self._shares.get(split)
         if known is None:
             need = inference_need(self.served, replace(self.load, sequences=0), split)
-            spread = (self.weights.high - self.weights.mid) / split.gpus
-            known = Shares(need.total.mid, need.total.high + spread, self._sequence(split))
+            share = need.weights / self.weights.mid if self.weights.mid else 0.0
+            most = need.total.high + self.weights.spread.high * share
+            known = Shares(need.total.mid, most, self._sequence(split))
             self._shares[split] = known
         return known
 

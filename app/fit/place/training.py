@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import NamedTuple
 
-from app.fit.breakdown.training_memory import Training
+from app.fit.breakdown.training_memory import Training, whole_need
 from app.fit.breakdown.training_time import flops_per_token, gpu_hours
 from app.fit.estimate.compute import MFU, MFU_MI300X, MFU_PCIE, seconds
 from app.fit.estimate.figures import Range
@@ -62,7 +62,8 @@ class TrainingJob:
         known = self._needs.get(cutting)
         if known is None:
             job = self.stages[cutting.stage]
-            known = self._needs[cutting] = training_need(job, cutting.split, cutting.shards).total
+            known = whole_need(self.asked, training_need(job, cutting.split, cutting.shards))
+            self._needs[cutting] = known
         return known
 
     def attempt(self, machine: Machine, limits: Limits) -> Attempt | None:

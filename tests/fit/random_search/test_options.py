@@ -1,5 +1,6 @@
 """What may never be answered, looked for in many random questions; the same ones in every run."""
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -28,6 +29,21 @@ def served(seed: int) -> Body:
     return {"model": model, "inference": load, "constraints": {"max_nodes": random.choice((1, 1, 2, 4, 8, 16))}}
 
 
+def trained(seed: int) -> Body:
+    """A random question about a model that is trained."""
+    random = Random(seed)
+    job = {
+        "method": random.choice(("full", "lora", "qlora", "qlora")),
+        "sequence_tokens": random.choice((512, 2048, 4096)),
+        "micro_batch": random.choice((1, 2, 4)),
+        "recompute": random.choice(("none", "selective", "full")),
+        "zero_stage": random.choice((None, None, 0, 2, 3)),
+        "offload": random.choice(("none", "none", "optimizer", "all")),
+    }
+    model = random.choice([name for name in MODELS if name not in {"deepseek-v3", "kimi-k2"}])
+    return {"model": model, "training": job, "constraints": {"max_nodes": random.choice((1, 2, 8, 64))}}
+
+
 def all_of(client: httpx.Client, body: Body) -> list[Any]:
     """Every option of a question."""
     items = fit(client, body, limit=500)["items"]
@@ -49,6 +65,19 @@ def test_no_option_generates_more_than_one_token_of_each_sequence_a_step(client:
             expected = speed["expected_tokens_per_s"]["mid"] * speed["expected_step"]["mid"] / 1e3
             assert max(bound, expected) <= sequences * DIFFERENT, (body, item["size"], item["parallelism"])
     assert checked > 500
+
+
+@pytest.mark.parametrize("asking", [served, trained])
+@pytest.mark.parametrize("seeds", [range(start, start + 30) for start in range(0, 90, 30)], ids=str)
+def test_an_option_is_tight_where_a_gpu_may_need_more_than_it_has_and_nowhere_else(
+    client: httpx.Client, asking: Callable[[int], Body], seeds: range
+) -> None:
+    for seed in seeds:
+        body = asking(seed)
+        for item in all_of(client, body):
+            most, budget = item["per_gpu"]["need"]["high"], item["per_gpu"]["budget"]["value"]
+            if abs(most - budget) > 1e-6 * budget:
+                assert ("TIGHT" in item["warnings"]) == (most > budget), (body, item["size"], most, budget)
 
 
 @pytest.mark.parametrize("seed", range(12))
