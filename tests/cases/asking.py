@@ -1,7 +1,7 @@
 """From a case to the request that asks it, and to the figure of the answer that it is about."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.cases.machines import CUT, machine, nodes_of, training_of
@@ -13,9 +13,9 @@ from tests.cases.names import (
     FORMULAS,
     GPUS,
     MLPS,
-    OFFLOADS,
     SERVING,
     TRAINING,
+    offloaded,
 )
 
 Inputs = Mapping[str, Any]
@@ -23,11 +23,12 @@ Inputs = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """A request, and the path of the figure in its answer."""
+    """A request, and the path of the figure in its answer; `preset` is the model's name where a case gives one."""
 
     body: dict[str, Any]
     figure: str
     endpoint: str = "/estimate"
+    preset: str | None = None
 
 
 def ask(kind: str, inputs: Inputs) -> Ask:
@@ -103,7 +104,7 @@ STATE_FIGURES = {
 
 def _training(inputs: Inputs) -> Ask:
     training = renamed(inputs, TRAINING)
-    training |= {"offload": OFFLOADS[inputs["offload"]]} if "offload" in inputs else {}
+    training |= {"offload": offloaded(inputs["offload"])} if "offload" in inputs else {}
     if "largest_layer_params" in inputs and "static_per_gpu_bytes" not in inputs:
         training["static_bytes_per_gpu"] = 4 * inputs["largest_layer_params"]  # DeepSpeed's estimator of ZeRO-3
     if "targets" in inputs:
@@ -194,11 +195,39 @@ def _fit(inputs: Inputs) -> Ask:
     nodes, gpus = nodes_of(inputs)
     asked = {use: fields, "hardware": machine(inputs) | gpus}
     model = architecture(inputs)
+    named = {"model": inputs["model"]} if "model" in inputs else {}
     return Ask(
-        body=asked | ({"architecture": model} if model else {}) | ({"constraints": nodes} if nodes else {}),
+        body=asked | ({"architecture": model} if model else named) | ({"constraints": nodes} if nodes else {}),
         figure="fits",
         endpoint="/fit",
+        preset=inputs.get("model"),
     )
+
+
+def by_preset(asked: Ask, preset: Mapping[str, Any]) -> Ask:
+    """The same question by a preset's name, where the case says of the model what the preset says, and needs the rest.
+
+    A published number of parameters is rounded. One that says more than that of the model is asked by its name where
+    all of it is the preset's: then the question is about that model, and not about one that is like it.
+    """
+    fields = asked.body.get("architecture", {})
+    same = all(_alike(name, preset.get(name), value) for name, value in fields.items())
+    use = asked.body.get("inference", asked.body.get("training", {}))
+    tokens = {"context_tokens", "sequence_tokens"} & use.keys()
+    if not same or not ("layers" in fields or tokens):
+        return asked
+    rest = {name: value for name, value in asked.body.items() if name != "architecture"}
+    return replace(asked, body=rest | {"model": asked.preset})
+
+
+def _alike(name: str, known: object, said: object) -> bool:
+    if name in {"params", "active_params"} and isinstance(known, int) and isinstance(said, int | float):
+        return abs(known - said) <= ROUNDED * known
+    return known == said
+
+
+ROUNDED = 0.01
+"""How far a published number of parameters may be from the counted one."""
 
 
 KINDS: dict[str, Callable[[Inputs], Ask]] = {

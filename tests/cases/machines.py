@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tests.cases.names import OFFLOADS, TRAINING
+from tests.cases.names import TRAINING, offloaded
 
 Inputs = Mapping[str, Any]
 
@@ -71,4 +71,4 @@ def _sharding(inputs: Inputs) -> dict[str, Any]:
     said = str(inputs.get("sharding", "")).lower()
     stage = next((number for name, number in STAGES.items() if said.startswith(name)), None)
     offload = inputs.get("offload", inputs.get("cpu_offload", "offload" in said))
-    return ({"zero_stage": stage} if stage is not None else {}) | {"offload": OFFLOADS[offload]}
+    return ({"zero_stage": stage} if stage is not None else {}) | {"offload": offloaded(offload)}

@@ -1,5 +1,7 @@
 """What cases call things, and what the API calls them."""
 
+import re
+
 ARCHITECTURE = {
     "params": "params", "active_params": "active_params", "layers": "layers", "L": "layers", "hidden": "hidden",
     "h": "hidden", "heads": "heads", "a": "heads", "kv_heads": "kv_heads", "head_dim": "head_dim",
@@ -49,9 +51,21 @@ DTYPES = {"float32": "fp32", "float16": "fp16", "half": "fp16", "bfloat16": "bf1
 
 DTYPE_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, "int8": 1, "fp8": 1, "int4": 0.5}
 
-OFFLOADS = {True: "optimizer", "cpu": "optimizer", "optimizer": "optimizer", "all": "all", "params": "all",
-            "optimizer+params": "all", "param": "all", False: "none", "none": "none"}  # fmt: skip
-"""What is offloaded: a case may only say that something is, and that is the optimizer."""
+
+def offloaded(said: bool | str) -> str:
+    """What is offloaded: all where parameters or all are named; where only something is, the optimizer.
+
+    `optimizer_cpu`, `cpu`, `optimizer+params`, `params_nvme`, true. Raises KeyError for what says neither.
+    """
+    words = set(re.findall(r"[a-z]+", str(said).lower()))
+    if words <= {"none", "false", "no"}:
+        return "none"
+    if words & {"all", "param", "params", "parameters", "weights", "model"}:
+        return "all"
+    if words & {"optimizer", "optim", "cpu", "host", "true", "yes"}:
+        return "optimizer"
+    raise KeyError(said)
+
 
 FORMULAS = ("zero", "korthikanti", "modern")
 """Formulas of activations, by the beginning of what a case calls them."""

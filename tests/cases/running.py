@@ -4,10 +4,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Protocol
+from urllib.parse import quote
 
 import httpx
 
-from tests.cases.asking import Ask, ask
+from tests.cases.asking import Ask, ask, by_preset
 from tests.cases.table import Case, convert, deviation_percent
 
 FOUND = 200
@@ -15,6 +16,9 @@ FOUND = 200
 
 class Client(Protocol):
     """What is asked: a client of HTTP, or the app itself."""
+
+    def get(self, url: str) -> httpx.Response:
+        """Look something up."""
 
     def post(self, url: str, *, json: Any) -> httpx.Response:
         """Send a body."""
@@ -54,6 +58,7 @@ def run(cases: Iterable[Case], client: Client) -> Iterator[Result]:
 
 def _answered(case: Case, asked: Ask, client: Client) -> Result:
     try:
+        asked = _named(asked, client)
         response = client.post(asked.endpoint, json=asked.body)
         answer = response.json()
     except (httpx.HTTPError, ValueError) as error:
@@ -68,6 +73,14 @@ def _answered(case: Case, asked: Ask, client: Client) -> Result:
         return Result(case=case, got=None, trouble=f"no figure at {asked.figure}")
     value = found["mid"] if found["value"] is None else found["value"]
     return Result(case=case, got=convert(value, found["unit"], case.unit), certainty=found["class"])
+
+
+def _named(asked: Ask, client: Client) -> Ask:
+    """The question by the name of the preset that it is about, where it is about one."""
+    if asked.preset is None or "architecture" not in asked.body:
+        return asked
+    found = client.get(f"/models/{quote(asked.preset, safe='')}")
+    return by_preset(asked, found.json()) if found.status_code == FOUND else asked
 
 
 def figure(answer: Any, path: str) -> Any:

@@ -5,6 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.cases.asking import ask, by_preset
+from tests.cases.names import offloaded
 from tests.cases.running import run
 from tests.cases.table import Case
 
@@ -38,6 +40,25 @@ from tests.cases.table import Case
             },
             1,
         ),
+        ({"model": "llama-3.1-70b", "dtype": "bf16", "gpu": "A100-80GB", "gpus": 4, "context_tokens": 8192}, 1),
+        ({"model": "Llama 3.1 70B", "dtype": "bf16", "gpu": "A100-80GB", "gpus": 1, "context_tokens": 8192}, 0),
+        ({"model": "llama-3.1-70b", "params": 70_600_000_000, "dtype": "bf16", "gpu": "A100-80GB", "gpus": 4,
+          "context_tokens": 8192}, 1),
+        (
+            {
+                "workload": "training", "model": "llama-2-13b", "method": "full_adam_mixed", "gpu": "V100-32GB",
+                "gpus": 1, "sharding": "zero2", "offload": "optimizer_cpu", "seq": 512,
+                "activation_checkpointing": True,
+            },
+            1,
+        ),
+        (
+            {
+                "workload": "training", "model": "llama-2-13b", "method": "full_adam_mixed", "gpu": "V100-32GB",
+                "gpus": 1, "seq": 512, "activation_checkpointing": True,
+            },
+            0,
+        ),
     ],
 )  # fmt: skip
 def test_a_case_may_say_it_otherwise(client: httpx.Client, said: dict[str, Any], fits: int) -> None:
@@ -45,3 +66,45 @@ def test_a_case_may_say_it_otherwise(client: httpx.Client, said: dict[str, Any],
     case = Case(id="x", kind="fit", inputs=inputs, expected=fits, unit="fits", tolerance_percent=0, source="")
     (result,) = run([case], client)
     assert (result.got, result.trouble) == (fits, "")
+
+
+@pytest.mark.parametrize(
+    ("said", "offload"),
+    [
+        ("optimizer_cpu", "optimizer"), ("cpu", "optimizer"), (True, "optimizer"), ("optimizer+params", "all"),
+        ("params_nvme", "all"), ("all", "all"), (False, "none"), ("none", "none"),
+    ],
+)  # fmt: skip
+def test_what_is_offloaded_may_be_said_in_several_words(said: bool | str, offload: str) -> None:
+    assert offloaded(said) == offload
+
+
+def test_a_word_that_says_nothing_of_offloading_cannot_be_asked(client: httpx.Client) -> None:
+    inputs = {"workload": "training", "params": 10**9, "offload": "moon"}
+    case = Case(id="x", kind="fit", inputs=inputs, expected=1, unit="fits", tolerance_percent=0, source="")
+    (result,) = run([case], client)
+    assert result.trouble == "cannot be asked: KeyError('moon')"
+
+
+QWEN = {
+    "params": 235_093_634_560, "layers": 94, "hidden": 4096, "heads": 64, "kv_heads": 4, "head_dim": 128,
+    "vocab": 151_936, "moe_intermediate": 1536, "experts": 128, "experts_per_token": 8, "moe_layers": 94,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("said", "by_name"),
+    [
+        (QWEN, True),
+        ({"params": 235_000_000_000, "context_tokens": 8192}, True),
+        ({"params": 235_000_000_000}, False),
+        (QWEN | {"heads": 32}, False),
+        ({"params": 300_000_000_000, "context_tokens": 8192}, False),
+    ],
+)
+def test_a_case_is_about_a_preset_where_it_says_of_the_model_what_the_preset_says(
+    client: httpx.Client, said: dict[str, Any], by_name: bool
+) -> None:
+    asked = ask("fit", {"workload": "inference", "model": "qwen3-235b-a22b"} | said)
+    preset = client.get("/models/qwen3-235b-a22b").json()
+    assert ("model" in by_preset(asked, preset).body) == by_name
