@@ -52,7 +52,7 @@ def recommending(
     asked = ask_candidates(search, TRAITS, today=today, priced_on=priced_on)
     rows = yield asked
     ranking = rank([to_vm(row) for row in rows_of(asked, rows)], needs, search.sort)
-    question = f"{search.model_dump_json(exclude={'limit', 'cursor'})} {today}"
+    question = f"{search.model_dump_json(exclude=search.of_page())} {today}"
     place = read_cursor(search.cursor, question, 1) if search.cursor else None
     start = start_of(place, search.cursor)
     revision = known.revision if place is None else (yield from still(place))

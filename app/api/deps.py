@@ -8,8 +8,9 @@ from fastapi import Depends, HTTPException, Request, Response
 from sqlmodel import Session
 
 from app.api.door.bodies import is_json
-from app.api.door.questions import query_model, refuse_strangers
+from app.api.door.questions import item_columns, query_model, refuse_strangers
 from app.api.door.repeats import refuse_repeated_keys
+from app.catalog.ask.exports import chosen
 from app.catalog.ask.known import Known
 from app.catalog.ask.search import takes_several
 from app.db.engines import reading
@@ -48,5 +49,10 @@ async def strict(request: Request) -> None:
         if not is_json(given):
             raise HTTPException(415, f"Content-Type says {given}; send {wanted}.", {"Accept-Post": wanted})
         refuse_repeated_keys(await request.body())
-    model = query_model(request.scope["route"])
+    route = request.scope["route"]
+    model = query_model(route)
     refuse_strangers(request.query_params.multi_items(), takes_several(model) if model else {})
+    columns = item_columns(route)
+    if columns and "fields" in request.query_params:
+        asked = (name.strip() for given in request.query_params.getlist("fields") for name in given.split(","))
+        chosen(dict.fromkeys(columns), [name for name in asked if name])

@@ -23,7 +23,7 @@ def asks(*models: type[BaseModel], leave_out: frozenset[str] = frozenset()) -> C
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         own = [p for p in inspect.signature(command).parameters.values() if p.kind is not p.VAR_KEYWORD]
         fields = {name: field for model in models for name, field in model.model_fields.items()}
-        options = [_option(name, field) for name, field in fields.items() if name not in leave_out]
+        options = [_option(name, field) for name, field in fields.items() if name not in {*leave_out, "fields"}]
         signature = inspect.Signature([*own, *options])
 
         def run(**values: Any) -> Any:

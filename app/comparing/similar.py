@@ -37,7 +37,7 @@ def find_similar(name: str, search: SimilarSearch, known: Known, today: date) ->
     centre = Centre(key=key, gpu_memory_gib=size.gpu_memory_gib, usd_per_hour=usd)
     rows = yield ask_neighbours(centre, search, today)
     found = nearest(size, map(to_traits, rows))
-    question = f"{key} {search.model_dump_json(exclude={'limit', 'cursor'})} {today}"
+    question = f"{key} {search.model_dump_json(exclude=search.of_page())} {today}"
     place = read_cursor(search.cursor, question, 1) if search.cursor else None
     start = start_of(place, search.cursor)
     revision = known.revision if place is None else (yield from still(place))

@@ -29,6 +29,11 @@ def to_parameter(parameter: Parameter) -> Parameter:
     return {**plain, "schema": schema, "example": examples[0] if examples else _example(schema)}
 
 
+def with_fields(parameter: Parameter, items: list[str]) -> Parameter:
+    """Show as an example of `fields` the first two that the items of the list have."""
+    return {**parameter, "example": items[:2]} if parameter["name"] == "fields" and items else parameter
+
+
 def in_order(parameters: list[Parameter]) -> list[Parameter]:
     """The path first, then what must be said, what may be, order and page: the order of arguments in some clients."""
     return sorted(parameters, key=lambda one: (one["in"] != "path", not one["required"], _LAST.get(one["name"], 0)))

@@ -12,7 +12,7 @@ from pydantic.json_schema import models_json_schema
 from app.api.document.about import TAGS, to_info, to_summary
 from app.api.document.examples import with_example
 from app.api.document.older import Document
-from app.api.document.parameters import in_order, to_parameter
+from app.api.document.parameters import in_order, to_parameter, with_fields
 from app.api.document.responses import header_components, refusal_components, to_responses
 from app.api.document.shapes import REFERENCE, Schema, references, to_plain
 from app.api.document.words import ENUMS, to_enum
@@ -46,7 +46,7 @@ def to_contract(told: Document) -> Document:
     """Bring FastAPI's document to the plain form; `told` stays as it is."""
     told = deepcopy(told)
     paths = {
-        path: {method: _to_operation(method, one) for method, one in operations.items()}
+        path: {method: _to_operation(method, one, told) for method, one in operations.items()}
         for path, operations in told["paths"].items()
     }
     responses = refusal_components()
@@ -63,12 +63,23 @@ def to_contract(told: Document) -> Document:
     }
 
 
-def _to_operation(method: str, told: dict[str, Any]) -> dict[str, Any]:
+def _to_operation(method: str, told: dict[str, Any], document: Document) -> dict[str, Any]:
     operation = {**told, "summary": to_summary(told["summary"])}
     operation["responses"] = to_responses(method, told)
     if "parameters" in told:
-        operation["parameters"] = in_order([to_parameter(one) for one in told["parameters"]])
+        parameters = in_order([to_parameter(one) for one in told["parameters"]])
+        items = _item_fields(told, document["components"]["schemas"])
+        operation["parameters"] = [with_fields(one, items) for one in parameters]
     return with_example({name: operation[name] for name in _ORDER if name in operation})
+
+
+def _item_fields(told: dict[str, Any], schemas: Mapping[str, Schema]) -> list[str]:
+    """The fields of the items that an operation answers with; none where it is no list."""
+    for content in told["responses"]["200"]["content"].values():
+        for page in references(content.get("schema")):
+            items = schemas[page].get("properties", {}).get("items", {})
+            return [field for item in references(items) for field in schemas[item]["properties"]]
+    return []
 
 
 def _problems() -> dict[str, Schema]:

@@ -1,9 +1,11 @@
 """How an answer is made that is not kept: without the framework where there is such a way, else by the app."""
 
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import orjson
 
 from app.api.door.bodies import Message, Receive
 from app.api.door.kept import Headers
@@ -34,13 +36,24 @@ async def make(app: App, scope: Scope, receive: Receive) -> Made | list[Message]
     """Make the answer to a question; what is no whole answer is given as the messages of the app."""
     found: Question | None = scope.get(FOUND)
     made = await _quickly(found) if found is not None else None
-    if made is not None:
-        return made
+    if made is not None and found is not None:
+        return _with_fields(made, found)
     start, *rest = messages = await _by_the_app(app, scope, receive)
     if start["status"] != 200:  # noqa: PLR2004  # only a whole answer is kept
         return messages
     headers = [(name, value) for name, value in start["headers"] if name == b"content-type"]
-    return Made(headers, b"".join(message.get("body", b"") for message in rest))
+    whole = Made(headers, b"".join(message.get("body", b"") for message in rest))
+    return _with_fields(whole, found) if found is not None else whole
+
+
+def _with_fields(made: Made, found: Question) -> Made:
+    """Keep of each item of a list the fields that are asked for, in their order."""
+    fields: Sequence[str] = getattr(found.asked, "fields", ())
+    if not fields or not found.endpoint.columns:
+        return made
+    page = orjson.loads(made.body)
+    page["items"] = [{name: item[name] for name in fields if name in item} for item in page["items"]]
+    return Made(made.headers, orjson.dumps(page))
 
 
 async def _quickly(found: Question) -> Made | None:

@@ -2,11 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from types import UnionType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter
@@ -38,13 +38,14 @@ class Endpoint:
     """An endpoint that answers questions, and the model of its query, or of its body, where it has any.
 
     What `streams` is no page: it is as long as the catalog is large, and is never kept. What is a `file` is the same
-    bytes whenever it is asked for, so that parts of it may be.
+    bytes whenever it is asked for, so that parts of it may be. The items of a list have `columns`.
     """
 
     method: str
     pattern: re.Pattern[str]
     named: bool
     model: type[BaseModel] | None
+    columns: tuple[str, ...] = ()
     streams: bool = False
     file: bool = False
     quick: Quick | None = None
@@ -80,6 +81,7 @@ def endpoints(routers: Iterable[APIRouter], quick: Mapping[str, Quick]) -> list[
             pattern=route.path_regex,
             named="{" in route.path,
             model=query_model(route) if method == "GET" else body_model(route),
+            columns=item_columns(route),
             streams=_answers_with(route, StreamingResponse | FileResponse),
             file=_answers_with(route, FileResponse),
             quick=quick.get(route.name),
@@ -89,6 +91,15 @@ def endpoints(routers: Iterable[APIRouter], quick: Mapping[str, Quick]) -> list[
         if isinstance(route, APIRoute)
         for method in route.methods or ()
     ]
+
+
+def item_columns(route: APIRoute) -> tuple[str, ...]:
+    """The fields of an item, where an endpoint answers with a page of a list."""
+    shape = route.response_model
+    if not (isinstance(shape, type) and issubclass(shape, BaseModel) and "next_cursor" in shape.model_fields):
+        return ()
+    (item,) = get_args(shape.model_fields["items"].annotation)
+    return tuple(item.model_fields)
 
 
 def _answers_with(route: APIRoute, kinds: type | UnionType) -> bool:
@@ -122,8 +133,15 @@ def question(request: Request, known: Iterable[Endpoint]) -> Question | None:
                 asked = _read(request, endpoint.model)
             except (RequestValidationError, ValidationError):
                 return None
+            if not are_fields(getattr(asked, "fields", ()), endpoint.columns):
+                return None
             return Question(where, request.path, endpoint, asked, asked.model_dump_json(exclude_defaults=True))
     return None
+
+
+def are_fields(names: Sequence[str], columns: Sequence[str]) -> bool:
+    """Whether the items of a list have all fields that are asked for; what is no list sees to that itself."""
+    return not columns or (len(set(names)) == len(names) and set(names) <= set(columns))
 
 
 def _read(request: Request, model: type[Model]) -> Model:

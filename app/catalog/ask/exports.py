@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from pydantic import Field
@@ -38,6 +38,7 @@ SIZE_COLUMNS: Mapping[str, Kind] = {
 """The columns of a size in the order of the list, each with its kind."""
 
 MOST_COLUMNS = 100
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +95,7 @@ def export_prices(export: PriceExport, known: Known, today: date) -> Question[Ex
     )
 
 
-def chosen(columns: Mapping[str, Kind], names: Sequence[str]) -> Mapping[str, Kind]:
+def chosen(columns: Mapping[str, T], names: Sequence[str]) -> Mapping[str, T]:
     """The columns that were asked for, else all; raises BadQuestion for one that is not there, or is named twice."""
     for number, name in enumerate(names):
         if name not in columns:

@@ -39,7 +39,7 @@ def find_models(session: Session, search: ModelSearch) -> Listing:
     words = (search.q or "").split()
     query = select(_table).where(*(_SEARCHED.contains(word, autoescape=True) for word in words))
     terms = [Term(name="id", expression=_model.id, nullable=False)]
-    question = f"models {search.model_dump_json(exclude={'limit', 'cursor'})}"
+    question = f"models {search.model_dump_json(exclude=search.of_page())}"
     found = take_page(session, query, terms, question=question, limit=search.limit, cursor=search.cursor)
     items = [with_lists(item) for item in found.items]
     return Listing(items=items, next_cursor=found.next_cursor, total=found.total)

@@ -102,7 +102,7 @@ def price_shape(scope: PriceScope, today: date) -> tuple[PriceShape, dict[str, A
 
 def _page(search: AllPricesSearch, known: Known, today: date) -> Answering[Listing]:
     shape, values = price_shape(search, today)
-    question = f"prices {search.model_dump_json(exclude={'limit', 'cursor'})} {today}"
+    question = f"prices {search.model_dump_json(exclude=search.of_page())} {today}"
     counted = price_count(shape)
     values |= {"limit": search.limit + 1}
     place = read_place(search.cursor, question, PRICE_ORDER) if search.cursor else None

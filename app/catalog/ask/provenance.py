@@ -56,7 +56,7 @@ def find_facts(session: Session, name: str, search: FactSearch) -> Listing:
     terms = [_term("field", fact.c.field), _term("rank", rank), _term("source_id", fact.c.source_id)]
     if search.field:
         query = query.where(fact.c.field.in_(search.field))
-    question = f"{key} {search.model_dump_json(exclude={'limit', 'cursor'})}"
+    question = f"{key} {search.model_dump_json(exclude=search.of_page())}"
     found = take_page(session, query, terms, question=question, limit=search.limit, cursor=search.cursor)
     items = [{name: value for name, value in item.items() if name != "rank"} for item in found.items]
     return Listing(items=items, next_cursor=found.next_cursor, total=found.total)
@@ -70,7 +70,7 @@ def find_conflicts(session: Session, search: ConflictSearch) -> Listing:
         query = query.where(OTHER.c.field == search.field)
     if search.subject is not None:
         query = query.where(OTHER.c.subject == subject_key(session, search.subject))
-    question = search.model_dump_json(exclude={"limit", "cursor"})
+    question = search.model_dump_json(exclude=search.of_page())
     return take_page(session, query, _CONFLICT_ORDER, question=question, limit=search.limit, cursor=search.cursor)
 
 

@@ -136,6 +136,16 @@ class Page(Question):
         description="`next_cursor` of the page before; belongs to the same question.",
         examples=[""],
     )
+    fields: tuple[Text, ...] = Field(
+        default=(),
+        max_length=100,
+        description="Fields of each item to give, in this order; default: all, which clients with types count on.",
+    )
+
+    @classmethod
+    def of_page(cls) -> set[str]:
+        """The parameters that say how much of a list is shown, and do not make another list."""
+        return set(Page.model_fields)
 
 
 class OfferScope(Question):

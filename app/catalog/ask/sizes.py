@@ -37,7 +37,7 @@ class SizeTexts:
 def find_sizes(search: SizeSearch, known: Known, today: date) -> Question[SizeTexts]:
     """Find the sizes that a search asks for; raises BadQuestion for what is unknown here, and CursorGone."""
     search = settle(search, known)
-    question = search.model_dump_json(exclude={"limit", "cursor"})
+    question = search.model_dump_json(exclude=search.of_page())
     shape, values = shape_of(search)
     shape = replace(shape, octaves=_octaves(search, known))
     place = read_place(search.cursor, question, sort_terms(shape.sort, shape.ground)) if search.cursor else None

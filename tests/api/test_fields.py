@@ -1,0 +1,100 @@
+"""Some fields of the items of a list, on every list that is JSON."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from app.catalog.ask.exports import SIZE_COLUMNS
+from app.catalog.ask.price_rows import PRICE_COLUMNS
+from tests.api.document.made import document
+from tests.api.document.parts import operations
+
+LISTS = {
+    "/sizes": "usd_per_hour,name,flags",
+    "/sizes?gpu=A100&sort=-memory_gib": "name",
+    "/sizes/nd40rs_v2/similar": "size,terms",
+    "/sizes/nd40rs_v2/facts": "value,field",
+    "/sizes/nd40rs_v2/prices": "usd_per_hour,region",
+    "/prices?gpu=A100": "usd_per_hour,size",
+    "/fit?min_gpus=1": "size,explanation,on_demand",
+    "/models": "params,id",
+    "/conflicts": "name,field,value",
+    "/series": "id,aliases",
+    "/gpus": "memory_gib,id",
+    "/regions": "name,code",
+    "/sources": "url,id",
+    "/revisions": "counts,number",
+}
+
+
+def with_fields(path: str, fields: str) -> str:
+    return f"{path}{'&' if '?' in path else '?'}limit=3&fields={fields}"
+
+
+@pytest.mark.parametrize(("path", "fields"), LISTS.items())
+def test_a_list_gives_the_fields_that_are_asked_for_in_their_order(
+    client: httpx.Client, path: str, fields: str
+) -> None:
+    names = fields.split(",")
+    whole = client.get(with_fields(path, "")).json()
+    for _ in range(2):  # as it is made, and as it is kept
+        some = client.get(with_fields(path, fields))
+        told = some.json()
+        assert [list(item) for item in told["items"]] == [names for _ in whole["items"]]
+        assert told["items"] == [{name: item[name] for name in names} for item in whole["items"]]
+        assert {name: told[name] for name in told if name != "items"} == {
+            name: whole[name] for name in whole if name != "items"
+        }
+    repeated = "&".join(f"fields={name}" for name in names)
+    assert client.get(with_fields(path, "").replace("fields=", repeated)).content == some.content
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_a_field_that_a_list_does_not_have_is_refused(client: httpx.Client, path: str) -> None:
+    first = next(iter(client.get(with_fields(path, "")).json()["items"][0]))
+    for wrong, told in (
+        (f"{first}_", f"did you mean {first}?"),
+        ("zzzzzzzz", "allowed are "),
+        (f"{first},{first}", "once"),
+    ):
+        answer = client.get(with_fields(path, wrong))
+        assert (answer.status_code, answer.json()["type"]) == (422, "/problems/unknown-value")
+        (error,) = answer.json()["errors"]
+        assert (error["pointer"], told in error["detail"]) == ("/query/fields", True), error
+
+
+def test_every_list_takes_fields_and_its_example_is_of_two(client: httpx.Client) -> None:
+    lists: dict[str, dict[str, Any]] = {}
+    for place, operation in operations(document()):
+        told = {one["name"]: one for one in operation.get("parameters", [])}
+        if "cursor" in told:
+            lists[place.removeprefix("GET ")] = told
+    assert {path.partition("?")[0].replace("nd40rs_v2", "{name}") for path in LISTS} == set(lists)
+    for path, told in lists.items():
+        asked = told["fields"]["example"]
+        page = client.get(path.replace("{name}", "nd40rs_v2"), params={"fields": asked, "limit": 1}).json()
+        assert [list(item) for item in page["items"]] == [asked]
+
+
+def test_a_list_has_the_fields_that_its_export_has_as_columns(client: httpx.Client) -> None:
+    for path, columns in (("/sizes", SIZE_COLUMNS), ("/prices", PRICE_COLUMNS)):
+        every = ",".join(columns)
+        assert list(client.get(f"{path}?limit=1&fields={every}").json()["items"][0]) == list(columns)
+        assert client.get(f"{path}.csv?fields={every}").text.partition("\r\n")[0] == every
+
+
+def test_pages_with_other_fields_are_of_one_walk(client: httpx.Client) -> None:
+    first = client.get("/sizes?limit=2&fields=name")
+    following = client.get("/sizes", params={"limit": 2, "cursor": first.json()["next_cursor"]})
+    assert following.status_code == 200
+    assert "fields=name" in first.links["next"]["url"]
+    following = client.get(first.links["next"]["url"])
+    assert [list(item) for item in following.json()["items"]] == [["name"], ["name"]]
+
+
+def test_answers_with_some_fields_are_marked_apart_and_small(client: httpx.Client) -> None:
+    whole, some = client.get("/sizes"), client.get("/sizes?fields=name,gpu_model,usd_per_hour")
+    assert whole.headers["etag"] != some.headers["etag"]
+    assert client.get("/sizes?fields=name", headers={"if-none-match": whole.headers["etag"]}).status_code == 200
+    assert len(some.content) < len(whole.content) / 10
