@@ -20,6 +20,9 @@ SQLModel.metadata.naming_convention = {
 BYTEWISE = String().with_variant(String(collation="C"), "postgresql")
 """Text whose order does not depend on the language that a PostgreSQL database was created with."""
 
+NO_CONTENT = {"content": False}
+"""The `info` of a column that says how a row came in: the digest leaves it out, rows that differ in it are alike."""
+
 SIGNIFICANT_DIGITS = 15
 """A double keeps this many decimal digits, so SQLite's REAL loses nothing of a price."""
 USD_DECIMALS = 9

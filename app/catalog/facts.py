@@ -129,6 +129,19 @@ class ModelRow:
     line: int
 
 
+FACT_FILES = ("documents", "gpus", "series")
+"""Kinds of files whose statements are facts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRead:
+    """A file that was read, and the sources that it may cite: what it said of them before and says no more goes."""
+
+    kind: str
+    file: str
+    sources: frozenset[str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """Everything that reading some files gave; what a kind of file does not speak of stays empty.
@@ -146,6 +159,14 @@ class Reading:
     benchmarks: tuple[BenchmarkRow, ...] = ()
     models: tuple[ModelRow, ...] = ()
     reports: tuple[Report, ...] = ()
+    files: tuple[FileRead, ...] = ()
+
+    @property
+    def fact_files(self) -> frozenset[tuple[str, str]]:
+        """The sources and files whose facts are those of this reading and no others."""
+        said = {(statement.source, statement.file) for statement in self.statements}
+        read = {(source, each.file) for each in self.files if each.kind in FACT_FILES for source in each.sources}
+        return frozenset(said | read)
 
     def __add__(self, other: "Reading") -> "Reading":
         """Put two readings together, the left one's findings first."""

@@ -6,7 +6,7 @@ from decimal import Decimal
 from sqlalchemy import JSON, Column, Index
 from sqlmodel import Field, SQLModel
 
-from app.catalog.columns import BYTEWISE, Moment, Usd
+from app.catalog.columns import BYTEWISE, NO_CONTENT, Moment, Usd
 from app.catalog.language_models import Model as Model  # noqa: PLC0414  # one of the tables, and found here
 
 
@@ -197,6 +197,9 @@ class Price(SQLModel, table=True):
     usd_per_hour: Decimal = Field(sa_type=Usd)
     approximate_date: bool = Field(description="the source is undated; valid_from is the year it points to")
     source_id: str = Field(sa_type=BYTEWISE, foreign_key="source.id")
+    file: str | None = Field(
+        sa_type=BYTEWISE, default=None, sa_column_kwargs={"info": NO_CONTENT}, description="the file it was read in"
+    )
 
 
 class Offer(SQLModel, table=True):
@@ -236,6 +239,19 @@ class SizeDoc(SQLModel, table=True):
 
     size_key: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="size.key")
     doc: str = Field(sa_type=BYTEWISE)
+
+
+class IngestedFile(SQLModel, table=True):
+    """A file that was read, so that what it no longer says goes when it is read again."""
+
+    __tablename__ = "ingested_file"
+
+    file: str = Field(sa_type=BYTEWISE, primary_key=True, description="its path as it was given")
+    kind: str = Field(sa_type=BYTEWISE, primary_key=True, description="prices, aliases, regions, documents …")
+    keys: list[list[str]] = Field(
+        sa_column=Column(JSON, nullable=False),
+        description="source and key of each row; empty for prices and facts, which know their file",
+    )
 
 
 class Benchmark(SQLModel, table=True):

@@ -55,10 +55,16 @@ COLUMNS = tuple(field.name for field in fields(PriceRow) if field.name != "file"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceList:
-    """The prices of one file: `blocks` reads them anew each time that it is called."""
+    """The prices of one file: `blocks` reads them anew each time that it is called.
+
+    `sources` are those that it may cite: what it said of them before and says no more goes. Without `new_sizes` a
+    size that nobody knows is refused.
+    """
 
     file: str
     blocks: Callable[[], Iterator[PriceBlock]]
+    sources: frozenset[str] = frozenset()
+    new_sizes: bool = True
 
 
 @dataclass(frozen=True, slots=True)

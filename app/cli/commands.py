@@ -16,6 +16,7 @@ ROOMS: Mapping[str, str] = {
     **dict.fromkeys(("conflicts", "models"), "asking"),
     **dict.fromkeys(("serve", "migrate"), "serving"),
     "ingest": "receiving",
+    **dict.fromkeys(("sources", "forget", "revisions"), "sources"),
     "export": "exporting",
 }
 """The room of each command, in the order of the help."""

@@ -2,13 +2,15 @@
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 from rich.markup import escape
 
-from app.catalog.facts import Reading, SourceKind
+from app.catalog.facts import Reading, Report, SourceKind
 from app.catalog.fields import FIELDS, to_text
 from app.cli import context
 from app.cli.output import Json, err, out, write_json
@@ -16,12 +18,15 @@ from app.cli.progress import progress
 from app.errors import BadData
 from app.ingest.feeds import FEEDS, below, read_feed, read_pages, read_seeds
 from app.ingest.lines import as_json_line
-from app.ingest.run import Outcome, take_in
+from app.ingest.run import Outcome, has_catalog, take_in
 
 app = typer.Typer(help="Take in documents, prices and other figures: all of it, or nothing.", no_args_is_help=True)
 
 Strict = Annotated[bool, typer.Option("--strict", help="Fail, and write nothing, if anything cannot be read.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Write nothing; print what was read.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and write nothing.")]
+NewSizes = Annotated[
+    bool, typer.Option("--new-sizes", help="Let a size that nobody knows yet become one, instead of refusing it.")
+]
 
 
 @app.command()
@@ -39,8 +44,7 @@ def documents(
     with progress() as step:
         reading = read_pages(paths, context.settings().seeds, kind=kind, progress=step)
     if dry_run:
-        _print_reading(reading, as_json=as_json)
-        _refuse_reports(reading, strict=strict)
+        _try_pages(reading, strict=strict, as_json=as_json)
     else:
         _take_in(reading, strict=strict, as_json=as_json)
 
@@ -49,6 +53,7 @@ def documents(
 def seeds(
     folder: Annotated[Path | None, typer.Argument(help="The folder of seeds. (default: VMSIZES_SEEDS)")] = None,
     *,
+    dry_run: DryRun = False,
     strict: Strict = False,
     as_json: Json = False,
 ) -> None:
@@ -56,36 +61,58 @@ def seeds(
     folder = folder or context.settings().seeds
     with progress() as step:
         reading = below(folder, read_seeds(folder, progress=step))
-    _take_in(reading, strict=strict, as_json=as_json)
+    _take_in(reading, strict=strict, as_json=as_json, dry_run=dry_run)
+
+
+Sources = Annotated[Path | None, typer.Option(help="The list of sources it cites. (default: sources.csv beside it)")]
+File = Annotated[Path, typer.Argument(help="The CSV file.")]
 
 
 def _add_feed(name: str, help_text: str) -> None:
     def feed(
-        path: Annotated[Path, typer.Argument(help="The CSV file.")],
-        *,
-        sources: Annotated[
-            Path | None, typer.Option(help="The list of sources it cites. (default: sources.csv beside it)")
-        ] = None,
-        strict: Strict = False,
-        as_json: Json = False,
+        path: File, *, sources: Sources = None, dry_run: DryRun = False, strict: Strict = False, as_json: Json = False
     ) -> None:
-        _take_in(read_feed(name, path, sources), strict=strict, as_json=as_json)
+        _take_in(read_feed(name, path, sources), strict=strict, as_json=as_json, dry_run=dry_run)
 
     app.command(name, help=help_text)(feed)
 
 
+def prices(
+    path: File,
+    *,
+    sources: Sources = None,
+    new_sizes: NewSizes = False,
+    dry_run: DryRun = False,
+    strict: Strict = False,
+    as_json: Json = False,
+) -> None:
+    """Read a price list."""
+    reading = read_feed("prices", path, sources, new_sizes=new_sizes)
+    _take_in(reading, strict=strict, as_json=as_json, dry_run=dry_run)
+
+
 for _name, _feed in FEEDS.items():
-    _add_feed(_name, _feed.help)
+    if _name == "prices":
+        app.command(_name, help=_feed.help)(prices)
+    else:
+        _add_feed(_name, _feed.help)
 
 
-def _take_in(reading: Reading, *, strict: bool, as_json: bool) -> None:
+def _take_in(reading: Reading, *, strict: bool, as_json: bool, dry_run: bool = False) -> None:
     with progress() as step:
-        outcome = take_in(context.engine(), reading, now=context.now(), strict=strict, progress=step)
-    _print_reports(outcome)
+        outcome = take_in(context.engine(), reading, now=context.now(), strict=strict, dry_run=dry_run, progress=step)
+    print_outcome(outcome, as_json=as_json)
+
+
+def print_outcome(outcome: Outcome, *, as_json: bool) -> None:
+    """Print what an ingest did, or would do: what was not read on standard error, then table by table."""
+    _print_reports(outcome.tally.reports)
     if as_json:
         write_json(_summary(outcome))
     else:
-        _print_outcome(outcome)
+        _print_tables(outcome, out)
+    if not outcome.written:
+        err.print("Nothing was written.", highlight=False)
 
 
 def _summary(outcome: Outcome) -> dict[str, object]:
@@ -93,6 +120,7 @@ def _summary(outcome: Outcome) -> dict[str, object]:
         "revision": outcome.revision["number"],
         "digest": outcome.revision["digest"],
         "new_revision": outcome.new_revision,
+        "written": outcome.written,
         "reports": len(outcome.tally.reports),
         "tables": {
             name: {kind: getattr(change, kind) for kind in ("added", "changed", "unchanged", "removed")}
@@ -101,25 +129,42 @@ def _summary(outcome: Outcome) -> dict[str, object]:
     }
 
 
-def _print_reports(outcome: Outcome) -> None:
-    for report in outcome.tally.reports:
+def _print_reports(reports: Iterable[Report]) -> None:
+    for report in reports:
         err.print(f"[yellow]not read:[/] {escape(str(report))}", highlight=False, soft_wrap=True)
 
 
-def _print_outcome(outcome: Outcome) -> None:
+def _print_tables(outcome: Outcome, to: Console) -> None:
     for name, change in outcome.tally.changes.items():
         done = [f"{getattr(change, kind)} {kind}" for kind in ("added", "changed", "removed") if getattr(change, kind)]
         if done or change.unchanged:
-            out.print(f"{name:12} {', '.join([*done, f'{change.unchanged} unchanged'])}", highlight=False)
+            to.print(f"{name:12} {', '.join([*done, f'{change.unchanged} unchanged'])}", highlight=False)
     told = "new" if outcome.new_revision else "unchanged"
-    out.print(
+    told = told if outcome.written else f"{told}, not written"
+    to.print(
         f"revision {outcome.revision['number']} ({told}), digest {outcome.revision['digest']}",
         highlight=False,
         soft_wrap=True,
     )
 
 
-def _print_reading(reading: Reading, *, as_json: bool) -> None:
+def _try_pages(reading: Reading, *, strict: bool, as_json: bool) -> None:
+    """Print what pages say; then, where there is a catalog, what an ingest of them would do: with JSON beside it."""
+    _print_statements(reading, as_json=as_json)
+    engine = context.engine()
+    if has_catalog(engine):
+        outcome = take_in(engine, reading, now=context.now(), dry_run=True)
+        _print_reports(outcome.tally.reports)
+        _print_tables(outcome, err if as_json else out)
+    else:
+        _print_reports(reading.reports)
+    facts, files = _several(len(reading.statements), "fact"), _several(len(reading.sources), "file")
+    reports = _several(len(reading.reports), "report")
+    err.print(f"{facts} from {files}, {reports}; nothing was written.", highlight=False)
+    _refuse_reports(reading, strict=strict)
+
+
+def _print_statements(reading: Reading, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.writelines(json.dumps(as_json_line(statement)) + "\n" for statement in reading.statements)
     else:
@@ -132,11 +177,6 @@ def _print_reading(reading: Reading, *, as_json: bool) -> None:
                 markup=False,
                 soft_wrap=True,
             )
-    for report in reading.reports:
-        err.print(f"[yellow]not read:[/] {escape(str(report))}", highlight=False, soft_wrap=True)
-    facts, files = _several(len(reading.statements), "fact"), _several(len(reading.sources), "file")
-    reports = _several(len(reading.reports), "report")
-    err.print(f"{facts} from {files}, {reports}; nothing was written.", highlight=False)
 
 
 def _several(number: int, thing: str) -> str:

@@ -58,7 +58,9 @@ def reading(engine: Engine) -> Iterator[Session]:
 
 
 @contextmanager
-def writing(engine: Engine) -> Iterator[Session]:
-    """A session whose work is committed as a whole at the end, or not at all."""
-    with Session(engine) as session, session.begin():
+def writing(engine: Engine, *, keep: bool = True) -> Iterator[Session]:
+    """A session whose work is committed as a whole at the end, or not at all; with `keep` false never."""
+    with Session(engine) as session, session.begin() as transaction:
         yield session
+        if not keep:
+            transaction.rollback()

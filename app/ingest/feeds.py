@@ -4,10 +4,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
+from typing import TypeVar
 
-from app.catalog.facts import Reading, SourceKind, SourceNote
+from app.catalog.facts import (
+    AliasRow,
+    BenchmarkRow,
+    CorrectionRow,
+    FileRead,
+    ModelRow,
+    Reading,
+    RegionRow,
+    Report,
+    SourceKind,
+    SourceNote,
+    Statement,
+)
 from app.catalog.keep.progress import Progress, silent
-from app.catalog.price_lists import Prices
+from app.catalog.price_lists import PriceList, Prices
 from app.errors import BadData
 from app.ingest.documents.gpu_memories import GpuMemories
 from app.ingest.sources.aliases import read_aliases
@@ -20,6 +33,20 @@ from app.ingest.sources.prices import read_prices
 from app.ingest.sources.regions import read_regions
 from app.ingest.sources.series import read_series
 from app.ingest.sources.sources import read_sources
+
+Named = TypeVar(
+    "Named",
+    Statement,
+    PriceList,
+    RegionRow,
+    AliasRow,
+    CorrectionRow,
+    BenchmarkRow,
+    ModelRow,
+    FileRead,
+    Report,
+)
+"""What knows the file that it was read in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +72,20 @@ FEEDS: dict[str, Feed] = {
 """Every kind of CSV file, in the order in which the seeds are read; the command line's help is made from it."""
 
 
-def read_feed(name: str, path: Path, sources: Path | None = None) -> Reading:
-    """Read one CSV file; the sources it cites are listed in `sources`, else in sources.csv beside it."""
+def read_feed(name: str, path: Path, sources: Path | None = None, *, new_sizes: bool = False) -> Reading:
+    """Read one CSV file; the sources it cites are listed in `sources`, else in sources.csv beside it.
+
+    With `new_sizes` a price of a size that nobody knows yet adds the size.
+    """
     if not path.is_file():
         raise BadData("there is no such file", file=str(path))
-    listed = sources or path.with_name("sources.csv")
-    return FEEDS[name].read(path, read_sources(listed) if name != "corrections" else {})
+    listed = read_sources(sources or path.with_name("sources.csv")) if name != "corrections" else {}
+    reading = FEEDS[name].read(path, listed)
+    return replace(
+        reading,
+        prices=Prices(tuple(replace(each, new_sizes=new_sizes) for each in reading.prices.lists)),
+        files=(FileRead(kind=name, file=str(path), sources=frozenset(listed)),),
+    )
 
 
 def read_pages(
@@ -76,7 +111,7 @@ def read_seeds(folder: Path, *, progress: Progress = silent) -> Reading:
     for name in FEEDS:
         progress(f"reading {name}", None)
         if (folder / f"{name}.csv").exists():
-            reading += read_feed(name, folder / f"{name}.csv", folder / "sources.csv")
+            reading += read_feed(name, folder / f"{name}.csv", folder / "sources.csv", new_sizes=True)
     if (folder / "documents").is_dir():
         reading += read_pages([folder / "documents"], folder, progress=progress)
     return reading
@@ -85,17 +120,21 @@ def read_seeds(folder: Path, *, progress: Progress = silent) -> Reading:
 def below(folder: Path, reading: Reading) -> Reading:
     """Name the files of a reading as they lie below a folder, so that a catalog does not depend on where it is."""
 
-    def short(file: str) -> str:
-        path = Path(file)
-        return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else file
+    def short(row: Named) -> Named:
+        path = Path(row.file)
+        return replace(row, file=path.relative_to(folder).as_posix()) if path.is_relative_to(folder) else row
 
     return replace(
         reading,
-        statements=tuple(replace(statement, file=short(statement.file)) for statement in reading.statements),
-        prices=Prices(tuple(replace(each, file=short(each.file)) for each in reading.prices.lists)),
-        models=tuple(replace(model, file=short(model.file)) for model in reading.models),
+        statements=tuple(map(short, reading.statements)),
+        prices=Prices(tuple(map(short, reading.prices.lists))),
+        regions=tuple(map(short, reading.regions)),
+        aliases=tuple(map(short, reading.aliases)),
+        corrections=tuple(map(short, reading.corrections)),
+        benchmarks=tuple(map(short, reading.benchmarks)),
+        models=tuple(map(short, reading.models)),
+        files=tuple(map(short, reading.files)),
         reports=tuple(
-            replace(report, file=short(report.file), detail=report.detail.replace(f"{folder}/", ""))
-            for report in reading.reports
+            replace(short(report), detail=report.detail.replace(f"{folder}/", "")) for report in reading.reports
         ),
     )

@@ -2,35 +2,47 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, inspect
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
 
 from app.catalog.facts import Reading
-from app.catalog.keep.intake import Tally, save_reading
+from app.catalog.keep.intake import Tally, forget_source, save_reading
 from app.catalog.keep.progress import Progress, silent
 from app.catalog.keep.revisions import latest_revision, save_revision
+from app.catalog.models import IngestedFile
 from app.db.engines import take_statistics, writing
 from app.errors import BadData
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What an ingest did: the tally of each table, and the revision that holds now."""
+    """What an ingest did, or would do: the tally of each table, and the revision that holds then."""
 
     tally: Tally
     revision: dict[str, Any]
     new_revision: bool
+    written: bool = True
 
 
 def take_in(
-    engine: Engine, reading: Reading, *, now: datetime, strict: bool = False, progress: Progress = silent
+    engine: Engine,
+    reading: Reading,
+    *,
+    now: datetime,
+    strict: bool = False,
+    dry_run: bool = False,
+    progress: Progress = silent,
 ) -> Outcome:
     """Write a reading as one transaction: all of it, or, where anything is wrong, nothing; raises BadData.
 
-    With `strict` anything that could not be read is wrong, too. What changes nothing makes no new revision.
+    With `strict` anything that could not be read is wrong, too. What changes nothing makes no new revision. With
+    `dry_run` the same is done and said, and then rolled back.
     """
-    with writing(engine) as session:
+    with writing(engine, keep=not dry_run) as session:
         tally = save_reading(session, reading, today=now.date(), progress=progress)
         if strict and tally.reports:
             first = tally.reports[0]
@@ -40,11 +52,37 @@ def take_in(
                 line=first.line,
                 column=first.column,
             )
-        before = latest_revision(session)
-        if before is not None and not tally.any:
-            return Outcome(tally=tally, revision=before, new_revision=False)
+        return _number(session, tally, now, dry_run=dry_run, progress=progress)
+
+
+def forget(
+    engine: Engine, source: str, *, now: datetime, dry_run: bool = False, progress: Progress = silent
+) -> Outcome:
+    """Take away a source and what only it said, as one transaction; raises NotFound for a source that is not there."""
+    with writing(engine, keep=not dry_run) as session:
+        tally = forget_source(session, source, today=now.date(), progress=progress)
+        return _number(session, tally, now, dry_run=dry_run, progress=progress)
+
+
+def _number(session: Session, tally: Tally, now: datetime, *, dry_run: bool, progress: Progress) -> Outcome:
+    """Make the revision, if anything is different now."""
+    before = latest_revision(session)
+    if before is not None and not tally.any:
+        return Outcome(tally=tally, revision=before, new_revision=False, written=not dry_run)
+    if not dry_run:
         progress("statistics", None)
         take_statistics(session)
-        progress("revision", None)
-        revision = save_revision(session, tally.sources, now, tally.contents)
-        return Outcome(tally=tally, revision=revision, new_revision=True)
+    progress("revision", None)
+    revision = save_revision(session, tally.sources, now, tally.contents)
+    return Outcome(tally=tally, revision=revision, new_revision=True, written=not dry_run)
+
+
+def has_catalog(engine: Engine) -> bool:
+    """Whether the database can be asked and has the tables of a catalog; a file that is not there is not made."""
+    file = engine.url.database
+    if engine.dialect.name == "sqlite" and not (file and Path(file).is_file()):
+        return False
+    try:
+        return inspect(engine).has_table(IngestedFile.__tablename__)
+    except OperationalError:
+        return False

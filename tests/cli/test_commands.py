@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import pytest
 
 from app.catalog.ask.table_exports import TABLES
 from app.cli import context, main
+from tests.databases import Databases
 
 PROGRAM = str(Path(sys.executable).with_name("vmsizes"))
 
@@ -63,6 +64,14 @@ def test_a_table_is_for_people_and_csv_for_scripts(run: Run, seeded_url: str) ->
     assert "GPU mem GiB" in table.stdout
     (row,) = csv.DictReader(io.StringIO(run(seeded_url, "search", "--gpu", "H200", "--csv").stdout))
     assert (row["gpu_memory_gib"], row["infiniband"]) == ("1128.0", "true")
+
+
+@pytest.fixture
+def seeded_copy(databases: Databases, seeded_url: str) -> Iterator[str]:
+    """A seeded database of one's own, to write into."""
+    url = databases.copy(seeded_url)
+    yield url
+    databases.drop(url)
 
 
 @pytest.mark.parametrize(
@@ -363,3 +372,54 @@ def test_a_page_without_figures_in_a_folder_is_reported_and_no_source(
         done.stderr
     )
     assert run(database_url, "ingest", "documents", str(tmp_path), "--strict").returncode == 3
+
+
+PRICES = "size,region,os,purchase,usd_per_hour,valid_from,approximate_date,source\n{}"
+LISTED = "id,title,publisher,kind,url,published_on\nmy-list,My list,Me,third_party,https://example.org,2026-08-15\n"
+
+
+def test_a_slip_in_a_price_list_is_refused_tried_and_taken_back(run: Run, seeded_copy: str, tmp_path: Path) -> None:
+    (tmp_path / "sources.csv").write_text(LISTED)
+    path, row = tmp_path / "prices.csv", "{},mexicocentral,linux,on_demand,0.5,2026-08-15,false,my-list\n"
+    path.write_text(PRICES.format(row.format("Standard_ND40rs_v22")))
+    refused = run(seeded_copy, "ingest", "prices", str(path))
+    assert refused.returncode == 3
+    said = "'Standard_ND40rs_v22': there is no such size; did you mean Standard_ND40rs_v2? With --new-sizes"
+    assert f"{path}:2: column 'size': {said}" in refused.stderr
+    path.write_text(PRICES.format(row.format("Standard_ND40rs_v2") + row.format("Standard_NEW1_v1")))
+    tried = run(seeded_copy, "ingest", "prices", str(path), "--new-sizes", "--dry-run", "--json")
+    assert "Nothing was written." in tried.stderr
+    done = run(seeded_copy, "ingest", "prices", str(path), "--new-sizes", "--json")
+    assert json.loads(tried.stdout) | {"written": True} == json.loads(done.stdout)
+    mine = {row["id"]: row for row in json.loads(run(seeded_copy, "sources", "--json").stdout)}["my-list"]
+    assert (mine["kind"], mine["facts"], mine["prices"], mine["published_on"]) == ("third_party", 0, 2, "2026-08-15")
+    unknown = run(seeded_copy, "forget", "my-lost")
+    assert (unknown.returncode, "Did you mean my-list" in unknown.stderr) == (1, True)
+    assert "2 removed" in run(seeded_copy, "forget", "my-list", "--dry-run").stdout
+    gone = json.loads(run(seeded_copy, "forget", "my-list", "--json").stdout)
+    assert (gone["tables"]["price"]["removed"], gone["tables"]["size"]["removed"]) == (2, 1)
+    revisions = json.loads(run(seeded_copy, "revisions", "--json").stdout)
+    assert [row["number"] for row in revisions] == [3, 2, 1]
+    assert revisions[0]["source_ids"] == ["my-list"]
+    assert revisions[0]["digest"] == revisions[2]["digest"]
+    assert "my-list" in run(seeded_copy, "revisions").stdout
+    assert "my-list" not in run(seeded_copy, "sources").stdout
+
+
+@pytest.mark.parametrize("kind", ["seeds", "gpus", "regions"])
+def test_every_kind_of_file_can_be_tried_without_writing(run: Run, seeded_copy: str, kind: str) -> None:
+    place = "seeds" if kind == "seeds" else f"seeds/{kind}.csv"
+    before = run(seeded_copy, "revisions", "--json").stdout
+    done = run(seeded_copy, "ingest", kind, place, "--dry-run")
+    assert (done.returncode, "not written), digest" in done.stdout) == (0, True)
+    assert run(seeded_copy, "revisions", "--json").stdout == before
+
+
+def test_a_dry_run_of_pages_says_what_an_ingest_would_do(run: Run, database_url: str, tmp_path: Path) -> None:
+    page = tmp_path / "x.md"
+    page.write_text(PAGE)
+    tried = run(database_url, "ingest", "documents", str(page), "--dry-run")
+    done = run(database_url, "ingest", "documents", str(page))
+    told = done.stdout.replace("(new)", "(new, not written)")
+    assert tried.stdout.endswith(told)
+    assert tried.stderr.count("not read:") == done.stderr.count("not read:") == 1

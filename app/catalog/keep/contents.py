@@ -27,7 +27,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
-from app.catalog.columns import Usd
+from app.catalog.columns import NO_CONTENT, Usd
 
 _MODULUS = 2**256
 _AT_ONCE = 5_000
@@ -51,7 +51,7 @@ class Content:
 
 def heading(table: Table) -> str:
     """What rows are of: a table and its columns; a table that got other columns has other content."""
-    return f"{table.name}({', '.join(column.name for column in table.columns)})"
+    return f"{table.name}({', '.join(column.name for column in _told(table))})"
 
 
 def content_of(session: Session, rows: Select[Any]) -> Content:
@@ -72,7 +72,12 @@ def canonical(session: Session, table: Table, columns: Table | None = None) -> S
     """Select what both databases give as the same texts, integers and doubles, of a table or of one like it."""
     kind = session.connection().dialect.name
     of = columns if columns is not None else table
-    return select(*(_plain(of.c[column.name], kind) for column in table.columns))
+    return select(*(_plain(of.c[column.name], kind) for column in _told(table)))
+
+
+def _told(table: Table) -> list[Column[Any]]:
+    """The columns that are content: not those that only say how a row came in."""
+    return [column for column in table.columns if column.info != NO_CONTENT]
 
 
 def _plain(column: Column[Any], kind: str) -> ColumnElement[Any]:

@@ -1,7 +1,9 @@
 """Taking in a reading: everything it says is kept, judged and written, in the caller's one transaction."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import date, datetime
+from difflib import get_close_matches
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -17,11 +19,23 @@ from app.catalog.keep.offering import save_derived
 from app.catalog.keep.pricing import PRICE, STAGED_PRICE, Staging, merge_prices, stage_prices
 from app.catalog.keep.progress import Progress, silent
 from app.catalog.keep.renaming import merge_aliases
+from app.catalog.keep.retracting import (
+    DROPPED_PRICE,
+    check_regions_of_source,
+    drop_prices,
+    drop_prices_of_files,
+    drop_rows_of_files,
+    drop_rows_of_source,
+    drop_source,
+    drop_unspoken,
+)
 from app.catalog.keep.revisions import kept_contents, latest_revision
 from app.catalog.keep.store import Change, save_rows
 from app.catalog.keep.touching import TOUCHED, fallen_due, is_derived, rewritten, touch
-from app.catalog.models import Benchmark, Correction, Model, Region, SizeAlias, Source
+from app.catalog.models import Benchmark, Correction, Model, Region, Size, SizeAlias, Source
+from app.catalog.names import size_key
 from app.catalog.tables import table_of
+from app.errors import NotFound
 
 
 @dataclass(slots=True)
@@ -43,26 +57,72 @@ class Tally:
         """Whether the catalog is different now."""
         return any(change.any for change in self.changes.values())
 
+    def add(self, changes: Mapping[str, Change]) -> None:
+        """Add what else was done to tables."""
+        for name, change in changes.items():
+            self.changes[name] = self.changes.get(name, Change()) + change
+
 
 def save_reading(session: Session, reading: Reading, *, today: date, progress: Progress = silent) -> Tally:
     """Write a reading and all that follows from it; `today` says which prices are in force. Commits nothing."""
-    tally = Tally(reports=list(reading.reports))
-    subjects, derived_on = find_subjects(session, reading), _derived_on(session)
-    with staged(session, STAGED_PRICE, TOUCHED):
-        prices = Staging(subjects=subjects, regions=_regions(session, reading), progress=progress)
+    tally, derived_on = Tally(reports=list(reading.reports)), _derived_on(session)
+    with staged(session, STAGED_PRICE, DROPPED_PRICE, TOUCHED):
+        unnamed, _ = drop_rows_of_files(session, "aliases", reading, Subjects(sizes={}, series={}))
+        tally.changes = {"source": Change(), "region": Change(), "size_alias": unnamed}
+        subjects = find_subjects(session, reading)
+        prices = Staging(
+            subjects=subjects, regions=_regions(session, reading), progress=progress, sizes=_sizes(session, reading)
+        )
         tally.reports += stage_prices(session, reading.prices, prices)
+        dropped, content = drop_prices_of_files(session, reading.prices)
         progress("facts", None)
         _save_facts(session, reading, subjects, prices, tally)
         _save_others(session, reading, subjects, tally)
         merged = merge_aliases(session, subjects)
         tally.changes["size"] += merged
         progress("writing prices", None, prices.rows)
-        tally.changes["price"], overwritten = merge_prices(session, prices)
+        written, overwritten = merge_prices(session, prices)
+        tally.changes["price"] = written + Change(removed=dropped)
+        _derive(session, tally, None if merged.any else derived_on, today, progress)
+        closed, reports = drop_rows_of_files(session, "regions", reading, subjects)
+        tally.changes["region"] += closed
+        tally.reports += reports
         progress("digest", None)
-        tally.contents = _contents(session, tally, overwritten, moved=merged.any)
-        progress("offers", None)
-        tally.changes["offer"] = _derive(session, tally, None if merged.any else derived_on, today)
+        tally.contents = _contents(session, tally, overwritten + content, moved=merged.any)
     return tally
+
+
+def forget_source(session: Session, source: str, *, today: date, progress: Progress = silent) -> Tally:
+    """Take away a source and what only it said; what follows is decided and derived anew. Commits nothing.
+
+    Raises NotFound naming the nearest for an unknown source, BadQuestion where others' prices need its regions.
+    """
+    known = find_sources(session)
+    if source not in known:
+        raise NotFound("source", source, nearest=tuple(get_close_matches(source, known, 2)))
+    check_regions_of_source(session, source)
+    tally, derived_on = Tally(sources={source}), _derived_on(session)
+    with staged(session, STAGED_PRICE, DROPPED_PRICE, TOUCHED):
+        progress("prices", None)
+        dropped, content = drop_prices(session, PRICE.c.source_id == source)
+        tally.changes = drop_rows_of_source(session, source)
+        progress("facts", None)
+        judged, _ = judge_facts(session, Reading(), find_subjects(session, Reading()), {})
+        tally.add(judged | {"price": Change(removed=dropped)})
+        _derive(session, tally, derived_on, today, progress)
+        tally.add(drop_source(session, source))
+        progress("digest", None)
+        tally.contents = _contents(session, tally, content, moved=False)
+    return tally
+
+
+def _sizes(session: Session, reading: Reading) -> dict[str, str]:
+    """The names of all sizes that are kept, or that this reading states, by key."""
+    if all(each.new_sizes for each in reading.prices.lists):
+        return {}
+    size = table_of(Size).c
+    stated = {size_key(each.subject): each.subject for each in reading.statements if each.kind == "size"}
+    return stated | {row.key: row.name for row in session.execute(select(size.key, size.name))}
 
 
 def _regions(session: Session, reading: Reading) -> frozenset[str]:
@@ -77,12 +137,15 @@ def _save_facts(session: Session, reading: Reading, subjects: Subjects, prices: 
     old, done = find_sources(session), tally.changes
     done["source"] = save_rows(session, Source, map(asdict, sources.values()))
     done["region"] = save_rows(session, Region, map(rows.region_row, reading.regions))
+    for name, kind in (("correction", "corrections"), ("benchmark", "benchmarks"), ("model", "models")):
+        done[name], _ = drop_rows_of_files(session, kind, reading, subjects)
     check_references(session, reading, subjects)
     corrections = (rows.correction_row(correction, subjects) for correction in reading.corrections)
-    done["correction"] = save_rows(session, Correction, corrections)
+    done["correction"] += save_rows(session, Correction, corrections)
     new = find_sources(session)
     weighed_anew = any(author_of(source) != author_of(new[id_]) for id_, source in old.items())
-    if reading.statements or reading.aliases or done["correction"].any or weighed_anew:
+    corrected = done["correction"].any or done["size_alias"].any
+    if reading.fact_files or reading.aliases or corrected or weighed_anew:
         judged, twice = judge_facts(session, reading, subjects, prices.named)
         tally.reports += twice
     else:
@@ -93,10 +156,11 @@ def _save_facts(session: Session, reading: Reading, subjects: Subjects, prices: 
 
 
 def _save_others(session: Session, reading: Reading, subjects: Subjects, tally: Tally) -> None:
-    tally.changes["size_alias"] = save_rows(session, SizeAlias, map(rows.alias_row, reading.aliases))
+    done = tally.changes
+    done["size_alias"] += save_rows(session, SizeAlias, map(rows.alias_row, reading.aliases))
     benchmarks = (rows.benchmark_row(benchmark, subjects) for benchmark in reading.benchmarks)
-    tally.changes["benchmark"] = save_rows(session, Benchmark, benchmarks)
-    tally.changes["model"] = save_rows(session, Model, map(rows.model_row, reading.models))
+    done["benchmark"] += save_rows(session, Benchmark, benchmarks)
+    done["model"] += save_rows(session, Model, map(rows.model_row, reading.models))
 
 
 def _contents(session: Session, tally: Tally, overwritten: Content, *, moved: bool) -> dict[str, Content]:
@@ -120,12 +184,21 @@ def _derived_on(session: Session) -> date | None:
     return moment.date() if moment else None
 
 
-def _derive(session: Session, tally: Tally, since: date | None, today: date) -> Change:
-    """Derive offers and documents; where those of a day not after today are there, only of the sizes touched."""
+def _derive(session: Session, tally: Tally, since: date | None, today: date, progress: Progress) -> None:
+    """Derive offers and documents; where those of a day not after today are there, only of the sizes touched.
+
+    What nobody speaks of any more goes before, where anything was taken away.
+    """
+    shrunk = any(tally.changes[name].removed for name in ("fact", "size_alias", "price") if name in tally.changes)
+    if shrunk:
+        tally.add(drop_unspoken(session))
+    progress("offers", None)
     if since is None or since > today:
-        return save_derived(session, today)
+        tally.changes["offer"] = save_derived(session, today)
+        return
     rewritten(session, (key for (key,) in tally.changes["size"].keys), tally.readdressed)
     touch(session, select(STAGED_PRICE.c.size_key))
+    touch(session, select(DROPPED_PRICE.c.size_key))
     if since < today:
         touch(session, fallen_due(since, today))
-    return save_derived(session, today, touched=True)
+    tally.changes["offer"] = save_derived(session, today, touched=True, shrunk=shrunk)

@@ -49,7 +49,7 @@ def judge_facts(
 ) -> tuple[dict[str, Change], list[Report]]:
     """Judge what is kept together with what is new, and write the facts and the rows that follow."""
     new, twice = rows.fact_rows(reading.statements, subjects)
-    read_again = {(row["source_id"], row["file"]) for row in new.values()}
+    read_again = reading.fact_files
     kept = [rows.kept_fact(fact, subjects) for fact in _all(session, Fact)]
     facts = [fact for fact in kept if (fact["source_id"], fact["file"]) not in read_again]
     known = {tuple(fact[name] for name in rows.FACT_KEY): fact for fact in facts} | new

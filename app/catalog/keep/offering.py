@@ -54,17 +54,19 @@ _IN_FORCE = Table(
 """The prices in force by size, region and system."""
 
 
-def save_derived(session: Session, today: date, *, touched: bool = False) -> Change:
+def save_derived(session: Session, today: date, *, touched: bool = False, shrunk: bool = False) -> Change:
     """Derive the offers that hold on a day, and the documents; write those that differ, and tell it of the offers.
 
-    With `touched` only those of the sizes in TOUCHED, of which no price may have been removed; else those of all.
+    With `touched` only those of the sizes in TOUCHED, else those of all; `shrunk` says that a price of theirs went.
     """
     save_docs(session, touched=touched)
     offer = table_of(Offer)
     with staged(session, _OFFERS):
         _derive_offers(session, today, touched=touched)
-        outdated = delete(offer).where(~exists().where(same(offer, _OFFERS, _KEY)))
-        removed = 0 if touched else rows_written(session, outdated)
+        outdated = delete(offer).where(
+            ~exists().where(same(offer, _OFFERS, _KEY)), asked(offer.c.size_key, touched=touched)
+        )
+        removed = rows_written(session, outdated) if shrunk or not touched else 0
         unchanged = keep_different(session, _OFFERS, offer, _KEY)
         known = select(func.count()).select_from(_OFFERS.join(offer, same(_OFFERS, offer, _KEY)))
         changed: int = session.execute(known).scalar_one()

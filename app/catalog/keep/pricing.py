@@ -6,6 +6,7 @@ made.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from operator import lt
 from typing import Any
 
@@ -45,6 +46,8 @@ class Staging:
     subjects: Subjects
     regions: frozenset[str]
     progress: Progress
+    sizes: Mapping[str, str] = field(default_factory=dict)
+    """The names of the sizes that are known, by key; what lists that allow no new sizes are held against."""
     named: dict[str, tuple[str, str]] = field(default_factory=dict)
     """By the key of each size, how the first price spells it, and the source of that price."""
     sources: set[str] = field(default_factory=set)
@@ -67,7 +70,7 @@ class Staging:
 
     def _columns(self, each: PriceList, block: PriceBlock) -> Columns:
         self._check_regions(each, block)
-        self._learn(block)
+        self._learn(each, block)
         keys = [*map(self._keys.__getitem__, block.size)]
         of_each = [*zip(keys, block.region, block.os, block.purchase, block.valid_from, strict=True)]
         if self.in_order:
@@ -83,6 +86,7 @@ class Staging:
             "usd_per_hour": block.usd_per_hour,
             "approximate_date": block.approximate_date,
             "source_id": block.source,
+            "file": [each.file] * len(keys),
             "line": block.line,
             "place": range(first, self.rows),
         }
@@ -94,13 +98,22 @@ class Staging:
             said = f"there is no region {region!r}; bring it in first"
             raise BadData(said, file=each.file, line=line, column="region")
 
-    def _learn(self, block: PriceBlock) -> None:
+    def _learn(self, each: PriceList, block: PriceBlock) -> None:
         self.sources.update(block.source)
         for name in dict.fromkeys(block.size):
             if name not in self._keys:
-                key = self._keys[name] = self.subjects.size(name)
+                key = self.subjects.size(name)
                 if size_key(name) not in self.subjects.sizes:
+                    if not each.new_sizes and key not in self.sizes:
+                        raise self._unknown(name, each.file, block.line[block.size.index(name)])
                     self.named.setdefault(key, (name, block.source[block.size.index(name)]))
+                self._keys[name] = key
+
+    def _unknown(self, name: str, file: str, line: int) -> BadData:
+        near = get_close_matches(size_key(name), self.sizes, 1)
+        hint = f"did you mean {self.sizes[near[0]]}? " if near else ""
+        said = f"{name!r}: there is no such size; {hint}With --new-sizes it becomes one"
+        return BadData(said, file=file, line=line, column="size")
 
 
 def stage_prices(session: Session, prices: Prices, staging: Staging) -> list[Report]:

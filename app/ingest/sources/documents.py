@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from app.catalog.facts import Reading, Report, SourceKind
+from app.catalog.facts import FileRead, Reading, Report, SourceKind
 from app.errors import BadData
 from app.ingest.documents.batch import read_batch
 from app.ingest.documents.gpu_memories import GpuMemories
@@ -46,7 +46,10 @@ def read_documents(
         if on_page:
             on_page(path)
     sources = {page.source.id: page.source for page in shelf.pages.values()}
-    reading = Reading(sources=tuple(sources.values()), reports=tuple(shelf.reports))
+    files = tuple(
+        FileRead(kind="documents", file=page.file, sources=frozenset({page.source.id})) for page in shelf.pages.values()
+    )
+    reading = Reading(sources=tuple(sources.values()), reports=tuple(shelf.reports), files=files)
     reading += read_batch([*documents.values()], gpu_memories)
     return _without_silent(paths, documents, reading) if refuse_silent else reading
 
@@ -73,6 +76,7 @@ def _without_silent(paths: Sequence[Path], documents: Mapping[Path, Document], r
     return replace(
         reading,
         sources=tuple(source for source in reading.sources if source.id in kept),
+        files=tuple(file for file in reading.files if file.sources & kept),
         reports=(*reading.reports, *left_out),
     )
 

@@ -46,7 +46,10 @@ def read_prices(path: Path, sources: Mapping[str, SourceNote]) -> Reading:
     digest = sha256_of(path)
     citable = tuple(replace(note, sha256=digest) for note in sources.values())
     return Reading(
-        citable=citable, prices=Prices((PriceList(file=str(path), blocks=partial(_read, path, frozenset(sources))),))
+        citable=citable,
+        prices=Prices(
+            (PriceList(file=str(path), blocks=partial(_read, path, frozenset(sources)), sources=frozenset(sources)),)
+        ),
     )
 
 
