@@ -8,7 +8,7 @@ import asyncio
 import json
 import os
 import re
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 import orjson
@@ -65,10 +65,11 @@ def sqlite() -> App:
 def documents() -> App:
     """The sqlite3 module, and the documents that the catalog stores, joined."""
     page, connection = _Page(), open_sqlite(os.environ["BENCH_DATABASE"])
+    today = datetime.now(UTC).date()
 
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
         found = connection.execute(STORED, page.parameters).fetchall()
-        await page.send_items(f"[{','.join(map(render_size, found))}".encode(), send)
+        await page.send_items(f"[{','.join(render_size(row, today) for row in found)}".encode(), send)
 
     return http_only(app)
 

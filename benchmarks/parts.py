@@ -53,14 +53,17 @@ def parts(url: str) -> Iterator[tuple[str, float]]:
     connection = sqlite3.connect(make_url(url).database or "", isolation_level=None)
     rows = connection.execute(compiled.sql, parameters).fetchall()
     page = rows[: search.limit]
-    items = [render_size(row) for row in page]
+    items = [render_size(row, TODAY) for row in page]
     yield "read the query as one model", microseconds(lambda: read_query(query.encode(), SizeSearch))
     yield "find the statement of its shape", microseconds(lambda: next(find_sizes(search, known, TODAY)))
     yield (
         "SQLite: 51 offers merged, 51 documents",
         microseconds(lambda: connection.execute(compiled.sql, parameters).fetchall()),
     )
-    yield "write 50 sizes: their documents and standing", microseconds(lambda: [render_size(row) for row in page])
+    yield (
+        "write 50 sizes: their documents and standing",
+        microseconds(lambda: [render_size(row, TODAY) for row in page]),
+    )
     yield "join the page, encode it", microseconds(lambda: render_page(items, "x", 1).encode())
     yield "all of it, in front of the framework", microseconds(_whole(url, query))
 

@@ -5,7 +5,7 @@ Nothing here knows how the service finds its answer: the columns are those of th
 
 import sqlite3
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -13,7 +13,7 @@ import psycopg
 from sqlalchemy import Boolean, make_url
 
 from app.catalog.fields import SIZE_FLAGS
-from app.catalog.models import Size
+from app.catalog.models import Offer, Size
 from app.catalog.tables import table_of
 
 PAGE = 50
@@ -34,8 +34,12 @@ COLUMNS = {
     "spot_usd_per_hour": "cast(offer.spot_usd_per_hour as double precision)",
     "on_demand_as_of": "offer.on_demand_as_of",
     "spot_as_of": "offer.spot_as_of",
-    "usd_per_gpu_hour": f"{PRICE} / nullif(size.gpu_count, 0)",
-    "usd_per_gpu_gib_hour": f"{PRICE} / nullif(size.gpu_memory_gib, 0)",
+    **{
+        name: f"offer.{name}"
+        for name in ("usd_per_gpu_hour", "usd_per_gpu_gib_hour", "on_demand_approximate_date", "spot_approximate_date")
+    },
+    "price_as_of": "offer.on_demand_as_of",
+    "price_age_days": "offer.on_demand_as_of",
 }
 """Columns of an answer that are not a column of `size` with the same name."""
 
@@ -53,7 +57,9 @@ STORED = f"""select size_doc.doc, {COLUMNS["status"]}, offer.doc
 }""".replace("size.", "offer.")
 """The same page, from the documents that the catalog stores."""
 
-_TRUTHS = {column.name for column in table_of(Size).columns if isinstance(column.type, Boolean)}
+_TRUTHS = {
+    column.name for model in (Size, Offer) for column in table_of(model).columns if isinstance(column.type, Boolean)
+}
 
 
 def page_sql(names: Sequence[str]) -> str:
@@ -73,9 +79,11 @@ class Rows:
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
+        self._ages: dict[Any, int | None] = {None: None}
         self._truths = [index for index, name in enumerate(names) if name in _TRUTHS]
         self._set = [(index, name) for index, name in enumerate(names) if name in SIZE_FLAGS]
         self._flags, self._count, self._fields = map(names.index, ("flags", "gpu_count", "disputed_fields"))
+        self._age, self._today = names.index("price_age_days"), datetime.now(UTC).date()
 
     def row(self, values: Sequence[Any]) -> dict[str, Any]:
         """Make one row: truths, which SQLite keeps as numbers, the list of flags, the count to four digits."""
@@ -83,10 +91,17 @@ class Rows:
         for index in self._truths:
             if kept[index] is not None:
                 kept[index] = kept[index] != 0
+        kept[self._age] = self._days_since(kept[self._age])
         kept[self._flags] = [name for index, name in self._set if kept[index]]
         kept[self._count] = round(kept[self._count], 4)
         kept[self._fields] = [name for name in kept[self._fields].split("; ") if name]
         return dict(zip(self._names, kept, strict=True))
+
+    def _days_since(self, day: Any) -> int | None:
+        """SQLite keeps days as texts; there are few different ones."""
+        if day not in self._ages:
+            self._ages[day] = (self._today - date.fromisoformat(str(day))).days
+        return self._ages[day]
 
 
 def open_sqlite(url: str) -> sqlite3.Connection:

@@ -79,12 +79,24 @@ class SizeOut(Out):
     status: str = Field(description="preview, current, retiring (a date is announced) or retired, today. Extensible.")
     region: str | None = Field(description="Where the prices hold: the asked region, else the cheapest.")
     usd_per_hour: Usd | None = Field(description="Of the purchase model that was asked for; null is unknown.")
-    usd_per_gpu_hour: float | None = Field(description="usd_per_hour for each GPU, or for the fraction of one.")
-    usd_per_gpu_gib_hour: float | None = Field(description="usd_per_hour for each GiB of GPU memory.")
+    usd_per_gpu_hour: float | None = Field(
+        description="usd_per_hour / gpu_fraction or gpu_count, rounded to 9 decimal places."
+    )
+    usd_per_gpu_gib_hour: float | None = Field(
+        description="usd_per_hour / gpu_memory_gib, rounded to 9 decimal places."
+    )
     on_demand_usd_per_hour: Usd | None = Field(description="On demand, in the region.")
     on_demand_as_of: date | None = Field(description="The day from which the on-demand price is known to hold.")
-    spot_usd_per_hour: Usd | None = Field(description="On spot, in the region.")
+    on_demand_approximate_date: bool | None = Field(
+        description="The on-demand price's source is undated: on_demand_as_of is only the year it points to."
+    )
+    spot_usd_per_hour: Usd | None = Field(
+        description="On spot, in the region; null, too, where only an undated price is known, or one over a year old."
+    )
     spot_as_of: date | None = Field(description="The day from which the spot price is known to hold.")
+    spot_approximate_date: bool | None = Field(description="Never true: an undated spot price is no offer.")
+    price_as_of: date | None = Field(description="The day from which usd_per_hour is known to hold.")
+    price_age_days: int | None = Field(description="Days since price_as_of, today.")
 
 
 class SizePage(Out):
@@ -162,6 +174,7 @@ class PriceOut(Out):
     usd_per_hour: Usd = Field(description="Price of the VM, USD an hour.")
     approximate_date: bool = Field(description="The source is undated: valid_from is only the year it points to.")
     source_id: str = Field(description="Id of the source in GET /sources.")
+    price_age_days: int = Field(description="Days since valid_from, today.")
 
 
 class PricePage(Out):

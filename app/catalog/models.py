@@ -222,8 +222,12 @@ class Offer(SQLModel, table=True):
     priced_in: str | None = Field(sa_type=BYTEWISE, default=None, foreign_key="region.code")
     on_demand_usd_per_hour: Decimal | None = Field(default=None, sa_type=Usd)
     on_demand_as_of: date | None = None
+    on_demand_approximate_date: bool | None = None
     spot_usd_per_hour: Decimal | None = Field(default=None, sa_type=Usd)
     spot_as_of: date | None = None
+    spot_approximate_date: bool | None = None
+    usd_per_gpu_hour: float | None = Field(default=None, description="exact, rounded once: app.db.exact_ratio")
+    usd_per_gpu_gib_hour: float | None = None
     gpu_count: float | None = Field(default=None, description="this and what follows: as in size")
     gpu_memory_gib: float | None = None
     preview: bool | None = None

@@ -100,6 +100,7 @@ UNITS: Mapping[str, str | None] = {
     **{f"gpus_{name}": unit for name, unit in _GPU_UNITS.items()},
     **{_price_of(name): f"USD/h per {unit}" for name, unit in _GPU_UNITS.items()},
     **dict.fromkeys(("usd_per_hour", "on_demand_usd_per_hour", "spot_usd_per_hour"), "USD/h"),
+    "price_age_days": "days",
     "usd_per_gpu_hour": "USD/h per GPU",
     "usd_per_gpu_gib_hour": "USD/h per GiB",
 }

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session as AnySession
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 from sqlmodel import Session, create_engine
 
-from app.db import json_text
+from app.db import exact_ratio, json_text
 
 
 def make_engine(url: str, *, pooled: bool = True) -> Engine:
@@ -34,8 +34,10 @@ def make_engine(url: str, *, pooled: bool = True) -> Engine:
 
 
 def _prepare_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
-    """Enforce foreign keys, let readers go on while an ingest writes, map the file into memory, write JSON."""
-    json_text.teach(cast("sqlite3.Connection", connection))
+    """Enforce foreign keys, let readers go on while an ingest writes, map the file into memory; add our functions."""
+    ours = cast("sqlite3.Connection", connection)
+    json_text.teach(ours)
+    exact_ratio.teach(ours)
     cursor = connection.cursor()
     for pragma in ("foreign_keys = on", "journal_mode = wal", "busy_timeout = 10000", "mmap_size = 268435456"):
         cursor.execute(f"pragma {pragma}")

@@ -22,17 +22,25 @@ def standing(vm: Vm, terms: Terms) -> Iterator[Failure]:
         yield plain_failure("verified_only", "UNVERIFIED", "only third parties name it")
 
 
+NO_COST = Cost(
+    usd_per_hour=None, usd_per_month=None, usd_per_job=None, as_of=None, price_age_days=None, approximate_date=None
+)
+"""The cost of what has no price."""
+
+
 def cost_of(vm: Vm, purchase: str, nodes: int, terms: Terms) -> Cost:
     """Say what so many VMs cost under a purchase model: nodes x price an hour, x hours; exact."""
     price = vm.usd_per_hour[purchase]
     if price is None:
-        return Cost(usd_per_hour=None, usd_per_month=None, usd_per_job=None, as_of=None)
-    hourly = nodes * price
+        return NO_COST
+    hourly, as_of = nodes * price, vm.as_of.get(purchase)
     return Cost(
         usd_per_hour=hourly,
         usd_per_month=hourly * terms.hours_per_month,
         usd_per_job=hourly * terms.hours if terms.hours is not None else None,
-        as_of=vm.as_of.get(purchase),
+        as_of=as_of,
+        price_age_days=(terms.today - as_of).days if as_of is not None else None,
+        approximate_date=vm.approximate_date.get(purchase),
     )
 
 
@@ -62,11 +70,11 @@ def unpriced(constraint: str, terms: Terms) -> Failure:
 
 
 def warnings(vm: Vm, terms: Terms) -> tuple[str, ...]:
-    """Say what a buyer should know of an option; an old price is one that is known from more than a year ago."""
-    as_of = vm.as_of.get(terms.purchase)
+    """Say what a buyer should know of an option; an old price is of over a year ago, or of an undated source."""
+    as_of, undated = vm.as_of.get(terms.purchase), vm.approximate_date.get(terms.purchase)
     raised = {
         "NO_PRICE": vm.usd_per_hour.get(terms.purchase) is None,
-        "OLD_PRICE": as_of is not None and (terms.today - as_of).days > _A_YEAR,
+        "OLD_PRICE": as_of is not None and ((terms.today - as_of).days > _A_YEAR or undated is True),
         "PREVIEW": vm.status == "preview",
         "RETIRING": vm.status == "retiring",
         "RETIRED": vm.status == "retired",

@@ -6,6 +6,9 @@ from decimal import Decimal
 
 from app.fit.vm import Vm
 
+PERCENT_DECIMALS = 6
+"""A percentage is rounded to this many decimal places."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
@@ -51,8 +54,12 @@ class Headroom:
 
     @property
     def percent(self) -> float:
-        """The part of what is available that is to spare: 100 x (available - required) / available."""
-        return 100 * (self.available - self.required) / self.available
+        """The part of what is available that is to spare: 100 x (available - required) / available.
+
+        Exact and rounded once, so that options with the same headroom are equals.
+        """
+        required, available = Decimal(repr(self.required)), Decimal(repr(self.available))
+        return float(round(100 * (available - required) / available, PERCENT_DECIMALS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +73,8 @@ class Cost:
     usd_per_month: Decimal | None
     usd_per_job: Decimal | None
     as_of: date | None
+    price_age_days: int | None
+    approximate_date: bool | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,7 @@ class Vm:
     in_every_region: bool = True
     usd_per_hour: Mapping[str, Decimal | None] = field(default_factory=dict)
     as_of: Mapping[str, date | None] = field(default_factory=dict)
+    approximate_date: Mapping[str, bool | None] = field(default_factory=dict)
 
     @property
     def fractional(self) -> bool:

@@ -40,6 +40,7 @@ def to_vm(row: Mapping[str, Any]) -> Vm:
         in_every_region=bool(row["in_every_region"]),
         usd_per_hour={name: row[f"{name}_usd_per_hour"] for name in PURCHASES},
         as_of={name: row[f"{name}_as_of"] for name in PURCHASES},
+        approximate_date={name: row[f"{name}_approximate_date"] for name in PURCHASES},
     )
 
 

@@ -20,6 +20,8 @@ def test_what_fits_is_ranked_by_cost_with_unknown_prices_last(client: httpx.Clie
     assert answer["items"][0]["on_demand"] == {
         "usd_per_hour": 14.692,
         "as_of": "2026-08-01",
+        "price_age_days": 31,
+        "approximate_date": False,
         "usd_per_month": 10725.16,
         "usd_per_job": None,
     }

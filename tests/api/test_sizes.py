@@ -1,5 +1,7 @@
 import json
 from dataclasses import replace
+from datetime import date
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 import httpx
@@ -12,6 +14,7 @@ from app.catalog.ask.known import Known, read_known
 from app.catalog.ask.search import SizeSearch
 from app.catalog.ask.sizes import find_sizes
 from app.catalog.names import size_key
+from app.catalog.offers import SPOT_DAYS
 from app.db.statements import answer
 from tests.conftest import TODAY
 
@@ -193,3 +196,40 @@ def pages(session: Session, search: SizeSearch, known: Known) -> list[dict[str, 
     items = [json.loads(item) for item in page.items]
     following = search.model_copy(update={"cursor": page.next_cursor})
     return items + (pages(session, following, known) if page.next_cursor else [])
+
+
+def test_every_price_says_how_old_it_is(client: httpx.Client) -> None:
+    for row in get(client, "/sizes", limit=500, purchase="spot")["items"]:
+        spot, day = row["spot_usd_per_hour"], row["spot_as_of"]
+        assert (row["usd_per_hour"], row["price_as_of"]) == (spot, day)
+        assert row["price_age_days"] == (None if day is None else (TODAY - date.fromisoformat(day)).days)
+        assert row["spot_approximate_date"] is (None if spot is None else False)
+    on_demand = get(client, "/sizes", limit=500, status="any")["items"]
+    assert {row["price_as_of"] == row["on_demand_as_of"] for row in on_demand} == {True}
+    for row in get(client, "/prices", limit=500, history=True)["items"]:
+        assert row["price_age_days"] == (TODAY - date.fromisoformat(row["valid_from"])).days
+
+
+def test_an_order_by_spot_begins_with_the_cheapest_of_the_last_year(client: httpx.Client) -> None:
+    found = get(client, "/sizes", sort="spot_usd_per_hour", purchase="spot", gpu="H100", limit=500)["items"]
+    prices = [row["spot_usd_per_hour"] for row in found]
+    known = [price for price in prices if price is not None]
+    assert known
+    assert prices == sorted(known) + [None] * (len(prices) - len(known))
+    assert all(row["price_age_days"] <= SPOT_DAYS for row in found if row["spot_usd_per_hour"] is not None)
+    assert [row["name"] for row in found] == [
+        row["name"]
+        for row in get(client, "/sizes", sort="usd_per_hour", purchase="spot", gpu="H100", limit=500)["items"]
+    ]
+
+
+def test_sizes_of_one_price_a_gpu_are_equals_and_the_next_key_counts(client: httpx.Client) -> None:
+    asked = {"series": "nvads_v710_v5", "region": "southcentralus", "sort": "usd_per_gpu_hour,gpu_memory_gib"}
+    found = get(client, "/sizes", **asked)["items"]
+    keys = [(row["usd_per_gpu_hour"], row["gpu_memory_gib"]) for row in found]
+    assert len({price for price, _ in keys}) < len(keys)
+    assert keys == sorted(keys)
+    for row in get(client, "/sizes", limit=500)["items"]:
+        if row["usd_per_hour"] is not None and row["gpu_memory_gib"]:
+            exactly = Decimal(str(row["usd_per_hour"])) / Decimal(str(row["gpu_memory_gib"]))
+            assert row["usd_per_gpu_gib_hour"] == float(exactly.quantize(Decimal("1e-9"), ROUND_HALF_UP))

@@ -11,15 +11,19 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, delete, select
 
+from app.catalog.ask.known import read_known
+from app.catalog.ask.prices import AllPricesSearch, find_all_prices
 from app.catalog.facts import Reading
 from app.catalog.keep.offering import save_derived
 from app.catalog.keep.touching import is_derived
 from app.catalog.models import Offer, SizeDoc
 from app.catalog.octaves import octave_of
 from app.catalog.offer_docs import SHOWN
+from app.catalog.offers import SPOT_DAYS
 from app.catalog.tables import table_of
 from app.db.engines import reading as reads
 from app.db.engines import writing
+from app.db.statements import answer
 from app.ingest.run import take_in
 from tests.factories import NOW, price, reading, size, source
 
@@ -80,8 +84,17 @@ FIRST = reading(
         reading(size("Standard_X1", vcpus=8, gpu_memory_gib=Decimal(160))),
         reading(size("Standard_X4", vcpus=8)),
         reading(regions=["mars"]),
+        reading(prices=(price("x1", "1", purchase="spot", approximate_date=True),)),
     ],
-    ids=["a price", "the cheapest price", "first prices", "a figure", "a size", "a region"],
+    ids=[
+        "a price",
+        "the cheapest price",
+        "first prices",
+        "a figure",
+        "a size",
+        "a region",
+        "a price of an undated source",
+    ],
 )
 def test_what_follows_from_an_ingest_is_what_would_follow_from_all(engine: Engine, then: Reading) -> None:
     with nothing_left_to_derive(engine):
@@ -94,17 +107,21 @@ def test_the_document_of_an_offer_says_what_its_columns_say(seeded_engine: Engin
     found = offers(seeded_engine)
     assert found
     for offer in found:
-        usd = offer.on_demand_usd_per_hour if offer.purchase == "on_demand" else offer.spot_usd_per_hour
-        gpus, memory = offer.gpu_count, offer.gpu_memory_gib
+        on_demand = offer.purchase == "on_demand"
+        usd = offer.on_demand_usd_per_hour if on_demand else offer.spot_usd_per_hour
+        as_of = offer.on_demand_as_of if on_demand else offer.spot_as_of
         expected = {
             "region": offer.priced_in,
             "usd_per_hour": usd and float(usd),
-            "usd_per_gpu_hour": float(usd) / gpus if usd is not None and gpus else None,
-            "usd_per_gpu_gib_hour": float(usd) / memory if usd is not None and memory else None,
+            "usd_per_gpu_hour": offer.usd_per_gpu_hour,
+            "usd_per_gpu_gib_hour": offer.usd_per_gpu_gib_hour,
             "on_demand_usd_per_hour": offer.on_demand_usd_per_hour and float(offer.on_demand_usd_per_hour),
             "on_demand_as_of": offer.on_demand_as_of and offer.on_demand_as_of.isoformat(),
+            "on_demand_approximate_date": offer.on_demand_approximate_date,
             "spot_usd_per_hour": offer.spot_usd_per_hour and float(offer.spot_usd_per_hour),
             "spot_as_of": offer.spot_as_of and offer.spot_as_of.isoformat(),
+            "spot_approximate_date": offer.spot_approximate_date,
+            "price_as_of": as_of and as_of.isoformat(),
         }
         assert json.loads(offer.doc) == expected
         assert list(expected) == list(json.loads(offer.doc)) == list(SHOWN)
@@ -130,6 +147,47 @@ def test_a_price_that_comes_into_force_is_offered_at_the_next_ingest_of_anything
     with nothing_left_to_derive(engine, TOMORROW):
         take_in(engine, reading(regions=["mars"]), now=NOW + timedelta(days=1))
     assert offered(engine, "x1") == (Decimal("2.5"), "eastus")
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        {"approximate_date": True},
+        {"valid_from": TODAY - timedelta(days=SPOT_DAYS + 1)},
+    ],
+    ids=["of an undated source", "of over a year ago"],
+)
+def test_a_spot_price_is_history_and_no_offer(engine: Engine, history: dict[str, Any]) -> None:
+    spot = price("x1", "1", purchase="spot", **history)
+    there = price("x1", "2", purchase="spot", region="westus")
+    take_in(engine, reading(size("x1", vcpus=8), regions=["eastus", "westus"], prices=(spot, there)), now=NOW)
+    assert offered(engine, "x1", purchase="spot") is None
+    assert offered(engine, "x1", "*", purchase="spot") == (2, "westus")
+    with reads(engine) as session:
+        kept = answer(session, find_all_prices(AllPricesSearch(region=("eastus",)), read_known(session), TODAY))
+    assert [(row["usd_per_hour"], row["price_age_days"]) for row in kept.items] == [(1, (TODAY - spot.valid_from).days)]
+
+
+def test_an_on_demand_price_is_an_offer_however_old_it_is(engine: Engine) -> None:
+    old = price("x1", "3", approximate_date=True, valid_from=date(2020, 1, 1))
+    take_in(engine, reading(size("x1", vcpus=8), regions=["eastus"], prices=(old,)), now=NOW)
+    assert offered(engine, "x1") == (3, "eastus")
+
+
+def test_a_spot_price_that_was_an_offer_is_none_a_year_later(engine: Engine) -> None:
+    last = price("x1", "1", purchase="spot", valid_from=TODAY - timedelta(days=SPOT_DAYS))
+    take_in(engine, reading(size("x1", vcpus=8), regions=["eastus"], prices=(last,)), now=NOW)
+    assert offered(engine, "x1", purchase="spot") == (1, "eastus")
+    with nothing_left_to_derive(engine, TOMORROW):
+        take_in(engine, reading(regions=["mars"]), now=NOW + timedelta(days=1))
+    assert offered(engine, "x1", purchase="spot") is None
+
+
+def test_a_spot_price_of_an_exact_day_counts_before_a_newer_one_of_an_undated_source(engine: Engine) -> None:
+    exact = price("x1", "2", purchase="spot", valid_from=TODAY - timedelta(days=30))
+    undated = price("x1", "1", purchase="spot", valid_from=TODAY, approximate_date=True)
+    take_in(engine, reading(size("x1", vcpus=8), regions=["eastus"], prices=(exact, undated)), now=NOW)
+    assert offered(engine, "x1", purchase="spot") == (2, "eastus")
 
 
 def test_an_ingest_of_an_earlier_day_derives_for_that_day(engine: Engine) -> None:

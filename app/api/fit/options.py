@@ -50,6 +50,10 @@ class OptionCostOut(Out):
 
     usd_per_hour: Usd | None = Field(description="All VMs, USD an hour.")
     as_of: date | None = Field(description="The day from which the price is known to hold.")
+    price_age_days: int | None = Field(description="Days since as_of, today.")
+    approximate_date: bool | None = Field(
+        description="The price's source is undated: as_of is only the year it points to."
+    )
     usd_per_month: Usd | None = Field(description="All VMs for the month's hours.")
     usd_per_job: Part[FigureOut] = Field(description="On spot VMs with what interruptions add to a training.")
     usd_per_million_tokens: Part[FigureOut] = Field(description="Generated, or trained on, at the expected rate.")

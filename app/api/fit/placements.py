@@ -101,6 +101,8 @@ def _cost(option: Placed, purchase: str) -> OptionCostOut | None:
     return OptionCostOut(
         usd_per_hour=known.cost.usd_per_hour,
         as_of=known.cost.as_of,
+        price_age_days=known.cost.price_age_days,
+        approximate_date=known.cost.approximate_date,
         usd_per_month=known.cost.usd_per_month,
         usd_per_job=figure(known.per_job),
         usd_per_million_tokens=figure(known.per_million_tokens),

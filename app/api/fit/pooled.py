@@ -52,6 +52,8 @@ def _cost(cost: Cost) -> OptionCostOut:
     return OptionCostOut(
         usd_per_hour=cost.usd_per_hour,
         as_of=cost.as_of,
+        price_age_days=cost.price_age_days,
+        approximate_date=cost.approximate_date,
         usd_per_month=cost.usd_per_month,
         usd_per_job=figure(exact(cost.usd_per_job, "USD")) if cost.usd_per_job is not None else None,
         usd_per_million_tokens=None,

@@ -12,6 +12,10 @@ class CostOut(Out):
 
     usd_per_hour: Usd | None = Field(description="All VMs, USD an hour.")
     as_of: date | None = Field(description="The day from which the price is known to hold.")
+    price_age_days: int | None = Field(description="Days since as_of, today.")
+    approximate_date: bool | None = Field(
+        description="The price's source is undated: as_of is only the year it points to."
+    )
     usd_per_month: Usd | None = Field(description="All VMs for the month's hours.")
     usd_per_job: Usd | None = Field(description="Null where the question gives no hours.")
 
@@ -19,7 +23,7 @@ class CostOut(Out):
 class HeadroomOut(Out):
     """How much of a resource there is beyond what is required; all VMs together where the resource pools."""
 
-    resource: str = Field(description="gpu_memory, vcpus, memory, local_disk, … Extensible.")
+    resource: str = Field(description="gpu_memory, gpu_memory_per_gpu, gpus, vcpus, memory, local_disk, … Extensible.")
     unit: str = Field(description="The unit of required and available.")
     required: float = Field(description="What the job needs.")
     available: float = Field(description="What there is.")

@@ -11,7 +11,7 @@ from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, func, sele
 from app.catalog.ask.filters import Asked, asked_filters, condition, priced_in_all
 from app.catalog.ask.ground import GPU, SERIES, SIZE, Ground, gpu, local_disk, on_one_gpu, region_values, size, standing
 from app.catalog.ask.search import SizeScope
-from app.catalog.offers import PRICES
+from app.catalog.offers import PRICES, spot_since
 from app.db.statements import Ask, Rows, Statement
 
 IN_SQL = ("q", "name", "series", "gpu", "gpu_vendor", "verified", "disputed")
@@ -61,8 +61,12 @@ def _ask(
     shape = _Shape(ground=ground, filters=filters, traits=traits, available_in=len(everywhere), hardware=hardware)
     values |= everywhere | {"today": today.isoformat()}
     values |= region_values(scope) if priced_on is None or scope.region else {}
-    values |= {"priced_on": priced_on.isoformat()} if priced_on is not None else {}
+    values |= _past(priced_on) if priced_on is not None else {}
     return Ask(_statement(shape), values)
+
+
+def _past(day: date) -> dict[str, str]:
+    return {"priced_on": day.isoformat(), "spot_since": spot_since(day).isoformat()}
 
 
 @lru_cache(maxsize=256)

@@ -12,22 +12,24 @@ from pydantic import Field
 from app.catalog.ask.known import Known
 from app.catalog.ask.pages import list_statement
 from app.catalog.ask.price_rows import PRICE_COLUMNS, price_list
-from app.catalog.ask.prices import PriceScope, price_shape, settle_prices
+from app.catalog.ask.prices import PriceScope, price_shape, settle_prices, shown_price
 from app.catalog.ask.rendering import TAIL, render_size
 from app.catalog.ask.search import Question as Asked
 from app.catalog.ask.search import SizeList, Text
 from app.catalog.ask.sizes import settle, shape_of
 from app.catalog.docs import SHOWN
 from app.catalog.fields import SIZE_FIELDS, Kind
+from app.catalog.offers import PURCHASES
 from app.db.statements import Ask, Question, Row
 from app.errors import BadQuestion
 
 _OTHER_KINDS: Mapping[str, Kind] = {
-    **dict.fromkeys(("verified", "disputed"), "boolean"),
+    **dict.fromkeys(("verified", "disputed", *(f"{one}_approximate_date" for one in PURCHASES)), "boolean"),
     **dict.fromkeys(("disputed_fields", "flags"), "list"),
-    **dict.fromkeys(("on_demand_as_of", "spot_as_of"), "date"),
+    **dict.fromkeys(("price_as_of", *(f"{one}_as_of" for one in PURCHASES)), "date"),
     **dict.fromkeys((name for name in TAIL if "_per_" in name), "number"),
     "gpu_count": "number",
+    "price_age_days": "integer",
 }
 """Kinds of columns that are no field of a size, or are shown otherwise; what is not here either is text."""
 
@@ -76,7 +78,7 @@ def export_sizes(export: SizeExport, known: Known, today: date) -> Export:
     asked = Ask(list_statement(shape), values | {"today": today.isoformat()})
 
     def values_of(row: Row) -> Sequence[Any]:
-        shown = orjson.loads(render_size(row))
+        shown = orjson.loads(render_size(row, today))
         return [shown[name] for name in columns]
 
     return Export(asked=asked, columns=columns, values=values_of)
@@ -85,13 +87,17 @@ def export_sizes(export: SizeExport, known: Known, today: date) -> Export:
 def export_prices(export: PriceExport, known: Known, today: date) -> Question[Export]:
     """Say how to export prices; raises BadQuestion for a size, series, region or column unknown here."""
     columns = chosen(PRICE_COLUMNS, export.fields)
-    places = [list(PRICE_COLUMNS).index(name) for name in columns]
     settled = yield from settle_prices(export, known)
     shape, values = price_shape(settled, today)
+
+    def values_of(row: Row) -> Sequence[Any]:
+        shown = shown_price(row, today)
+        return [shown[name] for name in columns]
+
     return Export(
         asked=Ask(price_list(shape), values),
         columns=columns,
-        values=lambda row: [row[place] for place in places],
+        values=values_of,
     )
 
 

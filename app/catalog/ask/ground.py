@@ -115,7 +115,7 @@ def _make(os: str, purchase: str, regions: int, *of_sizes: ColumnElement[bool]) 
 
 @lru_cache(maxsize=64)
 def _past_ground(os: str, purchase: str, regions: int) -> Ground:
-    there = offers_on(purchase, bindparam("priced_on", type_=Date))
+    there = offers_on(purchase, bindparam("priced_on", type_=Date), bindparam("spot_since", type_=Date))
     asked = [bindparam(f"region_{index}", type_=OFFER.c.region.type) for index in range(regions)]
     meant = select(there).where(there.c.os == literal_text(os))
     best = cheapest((meant.where(there.c.region.in_(asked)) if asked else meant).subquery(), ("size_key",))

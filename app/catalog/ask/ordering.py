@@ -2,22 +2,14 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
+
+from sqlalchemy import ColumnElement, Double, cast
 
 from app.catalog.ask.ground import Ground
 from app.catalog.ask.paging import Term
-from app.catalog.fields import SIZE_FIELDS
-from app.catalog.offer_docs import usd_per
+from app.catalog.ask.sort_keys import OFFER_COLUMNS, SIZE_COLUMNS, SORT_KEYS
 from app.errors import BadQuestion
-
-_COLUMNS = {
-    name: "series_id" if name == "series" else name
-    for name, field in SIZE_FIELDS.items()
-    if (field.column and field.kind != "boolean") or name == "series"
-}
-_PRICES = ("usd_per_hour", "usd_per_gpu_hour", "usd_per_gpu_gib_hour")
-
-SORT_KEYS: tuple[str, ...] = ("name", *_COLUMNS, *_PRICES)
-"""What `sort` takes, each also with `-` before it."""
 
 
 def check_sort(keys: Iterable[str]) -> None:
@@ -45,10 +37,12 @@ def _term(name: str, ground: Ground, *, descending: bool) -> Term:
         return Term(name=name, expression=ground.key, descending=descending, nullable=False)
     if name == "usd_per_hour" and not descending:
         return Term(name=name, expression=ground.offer.rank_usd, nullable=False)
-    expressions = {
-        "usd_per_hour": lambda: ground.usd,
-        "usd_per_gpu_hour": lambda: usd_per(ground.usd, ground.column("gpu_count")),
-        "usd_per_gpu_gib_hour": lambda: usd_per(ground.usd, ground.column("gpu_memory_gib")),
-    }
-    made = expressions[name]() if name in expressions else ground.column(_COLUMNS[name])
-    return Term(name=name, expression=made, descending=descending)
+    return Term(name=name, expression=_expression(name, ground), descending=descending)
+
+
+def _expression(name: str, ground: Ground) -> ColumnElement[Any]:
+    if name == "usd_per_hour":
+        return ground.usd
+    if name in OFFER_COLUMNS:
+        return cast(ground.offer[name], Double)
+    return ground.column(SIZE_COLUMNS[name])

@@ -28,8 +28,12 @@ PRICE_COLUMNS: Mapping[str, Kind] = {
     "usd_per_hour": "number",
     "approximate_date": "boolean",
     "source_id": "text",
+    "price_age_days": "integer",
 }
-"""The columns of a price in the order of the list, each with its kind."""
+"""The columns of a price in the order of the list, each with its kind; its age is reckoned from `valid_from`."""
+
+READ = tuple(name for name in PRICE_COLUMNS if name != "price_age_days")
+"""The columns of a row of a query."""
 
 PRICE_FILTERS: Mapping[str, Filter] = {
     "size": any_of(price.size_key),
@@ -58,7 +62,7 @@ class PriceShape:
 
 @lru_cache(maxsize=128)
 def price_page(shape: PriceShape) -> Statement:
-    """Take one page; rows are PRICE_COLUMNS, then the key of the size."""
+    """Take one page; rows are READ, then the key of the size."""
     query = _rows(shape).add_columns(price.size_key)
     if shape.after:
         place = [bindparam(f"at_{index}", type_=price[name].type) for index, name in enumerate(PRICE_KEY)]
@@ -68,7 +72,7 @@ def price_page(shape: PriceShape) -> Statement:
 
 @lru_cache(maxsize=128)
 def price_list(shape: PriceShape) -> Statement:
-    """Take all; rows are PRICE_COLUMNS."""
+    """Take all; rows are READ."""
     return Statement(_rows(shape))
 
 

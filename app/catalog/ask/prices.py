@@ -13,13 +13,14 @@ from app.catalog.ask.lookups import check_regions
 from app.catalog.ask.naming import find_keys
 from app.catalog.ask.paging import Listing, read_place
 from app.catalog.ask.price_rows import (
-    PRICE_COLUMNS,
     PRICE_FILTERS,
     PRICE_ORDER,
+    READ,
     PriceShape,
     price_count,
     price_page,
 )
+from app.catalog.ask.rendering import age_days
 from app.catalog.ask.search import AnyOf, Day, Os, Page, Purchase, Question, Regions
 from app.catalog.ask.sizes import known_series
 from app.catalog.ask.walks import still
@@ -114,8 +115,14 @@ def _page(search: AllPricesSearch, known: Known, today: date) -> Answering[Listi
         known.learn_total(question, total)
     page = rows[: search.limit]
     following = write_cursor(question, revision, _place(page[-1])) if len(rows) > len(page) else None
-    items = [dict(zip(PRICE_COLUMNS, row[:-1], strict=True)) for row in page]
+    items = [shown_price(row[:-1], today) for row in page]
     return Listing(items=items, next_cursor=following, total=total)
+
+
+def shown_price(row: Row, today: date) -> dict[str, Any]:
+    """A price as it is shown, with the days that have passed since it was known to hold."""
+    shown = dict(zip(READ, row, strict=True))
+    return shown | {"price_age_days": age_days(shown["valid_from"], today)}
 
 
 def _at(place: Place | None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, get_origin
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.fields import FieldInfo
 
+from app.catalog.ask.sort_keys import SORT_KEYS
 from app.catalog.names import region_key
 
 Arch = Literal["x64", "arm64"]
@@ -282,7 +283,8 @@ class SizeList(SizeFilter):
 
     sort: Order = Field(
         default=("name",),
-        description="Columns to order by, `-` before one descends: `-gpu_memory_gib,usd_per_hour`. Unknown comes last.",
+        description="Columns to order by, `-` before one descends: `-gpu_memory_gib,usd_per_hour`. Unknown comes last. "
+        f"Keys: {', '.join(SORT_KEYS)}.",
         examples=[["usd_per_hour", "-gpu_memory_gib"]],
     )
 

@@ -41,13 +41,13 @@ def find_sheets(keys: Sequence[str], scope: OfferScope, today: date) -> Question
     values |= {"today": today.isoformat(), **region_values(scope)}
     rows = yield Ask(_statement(Place.of(scope), len(keys)), values)
     found = {key: row for key, *row in rows}
-    return tuple(_sheet(found[key]) for key in keys)
+    return tuple(_sheet(found[key], today) for key in keys)
 
 
-def _sheet(row: Sequence[Any]) -> Sheet:
+def _sheet(row: Sequence[Any], today: date) -> Sheet:
     doc, status, offer, numerator, denominator, *figures = row
     return Sheet(
-        row=json.loads(render_size((doc, status, offer)), parse_float=Decimal),
+        row=json.loads(render_size((doc, status, offer), today), parse_float=Decimal),
         gpus=Fraction(numerator, denominator) if denominator else None,
         gpu=dict(zip(GPU_FIGURES, figures, strict=True)),
     )

@@ -50,7 +50,7 @@ def find_sizes(search: SizeSearch, known: Known, today: date) -> Question[SizeTe
         known.learn_total(question, total)
     page = rows[: search.limit]
     following = write_cursor(question, revision, page[-1][RENDERED:]) if len(rows) > len(page) else None
-    return SizeTexts(items=[render_size(row) for row in page], next_cursor=following, total=total)
+    return SizeTexts(items=[render_size(row, today) for row in page], next_cursor=following, total=total)
 
 
 def search_sizes(session: Session, search: SizeSearch, *, today: date) -> SizeTexts:
@@ -63,7 +63,7 @@ def get_size(session: Session, name: str, *, today: date) -> str:
     ground, key = Ground.of(SizeScope()), size_key_of(session, name)
     values = {"key": key, "today": today.isoformat(), **region_values(SizeScope())}
     (row,) = answer(session, ask_once(Ask(size_statement(ground), values)))
-    return render_size(row)
+    return render_size(row, today)
 
 
 def settle(scope: Scope, known: Known) -> Scope:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import date, datetime
 from difflib import get_close_matches
 
-from sqlalchemy import select
+from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
 from app.catalog.decide.subjects import Subjects
@@ -31,7 +31,7 @@ from app.catalog.keep.retracting import (
 )
 from app.catalog.keep.revisions import kept_contents, latest_revision
 from app.catalog.keep.store import Change, save_rows
-from app.catalog.keep.touching import TOUCHED, fallen_due, is_derived, rewritten, touch
+from app.catalog.keep.touching import TOUCHED, fallen_behind, fallen_due, is_derived, rewritten, touch
 from app.catalog.models import Benchmark, Correction, Model, Region, Size, SizeAlias, Source
 from app.catalog.names import size_key
 from app.catalog.tables import table_of
@@ -199,6 +199,11 @@ def _derive(session: Session, tally: Tally, since: date | None, today: date, pro
     rewritten(session, (key for (key,) in tally.changes["size"].keys), tally.readdressed)
     touch(session, select(STAGED_PRICE.c.size_key))
     touch(session, select(DROPPED_PRICE.c.size_key))
+    undated = select(exists().where(STAGED_PRICE.c.purchase == "spot", STAGED_PRICE.c.approximate_date.is_(True)))
+    lapsed = session.execute(undated).scalar_one()
     if since < today:
         touch(session, fallen_due(since, today))
-    tally.changes["offer"] = save_derived(session, today, touched=True, shrunk=shrunk)
+        behind = fallen_behind(since, today)
+        lapsed = lapsed or session.execute(select(behind.exists())).scalar_one()
+        touch(session, behind)
+    tally.changes["offer"] = save_derived(session, today, touched=True, shrunk=shrunk or lapsed)

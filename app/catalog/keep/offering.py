@@ -6,8 +6,10 @@ from typing import Any
 from sqlalchemy import (
     Column,
     ColumnElement,
+    Date,
     Double,
     FromClause,
+    Integer,
     MetaData,
     Select,
     String,
@@ -32,8 +34,9 @@ from app.catalog.keep.touching import asked
 from app.catalog.models import Offer, Price, Size
 from app.catalog.octaves import octave_in
 from app.catalog.offer_docs import NO_OFFER_DOC, offer_doc
-from app.catalog.offers import ANYWHERE, COPIES, PRICES, PURCHASES, UNKNOWN, cheapest
+from app.catalog.offers import ANYWHERE, COPIES, PRICES, PURCHASES, RATIOS, UNKNOWN, cheapest, is_offer, spot_since
 from app.catalog.tables import table_of
+from app.db.exact_ratio import exact_ratio
 
 SYSTEMS = ("linux", "windows")
 _PLACE = ("size_key", "region", "os")
@@ -57,7 +60,8 @@ _IN_FORCE = Table(
 def save_derived(session: Session, today: date, *, touched: bool = False, shrunk: bool = False) -> Change:
     """Derive the offers that hold on a day, and the documents; write those that differ, and tell it of the offers.
 
-    With `touched` only those of the sizes in TOUCHED, else those of all; `shrunk` says that a price of theirs went.
+    With `touched` only those of the sizes in TOUCHED, else those of all; `shrunk` says that a price of theirs went,
+    or is no offer any more.
     """
     save_docs(session, touched=touched)
     offer = table_of(Offer)
@@ -86,13 +90,22 @@ def _derive_offers(session: Session, today: date, *, touched: bool) -> None:
 def _here(purchase: str) -> Select[Any]:
     """The offers of the regions: every place that has a price, ranked by one purchase model."""
     place, size = _IN_FORCE.c, table_of(Size)
-    rank = func.coalesce(cast(place[f"{purchase}_usd_per_hour"], Double), _UNRANKED)
+    usd = place[f"{purchase}_usd_per_hour"]
+    rank = func.coalesce(cast(usd, Double), _UNRANKED)
     row = (place.region, place.os, literal(purchase), rank, place.size_key, place.region)
-    told = {name: place[name] for name in PRICES} | {name: size.c[name] for name in COPIES}
-    doc = offer_doc({**told, "priced_in": place.region}, purchase)
+    prices = {name: place[name] for name in PRICES} | dict(zip(RATIOS, _ratios(usd), strict=True))
+    told = prices | {name: size.c[name] for name in COPIES}
+    doc = offer_doc({**prices, "priced_in": place.region}, purchase)
     return select(*row, *told.values(), octave_in(size.c.gpu_memory_gib), doc).join_from(
         _IN_FORCE, size, size.c.key == place.size_key
     )
+
+
+def _ratios(usd: ColumnElement[Any]) -> tuple[ColumnElement[float], ...]:
+    """What a GPU costs, a sixth of one at six times the price, and what a GiB of its memory."""
+    size = table_of(Size).c
+    parts = ((size.gpu_count_denominator, size.gpu_count_numerator), (literal(1, Integer), size.gpu_memory_gib))
+    return tuple(exact_ratio(usd, denominator, numerator) for denominator, numerator in parts)
 
 
 def _cheapest(purchase: str) -> Select[Any]:
@@ -106,7 +119,14 @@ def _nowhere(purchase: str, *, touched: bool) -> Select[Any]:
     size = table_of(Size)
     system = union_all(*(select(literal(os).label("os")) for os in SYSTEMS)).subquery().c.os
     of_size = and_(_OFFERS.c.region == ANYWHERE, _OFFERS.c.os == system, _OFFERS.c.purchase == purchase)
-    row = (literal(ANYWHERE), system, literal(purchase), _UNRANKED, size.c.key, *(null() for _ in ("region", *PRICES)))
+    row = (
+        literal(ANYWHERE),
+        system,
+        literal(purchase),
+        _UNRANKED,
+        size.c.key,
+        *(null() for _ in ("region", *PRICES, *RATIOS)),
+    )
     derived = (octave_in(size.c.gpu_memory_gib), literal(NO_OFFER_DOC, String))
     priced = exists().where(of_size, _OFFERS.c.size_key == size.c.key).correlate(size, system.table)
     return (
@@ -117,17 +137,18 @@ def _nowhere(purchase: str, *, touched: bool) -> Select[Any]:
 
 
 def _in_force(today: date, *, touched: bool) -> Select[Any]:
-    """Of each price the newest that is in force, one row a place with a price and a day for each purchase model."""
+    """Of each price the newest that is an offer, one row a place with a price and its day for each purchase model."""
     price = table_of(Price)
     days = {p: func.max(price.c.valid_from).filter(price.c.purchase == p).label(f"{p}_as_of") for p in PURCHASES}
     place = [price.c[name] for name in _PLACE]
     some = asked(price.c.size_key, touched=touched)
-    newest = select(*place, *days.values()).where(price.c.valid_from <= today, some).group_by(*place).subquery()
+    held = (price.c.valid_from <= today, is_offer(price.c, literal(spot_since(today), Date)))
+    newest = select(*place, *days.values()).where(*held, some).group_by(*place).subquery()
     columns: list[ColumnElement[Any]] = [newest.c[name] for name in _PLACE]
     joined: FromClause = newest
     for purchase in PURCHASES:
         of_day, day = price.alias(purchase), newest.c[f"{purchase}_as_of"]
         known = and_(same(of_day, newest, _PLACE), of_day.c.purchase == purchase, of_day.c.valid_from == day)
         joined = joined.join(of_day, known, isouter=True)
-        columns += [of_day.c.usd_per_hour, day]
+        columns += [of_day.c.usd_per_hour, day, of_day.c.approximate_date]
     return select(*columns).select_from(joined)

@@ -22,6 +22,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog.columns import BYTEWISE
 from app.catalog.models import Offer, Price, Size, SizeDoc
+from app.catalog.offers import spot_since
 from app.catalog.tables import table_of
 
 TOUCHED = Table(
@@ -55,6 +56,13 @@ def fallen_due(after: date, until: date) -> Select[Any]:
     """Find the sizes with a price that came into force after one day and until another."""
     price = table_of(Price).c
     return select(price.size_key).where(price.valid_from > after, price.valid_from <= until)
+
+
+def fallen_behind(after: date, until: date) -> Select[Any]:
+    """Find the sizes with a spot price that was an offer on one day, and is too old for it on another."""
+    price = table_of(Price).c
+    lapsed = (price.valid_from >= spot_since(after), price.valid_from < spot_since(until))
+    return select(price.size_key).where(price.purchase == "spot", *lapsed)
 
 
 def is_derived(session: Session) -> bool:

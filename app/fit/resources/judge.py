@@ -94,7 +94,7 @@ def _headroom(quantity: Quantity, vm: Vm, nodes: int, needs: Needs) -> Headroom:
     available = _available(quantity, vm, nodes)
     assert available is not None  # noqa: S101  # an unknown amount was rejected before
     return Headroom(
-        resource=quantity.name.removeprefix("min_"),
+        resource=quantity.resource,
         unit=quantity.unit,
         required=needs.amounts[quantity.name],
         available=available,

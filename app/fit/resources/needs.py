@@ -19,6 +19,11 @@ class Quantity:
     on_gpus: bool
     of: Callable[[Vm], float | Fraction | None]
 
+    @property
+    def resource(self) -> str:
+        """What the amount is of: `gpu_memory` for `min_gpu_mem`, as every answer says it."""
+        return self.name.removeprefix("min_").replace("gpu_mem", "gpu_memory")
+
 
 def _quantity(
     name: str,

@@ -4,12 +4,12 @@ from app.fit.resources.needs import Needs
 from app.fit.verdict import Headroom, Option
 
 _LABELS = {
-    "gpu_mem": "GPU memory",
+    "gpu_memory": "GPU memory",
     "gpus": "GPUs",
     "vcpus": "vCPUs",
     "memory": "memory",
     "local_disk": "local disk",
-    "gpu_mem_per_gpu": "GPU memory on one GPU",
+    "gpu_memory_per_gpu": "GPU memory on one GPU",
     "network_gbps": "network",
     "infiniband_gbps": "InfiniBand",
 }

@@ -137,6 +137,24 @@ def test_a_price_of_long_ago_is_warned_of() -> None:
     assert fits(vm(as_of=new), needs()).warnings == ()
 
 
+def test_a_price_of_an_undated_source_is_warned_of() -> None:
+    known: dict[str, Any] = {"as_of": {"on_demand": date(2026, 6, 18)}, "approximate_date": {"on_demand": True}}
+    option = fits(vm(**known), needs())
+    assert option.warnings == ("OLD_PRICE",)
+    cost = option.costs["on_demand"]
+    assert (cost.as_of, cost.price_age_days, cost.approximate_date) == (date(2026, 6, 18), 75, True)
+    assert option.costs["spot"].price_age_days is None
+
+
+def test_options_with_the_same_headroom_are_ranked_by_cost() -> None:
+    third = vm("a", gpus=Fraction(1, 3), usd_per_hour={"on_demand": Decimal(9)})
+    whole = vm("b", memory_gib=176.0, usd_per_hour={"on_demand": Decimal(1)})
+    ranking = rank([third, whole], needs(min_gpus=0.25, min_memory=132), "headroom")
+    limits = [(option.limiting.resource, option.limiting.percent) for option in ranking.options if option.limiting]
+    assert limits == [("memory", 25.0), ("gpus", 25.0)]
+    assert [option.vm.name for option in ranking.options] == ["b", "a"]
+
+
 def test_the_tightest_resource_limits() -> None:
     option = fits(vm(), needs(min_gpu_mem=80, min_vcpus=47))
     assert option.limiting is not None

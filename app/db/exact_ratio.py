@@ -1,0 +1,46 @@
+"""A price divided exactly and rounded once, the same on SQLite, by a function of ours, and on PostgreSQL."""
+
+import sqlite3
+from decimal import ROUND_HALF_UP, Context, Decimal
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import Double
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import GenericFunction
+
+DECIMALS = 9
+"""A ratio is rounded to this many decimal places, half away from zero."""
+
+_EXACT = Context(prec=60, rounding=ROUND_HALF_UP)
+_PLACES = Decimal(1).scaleb(-DECIMALS)
+
+
+class exact_ratio(GenericFunction[float]):  # noqa: N801  # SQL functions are written small, as SQLAlchemy's own are
+    """A price x a denominator / a numerator, a double; null where one of them is unknown, or the numerator is zero."""
+
+    type = Double()
+    inherit_cache = True
+
+
+@compiles(exact_ratio, "postgresql")
+def _of_postgresql(element: exact_ratio, compiler: SQLCompiler, **how: Any) -> str:
+    """PostgreSQL divides numerics with as many digits as it is given; the text of a double is its shortest."""
+    usd, denominator, numerator = (f"({compiler.process(part, **how)})::text::numeric" for part in element.clauses)
+    quotient = f"({usd} * {denominator})::numeric(80, 40) / nullif({numerator}, 0)"
+    return f"round({quotient}, {DECIMALS})::double precision"
+
+
+@lru_cache(maxsize=16_384)
+def ratio(usd: float | None, denominator: float | None, numerator: float | None) -> float | None:
+    """The same in Python: every number means what is written of it, 0.1 a tenth."""
+    if usd is None or denominator is None or not numerator:
+        return None
+    product = _EXACT.multiply(Decimal(repr(usd)), Decimal(repr(denominator)))
+    return float(_EXACT.divide(product, Decimal(repr(numerator))).quantize(_PLACES, context=_EXACT))
+
+
+def teach(connection: sqlite3.Connection) -> None:
+    """Make the function known to a connection of SQLite."""
+    connection.create_function("exact_ratio", 3, ratio, deterministic=True)

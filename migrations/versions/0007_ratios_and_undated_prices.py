@@ -1,0 +1,33 @@
+"""Offers with exact prices per GPU and per GiB, and with whether the day of a price is approximate.
+
+The table is left empty: `vmsizes migrate` derives it anew from the prices and sizes.
+"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0007"
+down_revision = "0006"
+branch_labels = None
+depends_on = None
+
+_COLUMNS = (
+    ("on_demand_approximate_date", sa.Boolean()),
+    ("spot_approximate_date", sa.Boolean()),
+    ("usd_per_gpu_hour", sa.Float()),
+    ("usd_per_gpu_gib_hour", sa.Float()),
+)
+
+
+def upgrade() -> None:
+    """Add the columns."""
+    op.execute("delete from offer")
+    for name, kind in _COLUMNS:
+        op.add_column("offer", sa.Column(name, kind, nullable=True))
+
+
+def downgrade() -> None:
+    """Drop the columns; what was written of them is emptied, too."""
+    op.execute("delete from offer")
+    for name, _ in _COLUMNS:
+        op.drop_column("offer", name)

@@ -1,0 +1,45 @@
+"""Prices divided exactly and rounded once, the same digits on both databases."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import Double, Engine, Integer, Numeric, literal, select
+
+from app.db.engines import reading
+from app.db.exact_ratio import DECIMALS, exact_ratio, ratio
+
+CASES = [
+    (3.6, 1, 1.5, 2.4),
+    (0.4, 6, 1, 2.4),
+    (1.2, 2, 1, 2.4),
+    (98.32, 1, 8, 12.29),
+    (3.673, 1, 80.0, 0.0459125),
+    (0.123457, 1, 16, 0.007716063),  # a tie at the tenth place: up
+    (1, 1, 3, 0.333333333),
+    (0, 1, 8, 0.0),
+    (2.5, 1, 0, None),
+    (2.5, 1, None, None),
+    (None, 1, 8, None),
+]
+
+
+@pytest.mark.parametrize(("usd", "denominator", "numerator", "expected"), CASES)
+def test_a_database_divides_exactly_and_rounds_once(
+    engine: Engine, usd: float | None, denominator: int, numerator: float | None, expected: float | None
+) -> None:
+    price = literal(usd if usd is None else Decimal(str(usd)), Numeric(18, 9, asdecimal=False))
+    asked = exact_ratio(price, literal(denominator, Integer), literal(numerator, Double))
+    with reading(engine) as session:
+        assert session.execute(select(asked)).scalar_one() == expected
+    assert ratio(usd, denominator, numerator) == expected
+
+
+@given(st.integers(0, 10**9), st.integers(1, 24), st.integers(1, 20_000))
+def test_it_is_the_number_nearest_to_the_quotient_of_what_is_written(micro: int, denominator: int, gib: int) -> None:
+    exactly = Fraction(micro, 10**6) * denominator / Fraction(gib, 10)
+    scaled = exactly * 10**DECIMALS
+    rounded = (scaled + Fraction(1, 2)).__floor__()
+    assert ratio(micro / 10**6, denominator, gib / 10) == float(Decimal(rounded).scaleb(-DECIMALS))
