@@ -122,6 +122,7 @@ class SourceOut(Out):
     url: str | None = Field(description="Where it is published.")
     published_on: date | None = Field(description="The day on which it was published.")
     sha256: str = Field(description="Of what was read.")
+    pinned: bool = Field(description="Whether what it says stays accepted, whatever other sources say.")
 
 
 class SourcePage(Out):

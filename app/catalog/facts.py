@@ -17,7 +17,10 @@ AUTHORITY: tuple[SourceKind, ...] = ("vendor_page", "vendor_api", "vendor_announ
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceNote:
-    """A document, feed or data set that was read; `sha256` is of the bytes that were read."""
+    """A document, feed or data set that was read; `sha256` is of the bytes that were read.
+
+    What a pinned one says stays accepted, whatever others say later.
+    """
 
     id: str
     title: str
@@ -26,6 +29,7 @@ class SourceNote:
     url: str | None
     published_on: date | None
     sha256: str
+    pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

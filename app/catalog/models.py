@@ -3,7 +3,7 @@
 from datetime import date, datetime
 from decimal import Decimal
 
-from sqlalchemy import JSON, Column, Index
+from sqlalchemy import JSON, Column, Index, false
 from sqlmodel import Field, SQLModel
 
 from app.catalog.columns import BYTEWISE, NO_CONTENT, Moment, Usd
@@ -20,6 +20,11 @@ class Source(SQLModel, table=True):
     url: str | None = Field(sa_type=BYTEWISE, default=None)
     published_on: date | None = None
     sha256: str = Field(sa_type=BYTEWISE)
+    pinned: bool = Field(
+        default=False,
+        sa_column_kwargs={"server_default": false()},
+        description="what it says stays accepted, whatever others say",
+    )
 
 
 class Series(SQLModel, table=True):

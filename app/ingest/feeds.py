@@ -32,6 +32,7 @@ from app.ingest.sources.models import read_models
 from app.ingest.sources.prices import read_prices
 from app.ingest.sources.regions import read_regions
 from app.ingest.sources.series import read_series
+from app.ingest.sources.sizes import read_sizes
 from app.ingest.sources.sources import read_sources
 
 Named = TypeVar(
@@ -61,6 +62,7 @@ FEEDS: dict[str, Feed] = {
     "regions": Feed(help="Regions: code, name, geography.", read=read_regions),
     "gpus": Feed(help="GPU models: memory, bandwidth, throughput, interconnect.", read=read_gpus),
     "series": Feed(help="Series: names, racks, scale-up domains.", read=read_series),
+    "sizes": Feed(help="Sizes: any of their fields, as a source has them.", read=read_sizes),
     "aliases": Feed(help="Other names of sizes.", read=read_aliases),
     "corrections": Feed(
         help="What a source says wrongly, and why.", read=lambda path, _sources: read_corrections(path)

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.catalog.decide.authority import API_FIELDS, API_FIRST, authority
 from app.catalog.decide.resolve import Word, agree, decide
 from app.catalog.facts import AUTHORITY
-from app.catalog.fields import FactValue
+from app.catalog.fields import SIZE_FIELDS, FactValue
 
 
 def word(value: FactValue, *, source: str = "a", kind: str = "vendor_page", on: date | None = None) -> Word:
@@ -24,6 +25,38 @@ def test_a_vendor_page_counts_before_a_third_party_whatever_their_dates() -> Non
     (disputed,) = [ruling for ruling in decision.rulings if ruling.verdict == "disputed"]
     assert disputed.word is notes
     assert disputed.reason == "page says 256, and a vendor page counts before a third party"
+
+
+def test_what_the_api_defines_it_decides_before_a_page_and_what_it_does_not_it_does_not() -> None:
+    page, api = word(1900, source="page", on=date(2026, 8, 12)), word(1800, source="api", kind="vendor_api")
+    decision = decide([page, api], authority("size", "memory_gib"))
+    assert decision.accepted is api
+    assert [r.reason for r in decision.rulings if r.word is page] == [
+        "api says 1800, and a vendor API counts before a vendor page"
+    ]
+    for kind, field in (("size", "gpu_count"), ("size", "ultra_disk"), ("gpu", "memory_gib")):
+        assert decide([page, api], authority(kind, field)).accepted is page  # type: ignore[arg-type]  # as above
+
+
+def test_every_field_that_the_api_defines_is_one_of_a_size() -> None:
+    assert set(SIZE_FIELDS) >= API_FIELDS
+    assert sorted(API_FIRST) == sorted(AUTHORITY)
+
+
+def test_a_pinned_source_counts_before_all_others_and_they_are_disputed() -> None:
+    pinned = Word(source="seed", kind="third_party", published_on=None, value=32, pinned=True)
+    api = word(8, source="api", kind="vendor_api", on=date(2026, 8, 1))
+    decision = decide([api, pinned], authority("size", "max_data_disks"))
+    assert decision.accepted is pinned
+    assert [r.reason for r in decision.rulings if r.word is api] == [
+        "seed says 32, and a pinned source counts before all others"
+    ]
+
+
+def test_of_two_pinned_sources_authority_decides() -> None:
+    notes = Word(source="notes", kind="third_party", published_on=None, value=128, pinned=True)
+    page = Word(source="page", kind="vendor_page", published_on=date(2020, 2, 3), value=256, pinned=True)
+    assert decide([notes, page]).accepted is page
 
 
 def test_of_two_vendor_pages_the_newer_counts() -> None:

@@ -34,7 +34,7 @@ from tests.docs.pages import PAGES, anchor, first_column, links, read, sections
 
 DOCS = PROJECT / "docs"
 COLUMNS: dict[str, Collection[str]] = {
-    "Sources": sources.COLUMNS,
+    "Sources": (*sources.COLUMNS, *sources.OPTIONAL),
     "Prices": prices.COLUMNS,
     "Corrections": corrections.COLUMNS,
     "Aliases": aliases.COLUMNS,

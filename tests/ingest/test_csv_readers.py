@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
+from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from app.ingest.sources.gpus import load_gpu_rows, read_gpus
 from app.ingest.sources.prices import read_prices
 from app.ingest.sources.regions import read_regions
 from app.ingest.sources.series import read_series
+from app.ingest.sources.sizes import read_sizes
 from app.ingest.sources.sources import read_sources
 
 SOURCES = """id,title,publisher,kind,url,published_on
@@ -117,6 +119,22 @@ def test_every_filled_cell_of_a_gpu_is_a_statement_and_a_blank_one_is_none(
         "memory_gib": ("gpu", "t4", Decimal(16), "16", 2),
         "fp64_tflops": ("gpu", "t4", Decimal("0.25"), "0.25", 2),
     }
+
+
+def test_every_filled_cell_of_a_size_is_a_statement(tmp_path: Path, sources: Mapping[str, SourceNote]) -> None:
+    path = write(tmp_path, "id,memory_gib,gpu_count,generation_1,max_nics,source\nStandard_NX6,27.5,1/6,false,,list\n")
+    found = {s.field: (s.kind, s.subject, s.value) for s in read_sizes(path, sources).statements}
+    assert found == {
+        "memory_gib": ("size", "Standard_NX6", Decimal("27.5")),
+        "gpu_count": ("size", "Standard_NX6", Fraction(1, 6)),
+        "generation_1": ("size", "Standard_NX6", False),
+    }
+
+
+def test_a_source_of_the_list_may_be_pinned(tmp_path: Path) -> None:
+    text = SOURCES.replace("published_on", "published_on,pinned").replace("18\n", "18,true\n").replace(",,\n", ",,,\n")
+    found = read_sources(write(tmp_path, text, "sources.csv"))
+    assert {id_: source.pinned for id_, source in found.items()} == {"list": True, "memo": False}
 
 
 def test_two_sources_may_speak_of_one_gpu(tmp_path: Path, sources: Mapping[str, SourceNote]) -> None:

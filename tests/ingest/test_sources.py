@@ -37,6 +37,18 @@ def test_a_vendors_keys_make_a_vendor_page(tmp_path: Path) -> None:
     assert (found.id, found.publisher, found.kind) == ("nx-series-2021-05-26", "Microsoft", "vendor_page")
 
 
+@pytest.mark.parametrize(("said", "pinned"), [("true", True), ("false", False)])
+def test_a_page_may_say_that_it_is_pinned(tmp_path: Path, said: str, *, pinned: bool) -> None:
+    assert source(tmp_path, f"title: NX\npinned: {said}").pinned is pinned
+    assert not source(tmp_path, "title: NX").pinned
+
+
+def test_pinned_is_true_or_false_or_reported(tmp_path: Path) -> None:
+    reading = read_files(tmp_path, {"nx-series.md": f"---\ntitle: NX\npinned: maybe\n---\n\n# NX-series\n\n{TABLE}"})
+    assert not reading.sources[0].pinned
+    assert [(r.line, r.column, r.cell) for r in reading.reports] == [(3, "pinned", "maybe")]
+
+
 def test_the_given_kind_counts_where_the_page_does_not_say(tmp_path: Path) -> None:
     assert source(tmp_path / "a", "title: NX").kind == "third_party"
     assert source(tmp_path / "b", "title: NX", kind="vendor_announcement").kind == "vendor_announcement"

@@ -16,6 +16,7 @@ from app.ingest.sources.models import read_models
 from app.ingest.sources.prices import read_prices
 from app.ingest.sources.regions import read_regions
 from app.ingest.sources.series import read_series
+from app.ingest.sources.sizes import read_sizes
 from app.ingest.sources.sources import read_sources
 
 ByFile = dict[str, Reading]
@@ -40,6 +41,7 @@ def by_file(sources: dict[str, SourceNote]) -> dict[str, Reading]:
         "prices": read_prices,
         "regions": read_regions,
         "series": read_series,
+        "sizes": read_sizes,
     }
     readings = {name: read(SEEDS / f"{name}.csv", sources) for name, read in readers.items()}
     return {**readings, "corrections": read_corrections(SEEDS / "corrections.csv")}

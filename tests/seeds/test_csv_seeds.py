@@ -37,6 +37,7 @@ def test_no_two_rows_speak_of_one_thing(by_file: ByFile) -> None:
         "prices": [(p.size, p.region, p.os, p.purchase, p.valid_from) for p in by_file["prices"].prices],
         "regions": [row.code for row in by_file["regions"].regions],
         "series": [(s.subject, s.field, s.source) for s in by_file["series"].statements],
+        "sizes": [(s.subject, s.field, s.source) for s in by_file["sizes"].statements],
     }
     assert {name: found for name, rows in keys.items() if (found := repeated(rows))} == {}
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from app.catalog.decide.authority import authority
 from app.catalog.decide.derive import Decisions, Spelling, derive_gpu, derive_series, derive_size, gpu_name
 from app.catalog.decide.resolve import Decision, Word, decide
 from app.catalog.decide.subjects import Subjects
@@ -21,6 +22,7 @@ class Author:
 
     kind: SourceKind
     published_on: date | None
+    pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +74,9 @@ def _owners(sizes: Iterable[Decisions]) -> Iterable[Word]:
 
 def _decide(rows: Iterable[FactRow], bench: Bench) -> Decision:
     """Decide one field; which series owns a size is said by the older page: a later page does not take it over."""
-    words = [_word(row, bench) for row in rows]
-    return decide(words, older_first=next(iter(rows))["field"] == "series")
+    first, *_ = facts = list(rows)
+    words = [_word(fact, bench) for fact in facts]
+    return decide(words, authority(first["kind"], first["field"]), older_first=first["field"] == "series")
 
 
 def _word(fact: FactRow, bench: Bench) -> Word:
@@ -92,6 +95,7 @@ def _word(fact: FactRow, bench: Bench) -> Word:
         value=value,
         title=text,
         correction=why,
+        pinned=author.pinned,
     )
 
 

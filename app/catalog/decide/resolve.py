@@ -22,17 +22,21 @@ class Word:
     value: FactValue
     title: str = ""
     correction: str | None = None
+    pinned: bool = False
 
-    def rank(self, *, older_first: bool = False) -> tuple[int, int, int, str]:
-        """Sorts the word that counts first to the front: authority, then the newer, then the more precise.
+    def rank(
+        self, order: Sequence[SourceKind] = AUTHORITY, *, older_first: bool = False
+    ) -> tuple[bool, int, int, int, str]:
+        """Sorts the word that counts first to the front: pinned, authority, then the newer, then the more precise.
 
-        `older_first` turns the dates round, for what the first to say it keeps. An undated word counts after a dated.
+        `order` is that of authority on the field. `older_first` turns the dates round, for what the first to say it
+        keeps. An undated word counts after a dated one.
         """
         if self.published_on is None:
             age = 1
         else:
             age = self.published_on.toordinal() * (1 if older_first else -1) - (date.max.toordinal() + 1) * older_first
-        return (AUTHORITY.index(self.kind), age, -_precision(self.value), self.source)
+        return (not self.pinned, order.index(self.kind), age, -_precision(self.value), self.source)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,17 +61,17 @@ class Decision:
         return any(ruling.verdict == "disputed" for ruling in self.rulings)
 
 
-def decide(words: Iterable[Word], *, older_first: bool = False) -> Decision:
-    """Choose among the words of one field: authority first, then the newer, then the more precise.
+def decide(words: Iterable[Word], order: Sequence[SourceKind] = AUTHORITY, *, older_first: bool = False) -> Decision:
+    """Choose among the words of one field: pinned ones, then by authority, then the newer, then the more precise.
 
     Words that say the same agree; the others are disputed and stay visible. Raises ValueError without any word.
     """
-    ordered = sorted(words, key=lambda word: word.rank(older_first=older_first))
+    ordered = sorted(words, key=lambda word: word.rank(order, older_first=older_first))
     if not ordered:
         raise ValueError("a field on which nobody says a word cannot be decided")
     accepted = _most_precise(ordered)
-    order = "then the older page keeps it" if older_first else "then by date"
-    rulings = tuple(_rule(word, accepted, order, alone=len(ordered) == 1) for word in ordered)
+    then = "then the older page keeps it" if older_first else "then by date"
+    rulings = tuple(_rule(word, accepted, then, alone=len(ordered) == 1) for word in ordered)
     return Decision(accepted=accepted, rulings=rulings)
 
 
@@ -84,10 +88,10 @@ def _precision(value: FactValue) -> int:
     return len(text) if isinstance(value, str) else len(text.replace(".", "").strip("0"))
 
 
-def _rule(word: Word, accepted: Word, order: str, *, alone: bool) -> Ruling:
+def _rule(word: Word, accepted: Word, then: str, *, alone: bool) -> Ruling:
     corrected = f"corrected: {word.correction}; " if word.correction else ""
     if word is accepted:
-        reason = "the only source" if alone else f"{_standing(word)}: first by authority, {order}"
+        reason = "the only source" if alone else f"{_standing(word)}: first by authority, {then}"
         return Ruling(word=word, verdict="accepted", reason=corrected + reason)
     if agree(word.value, accepted.value):
         return Ruling(word=word, verdict="agrees", reason=f"{corrected}says the same as {accepted.source}")
@@ -97,6 +101,8 @@ def _rule(word: Word, accepted: Word, order: str, *, alone: bool) -> Ruling:
 
 
 def _why_not(word: Word, accepted: Word) -> str:
+    if word.pinned != accepted.pinned:
+        return "a pinned source counts before all others"
     if word.kind != accepted.kind:
         return f"a {_spoken(accepted.kind)} counts before a {_spoken(word.kind)}"
     if word.published_on != accepted.published_on:
@@ -107,7 +113,8 @@ def _why_not(word: Word, accepted: Word) -> str:
 
 
 def _standing(word: Word) -> str:
-    return f"{_spoken(word.kind)} of {word.published_on or 'no date'}"
+    pinned = "pinned " if word.pinned else ""
+    return f"{pinned}{_spoken(word.kind)} of {word.published_on or 'no date'}"
 
 
 def _spoken(kind: SourceKind) -> str:

@@ -41,7 +41,7 @@ def find_sources(session: Session) -> dict[str, dict[str, Any]]:
 
 def author_of(source: Mapping[str, Any]) -> Author:
     """Take from a source what counts when words are weighed."""
-    return Author(kind=source["kind"], published_on=source["published_on"])
+    return Author(kind=source["kind"], published_on=source["published_on"], pinned=source["pinned"])
 
 
 def judge_facts(

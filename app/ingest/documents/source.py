@@ -46,13 +46,17 @@ def to_page(
         url=front.first("url", "canonical_url"),
         published_on=published,
         sha256=sha256,
+        pinned=front.first("pinned") == "true",
     )
     page = Page(file=file, front=front, blocks=blocks, source=source)
     stated = front.first("kind")
+    reports = []
     if stated and stated not in AUTHORITY:
         detail = f"is no kind of source, which are {', '.join(AUTHORITY)}"
-        return page, [page.report(detail, front.lines.get("kind"), "kind", stated)]
-    return page, []
+        reports.append(page.report(detail, front.lines.get("kind"), "kind", stated))
+    if (pinned := front.first("pinned")) not in (None, "true", "false"):
+        reports.append(page.report("is neither true nor false", front.lines.get("pinned"), "pinned", pinned))
+    return page, reports
 
 
 def _kind(front: FrontMatter, kind: SourceKind | None, inherited: SourceNote | None) -> SourceKind:

@@ -11,13 +11,14 @@ from app.ingest.csv_rows import Row, read_rows, sha256_of
 Value = TypeVar("Value")
 
 COLUMNS = ("id", "title", "publisher", "kind", "url", "published_on")
+OPTIONAL = ("pinned",)
 
 
 def read_sources(path: Path) -> dict[str, SourceNote]:
     """Read the sources by id; a source's digest is that of this list until a file cites it."""
     digest = sha256_of(path) if path.is_file() else ""
     sources: dict[str, SourceNote] = {}
-    for row in read_rows(path, COLUMNS):
+    for row in read_rows(path, COLUMNS, optional=OPTIONAL):
         source = to_source(row, digest)
         if source.id in sources:
             raise row.bad("id", "is listed twice")
@@ -38,6 +39,7 @@ def to_source(row: Row, digest: str) -> SourceNote:
         url=url,
         published_on=row.optional_day("published_on"),
         sha256=digest,
+        pinned=bool(row.cells.get("pinned")) and row.flag("pinned"),
     )
 
 
