@@ -158,11 +158,11 @@ def fit(*, as_json: Json = False, as_csv: Csv = False, **given: Any) -> None:
     asked = question(FitSearch, given)
     with context.session() as session:
         answer = recommend(session, asked, today=context.today())
-    told = fit_out(answer, rejected="rejected" in asked.include).model_dump(mode="json")
+    told = fit_out(answer, rejected="rejected" in asked.include).model_dump(mode="json", by_alias=True)
     if form is Format.json:
         write_json(told)
     else:
-        show_rows([item | item[asked.purchase] for item in told["items"]], OPTION_COLUMNS, form)
+        show_rows([item | item["cost"][asked.purchase] for item in told["items"]], OPTION_COLUMNS, form)
     if form is Format.table:
         _tell_misses(told)
     if not told["items"]:

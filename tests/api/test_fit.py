@@ -12,18 +12,17 @@ def fit(client: httpx.Client, **needs: Any) -> dict[str, Any]:
 
 def test_what_fits_is_ranked_by_cost_with_unknown_prices_last(client: httpx.Client) -> None:
     answer = fit(client, min_gpu_mem=320, region="eastus")
-    costs = [item["on_demand"]["usd_per_hour"] for item in answer["items"]]
+    costs = [item["cost"]["on_demand"]["usd_per_hour"] for item in answer["items"]]
     known = [cost for cost in costs if cost is not None]
     assert known == sorted(known)
     assert costs == known + [None] * (len(costs) - len(known))
     assert answer["items"][0]["size"] == "Standard_NC96ads_A100_v4"
-    assert answer["items"][0]["on_demand"] == {
+    assert answer["items"][0]["cost"]["on_demand"] == {
         "usd_per_hour": 14.692,
         "as_of": "2026-08-01",
         "price_age_days": 31,
         "approximate_date": False,
         "usd_per_month": 10725.16,
-        "usd_per_job": None,
     }
     assert answer["items"][0]["explanation"].startswith("Fits on 1 VM: needs 320 of 320 GiB GPU memory (0% to spare)")
 
@@ -54,7 +53,7 @@ def test_more_nodes_pool_memory_and_cost_more(client: httpx.Client) -> None:
     assert nodes["Standard_NC48ads_A100_v4"] == 2
     assert nodes["Standard_NC96ads_A100_v4"] == 1
     (four,) = [item for item in answer["items"] if item["nodes"] == 4]
-    assert four["on_demand"]["usd_per_job"] == round(4 * 3.673 * 10, 6)
+    assert four["cost"]["on_demand"]["usd_per_job"]["value"] == round(4 * 3.673 * 10, 6)
 
 
 def test_a_budget_rejects_what_costs_more_and_says_how_much(client: httpx.Client) -> None:
@@ -72,6 +71,10 @@ def test_options_come_in_pages(client: httpx.Client) -> None:
 
 def test_spot_ranks_by_spot(client: httpx.Client) -> None:
     answer = fit(client, min_gpu_mem=80, region="westeurope", purchase="spot", limit=500)
-    costs = [item["spot"]["usd_per_hour"] for item in answer["items"] if item["spot"]["usd_per_hour"] is not None]
+    costs = [
+        item["cost"]["spot"]["usd_per_hour"]
+        for item in answer["items"]
+        if item["cost"]["spot"]["usd_per_hour"] is not None
+    ]
     assert costs == sorted(costs)
     assert costs

@@ -90,11 +90,39 @@ def test_raw_amounts_are_answered_as_get_answers_them(client: httpx.Client) -> N
     posted = fit(client, body, include=["rejected"], limit=50)
     assert [item["size"] for item in posted["items"]] == [item["size"] for item in got["items"]]
     assert [item["headroom"] for item in posted["items"]] == [item["headroom"] for item in got["items"]]
-    first, there = posted["items"][0]["cost"]["on_demand"], got["items"][0]["on_demand"]
-    assert first["usd_per_hour"] == there["usd_per_hour"]
-    assert first["usd_per_job"]["value"] == there["usd_per_job"]
+    shared = got["items"][0].keys() & posted["items"][0].keys()
+    assert {"size", "region", "nodes", "cost", "headroom", "unused_gpu_memory_gib", "explanation"} <= shared
+    assert [{name: item[name] for name in shared} for item in posted["items"]] == [
+        {name: item[name] for name in shared} for item in got["items"]
+    ]
+    assert posted["items"][0]["cost"]["spot"]["usd_per_job"]["value"] > 0
     assert [one["failures"] for one in posted["rejected"]] == [one["failures"] for one in got["rejected"]]
     assert posted["rejection_summary"] == got["rejection_summary"]
+
+
+@pytest.mark.parametrize("sort", ["cost_per_hour", "headroom", "waste", "nodes"])
+def test_raw_amounts_are_ranked_alike_and_show_what_they_are_ranked_by(client: httpx.Client, sort: str) -> None:
+    asked = f"min_gpu_mem=100&max_nodes=3&region=eastus&sort={sort}&limit=500"
+    got = client.get(f"/fit?{asked}").json()
+    body: Body = {"resources": {"min_gpu_mem": 100}, "constraints": {"regions": ["eastus"], "max_nodes": 3}}
+    posted = fit(client, body, sort=sort, limit=500)
+    assert [item["size"] for item in posted["items"]] == [item["size"] for item in got["items"]]
+    unused = [item["unused_gpu_memory_gib"] for item in posted["items"]]
+    assert unused == [item["unused_gpu_memory_gib"] for item in got["items"]]
+    priced = [one for one, item in zip(unused, posted["items"], strict=True) if "NO_PRICE" not in item["warnings"]]
+    assert sort != "waste" or priced == sorted(priced)
+
+
+def test_the_cost_of_a_job_orders_only_where_the_job_has_hours(client: httpx.Client) -> None:
+    got = client.get("/fit?min_gpu_mem=80&sort=cost_per_job")
+    posted = client.post("/fit", json={"resources": {"min_gpu_mem": 80}, "sort": "cost_per_job"})
+    for answer in (got, posted):
+        assert (answer.status_code, answer.json()["type"]) == (422, "/problems/contradiction")
+        assert "hours" in answer.json()["detail"]
+    assert got.json()["errors"][0]["pointer"] == "/query/sort"
+    assert client.get("/fit?min_gpu_mem=80&sort=cost_per_job&hours=2").status_code == 200
+    wrong = client.get("/fit?min_gpu_mem=80&sort=cost_per_job&hours=0").json()
+    assert [error["pointer"] for error in wrong["errors"]] == ["/query/hours"]
 
 
 def test_raw_amounts_know_the_constraints_of_any_size(client: httpx.Client) -> None:

@@ -1,10 +1,15 @@
 """A recommendation put on the wire; knows no HTTP, so the command line prints the same."""
 
-from app.api.fit.schemas import CostOut, FailureOut, FitOut, HeadroomOut, OptionOut, RejectionOut
+from collections.abc import Collection
+
+from app.api.estimate.answers import FigureOut
+from app.api.fit.schemas import CostsOut, FailureOut, FitOut, HeadroomOut, OptionCostOut, OptionOut, RejectionOut
+from app.catalog.offers import PURCHASES
+from app.fit.estimate.figures import exact
 from app.fit.resources.needs import Needs
 from app.fit.resources.rank import unused_gpu_memory_gib
 from app.fit.resources.wording import explain
-from app.fit.verdict import Headroom, Option, Rejection
+from app.fit.verdict import Cost, Headroom, Option, Rejection
 from app.recommend import Recommendation
 
 
@@ -30,14 +35,31 @@ def _option(option: Option, needs: Needs) -> OptionOut:
         region=option.vm.region,
         status=option.vm.status,
         nodes=option.nodes,
-        on_demand=CostOut.model_validate(option.costs["on_demand"]),
-        spot=CostOut.model_validate(option.costs["spot"]),
+        cost=costs_out(option, PURCHASES),
         headroom=[headroom_out(one) for one in option.headrooms],
         limiting_resource=option.limiting.resource if option.limiting else None,
         unused_gpu_memory_gib=unused,
         unused_gpu_memory_percent=wasted,
         warnings=list(option.warnings),
         explanation=explain(option, needs),
+    )
+
+
+def costs_out(option: Option, purchases: Collection[str]) -> CostsOut:
+    """Put on the wire what an option costs: exactly, since the hours of a job are given."""
+    return CostsOut(**{name: _cost(cost) if name in purchases else None for name, cost in option.costs.items()})
+
+
+def _cost(cost: Cost) -> OptionCostOut:
+    of_job = exact(cost.usd_per_job, "USD") if cost.usd_per_job is not None else None
+    return OptionCostOut(
+        usd_per_hour=cost.usd_per_hour,
+        as_of=cost.as_of,
+        price_age_days=cost.price_age_days,
+        approximate_date=cost.approximate_date,
+        usd_per_month=cost.usd_per_month,
+        usd_per_job=FigureOut.model_validate(of_job) if of_job is not None else None,
+        usd_per_million_tokens=None,
     )
 
 

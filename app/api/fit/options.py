@@ -1,14 +1,13 @@
 """The wire of placed options: how a model lies on a size, what it needs and has, how fast it is, what it costs."""
 
-from datetime import date
 from typing import Any
 
 from pydantic import Field
 
 from app.api.estimate.answers import AssumptionOut, FigureOut, ParametersOut
 from app.api.estimate.models import ArchitectureOut
-from app.api.fit.schemas import FailureOut, HeadroomOut
-from app.api.schemas import Out, Part, Total, Usd
+from app.api.fit.schemas import CostsOut, FailureOut, HeadroomOut
+from app.api.schemas import Out, Part, Total
 
 
 class ParallelismOut(Out):
@@ -45,27 +44,6 @@ class SpeedOut(Out):
     hours: Part[FigureOut] = Field(description="Of the whole training, where its tokens are given.")
 
 
-class OptionCostOut(Out):
-    """What all VMs cost under one purchase model; what is not known is null, or left out."""
-
-    usd_per_hour: Usd | None = Field(description="All VMs, USD an hour.")
-    as_of: date | None = Field(description="The day from which the price is known to hold.")
-    price_age_days: int | None = Field(description="Days since as_of, today.")
-    approximate_date: bool | None = Field(
-        description="The price's source is undated: as_of is only the year it points to."
-    )
-    usd_per_month: Usd | None = Field(description="All VMs for the month's hours.")
-    usd_per_job: Part[FigureOut] = Field(description="On spot VMs with what interruptions add to a training.")
-    usd_per_million_tokens: Part[FigureOut] = Field(description="Generated, or trained on, at the expected rate.")
-
-
-class CostsOut(Out):
-    """What an option costs, by purchase model: those that were asked for."""
-
-    on_demand: Part[OptionCostOut] = Field(description="On demand.")
-    spot: Part[OptionCostOut] = Field(description="On spot.")
-
-
 class PlacedOut(Out):
     """A size that fits, and how; `parallelism`, `per_gpu` and `speed` are left out where resources were asked for."""
 
@@ -80,6 +58,9 @@ class PlacedOut(Out):
     cost: CostsOut = Field(description="What it costs, by purchase model.")
     headroom: list[HeadroomOut] = Field(description="What is to spare of each resource.")
     limiting_resource: str | None = Field(description="The resource with the least to spare.")
+    unused_gpu_memory_gib: float | None = Field(
+        description="GPU memory that is paid for beyond what the resources require; null for a model."
+    )
     pareto_optimal: bool | None = Field(description="No other option is better in cost and time at once.")
     warnings: list[str] = Field(description="TP_OVER_PCIE, TIGHT, NO_PRICE, PREVIEW, … Extensible.")
     explanation: str = Field(description="Why it fits, in a sentence.")

@@ -8,18 +8,16 @@ from app.api.estimate.answers import AssumptionOut, FigureOut, ParametersOut
 from app.api.estimate.models import ArchitectureOut
 from app.api.fit.answers import headroom_out
 from app.api.fit.options import (
-    CostsOut,
     FitAnswerOut,
     FixOut,
     MissOut,
-    OptionCostOut,
     ParallelismOut,
     PerGpuOut,
     PlacedOut,
     SpeedOut,
     WorkloadOut,
 )
-from app.api.fit.schemas import FailureOut
+from app.api.fit.schemas import CostsOut, FailureOut, OptionCostOut
 from app.fit.breakdown.answer import parameter_figures
 from app.fit.estimate.figures import Figure
 from app.fit.place.detail import PerGpu, SpeedFigures, cost_figures, per_gpu, speed_figures
@@ -79,6 +77,7 @@ def _option(answer: Placements, option: Placed) -> PlacedOut:
         cost=CostsOut(**{name: _cost(option, name) for name in CostsOut.model_fields}),
         headroom=[headroom_out(one) for one in option.headrooms],
         limiting_resource=option.limiting.resource if option.limiting else None,
+        unused_gpu_memory_gib=None,
         pareto_optimal=option.optimal,
         warnings=list(option.warnings),
         explanation=explain(option),

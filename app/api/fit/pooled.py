@@ -2,14 +2,13 @@
 
 from collections.abc import Collection
 
-from app.api.fit.answers import headroom_out
-from app.api.fit.options import CostsOut, FitAnswerOut, MissOut, OptionCostOut, PlacedOut
-from app.api.fit.placements import figure
+from app.api.fit.answers import costs_out, headroom_out
+from app.api.fit.options import FitAnswerOut, MissOut, PlacedOut
 from app.api.fit.schemas import FailureOut
-from app.fit.estimate.figures import exact
 from app.fit.resources.needs import Needs
+from app.fit.resources.rank import unused_gpu_memory_gib
 from app.fit.resources.wording import explain
-from app.fit.verdict import Cost, Option, Rejection
+from app.fit.verdict import Option, Rejection
 from app.recommend import Recommendation
 
 
@@ -39,24 +38,13 @@ def _option(option: Option, needs: Needs, purchases: Collection[str]) -> PlacedO
         per_gpu=None,
         max_concurrency=None,
         speed=None,
-        cost=CostsOut(**{name: _cost(cost) if name in purchases else None for name, cost in option.costs.items()}),
+        cost=costs_out(option, purchases),
         headroom=[headroom_out(one) for one in option.headrooms],
         limiting_resource=option.limiting.resource if option.limiting else None,
+        unused_gpu_memory_gib=unused_gpu_memory_gib(option, needs),
         pareto_optimal=None,
         warnings=list(option.warnings),
         explanation=explain(option, needs),
-    )
-
-
-def _cost(cost: Cost) -> OptionCostOut:
-    return OptionCostOut(
-        usd_per_hour=cost.usd_per_hour,
-        as_of=cost.as_of,
-        price_age_days=cost.price_age_days,
-        approximate_date=cost.approximate_date,
-        usd_per_month=cost.usd_per_month,
-        usd_per_job=figure(exact(cost.usd_per_job, "USD")) if cost.usd_per_job is not None else None,
-        usd_per_million_tokens=None,
     )
 
 

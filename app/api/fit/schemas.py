@@ -4,11 +4,12 @@ from datetime import date
 
 from pydantic import Field
 
-from app.api.schemas import NextCursor, Out, Total, Usd
+from app.api.estimate.answers import FigureOut
+from app.api.schemas import NextCursor, Out, Part, Total, Usd
 
 
-class CostOut(Out):
-    """What all VMs of an option cost under one purchase model; null where the price is unknown."""
+class OptionCostOut(Out):
+    """What all VMs cost under one purchase model; what is not known is null, or left out."""
 
     usd_per_hour: Usd | None = Field(description="All VMs, USD an hour.")
     as_of: date | None = Field(description="The day from which the price is known to hold.")
@@ -17,7 +18,15 @@ class CostOut(Out):
         description="The price's source is undated: as_of is only the year it points to."
     )
     usd_per_month: Usd | None = Field(description="All VMs for the month's hours.")
-    usd_per_job: Usd | None = Field(description="Null where the question gives no hours.")
+    usd_per_job: Part[FigureOut] = Field(description="On spot VMs with what interruptions add to a training.")
+    usd_per_million_tokens: Part[FigureOut] = Field(description="Generated, or trained on, at the expected rate.")
+
+
+class CostsOut(Out):
+    """What an option costs, by purchase model: those that were asked for."""
+
+    on_demand: Part[OptionCostOut] = Field(description="On demand.")
+    spot: Part[OptionCostOut] = Field(description="On spot.")
 
 
 class HeadroomOut(Out):
@@ -37,8 +46,7 @@ class OptionOut(Out):
     region: str | None = Field(description="Where the prices hold: the cheapest of the asked regions.")
     status: str = Field(description="preview, current, retiring or retired, today. Extensible.")
     nodes: int = Field(description="How many VMs of this size.")
-    on_demand: CostOut = Field(description="What it costs on demand.")
-    spot: CostOut = Field(description="What it costs on spot.")
+    cost: CostsOut = Field(description="What it costs, by purchase model.")
     headroom: list[HeadroomOut] = Field(description="What is to spare of each resource.")
     limiting_resource: str | None = Field(description="The resource with the least to spare.")
     unused_gpu_memory_gib: float | None = Field(description="GPU memory that is paid for beyond what is required.")

@@ -3,7 +3,8 @@
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 from app.catalog.ask.search import AnyCase, OfferScope, Page, Regions, SizeNeeds, SizeScope, Usd
 
@@ -34,6 +35,13 @@ class FitSearch(SizeScope, SizeNeeds, Page):
     include: tuple[ResourceInclude, ...] = Field(
         default=(), description="`rejected` lists every size that does not fit, with each failing constraint."
     )
+
+    @field_validator("sort")
+    @classmethod
+    def _can_be_known(cls, sort: FitSort, about: ValidationInfo) -> FitSort:
+        if sort == "cost_per_job" and about.data.get("hours", ...) is None:  # hours that are wrong are told of alone
+            raise PydanticCustomError("contradiction", "needs hours, how long the job runs")
+        return sort
 
 
 class SimilarSearch(OfferScope, Page):
