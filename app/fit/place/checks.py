@@ -12,7 +12,7 @@ from app.fit.place.checks_of_cut import (
     vms_suffice,
     whole_gpus,
 )
-from app.fit.place.types import CAPABILITY, computes, legacy
+from app.fit.place.types import CAPABILITY, computes, legacy, unpacks
 from app.fit.verdict import Failure
 
 
@@ -59,10 +59,10 @@ def _types(case: Case) -> Short | None:
     for name, kind in case.job.kinds:
         if legacy(case.machine) and not case.constraints.allow_legacy:
             return Short(constraint="allow_legacy", detail="its GPU is for graphics, or too old for language models")
-        if not computes(case.machine, kind):
-            least = CAPABILITY[kind]
-            chip = case.machine.capability
-            return Short(constraint=name, detail=f"does not compute in {kind}: its GPU is {chip}, {least} is needed")
+        if not computes(case.machine, kind) and not (name == "dtype" and unpacks(case.machine, kind)):
+            least, chip = CAPABILITY[kind], case.machine.capability
+            what = f"keeps no KV cache in {kind}" if name == "kv_dtype" else f"does not compute in {kind}"
+            return Short(constraint=name, detail=f"{what}: its GPU is {chip}, {least} is needed")
     return None
 
 

@@ -11,6 +11,7 @@ from app.fit.place.attempt import Attempt, Speed
 from app.fit.place.machine import Machine
 from app.fit.place.prepare import Job
 from app.fit.place.question import Pricing
+from app.fit.place.serving import ServingJob
 from app.fit.place.training import TrainingJob
 from app.fit.place.types import generation
 from app.fit.verdict import Cost, Headroom
@@ -115,6 +116,7 @@ def placing_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str,
         "TP_OVER_PCIE": tensor > machine.domain_gpus,
         "TP_KV_REPLICATED": kept is not None and tensor > kept and not isinstance(job, TrainingJob),
         "NODES_WITHOUT_INFINIBAND": machine.infiniband is not True and _crosses(job, machine, attempt),
+        "WEIGHT_ONLY": isinstance(job, ServingJob) and job.unpacked(machine),
         "TIGHT": job.most_need(attempt) > attempt.budget,
         "FEW_VCPUS": machine.vcpus is not None and machine.vcpus < VCPUS_PER_GPU * machine.ranks,
     }

@@ -15,7 +15,7 @@ from app.fit.estimate.sharding import Split
 from app.fit.place.attempt import Attempt, Limits, Speed, found_ways
 from app.fit.place.machine import Machine
 from app.fit.place.splits import Cut, Way
-from app.fit.place.types import arithmetic, peak
+from app.fit.place.types import arithmetic, computed_in, peak, unpacks
 
 
 class Shares(NamedTuple):
@@ -61,6 +61,10 @@ class ServingJob:
         kept = arithmetic(self.kv_dtype)
         own = ("dtype", arithmetic(self.dtype))
         return (own, ("kv_dtype", kept)) if kept in {"fp8", "fp4"} else (own,)
+
+    def unpacked(self, machine: Machine) -> bool:
+        """Whether the weights are computed in 16 bits because the GPU does not compute in their type."""
+        return unpacks(machine, arithmetic(self.dtype))
 
     def shares(self, split: Split) -> Shares:
         """What a split puts on the fullest GPU; the same for every size."""
@@ -159,7 +163,7 @@ class ServingJob:
 
     def on(self, machine: Machine, attempt: Attempt) -> Serving:
         """The workload on the GPUs of an option, as the breakdown takes it."""
-        tflops = peak(machine, arithmetic(self.dtype))
+        tflops = peak(machine, computed_in(machine, self.dtype))
         gpus = Gpus(
             count=attempt.gpus,
             usable_gib=machine.usable_bytes / 2**30 if machine.usable_bytes is not None else None,

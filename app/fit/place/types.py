@@ -1,6 +1,7 @@
 """Which types of numbers a GPU computes with, and how fast."""
 
 from collections.abc import Mapping
+from math import inf
 
 from app.fit.place.machine import Machine
 
@@ -9,6 +10,13 @@ ARITHMETIC = {"fp32": "fp32", "tf32": "tf32", "bf16": "bf16", "fp8": "fp8", "fp4
 
 CAPABILITY = {"fp32": 0.0, "fp16": 5.3, "tf32": 8.0, "bf16": 8.0, "fp8": 8.9, "fp4": 10.0}
 """The least CUDA compute capability for a type: NVIDIA, CUDA C++ Programming Guide, on compute capabilities."""
+
+WEIGHT_ONLY = {"fp8": 8.0, "fp4": 8.0}
+"""The least CUDA compute capability on which weights of a type are unpacked and computed in 16 bits.
+
+Below that of the type itself: vLLM's Marlin kernels (csrc/quantization/marlin). A KV cache has no such kernels, nor
+have AMD's chips, V100 and T4.
+"""
 
 AMD: Mapping[str, frozenset[str]] = {
     "gfx90a": frozenset({"fp32", "fp16", "bf16"}),
@@ -53,6 +61,19 @@ def computes(machine: Machine, kind: str) -> bool:
     if chip.startswith("gfx"):
         return kind in AMD.get(chip, {"fp32", "fp16"})
     return generation(machine) >= CAPABILITY[kind]
+
+
+def unpacks(machine: Machine, kind: str) -> bool:
+    """Whether weights of a type that the chip does not compute in are unpacked to 16 bits by kernels made for that."""
+    if computes(machine, kind) or machine.capability is None or machine.capability.startswith("gfx"):
+        return False
+    return generation(machine) >= WEIGHT_ONLY.get(kind, inf)
+
+
+def computed_in(machine: Machine, dtype: str | None) -> str:
+    """Name the type in which a chip computes products of weights of a type."""
+    kind = arithmetic(dtype)
+    return "bf16" if unpacks(machine, kind) else kind
 
 
 def peak(machine: Machine, kind: str) -> float | None:

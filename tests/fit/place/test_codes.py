@@ -12,6 +12,7 @@ from app.fit.place.machine import Machine
 from app.fit.place.option import Placed
 from app.fit.place.prepare import Prepared
 from app.fit.place.proposals import PROPOSALS
+from app.fit.place.serving import ServingJob
 from tests.fit.place.made import LLAMA_70B, asked, codes, fails, fits, machine, serving, training, vm
 
 UNPRICED = {"on_demand": None, "spot": Decimal(1)}
@@ -98,8 +99,10 @@ def test_what_is_not_said_of_a_described_machine_is_not_held_against_it(fact: st
 @pytest.mark.parametrize(
     ("chip", "dtype", "supported"),
     [
-        ("8.0", "bf16", True), ("7.5", "bf16", False), ("7.5", "fp16", True), ("8.0", "fp8", False),
-        ("8.9", "fp8", True), ("9.0", "fp4", False), ("10.0", "fp4", True), ("9.0", "mxfp4", True),
+        ("8.0", "bf16", True), ("7.5", "bf16", False), ("7.5", "fp16", True),
+        ("7.0", "fp8", False), ("7.5", "fp8", False), ("8.0", "fp8", True), ("8.6", "fp8", True), ("8.9", "fp8", True),
+        ("7.5", "nvfp4", False), ("8.0", "nvfp4", True), ("9.0", "nvfp4", True), ("9.0", "fp4", True),
+        ("10.0", "fp4", True), ("9.0", "mxfp4", True),
         ("8.0", "awq_int4", True),
         ("gfx942", "fp8", True), ("gfx942", "fp4", False), ("gfx1101", "bf16", False), ("3.7", "fp32", False),
     ],
@@ -107,6 +110,31 @@ def test_what_is_not_said_of_a_described_machine_is_not_held_against_it(fact: st
 def test_a_type_needs_a_chip_that_computes_in_it(chip: str, dtype: str, supported: bool) -> None:
     verdict = judge(vm(), machine(capability=chip), asked(serving(dtype=dtype)))
     assert isinstance(verdict, Placed) is supported
+
+
+@pytest.mark.parametrize(
+    ("chip", "dtype", "warned", "peak"),
+    [
+        ("8.0", "fp8", True, 989e12), ("8.9", "fp8", False, 1979e12), ("9.0", "nvfp4", True, 989e12),
+        ("9.0", "fp8", False, 1979e12), ("8.0", "awq_int4", False, 989e12), ("8.0", "bf16", False, 989e12),
+    ],
+)  # fmt: skip
+def test_weights_of_a_type_that_the_gpu_lacks_are_computed_in_16_bits_with_a_warning(
+    chip: str, dtype: str, warned: bool, peak: float
+) -> None:
+    prepared, on = asked(serving(dtype=dtype)), machine(capability=chip)
+    option = fits(prepared, on)
+    assert ("WEIGHT_ONLY" in option.warnings) is warned
+    assert isinstance(prepared.job, ServingJob)
+    assert prepared.job.on(on, option.attempt).gpus.peak_tflops == peak / 1e12
+
+
+def test_a_kv_cache_has_no_kernels_that_unpack_it() -> None:
+    ampere = machine(capability="8.0")
+    (failure,) = fails(asked(serving(dtype="fp8", kv_dtype="fp8")), ampere).failures
+    assert (failure.constraint, failure.code) == ("kv_dtype", "DTYPE_UNSUPPORTED")
+    assert failure.detail == "keeps no KV cache in fp8: its GPU is 8.0, 8.9 is needed"
+    assert "WEIGHT_ONLY" in fits(asked(serving(dtype="fp8")), ampere).warnings
 
 
 def test_legacy_chips_count_where_they_are_allowed() -> None:
