@@ -39,6 +39,19 @@ def test_llama_70b_fits_on_four_a100_and_not_on_two_h100(client: httpx.Client) -
     assert [fix["text"] for fix in rejected["fixes"]] == ["concurrency <= 14", "dtype=fp8", "+1 node"]
 
 
+@pytest.mark.parametrize("sequence", [1024, 2048, 4096])
+def test_a_model_that_is_sharded_over_vms_asks_none_of_them_for_all_of_its_memory(
+    client: httpx.Client, sequence: int
+) -> None:
+    training = {"method": "full", "sequence_tokens": sequence, "micro_batch": 1, "recompute": "selective"}
+    body = {"model": "deepseek-v3", "training": training, "constraints": {"max_nodes": 64, "name": ["*GB300_v6"]}}
+    assert fit(client, body)["fits"]
+    whole = fit(client, body | {"training": training | {"loading": "whole"}})
+    for missed in whole["nearest_misses"]:
+        assert [failure["code"] for failure in missed["failures"]] == ["RAM"]
+        assert [fix["text"] for fix in missed["fixes"]] == ["loading=sharded"]
+
+
 def test_the_parts_of_a_gpu_add_up_to_its_need(client: httpx.Client) -> None:
     for item in fit(client, LLAMA)["items"]:
         parts = item["per_gpu"]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
 from app.api.estimate.models import AttentionKind, MlpKind, QkNormKind
-from app.api.estimate.schemas import ActivationFormula, Offload, Recompute, TrainingMethod
+from app.api.estimate.schemas import ActivationFormula, Loading, Offload, Recompute, TrainingMethod
 from app.api.fit.request import Include, Sort
 from app.catalog.ask.search import Arch, Os, Purchase, Status
 from app.catalog.ask.searches import FitSort, ResourceInclude
@@ -29,6 +29,7 @@ ENUMS: Mapping[str, tuple[str, ...]] = {
     "TrainingMethod": get_args(TrainingMethod),
     "Recipe": tuple(RECIPES),
     "Offload": get_args(Offload),
+    "Loading": get_args(Loading),
     "LoraModule": tuple(MODULES),
     "Recompute": get_args(Recompute),
     "ActivationFormula": get_args(ActivationFormula),

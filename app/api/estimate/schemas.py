@@ -26,6 +26,7 @@ from app.api.estimate.models import ModelIn
 
 TrainingMethod = Literal["full", "lora", "qlora"]
 Offload = Literal["none", "optimizer", "all"]
+Loading = Literal["sharded", "whole", "none"]
 Recompute = Literal["none", "selective", "full"]
 ActivationFormula = Literal["korthikanti", "modern", "zero"]
 
@@ -104,6 +105,11 @@ class TrainingIn(In):
     micro_batches: Sequences | None = Field(default=None, description="Micro-batches of a step; default: the stages.")
     offload: Offload | None = Field(
         default=None, description="What lies in the host's memory: optimizer and gradients, or the weights, too."
+    )
+    loading: Loading | None = Field(
+        default=None,
+        description="How weights come to the GPUs: each VM reads or initializes its shards, reads all, or makes them "
+        "there (from scratch). Default sharded.",
     )
     gpus_per_node: Many | None = Field(default=None, description="GPUs of a host, for what is offloaded; default 8.")
     static_bytes_per_gpu: Size | None = Field(default=None, description="What every GPU holds besides, bytes.")

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from app.fit.estimate.activations import Formula, Recompute
 from app.fit.estimate.adapters import Matrix
-from app.fit.estimate.states import Offload
+from app.fit.estimate.states import Loading, Offload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +61,7 @@ class TrainingWorkload:
     pipeline_chunks: int | None = None
     micro_batches: int | None = None
     offload: Offload | None = None
+    loading: Loading | None = None
     gpus_per_node: int | None = None
     static_bytes_per_gpu: float | None = None
     lora_rank: int | None = None

@@ -47,6 +47,7 @@ DEFAULTS: dict[str, tuple[Any, str]] = {
     "training.recipe": ("mixed_adam_fp32_grads", "mixed precision with 32-bit gradients: 18 bytes a parameter"),
     "training.zero_stage": (0, "no sharding"),
     "training.offload": ("none", "everything stays on the GPUs"),
+    "training.loading": ("sharded", "each VM reads or initializes only what its GPUs hold"),
     "training.tensor_parallel": (1, "data parallelism alone"),
     "training.pipeline_parallel": (1, "data parallelism alone"),
     "training.micro_batch": (1, "one sequence at a time"),

@@ -6,6 +6,7 @@ from typing import Literal
 from app.fit.estimate.figures import Range
 
 Offload = Literal["none", "optimizer", "all"]
+Loading = Literal["sharded", "whole", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,3 +80,14 @@ def offloaded_host_bytes(params: float, gpus_per_node: int) -> Range:
     """
     least = params * max(4 * gpus_per_node, 16)
     return Range(low=least, mid=1.5 * least, high=1.5 * least)
+
+
+def loaded_host_bytes(weights_bytes: float, loading: Loading, part: float) -> float:
+    """Say what memory a host needs to bring weights to its GPUs, bytes.
+
+    sharded: W x the part that its GPUs hold, which it reads or initializes alone;  whole: W;  none: 0, they are made
+    on the GPUs.  A bound from above: tensors are read one after the other. W weights, part 0 to 1.
+    Sources: PyTorch's Distributed Checkpoint and `torch.device("meta")`; DeepSpeed's `zero.Init`; Hugging Face's
+    `from_pretrained`, which reads the whole checkpoint unless it is told otherwise.
+    """
+    return {"sharded": weights_bytes * part, "whole": weights_bytes, "none": 0.0}[loading]

@@ -46,12 +46,13 @@ def found_ways(cut: Cut, machine: Machine, limits: Limits) -> tuple[Way, ...]:
 class Attempt(NamedTuple):
     """A split on so many VMs, with so many copies, and what the fullest GPU needs and may use, bytes.
 
-    The attempt of the least key is the best: what fits before what does not; then fewer VMs, or the least need.
-    `stage` is ZeRO's, None where nothing is trained.
+    The attempt of the least key is the best: what fits before what does not, and of that what a VM's own memory can
+    load before what it cannot; then fewer VMs, or the least need. `stage` is ZeRO's, None where nothing is trained.
     """
 
     key: tuple[float, ...]
     fits: bool
+    loads: bool
     split: Split
     copies: int
     nodes: int

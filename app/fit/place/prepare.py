@@ -148,6 +148,7 @@ def _training(asked: Placement, job: TrainingWorkload, ledger: Ledger) -> Traini
         most_copies=job.global_batch // (job.micro_batch or 1) or 1 if job.global_batch else None,
         checkpoint_bytes=kept + params * recipe.optimizer,
         max_hours=asked.constraints.max_hours,
+        loading=ledger.take(job.loading, "training.loading"),
     )
 
 

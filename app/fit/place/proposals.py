@@ -70,8 +70,11 @@ def _host_memory(at: Situation) -> Iterator[Kind]:
     job = at.asked.job
     if isinstance(job, ServingJob):
         yield narrower(job)
-    elif job.asked.job.offload not in {None, "none"}:
-        yield [setting("training", "offload", "none")]
+    else:
+        if job.asked.job.offload not in {None, "none"}:
+            yield [setting("training", "offload", "none")]
+        if job.loading == "whole":
+            yield [setting("training", "loading", "sharded")]
     yield from more_nodes(at)
 
 

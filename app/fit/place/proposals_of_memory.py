@@ -92,7 +92,7 @@ def more_nodes(at: Situation) -> Iterator[Kind]:
     if limits.nodes_of(machine) < limits.max_nodes:
         return
     attempt = at.asked.job.attempt(machine, replace(limits, max_nodes=limits.max_nodes + MOST_NODES))
-    if attempt is not None and attempt.fits and attempt.nodes > limits.max_nodes:
+    if attempt is not None and attempt.fits and attempt.loads and attempt.nodes > limits.max_nodes:
         yield [up_to(attempt.nodes, limits.max_nodes)]
 
 

@@ -94,13 +94,17 @@ class ServingJob:
         best: Attempt | None = None
         within = _Within(self.budget(machine), limits.min_nodes, limits.nodes_of(machine), machine.domain_gpus)
         for way in found_ways(self.cut, machine, limits):
-            if best is not None and best.fits and _no_better(way, best, limits.min_nodes):
+            if best is not None and best.fits and best.loads and _no_better(way, best, limits.min_nodes):
                 continue
-            tried = self._try(way, within)
+            tried = self._try(way, within, self._loads(machine, way.split))
             best = tried if best is None or tried.key < best.key else best
         return best
 
-    def _try(self, way: Way, within: "_Within") -> Attempt:
+    def _loads(self, machine: Machine, split: Split) -> bool:
+        """Whether a VM has the memory to load its part of the weights; one of unknown memory is taken to."""
+        return machine.memory_bytes is None or self._host(machine, split) <= machine.memory_bytes
+
+    def _try(self, way: Way, within: "_Within", loads: bool) -> Attempt:
         split, (budget, least, most, domain) = way.split, within
         beside, _, sequence = self.shares(split)
         held = self._held(budget - beside, sequence)
@@ -110,10 +114,10 @@ class ServingJob:
         copies = min(nodes // way.nodes * way.copies, self.concurrency)
         need = beside + ceil(self.concurrency / copies) * sequence
         if not fits:
-            return Attempt((1, need), fits, split, copies, nodes, need, budget)
+            return Attempt((2, need), fits, loads, split, copies, nodes, need, budget)
         over_pcie = split.tensor > domain
-        key = (0, nodes, split.pipeline, over_pcie, split.tensor if over_pcie else -split.tensor)
-        return Attempt(key, fits, split, copies, nodes, need, budget)
+        key = (1 - loads, nodes, split.pipeline, over_pcie, split.tensor if over_pcie else -split.tensor)
+        return Attempt(key, fits, loads, split, copies, nodes, need, budget)
 
     def _held(self, room: float, sequence: float) -> int:
         """How many of the sequences one copy holds."""
@@ -142,7 +146,10 @@ class ServingJob:
 
     def host_bytes(self, machine: Machine, attempt: Attempt) -> float:
         """What memory a VM needs to load its part of the weights, bytes."""
-        return self.weights.mid * min(1.0, machine.ranks / attempt.split.gpus)
+        return self._host(machine, attempt.split)
+
+    def _host(self, machine: Machine, split: Split) -> float:
+        return self.weights.mid * min(1.0, machine.ranks / split.gpus)
 
     @property
     def disk_bytes(self) -> float:

@@ -1,8 +1,8 @@
 """A model that is trained, laid on VMs: the fewest that hold it, or that are done in time, and how long they take."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, inf
 from typing import NamedTuple
 
 from app.fit.breakdown.training_memory import Training, whole_need
@@ -10,8 +10,8 @@ from app.fit.breakdown.training_time import flops_per_token, gpu_hours
 from app.fit.estimate.compute import MFU, MFU_MI300X, MFU_PCIE, seconds
 from app.fit.estimate.figures import Range
 from app.fit.estimate.sharding import Split
-from app.fit.estimate.states import offloaded_host_bytes
-from app.fit.estimate.training import Trained, training_need
+from app.fit.estimate.states import Loading, loaded_host_bytes, offloaded_host_bytes
+from app.fit.estimate.training import SHARDS_WEIGHTS, Trained, training_need
 from app.fit.place.attempt import Attempt, Limits, Speed, found_ways
 from app.fit.place.machine import Machine
 from app.fit.place.splits import Cut, Way
@@ -43,6 +43,7 @@ class TrainingJob:
     most_copies: int | None = None
     checkpoint_bytes: float = 0.0
     max_hours: float | None = None
+    loading: Loading = "sharded"
     _needs: dict[_Cutting, Range] = field(default_factory=dict, compare=False)
 
     use = "training"
@@ -78,8 +79,12 @@ class TrainingJob:
         return min((one for one in tried if one is not None), key=lambda one: one.key, default=None)
 
     def _try(self, stage: int, way: Way, machine: Machine, limits: Limits) -> Attempt | None:
-        """Shards only ever make a GPU need less, so the fewest VMs that hold the model are found by halving."""
+        """Shards only ever make a GPU and a VM need less: the fewest VMs that hold the model are found by halving.
+
+        Where no number of them has the memory to load it, those that hold it on their GPUs.
+        """
         split, budget, most = way.split, self.budget(machine), limits.nodes_of(machine)
+        host = inf if machine.memory_bytes is None else machine.memory_bytes
         fixed = self.asked.job.data_parallel
         least = ceil((fixed or 1) / way.copies)
         if least * way.nodes > most:
@@ -87,23 +92,19 @@ class TrainingJob:
         top = least if fixed else most // way.nodes
         least = max(least, min(top, ceil(limits.min_nodes / way.nodes)))
         fits = self._need(stage, way, top) <= budget
-        blocks = self._fewest(stage, way, least, top, budget) if fits else top
+        loads = fits and self._host(machine, stage, split, self._copies(way, top)) <= host
+
+        def holds(blocks: int) -> bool:
+            held = self._need(stage, way, blocks) <= budget
+            return held and (not loads or self._host(machine, stage, split, self._copies(way, blocks)) <= host)
+
+        blocks = _fewest(holds, least, top) if fits else top
         if fits and fixed is None:
             blocks = min(top, max(blocks, self._in_time(way, machine)))
         nodes, need = max(limits.min_nodes, blocks * way.nodes), self._need(stage, way, blocks)
         over_pcie = split.tensor > machine.domain_gpus
-        key = (0, nodes, over_pcie, split.pipeline, split.tensor, stage) if fits else (1, need)
-        return Attempt(key, fits, split, self._copies(way, blocks), nodes, need, budget, stage)
-
-    def _fewest(self, stage: int, way: Way, least: int, top: int, budget: float) -> int:
-        low, high = least, top
-        while low < high:
-            middle = (low + high) // 2
-            if self._need(stage, way, middle) <= budget:
-                high = middle
-            else:
-                low = middle + 1
-        return high
+        key = (1 - loads, nodes, over_pcie, split.pipeline, split.tensor, stage) if fits else (2, need)
+        return Attempt(key, fits, loads, split, self._copies(way, blocks), nodes, need, budget, stage)
 
     def _need(self, stage: int, way: Way, blocks: int) -> float:
         return self.need(self._cutting(stage, way.split, self._copies(way, blocks))).mid
@@ -140,8 +141,13 @@ class TrainingJob:
 
     def host_bytes(self, machine: Machine, attempt: Attempt) -> float:
         """What memory a VM needs to load its part of the weights, or to keep what is offloaded; bytes."""
-        job = self.stages[attempt.stage or 0]
-        loaded = (job.frozen_bytes or self.params * 2) * min(1.0, machine.ranks / attempt.split.gpus)
+        return self._host(machine, attempt.stage or 0, attempt.split, attempt.copies)
+
+    def _host(self, machine: Machine, stage: int, split: Split, copies: int) -> float:
+        job = self.stages[stage]
+        shards = self._cutting(stage, split, copies).shards if stage >= SHARDS_WEIGHTS else 1
+        part = min(1.0, machine.ranks / (split.gpus * shards))
+        loaded = loaded_host_bytes(job.frozen_bytes or self.params * 2, self.loading, part)
         if job.offload == "none":
             return loaded
         return max(loaded, offloaded_host_bytes(job.params, machine.ranks).mid)
@@ -161,6 +167,18 @@ class TrainingJob:
         if per_token is None or fastest is None:
             return None
         return Speed(tokens_per_s=mfu(machine, attempt.gpus).times(fastest * attempt.gpus / per_token), hours=hours)
+
+
+def _fewest(holds: Callable[[int], bool], least: int, top: int) -> int:
+    """The least number from `least` to `top` that holds, where each above one that holds does, too."""
+    low, high = least, top
+    while low < high:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return high
 
 
 def mfu(machine: Machine, gpus: int) -> Range:

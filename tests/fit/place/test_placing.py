@@ -7,12 +7,35 @@ import pytest
 from app.fit.estimate.assumptions import Impossible
 from app.fit.estimate.figures import GIB
 from app.fit.estimate.sharding import Split
+from app.fit.estimate.states import Loading
+from app.fit.place.fixes import Fixer
 from app.fit.place.rank import rank
 from app.fit.place.splits import Cut, lie, why_not
 from tests.fit.place.made import LLAMA_8B, LLAMA_70B, asked, codes, fails, fits, machine, serving, training, vm
 
 A100_PCIE = {"usable_bytes": 79.2 * GIB, "bandwidth": 1.935e12, "domain_gpus": 2, "infiniband": False}
 RACK = {"gpus": Fraction(4), "usable_bytes": 184 * GIB, "domain_gpus": 72, "domain_vms": 18, "capability": "10.0"}
+
+
+def test_a_vm_needs_the_memory_to_load_what_its_gpus_hold() -> None:
+    job, small = training(method="full", recompute="full", zero_stage=3), machine(memory_bytes=60 * GIB)
+    option = fits(asked(job, max_nodes=64), small)
+    memory = next(one for one in option.headrooms if one.resource == "memory")
+    assert memory.required == pytest.approx(2 * 70_553_706_496 / option.attempt.nodes / GIB)
+    ways: dict[Loading, float] = {"whole": 2 * 70_553_706_496 / GIB, "none": 0.0}
+    for loading, needed in ways.items():
+        on = machine(memory_bytes=needed * GIB + 1)
+        told = fits(asked(replace(job, loading=loading), max_nodes=64), on)
+        assert next(one for one in told.headrooms if one.resource == "memory").required == pytest.approx(needed)
+    short = fails(asked(replace(job, loading="whole"), max_nodes=64), small)
+    assert codes(short) == {"RAM"}
+    (fix,) = Fixer(asked(replace(job, loading="whole"), max_nodes=64)).fixes(vm(), small, short)
+    assert fix.text == "loading=sharded"
+
+
+def test_how_weights_are_loaded_is_assumed_and_told() -> None:
+    (told,) = [one for one in asked(training()).assumptions if one.field == "training.loading"]
+    assert told.value == "sharded"
 
 
 def test_llama_70b_needs_55_gib_on_each_of_four_a100() -> None:

@@ -7,12 +7,14 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.api.bodies import Body, fit
+from tests.api.bodies import Body, fit, patched
 
-MODELS = (
-    "llama-3.1-8b", "llama-3.1-70b", "llama-3.1-405b", "qwen2.5-72b", "qwen3-235b-a22b", "mixtral-8x7b",
-    "mixtral-8x22b", "deepseek-v3", "kimi-k2", "gpt-oss-120b", "gemma-2-27b", "phi-4",
-)  # fmt: skip
+MODELS = {
+    "llama-3.1-8b": 131_072, "llama-3.1-70b": 131_072, "llama-3.1-405b": 131_072, "qwen2.5-72b": 131_072,
+    "qwen3-235b-a22b": 40_960, "mixtral-8x7b": 32_768, "mixtral-8x22b": 65_536, "deepseek-v3": 163_840,
+    "kimi-k2": 131_072, "gpt-oss-120b": 131_072, "gemma-2-27b": 8192, "phi-4": 16_384,
+}  # fmt: skip
+"""Presets, and the longest context of each."""
 CONTEXTS = (512, 2048, 8192, 32_768, 120_000)
 SEQUENCES = (1, 2, 7, 16, 50, 64, 128, 300)
 DTYPES = ("bf16", "fp16", "fp8", "int8", "int4", "awq_int4", "nvfp4")
@@ -23,9 +25,9 @@ DIFFERENT = 1 + 1e-9
 def served(seed: int) -> Body:
     """A random question about a model that is served."""
     random = Random(seed)
-    model = random.choice(MODELS)
-    shape = {"context_tokens": min(random.choice(CONTEXTS), 4096 if model in {"gemma-2-27b", "phi-4"} else 120_000)}
-    load = shape | {"concurrency": random.choice(SEQUENCES), "dtype": random.choice(DTYPES)}
+    model = random.choice(list(MODELS))
+    context = min(random.choice(CONTEXTS), MODELS[model])
+    load = {"context_tokens": context, "concurrency": random.choice(SEQUENCES), "dtype": random.choice(DTYPES)}
     return {"model": model, "inference": load, "constraints": {"max_nodes": random.choice((1, 1, 2, 4, 8, 16))}}
 
 
@@ -78,6 +80,41 @@ def test_an_option_is_tight_where_a_gpu_may_need_more_than_it_has_and_nowhere_el
             most, budget = item["per_gpu"]["need"]["high"], item["per_gpu"]["budget"]["value"]
             if abs(most - budget) > 1e-6 * budget:
                 assert ("TIGHT" in item["warnings"]) == (most > budget), (body, item["size"], most, budget)
+
+
+LESS = ("context_tokens", "concurrency", "sequence_tokens", "micro_batch")
+
+
+@pytest.mark.parametrize("asking", [served, trained])
+@pytest.mark.parametrize("seeds", [range(start, start + 30) for start in range(100, 190, 30)], ids=str)
+def test_less_work_and_more_vms_never_make_a_size_fail(
+    client: httpx.Client, asking: Callable[[int], Body], seeds: range
+) -> None:
+    for seed in seeds:
+        body, random = asking(seed), Random(seed)
+        use = next(name for name in ("inference", "training") if name in body)
+        name = random.choice([name for name in LESS if name in body[use]])
+        easier = body | {use: body[use] | {name: max(1, int(body[use][name] * random.choice((0.25, 0.5, 0.9))))}}
+        wider = body | {"constraints": {"max_nodes": body["constraints"]["max_nodes"] + random.choice((1, 3, 16))}}
+        before = {item["size"] for item in all_of(client, body)}
+        for asked in (easier, wider):
+            lost = before - {item["size"] for item in all_of(client, asked)}
+            assert not lost, (body, asked)
+
+
+@pytest.mark.parametrize("asking", [served, trained])
+@pytest.mark.parametrize("seeds", [range(200, 206), range(206, 212)], ids=str)
+def test_a_size_fits_after_any_fix_of_a_random_question(
+    client: httpx.Client, asking: Callable[[int], Body], seeds: range
+) -> None:
+    for seed in seeds:
+        body, random = asking(seed), Random(seed)
+        missed = fit(client, body, include=["rejected"])["rejected"]
+        told = [(miss["size"], fix) for miss in missed for fix in miss["fixes"]]
+        for size, fix in random.sample(told, min(8, len(told))):
+            changed = patched(body, fix["patch"])
+            changed["constraints"] = changed.get("constraints", {}) | {"name": [size]}
+            assert [item["size"] for item in all_of(client, changed)] == [size], (body, size, fix)
 
 
 @pytest.mark.parametrize("seed", range(12))
