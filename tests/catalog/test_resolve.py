@@ -134,3 +134,20 @@ def test_every_word_gets_a_ruling_and_exactly_one_is_accepted(read: list[Word]) 
 def test_nobody_saying_a_word_is_refused() -> None:
     with pytest.raises(ValueError, match="nobody says a word"):
         decide([])
+
+
+@pytest.mark.parametrize("accepted", ["1788.14", "1788.139"])
+def test_a_decimal_that_is_only_rounded_is_no_dispute_and_the_more_precise_is_accepted(accepted: str) -> None:
+    other = "1788.139" if accepted == "1788.14" else "1788.14"
+    newer, older = word(Decimal(accepted), source="new", on=date(2025, 1, 1)), word(Decimal(other), on=date(2020, 1, 1))
+    decision = decide([older, newer])
+    assert not decision.disputed
+    assert decision.accepted.value == Decimal("1788.139")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("1788.14", "1788.146"), ("1788.14", "1788.151"), ("80", "80.4"), ("894.07", "960.0")]
+)
+def test_decimals_that_are_not_each_other_rounded_are_disputed(one: str, other: str) -> None:
+    assert not agree(Decimal(one), Decimal(other))
+    assert not agree(Decimal(other), Decimal(one))

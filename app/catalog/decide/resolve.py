@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 
 from app.catalog.facts import AUTHORITY, SourceKind
@@ -79,7 +79,7 @@ def _most_precise(ordered: Sequence[Word]) -> Word:
     """Among the words that agree with the first and have its authority, the one that says most."""
     first = ordered[0]
     peers = [word for word in ordered if word.kind == first.kind and agree(word.value, first.value)]
-    return max(peers, key=lambda word: _precision(word.value)) if isinstance(first.value, str) else first
+    return max(peers, key=lambda word: _precision(word.value)) if isinstance(first.value, str | Decimal) else first
 
 
 def _precision(value: FactValue) -> int:
@@ -122,14 +122,30 @@ def _spoken(kind: SourceKind) -> str:
 
 
 def agree(one: FactValue, other: FactValue) -> bool:
-    """Whether two values say the same: equal numbers, or texts of which one only says more than the other."""
+    """Whether two values say the same: equal numbers, or of two texts or decimals one that only says more."""
     if isinstance(one, str) and isinstance(other, str):
         ours, theirs = _tokens(one), _tokens(other)
         return ours <= theirs or theirs <= ours
     exact = (bool, date, str)
     if isinstance(one, exact) or isinstance(other, exact):
         return type(one) is type(other) and one == other
-    return abs(Fraction(one) - Fraction(other)) < Fraction(_CLOSE)
+    return abs(Fraction(one) - Fraction(other)) < Fraction(_CLOSE) or _rounds_to(one, other)
+
+
+def _rounds_to(one: int | Decimal | Fraction, other: int | Decimal | Fraction) -> bool:
+    """Whether one of two decimals is the other, rounded: 1788.14 says the same as 1788.139, and less.
+
+    Whole numbers are not taken for rounded, so that 16 and 15.9 stay two figures.
+    """
+    if not isinstance(one, Decimal) or not isinstance(other, Decimal):
+        return False
+    places = min(_places(one), _places(other))
+    unit = Decimal(1).scaleb(-places)
+    return places > 0 and one.quantize(unit, ROUND_HALF_UP) == other.quantize(unit, ROUND_HALF_UP)
+
+
+def _places(number: Decimal) -> int:
+    return max(0, -int(number.normalize().as_tuple().exponent))
 
 
 def _tokens(text: str) -> frozenset[str]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from app.catalog.facts import BenchmarkRow, Report, Statement
+from app.ingest.documents.accelerators import no_gpus
 from app.ingest.documents.features import find_flags, find_table_flags, to_flag_findings
 from app.ingest.documents.gpu_cells import Host
 from app.ingest.documents.gpu_memories import GpuMemories
@@ -16,6 +17,7 @@ from app.ingest.documents.nvme import read_nvme
 from app.ingest.documents.page import Document, Finding
 from app.ingest.documents.prose_gpus import find_mentions, only_model
 from app.ingest.documents.racks import find_benchmarks, find_rack_facts, find_vm_facts
+from app.ingest.documents.restrictions import find_restrictions, restrict
 from app.ingest.documents.scale_network import is_per_nic, read_scale_networks
 from app.ingest.documents.sentences import Sentence, to_sentences
 from app.ingest.documents.series import SeriesTitle, find_series, fits
@@ -86,9 +88,10 @@ def _from_tables(
     cells = [*read_cells(tables.rows), *read_temp_disks(tables.rows)]
     yield from cells
     decided: dict[str, object] = {}
-    if not tables.specs.has_gpus:
-        yield document.page.report("has accelerators that are no GPUs, nothing is kept of them", 1)
-    for found in read_gpus(tables.rows, host, memories) if tables.specs.has_gpus else ():
+    doubt = no_gpus(document, tables, host, sentences, memories)
+    if doubt:
+        yield document.page.report(doubt, 1)
+    for found in read_gpus(tables.rows, host, memories) if not doubt else ():
         if isinstance(found, tuple):
             decided[found[0].name] = found[1]
         else:
@@ -104,10 +107,11 @@ def _from_tables(
 def _from_page(
     document: Document, subjects: list[str], sentences: list[Sentence], series: SeriesTitle | None
 ) -> Iterator[Finding]:
+    restricted = {found.field: found for found in find_restrictions(sentences, subjects)}
     for page in document.pages:
         flags = list(find_flags(page.blocks.passages))
         flags += [flag for table in page.blocks.tables for flag in find_table_flags(table)]
-        yield from to_flag_findings(page, iter(flags), subjects)
+        yield from restrict(to_flag_findings(page, iter(flags), subjects), restricted)
     yield from preview(document, subjects)
     yield from retirement(sentences, subjects, series.name if series else None)
 

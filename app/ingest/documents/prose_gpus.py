@@ -31,7 +31,8 @@ _THIS_VM = re.compile(
     re.IGNORECASE,
 )
 _OTHERS = re.compile(
-    r"\b(?:compared (?:to|with)|over the|unlike|previous gen|per rack|rack[\s-]?scale)\b", re.IGNORECASE
+    r"\b(?:compared (?:to|with)|over the|unlike|previous gen|per rack|rack[\s-]?scale|migrat\w*|alternatives?)\b",
+    re.IGNORECASE,
 )
 
 

@@ -15,7 +15,7 @@ from app.ingest.documents.series import to_series_name
 
 _RETIRES = re.compile(
     r"\b(?:will be retired|planned to retire|(?:has|have|was|were|is|are) retired?|retires?|"
-    r"be retiring|scheduled to retire)\b",
+    r"(?:be|is|are) retiring|scheduled to retire|(?:scheduled|planned|set|slated) for retirement)\b",
     re.IGNORECASE,
 )
 _NOT = re.compile(r"\b(?:not|n't|doesn't|won't)\b", re.IGNORECASE)
@@ -23,7 +23,20 @@ _THESE = re.compile(
     r"^(?:the|this|these)\s+(?:vm\s+)?(?:sizes?|series)\b|\b(?:this|these)\s+(?:vm\s+)?(?:sizes?|series)\b",
     re.IGNORECASE,
 )
+_SERIES_LIST = re.compile(
+    r"^(?:(?:the|azure|both)\s+)*(?P<names>[A-Z]\w*[\s-]series\b(?:(?:\s*,|\s+and|\s*&|\s*/)+\s*[A-Z]\w*[\s-]series\b)+)",
+    re.IGNORECASE,
+)
+"""Several series that a sentence begins with, `The Ev3-series and Esv3-series`."""
 _LIST = re.compile(r"\s*(?:,|\band\b|&|/)\s*", re.IGNORECASE)
+
+
+def is_retiring(text: str) -> bool:
+    """Say whether a text retires series that it names on a day."""
+    verb = _RETIRES.search(text)
+    if not verb or _THESE.search(text[: verb.start()]):
+        return False
+    return find_date(text[verb.start() :]) is not None
 
 
 def find_retirement(sentences: Iterable[Sentence], series: str | None) -> tuple[Sentence, date] | None:
@@ -43,6 +56,8 @@ def _speaks_of(subject: str, series: str | None) -> bool:
         return True
     if series is None:
         return False
+    if several := _SERIES_LIST.match(subject):
+        return series_key(series) in {series_key(name) for name in _LIST.split(several["names"])}
     names = re.split(r"[\s-]+(?:size\s+)?series\b|\s+(?:Azure\s+)?(?:virtual machines|VMs?|sizes?)\b", subject)[0]
     keys = {
         series_key(re.sub(r"^(?:the|azure)\s+", "", name.strip(), flags=re.IGNORECASE)) for name in _LIST.split(names)
@@ -77,7 +92,7 @@ def _row(page: Page, row: Row, at: tuple[int, int], order: bool | None, header: 
     elif re.match(r"Standard_", name):
         yield page.states(name, "retirement_date", day, cell.raw, row.line)
     else:
-        for part in re.split(r"/(?=[A-Z])", re.sub(r"\s*\([^)]*\)", "", name)):
+        for part in re.split(r"/(?=[A-Z])|\s*,\s*(?:and\s+)?(?=[A-Z])", re.sub(r"\s*\([^)]*\)", "", name)):
             series = to_series_name(part) or part.strip()
             yield page.states_of_series(series, "retirement_date", day, cell.raw, row.line)
 

@@ -4,6 +4,7 @@ What a section says of features, GPUs or retirement is said of its sizes only; w
 speaks of all series at once, so that nothing of it is taken for one of them.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import PurePath
@@ -13,6 +14,7 @@ from app.ingest.documents.blocks import Blocks, Passage
 from app.ingest.documents.front_matter import FrontMatter
 from app.ingest.documents.headers import to_columns
 from app.ingest.documents.page import Document, Page
+from app.ingest.documents.retirement import is_retiring
 from app.ingest.documents.series import fits, to_series_name
 from app.ingest.documents.size_tables import name_column, names_of
 
@@ -43,8 +45,8 @@ def split(document: Document) -> list[Document]:
     taken = {page.file for part in parts for page in part.included} | several
     rest = tuple(page for page in document.included if page.file not in taken)
     if document.page.file in several:
-        first = next(section for section in sections if section.page is document.page)
-        return [Document(page=_upto(first), included=rest), *parts]
+        first = _upto(next(section for section in sections if section.page is document.page))
+        return [Document(page=first, included=rest), *(_with_retirements(part, first) for part in parts)]
     return [Document(page=document.page, included=rest), *parts]
 
 
@@ -56,6 +58,9 @@ def _sections(page: Page) -> Iterator[_Section]:
         until = next((later.line for later in headings[at + 1 :] if later.level <= heading.level), _last(page))
         series = _series(page, heading, until)
         named = series is not None or _names_series(heading.text)
+        if depth and named and _named(heading.text) == _named(opening.heading.text if opening.heading else ""):
+            opening = replace(opening, series=opening.series or series)
+            continue
         if named or (depth and heading.level <= depth):
             yield replace(opening, end=heading.line)
             opening = _Section(page=page, heading=heading, start=heading.line, end=_last(page), series=series)
@@ -65,7 +70,7 @@ def _sections(page: Page) -> Iterator[_Section]:
 
 def _series(page: Page, heading: Passage, until: int) -> str | None:
     """Name the series of a heading below which, before the next heading that names one, stand sizes."""
-    name = to_series_name(heading.text)
+    name = _named(heading.text)
     if name is None:
         return None
     said = _names_series(heading.text)
@@ -78,8 +83,15 @@ def _series(page: Page, heading: Passage, until: int) -> str | None:
     return name if sizes and (said or len(fitting) == len(sizes)) else None
 
 
+def _named(text: str) -> str | None:
+    """Name the series of a heading; what stands behind it in brackets, `(NVMe)`, makes it no other series."""
+    return to_series_name(text) or to_series_name(
+        re.sub(r"(?<=series)\s*\([^()]*\)\s*$", "", text, flags=re.IGNORECASE)
+    )
+
+
 def _names_series(text: str) -> bool:
-    return "series" in text.lower() and to_series_name(text) is not None
+    return "series" in text.lower() and _named(text) is not None
 
 
 def _last(page: Page) -> int:
@@ -91,6 +103,17 @@ def _last(page: Page) -> int:
 def _part(section: _Section) -> Page:
     heading = section.heading.text if section.heading else None
     return replace(_upto(section), front=FrontMatter(), heading=heading)
+
+
+def _with_retirements(part: Document, opening: Page) -> Document:
+    """Put what the opening says of retirement into a section: such sentences name the series that they are about."""
+    told = tuple(
+        passage for passage in opening.blocks.passages if passage.kind != "heading" and is_retiring(passage.text)
+    )
+    if not told or part.page.file != opening.file:
+        return part
+    blocks = replace(part.page.blocks, passages=(*part.page.blocks.passages, *told))
+    return replace(part, page=replace(part.page, blocks=blocks))
 
 
 def _upto(section: _Section) -> Page:

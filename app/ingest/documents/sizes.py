@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from app.catalog.names import size_key
 from app.ingest.documents.cells import read_cell
 from app.ingest.documents.features import find_table_flags
+from app.ingest.documents.headers import to_columns
 from app.ingest.documents.network import Unreadable
 from app.ingest.documents.page import Document, Finding, Page
 from app.ingest.documents.retirement import is_retirement_table, read_retirement_table
-from app.ingest.documents.size_tables import Piece, SizeRow, read_size_table
+from app.ingest.documents.size_tables import Piece, SizeRow, name_column, names_of, read_size_table
 from app.ingest.documents.specs import HostSpecs, is_specs_table, read_specs
+from app.ingest.documents.spellings import other_spellings
 
 _OF_THE_ROW = frozenset(
     {"gpu", "gpu_model", "gpu_memory", "temp_disk_gib", "nvme", "nvme_size", "scale_nics", "scale_bandwidth"}
@@ -40,9 +42,29 @@ def read_tables(document: Document) -> Tables:
     tables = Tables()
     for page in document.pages:
         _read_page(page, tables)
-    spellings = {size_key(name): name for name in reversed(tables.subjects)}
-    tables.rows = [_respelled(row, spellings[size_key(row.name)]) for row in tables.rows]
+    others = other_spellings(document)
+    spellings = _all_names(document) | {size_key(name): name for name in reversed(tables.subjects)}
+    reported: set[str] = set()
+    for at, row in enumerate(tables.rows):
+        key = size_key(row.name)
+        meant = spellings.get(others.get(key, key), row.name)
+        if key in others and key not in reported:
+            reported.add(key)
+            detail = f"is taken for {meant}, as the tables of the page spell it elsewhere"
+            tables.findings.append(row.page.report(detail, row.line, None, row.name))
+        tables.rows[at] = _respelled(row, meant)
     return tables
+
+
+def _all_names(document: Document) -> dict[str, str]:
+    """The names in all tables by their keys, those of tables that nothing else is read of, too."""
+    found: dict[str, str] = {}
+    for page in document.pages:
+        for table in page.blocks.tables:
+            if column := name_column(table, to_columns(table.header)):
+                for name in names_of(table, column):
+                    found.setdefault(size_key(name), name)
+    return found
 
 
 def read_cells(rows: Sequence[SizeRow]) -> Iterator[Finding]:

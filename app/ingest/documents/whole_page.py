@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from app.catalog.facts import Statement
 from app.catalog.fields import FactValue
+from app.ingest.documents.accelerators import is_advice
 from app.ingest.documents.blocks import Passage
 from app.ingest.documents.page import Document, Finding
 from app.ingest.documents.prose import find_said
@@ -117,7 +118,8 @@ def retirement(sentences: Sequence[Sentence], subjects: Sequence[str], series: s
 
 
 def _vendor(sentences: Sequence[Sentence], subjects: Sequence[str]) -> Iterator[Finding]:
-    found = [(sentence, match[1].upper()) for sentence in sentences for match in _GPU_VENDOR.finditer(sentence.text)]
+    own = [sentence for sentence in sentences if not is_advice(sentence)]
+    found = [(sentence, match[1].upper()) for sentence in own for match in _GPU_VENDOR.finditer(sentence.text)]
     if len({vendor for _, vendor in found}) == 1:
         sentence, vendor = found[0]
         for subject in subjects:

@@ -1,0 +1,53 @@
+"""The importer on real pages of machines without GPUs; the environment names their folder, which may lack some."""
+
+import os
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from app.catalog.facts import Reading
+from app.catalog.fields import FactValue
+from app.ingest.documents.gpu_memories import GpuMemories
+from app.ingest.sources.documents import read_documents
+from tests.ingest.pages import facts
+
+PAGES = os.environ.get("VMSIZES_TEST_PAGES")
+
+
+def page(name: str) -> Reading:
+    """Read a page by its file's name."""
+    found = next(iter(sorted(Path(PAGES).rglob(name))), None) if PAGES else None
+    if found is None:
+        pytest.skip(f"VMSIZES_TEST_PAGES has no {name}")
+    return read_documents([found], gpu_memories=GpuMemories.of({"V100": [16, 32]}))
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "expected"),
+    [
+        ("ebdsv5-ebsv5-series.md", "Standard_E2bs_v5", {"ephemeral_os_disk": False, "series": "Ebsv5", "vcpus": 2}),
+        ("ebdsv5-ebsv5-series.md", "Standard_E112ibs_v5", {"ephemeral_os_disk": False}),
+        ("ebdsv5-ebsv5-series.md", "Standard_E2bds_v5", {"ephemeral_os_disk": True, "series": "Ebdsv5"}),
+        ("bv1-series.md", "Standard_B1ls", {"accelerated_networking": False, "vcpus": 1, "live_migration": True}),
+        ("bv1-series.md", "Standard_B12ms", {"accelerated_networking": True}),
+        (
+            "np-series.md",
+            "Standard_NP20s",
+            {"gpu_count": None, "gpu_vendor": None, "retirement_date": date(2027, 5, 31)},
+        ),
+        ("ev3-esv3-series.md", "Standard_E2_v3", {"retirement_date": date(2029, 11, 15), "series": "Ev3"}),
+        ("ev3-esv3-series.md", "Standard_E2s_v3", {"retirement_date": date(2029, 11, 15), "series": "Esv3"}),
+        ("hbv5-series.md", "Standard_HB368-336rs_v5", {"vcpus": 336, "max_data_disks": 32, "max_nics": 8}),
+    ],
+)
+def test_the_pages_figures_are_read(name: str, size: str, expected: dict[str, FactValue | None]) -> None:
+    found = facts(page(name), size)
+    assert {field: found.get(field) for field in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [("bv1-series.md", "Standard_B1ls2"), ("hbv5-series.md", "Standard_HB368_336rsv5")]
+)
+def test_another_spelling_is_no_size_of_its_own(name: str, size: str) -> None:
+    assert facts(page(name), size) == {}
