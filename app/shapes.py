@@ -9,6 +9,7 @@ from app.fit.breakdown.model import from_fields
 from app.fit.estimate.architecture import Architecture
 from app.fit.estimate.assumptions import Ledger
 from app.fit.estimate.hf_config import read_config
+from app.fit.estimate.quantization import Released, fp8_blocks, fp8_tensors, mxfp4_experts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,4 +46,14 @@ def to_architecture(row: Mapping[str, Any]) -> Architecture:
     if not known.get("experts"):
         known = {name: value for name, value in known.items() if "expert" not in name and not name.startswith("moe_")}
     shared = (row.get("shared_experts") or 0) * (row.get("moe_intermediate") or 0)
-    return Architecture(**known | ({"shared_intermediate": shared} if shared else {}))
+    own = {"max_positions": row.get("max_context_tokens"), "released": _released(row)}
+    return Architecture(**known | own | ({"shared_intermediate": shared} if shared else {}))
+
+
+def _released(row: Mapping[str, Any]) -> Released | None:
+    """How a preset's weights are stored, by the type that its card names; None where it names none."""
+    dtype, block = row.get("dtype"), row.get("fp8_block")
+    if dtype is None:
+        return None
+    quantized = {"mxfp4": mxfp4_experts(), "fp8": fp8_blocks(block) if block else fp8_tensors()}
+    return Released(dtype=dtype, source="preset", quantization=quantized.get(dtype))

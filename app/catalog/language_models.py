@@ -15,6 +15,7 @@ class Model(SQLModel, table=True):
     hf_repo: str | None = Field(sa_type=BYTEWISE, default=None)
     license: str | None = Field(sa_type=BYTEWISE, default=None)
     dtype: str | None = Field(sa_type=BYTEWISE, default=None)
+    fp8_block: int | None = None
     params: int = Field(sa_type=BigInteger)
     active_params: int = Field(sa_type=BigInteger)
     published_params: int | None = Field(sa_type=BigInteger, default=None)

@@ -6,7 +6,14 @@ import pytest
 LLAMA_70B: dict[str, Any] = {
     "layers": 80, "hidden": 8192, "heads": 64, "kv_heads": 8, "intermediate": 28672, "vocab": 128256,
 }  # fmt: skip
-EMBEDDINGS = 2 * 128256 * 8192
+KEPT = 2 * 128256 * 8192 + 80 * 2 * 8192 + 8192
+"""Embeddings, output layer and norms of Llama 3 70B."""
+
+
+def quantized(bits: float) -> float:
+    return (70_553_706_496 - KEPT) * bits / 8 + 2 * KEPT
+
+
 CONFIG: dict[str, Any] = {
     "model_type": "llama", "num_hidden_layers": 80, "hidden_size": 8192, "num_attention_heads": 64,
     "num_key_value_heads": 8, "intermediate_size": 28672, "vocab_size": 128256, "tie_word_embeddings": False,
@@ -86,8 +93,7 @@ def test_a_quantized_model_is_an_estimate_since_its_embeddings_stay_16_bit(clien
     weights = estimate(client, architecture=LLAMA_70B, inference={"dtype": "nf4_dq"})["inference"]["weights"]
     assert weights["class"] == "estimate"
     assert weights["low"] < weights["mid"] < weights["high"]
-    expected = (70_553_706_496 - EMBEDDINGS) * 4.127 / 8 + 2 * EMBEDDINGS
-    assert weights["mid"] == pytest.approx(expected / 2**30)
+    assert weights["mid"] == pytest.approx(quantized(4.127) / 2**30)
 
 
 def test_gpus_beyond_one_copy_serve_more_copies(client: httpx.Client) -> None:
@@ -145,8 +151,7 @@ def test_adapters_train_a_small_part_beside_a_frozen_base(client: httpx.Client) 
     ask = {"method": "qlora", "lora_rank": 8, "lora_modules": ["q", "v"]}
     training = estimate(client, architecture=LLAMA_70B, training=ask)["training"]
     assert training["trainable_params"]["value"] == 80 * 8 * (8192 + 8192 + 8192 + 1024)
-    base = (70_553_706_496 - EMBEDDINGS) * 4.127 / 8 + 2 * EMBEDDINGS
-    assert training["states"]["frozen_base"]["mid"] == pytest.approx(base / 2**30)
+    assert training["states"]["frozen_base"]["mid"] == pytest.approx(quantized(4.127) / 2**30)
     assert training["states"]["bytes_per_param"]["value"] == 16
 
 

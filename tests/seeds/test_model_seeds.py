@@ -8,7 +8,20 @@ import pytest
 from app.catalog.facts import Reading
 from app.catalog.names import model_keys
 from app.catalog.presets import Preset
-from tests.seeds.parameters import fp8_scales, parameters, prediction_module, rotary_frequencies, vision_tower
+from app.fit.breakdown.model import understand
+from app.fit.breakdown.weights import Weights, weights_of
+from app.fit.breakdown.workload import InferenceWorkload
+from app.fit.estimate.assumptions import Ledger
+from app.shapes import to_architecture
+from tests.seeds.parameters import (
+    fp8_scales,
+    latent_matrices,
+    parameters,
+    prediction_module,
+    rotary_frequencies,
+    vision_tower,
+)
+from tests.seeds.released_sizes import BYTES, CHECKPOINTS
 
 ByFile = dict[str, Reading]
 Presets = dict[str, Preset]
@@ -107,7 +120,6 @@ def test_what_nobody_could_confirm_is_left_blank_and_nothing_else(presets: Prese
     }
     assert unknown == {
         *(("gpt-3-175b", field) for field in ("hf_repo", "license", "dtype")),
-        ("mistral-large-123b", "max_context_tokens"),
         ("olmo-2-7b", "dtype"),
         ("olmo-2-13b", "dtype"),
     }
@@ -128,3 +140,53 @@ def test_the_layers_with_a_window_follow_the_models_pattern(
 ) -> None:
     """All of Mistral's first, every other one of Gemma 2 and gpt-oss, five of six of Gemma 3."""
     assert (presets[id_].sliding_layers, presets[id_].sliding_window) == (layers, window)
+
+
+def sized(preset: Preset) -> Weights:
+    """The weights of a model of which nothing but its name is said."""
+    model = understand(to_architecture(preset.model_dump()), Ledger())
+    weights = weights_of(model, InferenceWorkload(), Ledger())
+    assert weights is not None
+    return weights
+
+
+def prediction_module_bytes(p: Preset) -> int:
+    """Both embeddings and the matrix that joins two widths in 16 bits, a layer in FP8 with its scales, norms."""
+    scales = fp8_scales(p) - fp8_scales(p.model_copy(update={"layers": p.layers - 1, "moe_layers": p.moe_layers - 1}))
+    in_16_bits = 2 * p.hidden * (p.vocab + p.hidden) + p.experts * (p.hidden + 1)
+    norms = prediction_module(p) - in_16_bits - in_fp8(p)
+    return in_fp8(p) + 2 * (in_16_bits + norms) + 4 * scales
+
+
+def in_fp8(p: Preset) -> int:
+    """The matrices of one layer with experts."""
+    experts = (p.experts + p.shared_experts) * 3 * p.hidden * (p.moe_intermediate or 0)
+    return experts + sum(rows * columns for rows, columns in latent_matrices(p))
+
+
+def test_a_preset_takes_what_its_checkpoint_does_in_the_type_it_is_released_in(presets: Presets) -> None:
+    """Within a percent of the published bytes, of which the multi-token prediction module is not served."""
+    beside = {"deepseek-v3": prediction_module_bytes, "deepseek-r1": prediction_module_bytes}
+    off = {}
+    for id_, (released, _) in CHECKPOINTS.items():
+        ours = sized(presets[id_]).bytes.mid + beside.get(id_, lambda _: 0)(presets[id_])
+        off[id_] = abs(ours / released - 1)
+    assert {id_: share for id_, share in off.items() if share > 0.01} == {}
+    published_to_the_byte = ("gpt-oss-20b", "gpt-oss-120b", "llama-3.1-70b", "mixtral-8x7b", "qwen3-30b-a3b")
+    assert [off[id_] for id_ in published_to_the_byte] == [0] * len(published_to_the_byte)
+
+
+def test_a_preset_of_one_type_takes_its_bytes_for_each_published_parameter(presets: Presets) -> None:
+    """Without what the checkpoint holds besides the language model, which is explained to the last parameter."""
+    plain = {id_: p for id_, p in presets.items() if p.dtype in BYTES and p.published_params is not None}
+    released = {
+        id_: (p.published_params - (EXPLAINED[id_](p) if id_ in EXPLAINED else 0)) * BYTES[p.dtype]  # type: ignore[operator, index]
+        for id_, p in plain.items()
+    }
+    assert {id_: sized(p).bytes.mid for id_, p in plain.items()} == released
+    assert len(plain) >= 40
+
+
+def test_each_preset_is_sized_in_its_own_type_and_the_answer_says_who_named_it(presets: Presets) -> None:
+    kinds = {id_: (sized(p).type.dtype, sized(p).type.source) for id_, p in presets.items()}
+    assert kinds == {id_: (p.dtype or "bf16", "preset" if p.dtype else "default") for id_, p in presets.items()}

@@ -12,6 +12,7 @@ from app.fit.breakdown.serving_memory import (
     memory_figures,
     served_cache,
     served_weights,
+    weighed,
 )
 from app.fit.breakdown.serving_speed import decode_figures, decode_pace, prefill_figure
 from app.fit.breakdown.training_activations import activation_figures, passing_of
@@ -34,7 +35,7 @@ def answer_serving(shape: Architecture, load: InferenceWorkload, gpus: Gpus, led
     """Compute all that can be said of a model that is served; raises Impossible where that is nothing."""
     model = understand(shape, ledger)
     placing = place_serving(load, gpus, model.shape.heads, ledger)
-    asked = Serving(model=model, load=load, gpus=gpus, placing=placing, ledger=ledger)
+    asked = weighed(Serving(model=model, load=load, gpus=gpus, placing=placing, ledger=ledger))
     weights, cache = served_weights(asked), served_cache(asked)
     pace = decode_pace(asked, weights, cache)
     figures = InferenceFigures(

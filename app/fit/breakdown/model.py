@@ -7,15 +7,11 @@ from typing import Any
 
 from app.fit.estimate.architecture import Architecture
 from app.fit.estimate.assumptions import DEFAULTS, Impossible, Ledger
-from app.fit.estimate.figures import Figure, Range, certain, estimate_gib, held_gib
+from app.fit.estimate.figures import Figure, Range, estimate_gib, held_gib
 from app.fit.estimate.parameters import ParameterCount, count_parameters, missing_for_count
-from app.fit.estimate.weights import BITS, FULL_BITS, kept_in_16bit, weights_bytes
 
 NEAR = 0.01
 """How far a published number of parameters, which is rounded, may be from the counted one without a note."""
-
-FILE_SPREAD = 0.02
-"""How far a quantized model may be from the bits of the measured one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,15 +31,6 @@ _PARTS = (
     ("kv_heads", "heads"),
 )
 """What cannot be more than what it is a part of."""
-
-
-def weights_range(count: ParameterCount, dtype: str) -> Range:
-    """Bytes of all weights in a type; a range where a quantization leaves open what it covers."""
-    if dtype in FULL_BITS:
-        return certain(weights_bytes(count.total, BITS[dtype]))
-    least = weights_bytes(count.total, BITS[dtype])
-    likely = weights_bytes(count.total, BITS[dtype], kept_16bit=kept_in_16bit(dtype, count.embeddings))
-    return Range(low=least * (1 - FILE_SPREAD), mid=likely, high=likely * (1 + FILE_SPREAD))
 
 
 def weight_figure(weights: Range, *, exactly: bool = True) -> Figure:

@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from app.fit.breakdown.figures import KvFigures, ServingMemory
-from app.fit.breakdown.model import Model, weight_figure, weights_range
+from app.fit.breakdown.model import Model, weight_figure
 from app.fit.breakdown.placing import ALONE, Placing
+from app.fit.breakdown.weights import Weights, weights_of
 from app.fit.breakdown.workload import Gpus, InferenceWorkload
 from app.fit.estimate.assumptions import Ledger
 from app.fit.estimate.figures import (
@@ -13,7 +14,6 @@ from app.fit.estimate.figures import (
     Figure,
     Range,
     bound,
-    certain,
     estimate,
     estimate_gib,
     exact,
@@ -36,18 +36,22 @@ from app.fit.estimate.kv_cache import (
     missing_for_cache,
     tokens_in_budget,
 )
-from app.fit.estimate.weights import BITS, weights_bytes
+from app.fit.estimate.weights import BITS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """A workload, the model, the GPUs and the placing together; the ledger notes what is assumed."""
+    """A workload, the model, the GPUs and the placing together; the ledger notes what is assumed.
+
+    `stored` is what the weights take, once that is counted; None before, and where the model is unknown.
+    """
 
     model: Model
     load: InferenceWorkload
     gpus: Gpus
     ledger: Ledger
     placing: Placing = ALONE
+    stored: Weights | None = None
 
     @property
     def concurrency(self) -> int:
@@ -60,17 +64,14 @@ class Serving:
         return ceil(self.concurrency / self.placing.copies)
 
 
+def weighed(asked: Serving) -> Serving:
+    """The workload with the bytes of one copy's weights, where the model is known."""
+    return replace(asked, stored=weights_of(asked.model, asked.load, asked.ledger))
+
+
 def served_weights(asked: Serving) -> Range | None:
     """Bytes of one copy's weights; a range where the quantization leaves it open, None where the model is unknown."""
-    load, count = asked.load, asked.model.count
-    if load.weight_bytes is not None:
-        return certain(load.weight_bytes)
-    if count is None:
-        asked.ledger.lacks("inference.weights", ("architecture.params",))
-        return None
-    if load.bits_per_weight is not None:
-        return certain(weights_bytes(count.total, load.bits_per_weight))
-    return weights_range(count, asked.ledger.take(load.dtype, "inference.dtype"))
+    return asked.stored.bytes if asked.stored is not None else None
 
 
 def served_cache(asked: Serving) -> KvCache | None:
@@ -145,15 +146,14 @@ def memory_figures(asked: Serving, weights: Range, cache: KvCache | None) -> Ser
 
 def served(asked: Serving, weights: Range, cache: KvCache | None) -> Served:
     """The model as all candidates of a placement share it."""
-    shape, count = asked.model.shape, asked.model.count
     width = _step_width(asked)
     if asked.load.context_tokens is None and asked.load.kv_bytes_per_sequence is None:
         asked.ledger.note("inference.context_tokens", 0, "no context is given: no KV cache is counted in the need")
     return Served(
         weights_bytes=weights.mid,
         cache=cache,
-        layers=shape.layers,
-        embeddings=count.embeddings / count.total if count else 0.0,
+        layers=asked.model.shape.layers,
+        embeddings=asked.stored.embeddings if asked.stored is not None else 0.0,
         step_bytes_per_token=6 * width if width is not None else 0.0,
     )
 

@@ -61,11 +61,12 @@ def _sequence_read(asked: Serving, cache: KvCache | None) -> float:
 
 def _weights_read(asked: Serving, together: float) -> tuple[float, float]:
     """Which share of the weights a step reads, at least and likely: of experts only the chosen ones."""
-    shape, count = asked.model.shape, asked.model.count
-    if count is None or not count.experts or shape.experts is None or shape.experts_per_token is None:
+    shape, experts = asked.model.shape, asked.stored.experts if asked.stored is not None else 0.0
+    if not experts or shape.experts is None or shape.experts_per_token is None:
         return 1.0, 1.0
-    likely = experts_read(shape.experts, shape.experts_per_token, together)
-    return count.active / count.total, 1 - (1 - likely) * count.experts / count.total
+    chosen, total = shape.experts_per_token, shape.experts
+    likely = experts_read(total, chosen, together)
+    return 1 - (1 - chosen / total) * experts, 1 - (1 - likely) * experts
 
 
 def decode_figures(pace: Pace) -> DecodeFigures:

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, replace
 
 from app.fit.breakdown.figures import StateFigures, TrainingMemory
-from app.fit.breakdown.model import Model, weight_figure, weights_range
+from app.fit.breakdown.model import Model, weight_figure
 from app.fit.breakdown.placing import ALONE, Placing
+from app.fit.breakdown.weights import stored_in
 from app.fit.breakdown.workload import Gpus, TrainingWorkload
 from app.fit.estimate.adapters import lora_matrices, lora_params, missing_for_modules
 from app.fit.estimate.assumptions import Impossible, Ledger
@@ -78,9 +79,8 @@ def frozen_base(asked: Training) -> Range | None:
     if asked.ledger.lacks("training.states", () if count else ("architecture.params",)) or count is None:
         return None
     usual = ADAPTED[asked.method]
-    return weights_range(
-        count, job.base_dtype or asked.ledger.note("training.base_dtype", usual, "usual for the method")
-    )
+    dtype = job.base_dtype or asked.ledger.note("training.base_dtype", usual, "usual for the method")
+    return stored_in(asked.model, count, dtype)[1]
 
 
 def trained(asked: Training, params: int, passing: Passing | None) -> Trained | None:

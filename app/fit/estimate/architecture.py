@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from app.fit.estimate.quantization import Released
+
 AttentionKind = Literal["mha", "gqa", "mqa", "mla"]
 QkNorm = Literal["per_head", "all_heads"]
 Mlp = Literal["gated", "plain"]
@@ -16,7 +18,8 @@ class Architecture:
     (None: all), `sliding_layers` those of them that see `sliding_window` tokens only (None: all, if there is a
     window). `intermediate` is the width of a dense MLP, `moe_intermediate` of one expert (None: the same),
     `shared_intermediate` of all shared experts together. `moe_layers` layers have `experts` (None: all, if there are
-    any), the others a dense MLP. `norms_per_layer` are those over the whole width.
+    any), the others a dense MLP. `norms_per_layer` are those over the whole width. `released` is the type that the
+    weights are released in.
     """
 
     params: int | None = None
@@ -60,6 +63,8 @@ class Architecture:
     norms_per_layer: int = 2
     embedding_norm: bool = False
     learned_positions: int = 0
+
+    released: Released | None = None
 
     def known(self, *names: str) -> tuple[int, ...]:
         """Give the values of numeric fields that must be known; raises ValueError naming those that are not."""

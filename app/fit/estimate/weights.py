@@ -3,21 +3,21 @@
 FULL_BITS: dict[str, float] = {
     "fp32": 32, "tf32": 32, "fp16": 16, "bf16": 16, "fp8": 8, "int8": 8, "int4": 4, "fp4": 4,
 }  # fmt: skip
-"""Bits of a value whose every weight has the same type; exact."""
+"""Bits of a value; below 16 bits of a weight without its scales, and not of every weight."""
 
 QUANTIZED_BITS: dict[str, float] = {
     "nf4": 4.5,
     "nf4_dq": 4.127,
-    "gptq_int4": 4.25,
-    "awq_int4": 4.25,
+    "gptq_int4": 4.203125,
+    "awq_int4": 4.203125,
     "mxfp4": 4.25,
     "nvfp4": 4.5,
 }
-"""Bits of a quantized weight with its scales; embeddings stay 16-bit.
+"""Bits of a quantized weight with its scales; embeddings, output layer, norms and routers stay 16-bit.
 
 NF4 in blocks of 64, and with double quantization, saving 0.373 bits: QLoRA, arXiv 2305.14314, section 3. GPTQ and AWQ
-in groups of 128 with a 16-bit scale and zero point. MXFP4 in blocks of 32 with an 8-bit scale: OCP MX 1.0. NVFP4 in
-blocks of 16 with an 8-bit scale.
+in groups of 128 with a 16-bit scale and a zero point of 4 bits (4.156) to 16 (4.25): between the two. MXFP4 in blocks
+of 32 with an 8-bit scale: OCP MX 1.0. NVFP4 in blocks of 16 with an 8-bit scale.
 """
 
 FILE_BITS: dict[str, float] = {
@@ -43,11 +43,3 @@ def weights_bytes(params: float, bits: float, *, kept_16bit: float = 0.0) -> flo
     Source: QLoRA, arXiv 2305.14314; the transformers documentation on quantization, for what stays 16-bit.
     """
     return (params - kept_16bit) * bits / 8 + 2 * kept_16bit
-
-
-def kept_in_16bit(dtype: str, embeddings: int) -> int:
-    """Say how many parameters stay 16-bit when a model is quantized to a type: its embeddings, or none.
-
-    An estimate: norms and routers, a thousandth of a model, stay 16-bit, too, and are not counted.
-    """
-    return embeddings if dtype in QUANTIZED_BITS else 0

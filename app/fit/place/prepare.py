@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from app.fit.breakdown.answer import refuse
 from app.fit.breakdown.model import Model, understand
-from app.fit.breakdown.serving_memory import Serving, sequence_bytes, served, served_cache, served_weights
+from app.fit.breakdown.serving_memory import Serving, sequence_bytes, served, served_cache, served_weights, weighed
 from app.fit.breakdown.training_activations import passing_of
 from app.fit.breakdown.training_memory import ADAPTED, Training, recipe_of, trainable, trained
 from app.fit.breakdown.workload import Gpus, InferenceWorkload, TrainingWorkload
@@ -80,7 +80,7 @@ def _only_cut(use: Use) -> bool:
 def _serving(asked: Placement, load: InferenceWorkload, ledger: Ledger) -> ServingJob:
     model = understand(asked.shape, ledger)
     utilization = _utilization(asked, load, ledger)
-    serving = Serving(model=model, load=replace(load, utilization=utilization), gpus=Gpus(), ledger=ledger)
+    serving = weighed(Serving(model=model, load=replace(load, utilization=utilization), gpus=Gpus(), ledger=ledger))
     weights, cache = served_weights(serving), served_cache(serving)
     if weights is None and not asked.unmeasured:
         refuse("inference", "inference.weights", ledger)
@@ -98,7 +98,7 @@ def _serving(asked: Placement, load: InferenceWorkload, ledger: Ledger) -> Servi
         concurrency=concurrency,
         utilization=utilization,
         cut=_cut(model, load.tensor_parallel, load.pipeline_parallel),
-        dtype=load.dtype or (None if load.bits_per_weight or load.weight_bytes else "bf16"),
+        dtype=serving.stored.type.dtype if serving.stored is not None else load.dtype,
         kv_dtype=load.kv_dtype,
     )
 
