@@ -27,7 +27,6 @@ from app.api.exports.files import Files
 from app.api.exports.streamed import Streams
 from app.api.fit import routes as fit
 from app.db.engines import make_engine
-from app.db.readers import make_reader
 from app.settings import Settings
 
 _DESCRIPTION = """Look up, compare and cost cloud VM sizes. Every figure has a source, and where sources disagree you
@@ -99,11 +98,11 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
 def _furnish(state: State, settings: Settings, today: Callable[[], date], of_program: str) -> None:
     """Put in place what endpoints ask: the engine, its readers, what is kept."""
     state.engine, state.today = make_engine(settings.database_url), today
-    state.reader = make_reader(state.engine)
     state.streams = Streams(make_engine(settings.database_url, pooled=False))
     state.files = Files(state.streams, most_bytes=settings.exports_mib * 2**20)
     state.watch = Watch(state.engine, today, of_program)
-    state.desk = Desk(state.engine, state.reader, state.watch, today)
+    state.desk = Desk(state.engine, state.watch, today)
+    state.reader = state.desk.reader
 
 
 @asynccontextmanager
@@ -112,6 +111,6 @@ async def _closing(app: FastAPI) -> AsyncIterator[None]:
     yield
     app.state.streams.close()
     app.state.files.close()
-    app.state.desk.close()
-    await app.state.reader.close()
+    await app.state.desk.close()
+    app.state.watch.close()
     app.state.engine.dispose()

@@ -2,13 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Response
 
 from app.api.catalog_schemas import GpuPage, RegionPage, RevisionPage, SeriesDetailOut, SeriesPage, SourcePage
-from app.api.deps import ReadSession
+from app.api.deps import AtDesk, as_json
 from app.api.schemas import ConflictPage
 from app.catalog.ask.lists import find_all, get_series
-from app.catalog.ask.paging import Item, Listing
 from app.catalog.ask.provenance import ConflictSearch, find_conflicts
 from app.catalog.ask.search import Page, Text
 from app.catalog.models import Gpu, Region, Revision, Series, Source
@@ -18,45 +17,45 @@ PageQuery = Annotated[Page, Query()]
 
 
 @router.get("/conflicts", response_model=ConflictPage)
-def list_conflicts(search: Annotated[ConflictSearch, Query()], session: ReadSession) -> Listing:
+async def list_conflicts(search: Annotated[ConflictSearch, Query()], desk: AtDesk) -> Response:
     """List every word of a source that was not accepted, beside the one that was, and why."""
-    return find_conflicts(session, search)
+    return as_json(await desk.text(ConflictPage, find_conflicts, search))
 
 
 @router.get("/series", response_model=SeriesPage)
-def list_series(page: PageQuery, session: ReadSession) -> Listing:
+async def list_series(page: PageQuery, desk: AtDesk) -> Response:
     """List the series."""
-    return find_all(session, Series, page)
+    return as_json(await desk.text(SeriesPage, find_all, Series, page))
 
 
 @router.get("/series/{series_id}", response_model=SeriesDetailOut)
-def show_series(
+async def show_series(
     series_id: Annotated[Text, Path(description="Its id, its name, or another title of it.", examples=["nd_h100_v5"])],
-    session: ReadSession,
-) -> Item:
+    desk: AtDesk,
+) -> Response:
     """Show a series by its id or name: its rack, its benchmarks, its sizes and what they all support."""
-    return get_series(session, series_id)
+    return as_json(await desk.text(SeriesDetailOut, get_series, series_id))
 
 
 @router.get("/gpus", response_model=GpuPage)
-def list_gpus(page: PageQuery, session: ReadSession) -> Listing:
+async def list_gpus(page: PageQuery, desk: AtDesk) -> Response:
     """List the GPU models."""
-    return find_all(session, Gpu, page)
+    return as_json(await desk.text(GpuPage, find_all, Gpu, page))
 
 
 @router.get("/regions", response_model=RegionPage)
-def list_regions(page: PageQuery, session: ReadSession) -> Listing:
+async def list_regions(page: PageQuery, desk: AtDesk) -> Response:
     """List the regions."""
-    return find_all(session, Region, page)
+    return as_json(await desk.text(RegionPage, find_all, Region, page))
 
 
 @router.get("/sources", response_model=SourcePage)
-def list_sources(page: PageQuery, session: ReadSession) -> Listing:
+async def list_sources(page: PageQuery, desk: AtDesk) -> Response:
     """List the sources."""
-    return find_all(session, Source, page)
+    return as_json(await desk.text(SourcePage, find_all, Source, page))
 
 
 @router.get("/revisions", response_model=RevisionPage)
-def list_revisions(page: PageQuery, session: ReadSession) -> Listing:
+async def list_revisions(page: PageQuery, desk: AtDesk) -> Response:
     """List the ingests that changed the catalog, the newest first."""
-    return find_all(session, Revision, page, newest_first=True)
+    return as_json(await desk.text(RevisionPage, find_all, Revision, page, newest_first=True))

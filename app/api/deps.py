@@ -1,39 +1,24 @@
-"""What endpoints need, as named types: a session, the day, what is known of the catalog, a query taken strictly."""
+"""What endpoints need, as named types: the desk, a query taken strictly."""
 
-from collections.abc import Iterator
-from datetime import date
 from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request, Response
-from sqlmodel import Session
 
+from app.api.desk import Desk
 from app.api.door.bodies import is_json
 from app.api.door.questions import item_columns, query_model, refuse_strangers
 from app.api.door.repeats import refuse_repeated_keys
 from app.catalog.ask.exports import chosen
-from app.catalog.ask.known import Known
 from app.catalog.ask.search import takes_several
-from app.db.engines import reading
 
 
-def _session(request: Request) -> Iterator[Session]:
-    with reading(request.app.state.engine) as session:
-        yield session
+async def _desk(request: Request) -> Desk:
+    desk: Desk = request.app.state.desk
+    return desk
 
 
-def _today(request: Request) -> date:
-    today: date = request.app.state.today()
-    return today
-
-
-async def _known(request: Request) -> Known:
-    known: Known = await request.app.state.desk.known()
-    return known
-
-
-ReadSession = Annotated[Session, Depends(_session)]
-Today = Annotated[date, Depends(_today)]
-KnownCatalog = Annotated[Known, Depends(_known)]
+AtDesk = Annotated[Desk, Depends(_desk)]
+"""Where an endpoint asks the database: in a thread of the desk, never in one of its own (`app.db.threads`)."""
 
 
 def as_json(text: str) -> Response:

@@ -24,7 +24,7 @@ GAUGES: dict[str, tuple[str, Callable[[Any], int]]] = {
 
 
 @router.get("/metrics")
-def metrics(request: Request) -> Response:
+async def metrics(request: Request) -> Response:
     """Tell the counters of this worker, and the memory and time that its process takes."""
     from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest  # noqa: PLC0415  # only this needs it
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415

@@ -2,14 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Response
 
-from app.api.deps import ReadSession
+from app.api.deps import AtDesk, as_json
 from app.api.model_schemas import ModelOut, ModelPage
 from app.catalog.ask.language_models import ModelSearch, find_models, get_model
-from app.catalog.ask.paging import Listing
 from app.catalog.ask.search import Text
-from app.catalog.presets import Preset
 
 router = APIRouter(prefix="/models", tags=["models"])
 
@@ -23,12 +21,12 @@ Name = Annotated[
 
 
 @router.get("", response_model=ModelPage)
-def list_models(search: Annotated[ModelSearch, Query()], session: ReadSession) -> Listing:
+async def list_models(search: Annotated[ModelSearch, Query()], desk: AtDesk) -> Response:
     """List the language models whose configuration is known."""
-    return find_models(session, search)
+    return as_json(await desk.text(ModelPage, find_models, search))
 
 
 @router.get("/{model_id:path}", response_model=ModelOut)
-def show_model(model_id: Name, session: ReadSession) -> Preset:
+async def show_model(model_id: Name, desk: AtDesk) -> Response:
     """Show one language model's configuration."""
-    return get_model(session, model_id)
+    return as_json(await desk.text(ModelOut, get_model, model_id))

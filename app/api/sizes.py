@@ -6,10 +6,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from app.api.comparing.schemas import SimilarPage
-from app.api.deps import ReadSession, Today, as_json
+from app.api.deps import AtDesk, as_json
 from app.api.desk import Desk
 from app.api.schemas import FactPage, PricePage, SizeOut, SizePage
-from app.catalog.ask.paging import Listing
 from app.catalog.ask.prices import PriceSearch, find_prices
 from app.catalog.ask.provenance import FactSearch, find_facts
 from app.catalog.ask.rendering import render_page
@@ -41,9 +40,9 @@ async def list_sizes(request: Request, search: Annotated[SizeSearch, Query()]) -
 
 
 @router.get("/{name}", response_model=SizeOut)
-def show_size(name: Name, session: ReadSession, today: Today) -> Response:
+async def show_size(name: Name, desk: AtDesk) -> Response:
     """Show one size, with its cheapest on-demand Linux price."""
-    return as_json(get_size(session, name, today=today))
+    return as_json(await desk.read(get_size, name, today=desk.today()))
 
 
 @router.get("/{name}/similar")
@@ -56,9 +55,9 @@ async def list_similar_sizes(name: Name, search: Annotated[SimilarSearch, Query(
 
 
 @router.get("/{name}/facts", response_model=FactPage)
-def list_size_facts(name: Name, search: Annotated[FactSearch, Query()], session: ReadSession) -> Listing:
+async def list_size_facts(name: Name, search: Annotated[FactSearch, Query()], desk: AtDesk) -> Response:
     """List what every source says of a size, which word was accepted, and why."""
-    return find_facts(session, name, search)
+    return as_json(await desk.text(FactPage, find_facts, name, search))
 
 
 @router.get("/{name}/prices", response_model=PricePage)

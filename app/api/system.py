@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.api.deps import ReadSession
+from app.api.deps import AtDesk
 from app.api.door.problem_texts import EXPLANATIONS
 from app.api.door.problems import CONTRADICTION, KINDS, TITLES, Kind, kind_of, type_of
 from app.catalog.keep.revisions import latest_revision
@@ -17,17 +17,17 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/healthz")
-def healthz() -> dict[str, str]:
-    """Say that the process answers."""
+async def healthz() -> dict[str, str]:
+    """Say that the process answers: it waits for no thread and no database."""
     return {"status": "ok"}
 
 
 @router.get("/readyz")
-def readyz(session: ReadSession) -> dict[str, Any]:
+async def readyz(desk: AtDesk) -> dict[str, Any]:
     """Say that the catalog is there, and which revision of it; 503 with what to do next otherwise."""
     try:
-        older = older_than_needed(session)
-        revision = latest_revision(session)
+        older = await desk.read(older_than_needed)
+        revision = await desk.read(latest_revision)
     except SQLAlchemyError as error:
         raise NotReady(
             "The database has no catalog tables; run `vmsizes migrate`, then `vmsizes ingest seeds`."
@@ -42,13 +42,13 @@ def readyz(session: ReadSession) -> dict[str, Any]:
 
 
 @router.get("/problems")
-def problems(request: Request) -> dict[str, Any]:
+async def problems(request: Request) -> dict[str, Any]:
     """List the types of problems."""
     return {"items": [_told(request, kind) for kind in _kinds().values()]}
 
 
 @router.get("/problems/{slug}")
-def problem(slug: str, request: Request) -> dict[str, Any]:
+async def problem(slug: str, request: Request) -> dict[str, Any]:
     """Explain a type of problem: what it means, what to do, and a request that is refused so."""
     kinds = _kinds()
     if slug not in kinds:

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import cast
+from typing import Any, cast
 
 from sqlalchemy import Engine, event, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -13,6 +13,9 @@ from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 from sqlmodel import Session, create_engine
 
 from app.db import exact_ratio, json_text
+
+CONNECTIONS = 8
+"""So many connections of a pool are kept; threads that read are no more than these (`app.db.threads`)."""
 
 
 def make_engine(url: str, *, pooled: bool = True) -> Engine:
@@ -25,10 +28,10 @@ def make_engine(url: str, *, pooled: bool = True) -> Engine:
         parsed = parsed.set(drivername="postgresql+psycopg")
     if parsed.get_backend_name() not in {"sqlite", "postgresql"}:
         raise ArgumentError(f"{parsed.get_backend_name()} is not a database that the catalog can live in")
-    pool = None if pooled else NullPool
+    pool: dict[str, Any] = {"pool_size": CONNECTIONS} if pooled else {"poolclass": NullPool}
     if parsed.get_backend_name() == "postgresql":
-        return create_engine(parsed, pool_pre_ping=True, poolclass=pool)
-    engine = create_engine(parsed, connect_args={"check_same_thread": False}, poolclass=pool)
+        return create_engine(parsed, pool_pre_ping=True, **pool)
+    engine = create_engine(parsed, connect_args={"check_same_thread": False}, **pool)
     event.listen(engine, "connect", _prepare_sqlite)
     return engine
 

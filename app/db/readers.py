@@ -1,12 +1,13 @@
 """Readers: run questions for a server that must not wait. What is short runs on the event loop, the rest beside it."""
 
-import asyncio
 import sqlite3
 from typing import Any, Protocol, TypeVar, cast
 
 from sqlalchemy import Engine
+from sqlalchemy.orm import Session
 
 from app.db.statements import Compiled, Question, typed
+from app.db.threads import ReadingThreads
 
 T = TypeVar("T")
 
@@ -23,10 +24,10 @@ class Reader(Protocol):
         """Give back what it holds."""
 
 
-def make_reader(engine: Engine) -> Reader:
+def make_reader(engine: Engine, threads: ReadingThreads) -> Reader:
     """Make the reader for the database of an engine; it connects when it is first asked."""
     if engine.dialect.name == "sqlite":
-        return SqliteReader(engine)
+        return SqliteReader(engine, threads)
     from app.db.postgres_reader import PostgresReader  # noqa: PLC0415  # only its users need its driver
 
     return PostgresReader(engine)
@@ -35,8 +36,8 @@ def make_reader(engine: Engine) -> Reader:
 class SqliteReader:
     """Reads SQLite: short statements in the event loop, others in threads, each on connections that cannot write."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine, threads: ReadingThreads) -> None:
+        self._engine, self._threads = engine, threads
         self._here: sqlite3.Connection | None = None
         self.asked = 0
 
@@ -51,7 +52,7 @@ class SqliteReader:
                 if brief or asked.statement.short:
                     rows = self._connection().execute(compiled.sql, parameters).fetchall()
                 else:
-                    rows = await asyncio.to_thread(self._elsewhere, compiled, parameters)
+                    rows = await self._threads.run(_fetch, compiled, parameters)
                 asked = question.send(typed(rows, compiled))
         except StopIteration as end:
             result: T = end.value
@@ -72,6 +73,6 @@ class SqliteReader:
                 self._here.execute(f"pragma {pragma}")
         return self._here
 
-    def _elsewhere(self, compiled: Compiled, parameters: dict[str, Any]) -> list[Any]:
-        with self._engine.connect() as connection:
-            return [tuple(row) for row in connection.exec_driver_sql(compiled.sql, parameters)]
+
+def _fetch(session: Session, compiled: Compiled, parameters: dict[str, Any]) -> list[Any]:
+    return [tuple(row) for row in session.connection().exec_driver_sql(compiled.sql, parameters)]

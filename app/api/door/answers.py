@@ -20,8 +20,9 @@ from app.api.door.links import link, next_cursor
 from app.api.door.making import FOUND, Made, Scope, make
 from app.api.door.manners import Manners
 from app.api.door.origins import for_any_origin
-from app.api.door.questions import Endpoint, Question, Request, question
+from app.api.door.questions import Endpoint, Question, Request, place_of, question
 from app.api.door.streams import ETAG, marking
+from app.api.door.turns import Turns
 from app.api.door.watch import Watch
 
 Send = Callable[[Message], Awaitable[None]]
@@ -49,6 +50,8 @@ class Answers:
         self._lasts = lasting(max_age_seconds)
         self._across = for_any_origin(self._answer)
         self._watch, self._shelf = watch, Shelf(most_bytes)
+        self._turns = Turns()
+        self._places = {endpoint.place for endpoint in known}
         self._stamp: str | None = None
         self._running: dict[bytes, asyncio.Task[Answer | list[Message]]] = {}  # by ETag: a revision has runs of its own
         self.hits = self.misses = 0
@@ -90,7 +93,8 @@ class Answers:
         says = conditions(scope["headers"])
         scope[REQUEST_ID] = request_id(says.request_id)
         says = says._replace(request_id=scope[REQUEST_ID])
-        method = _METHODS.get(scope["method"])
+        # What is not of the contract does not wait until the revision was looked at: probes, above all.
+        method = _METHODS.get(scope["method"]) if place_of(scope["path"]) in self._places else None
         body: bytes | None = b""
         if method == "POST":
             body, receive = await whole_body(receive) if is_json(_content_type(scope)) else (None, receive)
@@ -171,6 +175,7 @@ class Answers:
         url = (scope["path"], scope["query_string"] if method == "GET" else _digest(scope, body))
         asked = self._shelf.question(url)
         if asked is None or self._shelf.get(asked) is None:
+            await self._turns.take()
             found = question(Request(method, scope["path"], scope["query_string"], body), self._known)
             if found is None:
                 return None

@@ -42,6 +42,7 @@ class Endpoint:
     """
 
     method: str
+    place: str
     pattern: re.Pattern[str]
     named: bool
     model: type[BaseModel] | None
@@ -78,6 +79,7 @@ def endpoints(routers: Iterable[APIRouter], quick: Mapping[str, Quick]) -> list[
     return [
         Endpoint(
             method=method,
+            place=place_of(route.path),
             pattern=route.path_regex,
             named="{" in route.path,
             model=query_model(route) if method == "GET" else body_model(route),
@@ -100,6 +102,11 @@ def item_columns(route: APIRoute) -> tuple[str, ...]:
         return ()
     (item,) = get_args(shape.model_fields["items"].annotation)
     return tuple(item.model_fields)
+
+
+def place_of(path: str) -> str:
+    """The first part of a path, by which it is known whether it is one of the contract."""
+    return path[1:].partition("/")[0]
 
 
 def _answers_with(route: APIRoute, kinds: type | UnionType) -> bool:

@@ -8,10 +8,11 @@ from typing import Any
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
+from sqlmodel import Session
 
 from app.catalog.ask.known import Known, read_known
 from app.catalog.keep.revisions import latest_revision
-from app.db.engines import reading
+from app.db.threads import ReadingThreads
 from app.schema import older_than_needed
 
 PERIOD_SECONDS = 0.5
@@ -25,7 +26,8 @@ class Watch:
     """
 
     def __init__(self, engine: Engine, today: Callable[[], date], version: str) -> None:
-        self._engine, self._today, self._version = engine, today, version
+        self._today, self._version = today, version
+        self._thread = ReadingThreads(engine, 1, name="watching")  # its own: others may be busy for long
         self._due = 0.0
         self._looking: asyncio.Task[tuple[str | None, Known | None]] | None = None
         self.stamp: str | None = None
@@ -41,7 +43,7 @@ class Watch:
         if self.fresh:
             return self.stamp
         if self._looking is None:
-            self._looking = asyncio.create_task(asyncio.to_thread(self._read))
+            self._looking = asyncio.create_task(self._look())
         try:
             self.stamp, self.known = await asyncio.shield(self._looking)
         finally:
@@ -49,17 +51,23 @@ class Watch:
         self._due = time.monotonic() + PERIOD_SECONDS
         return self.stamp
 
-    def _read(self) -> tuple[str | None, Known | None]:
+    def close(self) -> None:
+        """Let the thread go."""
+        self._thread.close()
+
+    async def _look(self) -> tuple[str | None, Known | None]:
         try:
-            with reading(self._engine) as session:
-                if older_than_needed(session):
-                    return None, None
-                stamp = self._stamp(latest_revision(session))
-                if stamp is None or (stamp == self.stamp and self.known is not None):
-                    return stamp, self.known if stamp else None
-                return stamp, read_known(session)
+            return await self._thread.run(self._read)
         except SQLAlchemyError:
             return None, None
+
+    def _read(self, session: Session) -> tuple[str | None, Known | None]:
+        if older_than_needed(session):
+            return None, None
+        stamp = self._stamp(latest_revision(session))
+        if stamp is None or (stamp == self.stamp and self.known is not None):
+            return stamp, self.known if stamp else None
+        return stamp, read_known(session)
 
     def _stamp(self, revision: dict[str, Any] | None) -> str | None:
         if revision is None:

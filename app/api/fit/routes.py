@@ -5,44 +5,48 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from app.api.deps import KnownCatalog, ReadSession, Today, as_json
+from app.api.deps import AtDesk, as_json
 from app.api.desk import Desk
 from app.api.fit.options import FitAnswerOut
 from app.api.fit.request import FitIn
 from app.api.fit.schemas import FitOut
 from app.catalog.ask.known import Known
 from app.catalog.ask.searches import FitSearch
-from app.db.statements import Question, answer
+from app.db.statements import Question
 
 router = APIRouter(tags=["fit"])
 
 
-@router.get("/fit", summary="Find sizes for raw needs")
-def fit_resources(
-    search: Annotated[FitSearch, Query()], session: ReadSession, known: KnownCatalog, today: Today
-) -> FitOut:
+@router.get("/fit", summary="Find sizes for raw needs", response_model=FitOut)
+async def fit_resources(search: Annotated[FitSearch, Query()], desk: AtDesk) -> Response:
     """Say which sizes meet the needs and what they cost; nothing fits: an empty list and the nearest misses."""
-    from app.api.fit.answers import fit_out
-    from app.recommend import recommending
-
-    return fit_out(answer(session, recommending(search, known, today)), rejected="rejected" in search.include)
+    return as_json(await desk.reckon(lambda known, today: _resources_text(search, known, today)))
 
 
 @router.post("/fit", summary="Find sizes for a model", response_model=FitAnswerOut)
-def fit_workload(body: FitIn, session: ReadSession, known: KnownCatalog, today: Today) -> Response:
+async def fit_workload(body: FitIn, desk: AtDesk) -> Response:
     """Say which sizes hold a model that is served or trained, or have raw amounts: how, how fast and at what cost.
 
     Sizes that do not fit come with every constraint that they fail, and with changes after which they would.
     """
-    return as_json(answer(session, fit_text(body, known, today)))
+    return as_json(await answer_fit(desk, body))
 
 
 async def answer_fit(desk: Desk, body: FitIn) -> str:
     """Answer a body with JSON text, beside the event loop: it takes milliseconds of arithmetic."""
-    return await desk.reckon(lambda known, today: fit_text(body, known, today))
+    return await desk.reckon(lambda known, today: _fit_text(body, known, today))
 
 
-def fit_text(body: FitIn, known: Known, today: date) -> Question[str]:
+def _resources_text(search: FitSearch, known: Known, today: date) -> Question[str]:
+    """Answer raw needs with JSON text."""
+    from app.api.fit.answers import fit_out
+    from app.recommend import recommending
+
+    found = yield from recommending(search, known, today)
+    return fit_out(found, rejected="rejected" in search.include).model_dump_json(by_alias=True)
+
+
+def _fit_text(body: FitIn, known: Known, today: date) -> Question[str]:
     """Answer a body with JSON text."""
     from app.api.fit.asking import fitting
 

@@ -1,0 +1,78 @@
+"""Many who ask at once are answered one after the other; nobody waits for what somebody else holds."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from threading import Event, Thread
+
+import httpx
+import pytest
+
+from tests.processes import Served, served
+
+CONNECTIONS = 200
+SOON = 0.3  # seconds
+BURSTS = 3
+
+Asked = Callable[[int], str]
+ASKED: dict[str, Asked] = {
+    "facts": lambda number: f"/sizes/nd40rs_v2/facts?limit={number + 1}",
+    "conflicts": lambda number: f"/conflicts?limit={number + 1}",
+    "fit": lambda number: f"/fit?min_memory={number + 1}",
+    "a size, or not": lambda number: f"/sizes/{'nd40rs_v2' if number % 2 else f'nd40rs_v{number + 3}'}",
+}
+
+
+@pytest.fixture(scope="module")
+def running(seeded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service that keeps no answers, so that the same burst is one again."""
+    with served(seeded_url, tmp_path_factory.mktemp("serve") / "log", VMSIZES_CACHE_MIB="0") as running:
+        yield running
+
+
+async def status_of(port: int, path: str) -> int:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+    answer = await reader.read()
+    writer.close()
+    return int(answer.split(b" ", 2)[1])
+
+
+async def burst(port: int, asked: Asked) -> Counter[int]:
+    return Counter(await asyncio.gather(*(status_of(port, asked(number)) for number in range(CONNECTIONS))))
+
+
+def probing(url: str, over: Event, waits: list[float]) -> None:
+    """Ask /healthz again and again, and note how long each answer took."""
+    with httpx.Client(base_url=url, trust_env=False) as client:
+        while not over.is_set():
+            begun = time.monotonic()
+            assert client.get("/healthz").status_code == 200
+            waits.append(time.monotonic() - begun)
+            over.wait(0.02)
+
+
+def burst_with_probes(running: Served, asked: Asked) -> tuple[Counter[int], float]:
+    over, waits = Event(), list[float]()
+    prober = Thread(target=probing, args=(running.url, over, waits))
+    prober.start()
+    try:
+        statuses = asyncio.run(burst(running.port, asked))
+    finally:
+        over.set()
+        prober.join()
+    return statuses, max(waits)
+
+
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+def test_two_hundred_at_once_are_answered_and_health_is_told_at_once(running: Served, asked: Asked) -> None:
+    longest = []
+    for _ in range(BURSTS):
+        statuses, longest_wait = burst_with_probes(running, asked)
+        assert statuses.keys() <= {200, 404}
+        assert statuses[200] >= CONNECTIONS / 2
+        longest.append(longest_wait)
+        if longest_wait < SOON:
+            return
+    pytest.fail(f"/healthz took {longest} s in {BURSTS} bursts")
