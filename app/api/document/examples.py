@@ -7,7 +7,9 @@ from typing import Any
 
 FOLDER = files("app.api.document") / "examples"
 MOST = 2
-"""So many items of a list are shown."""
+"""So many objects of a list are shown; lists of texts, such as `flags`, are whole."""
+MOST_TEXTS = 30
+"""A list of more texts than this is cut, too: the sources of a revision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,7 @@ def with_example(operation: dict[str, Any]) -> dict[str, Any]:
         return operation
     success = operation["responses"]["200"]
     summary = example.path if example.body is None else "The answer to the example of a body."
+    summary += " (of a list of objects two are shown)" if _has_objects(example.answer) else ""
     answer = {**success, "content": _with_value(success["content"], summary, example.answer)}
     whole = {**operation, "responses": {**operation["responses"], "200": answer}}
     if example.body is not None:
@@ -56,12 +59,18 @@ def shown(told: dict[str, Any], summary: str, value: Any) -> dict[str, Any]:
     return {**told, "examples": {"example": {"summary": summary, "value": value}}}
 
 
+def _has_objects(answer: Any) -> bool:
+    lists = [value for value in answer.values() if isinstance(value, list)] if isinstance(answer, dict) else []
+    return any(isinstance(value, dict) for values in lists for value in values)
+
+
 def shorten(answer: Any) -> Any:
-    """Cut every list of an answer, and the lines of a text below its heading, to what an example shows."""
+    """Cut every list of objects in an answer, and the lines of a text below its heading, to what an example shows."""
     if isinstance(answer, dict):
         return {name: shorten(value) for name, value in answer.items()}
     if isinstance(answer, list):
-        return [shorten(value) for value in answer[:MOST]]
+        objects = any(isinstance(value, dict | list) for value in answer)
+        return [shorten(value) for value in (answer[:MOST] if objects or len(answer) > MOST_TEXTS else answer)]
     if isinstance(answer, str) and "\n" in answer:
         return "".join(answer.splitlines(keepends=True)[: MOST + 1])
     return answer

@@ -35,6 +35,7 @@ HEADERS: Mapping[str, Response] = {
     },
     "Allow": {"description": "The methods of this path.", "schema": _TEXT, "example": "GET, HEAD, OPTIONS"},
     "AcceptPost": {"description": "The media types that are read.", "schema": _TEXT, "example": "application/json"},
+    "ContentRange": {"description": "How long the file is.", "schema": _TEXT, "example": "bytes */48213"},
     "RetryAfter": {
         "description": "Seconds after which to try again.",
         "schema": {"type": "integer", "format": "int32"},
@@ -48,6 +49,7 @@ WRITTEN = {
     "RequestID": "X-Request-ID",
     "RetryAfter": "Retry-After",
     "AcceptPost": "Accept-Post",
+    "ContentRange": "Content-Range",
 }
 
 
@@ -68,17 +70,21 @@ REFUSALS: Mapping[int, Refusal] = {
         headers=("ETag", "CacheControl"),
         problem=False,
     ),
-    400: Refusal(
-        name="BadRequest", description="The request cannot be read: a body that is no JSON, a cursor of another list."
-    ),
+    400: Refusal(name="BadRequest", description="The cursor is none of this list in this order."),
     404: Refusal(name="NotFound", description="Nothing has this name; the nearest names are told."),
     405: Refusal(name="MethodNotAllowed", description="The path has other methods.", headers=("Allow",)),
     410: Refusal(name="Gone", description="The catalog has changed since the page that gave the cursor: begin anew."),
+    412: Refusal(name="PreconditionFailed", description="The file is no longer the one that If-Match names."),
     413: Refusal(name="ContentTooLarge", description="The body is longer than a question can be."),
     415: Refusal(name="UnsupportedMediaType", description="The body is no application/json.", headers=("AcceptPost",)),
+    416: Refusal(
+        name="RangeNotSatisfiable",
+        description="The file ends before the part that Range asks for.",
+        headers=("ContentRange",),
+    ),
     422: Refusal(
         name="UnprocessableContent",
-        description="A parameter or field is unknown, out of bounds or contradicts another; `errors` points to each.",
+        description="A parameter is unknown, out of bounds or contradicts another; `errors` points to each.",
     ),
     500: Refusal(name="InternalServerError", description="A fault of the service; nothing sent should give one."),
     503: Refusal(
@@ -87,6 +93,32 @@ REFUSALS: Mapping[int, Refusal] = {
         headers=("RetryAfter",),
     ),
 }
+"""What a status means of most operations."""
+
+_OF_POST: Mapping[int, Refusal] = {
+    400: Refusal(name="UnreadableBody", description="The body is not valid JSON."),
+    405: Refusal(name="PostMethodNotAllowed", description="The path has other methods.", headers=("Allow",)),
+    422: Refusal(
+        name="UnprocessableBody",
+        description="A field is unknown, out of bounds or contradicts another; `errors` points to each.",
+    ),
+}
+_OF_FILES: Mapping[int, Refusal] = {400: Refusal(name="UnreadableRange", description="Range cannot be read.")}
+_OF_OPERATIONS: Mapping[str, Mapping[int, Refusal]] = {
+    "showSeries": {404: Refusal(name="SeriesNotFound", description=REFUSALS[404].description)},
+    "showModel": {404: Refusal(name="ModelNotFound", description=REFUSALS[404].description)},
+    "exportSizesParquet": _OF_FILES,
+    "exportPricesParquet": _OF_FILES,
+}
+"""What it means of others: an example is of the kind that the operation gives."""
+
+STATUSES: Mapping[str, int] = {
+    one.name: status
+    for table in (REFUSALS, _OF_POST, *_OF_OPERATIONS.values())
+    for status, one in table.items()
+    if one.problem
+}
+"""The status of every refusal that is a problem, by its name."""
 
 _ALWAYS = {405, 422, 500, 503}
 _OF_METHOD = {"get": {304}, "post": {400, 413, 415}}
@@ -94,7 +126,8 @@ _OF_METHOD = {"get": {304}, "post": {400, 413, 415}}
 
 def refusal_components() -> dict[str, Response]:
     """Every refusal by its name, with what may be said in it."""
-    return {one.name: _to_response(one) for one in REFUSALS.values()}
+    tables = (REFUSALS, _OF_POST, *_OF_OPERATIONS.values())
+    return {one.name: _to_response(one) for table in tables for one in table.values()}
 
 
 def header_components() -> dict[str, Response]:
@@ -112,7 +145,8 @@ def to_responses(method: str, told: Mapping[str, Any]) -> dict[str, Response]:
     named = {404} if "path" in dict(parameters) else set()
     paged = {400, 410} if ("query", "cursor") in parameters else set()
     statuses = _ALWAYS | _OF_METHOD[method] | declared | named | paged
-    refused = {str(status): {"$ref": f"#/components/responses/{REFUSALS[status].name}"} for status in sorted(statuses)}
+    known = {**REFUSALS, **(_OF_POST if method == "post" else {}), **_OF_OPERATIONS.get(told["operationId"], {})}
+    refused = {str(status): {"$ref": f"#/components/responses/{known[status].name}"} for status in sorted(statuses)}
     success = _to_success(method, told["responses"]["200"])
     links = to_links(told["operationId"])
     return {"200": {**success, "links": links} if links else success, **refused}
@@ -137,8 +171,12 @@ def _to_response(refusal: Refusal) -> Response:
     if refusal.problem:
         content = {"schema": {"$ref": f"{REFERENCE}Problem"}}
         problem = find_problem(refusal.name)
-        response["content"] = {MEDIA_TYPE: content if problem is None else shown(content, problem["title"], problem)}
+        response["content"] = {MEDIA_TYPE: content if problem is None else shown(content, _summary(problem), problem)}
     return response
+
+
+def _summary(problem: Mapping[str, Any]) -> str:
+    return f"{problem['title']}: {problem['instance']}"
 
 
 def _headers(*names: str) -> dict[str, Response]:

@@ -50,7 +50,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "The file has changed, and If-Match asks for the one that was.",
         "Ask for the file anew without If-Match; parts of the old and of the new one do not fit together.",
         'GET /sizes.parquet, if-match: "0"',
-        'The file is now "…"; ask for it without If-Match, or for parts of that one.',
+        "The file is no longer the one that If-Match names; ask for it anew, without If-Match.",
     ),
     "too-long": Explanation(
         "The body is longer than any question can be.",

@@ -18,7 +18,8 @@ router = APIRouter(tags=["exports"])
 SizesAsked = Annotated[SizeExport, Query()]
 PricesAsked = Annotated[PriceExport, Query()]
 _BYTES: dict[int | str, dict[str, Any]] = {
-    200: {"content": {ParquetResponse.media_type: {"schema": {"type": "string", "format": "binary"}}}}
+    200: {"content": {ParquetResponse.media_type: {"schema": {"type": "string", "format": "binary"}}}},
+    **{status: {} for status in (400, 412, 416)},
 }
 
 
@@ -72,6 +73,8 @@ async def _file(export: Export, request: Request) -> Response:
     """The file is known by its question and by what holds, as an answer that is kept in memory is."""
     etag: str = request.scope[ETAG]
     if not holds(conditions(request.scope["headers"]).needed, etag.encode()):
-        raise HTTPException(412, f"The file is now {etag}; ask for it without If-Match, or for parts of that one.")
+        raise HTTPException(
+            412, "The file is no longer the one that If-Match names; ask for it anew, without If-Match."
+        )
     file = await request.app.state.files.get(etag.strip('"'), export)
     return ParquetResponse(file, file_name=request.url.path.removeprefix("/"), etag=etag)

@@ -9,7 +9,7 @@ from datetime import date
 
 import httpx
 
-from app.api.document.responses import REFUSALS
+from app.api.document.responses import STATUSES
 from app.main import create_service
 from app.settings import Settings
 from tests.api.document.parts import Part
@@ -32,12 +32,25 @@ class Refused:
 
 REFUSED: Mapping[str, Refused] = {
     "BadRequest": Refused(path="/sizes?cursor=of-another-list"),
+    "UnreadableBody": Refused(method="POST", path="/fit", body=b'{"model":', headers=_JSON),
+    "UnreadableRange": Refused(path="/sizes.parquet", headers={"range": "bytes=9-3"}),
     "NotFound": Refused(path="/sizes/nd40rs_v3"),
+    "SeriesNotFound": Refused(path="/series/nd_h100_v6"),
+    "ModelNotFound": Refused(path="/models/llama-3.1-71b"),
     "MethodNotAllowed": Refused(method="DELETE", path="/sizes"),
+    "PostMethodNotAllowed": Refused(method="DELETE", path="/fit"),
+    "PreconditionFailed": Refused(path="/sizes.parquet", headers={"if-match": '"0"'}),
+    "RangeNotSatisfiable": Refused(path="/sizes.parquet", headers={"range": "bytes=99999999-"}),
     "Gone": Refused(path="/regions?limit=2&cursor={earlier}"),
     "ContentTooLarge": Refused(method="POST", path="/fit", body=b" " * 3 * 2**20, headers=_JSON),
     "UnsupportedMediaType": Refused(method="POST", path="/fit", body=b"{}", headers={"content-type": "text/plain"}),
     "UnprocessableContent": Refused(path="/sizes?min_gpu_memory=80"),
+    "UnprocessableBody": Refused(
+        method="POST",
+        path="/fit",
+        body=b'{"model": "llama-3.1-70b", "inference": {"context": 8192}}',
+        headers=_JSON,
+    ),
     "InternalServerError": Refused(path="/sizes", state="broken"),
     "ServiceUnavailable": Refused(path="/sizes", state="empty"),
 }
@@ -63,7 +76,7 @@ def refusal(services: Mapping[str, httpx.Client], name: str) -> Part:
     path = asked.path.replace("{earlier}", _earlier(client)) if "{" in asked.path else asked.path
     headers = {**asked.headers, "x-request-id": ID}
     answer = client.request(asked.method, path, content=asked.body, headers=headers)
-    assert REFUSALS[answer.status_code].name == name, answer.text
+    assert answer.status_code == STATUSES[name], answer.text
     problem: Part = answer.json()
     return problem
 
