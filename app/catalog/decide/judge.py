@@ -8,6 +8,7 @@ from typing import Any
 
 from app.catalog.decide.authority import authority
 from app.catalog.decide.derive import Decisions, Spelling, derive_gpu, derive_series, derive_size, gpu_name
+from app.catalog.decide.half_cards import half_cards, in_one_unit
 from app.catalog.decide.resolve import Decision, Word, decide
 from app.catalog.decide.subjects import Subjects
 from app.catalog.facts import AUTHORITY, SourceKind
@@ -50,17 +51,22 @@ def judge(facts: Iterable[FactRow], bench: Bench, named: Mapping[str, Spelling])
     for fact in facts:
         cases[fact["kind"], fact["subject"]][fact["field"]].append(fact)
     decided: dict[SubjectKind, dict[str, Decisions]] = {"size": {}, "series": {}, "gpu": {}}
-    judged: list[FactRow] = []
     for (kind, subject), case in cases.items():
-        decisions = {name: _decide(rows, bench) for name, rows in case.items()}
-        decided[kind][subject] = decisions
-        judged += [row for name, rows in case.items() for row in _with_verdicts(rows, decisions[name])]
+        decided[kind][subject] = {name: _decide(rows, bench) for name, rows in case.items()}
+    gpus = [derive_gpu(key, fields) for key, fields in decided["gpu"].items()]
+    halves = half_cards(gpus)
+    decided["size"] = {key: in_one_unit(fields, halves) for key, fields in decided["size"].items()}
+    judged = [
+        row
+        for (kind, subject), case in cases.items()
+        for name, rows in case.items()
+        for row in _with_verdicts(rows, decided[kind][subject][name])
+    ]
     titles = {str(word.value): word.title for word in _owners(decided["size"].values())}
     series = {
         key: derive_series(key, decided["series"].get(key, {}), titles.get(key, key))
         for key in {*decided["series"], *titles}
     }
-    gpus = [derive_gpu(key, fields) for key, fields in decided["gpu"].items()]
     names = [gpu_name(row) for row in gpus]
     spellings = _spellings(cases, bench, named)
     sizes = [derive_size(key, decided["size"].get(key, {}), spellings[key], series, names) for key in spellings]
