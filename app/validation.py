@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, get_args
 
 from pydantic_core.core_schema import ErrorType
+
+from app.nearest import did_you_mean, nearest
 
 Error = Mapping[str, Any]
 """One error as `ValidationError.errors()` lists it: type, loc, input, ctx, msg."""
@@ -51,9 +52,7 @@ def _number(error: Error) -> str:
 def _words(error: Error) -> str:
     """The words that are allowed, the nearest first; a few of another alphabet or case are near, too."""
     words = re.findall(r"'([^']*)'", str(error["ctx"]["expected"]))
-    lower = {word.lower(): word for word in words}
-    near = get_close_matches(str(error.get("input")).lower(), lower, 1)
-    hint = f"did you mean {lower[near[0]]}? " if near else ""
+    hint = did_you_mean(nearest(str(error.get("input")), words), " ")
     return f"{hint}allowed are {', '.join(words)}"
 
 

@@ -26,7 +26,9 @@ from app.placing.hardware import Hardware, to_described
 from app.placing.sizes import Sizes, find_machines
 from app.shapes import AskedModel, to_shape
 
-FIELDS = {"region": "constraints.regions", "available_in": "constraints.available_in", "series": "constraints.series"}
+FIELDS = {"region": "constraints.regions"} | {
+    name: f"constraints.{name}" for name in ("available_in", "series", "gpu", "gpu_vendor")
+}
 """Where a request says what a question of the catalog is asked by."""
 
 

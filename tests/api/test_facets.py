@@ -110,7 +110,9 @@ def test_every_parameter_is_a_facet_s_own_or_narrows_everything() -> None:
     assert set(FacetsOut.model_fields) == {"total", *COUNTED, "region", "flags", *RANGES}
 
 
-@pytest.mark.parametrize(("query", "told"), [("region=nowhere", "no such region"), ("gpus=A100", "did you mean gpu?")])
+@pytest.mark.parametrize(
+    ("query", "told"), [("region=nowhere", "no such region"), ("gpu_model=A100", "did you mean gpu?")]
+)
 def test_a_question_that_is_wrong_is_refused(client: httpx.Client, query: str, told: str) -> None:
     answer = client.get(f"/facets?{query}")
     assert answer.status_code == 422

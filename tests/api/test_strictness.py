@@ -49,7 +49,7 @@ def test_a_misspelt_parameter_is_told_the_nearest(client: httpx.Client) -> None:
         ("/sizes", "limit=0", "limit=0"),
         ("/sizes", "limit=501", "limit=501"),
         ("/sizes", "limit=2&limit=3", "takes one value, and 2 were given"),
-        ("/sizes", "sort=colour", "allowed are name"),
+        ("/sizes", "sort=colour", "`errors` lists what is allowed"),
         ("/sizes", "region=westeurop", "did you mean westeurope?"),
         ("/sizes", "available_in=mars", "no such region"),
         ("/sizes", "series=nope", "There is no series named 'nope'"),

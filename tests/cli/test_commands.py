@@ -16,6 +16,7 @@ import pytest
 
 from app.catalog.ask.table_exports import TABLES
 from app.cli import context, main
+from tests.conftest import TODAY
 from tests.databases import Databases
 
 PROGRAM = str(Path(sys.executable).with_name("vmsizes"))
@@ -40,6 +41,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     def run(url: str, *arguments: str) -> Done:
         monkeypatch.setenv("VMSIZES_DATABASE_URL", url)
         monkeypatch.setattr(sys, "argv", ["vmsizes", *arguments])
+        monkeypatch.setattr(context, "today", lambda: TODAY)  # as the service that is asked beside it
         context.settings.cache_clear()
         context.engine.cache_clear()
         with pytest.raises(SystemExit) as ended:
@@ -77,13 +79,14 @@ def seeded_copy(databases: Databases, seeded_url: str) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("search", "--gpu", "nothing"), 1, "Nothing matches."),
+        (("search", "--name", "nothing"), 1, "Nothing matches."),
+        (("search", "--gpu", "nothing"), 2, "no GPU of the catalog is called nothing"),
         (("search", "--region", "westeurop"), 2, "did you mean westeurope?"),
         (("search", "--min-gpu-mem", "lots"), 2, "--min-gpu-mem=lots"),
         (("search", "--sort", "colour"), 2, "allowed are name"),
         (("search", "--json", "--csv"), 2, "cannot be given together"),
         (("search", "--nonsense"), 2, "No such option"),
-        (("show", "nd40rs"), 1, "or Standard_ND40rs_v2?"),
+        (("show", "nd40rs"), 1, "Did you mean Standard_ND40rs_v2?"),
         (("fit", "--min-gpu-mem", "5000"), 1, ""),
         (("ingest", "prices", "no-such-file.csv"), 3, "no-such-file.csv"),
         (("ingest", "documents", "no-such-page.md"), 3, "no-such-page.md"),
@@ -167,7 +170,7 @@ def test_an_export_to_standard_output_is_the_file_alone(run: Run, seeded_url: st
     done = run(seeded_url, "export", "regions", "--fields", "code", "--format", "ndjson")
     assert json.loads(done.stdout.splitlines()[0]) == {"code": "australiacentral"}
     assert done.stderr == ""
-    refused = run(seeded_url, "export", "regions", "--fields", "cod")
+    refused = run(seeded_url, "export", "regions", "--fields", "coed")
     assert refused.returncode == 2
     assert "did you mean code?" in refused.stderr
 

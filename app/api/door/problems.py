@@ -1,6 +1,7 @@
 """From errors to answers: RFC 9457 problems, and the one table that knows which error is which status."""
 
 import logging
+import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -104,7 +105,17 @@ def kind_of(status: int) -> Kind:
 
 
 async def _domain(request: Request, error: Exception) -> Response:
-    return problem(request, KINDS.get(type(error), kind_of(500)), str(error), _pointed(error))
+    errors = _pointed(error)
+    return problem(request, KINDS.get(type(error), kind_of(500)), _brief(str(error)) if errors else str(error), errors)
+
+
+def _brief(detail: str) -> str:
+    """Leave a long list of what is allowed to `errors`, where it stands already."""
+    return _LONG_LIST.sub("`errors` lists what is allowed", detail)
+
+
+_LONG_LIST = re.compile(r"(?:allowed|there) are (?:[\w=.-]+, ){11,}[\w=.-]+(?: also with -)?")
+"""A list of a dozen names or more."""
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
@@ -112,7 +123,7 @@ async def _invalid(request: Request, error: Exception) -> Response:
     errors = [_detail(item) for item in wrong]
     types = {item["type"] for item in wrong}
     kind = kind_of(400) if "json_invalid" in types else CONTRADICTION if types == {"contradiction"} else kind_of(422)
-    return problem(request, kind, "; ".join(item["detail"] for item in errors), errors)
+    return problem(request, kind, _brief("; ".join(item["detail"] for item in errors)), errors)
 
 
 async def _http(request: Request, error: Exception) -> Response:

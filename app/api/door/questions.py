@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from types import UnionType
 from typing import Any, TypeVar, get_args
 from urllib.parse import parse_qsl
@@ -17,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from app.api.door.repeats import refuse_repeated_keys
 from app.catalog.ask.search import takes_several
+from app.nearest import did_you_mean, nearest
 
 Model = TypeVar("Model", bound=BaseModel)
 Quick = Callable[[Any], Awaitable[str]]
@@ -188,8 +188,7 @@ def refuse_strangers(pairs: Collection[tuple[str, str]], takes: Mapping[str, boo
 
 
 def _unknown(name: str, value: str, allowed: Mapping[str, bool]) -> dict[str, Any]:
-    near = get_close_matches(name, allowed, 1)
-    hint = f"did you mean {near[0]}?" if near else f"allowed are {', '.join(allowed) or 'none'}"
+    hint = did_you_mean(nearest(name, allowed)) or f"allowed are {', '.join(allowed) or 'none'}"
     said = f"there is no such parameter; {hint}"
     return {"type": "unknown_parameter", "loc": ("query", name), "input": value, "msg": said}
 

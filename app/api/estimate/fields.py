@@ -3,7 +3,6 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from decimal import Decimal
-from difflib import get_close_matches
 from typing import Annotated, Any
 
 from pydantic import (
@@ -24,6 +23,7 @@ from app.api.door.lookalikes import refuse_lookalike
 from app.fit.estimate.adapters import MODULES
 from app.fit.estimate.states import RECIPES
 from app.fit.estimate.weights import BITS
+from app.nearest import did_you_mean, nearest
 
 AS_TEXT = "as_text"
 """Set in the context of a validation where every value is a text, as the options of a command line are."""
@@ -54,8 +54,7 @@ class In(BaseModel):
 
 
 def _unknown(name: str, value: Any, known: Collection[str]) -> InitErrorDetails:
-    near = get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+    hint = did_you_mean(nearest(name, known)) or f"there are {', '.join(known)}"
     return InitErrorDetails(
         type=PydanticCustomError("unknown_field", "there is no such field; {hint}", {"hint": hint}),
         loc=(name,),
@@ -92,8 +91,7 @@ class OneOf:
     def _check(self, word: str) -> str:
         if word in self.words:
             return word
-        near = get_close_matches(word, self.words, 1)
-        told = {"hint": f"did you mean {near[0]}? " if near else "", "words": ", ".join(self.words)}
+        told = {"hint": did_you_mean(nearest(word, self.words), " "), "words": ", ".join(self.words)}
         raise PydanticCustomError("unknown_word", "{hint}allowed are {words}", told)
 
 

@@ -47,7 +47,9 @@ class ConstraintsIn(In):
 
     series: AnyOf = Field(default=(), description="Only these series, by id or name.")
     name: AnyOf = Field(default=(), description="Only names that match a glob: `Standard_NC*_v5`.")
-    gpu: AnyOf = Field(default=(), description="Only GPU models, families or ids that match a glob: `A100`, `*80GB*`.")
+    gpu: AnyOf = Field(
+        default=(), description="Only these GPUs, by names or globs as GET /sizes takes them: `A100`, `*80GB*`."
+    )
     gpu_vendor: Text | None = Field(default=None, description="Only GPUs of this maker.")
     regions: Regions = Field(default=(), description="Priced in one of these.")
     available_in: Regions = Field(default=(), description="Priced in all of these.")

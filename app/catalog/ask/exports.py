@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import orjson
@@ -22,6 +21,7 @@ from app.catalog.fields import SIZE_FIELDS, Kind
 from app.catalog.offers import PURCHASES
 from app.db.statements import Ask, Question, Row
 from app.errors import BadQuestion
+from app.nearest import did_you_mean, nearest
 
 _OTHER_KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("verified", "disputed", *(f"{one}_approximate_date" for one in PURCHASES)), "boolean"),
@@ -105,8 +105,7 @@ def chosen(columns: Mapping[str, T], names: Sequence[str]) -> Mapping[str, T]:
     """The columns that were asked for, else all; raises BadQuestion for one that is not there, or is named twice."""
     for number, name in enumerate(names):
         if name not in columns:
-            near = get_close_matches(name, columns, 1)
-            hint = f"did you mean {near[0]}?" if near else f"allowed are {', '.join(columns)}"
+            hint = did_you_mean(nearest(name, columns)) or f"allowed are {', '.join(columns)}"
             raise BadQuestion("fields", name, f"there is no such column; {hint}")
         if name in names[:number]:
             raise BadQuestion("fields", name, "a column is given once")

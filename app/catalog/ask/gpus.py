@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +12,7 @@ from app.catalog.presets import split_names
 from app.catalog.tables import table_of
 from app.db.statements import Ask, Question, Statement
 from app.errors import NotFound
+from app.nearest import slips
 
 Row = Mapping[str, Any]
 
@@ -34,11 +34,11 @@ def gpu_named(rows: Sequence[Row], name: str) -> Row:
     """Choose the one that a name means: called exactly so, else the only one that has all its words."""
     asked = _words(name)
     exactly = [row for row in rows if any(_words(called) == asked for called in _called(row))]
-    found = exactly if len(exactly) == 1 else [row for row in rows if set(asked) <= _all_words(row)]
+    found = exactly if len(exactly) == 1 else [row for row in rows if set(asked) <= all_words(row)]
     found = [] if all(word.isdigit() for word in asked) else found
     if len(found) == 1:
         return found[0]
-    nearest = [row["id"] for row in found] or get_close_matches("-".join(asked), [row["id"] for row in rows], 2)
+    nearest = [row["id"] for row in found] or slips("-".join(asked), [row["id"] for row in rows], 2)
     raise NotFound("GPU", name, nearest=tuple(nearest))
 
 
@@ -46,7 +46,8 @@ def _called(row: Row) -> tuple[str, ...]:
     return (row["id"], row["model"], *split_names(row["aliases"]))
 
 
-def _all_words(row: Row) -> set[str]:
+def all_words(row: Row) -> set[str]:
+    """The words of all that a GPU is called, and of its memory."""
     memory = f"{row['memory_gib']:g}" if row["memory_gib"] is not None else ""
     return {memory, *(word for called in _called(row) for word in _words(called))}
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from app.catalog.ask.gpu_filters import GpuNames, read_gpu_names
 from app.catalog.ask.language_models import Models, read_models
 from app.catalog.ask.lookups import region_codes, series_titles
 from app.catalog.ask.walks import revision_of
@@ -22,8 +23,8 @@ SMALL = 2_000
 class Known:
     """The mark of the revision, the names of regions and series, the number of sizes, the octaves of GPU memory.
 
-    `models` are the rows of the language models by their names, `totals` lengths of lists that were counted before, by
-    question.
+    `models` are the rows of the language models by their names, `gpus` what GPUs are called, `totals` lengths of lists
+    that were counted before, by question.
     """
 
     revision: str
@@ -32,6 +33,7 @@ class Known:
     sizes: int
     octaves: tuple[int, ...]
     models: Models
+    gpus: GpuNames
     totals: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -47,7 +49,7 @@ class Known:
 
 
 def read_known(session: Session) -> Known:
-    """Read it by six short queries, the mark first: what is read after it is at least as new."""
+    """Read it by eight short queries, the mark first: what is read after it is at least as new."""
     size = table_of(Size).c
     memories = select(size.gpu_memory_gib).where(size.gpu_memory_gib > 0).distinct()
     return Known(
@@ -57,4 +59,5 @@ def read_known(session: Session) -> Known:
         sizes=session.execute(select(func.count()).select_from(table_of(Size))).scalar_one(),
         octaves=tuple(sorted({octave_of(memory) for memory in session.execute(memories).scalars()})),
         models=read_models(session),
+        gpus=read_gpu_names(session),
     )

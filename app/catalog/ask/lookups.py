@@ -1,7 +1,6 @@
 """Names that a client gives, brought to the keys of the catalog; what is not there is refused with the nearest."""
 
 from collections.abc import Collection, Iterable, Mapping
-from difflib import get_close_matches
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -10,6 +9,7 @@ from app.catalog.models import Gpu, Region, Series, Size, SizeAlias
 from app.catalog.names import series_key, size_key
 from app.catalog.tables import table_of
 from app.errors import BadQuestion, NotFound
+from app.nearest import beginning, did_you_mean, nearest, slips
 
 _size, _alias = table_of(Size).c, table_of(SizeAlias).c
 _series, _region = table_of(Series).c, table_of(Region).c
@@ -24,8 +24,7 @@ def size_key_of(session: Session, name: str) -> str:
     if alias is not None:
         return str(alias)
     names = {row.key: row.name for row in session.execute(select(_size.key, _size.name))}
-    nearest = tuple(names[near] for near in get_close_matches(key, names, 2))
-    raise NotFound("size", name, nearest=nearest)
+    raise NotFound("size", name, nearest=tuple(names[near] for near in beginning(key, names, 2)))
 
 
 def series_titles(session: Session) -> dict[str, str]:
@@ -43,7 +42,7 @@ def series_ids(titles: Mapping[str, str], names: Iterable[str]) -> tuple[str, ..
     found = []
     for name in names:
         if series_key(name) not in titles:
-            near = get_close_matches(series_key(name), titles, 2)
+            near = beginning(series_key(name), titles, 2)
             raise NotFound("series", name, nearest=tuple(titles[key] for key in near))
         found.append(titles[series_key(name)])
     return tuple(found)
@@ -58,8 +57,7 @@ def check_regions(known: Collection[str], field: str, codes: Iterable[str]) -> N
     """Refuse a region that the catalog does not know; raises BadQuestion naming the nearest."""
     for code in codes:
         if code not in known:
-            near = get_close_matches(code, sorted(known), 1)
-            hint = f"did you mean {near[0]}? " if near else ""
+            hint = did_you_mean(slips(code, known), " ")
             raise BadQuestion(field, code, f"no such region; {hint}GET /regions lists them")
 
 
@@ -80,5 +78,5 @@ def subject_key(session: Session, name: str) -> str:
 def check_field(name: str, known: Collection[str]) -> None:
     """Refuse a field that nothing has; raises BadQuestion naming the nearest."""
     if name not in known:
-        near = get_close_matches(name, known, 1)
-        raise BadQuestion("field", name, f"no such field{f'; did you mean {near[0]}?' if near else ''}")
+        hint = did_you_mean(nearest(name, known))
+        raise BadQuestion("field", name, f"no such field{hint and f'; {hint}'}")

@@ -1,7 +1,6 @@
 """Names of sizes brought to their keys without waiting: several by one statement, the nearest for one that is none."""
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from functools import lru_cache
 
 from sqlalchemy import Integer, bindparam, literal_column, select, union_all
@@ -12,6 +11,7 @@ from app.catalog.names import size_key
 from app.catalog.tables import table_of
 from app.db.statements import Ask, Question, Statement
 from app.errors import NotFound
+from app.nearest import beginning
 
 ALIAS = table_of(SizeAlias)
 AROUND = 500
@@ -26,7 +26,7 @@ def find_keys(names: Sequence[str]) -> Question[tuple[str, ...]]:
     for name, key in zip(names, keys, strict=True):
         if key not in known:
             around: dict[str, str] = dict((yield Ask(_around(), {"key": key})))
-            raise NotFound("size", name, nearest=tuple(around[near] for near in get_close_matches(key, around, 2)))
+            raise NotFound("size", name, nearest=tuple(around[near] for near in beginning(key, around, 2)))
     return tuple(known[key] for key in keys)
 
 

@@ -1,7 +1,6 @@
 """What a list of sizes can be ordered by: an allow-list, and every order ends with the name."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Any
 
 from sqlalchemy import ColumnElement, Double, cast
@@ -10,6 +9,7 @@ from app.catalog.ask.ground import Ground
 from app.catalog.ask.paging import Term
 from app.catalog.ask.sort_keys import OFFER_COLUMNS, SIZE_COLUMNS, SORT_KEYS
 from app.errors import BadQuestion
+from app.nearest import did_you_mean, nearest
 
 
 def check_sort(keys: Iterable[str]) -> None:
@@ -17,8 +17,7 @@ def check_sort(keys: Iterable[str]) -> None:
     for key in keys:
         name = key.removeprefix("-")
         if name not in SORT_KEYS:
-            near = get_close_matches(name, SORT_KEYS, 1)
-            hint = f"did you mean {near[0]}? " if near else ""
+            hint = did_you_mean(nearest(name, SORT_KEYS), " ")
             raise BadQuestion("sort", key, f"{hint}allowed are {', '.join(SORT_KEYS)}, each also with -")
 
 

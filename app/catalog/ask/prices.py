@@ -8,6 +8,7 @@ from pydantic import Field
 
 from app.catalog.ask.cursors import Place, write_cursor
 from app.catalog.ask.filters import asked_filters
+from app.catalog.ask.gpu_filters import resolve_gpus
 from app.catalog.ask.known import Known
 from app.catalog.ask.lookups import check_regions
 from app.catalog.ask.naming import find_keys
@@ -21,7 +22,7 @@ from app.catalog.ask.price_rows import (
     price_page,
 )
 from app.catalog.ask.rendering import age_days
-from app.catalog.ask.search import AnyOf, Day, Os, Page, Purchase, Question, Regions
+from app.catalog.ask.search import AnyOf, Day, Os, Page, Purchase, Question, Regions, Truth
 from app.catalog.ask.sizes import known_series
 from app.catalog.ask.walks import still
 from app.db.statements import Ask, Row
@@ -38,7 +39,7 @@ class PriceFilter(Question):
     as_of: Day | None = Field(
         default=None, description="In force on this day; default: today.", examples=["2026-07-01"]
     )
-    history: bool = Field(
+    history: Truth = Field(
         default=False, description="Every price up to that day, not only the one in force.", examples=[False]
     )
 
@@ -57,7 +58,7 @@ class PriceScope(PriceFilter):
         default=(), description="Of the sizes of a series, by its id or name; of any of several.", examples=[["ndv2"]]
     )
     gpu: AnyOf = Field(
-        default=(), description="Of sizes with this GPU: a glob, as GET /sizes takes it.", examples=[["A100"]]
+        default=(), description="Of sizes with this GPU: a name or a glob, as GET /sizes takes it.", examples=[["A100"]]
     )
 
 
@@ -92,7 +93,8 @@ def settle_prices(scope: Scope, known: Known) -> Answering[Scope]:
         keys = (yield from find_keys(scope.size)) if scope.size else ()
     except NotFound as unknown:
         raise BadQuestion("size", unknown.name, f"{unknown} GET /sizes lists them.") from None
-    return scope.model_copy(update={"size": keys, "series": known_series(scope.series, known)})
+    gpus = resolve_gpus(known.gpus, scope.gpu)
+    return scope.model_copy(update={"size": keys, "series": known_series(scope.series, known), "gpu": gpus})
 
 
 def price_shape(scope: PriceScope, today: date) -> tuple[PriceShape, dict[str, Any]]:

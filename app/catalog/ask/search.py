@@ -67,6 +67,13 @@ def _iso_day(value: Any) -> Any:
     return value
 
 
+def _true_or_false(value: Any) -> Any:
+    """A truth is written as JSON writes it; pydantic would take `yes`, `on` and `1`, too."""
+    if isinstance(value, str) and value not in ("true", "false"):
+        raise ValueError("expected true or false")
+    return value
+
+
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 Day = Annotated[date, BeforeValidator(_iso_day)]
 Text = Annotated[
@@ -90,6 +97,7 @@ Regions = Annotated[
 Quantity = Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=2_000_000_000)]
 GpuCount = Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False), BeforeValidator(exact_count)]
+Truth = Annotated[bool, BeforeValidator(_true_or_false)]
 Usd = Annotated[Decimal, Field(ge=0, le=Decimal("1e9"), allow_inf_nan=False)]
 
 
@@ -171,7 +179,7 @@ class SizeScope(OfferScope):
     )
     name: AnyOf = Field(
         default=(),
-        description="Glob on the name, `*` and `?`: `Standard_NC*_v5`; any of several.",
+        description="Glob on the name, `*` and `?`: `Standard_NC*_v5`; any of several. No match is an empty list.",
         examples=[["Standard_ND96*"]],
     )
     series: AnyOf = Field(
@@ -179,14 +187,15 @@ class SizeScope(OfferScope):
     )
     gpu: AnyOf = Field(
         default=(),
-        description="Glob on GPU model, family or id: `A100` (any A100), `*80GB*`; any of several.",
+        description="A GPU by model, family, id or another name (`A100`, `NVIDIA H100 80GB`), or a glob on the first "
+        "three; any of several.",
         examples=[["H100"]],
     )
     gpu_vendor: AnyCase | None = Field(
         default=None, description="The maker of the GPU: `NVIDIA`, `AMD`.", examples=["NVIDIA"]
     )
-    verified: bool | None = Field(default=None, description="Whether the vendor's own documents name the size.")
-    disputed: bool | None = Field(default=None, description="Whether sources disagree on any field.")
+    verified: Truth | None = Field(default=None, description="Whether the vendor's own documents name the size.")
+    disputed: Truth | None = Field(default=None, description="Whether sources disagree on any field.")
     status: Annotated[tuple[Status, ...], AfterValidator(_as_set)] = Field(
         default=(),
         description="Any of several; default: all that can be ordered, retired ones are not; `any`: retired, too.",
@@ -224,36 +233,36 @@ class SizeNeeds(Question):
     min_network_gbps: Quantity | None = Field(
         default=None, description="Network bandwidth of the VM, Gbps.", examples=[80]
     )
-    infiniband: bool | None = Field(default=None, description="InfiniBand (RDMA), or none.")
+    infiniband: Truth | None = Field(default=None, description="InfiniBand (RDMA), or none.")
     min_infiniband_gbps: Quantity | None = Field(
         default=None, description="InfiniBand of the VM, Gbps.", examples=[400]
     )
-    nvlink: bool | None = Field(default=None, description="GPUs joined by NVLink, or not.")
+    nvlink: Truth | None = Field(default=None, description="GPUs joined by NVLink, or not.")
     arch: Arch | None = Field(default=None, description="CPU architecture.")
-    premium_storage: bool | None = Field(default=None, description="Premium Storage is supported, or not.")
-    premium_storage_caching: bool | None = Field(
+    premium_storage: Truth | None = Field(default=None, description="Premium Storage is supported, or not.")
+    premium_storage_caching: Truth | None = Field(
         default=None, description="Premium Storage caching is supported, or not."
     )
-    ultra_disk: bool | None = Field(default=None, description="Ultra Disk is supported, or not.")
-    live_migration: bool | None = Field(
+    ultra_disk: Truth | None = Field(default=None, description="Ultra Disk is supported, or not.")
+    live_migration: Truth | None = Field(
         default=None, description="Live migration is supported, or not.", examples=[False]
     )
-    memory_preserving_updates: bool | None = Field(
+    memory_preserving_updates: Truth | None = Field(
         default=None, description="Memory-preserving updates are supported, or not.", examples=[False]
     )
-    generation_1: bool | None = Field(
+    generation_1: Truth | None = Field(
         default=None, description="Generation 1 VMs are supported, or not.", examples=[False]
     )
-    generation_2: bool | None = Field(default=None, description="Generation 2 VMs are supported, or not.")
-    accelerated_networking: bool | None = Field(
+    generation_2: Truth | None = Field(default=None, description="Generation 2 VMs are supported, or not.")
+    accelerated_networking: Truth | None = Field(
         default=None, description="Accelerated networking is supported, or not."
     )
-    ephemeral_os_disk: bool | None = Field(default=None, description="Ephemeral OS disk is supported, or not.")
-    nested_virtualization: bool | None = Field(
+    ephemeral_os_disk: Truth | None = Field(default=None, description="Ephemeral OS disk is supported, or not.")
+    nested_virtualization: Truth | None = Field(
         default=None, description="Nested virtualization is supported, or not.", examples=[False]
     )
-    hibernation: bool | None = Field(default=None, description="Hibernation is supported, or not.", examples=[False])
-    gpudirect_rdma: bool | None = Field(default=None, description="GPUDirect RDMA is supported, or not.")
+    hibernation: Truth | None = Field(default=None, description="Hibernation is supported, or not.", examples=[False])
+    gpudirect_rdma: Truth | None = Field(default=None, description="GPUDirect RDMA is supported, or not.")
 
 
 class SizeFilter(SizeScope, SizeNeeds):

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog.ask.cursors import Place, write_cursor
 from app.catalog.ask.filters import FILTERS, asked_filters
+from app.catalog.ask.gpu_filters import check_vendor, resolve_gpus
 from app.catalog.ask.ground import Ground, region_values
 from app.catalog.ask.known import Known, read_known
 from app.catalog.ask.lookups import check_regions, series_ids, size_key_of
@@ -67,10 +68,14 @@ def get_size(session: Session, name: str, *, today: date) -> str:
 
 
 def settle(scope: Scope, known: Known) -> Scope:
-    """Bring the series that a question names to the catalog's own ids, and refuse what is unknown here."""
+    """Bring the series and GPUs that a question names to the catalog's own names, and refuse what is unknown here."""
     check_regions(known.regions, "region", scope.region)
     check_regions(known.regions, "available_in", scope.available_in)
-    return scope.model_copy(update={"series": known_series(scope.series, known)}) if scope.series else scope
+    if scope.gpu_vendor is not None:
+        check_vendor(known.gpus, scope.gpu_vendor)
+    settled: dict[str, Any] = {"series": known_series(scope.series, known)} if scope.series else {}
+    settled |= {"gpu": resolve_gpus(known.gpus, scope.gpu)} if scope.gpu else {}
+    return scope.model_copy(update=settled) if settled else scope
 
 
 def known_series(names: Sequence[str], known: Known) -> tuple[str, ...]:

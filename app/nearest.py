@@ -1,0 +1,136 @@
+"""The nearest of the names that there are: what a wrong one was meant to be, or nothing where that is a guess.
+
+A suggestion is followed without a second look, so one that means something else is worse than none.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+LONG, MEDIUM = 8, 4
+"""Names of at least so many letters and digits may differ by two of them, or by one; shorter ones by none."""
+
+MOST_LETTERS = 60
+"""What is longer is no slip of any name."""
+
+MEANT: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        ("gpu_model", "gpu_name", "gpu_type", "gpu_family", "gpu_id", "gpus_model", "accelerator", "card"),
+        ("gpu", "gpu_model"),
+    ),
+    **dict.fromkeys(("vendor", "gpu_maker", "gpu_brand", "manufacturer"), ("gpu_vendor",)),
+    **dict.fromkeys(("gpus", "gpu_count", "num_gpus", "n_gpus", "gpu_num"), ("min_gpus", "gpu_count")),
+    **dict.fromkeys(
+        ("vram", "min_vram", "gpu_memory", "gpu_mem", "gpu_ram", "min_gpu_memory", "gpu_memory_gib", "vram_gib"),
+        ("min_gpu_mem", "gpu_memory_gib"),
+    ),
+    **dict.fromkeys(("max_vram", "max_gpu_memory"), ("max_gpu_mem",)),
+    **dict.fromkeys(
+        ("vram_per_gpu", "gpu_memory_per_gpu", "gpu_memory_gib_per_gpu", "min_vram_per_gpu", "min_gpu_memory_per_gpu"),
+        ("min_gpu_mem_per_gpu", "gpu_memory_gib_per_gpu"),
+    ),
+    **dict.fromkeys(("vcpu", "cpus", "cpu", "cores", "min_cpus", "min_cores", "cpu_count"), ("min_vcpus", "vcpus")),
+    **dict.fromkeys(("max_cpus", "max_cores"), ("max_vcpus",)),
+    "vcpus": ("min_vcpus",),
+    **dict.fromkeys(
+        ("memory", "memory_gib", "ram", "min_ram", "mem", "min_mem", "min_memory_gib"), ("min_memory", "memory_gib")
+    ),
+    **dict.fromkeys(("max_ram", "max_mem", "max_memory_gib"), ("max_memory",)),
+    **dict.fromkeys(("disk", "local_disk", "min_disk", "local_disk_gib", "storage"), ("min_local_disk",)),
+    **dict.fromkeys(("network", "network_gbps", "network_mbps", "bandwidth"), ("min_network_gbps", "network_mbps")),
+    "infiniband_gbps": ("min_infiniband_gbps",),
+    **dict.fromkeys(
+        ("price", "cost", "usd", "usd_per_hour", "hourly_price", "price_per_hour"),
+        ("usd_per_hour", "cost_per_hour", "max_usd_per_hour"),
+    ),
+    **dict.fromkeys(
+        ("max_price", "price_max", "max_cost", "max_usd", "max_hourly_price"),
+        ("max_usd_per_hour", "budget_usd_per_month"),
+    ),
+    **dict.fromkeys(("max_usd_per_hour", "budget", "max_budget", "max_usd_per_month"), ("budget_usd_per_month",)),
+    "min_price": ("min_usd_per_hour",),
+    "price_per_gpu": ("usd_per_gpu_hour",),
+    "spot": ("purchase=spot", "spot_usd_per_hour"),
+    "on_demand": ("purchase=on_demand", "on_demand_usd_per_hour"),
+    "linux": ("os=linux",),
+    "windows": ("os=windows",),
+    **dict.fromkeys(("system", "operating_system", "platform"), ("os",)),
+    **dict.fromkeys(
+        ("size", "sizes", "vm", "sku", "vm_size", "instance", "instance_type", "machine_type"), ("name", "size")
+    ),
+    **dict.fromkeys(("location", "locations", "zone", "regions", "region"), ("region", "regions")),
+    **dict.fromkeys(("page", "offset", "skip", "page_token", "start"), ("cursor",)),
+    **dict.fromkeys(("per_page", "page_size", "top", "max_results", "pagesize"), ("limit",)),
+    **dict.fromkeys(("order", "order_by", "orderby", "sort_by", "sortby"), ("sort",)),
+    **dict.fromkeys(("columns", "select", "cols"), ("fields",)),
+    **dict.fromkeys(("query", "search", "text", "keyword"), ("q",)),
+    **dict.fromkeys(("quantization", "quant", "precision", "data_type", "datatype", "torch_dtype"), ("dtype",)),
+    **dict.fromkeys(
+        ("context", "context_length", "context_size", "max_context", "ctx", "max_model_len", "sequence_length"),
+        ("context_tokens", "sequence_tokens"),
+    ),
+    **dict.fromkeys(("batch_size", "batch", "users", "concurrent_users"), ("concurrency",)),
+    **dict.fromkeys(("nodes", "vms", "max_vms"), ("max_nodes",)),
+    **dict.fromkeys(("date", "day", "on"), ("as_of",)),
+    **dict.fromkeys(("float16", "half", "f16"), ("fp16",)),
+    **dict.fromkeys(("bfloat16", "bfloat"), ("bf16",)),
+    **dict.fromkeys(("float32", "float", "f32"), ("fp32",)),
+    **dict.fromkeys(("float8", "f8", "fp8_e4m3"), ("fp8",)),
+    **dict.fromkeys(("4bit", "4_bit", "q4"), ("int4",)),
+    **dict.fromkeys(("8bit", "8_bit", "q8"), ("int8",)),
+}
+"""Names that others give to what has another name here, fields of answers among them; the first that there is counts.
+
+What stands before an equals sign is the name, and what is behind it the value to give.
+"""
+
+
+def nearest(name: str, known: Iterable[str], most: int = 1) -> tuple[str, ...]:
+    """The names that one was meant to be, the nearest first: another word for the same, else those it is a slip of."""
+    names = list(known)
+    meant = [one for one in MEANT.get(name.strip().lower().replace("-", "_"), ()) if one.partition("=")[0] in names]
+    return tuple(meant[:1]) or slips(name, names, most)
+
+
+def beginning(name: str, known: Iterable[str], most: int = 1) -> tuple[str, ...]:
+    """The names that begin with all of one, the shortest first, else those that it is a slip of."""
+    names, begun = list(known), _letters(name)
+    longer = [one for one in names if len(begun) >= MEDIUM and _letters(one).startswith(begun)]
+    return tuple(sorted(longer, key=lambda one: (len(one), one))[:most]) or slips(name, names, most)
+
+
+def slips(name: str, known: Iterable[str], most: int = 1) -> tuple[str, ...]:
+    """The names from which one differs by a slip: a letter too many, too few, another, or two in the wrong order."""
+    written = _letters(name)
+    allowed = 2 if len(written) >= LONG else 1 if len(written) >= MEDIUM else 0
+    if len(written) > MOST_LETTERS:
+        return ()
+    measured = ((_slips_between(written, _letters(one), allowed), one) for one in known)
+    return tuple(one for far, one in sorted(pair for pair in measured if pair[0] <= allowed))[:most]
+
+
+def did_you_mean(names: Iterable[str], after: str = "") -> str:
+    """The question, with what stands after it; nothing for no names."""
+    several = " or ".join(names)
+    return f"did you mean {several}?{after}" if several else ""
+
+
+def _letters(name: str) -> str:
+    """A name without its case and its separators, in which nobody slips on purpose."""
+    return re.sub(r"[\W_]", "", name.lower())
+
+
+def _slips_between(one: str, other: str, allowed: int) -> int:
+    """How many slips lie between two texts, or more than are allowed; two letters in the wrong order are one slip."""
+    if abs(len(one) - len(other)) > allowed:
+        return allowed + 1
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for index, letter in enumerate(one, 1):
+        before, last, row = row, before, [index]
+        for place, against in enumerate(other, 1):
+            best = min(before[place] + 1, row[place - 1] + 1, before[place - 1] + (letter != against))
+            swapped = index > 1 and place > 1 and letter == other[place - 2] and one[index - 2] == against
+            row.append(min(best, last[place - 2] + 1) if swapped else best)
+        if min(row) > allowed:
+            return allowed + 1
+    return row[-1]

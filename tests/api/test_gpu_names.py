@@ -1,0 +1,72 @@
+"""GPUs are found by what others call them; what no GPU is called is an error everywhere."""
+
+import httpx
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("name", "gpus"),
+    [
+        ("A100-80GB", {"a100-sxm-80", "a100-pcie-80"}), ("NVIDIA A100 80GB", {"a100-sxm-80", "a100-pcie-80"}),
+        ("A100-SXM4-80GB", {"a100-sxm-80"}), ("NVIDIA H100", {"h100-sxm-80", "h100-nvl-94"}),
+        ("H100-80GB", {"h100-sxm-80"}), ("h100_sxm", {"h100-sxm-80"}), ("H100NVL", {"h100-nvl-94"}),
+        ("NVIDIA H100 80GB HBM3", {"h100-sxm-80"}), ("Tesla-T4", {"t4"}), ("MI300X", {"mi300x"}),
+        ("RTXPRO6000", {"rtx-pro-6000-bse"}), ("a100", {"a100-sxm-80", "a100-pcie-80", "a100-sxm-40"}),
+        ("*h100*", {"h100-sxm-80", "h100-nvl-94"}),
+    ],
+)  # fmt: skip
+def test_a_gpu_is_found_by_a_usual_spelling(client: httpx.Client, name: str, gpus: set[str]) -> None:
+    items = client.get("/sizes", params={"gpu": name, "limit": 500}).raise_for_status().json()["items"]
+    assert {row["gpu_id"] for row in items if row["gpu_id"]} == gpus
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/sizes", "/facets", "/prices", "/sizes.csv", "/prices.csv", "/sizes.parquet", "/fit?min_gpu_mem=8", "/fit?q=a"],
+)
+@pytest.mark.parametrize("name", ["H100-40GB", "*x99*", "B100", "nvidia"])
+def test_a_gpu_that_there_is_not_is_refused(client: httpx.Client, path: str, name: str) -> None:
+    answer = client.get(f"{path}{'&' if '?' in path else '?'}gpu={name}")
+    assert answer.status_code == 422
+    (error,) = answer.json()["errors"]
+    assert error["pointer"] == "/query/gpu"
+    assert f"no GPU of the catalog is called {name.lower()}" in error["detail"]
+    suggested = {"H100-40GB": "did you mean h100-nvl-94 or h100-sxm-80?", "nvidia": "did you mean gpu_vendor=nvidia?"}
+    assert suggested.get(name, "GET /gpus lists them") in error["detail"]
+    assert ("did you mean" in error["detail"]) is (name in suggested)
+
+
+@pytest.mark.parametrize("job", [{"resources": {"min_gpu_mem": 8}}, {"model": "llama-3.1-8b", "inference": {}}])
+@pytest.mark.parametrize(("field", "value"), [("gpu", ["H100-40GB"]), ("gpu_vendor", "nvidja")])
+def test_a_body_is_as_strict(client: httpx.Client, job: dict[str, object], field: str, value: object) -> None:
+    answer = client.post("/fit", json={**job, "constraints": {field: value}})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["pointer"] == f"/body/constraints/{field}"
+    assert "did you mean" in answer.json()["detail"]
+    there = client.post("/fit", json={**job, "constraints": {"gpu": ["H100-80GB"], "gpu_vendor": "NVIDIA"}})
+    assert {item["size"] for item in there.raise_for_status().json()["items"]} <= {
+        row["name"] for row in client.get("/sizes?gpu=h100-sxm-80&limit=500").json()["items"]
+    }
+
+
+@pytest.mark.parametrize("vendor", ["nvidja", "nvidia,amd"])
+def test_a_maker_of_no_gpu_is_refused_with_all_there_are(client: httpx.Client, vendor: str) -> None:
+    answer = client.get("/sizes", params={"gpu_vendor": vendor})
+    assert answer.status_code == 422
+    assert "allowed are AMD, NVIDIA" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("value", ["yes", "1", "True", "on"])
+def test_a_truth_is_true_or_false(client: httpx.Client, value: str) -> None:
+    for path in (f"/sizes?infiniband={value}", f"/facets?ultra_disk={value}", f"/prices?history={value}"):
+        answer = client.get(path)
+        assert answer.status_code == 422, path
+        assert "expected true or false" in answer.json()["detail"]
+
+
+def test_a_long_list_of_what_is_allowed_stands_in_an_answer_once(client: httpx.Client) -> None:
+    for asked in ("/sizes?zzz=1", "/sizes?sort=colour"):
+        answer = client.get(asked)
+        assert answer.status_code == 422
+        assert answer.text.count("gpu_vendor") == 1, asked
+        assert "`errors` lists what is allowed" in answer.json()["detail"]

@@ -1,0 +1,49 @@
+"""What is suggested for a wrong name means what was meant, or nothing is suggested."""
+
+import pytest
+
+from app.api.fit.request_parts import ConstraintsIn
+from app.catalog.ask.prices import AllPricesSearch
+from app.catalog.ask.search import SizeSearch
+from app.catalog.ask.sort_keys import SORT_KEYS
+from app.nearest import MEANT, beginning, nearest, slips
+
+FILTERS, PRICES, CONSTRAINTS = (tuple(one.model_fields) for one in (SizeSearch, AllPricesSearch, ConstraintsIn))
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "meant"),
+    [
+        ("gpu_model", FILTERS, "gpu"), ("gpu_name", FILTERS, "gpu"), ("gpu_count", FILTERS, "min_gpus"),
+        ("gpu_memory_gib", FILTERS, "min_gpu_mem"), ("min_vram", FILTERS, "min_gpu_mem"),
+        ("min_gpu_memory", FILTERS, "min_gpu_mem"), ("spot", FILTERS, "purchase=spot"), ("page", FILTERS, "cursor"),
+        ("offset", FILTERS, "cursor"), ("regions", FILTERS, "region"), ("region", CONSTRAINTS, "regions"),
+        ("max_usd_per_hour", CONSTRAINTS, "budget_usd_per_month"), ("price", SORT_KEYS, "usd_per_hour"),
+        ("memory", SORT_KEYS, "memory_gib"), ("min_gpu_men", FILTERS, "min_gpu_mem"), ("reigon", FILTERS, "region"),
+        ("quantization", ("dtype", "utilization"), "dtype"), ("Limit", FILTERS, "limit"), ("q", ("fp32",), None),
+        ("sort", PRICES, None), ("quantization", ("utilization",), None), ("max_usd_per_hour", ("max_hours",), None),
+        ("colour", FILTERS, None), ("os", ("q",), None), ("x" * 100_000, FILTERS, None),
+    ],
+)  # fmt: skip
+def test_a_suggestion_means_what_was_meant(name: str, known: tuple[str, ...], meant: str | None) -> None:
+    assert nearest(name, known) == (() if meant is None else (meant,))
+
+
+def test_everything_that_is_suggested_for_another_word_is_somewhere() -> None:
+    from app.fit.estimate.weights import BITS  # noqa: PLC0415  # only here
+
+    there = {*FILTERS, *PRICES, *CONSTRAINTS, *SORT_KEYS, *BITS, "cost_per_hour"}
+    there |= {"context_tokens", "sequence_tokens", "dtype", "concurrency", "fields"}
+    for word, meant in MEANT.items():
+        assert [one for one in meant if one.partition("=")[0] in there], word
+
+
+def test_the_name_of_a_family_is_a_beginning_before_it_is_a_slip() -> None:
+    sizes = ("nc24", "nc24ads_a100_v4", "nc24rs_v3")
+    assert beginning("nc24ads", sizes) == ("nc24ads_a100_v4",)
+    assert beginning("nd40rs_v3", ("nd40rs_v2", "nd96asr_v4")) == ("nd40rs_v2",)
+
+
+def test_the_codes_of_another_cloud_are_no_slips() -> None:
+    assert slips("useast1", ("eastus", "eastus2", "austriaeast")) == ()
+    assert slips("estus", ("eastus", "westus")) == ("eastus",)
