@@ -63,7 +63,8 @@ def recommending(
 
 def to_needs(search: FitSearch, today: date) -> Needs:
     """Take from the question what the arithmetic needs."""
-    statuses = ("preview", "current", "retiring", "retired") if "any" in search.status else search.status or ORDERABLE
+    asked = search.status or ORDERABLE
+    statuses = (*ORDERABLE, "withdrawn", "retired") if "any" in asked else asked
     return Needs(
         amounts={name: value for name in _AMOUNTS if (value := getattr(search, name)) is not None},
         traits={name: value for name in TRAITS if (value := getattr(search, name)) is not None},

@@ -74,9 +74,10 @@ class SizeOut(Out):
     hibernation: bool | None = Field(description="Hibernation: supported, or not.")
     gpudirect_rdma: bool | None = Field(description="GPUDirect RDMA: supported, or not.")
     preview: bool | None = Field(description="Whether the size is in preview.")
+    withdrawn: bool | None = Field(description="Whether it can no longer be had, though no date was announced.")
     retirement_date: date | None = Field(description="The day on which the size retires.")
     source_url: str | None = Field(description="The page that counts first among those that name the size.")
-    status: str = Field(description="preview, current, retiring (a date is announced) or retired, today. Extensible.")
+    status: str = Field(description="preview, current, retiring (dated), withdrawn or retired, today. Extensible.")
     region: str | None = Field(description="Where the prices hold: the asked region, else the cheapest.")
     usd_per_hour: Usd | None = Field(description="Of the purchase model that was asked for; null is unknown.")
     usd_per_gpu_hour: float | None = Field(

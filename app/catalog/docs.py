@@ -13,7 +13,7 @@ SHOWN = (
     *("memory_gib", "gpu_vendor", "gpu_model", "gpu_id", "gpu_count", "gpu_fraction", "gpu_memory_gib"),
     *("gpu_memory_gib_per_gpu", "gpu_interconnect", "nvlink", "temp_disk_gib", "temp_disk_count", "nvme_disk_gib"),
     *("nvme_disk_count", "max_data_disks", "uncached_disk_iops", "uncached_disk_mbps", "max_nics", "network_mbps"),
-    *("infiniband", "infiniband_gbps", "flags", *SIZE_FLAGS, "preview", "retirement_date", "source_url"),
+    *("infiniband", "infiniband_gbps", "flags", *SIZE_FLAGS, "preview", "withdrawn", "retirement_date", "source_url"),
 )
 """What a document holds, in this order."""
 

@@ -71,6 +71,7 @@ SIZE_FIELDS: dict[str, Field] = {
     "infiniband": _FLAG,
     "infiniband_gbps": Field(kind="number", unit="Gbps"),
     "preview": _FLAG,
+    "withdrawn": _FLAG,
     "retirement_date": Field(kind="date"),
     **SIZE_FLAGS,
     "gpu_fraction": Field(kind="text", column=False),

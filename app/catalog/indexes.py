@@ -8,7 +8,7 @@ from app.catalog.tables import table_of
 _WITH_GPU = text("gpu_octave is not null")
 _COLUMNS = (
     *("region", "os", "purchase", "gpu_octave", "rank_usd", "size_key", "gpu_memory_gib", "retirement_date"),
-    *("preview", "gpu_count", "doc"),
+    *("preview", "withdrawn", "gpu_count", "doc"),
 )
 
 OFFERS_BY_OCTAVE = Index(

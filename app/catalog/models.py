@@ -130,6 +130,7 @@ class Size(SQLModel, table=True):
     hibernation: bool | None = None
     gpudirect_rdma: bool | None = None
     preview: bool | None = None
+    withdrawn: bool | None = Field(default=None, description="can no longer be had, though no date was announced")
     retirement_date: date | None = None
     source_id: str | None = Field(
         sa_type=BYTEWISE, default=None, foreign_key="source.id", description="the first source by authority"
@@ -236,6 +237,7 @@ class Offer(SQLModel, table=True):
     gpu_count: float | None = Field(default=None, description="this and what follows: as in size")
     gpu_memory_gib: float | None = None
     preview: bool | None = None
+    withdrawn: bool | None = None
     retirement_date: date | None = None
     gpu_octave: int | None = Field(default=None, description="GPU memory by powers of two: app.catalog.octaves")
     doc: str = Field(sa_type=BYTEWISE, description="what is shown of it: app.catalog.offer_docs")

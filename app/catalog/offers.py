@@ -36,7 +36,7 @@ SPOT_DAYS = 366
 """A spot price changes from month to month: one that is known from longer ago is history and no offer."""
 
 _KEY = ("size_key", "region", "os")
-COPIES = ("gpu_count", "gpu_memory_gib", "preview", "retirement_date")
+COPIES = ("gpu_count", "gpu_memory_gib", "preview", "withdrawn", "retirement_date")
 """What an offer repeats of its size, so that a list is filtered without looking at the size."""
 
 UNKNOWN = float("inf")

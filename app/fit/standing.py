@@ -12,7 +12,8 @@ _A_YEAR = 366
 def standing(vm: Vm, terms: Terms) -> Iterator[Failure]:
     """Tell where a size may not be ordered, or not where it is asked for."""
     if vm.status not in terms.statuses:
-        yield plain_failure("status", "RETIRED" if vm.status == "retired" else "STATUS", f"is {vm.status}")
+        code = vm.status.upper() if vm.status in ("retired", "withdrawn") else "STATUS"
+        yield plain_failure("status", code, f"is {vm.status}")
     if terms.regions and vm.region is None:
         yield plain_failure("region", "NOT_IN_REGION", f"has no price in {' or '.join(terms.regions)}")
     if not vm.in_every_region:
@@ -77,6 +78,7 @@ def warnings(vm: Vm, terms: Terms) -> tuple[str, ...]:
         "OLD_PRICE": as_of is not None and ((terms.today - as_of).days > _A_YEAR or undated is True),
         "PREVIEW": vm.status == "preview",
         "RETIRING": vm.status == "retiring",
+        "WITHDRAWN": vm.status == "withdrawn",
         "RETIRED": vm.status == "retired",
         "UNVERIFIED": not vm.verified,
     }

@@ -131,6 +131,26 @@ def test_a_list_is_ordered_by_several_keys_with_unknown_last(client: httpx.Clien
     assert items[0]["gpu_memory_gib"] == 1536
 
 
+def test_withdrawn_sizes_are_found_only_where_they_are_asked_for(client: httpx.Client) -> None:
+    def names(**asked: Any) -> set[str]:
+        return {item["name"] for item in get(client, "/sizes", limit=500, **asked)["items"]}
+
+    withdrawn = names(status="withdrawn")
+    assert "Standard_NC128ds_xl_RTXPRO6000BSE_v6" in withdrawn
+    assert withdrawn & names() == withdrawn & names(status="current,preview,retiring") == set()
+    assert withdrawn & names(status="any", verified=True) == set()
+    assert withdrawn < names(status="any")
+    counted = {one["value"]: one["count"] for one in get(client, "/facets", status="any")["status"]}
+    assert counted["withdrawn"] == len(withdrawn)
+    rejected = get(client, "/fit", name="*_RTXPRO6000BSE_v6", min_gpu_mem=96, include="rejected")["rejected"]
+    codes = {one["size"]: {failure["code"] for failure in one["failures"]} for one in rejected}
+    assert {name for name, found in codes.items() if "WITHDRAWN" in found} == {
+        name for name in withdrawn if "RTXPRO" in name
+    }
+    similar = get(client, "/sizes/nc144ds_xl_rtxpro6000bse_v6/similar", limit=20)["items"]
+    assert withdrawn & {item["size"] for item in similar} == set()
+
+
 def test_the_gpu_memory_of_the_mi300x_is_eight_times_192(client: httpx.Client) -> None:
     assert [item["name"] for item in get(client, "/sizes", min_gpu_mem=1536)["items"]] == ["Standard_ND96isr_MI300X_v5"]
 

@@ -31,7 +31,7 @@ OF_PYDANTIC = ("Input should", "Value error", "tuple", "after validation", "Asse
         (
             "/sizes?status=Current",
             "/query/status",
-            "status=Current: did you mean current? allowed are preview, current, retiring, retired, any",
+            "status=Current: did you mean current? allowed are preview, current, retiring, withdrawn, retired, any",
         ),
         ("/compare?size=nd40rs_v2", "/query/size", "size=nd40rs_v2: at least 2 values are needed"),
         ("/compare", "/query/size", "size: is required"),

@@ -125,6 +125,10 @@ def test_status_follows_from_dates(engine: Engine, retires: date | None, preview
     dated: dict[str, Any] = {"retirement_date": retires} if retires else {}
     take(engine, reading(size("Standard_X1", preview=preview, **dated)))
     assert shown(engine, "x1")["status"] == status
+    take(engine, reading(size("Standard_X1", preview=preview, withdrawn=True, **dated)))
+    withdrawn = shown(engine, "x1")
+    assert withdrawn["status"] == ("retired" if status == "retired" else "withdrawn")
+    assert not withdrawn["verified"]
 
 
 def test_a_preview_is_over_when_a_newer_page_no_longer_says_so(engine: Engine) -> None:

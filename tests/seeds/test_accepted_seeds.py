@@ -160,7 +160,11 @@ SPOT_CHECKS: dict[str, dict[str, Any]] = {
     "NG32adms_V620_v1": {"memory_gib": 176, "gpu_count": 1, "max_data_disks": 32, "network_mbps": 40_000},
     "NV12s_v3": {"gpu_count": 1, "gpu_memory_gib": 8, "gpu_memory_gib_per_gpu": 8},
     "NV12": {"gpu_count": 1, "gpu_memory_gib": 16},
-    "NC256ds_xl_RTXPRO6000BSE_v6": {"gpu_memory_gib": 192, "status": "preview"},
+    "NC256ds_xl_RTXPRO6000BSE_v6": {"gpu_memory_gib": 192, "status": "withdrawn", "verified": False},
+    "NC64mds_xl_RTXPRO6000BSE_v6": {"status": "withdrawn", "verified": False},
+    "NC24r_Promo": {"status": "withdrawn", "verified": False},
+    "NV12_Promo": {"status": "retired", "withdrawn": True},
+    "NC144ds_xl_RTXPRO6000BSE_v6": {"status": "current", "withdrawn": None},
     "NC72lds_xl_RTXPRO6000BSE_v6": {
         "gpu_fraction": "1/2",
         "gpu_memory_gib": 48,

@@ -27,7 +27,7 @@ class SimilarOut(Out):
     distance: float = Field(description="The sum of the contributions: 0 (the same) to 1.")
     cheaper: bool | None = Field(description="Costs less an hour; null where a price is unknown.")
     bigger: bool | None = Field(description="At least as much GPU memory, vCPUs and memory, and more of one of them.")
-    status: str = Field(description="preview, current, retiring or retired, today. Extensible.")
+    status: str = Field(description="preview, current, retiring, withdrawn or retired, today. Extensible.")
     verified: bool = Field(description="The vendor's own documents name this size.")
     series: str | None = Field(description="Id of its series.")
     gpu_model: str | None = Field(description="The GPU with its memory.")

@@ -49,7 +49,7 @@ class PlacedOut(Out):
 
     size: str = Field(description="Name of the size.")
     region: str | None = Field(description="Where the prices hold: the cheapest of the asked regions.")
-    status: str = Field(description="preview, current, retiring or retired, today. Extensible.")
+    status: str = Field(description="preview, current, retiring, withdrawn or retired, today. Extensible.")
     nodes: int = Field(description="How many VMs of this size.")
     parallelism: Part[ParallelismOut] = Field(description="How the model is cut.")
     per_gpu: Part[PerGpuOut] = Field(description="The fullest GPU.")
@@ -77,7 +77,7 @@ class MissOut(Out):
     """A size that does not fit: the failure that misses most first, and what would help."""
 
     size: str = Field(description="Name of the size.")
-    status: str = Field(description="preview, current, retiring or retired, today. Extensible.")
+    status: str = Field(description="preview, current, retiring, withdrawn or retired, today. Extensible.")
     failures: list[FailureOut] = Field(description="Every constraint that it does not meet; the first misses most.")
     fixes: list[FixOut] = Field(description="Each makes the size fit; empty where no change of the question does.")
 

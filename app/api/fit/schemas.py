@@ -44,14 +44,16 @@ class OptionOut(Out):
 
     size: str = Field(description="Name of the size.")
     region: str | None = Field(description="Where the prices hold: the cheapest of the asked regions.")
-    status: str = Field(description="preview, current, retiring or retired, today. Extensible.")
+    status: str = Field(description="preview, current, retiring, withdrawn or retired, today. Extensible.")
     nodes: int = Field(description="How many VMs of this size.")
     cost: CostsOut = Field(description="What it costs, by purchase model.")
     headroom: list[HeadroomOut] = Field(description="What is to spare of each resource.")
     limiting_resource: str | None = Field(description="The resource with the least to spare.")
     unused_gpu_memory_gib: float | None = Field(description="GPU memory that is paid for beyond what is required.")
     unused_gpu_memory_percent: float | None = Field(description="The same in percent of all GPU memory.")
-    warnings: list[str] = Field(description="NO_PRICE, OLD_PRICE, PREVIEW, RETIRING, RETIRED, UNVERIFIED. Extensible.")
+    warnings: list[str] = Field(
+        description="NO_PRICE, OLD_PRICE, PREVIEW, RETIRING, WITHDRAWN, RETIRED, UNVERIFIED. Extensible."
+    )
     explanation: str = Field(description="Why it fits, in a sentence.")
 
 
@@ -71,7 +73,7 @@ class RejectionOut(Out):
     """A size that does not fit, the failure that misses most first."""
 
     size: str = Field(description="Name of the size.")
-    status: str = Field(description="preview, current, retiring or retired, today. Extensible.")
+    status: str = Field(description="preview, current, retiring, withdrawn or retired, today. Extensible.")
     failures: list[FailureOut] = Field(description="Every constraint that it does not meet.")
 
 

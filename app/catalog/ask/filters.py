@@ -229,7 +229,7 @@ FILTERS: Mapping[str, Filter] = {
 """Every filter of a search by its name; `os`, `purchase` and `region` choose offers, which the ground sees to."""
 
 ALWAYS = ("status",)
-"""Filters that hold even where nobody asks: retired sizes are left out."""
+"""Filters that hold even where nobody asks: retired and withdrawn sizes are left out."""
 
 PLACES = ("os", "purchase", "region")
 """Filters that say which offers are meant, and are no conditions of their own."""

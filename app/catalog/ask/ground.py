@@ -123,10 +123,14 @@ def _past_ground(os: str, purchase: str, regions: int) -> Ground:
 
 
 def standing(columns: Any) -> ColumnElement[str]:
-    """The standing of a size, or of its offer, on the day `today`: retired from its date on, retiring before it."""
+    """The standing of a size, or of its offer, on the day `today`: retired from its date on, retiring before it.
+
+    A size that was withdrawn without a date stays withdrawn, whatever else is announced.
+    """
     retires, preview = columns.retirement_date, columns.preview
     return case(
         (retires <= TODAY, literal_text("retired")),
+        (columns.withdrawn.is_(True), literal_text("withdrawn")),
         (retires.is_not(None), literal_text("retiring")),
         (preview.is_(True), literal_text("preview")),
         else_=literal_text("current"),
@@ -134,9 +138,13 @@ def standing(columns: Any) -> ColumnElement[str]:
 
 
 def can_be_ordered(ground: Ground) -> ColumnElement[bool]:
-    """Whether a size is not retired on the day `today`."""
-    retires = ground.column("retirement_date")
-    return or_(retires.is_(None), retires > TODAY)
+    """Whether a size is neither retired on the day `today` nor withdrawn."""
+    return is_orderable(ground.column("retirement_date"), ground.column("withdrawn"))
+
+
+def is_orderable(retires: ColumnElement[Any], withdrawn: ColumnElement[Any]) -> ColumnElement[bool]:
+    """The same of two columns."""
+    return and_(or_(retires.is_(None), retires > TODAY), withdrawn.is_not(True))
 
 
 def literal_text(text: str) -> ColumnElement[str]:

@@ -16,7 +16,6 @@ from sqlalchemy import (
     exists,
     literal,
     literal_column,
-    or_,
     select,
     union_all,
 )
@@ -25,10 +24,10 @@ from app.catalog.ask.ground import (
     GPU,
     OFFER,
     SIZE,
-    TODAY,
     Ground,
     Place,
     gpu,
+    is_orderable,
     literal_text,
     region_values,
     size,
@@ -111,7 +110,7 @@ def _walk(place: Place, index: int, *, upwards: bool, with_gpu: bool) -> Select[
         offer.gpu_octave == octave if with_gpu else offer.gpu_octave.is_(None),
         offer.rank_usd >= usd if upwards else offer.rank_usd < usd,
         offer.size_key != bindparam("key", type_=offer.size_key.type),
-        or_(offer.retirement_date.is_(None), offer.retirement_date > TODAY),
+        is_orderable(offer.retirement_date, offer.withdrawn),
     )
     if place.regions > 1:
         walk = walk.where(_offered(place))

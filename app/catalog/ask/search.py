@@ -17,10 +17,10 @@ from app.catalog.names import region_key
 Arch = Literal["x64", "arm64"]
 Os = Literal["linux", "windows"]
 Purchase = Literal["on_demand", "spot"]
-Status = Literal["preview", "current", "retiring", "retired", "any"]
+Status = Literal["preview", "current", "retiring", "withdrawn", "retired", "any"]
 
 ORDERABLE: tuple[Status, ...] = ("preview", "current", "retiring")
-"""The statuses that a search is about unless it names others: a retired size cannot be ordered."""
+"""The statuses that a search is about unless it names others: a retired or withdrawn size cannot be ordered."""
 
 MOST = 1e12
 """No quantity of a VM comes near it; a bound keeps every number finite and every database willing."""
@@ -198,7 +198,7 @@ class SizeScope(OfferScope):
     disputed: Truth | None = Field(default=None, description="Whether sources disagree on any field.")
     status: Annotated[tuple[Status, ...], AfterValidator(_as_set)] = Field(
         default=(),
-        description="Any of several; default: all that can be ordered, retired ones are not; `any`: retired, too.",
+        description="Any of several; default: all that can be ordered; `any`: retired and withdrawn ones, too.",
         examples=[["current"]],
     )
     region: Regions = Field(

@@ -75,7 +75,7 @@ def derive_size(
     row["series_id"] = row.pop("series")
     mine = series.get(row["series_id"] or "")
     row["provider"] = mine["provider"] if mine else PROVIDER
-    row["verified"] = first.authority < AUTHORITY.index("third_party")
+    row["verified"] = first.authority < AUTHORITY.index("third_party") and not row["withdrawn"]
     disputed = sorted(name for name, decision in fields.items() if decision.disputed)
     row |= {"disputed": bool(disputed), "disputed_fields": "; ".join(disputed)}
     row["source_id"] = first.source

@@ -32,6 +32,7 @@ PROVOKED: Mapping[str, tuple[Prepared, Machine, dict[str, Any]]] = {
     "LOCAL_DISK": (asked(serving()), machine(disk_bytes=None), {}),
     "NOT_IN_REGION": (asked(serving(), regions=("westeurope",)), machine(), {"region": None}),
     "RETIRED": (asked(serving()), machine(), {"status": "retired"}),
+    "WITHDRAWN": (asked(serving()), machine(), {"status": "withdrawn"}),
     "STATUS": (asked(serving(), allow_preview=False), machine(), {"status": "preview"}),
     "UNVERIFIED": (asked(serving(), verified_only=True), machine(), {"verified": False}),
     "BUDGET": (asked(serving(), budget_usd_per_month=Decimal(1000)), machine(), {}),

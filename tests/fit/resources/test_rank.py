@@ -94,6 +94,7 @@ def test_an_unknown_amount_meets_no_need_and_is_said_to_be_unknown() -> None:
     ("facts", "asked", "code"),
     [
         ({"status": "retired"}, {}, "RETIRED"),
+        ({"status": "withdrawn"}, {}, "WITHDRAWN"),
         ({"region": None}, {"regions": ("eastus",)}, "NOT_IN_REGION"),
         ({"in_every_region": False}, {}, "NOT_IN_REGION"),
         ({"traits": {"infiniband": None}}, {"traits": {"infiniband": True}}, "NO_INFINIBAND"),
