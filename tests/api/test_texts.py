@@ -36,7 +36,7 @@ OF_PYDANTIC = ("Input should", "Value error", "tuple", "after validation", "Asse
         ("/compare?size=nd40rs_v2", "/query/size", "size=nd40rs_v2: at least 2 values are needed"),
         ("/compare", "/query/size", "size: is required"),
         ("/prices?as_of=2026-13-01", "/query/as_of", "as_of=2026-13-01: must be a date such as 2026-09-01"),
-        ("/fit?hours=0", "/query/hours", "hours=0: must be greater than 0"),
+        ("/fit?hours_per_month=745", "/query/hours_per_month", "hours_per_month=745: must be at most 744"),
         ("/sizes?gpu=" + "x" * 121, "/query/gpu", "gpu=" + "x" * 121 + ": at most 120 characters are taken"),
         ("/sizes?gpu=" + ",".join(map(str, range(61))), "/query/gpu", "at most 60 values are taken"),
     ],
