@@ -1,6 +1,6 @@
 """Where endpoints that are asked often take their answers: rows without objects, and no thread for what is short."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -68,9 +68,14 @@ class Desk:
 
     async def known(self) -> Known:
         """What is known of the revision that holds; raises NotReady where there is no catalog."""
-        if not self._watch.fresh:
-            await self._watch.look()
-        known = self._watch.known
-        if known is None:
-            raise NotReady("The catalog is empty or its tables are missing; GET /readyz says what to do.")
-        return known
+        state = await self._watch.look()
+        if state.known is None:
+            raise NotReady(state.trouble)
+        return state.known
+
+    async def revision(self) -> Mapping[str, Any]:
+        """The revision that holds; raises NotReady where there is no catalog, with what to do."""
+        state = await self._watch.look()
+        if state.revision is None:
+            raise NotReady(state.trouble)
+        return state.revision

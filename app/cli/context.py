@@ -10,12 +10,20 @@ from typing import Any
 from pydantic import ValidationError
 from rich.markup import escape
 from sqlalchemy import Engine
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError, ProgrammingError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    InterfaceError,
+    NoSuchModuleError,
+    OperationalError,
+    ProgrammingError,
+)
 from sqlmodel import Session
 
 from app.catalog.keep.revisions import latest_revision
 from app.cli.output import err
 from app.db.engines import make_engine, reading
+from app.db.outages import cause_of, first_line, has_no_tables
 from app.errors import BadData, BadQuestion, BadWorkload, NotFound, NotReady, VmsizesError
 from app.settings import Settings
 from app.validation import explain
@@ -78,15 +86,16 @@ def run(app: Callable[[], Any]) -> None:
         app()
     except VmsizesError as error:
         _fail(str(error), _CODES.get(type(error), 1))
-    except (OperationalError, ProgrammingError) as error:
-        _fail(f"The database does not answer as it should ({_first_line(error)}). {_NO_TABLES}", NOT_READY)
+    except (OperationalError, ProgrammingError, InterfaceError) as error:
+        _fail(_trouble(error), NOT_READY)
 
 
-_NO_TABLES = "Where it has no tables yet, run `vmsizes migrate`, then `vmsizes ingest seeds`."
-
-
-def _first_line(error: DBAPIError) -> str:
-    return str(error.orig).strip().partition("\n")[0]
+def _trouble(error: DBAPIError) -> str:
+    if has_no_tables(error):
+        return "The database has no catalog tables; run `vmsizes migrate`, then `vmsizes ingest seeds`."
+    cause = cause_of(error)
+    told = f"The database cannot be reached: {cause}" if cause else "The database does not answer as it should"
+    return f"{told} ({first_line(error)})."
 
 
 def _fail(told: str, code: int) -> None:

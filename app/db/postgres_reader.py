@@ -1,10 +1,12 @@
 """Reads PostgreSQL without waiting: through a pool of asynchronous connections."""
 
+import logging
 from typing import Any, TypeVar
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, OperationalError
 from psycopg_pool import AsyncConnectionPool
 from sqlalchemy import Engine
+from sqlalchemy import exc as as_sqlalchemy
 
 from app.db.statements import Ask, Question, Rows, typed
 
@@ -23,14 +25,11 @@ class PostgresReader:
     async def run(self, question: Question[T], *, brief: bool) -> T:  # noqa: ARG002  # nothing here waits in the loop
         """Run a question on one connection."""
         self.asked += 1
-        async with (await self._opened()).connection() as connection:
-            try:
-                asked = next(question)
-                while True:
-                    asked = question.send(await _fetch(connection, asked))
-            except StopIteration as end:
-                result: T = end.value
-                return result
+        try:
+            async with (await self._opened()).connection() as connection:
+                return await _to_its_end(connection, question)
+        except OperationalError as error:
+            raise as_sqlalchemy.OperationalError(None, None, error) from error
 
     async def close(self) -> None:
         """Close the pool."""
@@ -40,11 +39,22 @@ class PostgresReader:
 
     async def _opened(self) -> AsyncConnectionPool[AsyncConnection[tuple[Any, ...]]]:
         if self._pool is None:
+            logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # that it cannot connect is told once, elsewhere
             self._pool = AsyncConnectionPool(
                 self._address, min_size=1, max_size=CONNECTIONS, open=False, kwargs={"autocommit": True}
             )
             await self._pool.open()
         return self._pool
+
+
+async def _to_its_end(connection: AsyncConnection[tuple[Any, ...]], question: Question[T]) -> T:
+    try:
+        asked = next(question)
+        while True:
+            asked = question.send(await _fetch(connection, asked))
+    except StopIteration as end:
+        result: T = end.value
+        return result
 
 
 async def _fetch(connection: AsyncConnection[tuple[Any, ...]], asked: Ask) -> Rows:

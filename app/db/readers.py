@@ -4,6 +4,7 @@ import sqlite3
 from typing import Any, Protocol, TypeVar, cast
 
 from sqlalchemy import Engine
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from app.db.statements import Compiled, Question, typed
@@ -50,7 +51,7 @@ class SqliteReader:
                 compiled = asked.statement.on("sqlite")
                 parameters = {**compiled.constants, **asked.parameters}
                 if brief or asked.statement.short:
-                    rows = self._connection().execute(compiled.sql, parameters).fetchall()
+                    rows = self._read(compiled, parameters)
                 else:
                     rows = await self._threads.run(_fetch, compiled, parameters)
                 asked = question.send(typed(rows, compiled))
@@ -63,6 +64,12 @@ class SqliteReader:
         if self._here is not None:
             self._here.close()
             self._here = None
+
+    def _read(self, compiled: Compiled, parameters: dict[str, Any]) -> list[Any]:
+        try:
+            return self._connection().execute(compiled.sql, parameters).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise OperationalError(compiled.sql, None, error) from error
 
     def _connection(self) -> sqlite3.Connection:
         if self._here is None:

@@ -1,7 +1,11 @@
 """A service whose database is not ready says what to do, wherever it is asked."""
 
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
@@ -10,8 +14,13 @@ from sqlalchemy import Engine
 
 from app import schema
 from app.api.door.answers import Answers
+from app.api.door.watch import PERIOD_SECONDS
+from app.db.engines import make_engine
+from app.ingest.run import take_in
 from app.main import create_service
 from app.settings import Settings
+from tests.factories import NOW, reading, size
+from tests.postgres import postgres_running
 from tests.servers import server
 
 
@@ -32,24 +41,75 @@ def refused(client: httpx.Client, path: str) -> str:
 def test_without_tables_it_says_to_migrate_and_to_ingest(empty_url: str) -> None:
     with asking(empty_url) as client:
         assert "run `vmsizes migrate`, then `vmsizes ingest seeds`" in refused(client, "/readyz")
-        assert "GET /readyz says what to do" in refused(client, "/sizes")
+        assert refused(client, "/sizes") == refused(client, "/conflicts") == refused(client, "/readyz")
 
 
 def test_without_a_catalog_it_says_to_ingest(database_url: str) -> None:
     with asking(database_url) as client:
         assert refused(client, "/readyz") == "The catalog is empty; run `vmsizes ingest seeds`."
-        assert "GET /readyz says what to do" in refused(client, "/sizes")
+        assert refused(client, "/sizes") == "The catalog is empty; run `vmsizes ingest seeds`."
 
 
 def test_a_schema_older_than_the_program_is_said_to_be_so(service: Answers, database_url: str, engine: Engine) -> None:
     schema.downgrade(engine, "0004")
     with asking(database_url) as client:
         told = f"The database has the schema 0004, and this program needs {schema.newest()}; run `vmsizes migrate`."
-        assert refused(client, "/readyz") == told
-        assert "GET /readyz says what to do" in refused(client, "/sizes")
+        assert refused(client, "/readyz") == refused(client, "/sizes") == told
     schema.upgrade(engine)
     with asking(database_url) as client:
         assert client.get("/readyz").json()["status"] == "ready"
+
+
+def test_a_stopped_postgresql_is_said_to_be_so_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    with ExitStack() as running:
+        url = running.enter_context(postgres_running())
+        engine = make_engine(url)
+        schema.upgrade(engine)
+        take_in(engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
+        engine.dispose()
+        with asking(url) as client:
+            assert [client.get(path).status_code for path in ("/sizes", "/conflicts", "/readyz")] == [200] * 3
+            running.close()
+            told = {
+                client.get(path).json()["detail"] for path in ("/sizes?limit=3", "/conflicts?limit=3", "/fit?limit=3")
+            }
+            time.sleep(PERIOD_SECONDS)
+            told |= {refused(client, path) for path in ("/readyz", "/sizes", "/conflicts", "/readyz", "/sizes.csv")}
+            assert client.get("/readyz").headers["retry-after"] == "5"
+            assert client.get("/healthz").status_code == 200
+    assert all(
+        detail.startswith("The database cannot be reached: it closed the connection") or detail == GONE
+        for detail in told
+    )
+    assert GONE in told
+    errors = [record.message for record in caplog.records if record.levelname == "ERROR"]
+    assert len(errors) == len({error.partition(" (")[0] for error in errors}) <= 2
+    assert not any(record.exc_info for record in caplog.records)
+
+
+GONE = "The database cannot be reached: nothing listens at its socket."
+
+
+def test_the_command_line_says_that_a_database_cannot_be_reached_and_tells_no_password() -> None:
+    url = "postgresql://someone:secret@127.0.0.1:1/none"
+    program = str(Path(sys.executable).with_name("vmsizes"))
+    environment = {**os.environ, "VMSIZES_DATABASE_URL": url}
+    done = subprocess.run([program, "search"], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 4
+    assert "The database cannot be reached: connection refused" in done.stderr
+    assert "migrate" not in done.stderr
+    assert "secret" not in done.stderr
+    with asking(url) as client:
+        for path in ("/readyz", "/sizes"):
+            assert refused(client, path) == "The database cannot be reached: connection refused."
+
+
+def test_a_file_that_is_no_database_is_said_to_be_so(tmp_path: Path) -> None:
+    (tmp_path / "x.db").write_text("no database " * 1000)
+    for file, cause in (("x.db", "its file is no database"), ("no/where.db", "its file cannot be opened")):
+        with asking(f"sqlite:///{tmp_path / file}") as client:
+            for path in ("/readyz", "/sizes", "/conflicts"):
+                assert refused(client, path) == f"The database cannot be reached: {cause}."
 
 
 @pytest.mark.parametrize("file", sorted((schema.MIGRATIONS / "versions").glob("0*.py")), ids=lambda file: file.name)

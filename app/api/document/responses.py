@@ -89,7 +89,7 @@ REFUSALS: Mapping[int, Refusal] = {
     500: Refusal(name="InternalServerError", description="A fault of the service; nothing sent should give one."),
     503: Refusal(
         name="ServiceUnavailable",
-        description="The database does not answer, or has no catalog yet; GET /readyz says what to do.",
+        description="The database cannot be reached, or has no catalog yet; the detail says what to do.",
         headers=("RetryAfter",),
     ),
 }

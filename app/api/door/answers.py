@@ -166,7 +166,7 @@ class Answers:
 
     async def _asked(self, method: str, scope: Scope, body: bytes) -> str | None:
         """The question of a request whose answer may be kept."""
-        stamp = self._watch.stamp if self._watch.fresh else await self._watch.look()
+        stamp = (await self._watch.look()).stamp
         if stamp != self._stamp:
             self._stamp = stamp
             self._shelf.clear()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from sqlalchemy.exc import DBAPIError
 
 from app.api.door.bodies import Message, Receive
 from app.api.door.kept import Headers
@@ -62,7 +63,7 @@ async def _quickly(found: Question) -> Made | None:
         return None
     try:
         return Made([_JSON], (await found.endpoint.quick(found.asked)).encode())
-    except VmsizesError:
+    except (VmsizesError, DBAPIError):
         return None
     except Exception:  # noqa: BLE001  # whatever it is, it is logged here, and the app answers
         _log.exception("the quick way of %s failed; the app answers", found.path)

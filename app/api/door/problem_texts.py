@@ -102,9 +102,9 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "16 exports are being written; try again in a minute.",
     ),
     "not-ready": Explanation(
-        "The database does not answer, its schema is older than this program needs, or it has no catalog yet.",
-        "GET /readyz says what to do. Ask again after the seconds that the header `retry-after` names.",
+        "The database cannot be reached, its schema is older than this program needs, or it has no catalog yet.",
+        "The detail says what to do; ask again after the seconds that the header `retry-after` names.",
         "GET /sizes",
-        "The catalog is empty or its tables are missing; GET /readyz says what to do.",
+        "The database cannot be reached: connection refused.",
     ),
 }

@@ -10,7 +10,7 @@ from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
-from sqlalchemy.exc import OperationalError, ProgrammingError
+from sqlalchemy.exc import DBAPIError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
@@ -153,9 +153,11 @@ def _preflight(request: Request) -> Response:
     return problem(request, kind_of(400), detail, headers=headers)
 
 
-async def _database(request: Request, error: Exception) -> Response:
-    _log.error("the database did not answer %s", _named(request), exc_info=error)
-    return problem(request, kind_of(503), "The database does not answer as it should; GET /readyz says why.")
+async def _database(request: Request, error: DBAPIError) -> Response:
+    trouble = request.app.state.watch.outage(error)
+    if trouble is None:
+        _log.error("the database did not answer %s", _named(request), exc_info=error)
+    return problem(request, kind_of(503), trouble or "The database does not answer as it should; GET /readyz says why.")
 
 
 async def _crash(request: Request, error: Exception) -> Response:
@@ -169,8 +171,7 @@ HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, An
     VmsizesError: _domain,
     RequestValidationError: _invalid,
     HTTPException: _http,
-    OperationalError: _database,
-    ProgrammingError: _database,
+    DBAPIError: _database,
     Exception: _crash,
 }
 """Every error of the app leaves as a problem."""
