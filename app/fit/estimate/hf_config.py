@@ -10,6 +10,8 @@ from app.fit.estimate.hf_experts import EXPERTS
 from app.fit.estimate.hf_fields import Config
 from app.fit.estimate.hf_gated import GATED
 from app.fit.estimate.hf_plain import PLAIN
+from app.fit.estimate.hf_positions import longest_context
+from app.fit.estimate.hf_quantization import read_released
 
 FAMILIES = GATED | EXPERTS | PLAIN
 """What reads a configuration, by its `model_type`.
@@ -28,13 +30,15 @@ def read_config(raw: Mapping[str, Any], ledger: Ledger) -> Architecture:
     Of a model of several modalities the language model alone is read (`text_config`). What the file leaves to the
     defaults of its family is noted.
     """
-    text = raw.get("text_config")
+    outer, text = raw, raw.get("text_config")
     if isinstance(text, Mapping):
         ledger.note("config.text_config", "alone", "of a multimodal model only the language model is counted")
         raw = {"model_type": raw.get("model_type"), **text}
     config = Config(raw, ledger)
     family = FAMILIES[_family(config)]
-    return Architecture(**_common(config) | family(config) | _layer_types(config))
+    fields = _common(config) | family(config) | _layer_types(config)
+    released = read_released(outer, raw, ledger, experts=fields.get("experts") is not None)
+    return Architecture(**fields, released=released)
 
 
 def _family(config: Config) -> str:
@@ -64,7 +68,7 @@ def _common(config: Config) -> dict[str, Any]:
         "kv_heads": config.maybe("num_key_value_heads") or heads,
         "head_dim": config.maybe("head_dim") or hidden // heads,
         "vocab": config.count("vocab_size"),
-        "max_positions": config.maybe("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"),
+        "max_positions": longest_context(config),
     }
 
 

@@ -69,19 +69,23 @@ class Patterns:
     """A list of names, ready to be searched."""
 
     plain: frozenset[str]
-    globs: tuple[_Expression, ...]
+    globs: re.Pattern[str] | None
+    expressions: tuple[_Expression, ...]
     numbered: bool
+    steps: int
+    """How many steps a search takes for one name at most."""
 
-    @property
-    def steps(self) -> int:
-        """How many steps a search takes for one name at most."""
-        return sum(one.steps for one in self.globs)
+    def __bool__(self) -> bool:
+        """Whether anything is listed."""
+        return bool(self.plain or self.globs or self.expressions)
 
     def match(self, name: str) -> bool:
         """Whether the list names a matrix, or what it is a part of."""
         if self.plain and not self.plain.isdisjoint(_runs(name)):
             return True
-        return any(one.names(name) for one in self.globs)
+        if self.globs is not None and self.globs.match(name):
+            return True
+        return any(one.names(name) for one in self.expressions)
 
 
 def _runs(name: str) -> Iterator[str]:
@@ -94,15 +98,23 @@ def _runs(name: str) -> Iterator[str]:
 def patterns(listed: tuple[str, ...]) -> Patterns:
     """Make a list ready; raises Impossible for an expression that is not understood."""
     plain: set[str] = set()
-    globs: dict[str, _Expression] = {}
+    globs: dict[str, int] = {}
+    expressions: list[_Expression] = []
     for text in dict.fromkeys(listed):
         if text.startswith("re:"):
-            globs[text] = _expression(text[3:])
+            expressions.append(_expression(text[3:]))
         elif "*" in text or "?" in text:
-            globs[text] = _glob(text)
+            glob = _glob(text)
+            globs[glob] = _steps(glob)
         else:
             plain.update(_plain(text))
-    return Patterns(plain=frozenset(plain), globs=tuple(globs.values()), numbered=any(map(_NUMBERED.search, listed)))
+    return Patterns(
+        plain=frozenset(plain),
+        globs=re.compile("|".join(globs)) if globs else None,
+        expressions=tuple(expressions),
+        numbered=any(map(_NUMBERED.search, listed)),
+        steps=sum(globs.values()) + sum(one.steps for one in expressions),
+    )
 
 
 def _ours(text: str) -> list[str]:
@@ -119,10 +131,12 @@ def _plain(text: str) -> Iterator[str]:
         yield ".".join([*before, one])
 
 
-def _glob(text: str) -> _Expression:
+def _glob(text: str) -> str:
     """A star stands for anything; what a glob names, it names with all that is in it, wherever it begins."""
-    body = re.escape(".".join(_ours(text))).replace(r"\*", ".*").replace(r"\?", ".")
-    return _Expression(re.compile(rf"(?:.*\.)?{body}(?:\..*)?$"), (), _steps(body) * comb(LONGEST + 1, 1))
+    named = ".".join(_ours(text))
+    body = re.escape(named).replace(r"\*", ".*").replace(r"\?", ".")
+    anywhere = "" if named.startswith(("*", "layers.")) else r"(?:.*\.)?"
+    return f"{anywhere}{body}" if named.endswith("*") else rf"{anywhere}{body}(?:\.|$)"
 
 
 def _expression(text: str) -> _Expression:
@@ -153,7 +167,7 @@ class Stores:
         """Give the codings of a matrix in all layers, and how many matrices have each; None is 16 bits."""
         if matrix.part not in self._parts:
             yield None, matrix.count
-        elif not self._groups and not self._kept.plain and not self._kept.globs:
+        elif not self._groups and not self._kept:
             yield self._rest, matrix.count
         else:
             yield from self._by_name(matrix)
