@@ -56,4 +56,9 @@ def _released(row: Mapping[str, Any]) -> Released | None:
     if dtype is None:
         return None
     quantized = {"mxfp4": mxfp4_experts(), "fp8": fp8_blocks(block) if block else fp8_tensors()}
-    return Released(dtype=dtype, source="preset", quantization=quantized.get(dtype))
+    stored = quantized.get(dtype)
+    why = "the type it is released in"
+    if stored is not None:
+        what = "routed experts" if dtype == "mxfp4" else "the matrices of its layers"
+        why = f"{why}: {what}, and all else in 16 bits"
+    return Released(dtype=dtype, source="preset", quantization=stored, why=why)

@@ -9,7 +9,10 @@ class ModelOptions(BaseModel):
     model: str | None = Field(default=None, description="A language model by any of its names: `llama-3.1-70b`.")
     context: int | None = Field(default=None, description="Tokens that a sequence keeps.")
     concurrency: int | None = Field(default=None, description="Sequences at a time. (default: 1)")
-    dtype: str | None = Field(default=None, description="Type of the weights. (default: bf16)")
+    allow_longer_context: bool | None = Field(
+        default=None, description="Take a context that is longer than the model is made for."
+    )
+    dtype: str | None = Field(default=None, description="Type of the weights. (default: as released)")
     kv_dtype: str | None = Field(default=None, description="Type of the KV cache. (default: bf16)")
     train: bool | None = Field(default=None, description="The model is trained, not served.")
     method: str | None = Field(default=None, description="Of training: full, lora or qlora. (default: full)")
@@ -39,6 +42,7 @@ _BOTH = {"tensor_parallel": "tensor_parallel", "pipeline_parallel": "pipeline_pa
 INFERENCE = _BOTH | {
     "context": "context_tokens",
     "concurrency": "concurrency",
+    "allow_longer_context": "allow_longer_context",
     "dtype": "dtype",
     "kv_dtype": "kv_dtype",
 }

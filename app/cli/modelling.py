@@ -60,6 +60,9 @@ def estimate(*, as_json: Json = False, as_csv: Csv = False, **given: Any) -> Non
         return
     show_rows(list(_figures(told)), FIGURE_COLUMNS, form)
     if form is Format.table:
+        if kind := told.get("weights_type"):
+            told_type = f"weights: {kind['dtype'] or kind['detail']} ({kind['source']}: {kind['detail']})"
+            out.print(told_type, highlight=False, soft_wrap=True)
         for one in told["assumptions"]:
             out.print(f"assumed {one['field']} = {one['value']}: {one['why']}", highlight=False, soft_wrap=True)
 

@@ -426,3 +426,11 @@ def test_a_dry_run_of_pages_says_what_an_ingest_would_do(run: Run, database_url:
     told = done.stdout.replace("(new)", "(new, not written)")
     assert tried.stdout.endswith(told)
     assert tried.stderr.count("not read:") == done.stderr.count("not read:") == 1
+
+
+def test_fit_and_estimate_name_the_type_of_the_weights_and_who_says_so(run: Run, seeded_url: str) -> None:
+    fitting = run(seeded_url, "fit", "--model", "gpt-oss-120b", "--region", "eastus").stdout
+    assert "mxfp4 weights as released" in fitting
+    assert "no KV cache is counted" in fitting
+    estimated = run(seeded_url, "estimate", "--model", "gpt-oss-120b").stdout
+    assert "weights: mxfp4 (preset: the type it is released in" in estimated

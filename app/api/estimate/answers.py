@@ -144,6 +144,16 @@ class EstimateCostOut(Out):
     per_million_tokens: Part[FigureOut] = Field(description="Generated at the expected rate.")
 
 
+class WeightsTypeOut(Out):
+    """In which type the weights are counted, and who says so."""
+
+    dtype: str | None = Field(description="The type: `mxfp4`; null where their bits or bytes were given. Extensible.")
+    source: str = Field(
+        description="request, preset (its release), quantization_config, torch_dtype or default. Extensible."
+    )
+    detail: str = Field(description="What the source says: the field, and how weights are stored.")
+
+
 class AssumptionOut(Out):
     """A value that was not given."""
 
@@ -167,5 +177,6 @@ class EstimateOut(Out):
     inference: Part[InferenceOut] = Field(description="With inference in the workload.")
     training: Part[TrainingOut] = Field(description="With training in the workload.")
     cost: Part[EstimateCostOut] = Field(description="Needs gpus.usd_per_gpu_hour.")
+    weights_type: Part[WeightsTypeOut] = Field(description="With inference: the type of the weights.")
     assumptions: list[AssumptionOut] = Field(description="Every default that a figure was computed from.")
     left_out: list[LeftOutOut] = Field(description="Figures that were not computed, with what they miss.")

@@ -46,7 +46,7 @@ class GpusIn(In):
 class InferenceIn(In):
     """A model that is served."""
 
-    dtype: Dtype | None = Field(default=None, description="Type of the weights; default bf16.")
+    dtype: Dtype | None = Field(default=None, description="Type of the weights; default: as released, else bf16.")
     bits_per_weight: Annotated[Positive, Field(le=64)] | None = Field(
         default=None, description="Bits of a weight on average, in place of dtype."
     )
@@ -59,7 +59,12 @@ class InferenceIn(In):
         default=None, description="Bytes that a sequence keeps, in place of counting them."
     )
     kv_budget_gib: Positive | None = Field(default=None, description="Memory for the KV cache, GiB: how much fits in.")
-    context_tokens: Tokens | None = Field(default=None, description="Tokens that a sequence keeps.")
+    context_tokens: Tokens | None = Field(
+        default=None, description="Tokens that a sequence keeps; at most what the model is made for."
+    )
+    allow_longer_context: bool = Field(
+        default=False, description="A context longer than the model is made for, by rope_scaling, is taken."
+    )
     prompt_tokens: Tokens | None = Field(default=None, description="Tokens of a prompt; default: the context.")
     concurrency: Sequences | None = Field(default=None, description="Sequences at a time, over all copies; default 1.")
     block_tokens: Many | None = Field(default=None, description="Tokens of a page of the KV cache; default 1, vLLM 16.")

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from app.api.estimate.answers import AssumptionOut, FigureOut, ParametersOut
+from app.api.estimate.answers import AssumptionOut, FigureOut, ParametersOut, WeightsTypeOut
 from app.api.estimate.models import ArchitectureOut
 from app.api.fit.schemas import CostsOut, FailureOut, HeadroomOut
 from app.api.schemas import Out, Part, Total
@@ -102,4 +102,5 @@ class FitAnswerOut(Out):
     assumptions: list[AssumptionOut] = Field(
         description="With `assumptions` in include: what was not given; else empty."
     )
+    weights_type: Part[WeightsTypeOut] = Field(description="Of a server: the type of the weights, and who says so.")
     workload: Part[WorkloadOut] = Field(description="With `workload` in include.")

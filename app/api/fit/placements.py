@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from decimal import Decimal
 from typing import Any
 
-from app.api.estimate.answers import AssumptionOut, FigureOut, ParametersOut
+from app.api.estimate.answers import AssumptionOut, FigureOut, ParametersOut, WeightsTypeOut
 from app.api.estimate.models import ArchitectureOut
 from app.api.fit.answers import headroom_out
 from app.api.fit.options import (
@@ -23,6 +23,7 @@ from app.fit.estimate.figures import Figure
 from app.fit.place.detail import PerGpu, SpeedFigures, cost_figures, per_gpu, speed_figures
 from app.fit.place.fixes import Fix
 from app.fit.place.option import Placed
+from app.fit.place.serving import ServingJob
 from app.fit.place.wording import explain
 from app.fit.verdict import Rejection
 from app.placing.asking import Placements
@@ -46,6 +47,9 @@ def placements_out(answer: Placements, *, limit: int, include: Collection[str]) 
         assumptions=[AssumptionOut.model_validate(one) for one in answer.prepared.assumptions]
         if "assumptions" in include
         else [],
+        weights_type=WeightsTypeOut.model_validate(job.asked.stored.type)
+        if isinstance(job, ServingJob) and job.asked.stored is not None
+        else None,
         workload=WorkloadOut(
             architecture=ArchitectureOut.model_validate(model.shape),
             parameters=ParametersOut.model_validate(parameters) if parameters is not None else None,

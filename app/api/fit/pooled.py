@@ -24,6 +24,7 @@ def pooled_out(answer: Recommendation, *, purchases: Collection[str], include: C
         rejection_summary=ranking.summary,
         nearest_misses=[_miss(one) for one in ranking.nearest_misses],
         assumptions=[],
+        weights_type=None,
         workload=None,
     )
 

@@ -9,6 +9,7 @@ from app.fit.breakdown.placing import place_serving, place_training
 from app.fit.breakdown.serving_memory import (
     Serving,
     kv_figures,
+    longer_than_made_for,
     memory_figures,
     served_cache,
     served_weights,
@@ -36,6 +37,7 @@ def answer_serving(shape: Architecture, load: InferenceWorkload, gpus: Gpus, led
     model = understand(shape, ledger)
     placing = place_serving(load, gpus, model.shape.heads, ledger)
     asked = weighed(Serving(model=model, load=load, gpus=gpus, placing=placing, ledger=ledger))
+    longer_than_made_for(asked)
     weights, cache = served_weights(asked), served_cache(asked)
     pace = decode_pace(asked, weights, cache)
     figures = InferenceFigures(
@@ -51,6 +53,7 @@ def answer_serving(shape: Architecture, load: InferenceWorkload, gpus: Gpus, led
         parameters=parameter_figures(model),
         inference=figures,
         cost=serving_cost(gpus, placing.gpus, pace),
+        weights_type=asked.stored.type if asked.stored is not None else None,
         assumptions=ledger.assumptions,
         left_out=ledger.left_out,
     )

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from app.fit.breakdown.weights import WeightsType
 from app.fit.estimate.architecture import Architecture
 from app.fit.estimate.assumptions import Assumption, LeftOut
 from app.fit.estimate.figures import Figure
@@ -152,5 +153,6 @@ class Estimate:
     inference: InferenceFigures | None = None
     training: TrainingFigures | None = None
     cost: CostFigures | None = None
+    weights_type: WeightsType | None = None
     assumptions: tuple[Assumption, ...] = ()
     left_out: tuple[LeftOut, ...] = ()

@@ -8,7 +8,7 @@ from app.fit.breakdown.model import Model, weight_figure
 from app.fit.breakdown.placing import ALONE, Placing
 from app.fit.breakdown.weights import Weights, weights_of
 from app.fit.breakdown.workload import Gpus, InferenceWorkload
-from app.fit.estimate.assumptions import Ledger
+from app.fit.estimate.assumptions import Impossible, Ledger
 from app.fit.estimate.figures import (
     GIB,
     Figure,
@@ -62,6 +62,24 @@ class Serving:
     def sequences(self) -> int:
         """Sequences that one copy serves at the same time."""
         return ceil(self.concurrency / self.placing.copies)
+
+
+def longer_than_made_for(asked: Serving) -> bool:
+    """Whether the context is longer than the longest that the model is made for; raises Impossible unless allowed."""
+    context, most = asked.load.context_tokens, asked.model.shape.max_positions
+    if context is None or most is None or context <= most:
+        return False
+    if not asked.load.allow_longer_context:
+        said = f"{context} is more than the model's maximum, {most}; allow_longer_context takes it as extended"
+        raise Impossible("inference.context_tokens", said)
+    why = f"as asked; the model is made for {most}, and its positions must be scaled (rope_scaling)"
+    asked.ledger.note("inference.context_tokens", context, why)
+    return True
+
+
+def without_cache(load: InferenceWorkload) -> bool:
+    """Whether nothing says what a sequence keeps, so that no KV cache is counted."""
+    return load.context_tokens is None and load.kv_bytes_per_sequence is None
 
 
 def weighed(asked: Serving) -> Serving:
@@ -147,7 +165,7 @@ def memory_figures(asked: Serving, weights: Range, cache: KvCache | None) -> Ser
 def served(asked: Serving, weights: Range, cache: KvCache | None) -> Served:
     """The model as all candidates of a placement share it."""
     width = _step_width(asked)
-    if asked.load.context_tokens is None and asked.load.kv_bytes_per_sequence is None:
+    if without_cache(asked.load):
         asked.ledger.note("inference.context_tokens", 0, "no context is given: no KV cache is counted in the need")
     return Served(
         weights_bytes=weights.mid,

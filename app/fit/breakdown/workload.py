@@ -33,6 +33,7 @@ class InferenceWorkload:
     kv_bytes_per_sequence: float | None = None
     kv_budget_gib: float | None = None
     context_tokens: int | None = None
+    allow_longer_context: bool = False
     prompt_tokens: int | None = None
     concurrency: int | None = None
     block_tokens: int | None = None

@@ -8,6 +8,7 @@ from app.fit.place.checks import failures
 from app.fit.place.machine import Machine
 from app.fit.place.option import Placed, headrooms, placing_warnings
 from app.fit.place.prepare import Prepared
+from app.fit.place.serving import ServingJob
 from app.fit.standing import cost_of, over_budget, standing, unpriced, warnings
 from app.fit.verdict import Failure, Rejection, plain_failure
 from app.fit.vm import Vm
@@ -43,6 +44,7 @@ def place(vm: Vm, machine: Machine, attempt: Attempt, asked: Prepared) -> Placed
         headrooms=headrooms(job, machine, attempt),
         warnings=(*placing_warnings(job, machine, attempt), *warnings(vm, terms)),
         pricing=pricing,
+        weights=job.asked.stored.type if isinstance(job, ServingJob) and job.asked.stored is not None else None,
     )
 
 

@@ -5,6 +5,8 @@ from decimal import Decimal
 from math import inf, isfinite
 
 from app.fit.breakdown.costing import decimal
+from app.fit.breakdown.serving_memory import longer_than_made_for, without_cache
+from app.fit.breakdown.weights import WeightsType
 from app.fit.estimate.cost import MILLION, SECONDS_PER_HOUR
 from app.fit.estimate.figures import GIB
 from app.fit.place.attempt import Attempt, Speed
@@ -33,6 +35,7 @@ class Placed:
     headrooms: tuple[Headroom, ...]
     warnings: tuple[str, ...]
     pricing: Pricing
+    weights: WeightsType | None = None
     optimal: bool | None = None
 
     @property
@@ -117,6 +120,8 @@ def placing_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str,
         "TP_KV_REPLICATED": kept is not None and tensor > kept and not isinstance(job, TrainingJob),
         "NODES_WITHOUT_INFINIBAND": machine.infiniband is not True and _crosses(job, machine, attempt),
         "WEIGHT_ONLY": isinstance(job, ServingJob) and job.unpacked(machine),
+        "NO_KV_CACHE": isinstance(job, ServingJob) and isfinite(attempt.budget) and without_cache(job.asked.load),
+        "LONG_CONTEXT": isinstance(job, ServingJob) and longer_than_made_for(job.asked),
         "TIGHT": job.most_need(attempt) > attempt.budget,
         "FEW_VCPUS": machine.vcpus is not None and machine.vcpus < VCPUS_PER_GPU * machine.ranks,
     }

@@ -4,7 +4,15 @@ from dataclasses import dataclass, replace
 
 from app.fit.breakdown.answer import refuse
 from app.fit.breakdown.model import Model, understand
-from app.fit.breakdown.serving_memory import Serving, sequence_bytes, served, served_cache, served_weights, weighed
+from app.fit.breakdown.serving_memory import (
+    Serving,
+    longer_than_made_for,
+    sequence_bytes,
+    served,
+    served_cache,
+    served_weights,
+    weighed,
+)
 from app.fit.breakdown.training_activations import passing_of
 from app.fit.breakdown.training_memory import ADAPTED, Training, recipe_of, trainable, trained
 from app.fit.breakdown.workload import Gpus, InferenceWorkload, TrainingWorkload
@@ -81,6 +89,7 @@ def _serving(asked: Placement, load: InferenceWorkload, ledger: Ledger) -> Servi
     model = understand(asked.shape, ledger)
     utilization = _utilization(asked, load, ledger)
     serving = weighed(Serving(model=model, load=replace(load, utilization=utilization), gpus=Gpus(), ledger=ledger))
+    longer_than_made_for(serving)
     weights, cache = served_weights(serving), served_cache(serving)
     if weights is None and not asked.unmeasured:
         refuse("inference", "inference.weights", ledger)

@@ -13,6 +13,8 @@ MOST_NODES = 32
 """So many more VMs are proposed at most."""
 NARROWER = ("fp8", "int8", "awq_int4")
 """Types of weights that are proposed, the widest first."""
+NARROW = 0.9
+"""A type must have so much fewer bits to be proposed: AWQ is no help to a model in MXFP4."""
 
 
 def less_memory(at: Situation) -> Iterator[Kind]:
@@ -39,7 +41,7 @@ def narrower(job: ServingJob) -> Kind:
     """Propose narrower types of weights; none where their bits or bytes are given by themselves."""
     if job.dtype is None:
         return []
-    return [setting("inference", "dtype", dtype) for dtype in NARROWER if BITS[dtype] < BITS[job.dtype]]
+    return [setting("inference", "dtype", dtype) for dtype in NARROWER if BITS[dtype] < NARROW * BITS[job.dtype]]
 
 
 def _context(at: Situation, job: ServingJob) -> Iterator[Kind]:

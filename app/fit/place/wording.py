@@ -10,7 +10,7 @@ def explain(option: Placed) -> str:
     """Say how the model lies on the size, what it needs of each GPU, how fast it is and what it costs."""
     attempt = option.attempt
     nodes = f"{attempt.nodes} VMs" if attempt.nodes > 1 else "1 VM"
-    parts = [f"Fits on {nodes}{_cut(option)}: {_memory(option)}", _speed(option), _price(option)]
+    parts = [f"Fits on {nodes}{_cut(option)}: {_memory(option)}", _weights(option), _speed(option), _price(option)]
     return "; ".join(part for part in parts if part) + "."
 
 
@@ -33,6 +33,24 @@ def _memory(option: Placed) -> str:
         return "the model can be cut that way"
     spare = 100 * (budget - need) / budget
     return f"needs {need:.1f} of {budget:.1f} GiB on each GPU ({spare:.0f}% to spare)"
+
+
+SAID_BY = {
+    "request": "as asked",
+    "preset": "as released",
+    "quantization_config": "by the config's quantization_config",
+    "torch_dtype": "by the config's torch_dtype",
+    "default": "by default",
+}
+"""Who says in which type the weights are, in the words of a sentence."""
+
+
+def _weights(option: Placed) -> str:
+    """The type of the weights and who says so; and that nothing is kept of the tokens, where no context is given."""
+    kind = option.weights
+    told = f"{kind.dtype} weights {SAID_BY[kind.source]}" if kind is not None and kind.dtype is not None else ""
+    missing = "no KV cache is counted, as no context is given" if "NO_KV_CACHE" in option.warnings else ""
+    return "; ".join(part for part in (told, missing) if part)
 
 
 def _speed(option: Placed) -> str:

@@ -1,0 +1,144 @@
+"""In which type a model's weights are counted when nobody says it, and how long its context may be."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.api.bodies import Body, fit
+
+SIXTEEN_USERS = {"context_tokens": 8192, "concurrency": 16}
+CONFIG: Body = {
+    "model_type": "llama", "num_hidden_layers": 80, "hidden_size": 8192, "num_attention_heads": 64,
+    "num_key_value_heads": 8, "intermediate_size": 28672, "vocab_size": 128256, "tie_word_embeddings": False,
+    "max_position_embeddings": 131072,
+}  # fmt: skip
+
+
+def estimate(client: httpx.Client, **body: Any) -> Body:
+    response = client.post("/estimate", json=body)
+    assert response.status_code == 200, response.text
+    answer: Body = response.json()
+    return answer
+
+
+def refusal(client: httpx.Client, path: str, **body: Any) -> tuple[str, str]:
+    response = client.post(path, json=body)
+    assert response.status_code == 422, response.text
+    (error,) = response.json()["errors"]
+    return error["pointer"], error["detail"]
+
+
+def test_gpt_oss_120b_is_served_by_one_a100(client: httpx.Client) -> None:
+    answer = fit(client, {"model": "gpt-oss-120b", "inference": SIXTEEN_USERS})
+    first = answer["items"][0]
+    assert (first["size"], first["nodes"]) == ("Standard_NC24ads_A100_v4", 1)
+    assert first["cost"]["on_demand"]["usd_per_hour"] == 3.673
+    weights = first["per_gpu"]["weights"]
+    assert (weights["class"], weights["value"]) == ("exact", pytest.approx(60.768, abs=0.001))
+    assert (answer["weights_type"]["dtype"], answer["weights_type"]["source"]) == ("mxfp4", "preset")
+    assert "mxfp4 weights as released" in first["explanation"]
+
+
+def test_deepseek_r1_is_served_by_eight_h200_and_kimi_k2_by_some_size(client: httpx.Client) -> None:
+    fitting = fit(client, {"model": "deepseek-r1", "inference": SIXTEEN_USERS, "limit": 500})
+    assert "Standard_ND96isr_H200_v5" in {item["size"] for item in fitting["items"]}
+    kimi = fit(client, {"model": "kimi-k2", "inference": {"context_tokens": 8192}})
+    assert kimi["total"] > 0
+    assert kimi["weights_type"]["dtype"] == "fp8"
+
+
+FP8 = {"quantization_config": {"quant_method": "fp8"}}
+TYPES: list[tuple[Body, str | None, str, str]] = [
+    ({"model": "llama-2-7b", "inference": {}}, "fp16", "preset", "exact"),
+    ({"model": "gpt-oss-20b", "inference": {"dtype": "mxfp4"}}, "mxfp4", "request", "exact"),
+    ({"model": "gpt-oss-20b", "inference": {"dtype": "bf16"}}, "bf16", "request", "exact"),
+    ({"model": "llama-3.1-8b", "inference": {"dtype": "fp8"}}, "fp8", "request", "estimate"),
+    ({"model": "llama-3.1-8b", "inference": {"bits_per_weight": 5}}, None, "request", "exact"),
+    ({"config": CONFIG, "inference": {}}, "bf16", "default", "exact"),
+    ({"config": CONFIG | {"torch_dtype": "float16"}, "inference": {}}, "fp16", "torch_dtype", "exact"),
+    ({"config": CONFIG | FP8, "inference": {}}, "fp8", "quantization_config", "exact"),
+    ({"architecture": {"params": 8_000_000_000}, "inference": {}}, "bf16", "default", "exact"),
+]
+
+
+@pytest.mark.parametrize(("body", "dtype", "source", "certainty"), TYPES)
+def test_the_answer_says_which_type_was_counted_and_who_said_so(
+    client: httpx.Client, body: Body, dtype: str | None, source: str, certainty: str
+) -> None:
+    answer = estimate(client, **body)
+    assert (answer["weights_type"]["dtype"], answer["weights_type"]["source"]) == (dtype, source)
+    assert answer["inference"]["weights"]["class"] == certainty
+    assumed = {one["field"]: one["value"] for one in answer["assumptions"]}
+    assert assumed.get("inference.dtype") == (None if source == "request" else dtype)
+
+
+def test_fewer_bits_never_take_more_since_all_types_keep_the_same_in_16_bits(client: httpx.Client) -> None:
+    """A small model has a large vocabulary: its embeddings were 8 bits in int8 and 16 in the types of 4 bits."""
+    small = {"layers": 16, "hidden": 1024, "heads": 8, "kv_heads": 8, "intermediate": 2048, "vocab": 256_000}
+    sizes = {}
+    for dtype in ("fp4", "int4", "awq_int4", "nvfp4", "int8", "fp8", "bf16"):
+        weights = estimate(client, architecture=small, inference={"dtype": dtype})["inference"]["weights"]
+        sizes[dtype] = weights["mid"] if weights["value"] is None else weights["value"]
+    assert sizes["int4"] == sizes["fp4"] < sizes["awq_int4"] < sizes["nvfp4"] < sizes["int8"] == sizes["fp8"]
+    assert sizes["fp8"] < sizes["bf16"]
+
+
+def test_fp8_of_a_16_bit_model_is_what_a_server_measured(client: httpx.Client) -> None:
+    """Llama 3.1 70B with `--quantization fp8`: 67.70 GiB in vLLM's log."""
+    weights = estimate(client, model="llama-3.1-70b", inference={"dtype": "fp8"})["inference"]["weights"]
+    assert weights["mid"] == pytest.approx(67.6979, rel=0.002)
+    assert weights["low"] < weights["mid"] < weights["high"]
+
+
+@pytest.mark.parametrize("path", ["/estimate", "/fit"])
+def test_a_quantization_that_is_not_understood_is_refused_by_its_field(client: httpx.Client, path: str) -> None:
+    config = CONFIG | {"quantization_config": {"quant_method": "aqlm"}}
+    pointer, detail = refusal(client, path, config=config, inference={})
+    assert pointer == "/body/config/quantization_config/quant_method"
+    assert "'aqlm'" in detail
+    assert "compressed-tensors" in detail
+
+
+@pytest.mark.parametrize("path", ["/estimate", "/fit"])
+@pytest.mark.parametrize(
+    ("model", "most"),
+    [
+        ({"model": "llama-3.3-70b"}, 131072),
+        ({"model": "mistral-large-123b"}, 131072),
+        ({"config": CONFIG}, 131072),
+        ({"config": CONFIG | {"rope_scaling": {"rope_type": "yarn", "factor": 2.0}}}, 262144),
+    ],
+)
+def test_a_context_longer_than_the_model_is_made_for_is_refused_with_the_maximum(
+    client: httpx.Client, path: str, model: Body, most: int
+) -> None:
+    assert client.post(path, json=model | {"inference": {"context_tokens": most}}).status_code == 200
+    pointer, detail = refusal(client, path, **model, inference={"context_tokens": most + 1})
+    assert pointer == "/body/inference/context_tokens"
+    assert str(most) in detail
+    assert str(most + 1) in detail
+    assert "allow_longer_context" in detail
+
+
+def test_a_longer_context_may_be_allowed_and_is_warned_of(client: httpx.Client) -> None:
+    asked = {"context_tokens": 200_000, "allow_longer_context": True}
+    answer = fit(client, {"model": "llama-3.1-8b", "inference": asked, "include": ["assumptions"]})
+    assert all("LONG_CONTEXT" in item["warnings"] for item in answer["items"])
+    said = {one["field"]: one["why"] for one in answer["assumptions"]}
+    assert "131072" in said["inference.context_tokens"]
+    shorter = fit(
+        client, {"model": "llama-3.1-8b", "inference": {"context_tokens": 8192, "allow_longer_context": True}}
+    )
+    assert not any("LONG_CONTEXT" in item["warnings"] for item in shorter["items"])
+
+
+def test_every_option_says_that_no_kv_cache_is_counted_where_no_context_is_given(client: httpx.Client) -> None:
+    without = fit(client, {"model": "llama-3.3-70b", "inference": {}})
+    assert without["items"]
+    for item in without["items"]:
+        assert "NO_KV_CACHE" in item["warnings"]
+        assert "no KV cache is counted" in item["explanation"]
+    kept = fit(client, {"model": "llama-3.3-70b", "inference": {"context_tokens": 8192}})
+    given = fit(client, {"model": "llama-3.3-70b", "inference": {"kv_bytes_per_sequence": 10**9}})
+    assert not any("NO_KV_CACHE" in item["warnings"] for item in kept["items"] + given["items"])
