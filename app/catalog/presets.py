@@ -41,7 +41,8 @@ class Preset(BaseModel):
     license: str | None = Field(default=None, description="The licence of the weights.")
     dtype: Dtype | None = Field(default=None, description="The data type of the released weights. Extensible.")
     fp8_block: Annotated[int, Field(ge=1, le=65_536)] | None = Field(
-        default=None, description="fp8: rows and columns of the blocks of weights that share a scale."
+        default=None,
+        description="Rows and columns of the blocks of weights that share a scale in the vendor's FP8 checkpoint.",
     )
     params: Params = Field(description="All parameters of the language model.")
     active_params: Params = Field(description="Those that one token uses: of the experts only the chosen ones.")

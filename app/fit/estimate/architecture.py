@@ -19,7 +19,7 @@ class Architecture:
     window). `intermediate` is the width of a dense MLP, `moe_intermediate` of one expert (None: the same),
     `shared_intermediate` of all shared experts together. `moe_layers` layers have `experts` (None: all, if there are
     any), the others a dense MLP. `norms_per_layer` are those over the whole width. `released` is the type that the
-    weights are released in.
+    weights are released in, `fp8_block` the rows and columns that share a scale in the vendor's FP8 checkpoint.
     """
 
     params: int | None = None
@@ -65,6 +65,7 @@ class Architecture:
     learned_positions: int = 0
 
     released: Released | None = None
+    fp8_block: int | None = None
 
     def known(self, *names: str) -> tuple[int, ...]:
         """Give the values of numeric fields that must be known; raises ValueError naming those that are not."""

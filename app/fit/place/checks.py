@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from app.fit.estimate.figures import GIB
 from app.fit.place.case import Case, Check, Short
 from app.fit.place.checks_of_cut import (
+    blocks_divide,
     heads_divide,
     joined_by_infiniband,
     one_domain,
@@ -106,6 +107,7 @@ CHECKS: dict[str, Check] = {
     "GPU_UNKNOWN": _known,
     "DTYPE_UNSUPPORTED": _types,
     "TP_HEADS": heads_divide,
+    "TP_BLOCKS": blocks_divide,
     "PP_LAYERS": stages_have_layers,
     "FRACTIONAL_GPU": whole_gpus,
     "NVLINK_DOMAIN": one_domain,

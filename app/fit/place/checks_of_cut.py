@@ -5,12 +5,18 @@ from math import ceil
 from app.fit.estimate.sharding import WHOLE
 from app.fit.place.attempt import Attempt
 from app.fit.place.case import Case, Short
-from app.fit.place.splits import lie, why_not
+from app.fit.place.splits import lie, why_no_blocks, why_not
 
 
 def heads_divide(case: Case) -> Short | None:
     """Heads, KV heads and widths must divide over the tensor ranks that are asked for."""
     why = why_not(case.job.cut, case.split.tensor)
+    return Short(constraint="tensor_parallel", detail=why) if why else None
+
+
+def blocks_divide(case: Case) -> Short | None:
+    """Each of the tensor ranks that are asked for must get whole blocks of quantized weights."""
+    why = why_no_blocks(case.job.cut, case.split.tensor)
     return Short(constraint="tensor_parallel", detail=why) if why else None
 
 

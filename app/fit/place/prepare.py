@@ -24,6 +24,7 @@ from app.fit.estimate.sharding import Split
 from app.fit.estimate.training import Trained
 from app.fit.estimate.typical import typical_shape
 from app.fit.place.attempt import Limits
+from app.fit.place.blocks import blocked_widths, quantization_of
 from app.fit.place.question import Placement, Use
 from app.fit.place.serving import ServingJob
 from app.fit.place.splits import Cut
@@ -96,6 +97,7 @@ def _serving(asked: Placement, load: InferenceWorkload, ledger: Ledger) -> Servi
     if cache is None and load.kv_bytes_per_sequence is None and load.context_tokens is not None:
         refuse("inference.context_tokens", "inference.kv_cache", ledger)
     weights = weights or NOTHING
+    dtype = serving.stored.type.dtype if serving.stored is not None else load.dtype
     batched = ledger.take(load.max_batched_tokens, "inference.max_batched_tokens")
     concurrency = ledger.take(load.concurrency, "inference.concurrency")
     return ServingJob(
@@ -106,8 +108,11 @@ def _serving(asked: Placement, load: InferenceWorkload, ledger: Ledger) -> Servi
         sequence_bytes=sequence_bytes(serving, cache) if load.kv_bytes_per_sequence is not None else None,
         concurrency=concurrency,
         utilization=utilization,
-        cut=_cut(model, load.tensor_parallel, load.pipeline_parallel),
-        dtype=serving.stored.type.dtype if serving.stored is not None else load.dtype,
+        cut=replace(
+            _cut(model, load.tensor_parallel, load.pipeline_parallel),
+            blocked=blocked_widths(model.shape, quantization_of(model.shape, dtype)),
+        ),
+        dtype=dtype,
         kv_dtype=load.kv_dtype,
     )
 

@@ -8,7 +8,7 @@ from app.fit.estimate.weights import BITS
 from app.fit.place.change import Change, Kind, Situation, setting
 from app.fit.place.proposals_of_memory import free_split, less_memory, more_nodes, narrower, up_to
 from app.fit.place.serving import ServingJob
-from app.fit.place.splits import why_not
+from app.fit.place.splits import divides
 
 
 def _waive(field: str, value: bool) -> Callable[[Situation], Iterator[Kind]]:
@@ -23,7 +23,7 @@ def _waive(field: str, value: bool) -> Callable[[Situation], Iterator[Kind]]:
 def _tensor(at: Situation) -> Iterator[Kind]:
     """The nearest number of ranks that the model can be cut over, else any."""
     cut, asked = at.asked.job.cut, at.asked.split.tensor
-    nearest = sorted((t for t in range(1, 2 * asked) if why_not(cut, t) is None), key=lambda t: (abs(t - asked), t))
+    nearest = sorted((t for t in range(1, 2 * asked) if divides(cut, t)), key=lambda t: (abs(t - asked), t))
     yield [setting(at.part, "tensor_parallel", tensor) for tensor in nearest[:4]]
     yield from free_split(at)
 
@@ -95,6 +95,7 @@ def _time(at: Situation) -> Iterator[Kind]:
 PROPOSALS: dict[str, Callable[[Situation], Iterator[Kind]]] = {
     "DTYPE_UNSUPPORTED": _types,
     "TP_HEADS": _tensor,
+    "TP_BLOCKS": _tensor,
     "PP_LAYERS": free_split,
     "FRACTIONAL_GPU": less_memory,
     "NVLINK_DOMAIN": _domain,

@@ -6,6 +6,7 @@ from math import ceil
 from typing import NamedTuple
 
 from app.fit.estimate.sharding import Split
+from app.fit.place.blocks import Blocked
 
 STAGES = (*range(1, 17), 20, 24, 28, 32, 40, 48, 56, 64)
 """Numbers of pipeline stages that are tried; more than 64 are not."""
@@ -13,7 +14,7 @@ STAGES = (*range(1, 17), 20, 24, 28, 32, 40, 48, 56, 64)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """What a cut must respect: numbers of heads, KV heads and layers, widths of MLPs; and the parts that are asked for.
+    """What a cut must respect: heads, KV heads, layers, widths of MLPs and of blocks; and the parts that are asked for.
 
     None is unknown, or not asked for. A latent of MLA has no KV heads to be cut.
     """
@@ -21,6 +22,7 @@ class Cut:
     heads: int | None = None
     kv_heads: int | None = None
     widths: tuple[int, ...] = ()
+    blocked: tuple[Blocked, ...] = ()
     layers: int | None = None
     tensor: int | None = None
     pipeline: int | None = None
@@ -55,6 +57,16 @@ def why_not(cut: Cut, tensor: int) -> str | None:
     return None
 
 
+def why_no_blocks(cut: Cut, tensor: int) -> str | None:
+    """Say why quantized blocks cannot be dealt out whole to so many ranks; None where they can."""
+    return next((why for one in cut.blocked if (why := one.why_not(tensor)) is not None), None)
+
+
+def divides(cut: Cut, tensor: int) -> bool:
+    """Whether a layer can be cut over so many ranks."""
+    return why_not(cut, tensor) is None and why_no_blocks(cut, tensor) is None
+
+
 @lru_cache(maxsize=1024)
 def ways(cut: Cut, gpus: int, reach: int, nodes: int) -> tuple[Way, ...]:
     """List the splits that VMs of so many GPUs allow, on up to so many VMs: fewest stages first, then most ranks."""
@@ -66,9 +78,9 @@ def ways(cut: Cut, gpus: int, reach: int, nodes: int) -> tuple[Way, ...]:
 
 def _tensors(cut: Cut, gpus: int, reach: int) -> list[int]:
     if cut.tensor is not None:
-        return [cut.tensor] if cut.tensor <= reach and why_not(cut, cut.tensor) is None else []
+        return [cut.tensor] if cut.tensor <= reach and divides(cut, cut.tensor) else []
     whole = cut.heads if cut.heads is not None else max(gpus, reach)
-    return [t for t in range(reach, 0, -1) if whole % t == 0 and why_not(cut, t) is None]
+    return [t for t in range(reach, 0, -1) if whole % t == 0 and divides(cut, t)]
 
 
 def lie(split: Split, gpus: int) -> Way:

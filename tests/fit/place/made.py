@@ -23,6 +23,10 @@ LLAMA_70B = Architecture(
 LLAMA_8B = Architecture(
     layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, intermediate=14336, vocab=128256
 )  # fmt: skip
+QWEN_235B = Architecture(
+    layers=94, hidden=4096, heads=64, kv_heads=4, head_dim=128, vocab=151_936, experts=128, experts_per_token=8,
+    moe_intermediate=1536, moe_layers=94, fp8_block=128,
+)  # fmt: skip
 TODAY = date(2026, 9, 1)
 
 

@@ -13,7 +13,7 @@ from app.fit.place.option import Placed
 from app.fit.place.prepare import Prepared
 from app.fit.place.proposals import PROPOSALS
 from app.fit.place.serving import ServingJob
-from tests.fit.place.made import LLAMA_70B, asked, codes, fails, fits, machine, serving, training, vm
+from tests.fit.place.made import LLAMA_70B, QWEN_235B, asked, codes, fails, fits, machine, serving, training, vm
 
 UNPRICED = {"on_demand": None, "spot": Decimal(1)}
 
@@ -22,6 +22,7 @@ PROVOKED: Mapping[str, tuple[Prepared, Machine, dict[str, Any]]] = {
     "GPU_UNKNOWN": (asked(serving()), machine(bandwidth=None), {}),
     "DTYPE_UNSUPPORTED": (asked(serving()), machine(capability="7.0"), {}),
     "TP_HEADS": (asked(serving(tensor_parallel=3)), machine(), {}),
+    "TP_BLOCKS": (asked(serving(dtype="fp8", tensor_parallel=8), QWEN_235B), machine(), {}),
     "PP_LAYERS": (asked(serving(pipeline_parallel=81), max_nodes=100), machine(), {}),
     "FRACTIONAL_GPU": (asked(serving(), max_nodes=8), machine(gpus=Fraction(1, 6)), {}),
     "NVLINK_DOMAIN": (asked(serving(pipeline_parallel=1), tp_in_nvlink=True), machine(domain_gpus=1), {}),

@@ -9,9 +9,24 @@ from app.fit.estimate.figures import GIB
 from app.fit.estimate.sharding import Split
 from app.fit.estimate.states import Loading
 from app.fit.place.fixes import Fixer
+from app.fit.place.judge import judge
+from app.fit.place.option import Placed
 from app.fit.place.rank import rank
 from app.fit.place.splits import Cut, lie, why_not
-from tests.fit.place.made import LLAMA_8B, LLAMA_70B, asked, codes, fails, fits, machine, serving, training, vm
+from app.fit.verdict import Rejection
+from tests.fit.place.made import (
+    LLAMA_8B,
+    LLAMA_70B,
+    QWEN_235B,
+    asked,
+    codes,
+    fails,
+    fits,
+    machine,
+    serving,
+    training,
+    vm,
+)
 
 A100_PCIE = {"usable_bytes": 79.2 * GIB, "bandwidth": 1.935e12, "domain_gpus": 2, "infiniband": False}
 RACK = {"gpus": Fraction(4), "usable_bytes": 184 * GIB, "domain_gpus": 72, "domain_vms": 18, "capability": "10.0"}
@@ -31,6 +46,30 @@ def test_a_vm_needs_the_memory_to_load_what_its_gpus_hold() -> None:
     assert codes(short) == {"RAM"}
     (fix,) = Fixer(asked(replace(job, loading="whole"), max_nodes=64)).fixes(vm(), small, short)
     assert fix.text == "loading=sharded"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "block", "tensor", "whole"),
+    [
+        ("fp8", 128, 8, False), ("fp8", 128, 4, True), ("fp8", 128, 2, True), ("fp8", 128, 1, True),
+        ("fp8", None, 8, True), ("bf16", 128, 8, True), ("awq_int4", 128, 8, True), ("fp8", 64, 8, True),
+    ],
+)  # fmt: skip
+def test_weights_in_blocks_are_cut_into_whole_blocks(dtype: str, block: int | None, tensor: int, whole: bool) -> None:
+    shape = replace(QWEN_235B, fp8_block=block)
+    on, load = machine(usable_bytes=600 * GIB), serving(dtype=dtype, context_tokens=1024, concurrency=1)
+    asked_for = asked(replace(load, tensor_parallel=tensor), shape)
+    verdict = judge(vm(), on, asked_for)
+    if whole:
+        assert isinstance(verdict, Placed)
+        return
+    assert isinstance(verdict, Rejection)
+    assert codes(verdict) == {"TP_BLOCKS"}
+    assert verdict.failures[0].detail == "8 tensor ranks get 192 of a width of 1536, and its blocks are of 128"
+    assert [fix.text for fix in Fixer(asked_for).fixes(vm(), on, verdict)] == [
+        "tensor_parallel=4", "tensor_parallel=null"
+    ]  # fmt: skip
+    assert fits(asked(load, shape), on).attempt.split.tensor == 4
 
 
 def test_how_weights_are_loaded_is_assumed_and_told() -> None:
