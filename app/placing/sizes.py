@@ -47,6 +47,10 @@ def to_vm(row: Mapping[str, Any]) -> Vm:
 def to_machine(row: Mapping[str, Any]) -> Machine:
     """Take from a row what a size offers a language model; a fraction of a GPU has that part of everything."""
     gpus = _fraction(row["gpu_count_numerator"], row["gpu_count_denominator"])
+    of_series = (
+        _fraction(row["series_gpu_count_numerator"], row["series_gpu_count_denominator"]) if gpus is None else None
+    )
+    gpus = of_series if gpus is None else gpus
     part = float(gpus) if gpus is not None and gpus < 1 else 1.0
     return Machine(
         gpus=gpus,
@@ -60,6 +64,7 @@ def to_machine(row: Mapping[str, Any]) -> Machine:
         memory_bytes=_times(row["memory_gib"], GIB),
         disk_bytes=_times(row["local_disk_gib"], GIB),
         vcpus=row["vcpus"],
+        of_series=of_series is not None or not row["described"],
     )
 
 

@@ -52,6 +52,24 @@ def test_a_model_that_is_sharded_over_vms_asks_none_of_them_for_all_of_its_memor
         assert [fix["text"] for fix in missed["fixes"]] == ["loading=sharded"]
 
 
+def test_a_size_of_undescribed_gpus_has_those_of_all_described_sizes_of_its_series(client: httpx.Client) -> None:
+    small = {"model": "llama-3.1-8b", "inference": {"context_tokens": 1024}}
+    free = {"checkpoint_on_local_disk": False}
+    (item,) = fit(client, small, constraints=free | {"name": ["Standard_ND96is_MI300X_v5"]})["items"]
+    assert item["parallelism"]["gpus"] + item["parallelism"]["idle_gpus"] == 8
+    assert "GPU_OF_SERIES" in item["warnings"]
+    answer = fit(client, small, include=["rejected"], limit=500)
+    assert not any("GPU_OF_SERIES" in item["warnings"] for item in answer["items"])
+    reasons = {one["size"]: [failure["detail"] for failure in one["failures"]] for one in answer["rejected"]}
+    assert all("no source says" in detail for detail in reasons["Standard_ND96isf_H100_v5"])
+    assert {"Standard_ND96isf_H100_v5", "Standard_ND96is_noIB_H100_v5"} <= _with(answer, "RAM")
+    assert reasons["Standard_NC132ds_xl_RTXPRO6000BSE_v6"] == ["no source says its number of GPUs"]
+
+
+def _with(answer: Body, code: str) -> set[str]:
+    return {one["size"] for one in answer["rejected"] if code in {failure["code"] for failure in one["failures"]}}
+
+
 def test_the_parts_of_a_gpu_add_up_to_its_need(client: httpx.Client) -> None:
     for item in fit(client, LLAMA)["items"]:
         parts = item["per_gpu"]

@@ -6,7 +6,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, func, select, true
+from sqlalchemy import BindParameter, ColumnElement, Subquery, and_, bindparam, case, func, or_, select, true
 
 from app.catalog.ask.filters import Asked, asked_filters, condition, priced_in_all
 from app.catalog.ask.ground import GPU, SERIES, SIZE, Ground, gpu, local_disk, on_one_gpu, region_values, size, standing
@@ -87,15 +87,66 @@ def _statement(shape: _Shape) -> Statement:
     query = (
         select(*columns)
         .join_from(SIZE, ground.offers, and_(ground.key == size.key, ground.held), isouter=True)
-        .join(GPU, GPU.c.id == size.gpu_id, isouter=True)
         .where(*(condition(asked, ground) for asked in shape.filters))
         .order_by(size.key)
     )
-    return Statement(query.join(SERIES, SERIES.c.id == size.series_id, isouter=True) if shape.hardware else query)
+    if not shape.hardware:
+        return Statement(query.join(GPU, GPU.c.id == size.gpu_id, isouter=True))
+    joined = query.join(SERIES, SERIES.c.id == size.series_id, isouter=True)
+    joined = joined.join(_OF_SERIES, _OF_SERIES.c.series_id == size.series_id, isouter=True)
+    return Statement(joined.join(GPU, or_(GPU.c.id == size.gpu_id, _inherits()), isouter=True))
+
+
+def _of_series() -> Subquery:
+    """Each series whose described sizes all have the same GPU: which one, and how many where they all have as many."""
+    described = SIZE.alias("described")
+    each = [described.c[name] for name in ("gpu_count_numerator", "gpu_count_denominator", "vcpus")]
+    ends = [
+        end(one).label(f"{name}_{one.name}") for one in each for name, end in (("least", func.min), ("most", func.max))
+    ]
+    return (
+        select(described.c.series_id, func.min(described.c.gpu_id).label("gpu_id"), *ends)
+        .where(described.c.gpu_id.is_not(None), described.c.series_id.is_not(None))
+        .group_by(described.c.series_id)
+        .having(func.min(described.c.gpu_id) == func.max(described.c.gpu_id))
+        .subquery("of_series")
+    )
+
+
+_OF_SERIES = _of_series()
+
+
+def _inherits() -> ColumnElement[bool]:
+    """Whether a size of which no source describes the GPU has that of its series; never where it is called another."""
+    called = func.lower(size.gpu_model)
+    same = or_(size.gpu_model.is_(None), called == func.lower(gpu.model), called == func.lower(gpu.family))
+    return and_(size.gpu_id.is_(None), GPU.c.id == _OF_SERIES.c.gpu_id, same)
+
+
+def _gpus_of_series(part: str) -> ColumnElement[int | None]:
+    """The number of GPUs (a part of the fraction) that all described sizes of the series have, with as many vCPUs."""
+    known = _OF_SERIES.c
+    alike = [
+        known[f"least_{name}"] == known[f"most_{name}"] for name in ("gpu_count_numerator", "gpu_count_denominator")
+    ]
+    vcpus = or_(size.vcpus.is_(None), and_(size.vcpus == known.least_vcpus, size.vcpus == known.most_vcpus))
+    unknown = and_(size.gpu_id.is_(None) | (size.gpu_count_numerator.is_(None)), GPU.c.id == known.gpu_id)
+    return case((and_(unknown, vcpus, *alike), known[f"least_{part}"]))
 
 
 def _of_hardware() -> list[ColumnElement[Any]]:
     """What is known of a size's GPU and of how its GPUs are joined; a series knows that better than the GPU does."""
     domain = func.coalesce(SERIES.c.scale_up_domain_gpus, gpu.scale_up_domain_gpus, 1)
     facts = (gpu[name] for name in GPU_FACTS)
-    return [size.infiniband, *facts, domain.label("domain_gpus"), SERIES.c.rack_vms]
+    counts = [
+        _gpus_of_series(part).label(f"series_{part}") for part in ("gpu_count_numerator", "gpu_count_denominator")
+    ]
+    described = size.gpu_id.is_not(None) | GPU.c.id.is_(None)
+    return [
+        size.infiniband,
+        *facts,
+        domain.label("domain_gpus"),
+        SERIES.c.rack_vms,
+        *counts,
+        described.label("described"),
+    ]

@@ -11,7 +11,7 @@ class Machine:
 
     Memory, bandwidth and peaks are of one GPU, of a fraction of a GPU its part. `domain_gpus` GPUs share one NVLink
     or xGMI domain, which is a whole rack of `domain_vms` VMs where that is more than 1. What is unknown of a VM that a
-    client described is not held against it.
+    client described is not held against it. `of_series`: no source describes its GPUs, they are those of its series.
     """
 
     gpus: Fraction | None
@@ -26,6 +26,7 @@ class Machine:
     disk_bytes: float | None = None
     vcpus: int | None = None
     described: bool = False
+    of_series: bool = False
 
     fractional: bool = field(init=False)
     """Whether it has but a part of a GPU: one partition that works alone."""

@@ -123,6 +123,7 @@ def placing_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str,
         "NO_KV_CACHE": isinstance(job, ServingJob) and isfinite(attempt.budget) and without_cache(job.asked.load),
         "LONG_CONTEXT": isinstance(job, ServingJob) and longer_than_made_for(job.asked),
         "TIGHT": job.most_need(attempt) > attempt.budget,
+        "GPU_OF_SERIES": machine.of_series,
         "FEW_VCPUS": machine.vcpus is not None and machine.vcpus < VCPUS_PER_GPU * machine.ranks,
     }
     return tuple(code for code, holds in raised.items() if holds)
