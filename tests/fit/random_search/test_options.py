@@ -140,7 +140,7 @@ def test_no_raw_amount_is_within_a_budget_without_a_price(client: httpx.Client, 
     question = f"/fit?{needs}&purchase={purchase}&limit=500"
     within = client.get(f"{question}&budget_usd_per_month=1e9").json()
     free = client.get(question).json()
-    priced = [item["size"] for item in free["items"] if item[purchase]["usd_per_hour"] is not None]
+    priced = [item["size"] for item in free["items"] if item["cost"][purchase]["usd_per_hour"] is not None]
     assert [item["size"] for item in within["items"]] == priced
     assert within["rejection_summary"].get("NO_PRICE", 0) == len(free["items"]) - len(priced)
 
