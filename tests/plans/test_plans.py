@@ -74,7 +74,8 @@ def large(crowded: Engine) -> Known:
 def _size(number: int) -> dict[str, Any]:
     about = {"provider": "azure", "verified": True, "disputed": False, "disputed_fields": "", "search_text": ""}
     memory = {"gpu_memory_gib": float(number % 20 * 16), "gpu_count": float(number % 20), "vcpus": number % 97 + 1}
-    return {"key": f"x{number:03}", "name": f"Standard_X{number:03}", **memory, **about}
+    model = "A100" if number % 3 == 0 else "H100"
+    return {"key": f"x{number:03}", "name": f"Standard_X{number:03}", "gpu_model": model, **memory, **about}
 
 
 def plan(engine: Engine, asked: Ask) -> str:
