@@ -90,7 +90,16 @@ def drop_prices_of_files(session: Session, prices: Prices) -> tuple[int, Content
     save_rows(session, IngestedFile, files)
     if not of_lists:
         return 0, Content()
-    return drop_prices(session, and_(or_(*of_lists), ~exists().where(same(STAGED_PRICE, PRICE, PRICE_KEY))))
+    of_files = or_(*of_lists)
+    had = select(func.count()).select_from(PRICE).where(of_files)
+    has = (
+        select(func.count()).select_from(STAGED_PRICE.join(PRICE, same(STAGED_PRICE, PRICE, PRICE_KEY))).where(of_files)
+    )
+    if session.execute(had).scalar_one() == session.execute(has).scalar_one():
+        return 0, Content()
+    # Without an index each price would be looked for in the whole list.
+    session.connection().exec_driver_sql(f"create index staged_price_key on staged_price ({', '.join(PRICE_KEY)})")
+    return drop_prices(session, and_(of_files, ~exists().where(same(STAGED_PRICE, PRICE, PRICE_KEY))))
 
 
 def drop_prices(session: Session, condition: ColumnElement[bool]) -> tuple[int, Content]:
