@@ -1,192 +1,294 @@
 """The commands that ask: search, show, fit, conflicts, models."""
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
-from app.api.fit.answers import fit_out
-from app.catalog.ask.known import read_known
-from app.catalog.ask.language_models import ModelSearch, find_models
-from app.catalog.ask.paging import Item
-from app.catalog.ask.prices import PriceSearch, find_prices
-from app.catalog.ask.provenance import ConflictSearch, FactSearch, find_conflicts, find_facts
+from app.catalog.ask.language_models import ModelSearch
+from app.catalog.ask.provenance import ConflictSearch
 from app.catalog.ask.search import SizeSearch
 from app.catalog.ask.searches import FitSearch
-from app.catalog.ask.sizes import get_size, search_sizes
-from app.cli import context
+from app.cli import choices, context
+from app.cli.command import Command
 from app.cli.model_options import ModelOptions
-from app.cli.modelling import fit_model
 from app.cli.options import asks, question
-from app.cli.output import Csv, Format, Json, chosen, err, out, show_rows, write_json
-from app.db.statements import answer
-from app.recommend import recommend
+from app.cli.output import Columns, Csv, Format, Json, View, Wide, note, note_more, say, show, tell, view, write_json
+from app.cli.tables import Column
+from app.errors import BadQuestion
 
 app = typer.Typer()
 
 SIZE_COLUMNS = {
-    "name": "size",
-    "status": "status",
-    "vcpus": "vCPUs",
-    "memory_gib": "memory GiB",
-    "gpu_count": "GPUs",
-    "gpu_model": "GPU",
-    "gpu_memory_gib": "GPU mem GiB",
-    "gpu_memory_gib_per_gpu": "per GPU",
-    "region": "region",
-    "on_demand_usd_per_hour": "USD/h",
-    "on_demand_as_of": "as of",
-    "spot_usd_per_hour": "spot USD/h",
-    "spot_as_of": "as of ",
-}
-FACT_COLUMNS = {
-    "field": "field",
-    "value": "value",
-    "unit": "unit",
-    "verdict": "verdict",
-    "source_id": "source",
-    "corrected_value": "corrected to",
-    "raw": "verbatim",
-    "reason": "why",
+    "name": Column(heading="size"),
+    "status": Column(heading="status", rank=9),
+    "vcpus": Column(heading="vCPUs", rank=5),
+    "memory_gib": Column(heading="mem GiB", rank=6),
+    "gpu_count": Column(heading="GPUs", rank=1),
+    "gpu_model": Column(heading="GPU", rank=2),
+    "gpu_memory_gib_per_gpu": Column(heading="GiB/GPU", rank=3),
+    "gpu_memory_gib": Column(heading="GPU GiB", rank=8),
+    "on_demand_usd_per_hour": Column(heading="USD/h"),
+    "region": Column(heading="region", rank=4),
+    "on_demand_as_of": Column(heading="as of", rank=7),
+    "price_age_days": Column(heading="days old", rank=7),
+    "spot_usd_per_hour": Column(heading="spot USD/h", rank=7),
+    "spot_as_of": Column(heading="spot as of", rank=8),
 }
 CONFLICT_COLUMNS = {
-    "name": "of",
-    "field": "field",
-    "accepted_value": "accepted",
-    "accepted_source_id": "of source",
-    "value": "disputed",
-    "source_id": "of source ",
+    "name": Column(heading="of"),
+    "field": Column(heading="field"),
+    "accepted_value": Column(heading="accepted", wraps=True),
+    "accepted_source_id": Column(heading="of source", rank=2),
+    "value": Column(heading="disputed", wraps=True),
+    "source_id": Column(heading="of source", rank=1),
 }
+
+
+def _in_billions(params: float) -> str:
+    return f"{params / 1e9:.3g}B"
+
+
 MODEL_COLUMNS = {
-    "id": "model",
-    "params": "params",
-    "active_params": "active",
-    "layers": "layers",
-    "hidden": "hidden",
-    "attention": "attention",
-    "kv_heads": "KV heads",
-    "head_dim": "head dim",
-    "experts": "experts",
-    "dtype": "dtype",
-    "max_context_tokens": "context tokens",
-    "license": "license",
+    "id": Column(heading="model"),
+    "params": Column(heading="params", shown=_in_billions),
+    "active_params": Column(heading="active", rank=1, shown=_in_billions),
+    "layers": Column(heading="layers", rank=4),
+    "hidden": Column(heading="hidden", rank=5),
+    "attention": Column(heading="attention", rank=6),
+    "kv_heads": Column(heading="KV heads", rank=7),
+    "head_dim": Column(heading="head dim", rank=8),
+    "experts": Column(heading="experts", rank=3),
+    "dtype": Column(heading="dtype", rank=1),
+    "max_context_tokens": Column(heading="context", rank=1),
+    "license": Column(heading="license", rank=2),
 }
 OPTION_COLUMNS = {
-    "size": "size",
-    "nodes": "nodes",
-    "region": "region",
-    "usd_per_hour": "USD/h",
-    "as_of": "as of",
-    "usd_per_month": "USD/month",
-    "limiting_resource": "tightest",
-    "unused_gpu_memory_percent": "GPU mem unused %",
-    "warnings": "warnings",
+    "size": Column(heading="size"),
+    "nodes": Column(heading="nodes", rank=1),
+    "region": Column(heading="region", rank=2),
+    "usd_per_hour": Column(heading="USD/h"),
+    "as_of": Column(heading="as of", rank=5),
+    "usd_per_month": Column(heading="USD/month", rank=3),
+    "usd_per_job": Column(heading="USD/job", rank=7),
+    "limiting_resource": Column(heading="tightest", rank=6),
+    "unused_gpu_memory_percent": Column(heading="GPU mem unused %", rank=8),
+    "warnings": Column(heading="warnings", rank=4, wraps=True),
 }
 
 
-@app.command()
-@asks(SizeSearch)
-def search(*, as_json: Json = False, as_csv: Csv = False, **given: Any) -> None:
+@app.command(cls=Command)
+@asks(SizeSearch, words={"sort": choices.sort_keys})
+def search(
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="GPU",
+            help="A GPU by any of its names: `A100`, `A100-80GB`, `H100:8` for exactly 8 of it; several: any of them. "
+            "What is the name of no GPU is looked for in the names of sizes and series.",
+            autocompletion=choices.completing(choices.gpus),
+        ),
+    ] = None,
+    *,
+    gpus: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="Exactly so many GPUs; a sixth is 1/6.",
+            show_default=False,
+            rich_help_panel="What a VM must have",
+        ),
+    ] = None,
+    wide: Wide = False,
+    columns: Columns = None,
+    as_json: Json = False,
+    as_csv: Csv = False,
+    **given: Any,
+) -> None:
     """Find sizes, each with its price in the asked region, else in the cheapest."""
-    form = chosen(as_json=as_json, as_csv=as_csv)
+    from app.catalog.ask.sizes import search_sizes
+    from app.cli.words import understood
+
+    how = view(as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     with context.session() as session:
+        given = understood(session, what or [], _exactly(gpus, given))
         page = search_sizes(session, question(SizeSearch, given), today=context.today())
-    show_rows([json.loads(item) for item in page.items], SIZE_COLUMNS, form)
-    _end(len(page.items), page.total, page.next_cursor, form)
+    show([json.loads(item) for item in page.items], SIZE_COLUMNS, how)
+    end(len(page.items), page.total, page.next_cursor, how)
 
 
-@app.command()
+def _exactly(gpus: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """A number of GPUs is a least and a most."""
+    if gpus is None:
+        return dict(given)
+    if given["min_gpus"] is not None or given["max_gpus"] is not None:
+        raise BadQuestion("--gpus", gpus, "is an exact number; give either it or --min-gpus and --max-gpus")
+    return {**given, "min_gpus": gpus, "max_gpus": gpus}
+
+
+@app.command(cls=Command)
 @asks(ConflictSearch)
-def conflicts(*, as_json: Json = False, as_csv: Csv = False, **given: Any) -> None:
+def conflicts(
+    *,
+    wide: Wide = False,
+    columns: Columns = None,
+    as_json: Json = False,
+    as_csv: Csv = False,
+    **given: Any,
+) -> None:
     """List every figure on which sources disagree: the accepted one and the other."""
-    form = chosen(as_json=as_json, as_csv=as_csv)
+    from app.catalog.ask.provenance import find_conflicts
+
+    how = view(as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     with context.session() as session:
         page = find_conflicts(session, question(ConflictSearch, given))
-    show_rows(page.items, CONFLICT_COLUMNS, form)
-    _end(len(page.items), page.total, page.next_cursor, form)
+    show(page.items, CONFLICT_COLUMNS, how)
+    end(len(page.items), page.total, page.next_cursor, how)
 
 
-@app.command()
+@app.command(cls=Command)
 @asks(ModelSearch)
-def models(*, as_json: Json = False, as_csv: Csv = False, **given: Any) -> None:
+def models(
+    *,
+    wide: Wide = False,
+    columns: Columns = None,
+    as_json: Json = False,
+    as_csv: Csv = False,
+    **given: Any,
+) -> None:
     """List language models whose configuration is known."""
-    form = chosen(as_json=as_json, as_csv=as_csv)
+    from app.catalog.ask.language_models import find_models
+
+    how = view(as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     with context.session() as session:
         page = find_models(session, question(ModelSearch, given))
-    show_rows(page.items, MODEL_COLUMNS, form)
-    _end(len(page.items), page.total, page.next_cursor, form)
+    show(page.items, MODEL_COLUMNS, how)
+    end(len(page.items), page.total, page.next_cursor, how)
 
 
-@app.command()
-def show(
-    name: Annotated[str, typer.Argument(help="The size, in any case, with or without `Standard_`.")],
+@app.command(name="show", cls=Command)
+def show_size(
+    name: Annotated[str, choices.SIZE],
     *,
+    with_facts: Annotated[bool, typer.Option("--facts", help="Who says what of it.")] = False,
+    with_prices: Annotated[bool, typer.Option("--prices", help="All its prices in force.")] = False,
+    wide: Wide = False,
+    columns: Columns = None,
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """Show a size, who says what of it, and what it costs."""
-    form = chosen(as_json=as_json, as_csv=as_csv)
+    """Show a size: its GPUs and price first, then all else, and its cheapest regions."""
+    from app.catalog.ask.known import read_known
+    from app.catalog.ask.prices import PriceSearch, find_prices
+    from app.catalog.ask.provenance import FactSearch, find_facts
+    from app.catalog.ask.sizes import get_size
+    from app.db.statements import answer
+
+    how = view(as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
+    if with_facts and with_prices:
+        raise typer.BadParameter("--facts and --prices are two lists: give one at a time")
     with context.session() as session:
         size = json.loads(get_size(session, name, today=context.today()))
         facts = find_facts(session, name, FactSearch(limit=500)).items
         prices = answer(session, find_prices(name, PriceSearch(limit=500), read_known(session), context.today())).items
-    if form is Format.json:
+    if with_facts or with_prices:
+        _print_list(facts if with_facts else prices, how, facts=with_facts)
+    elif how.form is Format.json and not how.columns:
         write_json({"size": size, "facts": facts, "prices": prices})
-    elif form is Format.csv:
-        show_rows([size], {}, form)
+    elif how.columns or how.form is Format.csv:
+        show([size], {}, how)
     else:
-        _show_size(size, facts, prices)
+        _print_size(size, prices)
 
 
-def _show_size(size: Item, facts: list[Item], prices: list[Item]) -> None:
-    known = [{"field": name, "value": value} for name, value in size.items() if value not in (None, [])]
-    show_rows(known, {"field": "field", "value": "value"}, Format.table, title=f"\n{size['name']}")
-    show_rows(facts, FACT_COLUMNS, Format.table, title="\nWho says what")
-    columns = {name: name for name in ("region", "os", "purchase", "usd_per_hour", "valid_from", "source_id")}
-    show_rows(prices, columns, Format.table, title=f"\nPrices in force ({len(prices)})")
+def _print_list(rows: Sequence[Any], how: View, *, facts: bool) -> None:
+    from app.cli.size_text import EVERY_PRICE_COLUMNS, FACT_COLUMNS
+
+    show(rows, FACT_COLUMNS if facts else EVERY_PRICE_COLUMNS, how)
+    end(len(rows), len(rows), None, how)
 
 
-@app.command()
+def _print_size(size: Any, prices: Sequence[Any]) -> None:
+    from app.catalog.fields import SIZE_FLAGS
+    from app.cli.size_text import print_size
+
+    print_size(size, prices, list(SIZE_FLAGS))
+
+
+@app.command(cls=Command)
 @asks(ModelOptions, FitSearch)
-def fit(*, as_json: Json = False, as_csv: Csv = False, **given: Any) -> None:
-    """Say which sizes hold a model (--model) or meet the needs, on how many VMs, at what cost, and why not others."""
-    form = chosen(as_json=as_json, as_csv=as_csv)
-    model = {name: given.pop(name) for name in ModelOptions.model_fields}
+def fit(
+    model_name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="MODEL",
+            help="A language model by any of its names: `llama-3.3-70b`. Without one the options say what a VM must "
+            "have.",
+            autocompletion=choices.completing(choices.models),
+        ),
+    ] = None,
+    *,
+    wide: Wide = False,
+    columns: Columns = None,
+    as_json: Json = False,
+    as_csv: Csv = False,
+    **given: Any,
+) -> None:
+    """Say which sizes hold a model or meet the needs, on how many VMs, at what cost, and why not others."""
+    from app.cli.modelling import fit_model, named
+
+    how = view(as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
+    model = named(model_name, {field: given.pop(field) for field in ModelOptions.model_fields})
     if any(value is not None for value in model.values()):
-        fit_model(model, given, form)
-        return
+        fit_model(model, given, how)
+    else:
+        _fit_needs(given, how)
+
+
+def _fit_needs(given: dict[str, Any], how: View) -> None:
+    from app.api.fit.answers import fit_out
+    from app.recommend import recommend
+
     asked = question(FitSearch, given)
     with context.session() as session:
         answer = recommend(session, asked, today=context.today())
     told = fit_out(answer, rejected="rejected" in asked.include).model_dump(mode="json", by_alias=True)
-    if form is Format.json:
-        write_json(told)
-    else:
-        show_rows([item | item["cost"][asked.purchase] for item in told["items"]], OPTION_COLUMNS, form)
-    if form is Format.table:
+    items = told["items"]
+    show(
+        [item | _plainly(item["cost"][asked.purchase]) for item in items], OPTION_COLUMNS, how, whole=told, inside=items
+    )
+    if how.form is Format.table:
         _tell_misses(told)
-    if not told["items"]:
+    if not items:
         raise typer.Exit(context.NOTHING)
 
 
-def _tell_misses(told: Item) -> None:
+def _plainly(cost: Mapping[str, Any]) -> dict[str, Any]:
+    """A cost with plain numbers: of raw amounts every one is exact."""
+    return {name: part["value"] if isinstance(part, dict) else part for name, part in cost.items()}
+
+
+def _tell_misses(told: Mapping[str, Any]) -> None:
     reasons = ", ".join(f"{count} {code}" for code, count in told["rejection_summary"].items())
     if told["items"]:
         best = told["items"][0]
-        out.print(f"\n{best['size']}: {best['explanation']}", highlight=False, soft_wrap=True)
-    counts = f"{told['total']} sizes fit, {told['rejected_total']} do not ({reasons or 'none'})."
-    out.print(f"\n{counts}", highlight=False, soft_wrap=True)
+        say()
+        tell(f"{best['size']}: {best['explanation']}")
+    say()
+    tell(f"{told['total']} sizes fit, {told['rejected_total']} do not ({reasons or 'none'}).")
     for miss in told["rejected"] or (told["nearest_misses"] if not told["items"] else []):
         for failure in miss["failures"]:
-            out.print(f"  {miss['size']}: {failure['code']}: {failure['detail']}", highlight=False, soft_wrap=True)
+            tell(f"{miss['size']}: {failure['code']}: {failure['detail']}", first="  ", indent="    ")
 
 
-def _end(shown: int, total: int, cursor: str | None, form: Format) -> None:
+def end(shown: int, total: int, cursor: str | None, how: View) -> None:
     """Say on stderr what is not shown; finding nothing has an exit code of its own."""
     if total == 0:
-        err.print("Nothing matches.", highlight=False)
+        note("Nothing matches.")
         raise typer.Exit(context.NOTHING)
-    if form is Format.table:
-        out.print(f"\n{shown} of {total}.", highlight=False)
+    if how.form is Format.table:
+        say()
+        say(f"{shown} of {total}.")
     if cursor:
-        err.print(f"More: --cursor {cursor}", highlight=False, soft_wrap=True)
+        note_more(cursor)

@@ -1,57 +1,127 @@
-"""The command line: which commands there are, each in a room that is loaded when it is called."""
+"""The command line: which commands there are, each in a module that is loaded when it is called."""
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from app.cli import context
-
-ROOMS: Mapping[str, str] = {
-    **dict.fromkeys(("search", "show", "fit"), "asking"),
-    "estimate": "modelling",
-    **dict.fromkeys(("similar", "compare"), "comparing"),
-    **dict.fromkeys(("conflicts", "models"), "asking"),
-    **dict.fromkeys(("serve", "migrate"), "serving"),
-    "ingest": "receiving",
-    **dict.fromkeys(("sources", "forget", "revisions"), "sources"),
-    "export": "exporting",
+ROOMS: Mapping[str, tuple[str, str]] = {
+    "search": ("asking", "Find sizes by GPU, memory, price and all else: `vmsizes search H100:8`."),
+    "show": ("asking", "Show one size: its GPUs and price first."),
+    "fit": ("asking", "Say which sizes hold a model or meet needs, at what cost: `vmsizes fit llama-3.3-70b`."),
+    "estimate": ("modelling", "Say what a language model needs of memory, time and money."),
+    "similar": ("comparing", "List the sizes that are most like one."),
+    "compare": ("comparing", "Lay sizes side by side."),
+    "conflicts": ("asking", "List every figure on which sources disagree."),
+    "models": ("asking", "List the language models whose configuration is known."),
+    "serve": ("serving", "Serve the API over HTTP."),
+    "migrate": ("serving", "Bring the database to the newest schema."),
+    "ingest": ("receiving", "Take in documents, prices and other figures."),
+    "sources": ("sources", "List what the catalog was read from."),
+    "forget": ("sources", "Take a source back: what only it said goes."),
+    "revisions": ("sources", "List the ingests that changed something."),
+    "export": ("exporting", "Write whole lists and tables: sizes, prices, GPUs, regions, series, models …"),
 }
-"""The room of each command, in the order of the help."""
+"""The module of each command and what it does, in the order of the help."""
+
+MEANT: Mapping[str, str] = {
+    **dict.fromkeys(("list", "ls", "sizes", "find", "query", "vms", "instances", "list-sizes"), "search"),
+    **dict.fromkeys(("gpus", "gpu", "show-gpus", "list-gpus", "accelerators"), "export gpus"),
+    **dict.fromkeys(("prices", "price", "pricing", "cost"), "export prices"),
+    **dict.fromkeys(("regions", "series", "facts"), "export {}"),
+    **dict.fromkeys(("get", "describe", "info"), "show SIZE"),
+    **dict.fromkeys(("diff", "vs"), "compare SIZE SIZE"),
+    **dict.fromkeys(("run", "server", "start"), "serve"),
+    **dict.fromkeys(("import", "load", "add"), "ingest"),
+    **dict.fromkeys(("upgrade", "init"), "migrate"),
+    "version": "--version",
+    "help": "--help",
+}
+"""What other command lines call what we have."""
 
 
 class Rooms(TyperGroup):
-    """Loads a room when a command of it is called, and all of them where all are to be told of."""
+    """Loads a module when a command of it is called, and all of them where all are to be told of."""
 
     def list_commands(self, _ctx: Any) -> list[str]:
         """All names, without loading any."""
         return list(ROOMS)
 
     def get_command(self, _ctx: Any, cmd_name: str) -> Any:
-        """The command of a name; for a name that there is not all are loaded, so that the nearest can be told."""
-        for name in (cmd_name,) if cmd_name in ROOMS else ROOMS:
-            self.commands.setdefault(name, _load(name))
+        """The command of a name."""
+        if cmd_name in ROOMS:
+            self.commands.setdefault(cmd_name, _load(cmd_name))
         return self.commands.get(cmd_name)
+
+    def format_commands(self, _ctx: Any, formatter: Any) -> None:
+        """Tell what each command does, in full, and without loading any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in ROOMS.items()])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command; a name that there is not is refused with what is meant by it, if that is plain."""
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            ctx.fail(unknown(args[0]))
+        return super().resolve_command(ctx, args)
+
+
+def unknown(name: str) -> str:
+    """Say that there is no such command, and what does what it means elsewhere, or is a slip of the pen away."""
+    meant = MEANT.get(name.lower())
+    near = get_close_matches(name.lower(), ROOMS, 1, 0.75)
+    hint = f" Try `vmsizes {meant.format(name.lower())}`." if meant else f" Did you mean {near[0]}?" if near else ""
+    return f"No such command '{name}'.{hint}"
 
 
 def _load(name: str) -> Any:
-    """A command of a room, or the room itself where it is a group of commands."""
-    room = typer.main.get_group(import_module(f"app.cli.{ROOMS[name]}").app)
+    """A command of a module, or the module itself where it is a group of commands."""
+    room = typer.main.get_group(import_module(f"app.cli.{ROOMS[name][0]}").app)
     if name not in room.commands:
         room.name = name
-    return room.commands.get(name, room)
+    return _in_plain_text(room.commands.get(name, room))
 
 
-app = typer.Typer(name="vmsizes", cls=Rooms, no_args_is_help=True, pretty_exceptions_enable=False)
+def _in_plain_text(command: Any) -> Any:
+    """Tell help as plain text: a table of it cuts the names of options on a narrow terminal."""
+    command.rich_markup_mode = None
+    for one in getattr(command, "commands", {}).values():
+        _in_plain_text(one)
+    return command
+
+
+app = typer.Typer(
+    name="vmsizes",
+    cls=Rooms,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(asked: bool) -> None:  # as Typer calls it
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"vmsizes {version('vmsizes')}")
+        raise typer.Exit
 
 
 @app.callback(epilog="Exit codes: 0 done or found, 1 nothing found, 2 bad question, 3 bad data, 4 no catalog yet.")
-def _vmsizes() -> None:
+def _vmsizes(
+    *,
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
     """Look up, compare and cost cloud VM sizes: a source for every figure, fit and cost with the reasoning shown."""
 
 
 def main() -> None:
     """Run the command line."""
+    from app.cli import context
+
     context.run(app)

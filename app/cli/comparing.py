@@ -1,61 +1,67 @@
 """The commands that lay sizes beside each other: similar, compare."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
-from app.api.comparing.answers import comparison_out, similar_out
-from app.api.comparing.schemas import ComparisonOut, LineOut
-from app.catalog.ask.known import read_known
 from app.catalog.ask.searches import CompareSearch, SimilarSearch
-from app.cli import context
+from app.cli import choices, context
+from app.cli.command import Command
 from app.cli.options import asks, question
-from app.cli.output import Csv, Format, Json, chosen, err, out, show_rows, write_json
-from app.comparing.side_by_side import compare as compare_sizes
-from app.comparing.similar import find_similar
-from app.db.statements import answer
+from app.cli.output import Columns, Csv, Format, Json, View, Wide, check_column, note, note_more, say, show, tell, view
+from app.cli.tables import Column, least_width, table, text_of, width
 
 app = typer.Typer()
 
 SIMILAR_COLUMNS = {
-    "size": "size",
-    "distance": "distance",
-    "cheaper": "cheaper",
-    "bigger": "bigger",
-    "gpu_count": "GPUs",
-    "gpu_model": "GPU",
-    "gpu_memory_gib": "GPU mem GiB",
-    "vcpus": "vCPUs",
-    "memory_gib": "memory GiB",
-    "region": "region",
-    "usd_per_hour": "USD/h",
+    "size": Column(heading="size"),
+    "distance": Column(heading="distance"),
+    "cheaper": Column(heading="cheaper", rank=4),
+    "bigger": Column(heading="bigger", rank=5),
+    "gpu_count": Column(heading="GPUs", rank=2),
+    "gpu_model": Column(heading="GPU", rank=1),
+    "gpu_memory_gib": Column(heading="GPU GiB", rank=6),
+    "vcpus": Column(heading="vCPUs", rank=7),
+    "memory_gib": Column(heading="mem GiB", rank=8),
+    "region": Column(heading="region", rank=3),
+    "usd_per_hour": Column(heading="USD/h"),
 }
 
 
-@app.command()
+@app.command(cls=Command)
 @asks(SimilarSearch)
 def similar(
-    name: Annotated[str, typer.Argument(help="The size, in any case, with or without `Standard_`.")],
+    name: Annotated[str, choices.SIZE],
     *,
+    wide: Wide = False,
+    columns: Columns = None,
     as_json: Json = False,
     as_csv: Csv = False,
     **given: Any,
 ) -> None:
     """List the sizes that are most like one, with the distance of each told term by term."""
-    form = chosen(as_json=as_json, as_csv=as_csv)
+    from app.api.comparing.answers import similar_out
+    from app.catalog.ask.known import read_known
+    from app.comparing.similar import find_similar
+    from app.db.statements import answer
+
+    how = view(as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     asked = question(SimilarSearch, given)
     with context.session() as session:
         page = similar_out(answer(session, find_similar(name, asked, read_known(session), context.today())))
     told = page.model_dump(mode="json")
     for item in told["items"]:
-        item["terms"] = item["terms"] if form is Format.json else [_spoken(term) for term in item["terms"]]
-    show_rows(told["items"], SIMILAR_COLUMNS, form)
-    if form is Format.table:
+        item["terms"] = item["terms"] if how.form is Format.json else [_spoken(term) for term in item["terms"]]
+    show(told["items"], SIMILAR_COLUMNS, how)
+    if how.form is Format.table:
         for item in told["items"][:1]:
-            out.print(f"\n{item['size']}: {'; '.join(item['terms'])}.", highlight=False, soft_wrap=True)
-        out.print(f"\n{len(told['items'])} of {page.total}, the most like {page.size} first.", highlight=False)
+            say()
+            tell(f"{item['size']}: {'; '.join(item['terms'])}.")
+        say()
+        tell(f"{len(told['items'])} of {page.total}, the most like {page.size} first.")
     if page.next_cursor:
-        err.print(f"More: --cursor {page.next_cursor}", highlight=False, soft_wrap=True)
+        note_more(page.next_cursor)
     if not page.total:
         raise typer.Exit(context.NOTHING)
 
@@ -64,41 +70,125 @@ def _spoken(term: dict[str, Any]) -> str:
     return f"{term['term']} {term['contribution']:g} ({term['detail']})"
 
 
-@app.command()
-@asks(CompareSearch, leave_out=frozenset({"size"}))
+@app.command(cls=Command)
+@asks(CompareSearch, leave_out=frozenset({"size", "fields"}))
 def compare(
-    sizes: Annotated[list[str], typer.Argument(help="The sizes, 2 to 10, in any case, with or without `Standard_`.")],
+    sizes: Annotated[
+        list[str],
+        typer.Argument(
+            help="The sizes, 2 to 10, in any case, with or without `Standard_`.",
+            autocompletion=choices.completing(choices.sizes),
+        ),
+    ],
     *,
+    wide: Wide = False,
+    columns: Columns = None,
     as_json: Json = False,
     as_csv: Csv = False,
     **given: Any,
 ) -> None:
     """Lay sizes side by side: every field with its difference from one of them."""
-    form = chosen(as_json=as_json, as_csv=as_csv)
+    from app.api.comparing.answers import comparison_out
+    from app.catalog.ask.known import read_known
+    from app.comparing.side_by_side import compare as compare_sizes
+    from app.db.statements import answer
+
+    how = view(as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     asked = question(CompareSearch, {**given, "size": sizes})
     with context.session() as session:
-        told = comparison_out(answer(session, compare_sizes(asked, read_known(session), context.today())))
-    if form is Format.json:
-        write_json(told.model_dump(mode="json"))
-        return
-    lines = told.fields if form is Format.csv else [line for line in told.fields if _is_known(line)]
-    rows = [_row(line, told.baseline) for line in lines]
-    show_rows(rows, {name: name for name in rows[0]}, form, title=_title(told))
+        found = comparison_out(answer(session, compare_sizes(asked, read_known(session), context.today())))
+    told = found.model_dump(mode="json")
+    if how.columns:
+        told["fields"] = _only(told["fields"], how.columns)
+    if how.form is Format.table:
+        _print_comparison(told, how)
+    else:
+        show([_row(line, told["baseline"]) for line in told["fields"]], {}, View(form=how.form), whole=told)
 
 
-def _is_known(line: LineOut) -> bool:
-    return any(cell.value not in (None, []) for cell in line.values)
+def _only(lines: Sequence[Any], names: Sequence[str]) -> list[Any]:
+    known = {line["field"]: line for line in lines}
+    for name in names:
+        check_column(name, known)
+    return [known[name] for name in names]
 
 
-def _row(line: LineOut, baseline: str) -> dict[str, Any]:
+def _row(line: Mapping[str, Any], baseline: str) -> dict[str, Any]:
     """A field as a row: each size's value, and beside it by how many percent it differs from the baseline's."""
-    row: dict[str, Any] = {"field": line.field, "unit": line.unit}
-    for cell in line.values:
-        row[cell.size] = cell.value
-        if cell.size != baseline:
-            row[f"{cell.size} %"] = cell.difference_percent
+    row: dict[str, Any] = {"field": line["field"], "unit": line["unit"]}
+    for cell in line["values"]:
+        row[cell["size"]] = cell["value"]
+        if cell["size"] != baseline:
+            row[f"{cell['size']} %"] = cell["difference_percent"]
     return row
 
 
-def _title(told: ComparisonOut) -> str:
-    return f"\nCompared with {told.baseline}"
+def _print_comparison(told: Mapping[str, Any], how: View) -> None:
+    """Print fields as rows and sizes as columns; where a line has no room for all, some at a time."""
+    most = None if how.wide else width()
+    rows, left_out = _rows(told, how, most)
+    headings = {size: size for size in told["sizes"]}
+    say(f"Compared with {told['baseline']}")
+    if most is not None and least_width(rows, _columns(headings)) > most:
+        headings = {size: str(number) for number, size in enumerate(told["sizes"], 1)}
+        for size, heading in headings.items():
+            say(f"  {heading:>2}  {size}")
+    for part in _in_parts(headings, told["baseline"], rows, most):
+        say()
+        for line in table(rows, _columns(part), most)[0]:
+            say(line)
+    if left_out:
+        note(f"Left out at {most} columns: {', '.join(left_out)}. --wide shows all.")
+
+
+def _rows(told: Mapping[str, Any], how: View, most: int | None) -> tuple[list[dict[str, str]], list[str]]:
+    """The fields that are known of any size, or that were chosen; of a narrow table those that no line has room for."""
+    lines = [line for line in told["fields"] if how.columns or _is_known(line)]
+    rows = [
+        {"field": line["field"]} | {cell["size"]: _cell(cell, told["baseline"]) for cell in line["values"]}
+        for line in lines
+    ]
+    longest = max(SHORT, (most - LABEL) // len(told["sizes"]) - 2) if most is not None else None
+    long = [row["field"] for row in rows if longest is not None and any(len(one) > longest for one in _words(row))]
+    return [row for row in rows if row["field"] not in long], [field for field in long if field != "name"]
+
+
+def _is_known(line: Mapping[str, Any]) -> bool:
+    return any(cell["value"] not in (None, []) for cell in line["values"])
+
+
+def _words(row: Mapping[str, str]) -> Iterator[str]:
+    return (word for name, cell in row.items() if name != "field" for word in cell.split())
+
+
+LABEL = 24
+"""About as long is the name of a field."""
+SHORT = 13
+"""A word of a value may always be so long; names of sizes, which are longer, stand above the table."""
+
+
+def _columns(headings: Mapping[str, str]) -> dict[str, Column]:
+    sizes = {size: Column(heading=heading, wraps=True) for size, heading in headings.items()}
+    return {"field": Column(heading="field"), **sizes}
+
+
+def _cell(cell: Mapping[str, Any], baseline: str) -> str:
+    percent = cell["difference_percent"]
+    text = text_of(cell["value"] if cell["value"] != [] else None)
+    return f"{text} ({percent:+.4g}%)" if percent and cell["size"] != baseline else text
+
+
+def _in_parts(
+    headings: Mapping[str, str], baseline: str, rows: Sequence[Mapping[str, Any]], most: int | None
+) -> Iterator[dict[str, str]]:
+    """The sizes of each table: all of them, else the baseline with as many others as there is room for."""
+    if most is None or least_width(rows, _columns(headings)) <= most:
+        yield dict(headings)
+        return
+    part = {baseline: headings[baseline]}
+    for size, heading in headings.items():
+        if len(part) > 1 and least_width(rows, _columns({**part, size: heading})) > most:
+            yield part
+            part = {baseline: headings[baseline]}
+        part[size] = heading
+    yield part

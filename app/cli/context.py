@@ -1,5 +1,6 @@
 """What every command shares: the settings, the engine, the day, and which error ends with which exit code."""
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,7 +9,6 @@ from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
-from rich.markup import escape
 from sqlalchemy import Engine
 from sqlalchemy.exc import (
     ArgumentError,
@@ -20,8 +20,10 @@ from sqlalchemy.exc import (
 )
 from sqlmodel import Session
 
-from app.catalog.keep.revisions import latest_revision
-from app.cli.output import err
+from app.catalog.ask.walks import revision_of
+from app.cli.model_options import FIELDS
+from app.cli.options import option
+from app.cli.output import fail
 from app.db.engines import make_engine, reading
 from app.db.outages import cause_of, first_line, has_no_tables
 from app.errors import BadData, BadQuestion, BadWorkload, NotFound, NotReady, VmsizesError
@@ -29,7 +31,7 @@ from app.settings import Settings
 from app.validation import explain
 
 FOUND, NOTHING, USAGE, BAD_DATA, NOT_READY = 0, 1, 2, 3, 4
-"""Exit codes: 0 done or found; 1 nothing found; 2 a question that cannot be answered; 3 bad data; 4 no catalog."""
+"""Exit codes: 0 done or found; 1 nothing found; 2 what was asked or set cannot be done; 3 bad data; 4 no catalog."""
 
 _CODES: dict[type[VmsizesError], int] = {
     NotFound: NOTHING,
@@ -56,9 +58,11 @@ def engine() -> Engine:
     url = settings().database_url
     try:
         return make_engine(url)
-    except (ArgumentError, NoSuchModuleError):
-        allowed = "allowed are sqlite:///FILE and postgresql://USER:PASSWORD@HOST/NAME"
-        raise BadQuestion("VMSIZES_DATABASE_URL", url.partition("@")[2] or url, allowed) from None
+    except (ArgumentError, NoSuchModuleError, ImportError):
+        kind, _, rest = url.partition("://")
+        hint = f"; write {kind.partition('+')[0]}://…" if "+" in kind and rest else ""
+        allowed = f"allowed are sqlite:///FILE and postgresql://USER:PASSWORD@HOST/NAME, without a driver{hint}"
+        raise BadQuestion("VMSIZES_DATABASE_URL", f"{kind}://…" if rest else url, allowed) from None
 
 
 def now() -> datetime:
@@ -75,29 +79,62 @@ def today() -> date:
 def session() -> Iterator[Session]:
     """A session to read with; an empty catalog is said so."""
     with reading(engine()) as opened:
-        if latest_revision(opened) is None:
+        if not revision_of(opened):
             raise NotReady("The catalog is empty; run `vmsizes ingest seeds`.")
         yield opened
 
 
 def run(app: Callable[[], Any]) -> None:
-    """Run the command line; an error of ours becomes one line on stderr and an exit code."""
+    """Run the command line; an error of ours, or of the database, becomes a message on stderr and an exit code."""
     try:
         app()
     except VmsizesError as error:
-        _fail(str(error), _CODES.get(type(error), 1))
+        _end(in_options(error), _CODES.get(type(error), 1))
     except (OperationalError, ProgrammingError, InterfaceError) as error:
-        _fail(_trouble(error), NOT_READY)
+        _end(_trouble(error), NOT_READY)
+    except BrokenPipeError:  # whoever reads has seen enough: `vmsizes search | head -1`
+        sys.stderr.close()
+        sys.exit(FOUND)
 
 
 def _trouble(error: DBAPIError) -> str:
+    """What is wrong with a database, and what to do: each kind of failure has its own remedy."""
+    said = first_line(error)
     if has_no_tables(error):
         return "The database has no catalog tables; run `vmsizes migrate`, then `vmsizes ingest seeds`."
+    if _NO_COLUMN.search(said):
+        return f"The database has an older schema ({said}); run `vmsizes migrate`."
     cause = cause_of(error)
     told = f"The database cannot be reached: {cause}" if cause else "The database does not answer as it should"
-    return f"{told} ({first_line(error)})."
+    where = engine().url.render_as_string(hide_password=True)
+    return f"{told} ({said}). See that {where} runs, and that VMSIZES_DATABASE_URL is right."
 
 
-def _fail(told: str, code: int) -> None:
-    err.print(f"[bold red]error:[/] {escape(told)}", highlight=False, soft_wrap=True)
+_NO_COLUMN = re.compile(r"no such column|column .* does not exist|has no column named")
+
+
+def in_options(error: VmsizesError) -> str:
+    """The text of an error as whoever typed options understands it: options for fields, commands for addresses."""
+    text = str(error)
+    if isinstance(error, BadQuestion | BadWorkload):
+        text = f"{_option_of(error.field)}{text.removeprefix(error.field)}"
+    text = _FIELD.sub(lambda found: _option_of(found[0]), text)
+    return _LISTED.sub(lambda found: f"`vmsizes {_COMMANDS.get(found[1], f'export {found[1]}')}` lists them", text)
+
+
+_LISTED = re.compile(r"GET /(\w+) lists them")
+_FIELD = re.compile(r"(?<![-\w])(?:inference|training|constraints|pricing|architecture)\.\w+")
+_COMMANDS = {"models": "models", "sizes": "search"}
+
+
+def _option_of(field: str) -> str:
+    if field in FIELDS:
+        return option(FIELDS[field])
+    if field == "architecture" or field.startswith("architecture."):
+        return "--model"
+    return option(field.removeprefix("pricing.")) if re.fullmatch(r"(pricing\.)?[a-z_]+", field) else field
+
+
+def _end(told: str, code: int) -> None:
+    fail(told)
     sys.exit(code)

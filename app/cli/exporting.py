@@ -1,5 +1,6 @@
 """The commands that export: whole lists and tables of the catalog, through the formats that the API answers with."""
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -14,14 +15,16 @@ import typer
 from app.catalog.ask.exports import Columns, Export, PriceExport, SizeExport, export_prices, export_sizes
 from app.catalog.ask.known import read_known
 from app.catalog.ask.table_exports import TABLES, export_table
-from app.cli import context
+from app.cli import choices, context
+from app.cli.command import Command, Group
 from app.cli.options import asks, question
-from app.cli.output import err
+from app.cli.output import note
 from app.db.statements import answer
 from app.db.streams import Stream
+from app.errors import BadQuestion
 from app.formats.text import Csv, Ndjson, TextFormat
 
-app = typer.Typer(help="Write a whole list or table as CSV, NDJSON or Parquet.", no_args_is_help=True)
+app = typer.Typer(cls=Group, help="Write a whole list or table as CSV, NDJSON or Parquet.", no_args_is_help=True)
 
 
 class Form(StrEnum):
@@ -37,8 +40,8 @@ Format = Annotated[Form, typer.Option("--format", help="The form of the file.")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="The file. (default: standard output)")]
 
 
-@app.command()
-@asks(SizeExport)
+@app.command(cls=Command)
+@asks(SizeExport, leave_out=frozenset(), words={"sort": choices.sort_keys})
 def sizes(*, form: Format = Form.csv, output: Output = None, **given: Any) -> None:
     """Write all sizes that a search finds, as GET /sizes.csv does."""
     asked = question(SizeExport, given)
@@ -47,8 +50,8 @@ def sizes(*, form: Format = Form.csv, output: Output = None, **given: Any) -> No
     _write("sizes", export, form, output)
 
 
-@app.command()
-@asks(PriceExport)
+@app.command(cls=Command)
+@asks(PriceExport, leave_out=frozenset())
 def prices(*, form: Format = Form.csv, output: Output = None, **given: Any) -> None:
     """Write prices: those in force, or with --history all, as GET /prices.csv does."""
     asked = question(PriceExport, given)
@@ -58,7 +61,7 @@ def prices(*, form: Format = Form.csv, output: Output = None, **given: Any) -> N
 
 
 def _command(name: str) -> Callable[..., None]:
-    @asks(Columns)
+    @asks(Columns, leave_out=frozenset())
     def table(*, form: Format = Form.csv, output: Output = None, **given: Any) -> None:
         export = export_table(name, question(Columns, given))
         with context.session():
@@ -69,13 +72,26 @@ def _command(name: str) -> Callable[..., None]:
 
 
 for _name in TABLES:
-    app.command(_name)(_command(_name))
+    app.command(_name, cls=Command)(_command(_name))
 
 
 def _write(name: str, export: Export, form: Form, output: Path | None) -> None:
+    if output is not None:
+        _check_place(output)
     count = (_write_parquet if form is Form.parquet else _write_text)(export, form, output)
     if output is not None:
-        err.print(f"{count} {name} written to {output}.", highlight=False)
+        note(f"{count} {name} written to {output}.")
+
+
+def _check_place(output: Path) -> None:
+    """Refuse a place that cannot be written before anything is read; raises BadQuestion."""
+    if output.is_dir():
+        raise BadQuestion("--output", output, f"is a folder; name a file in it: {output / 'export'}")
+    if not output.parent.is_dir():
+        raise BadQuestion("--output", output, f"the folder {output.parent} does not exist; make it first")
+    place = output if output.exists() else output.parent
+    if not os.access(place, os.W_OK):
+        raise BadQuestion("--output", output, f"{place} may not be written to")
 
 
 def _write_text(export: Export, form: Form, output: Path | None) -> int:
@@ -89,7 +105,7 @@ def _write_text(export: Export, form: Form, output: Path | None) -> int:
 
 
 def _write_parquet(export: Export, _form: Form, output: Path | None) -> int:
-    from app.formats.parquet import write_parquet  # noqa: PLC0415  # the other forms do not need it
+    from app.formats.parquet import write_parquet  # the other forms do not need it
 
     blocks = Stream(context.engine(), export.asked).blocks()
     with TemporaryDirectory() as folder:

@@ -1,28 +1,39 @@
 """Options of the commands about language models, and what a body calls them."""
 
+from typing import Annotated, Literal
+
 from pydantic import BaseModel, Field
+
+from app.cli.amounts import amount, dtype
+from app.cli.options import Reads
+
+Context = Annotated[int, Reads(amount(1024))]
+Tokens = Annotated[float, Reads(amount(1000))]
+Dtype = Annotated[str, Reads(dtype)]
 
 
 class ModelOptions(BaseModel):
     """A model and its use."""
 
     model: str | None = Field(default=None, description="A language model by any of its names: `llama-3.1-70b`.")
-    context: int | None = Field(default=None, description="Tokens that a sequence keeps.")
+    context: Context | None = Field(default=None, description="Tokens that a sequence keeps; 32k is 32,768.")
     concurrency: int | None = Field(default=None, description="Sequences at a time. (default: 1)")
     allow_longer_context: bool | None = Field(
         default=None, description="Take a context that is longer than the model is made for."
     )
-    dtype: str | None = Field(default=None, description="Type of the weights. (default: as released)")
-    kv_dtype: str | None = Field(default=None, description="Type of the KV cache. (default: bf16)")
+    dtype: Dtype | None = Field(default=None, description="Type of the weights. (default: as released)")
+    kv_dtype: Dtype | None = Field(default=None, description="Type of the KV cache. (default: bf16)")
     train: bool | None = Field(default=None, description="The model is trained, not served.")
-    method: str | None = Field(default=None, description="Of training: full, lora or qlora. (default: full)")
+    method: Literal["full", "lora", "qlora"] | None = Field(default=None, description="Of training. (default: full)")
     recipe: str | None = Field(default=None, description="Of training: bytes a parameter, by name.")
-    sequence: int | None = Field(default=None, description="Of training: tokens of a sequence.")
+    sequence: Context | None = Field(default=None, description="Of training: tokens of a sequence; 4k is 4,096.")
     micro_batch: int | None = Field(default=None, description="Of training: sequences at a time. (default: 1)")
-    recompute: str | None = Field(default=None, description="Of training: none, selective or full. (default: none)")
+    recompute: Literal["none", "selective", "full"] | None = Field(
+        default=None, description="Of training. (default: none)"
+    )
     zero_stage: int | None = Field(default=None, description="Of training: 0 to 3.")
-    tokens: float | None = Field(
-        default=None, description="Of training: tokens in all; gives hours and the job's cost."
+    tokens: Tokens | None = Field(
+        default=None, description="Of training: tokens in all, 100M or 1e8; gives hours and the job's cost."
     )
     tensor_parallel: int | None = Field(default=None, description="GPUs that a layer is cut over.")
     pipeline_parallel: int | None = Field(default=None, description="Stages that the layers are cut into.")
@@ -70,6 +81,8 @@ CONSTRAINTS = {
     "budget_usd_per_month": "budget_usd_per_month",
 }
 """Options of any fit that are constraints."""
+SCOPE = ("q", "disputed")
+"""Options of any fit that say which sizes are asked about, and that a body does not have."""
 PRICING = {"os": "os", "hours": "hours", "hours_per_month": "hours_per_month"}
 TOP = ("sort", "limit", "include")
 FIELDS = {

@@ -1,7 +1,9 @@
 """The commands about language models: what one needs, and where it fits."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from dataclasses import replace
+from datetime import date
+from typing import Annotated, Any, TypeVar
 
 import typer
 from pydantic import BaseModel, ValidationError
@@ -10,16 +12,32 @@ from app.api.estimate.answers import EstimateOut
 from app.api.estimate.asking import to_workload
 from app.api.estimate.fields import AS_TEXT
 from app.api.estimate.schemas import EstimateIn
-from app.api.fit.asking import fitting
+from app.api.fit.asking import fitting, to_search
+from app.api.fit.options import FitAnswerOut
+from app.api.fit.placements import placements_out
 from app.api.fit.request import FitIn
-from app.catalog.ask.known import read_known
-from app.cli import context
-from app.cli.model_options import CONSTRAINTS, FIELDS, INFERENCE, PRICING, TOP, TRAINING, GpuOptions, ModelOptions
-from app.cli.options import asks
-from app.cli.output import Csv, Format, Json, chosen, out, show_rows, write_json
-from app.db.statements import answer
+from app.catalog.ask.known import Known, read_known
+from app.catalog.ask.search import SizeScope
+from app.cli import choices, context
+from app.cli.command import Command
+from app.cli.model_options import (
+    CONSTRAINTS,
+    FIELDS,
+    INFERENCE,
+    PRICING,
+    SCOPE,
+    TOP,
+    TRAINING,
+    GpuOptions,
+    ModelOptions,
+)
+from app.cli.options import asks, option, question
+from app.cli.output import Columns, Csv, Format, Json, View, Wide, show, tell, view
+from app.cli.tables import Column
+from app.db.statements import Question, answer
 from app.errors import BadQuestion
 from app.estimating import estimate as estimate_workload
+from app.placing.asking import PlacementSearch, placing
 from app.validation import explain, shown
 
 app = typer.Typer()
@@ -27,27 +45,48 @@ app = typer.Typer()
 Body = TypeVar("Body", bound=BaseModel)
 
 PLACED_COLUMNS = {
-    "size": "size",
-    "nodes": "nodes",
-    "region": "region",
-    "parallelism": "cut",
-    "gib_per_gpu": "GiB per GPU",
-    "sequences": "sequences",
-    "tokens_per_s": "tokens/s",
-    "hours": "hours",
-    "usd_per_hour": "USD/h",
-    "usd_per_million_tokens": "USD/M tokens",
-    "usd_per_job": "USD/job",
-    "warnings": "warnings",
+    "size": Column(heading="size"),
+    "nodes": Column(heading="nodes", rank=2),
+    "region": Column(heading="region", rank=6),
+    "parallelism": Column(heading="cut", rank=1),
+    "gib_per_gpu": Column(heading="GiB per GPU", rank=3),
+    "sequences": Column(heading="sequences", rank=8),
+    "tokens_per_s": Column(heading="tokens/s", rank=4),
+    "hours": Column(heading="hours", rank=9),
+    "usd_per_hour": Column(heading="USD/h"),
+    "usd_per_million_tokens": Column(heading="USD/M tokens", rank=10),
+    "usd_per_job": Column(heading="USD/job", rank=9),
+    "warnings": Column(heading="warnings", rank=7, wraps=True),
 }
-FIGURE_COLUMNS = {"figure": "figure", "value": "value", "unit": "unit", "class": "class"}
+TRAINED = {"hours": 4, "usd_per_job": 3, "tokens_per_s": 9, "sequences": 10}
+"""Of a training the hours and the cost of the job matter more than what serving is about."""
+FIGURE_COLUMNS = {
+    "figure": Column(heading="figure"),
+    "value": Column(heading="value"),
+    "unit": Column(heading="unit", rank=1),
+    "class": Column(heading="class", rank=2),
+}
+MODEL = typer.Argument(
+    metavar="MODEL",
+    help="A language model by any of its names: `llama-3.3-70b`.",
+    autocompletion=choices.completing(choices.models),
+)
 
 
-@app.command()
+@app.command(cls=Command)
 @asks(ModelOptions, GpuOptions)
-def estimate(*, as_json: Json = False, as_csv: Csv = False, **given: Any) -> None:
+def estimate(
+    model_name: Annotated[str | None, MODEL] = None,
+    *,
+    wide: Wide = False,
+    columns: Columns = None,
+    as_json: Json = False,
+    as_csv: Csv = False,
+    **given: Any,
+) -> None:
     """Say what a language model needs of memory, time and money, on GPUs that are given by their figures."""
-    form = chosen(as_json=as_json, as_csv=as_csv)
+    how = view(as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
+    given = named(model_name, given)
     body = _read(
         EstimateIn, _workload(given) | {"gpus": _known({name: given[name] for name in GpuOptions.model_fields})}
     )
@@ -55,16 +94,21 @@ def estimate(*, as_json: Json = False, as_csv: Csv = False, **given: Any) -> Non
         told = EstimateOut.model_validate(estimate_workload(session, to_workload(body))).model_dump(
             mode="json", by_alias=True
         )
-    if form is Format.json:
-        write_json(told)
-        return
-    show_rows(list(_figures(told)), FIGURE_COLUMNS, form)
-    if form is Format.table:
+    show(list(_figures(told)), FIGURE_COLUMNS, how, whole=told)
+    if how.form is Format.table:
         if kind := told.get("weights_type"):
-            told_type = f"weights: {kind['dtype'] or kind['detail']} ({kind['source']}: {kind['detail']})"
-            out.print(told_type, highlight=False, soft_wrap=True)
+            tell(f"weights: {kind['dtype'] or kind['detail']} ({kind['source']}: {kind['detail']})", indent="    ")
         for one in told["assumptions"]:
-            out.print(f"assumed {one['field']} = {one['value']}: {one['why']}", highlight=False, soft_wrap=True)
+            tell(f"assumed {one['field']} = {one['value']}: {one['why']}", indent="    ")
+
+
+def named(name: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a model with its name, which may stand without an option."""
+    if name is None:
+        return dict(given)
+    if given["model"] is not None:
+        raise BadQuestion("--model", given["model"], f"is a second model beside {name}: give one")
+    return {**given, "model": name}
 
 
 def _figures(part: Mapping[str, Any], path: str = "") -> Iterator[dict[str, Any]]:
@@ -78,29 +122,59 @@ def _figures(part: Mapping[str, Any], path: str = "") -> Iterator[dict[str, Any]
             yield from _figures(value, f"{path}{name}.")
 
 
-def fit_model(model: Mapping[str, Any], given: Mapping[str, Any], form: Format) -> None:
+def fit_model(model: Mapping[str, Any], given: Mapping[str, Any], how: View) -> None:
     """Say which sizes hold a model, from the options of a fit; raises BadQuestion for those of raw amounts."""
     given = _known(given)
-    stray = sorted(given.keys() - {*CONSTRAINTS, *PRICING, *TOP, "purchase"})
+    stray = sorted(given.keys() - {*CONSTRAINTS, *PRICING, *TOP, *SCOPE, "status", "purchase"})
     if stray:
-        raise BadQuestion(f"--{stray[0].replace('_', '-')}", given[stray[0]], "is about raw amounts, not about a model")
+        raise BadQuestion(option(stray[0]), shown(given[stray[0]]), "is about raw amounts, not about a model")
     first = given.get("purchase", "on_demand")
     purchases = [first, *(other for other in ("on_demand", "spot") if other != first)]
     body = _workload(model) | {name: given[name] for name in TOP if name in given}
     body["constraints"] = {name: given[own] for own, name in CONSTRAINTS.items() if own in given}
+    body["constraints"] |= _standing(given.get("status", []))
     body["pricing"] = {name: given[own] for own, name in PRICING.items() if own in given} | {"purchases": purchases}
-    asked = _read(FitIn, body)
+    narrowed = {name: given[name] for name in SCOPE if name in given}
+    narrowed |= {"verified": False} if given.get("verified") is False else {}
+    asked, scope = _read(FitIn, body), question(SizeScope, narrowed)
     with context.session() as session:
-        found = answer(session, fitting(asked, read_known(session), context.today()))
+        found = answer(session, _fitting(asked, scope, read_known(session), context.today()))
     told = found.model_dump(mode="json", by_alias=True)
-    if form is Format.json:
-        write_json(told)
-    else:
-        show_rows([_row(item, first) for item in told["items"]], PLACED_COLUMNS, form)
-    if form is Format.table:
+    items = told["items"]
+    show([_row(item, first) for item in items], _columns(model), how, whole=told, inside=items)
+    if how.form is Format.table:
         _tell(told)
     if not told["fits"]:
         raise typer.Exit(context.NOTHING)
+
+
+def _columns(model: Mapping[str, Any]) -> Mapping[str, Column]:
+    if not model.get("train"):
+        return PLACED_COLUMNS
+    return {name: replace(one, rank=TRAINED.get(name, one.rank)) for name, one in PLACED_COLUMNS.items()}
+
+
+def _standing(statuses: Any) -> dict[str, bool]:
+    """Which sizes that can be ordered count: `current` always does."""
+    asked = set(question(SizeScope, {"status": statuses}).status)
+    if not asked or "any" in asked:
+        return {}
+    if "current" not in asked or "retired" in asked:
+        raise BadQuestion(
+            "--status", ",".join(sorted(asked)), "of a model: current, and preview and retiring beside it"
+        )
+    return {"allow_preview": "preview" in asked, "allow_retiring": "retiring" in asked}
+
+
+def _fitting(asked: FitIn, scope: SizeScope, known: Known, today: date) -> Question[FitAnswerOut]:
+    """Ask as a body does, of the sizes that the options of a search leave."""
+    search = to_search(asked, today)
+    given = {name: getattr(scope, name) for name in scope.model_fields_set}
+    if not given or not isinstance(search, PlacementSearch):
+        return (yield from fitting(asked, known, today))
+    search = replace(search, scope=search.scope.model_copy(update=given))
+    placements = yield from placing(search, known, today)
+    return placements_out(placements, limit=asked.limit, include=asked.include)
 
 
 def _known(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,9 +186,7 @@ def _workload(given: Mapping[str, Any]) -> dict[str, Any]:
     use, names = ("training", TRAINING) if given.get("train") else ("inference", INFERENCE)
     wrong = [own for own in {**INFERENCE, **TRAINING} if given.get(own) is not None and own not in names]
     if wrong:
-        raise BadQuestion(
-            f"--{wrong[0].replace('_', '-')}", given[wrong[0]], f"is not of {use}; --train says which is meant"
-        )
+        raise BadQuestion(option(wrong[0]), given[wrong[0]], f"is not of {use}; --train says which is meant")
     workload = {name: given[own] for own, name in names.items() if given.get(own) is not None}
     return {"model": given.get("model"), use: workload}
 
@@ -126,8 +198,8 @@ def _read(shape: type[Body], body: Mapping[str, Any]) -> Body:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"] if isinstance(part, str))
-        option = FIELDS.get(place, place.rpartition(".")[2] or "question")
-        raise BadQuestion(f"--{option.replace('_', '-')}", shown(first.get("input")), explain(first)) from None
+        field = FIELDS.get(place, place.rpartition(".")[2] or "question")
+        raise BadQuestion(option(field), shown(first.get("input")), explain(first)) from None
 
 
 def _row(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:
@@ -168,4 +240,5 @@ def _tell(told: Mapping[str, Any]) -> None:
         fixes = ", or ".join(fix["text"] for fix in miss["fixes"])
         lines += [f"    fits with {fixes}"] if fixes else []
     for line in ["", *lines]:
-        out.print(line, highlight=False, soft_wrap=True)
+        start = line[: len(line) - len(line.lstrip())]
+        tell(line.lstrip(), first=start, indent=f"{start}  " if start else "")

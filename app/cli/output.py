@@ -2,25 +2,24 @@
 
 import csv
 import json
+import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from difflib import get_close_matches
 from enum import StrEnum
-from typing import Annotated, Any
+from functools import cache
+from typing import Annotated, Any, TextIO
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from app.cli.tables import Column, Row, table, text_of, width, wrapped
+from app.errors import BadQuestion
 from app.formats.text import BETWEEN, harmless
 
-Row = Mapping[str, Any]
-
 _PIPED_WIDTH = 240
-
-out = Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH)
-err = Console(stderr=True)
 
 
 class Format(StrEnum):
@@ -31,8 +30,41 @@ class Format(StrEnum):
     csv = "csv"
 
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Csv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, every field.", rich_help_panel="Output")]
+Csv = Annotated[bool, typer.Option("--csv", help="Print CSV, every field.", rich_help_panel="Output")]
+Wide = Annotated[
+    bool, typer.Option("--wide", help="Print all columns of the table, however wide.", rich_help_panel="Output")
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="NAME,...",
+        help="Print these fields, in this order: names as in the JSON, `a.b` for b inside a.",
+        rich_help_panel="Output",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """How rows are asked to be shown: their form, and which columns."""
+
+    form: Format
+    wide: bool = False
+    columns: tuple[str, ...] = ()
+
+
+def view(*, as_json: bool, as_csv: bool, wide: bool = False, columns: str | None = None) -> View:
+    """Read the options of output; raises BadParameter for two that contradict each other."""
+    if as_json and as_csv:
+        raise typer.BadParameter("--json and --csv cannot be given together")
+    if wide and (as_json or as_csv or columns is not None):
+        raise typer.BadParameter("--wide is of the table: it cannot be given with --json, --csv or --columns")
+    names = tuple(name.strip() for name in (columns or "").split(",") if name.strip())
+    if columns is not None and not names:
+        raise typer.BadParameter("--columns needs names: --columns name,gpu_model")
+    return View(form=chosen(as_json=as_json, as_csv=as_csv), wide=wide, columns=names)
 
 
 def chosen(*, as_json: bool, as_csv: bool) -> Format:
@@ -42,14 +74,104 @@ def chosen(*, as_json: bool, as_csv: bool) -> Format:
     return Format.json if as_json else Format.csv if as_csv else Format.table
 
 
-def show_rows(rows: Sequence[Row], columns: Mapping[str, str], form: Format, *, title: str | None = None) -> None:
-    """Show rows: people get the chosen columns under readable headings, programs every column."""
-    if form is Format.json:
-        write_json(rows)
-    elif form is Format.csv:
+def show(
+    rows: Sequence[Row], columns: Mapping[str, Column], how: View, *, whole: Any = None, inside: Sequence[Row] = ()
+) -> None:
+    """Show rows as they are asked for.
+
+    People get the columns that fit, programs every field or the chosen ones. `whole` is what JSON gives in place of the
+    rows, `inside` are the objects in which `--columns` finds what the rows do not have.
+    """
+    if how.columns:
+        rows = _selected(rows, inside or rows, how.columns)
+        columns = {name: Column(heading=name) for name in how.columns}
+    if how.form is Format.json:
+        write_json(whole if whole is not None and not how.columns else rows)
+    elif how.form is Format.csv:
         write_csv(rows)
-    else:
-        _table(rows, columns, title)
+    elif rows:
+        _print_table(rows, columns, how)
+
+
+def _print_table(rows: Sequence[Row], columns: Mapping[str, Column], how: View) -> None:
+    most = None if how.wide or how.columns else width()
+    lines, left_out = table(rows, columns, most)
+    emphasize = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    for index, line in enumerate(lines):
+        say(f"\033[1m{line}\033[0m" if index == 0 and emphasize else line)
+    if left_out:
+        note(f"Left out at {most} columns: {', '.join(left_out)}. --wide shows all, --columns chooses.")
+
+
+def _selected(rows: Sequence[Row], inside: Sequence[Row], names: Sequence[str]) -> list[dict[str, Any]]:
+    found = [{name: _at(name, row, whole) for name in names} for row, whole in zip(rows, inside, strict=True)]
+    return [{name: _known_or_refused(name, value, rows[0]) for name, value in row.items()} for row in found]
+
+
+_MISSING = object()
+
+
+def _at(name: str, row: Row, whole: Row) -> Any:
+    """A field by its name or its path."""
+    if name in row:
+        return row[name]
+    value: Any = whole
+    for step in name.split("."):
+        if not isinstance(value, Mapping):
+            return None if value is None else _MISSING
+        if step not in value:
+            return _MISSING
+        value = value[step]
+    return value
+
+
+def _known_or_refused(name: str, value: Any, row: Row) -> Any:
+    if value is _MISSING:
+        check_column(name, row)
+    return value
+
+
+def check_column(name: str, known: Collection[str]) -> None:
+    """Refuse a field that an answer does not have; raises BadQuestion naming the nearest."""
+    if name not in known:
+        near = get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        raise BadQuestion("--columns", name, f"there is no such field; {hint}")
+
+
+def say(text: str = "") -> None:
+    """Print a line of an answer as it is."""
+    sys.stdout.write(f"{text}\n")
+
+
+def tell(text: str, *, first: str = "", indent: str = "") -> None:
+    """Print a text of an answer, wrapped between words where a person reads it."""
+    for line in wrapped(text, width(), first=first, indent=indent):
+        say(line)
+
+
+def note(text: str) -> None:
+    """Print a remark on standard error, so that what is piped is the answer alone."""
+    _write(sys.stderr, text)
+
+
+def note_more(cursor: str) -> None:
+    """Say how to get the next page; a cursor is copied, so it stays whole beside its option."""
+    sys.stdout.flush()
+    sys.stderr.write(f"More: --cursor {cursor}\n")
+
+
+def fail(text: str) -> None:
+    """Print an error on standard error."""
+    colour = sys.stderr.isatty() and "NO_COLOR" not in os.environ
+    _write(sys.stderr, text, first="\033[1;31merror:\033[0m " if colour else "error: ", counted=len("error: "))
+
+
+def _write(stream: TextIO, text: str, *, first: str = "", counted: int = 0) -> None:
+    sys.stdout.flush()
+    most = width() if stream.isatty() else None
+    start, *rest = wrapped(text, most, first=" " * counted)
+    stream.write("\n".join((first + start[counted:], *rest)) + "\n")
 
 
 def write_json(value: Any) -> None:
@@ -85,26 +207,20 @@ def _cell(value: object) -> Any:
         return BETWEEN.join(str(part) for part in value)
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value.normalize():f}" if isinstance(value, Decimal) else value
+    return text_of(value) if isinstance(value, Decimal) else value
 
 
-def _table(rows: Iterable[Row], columns: Mapping[str, str], title: str | None) -> None:
-    table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
-    shown = list(rows)
-    for name, heading in columns.items():
-        values = [row[name] for row in shown if row[name] is not None]
-        numeric = all(isinstance(value, int | float | Decimal) and not isinstance(value, bool) for value in values)
-        table.add_column(heading, justify="right" if numeric else "left", no_wrap=name in ("name", "size", "id"))
-    for row in shown:
-        table.add_row(*(_text(row[name]) for name in columns))
-    out.print(table)
+@cache
+def console_of(name: str) -> Any:
+    """A console of Rich, `out` or `err`, for live lines and colours; what only prints answers does not load it."""
+    from rich.console import Console
+
+    if name == "err":
+        return Console(stderr=True)
+    return Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH)
 
 
-def _text(value: object) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.10g}"
-    return str(_cell(value))
+def __getattr__(name: str) -> Any:
+    if name in ("out", "err"):
+        return console_of(name)
+    raise AttributeError(name)

@@ -9,7 +9,7 @@ from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColum
 from rich.progress import Progress as Bar
 
 from app.catalog.keep.progress import Progress
-from app.cli.output import err
+from app.cli.output import console_of
 
 EVERY = 5.0
 """Seconds between two lines, and before the first: what is quick says nothing."""
@@ -17,8 +17,9 @@ EVERY = 5.0
 Clock = Callable[[], float]
 
 
-def progress(console: Console = err, clock: Clock = monotonic) -> AbstractContextManager[Progress]:
-    """Tell whoever runs a command how far it is."""
+def progress(console: Console | None = None, clock: Clock = monotonic) -> AbstractContextManager[Progress]:
+    """Tell whoever runs a command how far it is; on standard error by default."""
+    console = console or console_of("err")
     return _live(console, clock) if console.is_terminal else _lines(console, clock)
 
 

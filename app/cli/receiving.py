@@ -13,6 +13,7 @@ from rich.markup import escape
 from app.catalog.facts import Reading, Report, SourceKind
 from app.catalog.fields import FIELDS, to_text
 from app.cli import context
+from app.cli.command import Group
 from app.cli.output import Json, err, out, write_json
 from app.cli.progress import progress
 from app.errors import BadData
@@ -20,7 +21,9 @@ from app.ingest.feeds import FEEDS, below, read_feed, read_pages, read_seeds
 from app.ingest.lines import as_json_line
 from app.ingest.run import Outcome, has_catalog, take_in
 
-app = typer.Typer(help="Take in documents, prices and other figures: all of it, or nothing.", no_args_is_help=True)
+app = typer.Typer(
+    cls=Group, help="Take in documents, prices and other figures: all of it, or nothing.", no_args_is_help=True
+)
 
 Strict = Annotated[bool, typer.Option("--strict", help="Fail, and write nothing, if anything cannot be read.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and write nothing.")]

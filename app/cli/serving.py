@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from app.cli import context
-from app.cli.output import out
+from app.cli.output import say
+from app.errors import BadQuestion
 
 app = typer.Typer()
 
@@ -20,8 +21,9 @@ def serve(
     import uvicorn
 
     settings = context.settings()
+    _check_free(host or settings.host, port or settings.port)
     where = f"http://{host or settings.host}:{port or settings.port}"
-    out.print(f"Serving {where} - documentation at {where}/docs", highlight=False, soft_wrap=True)
+    say(f"Serving {where} - documentation at {where}/docs")
     uvicorn.run(
         "app.server:service",
         factory=True,
@@ -32,6 +34,25 @@ def serve(
         log_level="info",
         access_log=False,
     )
+
+
+def _check_free(host: str, port: int) -> None:
+    """Refuse an address that cannot be listened on before anything says it is served; raises BadQuestion."""
+    import socket
+
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise BadQuestion("--host", host, f"is no address of this machine ({error.strerror})") from None
+    with socket.socket(family, kind, protocol) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
+        try:
+            listener.bind(address)
+            listener.listen()
+        except OSError as error:
+            raise BadQuestion(
+                "--port", port, f"cannot be listened on at {host} ({error.strerror}); choose another"
+            ) from None
 
 
 @app.command()
@@ -47,5 +68,5 @@ def migrate() -> None:
         if not is_derived(session):
             derived = save_derived(session, context.today())
             take_statistics(session)
-            out.print(f"Offers and documents are derived anew: {derived.added} offers.", highlight=False)
-    out.print("The database has the newest schema.", highlight=False)
+            say(f"Offers and documents are derived anew: {derived.added} offers.")
+    say("The database has the newest schema.")

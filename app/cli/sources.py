@@ -6,38 +6,40 @@ import typer
 
 from app.catalog.keep.listing import list_revisions, list_sources
 from app.cli import context
-from app.cli.output import Csv, Json, chosen, show_rows
+from app.cli.output import Columns, Csv, Format, Json, Wide, show, view
 from app.cli.progress import progress
 from app.cli.receiving import DryRun, print_outcome
+from app.cli.tables import Column
 from app.ingest.run import forget as forget_source
 
 app = typer.Typer()
 
 _SOURCES = {
-    "id": "source",
-    "kind": "kind",
-    "published_on": "published on",
-    "facts": "facts",
-    "prices": "prices",
-    "others": "others",
-    "title": "title",
+    "id": Column(heading="source"),
+    "kind": Column(heading="kind", rank=3),
+    "published_on": Column(heading="published on", rank=2),
+    "facts": Column(heading="facts", rank=1),
+    "prices": Column(heading="prices", rank=1),
+    "others": Column(heading="others", rank=4),
+    "title": Column(heading="title", rank=5, wraps=True),
 }
 _REVISIONS = {
-    "number": "revision",
-    "created_at": "at",
-    "facts": "facts",
-    "sizes": "sizes",
-    "prices": "prices",
-    "from": "from",
+    "number": Column(heading="revision"),
+    "created_at": Column(heading="at"),
+    "facts": Column(heading="facts", rank=2),
+    "sizes": Column(heading="sizes", rank=2),
+    "prices": Column(heading="prices", rank=2),
+    "from": Column(heading="from", rank=1, wraps=True),
 }
 
 
 @app.command()
-def sources(*, as_json: Json = False, as_csv: Csv = False) -> None:
+def sources(*, wide: Wide = False, columns: Columns = None, as_json: Json = False, as_csv: Csv = False) -> None:
     """List what the catalog was read from, and how much of it each source says."""
+    how = view(as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     with context.session() as session:
         rows = list_sources(session)
-    show_rows(rows, _SOURCES, chosen(as_json=as_json, as_csv=as_csv))
+    show(rows, _SOURCES, how)
 
 
 @app.command()
@@ -54,14 +56,14 @@ def forget(
 
 
 @app.command()
-def revisions(*, as_json: Json = False, as_csv: Csv = False) -> None:
+def revisions(*, wide: Wide = False, columns: Columns = None, as_json: Json = False, as_csv: Csv = False) -> None:
     """List the ingests that changed something, the newest first."""
-    form = chosen(as_json=as_json, as_csv=as_csv)
+    how = view(as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     with context.session() as session:
         rows = list_revisions(session)
-    if form is form.table:
+    if how.form is Format.table and not how.columns:
         rows = [_short(row) for row in rows]
-    show_rows(rows, _REVISIONS, form)
+    show(rows, _REVISIONS, how)
 
 
 def _short(row: dict[str, object]) -> dict[str, object]:

@@ -7,8 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -16,42 +15,11 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]  # has no type info
 import pytest
 
 from app.catalog.ask.table_exports import TABLES
-from app.cli import context, main
-from tests.conftest import TODAY
+from app.cli import context
+from tests.cli.conftest import Run
 from tests.databases import Databases
 
 PROGRAM = str(Path(sys.executable).with_name("vmsizes"))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Done:
-    """What a command printed, and how it ended."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-Run = Callable[..., Done]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the command line in this process, on the database at a URL."""
-
-    def run(url: str, *arguments: str) -> Done:
-        monkeypatch.setenv("VMSIZES_DATABASE_URL", url)
-        monkeypatch.setattr(sys, "argv", ["vmsizes", *arguments])
-        monkeypatch.setattr(context, "today", lambda: TODAY)  # as the service that is asked beside it
-        context.settings.cache_clear()
-        context.engine.cache_clear()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        context.engine().dispose()
-        printed = capsys.readouterr()
-        return Done(returncode=int(ended.value.code or 0), stdout=printed.out, stderr=printed.err)
-
-    return run
 
 
 def test_a_search_gives_the_rows_of_the_api(run: Run, seeded_url: str, client: httpx.Client) -> None:
@@ -64,7 +32,7 @@ def test_a_search_gives_the_rows_of_the_api(run: Run, seeded_url: str, client: h
 def test_a_table_is_for_people_and_csv_for_scripts(run: Run, seeded_url: str) -> None:
     table = run(seeded_url, "search", "--gpu", "H200")
     assert "Standard_ND96isr_H200_v5" in table.stdout
-    assert "GPU mem GiB" in table.stdout
+    assert "GPU GiB" in table.stdout
     (row,) = csv.DictReader(io.StringIO(run(seeded_url, "search", "--gpu", "H200", "--csv").stdout))
     assert (row["gpu_memory_gib"], row["infiniband"]) == ("1128.0", "true")
 
@@ -120,7 +88,7 @@ def test_show_says_who_says_what(run: Run, seeded_url: str) -> None:
     told = json.loads(run(seeded_url, "show", "nd40rs_v2", "--json").stdout)
     assert told["size"]["gpu_memory_gib"] == 256
     assert {"128", "256"} <= {fact["value"] for fact in told["facts"]}
-    assert "Who says what" in run(seeded_url, "show", "nd40rs_v2").stdout
+    assert "verbatim" in run(seeded_url, "show", "nd40rs_v2", "--facts").stdout
 
 
 def test_conflicts_are_listed(run: Run, seeded_url: str) -> None:

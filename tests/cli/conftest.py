@@ -1,0 +1,41 @@
+"""The command line, run in this process."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from app.cli import context, main
+from tests.conftest import TODAY
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """What a command printed, and how it ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command line in this process, on the database at a URL."""
+
+    def run(url: str, *arguments: str) -> Done:
+        monkeypatch.setenv("VMSIZES_DATABASE_URL", url)
+        monkeypatch.setattr(context, "today", lambda: TODAY)  # as the service under test, so that ages are the same
+        monkeypatch.setattr(sys, "argv", ["vmsizes", *arguments])
+        context.settings.cache_clear()
+        context.engine.cache_clear()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        context.engine().dispose()
+        printed = capsys.readouterr()
+        return Done(returncode=int(ended.value.code or 0), stdout=printed.out, stderr=printed.err)
+
+    return run

@@ -1,0 +1,275 @@
+"""What a person sees on a terminal of 80 columns, and what the command line understands."""
+
+import os
+import pty
+import re
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from fcntl import ioctl
+from pathlib import Path
+from termios import TIOCSWINSZ
+
+import pytest
+
+from app.cli import main
+from app.cli.commands import MEANT, ROOMS, unknown
+from tests.cli.conftest import Done, Run
+from tests.databases import Databases
+
+PROGRAM = str(Path(sys.executable).with_name("vmsizes"))
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+Terminal = Callable[..., list[str]]
+
+
+@pytest.fixture(scope="session")
+def databases(one_kind: Databases) -> Databases:
+    """One kind: what is printed of an answer is the same of both."""
+    return one_kind
+
+
+def environment(url: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    return {**kept, "VMSIZES_DATABASE_URL": url, "TERM": "xterm"}
+
+
+@pytest.fixture
+def terminal(seeded_url: str) -> Terminal:
+    """Run the program on a terminal, and give the lines that it shows."""
+
+    def run(*arguments: str, columns: int = 80, url: str = seeded_url) -> list[str]:
+        here, other = pty.openpty()
+        ioctl(other, TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        streams = {"stdin": other, "stdout": other, "stderr": other}
+        with subprocess.Popen([PROGRAM, *arguments], env=environment(url), close_fds=True, **streams) as program:  # type: ignore[call-overload]  # three of one kind
+            os.close(other)
+            shown = b"".join(iter(lambda: _read(here), b""))
+        os.close(here)
+        assert program.returncode in (0, 1), shown.decode()
+        return ESCAPE.sub("", shown.decode()).splitlines()
+
+    return run
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # the program is gone
+        return b""
+
+
+def ask(url: str, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [PROGRAM, *arguments], env={**environment(url), **more}, capture_output=True, text=True, check=False
+    )
+
+
+NAMES = {
+    "search": ("search",),
+    "search_of_long_names": ("search", "RTX PRO 6000"),
+    "fit_of_needs": ("fit", "--min-gpu-mem", "320", "--region", "eastus"),
+    "fit_of_a_model": ("fit", "llama-3.3-70b", "--context", "8k"),
+    "similar": ("similar", "nc24ads_a100_v4"),
+    "compare": ("compare", "nc24ads_a100_v4", "nc40ads_h100_v5", "nd96isr_h100_v5"),
+    "estimate": ("estimate", "llama-3.1-8b", "--context", "8k"),
+    "models": ("models",),
+    "conflicts": ("conflicts",),
+    "facts": ("show", "nd40rs_v2", "--facts"),
+    "every_price": ("show", "nc24ads_a100_v4", "--prices"),
+}
+
+
+@pytest.mark.parametrize("arguments", NAMES.values(), ids=NAMES)
+def test_nothing_is_wider_than_the_terminal_and_no_value_is_cut(terminal: Terminal, arguments: tuple[str, ...]) -> None:
+    lines = [line for line in terminal(*arguments) if not line.startswith("More: --cursor")]
+    assert [line for line in lines if len(line) > 80] == []
+    assert "…" not in "\n".join(lines)
+    assert "..." not in "\n".join(lines)
+
+
+def test_a_price_and_a_name_are_whole_however_narrow_the_terminal_is(terminal: Terminal) -> None:
+    wide = ask_columns(terminal("search", "H100", columns=200))
+    assert wide
+    for columns in (60, 24):
+        shown = " ".join(terminal("search", "H100", columns=columns)).split()
+        assert all(name in shown and price in shown for name, price in wide)
+
+
+def ask_columns(lines: list[str]) -> list[tuple[str, str]]:
+    at = lines[0].split("  ")
+    headings = [heading.strip() for heading in at if heading.strip()]
+    rows = [re.split(r"\s{2,}", line.strip()) for line in lines[1:] if line.startswith("Standard_")]
+    return [(row[0], row[headings.index("USD/h")]) for row in rows]
+
+
+def test_what_is_left_out_is_said_and_wide_shows_it(terminal: Terminal) -> None:
+    said = " ".join(terminal("search", "H100"))
+    assert "Left out at 80 columns: " in said
+    assert "spot USD/h" in said.partition("Left out")[2]
+    assert "spot USD/h" in terminal("search", "H100", "--wide")[0]
+
+
+def test_chosen_columns_are_shown_in_their_order_whole(terminal: Terminal, run: Run, seeded_url: str) -> None:
+    names = "spot_usd_per_hour,name,gpu_interconnect,cpu_model,source_url,series"
+    assert terminal("search", "H100", "--columns", names)[0].split() == names.split(",")
+    done = run(seeded_url, "fit", "llama-3.1-8b", "--columns", "size,per_gpu.need.mid", "--csv")
+    assert done.stdout.splitlines()[0] == "size,per_gpu.need.mid"
+    assert "Standard_" in done.stdout.splitlines()[1]
+    wrong = run(seeded_url, "search", "--columns", "gpu_modle")
+    assert (wrong.returncode, "did you mean gpu_model?" in wrong.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("size", ["nd96isr_h100_v5", "nc24ads_a100_v4"])
+def test_a_size_fits_two_screens_and_begins_with_gpu_memory_and_price(terminal: Terminal, size: str) -> None:
+    lines = terminal("show", size)
+    assert len(lines) <= 48
+    assert [line for line in lines if len(line) > 80 and not line.startswith("https://")] == []
+    head = " ".join(lines[:5])
+    assert re.search(r"GPU +\d+ x NVIDIA .* GiB in all", head)
+    assert re.search(r"Price +[\d.]+ USD/h on demand", head)
+
+
+def test_a_pipe_gets_every_column_of_the_table(seeded_url: str) -> None:
+    head, *_ = ask(seeded_url, "search", "H100", COLUMNS="40").stdout.splitlines()
+    assert {"vCPUs", "status", "region"} <= set(head.split())
+    assert head.endswith("spot as of")
+
+
+@pytest.mark.parametrize("command", ["", *ROOMS, "export sizes"])
+def test_help_shows_the_whole_name_of_every_option(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["vmsizes", *command.split(), "-h"])
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if len(line) > 80] == []
+    assert not any(line.rstrip().endswith("...") for line in lines[1:])
+    assert not any("…" in line for line in lines if line.lstrip().startswith("-"))
+    if command == "search":
+        assert "  --memory-preserving-updates / --no-memory-preserving-updates" in lines
+        assert any("--os linux|windows" in line for line in lines)
+        assert any("usd_per_gpu_hour" in line for line in lines)
+
+
+def test_the_version_is_printed(seeded_url: str) -> None:
+    assert re.fullmatch(r"vmsizes \d+\.\d+\.\d+\n", ask(seeded_url, "--version").stdout)
+
+
+def names(done: Done) -> list[str]:
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()[1:]
+
+
+def test_a_search_takes_a_gpu_as_others_write_it(run: Run, seeded_url: str) -> None:
+    only = ("--columns", "name", "--csv")
+    by_filter = names(run(seeded_url, "search", "--gpu", "H100", "--min-gpus", "8", "--max-gpus", "8", *only))
+    assert by_filter
+    assert names(run(seeded_url, "search", "H100:8", *only)) == by_filter
+    assert names(run(seeded_url, "search", "h100", "--gpus", "8", *only)) == by_filter
+    eighty = names(run(seeded_url, "search", "A100 80GB", "--columns", "name,gpu_model", "--csv"))
+    assert eighty
+    assert all("40GB" not in cell for cell in eighty)
+    assert names(run(seeded_url, "search", "nd96isr", *only))
+    refused = run(seeded_url, "search", "H999:8")
+    assert (refused.returncode, "H999" in refused.stderr) == (2, True)
+
+
+def test_amounts_are_written_as_people_write_them(run: Run, seeded_url: str) -> None:
+    done = run(seeded_url, "estimate", "llama-3.1-8b", "--context", "32k", "--dtype", "INT8", "--json")
+    plain = run(seeded_url, "estimate", "--model", "llama-3.1-8b", "--context", "32768", "--dtype", "int8", "--json")
+    assert (done.returncode, done.stdout) == (0, plain.stdout)
+    trained = ("estimate", "llama-3.1-8b", "--train", "--sequence", "4k", "--json", "--tokens")
+    assert run(seeded_url, *trained, "100M").stdout == run(seeded_url, *trained, "1e8").stdout != ""
+    refused = run(seeded_url, "estimate", "llama-3.1-8b", "--dtype", "4bit")
+    assert (refused.returncode, "awq_int4, gptq_int4" in " ".join(refused.stderr.split())) == (2, True)
+    assert run(seeded_url, "estimate", "llama-3.1-8b", "--context", "a lot").returncode == 2
+
+
+def test_standing_and_words_narrow_a_fit_of_a_model(run: Run, seeded_url: str) -> None:
+    only = ("fit", "llama-3.1-8b", "--limit", "500", "--columns", "size,status", "--csv")
+    every, current = names(run(seeded_url, *only)), names(run(seeded_url, *only, "--status", "current", "--verified"))
+    assert {row.partition(",")[2] for row in current} == {"current"}
+    assert set(current) <= set(every)
+    narrowed = names(run(seeded_url, *only, "--q", "h100"))
+    assert 0 < len(narrowed) < len(every)
+    assert all("H100" in row for row in narrowed)
+    refused = run(seeded_url, *only, "--status", "retired")
+    assert (refused.returncode, "--status=retired" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(("name", "told"), [
+    ("list", "vmsizes search"), ("gpus", "vmsizes export gpus"), ("show-gpus", "vmsizes export gpus"),
+    ("regions", "vmsizes export regions"), ("serach", "Did you mean search?"), ("frobnicate", ""),
+])  # fmt: skip
+def test_an_unknown_command_is_told_what_does_what_it_means(name: str, told: str) -> None:
+    text = unknown(name)
+    assert text.startswith(f"No such command '{name}'.")
+    assert told in text
+    assert ("Did you mean" in text or "Try" in text) == bool(told)
+    assert not set(MEANT) & set(ROOMS)
+
+
+@pytest.fixture
+def complete(run: Run, monkeypatch: pytest.MonkeyPatch, seeded_url: str) -> Callable[[str], set[str]]:
+    """Complete a line as bash asks for it."""
+
+    def complete(line: str) -> set[str]:
+        monkeypatch.setenv("_VMSIZES_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", line)
+        monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
+        return set(run(seeded_url).stdout.split())
+
+    return complete
+
+
+def test_the_shell_completes_words_and_names(complete: Callable[[str], set[str]]) -> None:
+    assert complete("vmsizes search --os ") == {"linux", "windows"}
+    assert complete("vmsizes search --purchase s") == {"spot"}
+    assert complete("vmsizes search --status current,ret") == {"current,retiring", "current,retired"}
+    assert complete("vmsizes search --sort usd_per_h") == {"usd_per_hour"}
+    assert complete("vmsizes search --arch x") == {"x64"}
+    assert complete("vmsizes fit --dtype nv") == {"nvfp4"}
+    assert "llama-3.3-70b" in complete("vmsizes fit llama-3.3")
+    assert complete("vmsizes search --region westeu") == {"westeurope"}
+    assert complete("vmsizes show NC24ads") == {"NC24ads_A100_v4"}
+    assert "similar" in complete("vmsizes si")
+
+
+@pytest.mark.parametrize(("url", "code", "told"), [
+    ("postgresql+asyncpg://u:secret@localhost/x", 2, "write postgresql://"),
+    ("mysql://u:secret@localhost/x", 2, "allowed are sqlite:///FILE"),
+    ("postgresql://nobody@127.0.0.1:1/x", 4, "See that postgresql"),
+    ("sqlite:////no/such/folder/x.db", 4, "cannot be reached"),
+])  # fmt: skip
+def test_a_database_that_cannot_be_used_is_a_message(url: str, code: int, told: str) -> None:
+    done = ask(url, "search")
+    assert (done.returncode, told in done.stderr) == (code, True), done.stderr
+    assert "Traceback" not in done.stderr
+    assert "secret" not in done.stderr
+    assert "vmsizes migrate" not in done.stderr
+
+
+def test_a_place_that_cannot_be_written_is_a_message(run: Run, seeded_url: str, tmp_path: Path) -> None:
+    for place, told in ((tmp_path / "no" / "x.csv", "does not exist"), (tmp_path, "is a folder")):
+        for form in ("csv", "parquet"):
+            done = run(seeded_url, "export", "sizes", "--format", form, "-o", str(place))
+            assert (done.returncode, told in done.stderr, done.stdout) == (2, True, ""), done.stderr
+
+
+def test_a_port_that_is_taken_is_said_before_anything_is_served(run: Run, seeded_url: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = run(seeded_url, "serve", "--port", str(taken.getsockname()[1]))
+    assert (done.returncode, "Serving" in done.stdout, "choose another" in done.stderr) == (2, False, True)
+
+
+def test_errors_speak_of_options_and_commands(run: Run, seeded_url: str) -> None:
+    region = run(seeded_url, "search", "--region", "nowhere").stderr
+    assert "--region=nowhere" in region
+    assert "`vmsizes export regions` lists them" in region
+    model = run(seeded_url, "estimate", "--context", "8k").stderr
+    assert "--model" in model
+    assert "architecture" not in model
