@@ -27,6 +27,24 @@ KEPT = ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules",
 """What checkpoints call the list of what is not quantized."""
 
 
+MOST_NOTES = 20
+KNOWN = frozenset({
+    *KEPT, "quant_method", "quant_algo", "quantized_layers", "config_groups", "format", "sparsity_config", "fmt",
+    "weight_block_size", "bits", "w_bit", "group_size", "q_group_size", "zero_point", "lm_head", "dynamic",
+    "modules_in_block_to_quantize", "load_in_4bit", "_load_in_4bit", "load_in_8bit", "_load_in_8bit",
+    "bnb_4bit_quant_type", "bnb_4bit_use_double_quant", "kv_cache_scheme", "kv_cache_quant_algo",
+    # How a model was quantized, or is computed: nothing of how it is stored.
+    "activation_scheme", "scale_fmt", "producer", "version", "quantization_status", "global_compression_ratio",
+    "moe_quant_algo", "transform_config", "backend", "do_fuse", "fuse_max_seq_len", "modules_to_fuse", "exllama_config",
+    "desc_act", "sym", "damp_percent", "static_groups", "true_sequential", "model_name_or_path", "model_file_base_name",
+    "dataset", "tokenizer", "block_name_to_quantize", "module_name_preceding_first_block", "batch_size",
+    "pad_token_id", "use_exllama", "max_input_length", "use_cuda_fp16", "model_seqlen", "cache_block_outputs",
+    "checkpoint_format", "meta", "is_marlin_format", "pack_dtype", "bnb_4bit_compute_dtype", "bnb_4bit_quant_storage",
+    "llm_int8_enable_fp32_cpu_offload", "llm_int8_has_fp16_weight", "llm_int8_threshold", "activation_scale_ub",
+})  # fmt: skip
+"""Fields that are read, and those that change no size; any other is noted among the assumptions."""
+
+
 def read_released(
     outer: Mapping[str, Any], text: Mapping[str, Any], ledger: Ledger, *, experts: bool
 ) -> Released | None:
@@ -72,6 +90,9 @@ def _quantized(raw: Any, ledger: Ledger, *, experts: bool) -> Released:
     for listed in (quantization.kept, *(group.targets for group in quantization.groups)):
         patterns(listed)
     _note_cache(raw, ledger)
+    for name in sorted(str(name) for name in raw if name not in KNOWN)[:MOST_NOTES]:
+        why = "not a field that is known: it is taken to change no size"
+        ledger.note(f"{FIELD}.{name[:80]}", str(raw.get(name))[:80], why)
     return Released(
         dtype=quantization.dtype,
         source="quantization_config",

@@ -38,13 +38,17 @@ MOST_STEPS = 20_000_000
 """A search takes some tenths of a second for so many steps; the lists of released models take less than a tenth."""
 LONGEST = 64
 """No name of a matrix is longer."""
-MOST_NAMES = 200_000
+MOST_NAMES = 100_000
+MOST_LETTERS = 30_000
+"""Of all globs and expressions of a list; the longest of a released model has 6,000."""
 
 _ATOM = r"(?:\\[.dws/_-]|\[\^?[\w.-]+\]|[\w./:-])(?:[*+?]|\{\d{1,2}(?:,\d{0,2})?\})?"
 _GROUP = rf"\((?:\?:)?(?:{_ATOM})*(?:\|(?:{_ATOM})*)*\)\??"
 _EXPRESSION = re.compile(rf"\^?(?:{_ATOM}|{_GROUP})*\$?")
 """What is searched for: literals, classes and alternatives; a repeated group could take for ever."""
-_WIDE = re.compile(r"[*+]|,\}")
+_WIDE = re.compile(r"[*+{]")
+MOST_WIDE, MOST_BRANCHES = 8, 32
+"""Expressions with more take too many steps, whatever else they have."""
 _NUMBERED = re.compile(r"experts\W{1,2}\d")
 
 
@@ -100,6 +104,8 @@ def patterns(listed: tuple[str, ...]) -> Patterns:
     plain: set[str] = set()
     globs: dict[str, int] = {}
     expressions: list[_Expression] = []
+    if sum(len(text) for text in listed if "*" in text or "?" in text or text.startswith("re:")) > MOST_LETTERS:
+        raise Impossible(FIELD, f"lists globs and expressions of more than {MOST_LETTERS} letters")
     for text in dict.fromkeys(listed):
         if text.startswith("re:"):
             expressions.append(_expression(text[3:]))
@@ -148,9 +154,14 @@ def _expression(text: str) -> _Expression:
 
 
 def _steps(text: str) -> int:
-    """How often an expression tries a name at most: in (n + q over q) ways for q parts of any length."""
-    wide = len(_WIDE.findall(text.removesuffix(".*")))
-    return comb(LONGEST + wide, wide)
+    """How often an expression tries a name at most.
+
+    In (n + q over q) ways for q parts of any length, twice for each part that may be missing, and for each alternative.
+    """
+    text = text.removesuffix(".*")
+    wide = min(len(_WIDE.findall(text)), MOST_WIDE)
+    branches = min(text.count("?") + text.count("|"), MOST_BRANCHES)
+    return comb(LONGEST + wide, wide) * int(2**branches)
 
 
 class Stores:

@@ -191,6 +191,10 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"quant_method": "compressed-tensors", "format": "marlin-24"} | group(num_bits=4, type="int"), "format", "pack"),
     ({"quant_method": "fp8", "ignore": ["re:(.*)*x"]}, "quantization_config", "repeated group"),
     ({"quant_method": "fp8", "ignore": [f"re:{'.*a' * 12}"]}, "quantization_config", "more"),
+    ({"quant_method": "fp8", "ignore": [f"re:{'(a|l)?' * 30}x"]}, "quantization_config", "more"),
+    ({"quant_method": "fp8", "ignore": [f"re:{'[a-z]?' * 40}!"]}, "quantization_config", "not understood"),
+    ({"quant_method": "fp8", "ignore": [f"re:{'[a-z]?' * 40}x"]}, "quantization_config", "more"),
+    ({"quant_method": "fp8", "ignore": [f"model.layers.{n}*" for n in range(3000)]}, "quantization_config", "letters"),
 ]
 
 
@@ -210,6 +214,14 @@ def test_what_is_not_understood_is_refused_by_the_field_and_what_is_allowed(
 def test_weights_that_are_not_quantized_have_the_type_of_the_configuration(written: str | None, dtype: str) -> None:
     released = read_config(QWEN_14B | {"torch_dtype": written}, Ledger()).released
     assert (released.dtype if released else None) == dtype
+
+
+def test_a_field_that_is_not_known_is_noted_and_not_passed_over_in_silence() -> None:
+    ledger = Ledger()
+    read_config(QWEN_14B | {"quantization_config": BLOCKS | {"novel_packing": 3}}, ledger)
+    noted = {one.field: one.value for one in ledger.assumptions}
+    assert noted.get("config.quantization_config.novel_packing") == "3"
+    assert "config.quantization_config.activation_scheme" not in noted
 
 
 def test_a_type_of_weights_that_nobody_knows_is_refused() -> None:
