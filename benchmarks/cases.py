@@ -17,9 +17,11 @@ from benchmarks.sides import (
     COMMAND,
     HOT,
     PEER,
+    PYTHON,
     RAW,
     RAW_2_KB,
     RAW_BODIES,
+    SEARCH_COMMAND,
     TUTORIAL,
     Ask,
     Side,
@@ -37,7 +39,7 @@ class Case:
     subject: Side
     reference: Side | None
     goal: Goal
-    kind: Literal["load", "open loop", "start", "memory"] = "load"
+    kind: Literal["load", "open loop", "start", "command", "memory"] = "load"
     ask: Ask = PAGE_ASKED
     database: Literal["sqlite", "postgresql", "seeds"] = "sqlite"
     subject_scale: Scale = SMALL
@@ -152,6 +154,11 @@ CASES = (
     Case(
         name="start-command", says="the same by the command line: `vmsizes serve`",
         subject=COMMAND, reference=RAW, kind="start", goal=Goal(figure="seconds more"),
+    ),
+    Case(
+        name="command", says="`vmsizes search H100` over the seeds beside an empty program: seconds of CPU",
+        subject=SEARCH_COMMAND, reference=PYTHON, kind="command", database="seeds",
+        goal=Goal(figure="CPU seconds", how="below", bound=0.5),
     ),
     Case(
         name="memory", says="a worker's own memory after as many different questions as it can answer in the time",

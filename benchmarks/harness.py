@@ -15,7 +15,7 @@ from benchmarks.pairing import Bench, Ready, both_running, keep_answers, one_run
 from benchmarks.plan import ANSWERS_A_BURST, LONGEST_BURST
 from benchmarks.question import PRICED
 from benchmarks.ratios import Spread, paired, spread
-from benchmarks.servers import seconds_to_first_answer
+from benchmarks.servers import cpu_seconds, seconds_to_first_answer
 
 Figures = dict[str, Spread]
 
@@ -115,6 +115,24 @@ def _start(bench: Bench, case: Case) -> Figures:
     }
 
 
+def _command(bench: Bench, case: Case) -> Figures:
+    """The CPU time of two commands that end by themselves, run in turn."""
+    sides = [
+        (side_of(case, subject=subject), bench.place(case, subject=subject), seconds)
+        for subject, seconds in ((True, list[float]()), (False, list[float]()))
+    ]
+    compileall.compile_dir(str(PROJECT / "app"), quiet=1)  # as the image has it
+    for _ in range(bench.plan.starts):
+        for side, place, seconds in sides:
+            seconds.append(cpu_seconds(side.command(place)))
+    ours, theirs = (seconds for _, _, seconds in sides)
+    return {
+        "CPU seconds": spread(ours),
+        "ratio": paired(ours, theirs),
+        "reference CPU seconds": spread(theirs),
+    }
+
+
 def _memory(bench: Bench, case: Case) -> Figures:
     with one_running(bench, case, subject=True) as ready:
         before = ready.server.memory_mb()
@@ -134,5 +152,6 @@ KINDS: dict[str, Callable[[Bench, Case], Figures]] = {
     "load": _load,
     "open loop": _open_loop,
     "start": _start,
+    "command": _command,
     "memory": _memory,
 }

@@ -21,6 +21,7 @@ class Plan:
             "load": 3 + 2 * self.warm_up + 2 * self.pairs * self.burst,
             "open loop": 2 + 2 * self.warm_up + self.open_loops * self.open_loop,
             "start": 3.0 * self.starts,
+            "command": 2.0 * self.starts,
             "memory": 2 + self.memory,
         }[kind]
 

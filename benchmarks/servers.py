@@ -111,6 +111,19 @@ def seconds_to_first_answer(command: Command, log: Path, target: str) -> float:
         return time.perf_counter() - started
 
 
+def cpu_seconds(command: Command) -> float:
+    """The CPU time, in the program and for it in the system, of a command that ends by itself; raises RuntimeError."""
+    environment = {**os.environ, **command.environment}
+    with subprocess.Popen(
+        command.words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command.words)} ended with {process.returncode}")
+    return used.ru_utime + used.ru_stime
+
+
 def _start(command: Command, port: int, out: IO[bytes]) -> "subprocess.Popen[bytes]":
     words = [word.replace("{port}", str(port)) for word in command.words]
     environment = {**os.environ, **command.environment}

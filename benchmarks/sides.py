@@ -54,6 +54,14 @@ COMMAND = Side(
         environment={"VMSIZES_DATABASE_URL": place.database},
     ),
 )
+SEARCH_COMMAND = Side(
+    name="vmsizes search H100",
+    command=lambda place: Command(
+        words=(str(Path(sys.executable).with_name("vmsizes")), "search", "H100"),
+        environment={"VMSIZES_DATABASE_URL": place.database},
+    ),
+)
+PYTHON = Side(name="python -c pass", command=lambda _place: Command(words=(sys.executable, "-c", "pass")))
 RAW = Side(name="raw ASGI", command=lambda place: uvicorn("benchmarks.raw:raw", BENCH_ANSWERS=str(place.answers)))
 
 RAW_BODIES = Side(

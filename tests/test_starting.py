@@ -43,6 +43,31 @@ def test_a_command_loads_its_own_room_alone(command: str, room: str) -> None:
     assert {name for name in ROOMS if f"app.cli.{name}" in loaded} == {room}
 
 
+NOT_TO_SEARCH = ("rich", "app.api", "app.placing", "app.recommend", "app.fit.place", "app.ingest", "fastapi", "alembic")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "not_loaded"),
+    [
+        (("search", "H100"), NOT_TO_SEARCH),
+        (("-h",), (*NOT_TO_SEARCH, "sqlalchemy", "pydantic")),
+        (("--version",), (*NOT_TO_SEARCH, "sqlalchemy", "pydantic")),
+    ],
+)
+def test_a_command_does_not_load_what_it_does_not_use(
+    seeded_url: str, arguments: tuple[str, ...], not_loaded: tuple[str, ...]
+) -> None:
+    environment = {**os.environ, "VMSIZES_DATABASE_URL": seeded_url}
+    program = (
+        f"import sys\nsys.argv = {['vmsizes', *arguments]!r}\nfrom app.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\nprint(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert not loaded & set(not_loaded)
+    assert "app.cli.commands" in loaded
+
+
 ASK = """
 import anyio, httpx, app.server
 asked = [("GET", "/sizes?limit=0"), ("GET", "/compare?size=x"), ("POST", "/fit"), ("POST", "/estimate")]

@@ -2,11 +2,11 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from functools import cache
-from typing import Any
+from typing import NoReturn
 
 from pydantic import ValidationError
 from sqlalchemy import Engine
@@ -84,17 +84,16 @@ def session() -> Iterator[Session]:
         yield opened
 
 
-def run(app: Callable[[], Any]) -> None:
-    """Run the command line; an error of ours, or of the database, becomes a message on stderr and an exit code."""
-    try:
-        app()
-    except VmsizesError as error:
+def end(error: Exception) -> NoReturn:
+    """End with a message on stderr and an exit code where an error is ours or the database's; else raise it again."""
+    if isinstance(error, VmsizesError):
         _end(in_options(error), _CODES.get(type(error), 1))
-    except (OperationalError, ProgrammingError, InterfaceError) as error:
+    if isinstance(error, OperationalError | ProgrammingError | InterfaceError):
         _end(_trouble(error), NOT_READY)
-    except BrokenPipeError:  # whoever reads has seen enough: `vmsizes search | head -1`
+    if isinstance(error, BrokenPipeError):  # whoever reads has seen enough: `vmsizes search | head -1`
         sys.stderr.close()
         sys.exit(FOUND)
+    raise error
 
 
 def _trouble(error: DBAPIError) -> str:
@@ -135,6 +134,6 @@ def _option_of(field: str) -> str:
     return option(field.removeprefix("pricing.")) if re.fullmatch(r"(pricing\.)?[a-z_]+", field) else field
 
 
-def _end(told: str, code: int) -> None:
+def _end(told: str, code: int) -> NoReturn:
     fail(told)
     sys.exit(code)

@@ -1,4 +1,5 @@
 import asyncio
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from benchmarks.load import to_burst, to_script
 from benchmarks.openloop import open_loop
 from benchmarks.pairing import SAME
 from benchmarks.raw import Message, two_kilobytes
-from benchmarks.servers import Question, running, uvicorn
+from benchmarks.servers import Command, Question, cpu_seconds, running, uvicorn
 
 
 def test_the_last_line_of_wrk_is_what_counts() -> None:
@@ -81,3 +82,13 @@ def test_a_bare_side_has_no_start_and_no_end() -> None:
 
     with pytest.raises(RuntimeError, match="only HTTP is answered here, not lifespan"):
         asyncio.run(two_kilobytes()({"type": "lifespan"}, nothing, nothing))  # type: ignore[arg-type]  # never called
+
+
+def test_the_cpu_time_of_a_command_is_its_own() -> None:
+    idle, busy = (
+        cpu_seconds(Command(words=(sys.executable, "-c", program)))
+        for program in ("import time; time.sleep(0.4)", "import time\nwhile time.process_time() < 0.4: pass")
+    )
+    assert idle < 0.4 <= busy
+    with pytest.raises(RuntimeError, match="ended with 3"):
+        cpu_seconds(Command(words=(sys.executable, "-c", "raise SystemExit(3)")))
