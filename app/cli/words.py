@@ -1,30 +1,26 @@
 """What a search means by words without an option: GPUs by any of their names, how many of them, or any text."""
 
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.catalog.ask.gpus import find_gpu
-from app.catalog.models import Gpu
-from app.catalog.tables import table_of
+from app.catalog.ask.gpu_filters import GpuNames, read_gpu_names, resolve_gpus
 from app.cli.amounts import gpu_and_count
-from app.db.statements import answer
-from app.errors import BadQuestion, NotFound
+from app.errors import BadQuestion
 
 
 def understood(session: Session, words: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
     """Add to the options what the words say; raises BadQuestion for `X:8` where X is no GPU, or two numbers differ."""
     asked = dict(given)
-    parts = [gpu_and_count(word) for word in words]
+    parts = [gpu_and_count(one) for word in words for one in word.split(",") if one.strip()]
     phrase = [gpu_and_count(" ".join(words))] if len(words) > 1 else []
-    if phrase and _gpu(session, phrase[0][0]) is not None:
+    known = read_gpu_names(session)
+    if phrase and _is_gpu(known, phrase[0][0]):
         parts = phrase
     for word, count in parts:
-        gpu = _gpu(session, word, must=count is not None)
-        if gpu is not None:
-            asked["gpu"] = [*(asked["gpu"] or []), gpu]
+        if _is_gpu(known, word, must=count is not None):
+            asked["gpu"] = [*(asked["gpu"] or []), word]
         else:
             asked["q"] = " ".join(filter(None, (asked["q"], word)))
         _count(asked, word, count)
@@ -40,15 +36,12 @@ def _count(asked: dict[str, Any], word: str, count: str | None) -> None:
         asked[bound] = count
 
 
-def _gpu(session: Session, word: str, *, must: bool = False) -> str | None:
-    """What the filter of GPUs takes for a name: a family, a model or a glob as it is, another name as the GPU's id."""
-    columns = table_of(Gpu).c
-    rows = session.execute(table_of(Gpu).select().with_only_columns(columns.id, columns.model, columns.family))
-    if any(fnmatchcase(called.lower(), word.lower()) for row in rows for called in row):
-        return word
+def _is_gpu(known: GpuNames, word: str, *, must: bool = False) -> bool:
+    """Whether the filter of GPUs takes a word."""
     try:
-        return str(answer(session, find_gpu(word))["id"])
-    except NotFound as unknown:
-        if not must:
-            return None
-        raise BadQuestion("GPU", word, f"{unknown} `vmsizes export gpus` lists them.") from None
+        resolve_gpus(known, [word.lower()], "GPU")
+    except BadQuestion:
+        if must:
+            raise
+        return False
+    return True

@@ -170,12 +170,15 @@ def test_a_search_takes_a_gpu_as_others_write_it(run: Run, seeded_url: str) -> N
     assert by_filter
     assert names(run(seeded_url, "search", "H100:8", *only)) == by_filter
     assert names(run(seeded_url, "search", "h100", "--gpus", "8", *only)) == by_filter
+    by_name = names(run(seeded_url, "search", "--gpu", "A100-80GB", *only))
+    assert "Standard_NC24ads_A100_v4" in by_name
+    assert names(run(seeded_url, "search", "A100-80GB", *only)) == by_name
     eighty = names(run(seeded_url, "search", "A100 80GB", "--columns", "name,gpu_model", "--csv"))
     assert eighty
     assert all("40GB" not in cell for cell in eighty)
     assert names(run(seeded_url, "search", "nd96isr", *only))
     refused = run(seeded_url, "search", "H999:8")
-    assert (refused.returncode, "H999" in refused.stderr) == (2, True)
+    assert (refused.returncode, "h999" in refused.stderr) == (2, True)
 
 
 def test_amounts_are_written_as_people_write_them(run: Run, seeded_url: str) -> None:
