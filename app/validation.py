@@ -12,6 +12,10 @@ Error = Mapping[str, Any]
 """One error as `ValidationError.errors()` lists it: type, loc, input, ctx, msg."""
 
 
+MOST_ERRORS = 10
+"""So many things that are wrong are told one by one; how many more there are is said, too."""
+
+
 def explain(error: Error) -> str:
     """Say what is wrong and what is allowed.
 

@@ -31,7 +31,7 @@ def make_engine(url: str, *, pooled: bool = True) -> Engine:
     pool: dict[str, Any] = {"pool_size": CONNECTIONS} if pooled else {"poolclass": NullPool}
     if parsed.get_backend_name() == "postgresql":
         return create_engine(parsed, pool_pre_ping=True, **pool)
-    engine = create_engine(parsed, connect_args={"check_same_thread": False}, **pool)
+    engine = create_engine(parsed, connect_args={"check_same_thread": False, "cached_statements": 32}, **pool)
     event.listen(engine, "connect", _prepare_sqlite)
     return engine
 

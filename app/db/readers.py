@@ -74,7 +74,7 @@ class SqliteReader:
     def _connection(self) -> sqlite3.Connection:
         if self._here is None:
             where, how = self._engine.dialect.create_connect_args(self._engine.url)
-            more = {"check_same_thread": False, "isolation_level": None, "cached_statements": 512}
+            more = {"check_same_thread": False, "isolation_level": None, "cached_statements": 128}
             self._here = cast("sqlite3.Connection", self._engine.dialect.connect(*where, **{**how, **more}))
             for pragma in ("busy_timeout = 10000", "query_only = on", "mmap_size = 1073741824", "cache_size = -16384"):
                 self._here.execute(f"pragma {pragma}")

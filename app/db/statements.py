@@ -6,9 +6,9 @@ and does not know whether somebody waits for them or a loop goes on meanwhile.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache, partial
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from functools import cache, lru_cache, partial, wraps
+from typing import Any, ParamSpec, TypeVar, cast
 
 from sqlalchemy import Dialect, FromClause, Select, make_url
 from sqlalchemy.dialects.sqlite.base import SQLiteCompiler
@@ -18,6 +18,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 Row = tuple[Any, ...]
 Rows = Sequence[Row]
 Converter = Callable[[Any], Any]
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -30,20 +31,55 @@ class Compiled:
     converters: tuple[tuple[int, Converter], ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Statement:
-    """A query with parameters by name; `short` where its work is bounded by the page, however large the catalog is."""
+    """A query with parameters by name; `short` where its work is bounded by the page, however large the catalog is.
 
-    query: Select[Any]
-    short: bool = False
-    _compiled: dict[str, Compiled] = field(default_factory=dict)
+    `names` are those of its columns.
+    """
+
+    __slots__ = ("_again", "_compiled", "_query", "names", "short")
+
+    def __init__(self, query: Select[Any], *, short: bool = False) -> None:
+        self.names, self.short = tuple(query.selected_columns.keys()), short
+        self._query: Select[Any] | None = query
+        self._again: Callable[[], Statement] | None = None
+        self._compiled: dict[str, Compiled] = {}
 
     def on(self, kind: str) -> Compiled:
         """The statement for a kind of database; compiled at the first time."""
         known = self._compiled.get(kind)
         if known is None:
-            known = self._compiled[kind] = _compile(self.query, _dialect(kind))
+            known = self._compiled[kind] = self._compile(kind)
         return known
+
+    def made_again_by(self, make: "Callable[[], Statement]") -> "Statement":
+        """Let go of the query once it is compiled: its text is kilobytes, and what SQLAlchemy makes it of a hundred."""
+        self._again = make
+        return self
+
+    def _compile(self, kind: str) -> Compiled:
+        if self._query is None and self._again is not None:  # for another kind of database in the same process
+            return self._again().on(kind)
+        query = self._query
+        if query is None:
+            raise RuntimeError("a statement has let go of its query")
+        if self._again is not None:
+            self._query = None
+        return _compile(query, _dialect(kind))
+
+
+def by_shape(most: int) -> Callable[[Callable[P, Statement]], Callable[P, Statement]]:
+    """Build a statement once for each shape of a question; the shape that was not asked for the longest goes first."""
+
+    def decorate(build: Callable[P, Statement]) -> Callable[P, Statement]:
+        @lru_cache(maxsize=most)
+        @wraps(build)
+        def kept(*args: P.args, **more: P.kwargs) -> Statement:
+            return build(*args, **more).made_again_by(partial(build, *args, **more))
+
+        return cast("Callable[P, Statement]", kept)
+
+    return decorate
 
 
 @dataclass(frozen=True, slots=True)

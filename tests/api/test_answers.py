@@ -232,21 +232,25 @@ def test_a_thousand_concurrent_misses_run_one_query(service: Answers) -> None:
 
 
 def test_what_is_kept_is_bounded_and_the_oldest_goes_first() -> None:
-    shelf = Shelf(most_bytes=50_500, most_urls=10)
+    shelf = Shelf(most_bytes=50_500)
     for number in range(100):
-        shelf.put(str(number), Answer(etag=b"", lasts=ASK_FIRST, headers=[], body=b"x" * 1000, born=0.0))
-        shelf.get("0")
-        shelf.learn(("/sizes", str(number).encode()), str(number))
-    assert shelf.bytes <= 50_500
-    assert shelf.get("0") is not None
-    assert shelf.get("1") is None
-    assert shelf.get("99") is not None
-    assert shelf.question(("/sizes", b"0")) is None
-    answer = shelf.get("99")
+        key = str(number).encode()
+        shelf.put(key, Answer(etag=b"", lasts=ASK_FIRST, headers=[], body=b"x" * 1000, born=0.0))
+        shelf.get(b"0")
+        shelf.learn("/sizes", key, key)
+        shelf.learn("/sizes", key * 4000, key)
+    assert 40_000 < shelf.size <= 50_500
+    assert shelf.get(b"0") is not None
+    assert shelf.get(b"1") is None
+    assert shelf.get(b"99") is not None
+    assert shelf.question("/sizes", b"0") is None
+    assert shelf.question("/sizes", b"99") == shelf.question("/sizes", b"99" * 4000) == b"99"
+    answer = shelf.get(b"99")
     assert answer is not None
-    before = shelf.bytes
-    answer.form(b"gzip")
-    shelf.put("99", answer)
-    assert shelf.bytes == before + len(answer.forms["gzip"].body["body"])
+    before = answer.size
+    answer.form("gzip")
+    assert answer.size == before + len(answer.forms["gzip"].body["body"])
+    shelf.put(b"99", answer)
+    assert shelf.size <= 50_500
     shelf.clear()
-    assert (shelf.bytes, shelf.get("0")) == (0, None)
+    assert (len(shelf), shelf.get(b"0")) == (0, None)

@@ -15,7 +15,8 @@ from app.api.door.bodies import Message, Receive, is_json, whole_body
 from app.api.door.conditions import Conditions, conditions, holds, matches
 from app.api.door.encodings import wanted
 from app.api.door.identity import REQUEST_ID, request_id
-from app.api.door.kept import ASK_FIRST, NO_SNIFFING, VARY, Answer, Header, Headers, Shelf, lasting, marks_of
+from app.api.door.kept import ASK_FIRST, NO_SNIFFING, VARY, Answer, Header, Headers, Shelf, digest, lasting, marks_of
+from app.api.door.limits import MOST_HEADERS, MOST_URL, refuse_long
 from app.api.door.links import link, next_cursor
 from app.api.door.making import FOUND, Made, Scope, make
 from app.api.door.manners import Manners
@@ -48,6 +49,7 @@ class Answers:
         self.app, self._known, self._keeps, self._public_url = app, known, most_bytes > 0, public_url
         self._polite = Manners(app, public_url)
         self._lasts = lasting(max_age_seconds)
+        self._refusing = for_any_origin(Manners(refuse_long, public_url))
         self._across = for_any_origin(self._answer)
         self._watch, self._shelf = watch, Shelf(most_bytes)
         self._turns = Turns()
@@ -63,8 +65,8 @@ class Answers:
 
     @property
     def kept_bytes(self) -> int:
-        """How many bytes they take up."""
-        return self._shelf.bytes
+        """How many bytes they take up, with the URLs that are remembered."""
+        return self._shelf.size
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer from the shelf, else by the app."""
@@ -72,6 +74,9 @@ class Answers:
             await self.app(scope, receive, send)
             return
         says = conditions(scope["headers"])
+        if says.length > MOST_HEADERS or len(scope["path"]) + len(scope["query_string"]) > MOST_URL:
+            await self._refusing(scope, receive, send)
+            return
         kept = self._at_hand(scope) if not says.origin else None
         if kept is not None:
             await self._again(*kept, says, scope, send)
@@ -80,11 +85,11 @@ class Answers:
         else:
             await self._answer(scope, receive, send)
 
-    def _at_hand(self, scope: Scope) -> tuple[str, Answer] | None:
+    def _at_hand(self, scope: Scope) -> tuple[bytes, Answer] | None:
         """The answer to a URL that was asked before, where nothing has to be looked at first."""
         if scope["method"] != "GET" or not self._watch.fresh or self._watch.stamp != self._stamp:
             return None
-        asked = self._shelf.question((scope["path"], scope["query_string"]))
+        asked = self._shelf.question(scope["path"], scope["query_string"])
         answer = self._shelf.get(asked) if asked is not None else None
         return (asked, answer) if asked is not None and answer is not None else None
 
@@ -110,15 +115,16 @@ class Answers:
         else:
             await self._anew(asked, says, scope, receive, send)
 
-    async def _again(self, asked: str, answer: Answer, says: Conditions, scope: Scope, send: Send) -> None:
+    async def _again(self, asked: bytes, answer: Answer, says: Conditions, scope: Scope, send: Send) -> None:
         """Give an answer that is kept, or say that the client's copy of it still holds."""
         if says.marks and scope["method"] != "POST" and matches(says.marks, answer.etag, there=True):
             await self._unchanged(answer.etag, answer.lasts, says, send)
             return
         self.hits += 1
-        form = answer.accepted.get(says.accepts)
+        encoding = wanted(says.accepts)
+        form = answer.forms.get(encoding)
         if form is None:
-            form = answer.form(says.accepts)
+            form = answer.form(encoding)
             self._shelf.put(asked, answer)  # it may have taken up more room
         told = (b"cache-status", b'vmsizes; hit; detail="age %d s"' % (time.monotonic() - answer.born))
         headers = [*form.headers, (b"x-request-id", request_id(says.request_id)), told]
@@ -130,7 +136,7 @@ class Answers:
         await send({"type": "http.response.start", "status": 304, "headers": headers})
         await send(_NO_BODY)
 
-    async def _streamed(self, asked: str, says: Conditions, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _streamed(self, asked: bytes, says: Conditions, scope: Scope, receive: Receive, send: Send) -> None:
         """Confirm a client's copy of an answer that is never kept, or have it made and mark it.
 
         The mark of a file is strong. A condition that it does not meet is refused by who makes the file.
@@ -145,7 +151,7 @@ class Answers:
         scope[ETAG] = etag.decode()
         await self._polite(scope, receive, marking(send, etag, self._lasts, wanted(says.accepts)))
 
-    async def _anew(self, asked: str, says: Conditions, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _anew(self, asked: bytes, says: Conditions, scope: Scope, receive: Receive, send: Send) -> None:
         """Confirm a client's copy, which needs no answer, or have the answer made."""
         etag, copies = self._etag(asked), bool(says.marks) and scope["method"] != "POST"
         if copies and matches(says.marks, etag, there=False):
@@ -159,12 +165,12 @@ class Answers:
         elif copies and matches(says.marks, etag, there=True):
             await self._unchanged(etag, made.lasts, says, send)
         else:
-            form = made.form(says.accepts)
+            form = made.form(wanted(says.accepts))
             headers = [*form.headers, (b"x-request-id", says.request_id), _MISS if self._keeps else _BYPASS]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             await send(form.body if scope["method"] != "HEAD" else _NO_BODY)
 
-    async def _asked(self, method: str, scope: Scope, body: bytes) -> str | None:
+    async def _asked(self, method: str, scope: Scope, body: bytes) -> bytes | None:
         """The question of a request whose answer may be kept."""
         stamp = (await self._watch.look()).stamp
         if stamp != self._stamp:
@@ -172,23 +178,23 @@ class Answers:
             self._shelf.clear()
         if stamp is None:
             return None
-        url = (scope["path"], scope["query_string"] if method == "GET" else _digest(scope, body))
-        asked = self._shelf.question(url)
+        url = scope["path"], scope["query_string"] if method == "GET" else digest(scope["query_string"], body)
+        asked = self._shelf.question(*url)
         if asked is None or self._shelf.get(asked) is None:
             await self._turns.take()
             found = question(Request(method, scope["path"], scope["query_string"], body), self._known)
             if found is None:
                 return None
-            asked, scope[FOUND] = found.text, found
-            self._shelf.learn(url, asked)
+            asked, scope[FOUND] = digest(found.text.encode()), found
+            self._shelf.learn(*url, asked)
         return asked
 
-    def _etag(self, asked: str) -> bytes:
+    def _etag(self, asked: bytes) -> bytes:
         """Equal in every worker, so that a client's copy can be confirmed without asking the database."""
-        mark = hashlib.blake2s(f"{self._stamp} {asked}".encode(), digest_size=12).hexdigest()
+        mark = hashlib.blake2s(f"{self._stamp} ".encode() + asked, digest_size=12).hexdigest()
         return f'W/"{mark}"'.encode()
 
-    async def _once(self, asked: str, etag: bytes, scope: Scope, receive: Receive) -> Answer | list[Message]:
+    async def _once(self, asked: bytes, etag: bytes, scope: Scope, receive: Receive) -> Answer | list[Message]:
         """Run a question once, however many ask it at the same time, and whoever of them stays.
 
         An error is the answer to one request, whose id it names: the others ask for themselves.
@@ -201,7 +207,7 @@ class Answers:
         running.add_done_callback(lambda _: self._running.pop(etag, None))
         return await asyncio.shield(running)
 
-    async def _run(self, asked: str, etag: bytes, scope: Scope, receive: Receive) -> Answer | list[Message]:
+    async def _run(self, asked: bytes, etag: bytes, scope: Scope, receive: Receive) -> Answer | list[Message]:
         stamp, found = self._stamp, scope.get(FOUND)
         made = await make(self._polite, scope, receive)
         if not isinstance(made, Made):
@@ -221,11 +227,6 @@ _BYPASS = (b"cache-status", b"vmsizes; fwd=bypass")
 _NO_BODY: Message = {"type": "http.response.body", "body": b""}
 _METHODS = {"GET": "GET", "HEAD": "GET", "POST": "POST"}
 """What a method asks as: HEAD is a GET without the body of its answer."""
-
-
-def _digest(scope: Scope, body: bytes) -> bytes:
-    """What a body is remembered by, with the query that it came with."""
-    return hashlib.blake2s(scope["query_string"] + b"\0" + body, digest_size=16).digest()
 
 
 def _content_type(scope: Scope) -> str:

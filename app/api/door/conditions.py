@@ -5,19 +5,25 @@ from typing import NamedTuple
 
 
 class Conditions(NamedTuple):
-    """The values as they came; those that are missing are empty. `needed` are the marks of If-Match."""
+    """The values as they came; those that are missing are empty. `needed` are the marks of If-Match.
+
+    `length` is how many bytes all values have together, also of headers that nobody minds.
+    """
 
     accepts: bytes
     marks: bytes
     needed: bytes
     origin: bytes
     request_id: bytes
+    length: int
 
 
 def conditions(headers: Iterable[tuple[bytes, bytes]]) -> Conditions:
     """Take them in one pass; marks of copies may stand in several headers (RFC 9110, section 5.3)."""
     accepts = marks = needed = origin = request_id = b""
+    length = 0
     for name, value in headers:
+        length += len(value)
         if name == b"accept-encoding":
             accepts = value
         elif name == b"if-none-match":
@@ -28,7 +34,7 @@ def conditions(headers: Iterable[tuple[bytes, bytes]]) -> Conditions:
             request_id = value
         elif name == b"origin":
             origin = value
-    return Conditions(accepts, marks, needed, origin, request_id)
+    return Conditions(accepts, marks, needed, origin, request_id, length)
 
 
 def matches(marks: bytes, etag: bytes, *, there: bool) -> bool:

@@ -1,16 +1,17 @@
 """Answers that are kept as bytes: bounded by their size, the one that was not asked for the longest goes first."""
 
+import hashlib
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from app.api.door.bodies import Message
-from app.api.door.encodings import SMALLEST, encode, wanted
+from app.api.door.encodings import SMALLEST, encode
 
 Header = tuple[bytes, bytes]
 Headers = list[Header]
 _OVERHEAD = 1_700
-"""What an answer takes besides its body: objects, headers and its question, bytes; measured, rounded up."""
+"""What an answer takes besides its body: objects, names of headers, the digest of its question; measured."""
 
 
 ASK_FIRST = (b"cache-control", b"no-cache")
@@ -46,16 +47,13 @@ class Answer:
     body: bytes
     born: float
     forms: dict[str | None, Form] = field(default_factory=dict)
-    accepted: dict[bytes, Form] = field(default_factory=dict)
 
-    def form(self, accepts: bytes) -> Form:
-        """The form for an Accept-Encoding header; made at the first time it is asked for."""
-        known = self.accepted.get(accepts)
+    def form(self, encoding: str | None) -> Form:
+        """The form in an encoding that `wanted` gave; made at the first time it is asked for."""
+        known = self.forms.get(encoding)
         if known is None:
-            encoding = wanted(accepts) if len(self.body) >= SMALLEST else None
-            known = self.forms[encoding] = self.forms.get(encoding) or self._make(encoding)
-            if len(self.accepted) < _MOST_WAYS:
-                self.accepted[accepts] = known
+            small = encoding is not None and len(self.body) < SMALLEST
+            known = self.forms[encoding] = self.form(None) if small else self._make(encoding)
         return known
 
     def _make(self, encoding: str | None) -> Form:
@@ -68,53 +66,86 @@ class Answer:
     def size(self) -> int:
         """How many bytes it takes up, all forms together."""
         made = (form.body["body"] for form in self.forms.values())
-        return len(self.body) + _OVERHEAD + sum(len(body) for body in made if body is not self.body)
+        told = sum(len(value) for _, value in self.headers)
+        return len(self.body) + _OVERHEAD + told + sum(len(body) for body in made if body is not self.body)
 
 
-_MOST_WAYS = 16
-"""So many spellings of Accept-Encoding are remembered with an answer; browsers and libraries share a handful."""
+_URL_OVERHEAD = 450
+"""What a URL that is remembered takes besides its own bytes: objects, and the key of its question; rounded up."""
+
+_SHORT = 200
+"""A URL of more bytes is remembered by a digest: to make one would cost the others more than it saves."""
+
+_URLS = 4
+"""URLs take at most this part of the room, so that they never drive out the answers."""
+
+
+def digest(*parts: bytes) -> bytes:
+    """What stands for something long: 16 bytes, the same in every worker."""
+    return hashlib.blake2b(b"\0".join(parts), digest_size=16).digest()
 
 
 class Shelf:
-    """The answers of one revision by question, and the questions by URL; both bounded."""
+    """The answers of one revision by the digests of their questions, and which URL asks which; both share one bound."""
 
-    def __init__(self, most_bytes: int, most_urls: int = 20_000) -> None:
-        self._most_bytes, self._most_urls = most_bytes, most_urls
-        self._answers: OrderedDict[str, Answer] = OrderedDict()
-        self._sizes: dict[str, int] = {}
-        self._urls: OrderedDict[tuple[str, bytes], str] = OrderedDict()
-        self.bytes = 0
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._answers: OrderedDict[bytes, Answer] = OrderedDict()
+        self._sizes: dict[bytes, int] = {}
+        self._urls: OrderedDict[tuple[str, bytes], bytes] = OrderedDict()
+        self._url_bytes = self._answer_bytes = 0
 
     def __len__(self) -> int:
         return len(self._answers)
+
+    @property
+    def size(self) -> int:
+        """How many bytes all of it takes up."""
+        return self._answer_bytes + self._url_bytes
 
     def clear(self) -> None:
         """Forget every answer; which URL asks what stays known."""
         self._answers.clear()
         self._sizes.clear()
-        self.bytes = 0
+        self._answer_bytes = 0
 
-    def question(self, url: tuple[str, bytes]) -> str | None:
+    def question(self, path: str, query: bytes) -> bytes | None:
         """The question that a URL was found to ask."""
-        return self._urls.get(url)
+        return self._urls.get((path, query) if len(path) + len(query) <= _SHORT else _by_digest(path, query))
 
-    def learn(self, url: tuple[str, bytes], question: str) -> None:
-        """Remember what a URL asks."""
+    def learn(self, path: str, query: bytes, question: bytes) -> None:
+        """Remember what a URL asks; those that were learnt first make room."""
+        url = (path, query) if len(path) + len(query) <= _SHORT else _by_digest(path, query)
+        if url not in self._urls:
+            self._url_bytes += _size_of(url)
         self._urls[url] = question
-        if len(self._urls) > self._most_urls:
-            self._urls.popitem(last=False)
+        while self._url_bytes > self._most_bytes // _URLS:
+            first, _ = self._urls.popitem(last=False)
+            self._url_bytes -= _size_of(first)
+        self._make_room()
 
-    def get(self, question: str) -> Answer | None:
+    def get(self, question: bytes) -> Answer | None:
         """The answer to a question, which is then the last to go."""
         answer = self._answers.get(question)
         if answer is not None:
             self._answers.move_to_end(question)
         return answer
 
-    def put(self, question: str, answer: Answer) -> None:
+    def put(self, question: bytes, answer: Answer) -> None:
         """Keep an answer, or count it anew after it took another form; the oldest make room."""
-        self.bytes += answer.size - self._sizes.get(question, 0)
+        self._answer_bytes += answer.size - self._sizes.get(question, 0)
         self._answers[question], self._sizes[question] = answer, answer.size
-        while self.bytes > self._most_bytes and self._answers:
+        self._make_room()
+
+    def _make_room(self) -> None:
+        while self.size > self._most_bytes and self._answers:
             oldest, _ = self._answers.popitem(last=False)
-            self.bytes -= self._sizes.pop(oldest)
+            self._answer_bytes -= self._sizes.pop(oldest)
+
+
+def _by_digest(path: str, query: bytes) -> tuple[str, bytes]:
+    return "", digest(path.encode(), query)
+
+
+def _size_of(url: tuple[str, bytes]) -> int:
+    return _URL_OVERHEAD + len(url[0]) + len(url[1])

@@ -58,6 +58,18 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "POST /fit with 3 MiB",
         "The body has 3,145,728 bytes; at most 1,048,576 are taken.",
     ),
+    "url-too-long": Explanation(
+        "The path and the query of the URL are longer than any question has to be.",
+        "Ask for fewer values at once, or by POST /fit with a body.",
+        "GET /sizes?name=…",
+        "The URL has … bytes after the host; at most 8,192 are taken.",
+    ),
+    "headers-too-long": Explanation(
+        "The headers of the request have more bytes together than any client needs.",
+        "Send fewer or shorter ones; the service reads no cookies.",
+        "GET /sizes, accept-encoding: …",
+        "The headers have too many bytes; at most 16,384 are taken.",
+    ),
     "not-json": Explanation(
         "The body is of another media type than JSON.",
         "Send `content-type: application/json`, as the header `accept-post` says.",

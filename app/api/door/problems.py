@@ -19,7 +19,7 @@ from app.api.door.identity import PUBLIC_URL, REQUEST_ID
 from app.api.door.methods import allowed_methods
 from app.api.door.origins import is_preflight, preflight_headers
 from app.errors import BadCursor, BadQuestion, BadWorkload, Busy, CursorGone, NotFound, NotReady, VmsizesError
-from app.validation import explain, place, shown
+from app.validation import MOST_ERRORS, explain, place, shown
 
 MEDIA_TYPE = "application/problem+json"
 _log = logging.getLogger(__name__)
@@ -30,9 +30,11 @@ TITLES = {
     405: ("method-not-allowed", "This method is not for this path"),
     412: ("precondition-failed", "The file is not the one that If-Match names"),
     413: ("too-long", "The body is too long"),
+    414: ("url-too-long", "The URL is too long"),
     415: ("not-json", "The body is not of a type that is read"),
     416: ("range-not-satisfiable", "The file has no such part"),
     422: ("bad-parameter", "A parameter is not understood"),
+    431: ("headers-too-long", "The headers are too long"),
     500: ("internal-error", "Something broke on our side"),
     503: ("not-ready", "The catalog is not ready"),
 }
@@ -86,10 +88,10 @@ def problem(
         "type": type_of(request, slug),
         "title": title,
         "status": status,
-        "detail": detail,
-        "instance": _instance(request),
+        "detail": _cut(detail, _MOST_DETAIL),
+        "instance": _cut(_instance(request), _MOST_DETAIL),
         "request_id": request.scope.get(REQUEST_ID, b"").decode(),
-        "errors": list(errors),
+        "errors": [{name: _cut(text, _MOST_DETAIL // 4) for name, text in error.items()} for error in errors],
     }
     return JSONResponse(body, status, headers=headers or _RETRY.get(status), media_type=MEDIA_TYPE)
 
@@ -97,6 +99,14 @@ def problem(
 def type_of(request: Request, slug: str) -> str:
     """The URL at which a type of problem is explained; with the public URL before it, where that is known."""
     return f"{request.scope.get(PUBLIC_URL, '')}/problems/{slug}"
+
+
+_MOST_DETAIL = 8_000
+"""A detail has no more characters: it may repeat what was sent, which may be a megabyte."""
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
 
 
 def kind_of(status: int) -> Kind:
@@ -120,10 +130,14 @@ _LONG_LIST = re.compile(r"(?:allowed|there) are (?:[\w=.-]+, ){11,}[\w=.-]+(?: a
 
 async def _invalid(request: Request, error: Exception) -> Response:
     wrong = error.errors() if isinstance(error, RequestValidationError) else ()
-    errors = [_detail(item) for item in wrong]
+    errors = [_detail(item) for item in wrong[:MOST_ERRORS]]
+    told = [item["detail"] for item in errors]
+    more = sum(item.get("ctx", {}).get("times", 1) for item in wrong[MOST_ERRORS:])
+    if more:
+        told.append(f"and {more:,} more errors, which are not listed")
     types = {item["type"] for item in wrong}
     kind = kind_of(400) if "json_invalid" in types else CONTRADICTION if types == {"contradiction"} else kind_of(422)
-    return problem(request, kind, _brief("; ".join(item["detail"] for item in errors)), errors)
+    return problem(request, kind, _brief("; ".join(told)), errors)
 
 
 async def _http(request: Request, error: Exception) -> Response:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 from app.api.door.repeats import refuse_repeated_keys
 from app.catalog.ask.search import takes_several
 from app.nearest import did_you_mean, nearest
+from app.validation import MOST_ERRORS
 
 Model = TypeVar("Model", bound=BaseModel)
 Quick = Callable[[Any], Awaitable[str]]
@@ -181,7 +182,9 @@ def refuse_strangers(pairs: Collection[tuple[str, str]], takes: Mapping[str, boo
     """Refuse a parameter that is not there, naming the nearest, and a second value of one that takes one."""
     given = Counter(name for name, _ in pairs)
     values = dict(pairs)
-    errors = [_unknown(name, values[name], takes) for name in given if name not in takes]
+    strangers = [name for name in given if name not in takes]
+    errors = [_unknown(name, values[name], takes) for name in strangers[:MOST_ERRORS]]
+    errors += [{"type": "unknown_parameter", "loc": ("query", name), "msg": ""} for name in strangers[MOST_ERRORS:]]
     errors += [_repeated(name, times) for name, times in given.items() if times > 1 and not takes.get(name, True)]
     if errors:
         raise RequestValidationError(errors)

@@ -1,13 +1,13 @@
 """Keys that stand twice in an object of a body: JSON leaves open which value counts, so neither does."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 
-_MOST = 10
-"""So many are named at most."""
+from app.validation import MOST_ERRORS
 
 
 class _Object(dict[str, Any]):
@@ -23,8 +23,8 @@ def refuse_repeated_keys(body: bytes) -> None:
     def made(pairs: list[tuple[str, Any]]) -> _Object:
         made = _Object(pairs)
         if len(made) < len(pairs):
-            names = [name for name, _ in pairs]
-            made.repeated = tuple(name for name in made if names.count(name) > 1)
+            times = Counter(name for name, _ in pairs)
+            made.repeated = tuple(name for name in made if times[name] > 1)
             found.append(made)
         return made
 
@@ -34,7 +34,7 @@ def refuse_repeated_keys(body: bytes) -> None:
         return
     if found:
         said = "the key is given more than once"
-        places = [place for place, _ in zip(_places(whole, ("body",)), range(_MOST), strict=False)]
+        places = [place for place, _ in zip(_places(whole, ("body",)), range(MOST_ERRORS), strict=False)]
         raise RequestValidationError([{"type": "repeated", "loc": place, "msg": said} for place in places])
 
 

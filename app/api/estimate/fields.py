@@ -24,6 +24,7 @@ from app.fit.estimate.adapters import MODULES
 from app.fit.estimate.states import RECIPES
 from app.fit.estimate.weights import BITS
 from app.nearest import did_you_mean, nearest
+from app.validation import MOST_ERRORS
 
 AS_TEXT = "as_text"
 """Set in the context of a validation where every value is a text, as the options of a command line are."""
@@ -39,9 +40,12 @@ class In(BaseModel):
     def _refuse_unknown(cls, data: Any) -> Any:
         unknown = [name for name in data if name not in cls.model_fields] if isinstance(data, dict) else []
         if unknown:
-            raise ValidationError.from_exception_data(
-                cls.__name__, [_unknown(name, data[name], cls.model_fields) for name in unknown]
-            )
+            told = [_unknown(name, data[name], cls.model_fields) for name in unknown[:MOST_ERRORS]]
+            more = len(unknown) - len(told)
+            if more:
+                several = PydanticCustomError("unknown_field", "there are {times} more such fields", {"times": more})
+                told.append(InitErrorDetails(type=several, loc=(unknown[MOST_ERRORS],), input=None))
+            raise ValidationError.from_exception_data(cls.__name__, told)
         return data
 
     @field_validator("*", mode="before")

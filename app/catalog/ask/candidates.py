@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import BindParameter, ColumnElement, Subquery, and_, bindparam, case, func, or_, select, true
@@ -12,7 +11,7 @@ from app.catalog.ask.filters import Asked, asked_filters, condition, priced_in_a
 from app.catalog.ask.ground import GPU, SERIES, SIZE, Ground, gpu, local_disk, on_one_gpu, region_values, size, standing
 from app.catalog.ask.search import SizeScope
 from app.catalog.offers import PRICES, spot_since
-from app.db.statements import Ask, Rows, Statement
+from app.db.statements import Ask, Rows, Statement, by_shape
 
 IN_SQL = ("q", "name", "series", "gpu", "gpu_vendor", "verified", "disputed")
 """What says which sizes are asked about; everything else is a need, and its failure is told."""
@@ -37,7 +36,7 @@ class _Shape:
 
 def rows_of(asked: Ask, rows: Rows) -> list[Mapping[str, Any]]:
     """Give the rows of a query the names of its columns."""
-    names = asked.statement.query.selected_columns.keys()
+    names = asked.statement.names
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
@@ -69,7 +68,7 @@ def _past(day: date) -> dict[str, str]:
     return {"priced_on": day.isoformat(), "spot_since": spot_since(day).isoformat()}
 
 
-@lru_cache(maxsize=256)
+@by_shape(64)
 def _statement(shape: _Shape) -> Statement:
     """Every size in question; what an offer says is null where it has none in the asked regions."""
     ground = shape.ground

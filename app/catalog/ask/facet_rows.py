@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
@@ -24,7 +23,7 @@ from app.catalog.ask.pages import joined, needs
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.models import Region
 from app.catalog.tables import table_of
-from app.db.statements import Statement
+from app.db.statements import Statement, by_shape
 
 REGION = table_of(Region)
 Column = Callable[[Ground], ColumnElement[Any]]
@@ -74,7 +73,7 @@ OWNER: Mapping[str, str] = {
 """Whose own each parameter is; those that are not here narrow everything."""
 
 
-@lru_cache(maxsize=256)
+@by_shape(64)
 def facet_figures(ground: Ground, filters: tuple[Asked, ...]) -> Statement:
     """One row: the total, how many sizes have each of FLAGS, then least, greatest and unknown of each of RANGES."""
     found, meets = _found(ground, filters)
@@ -87,7 +86,7 @@ def facet_figures(ground: Ground, filters: tuple[Asked, ...]) -> Statement:
     return Statement(select(*(column.label(f"c{index}") for index, column in enumerate(columns))).select_from(found))
 
 
-@lru_cache(maxsize=256)
+@by_shape(64)
 def facet_counts(ground: Ground, filters: tuple[Asked, ...]) -> Statement:
     """Facet, value and count, the greatest first."""
     found, meets = _found(ground, filters)
@@ -101,7 +100,7 @@ def facet_counts(ground: Ground, filters: tuple[Asked, ...]) -> Statement:
     return Statement(select(rows).order_by(rows.c.facet, rows.c.count.desc(), rows.c.value.is_(None), rows.c.value))
 
 
-@lru_cache(maxsize=256)
+@by_shape(64)
 def facet_regions(os: str, purchase: str, filters: tuple[Asked, ...]) -> Statement:
     """Region and count, the greatest first: for each what a search in this region alone would find."""
     meant = (OFFER.c.os == literal_text(os), OFFER.c.purchase == literal_text(purchase))

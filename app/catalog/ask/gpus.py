@@ -20,7 +20,7 @@ Row = Mapping[str, Any]
 def find_gpu(name: str) -> Question[Row]:
     """Find a GPU model by its id, its name, an alias, or words that only it has; raises NotFound naming the nearest."""
     rows = yield Ask(_statement(), {})
-    names = _statement().query.selected_columns.keys()
+    names = _statement().names
     return gpu_named([dict(zip(names, row, strict=True)) for row in rows], name)
 
 

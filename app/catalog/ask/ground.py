@@ -97,7 +97,7 @@ def region_values(scope: OfferScope) -> dict[str, Any]:
     return {f"region_{index}": code for index, code in enumerate(scope.region or (ANYWHERE,))}
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)
 def _ground(os: str, purchase: str, regions: int) -> Ground:
     return _make(os, purchase, regions)
 
@@ -113,7 +113,7 @@ def _make(os: str, purchase: str, regions: int, *of_sizes: ColumnElement[bool]) 
     return Ground(os=os, purchase=purchase, offers=best, held=best.c.size_key.is_not(None))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=32)
 def _past_ground(os: str, purchase: str, regions: int) -> Ground:
     there = offers_on(purchase, bindparam("priced_on", type_=Date), bindparam("spot_since", type_=Date))
     asked = [bindparam(f"region_{index}", type_=OFFER.c.region.type) for index in range(regions)]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -34,7 +35,7 @@ class Known:
     octaves: tuple[int, ...]
     models: Models
     gpus: GpuNames
-    totals: dict[str, int] = field(default_factory=dict)
+    totals: dict[bytes, int] = field(default_factory=dict)
 
     @property
     def small(self) -> bool:
@@ -45,7 +46,16 @@ class Known:
         """Keep a total; with too many of them all are forgotten."""
         if len(self.totals) >= _MOST_TOTALS:
             self.totals.clear()
-        self.totals[question] = total
+        self.totals[_digest(question)] = total
+
+    def total_of(self, question: str) -> int | None:
+        """The length of a list that was counted before."""
+        return self.totals.get(_digest(question))
+
+
+def _digest(question: str) -> bytes:
+    """What stands for a question, which may have kilobytes."""
+    return blake2b(question.encode(), digest_size=16).digest()
 
 
 def read_known(session: Session) -> Known:

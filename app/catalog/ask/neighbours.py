@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
@@ -36,7 +35,7 @@ from app.catalog.ask.ground import (
 from app.catalog.ask.search import OfferScope
 from app.catalog.octaves import octave_of
 from app.catalog.offers import ANYWHERE
-from app.db.statements import Ask, Row, Statement
+from app.db.statements import Ask, Row, Statement, by_shape
 
 STEPS = range(-3, 4)
 """How many times the GPU memory is doubled, with the price: from an eighth to eight times."""
@@ -82,13 +81,13 @@ def ask_neighbours(centre: Centre, scope: OfferScope, today: date) -> Ask:
     return Ask(_around(Place.of(scope), with_gpu=bool(memory)), values)
 
 
-@lru_cache(maxsize=64)
+@by_shape(32)
 def _one(place: Place) -> Statement:
     asked = select(size.key.label("size_key")).where(size.key == bindparam("key", type_=size.key.type))
     return Statement(_measured(asked, place), short=True)
 
 
-@lru_cache(maxsize=64)
+@by_shape(32)
 def _around(place: Place, *, with_gpu: bool) -> Statement:
     """Walk up and down the prices of each octave; sizes without a GPU lie in no octave, but at a price all the same."""
     walks = [

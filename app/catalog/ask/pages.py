@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
@@ -24,7 +23,7 @@ from app.catalog.ask.ordering import sort_terms
 from app.catalog.ask.paging import Term, beyond
 from app.catalog.models import SizeDoc
 from app.catalog.tables import table_of
-from app.db.statements import Statement
+from app.db.statements import Statement, by_shape
 
 DOC = table_of(SizeDoc)
 _INDEXED = {("name",), ("usd_per_hour",)}
@@ -45,7 +44,7 @@ class Shape:
     octaves: tuple[int, ...] = ()
 
 
-@lru_cache(maxsize=1024)
+@by_shape(256)
 def page_statement(shape: Shape) -> Statement:
     """Take the page's offers, then the documents of these alone; rows end with the keys of the order."""
     terms = sort_terms(shape.sort, shape.ground)
@@ -58,7 +57,7 @@ def page_statement(shape: Shape) -> Statement:
     return Statement(query, short=shape.sort in _INDEXED and not needs(SIZE, [*conditions, *keys]))
 
 
-@lru_cache(maxsize=256)
+@by_shape(64)
 def list_statement(shape: Shape) -> Statement:
     """Take all offers of a question in its order, each with its document."""
     ground, conditions = shape.ground, _conditions(shape)
@@ -67,7 +66,7 @@ def list_statement(shape: Shape) -> Statement:
     return Statement(rows.join(DOC, DOC.c.size_key == ground.key).where(ground.held, *conditions).order_by(*order))
 
 
-@lru_cache(maxsize=1024)
+@by_shape(256)
 def count_statement(shape: Shape) -> Statement:
     """Count what a question finds on all its pages."""
     conditions, ground = _conditions(shape), shape.ground
@@ -77,7 +76,7 @@ def count_statement(shape: Shape) -> Statement:
     return Statement(query)
 
 
-@lru_cache(maxsize=1)
+@by_shape(4)
 def size_statement(ground: Ground) -> Statement:
     """Take one size by `key`: the same columns as of a page."""
     query = select(DOC.c.doc, *_columns(ground)).join_from(DOC, ground.offers, ground.key == DOC.c.size_key)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from sqlalchemy import Date, Double, Integer, Select, String, bindparam, cast, exists, func, select
 from sqlalchemy.sql import ColumnElement
@@ -14,7 +13,7 @@ from app.catalog.ask.search import OfferScope
 from app.catalog.fields import Kind
 from app.catalog.models import Price
 from app.catalog.tables import table_of
-from app.db.statements import Statement
+from app.db.statements import Statement, by_shape
 
 PRICE = table_of(Price)
 price = PRICE.c
@@ -60,7 +59,7 @@ class PriceShape:
     after: bool = False
 
 
-@lru_cache(maxsize=128)
+@by_shape(64)
 def price_page(shape: PriceShape) -> Statement:
     """Take one page; rows are READ, then the key of the size."""
     query = _rows(shape).add_columns(price.size_key)
@@ -70,13 +69,13 @@ def price_page(shape: PriceShape) -> Statement:
     return Statement(query.limit(bindparam("limit", type_=Integer)))
 
 
-@lru_cache(maxsize=128)
+@by_shape(64)
 def price_list(shape: PriceShape) -> Statement:
     """Take all; rows are READ."""
     return Statement(_rows(shape))
 
 
-@lru_cache(maxsize=128)
+@by_shape(64)
 def price_count(shape: PriceShape) -> Statement:
     """Count all: with the history each price, else each offer that had one by the day."""
     counted = select(*(price[name] for name in (PRICE_KEY if shape.history else OFFER_KEY)))

@@ -111,7 +111,7 @@ def _page(search: AllPricesSearch, known: Known, today: date) -> Answering[Listi
     place = read_place(search.cursor, question, PRICE_ORDER) if search.cursor else None
     rows = yield Ask(price_page(replace(shape, after=place is not None)), values | _at(place))
     revision = known.revision if place is None else (yield from still(place))
-    total = known.totals.get(question)
+    total = known.total_of(question)
     if total is None:
         ((total,),) = yield Ask(counted, values)
         known.learn_total(question, total)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import and_, bindparam, select
@@ -16,7 +15,7 @@ from app.catalog.ask.pages import DOC
 from app.catalog.ask.rendering import render_size
 from app.catalog.ask.search import OfferScope
 from app.catalog.fields import GPU_FIELDS
-from app.db.statements import Ask, Question, Statement
+from app.db.statements import Ask, Question, Statement, by_shape
 
 GPU_FIGURES = tuple(
     name
@@ -53,7 +52,7 @@ def _sheet(row: Sequence[Any], today: date) -> Sheet:
     )
 
 
-@lru_cache(maxsize=64)
+@by_shape(32)
 def _statement(place: Place, count: int) -> Statement:
     asked = [bindparam(f"key_{index}", type_=size.key.type) for index in range(count)]
     ground = Ground.among(place, select(size.key).where(size.key.in_(asked)))

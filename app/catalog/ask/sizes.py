@@ -45,7 +45,7 @@ def find_sizes(search: SizeSearch, known: Known, today: date) -> Question[SizeTe
     values |= {"today": today.isoformat(), "limit": search.limit + 1}
     rows = yield _page(shape, values, place)
     revision = known.revision if place is None else (yield from still(place))
-    total = known.totals.get(question)
+    total = known.total_of(question)
     if total is None:
         ((total,),) = yield Ask(count_statement(shape), values)
         known.learn_total(question, total)

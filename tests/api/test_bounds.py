@@ -1,0 +1,165 @@
+"""What a worker keeps has a bound, whatever is asked of it, and what it refuses is refused in few words and soon."""
+
+import http.client
+import random
+import time
+from collections.abc import Iterator
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+
+from app.api.door.limits import MOST_HEADERS, MOST_URL
+from tests.processes import Served, served
+
+CACHE_MIB = 8
+ROOM_MIB = CACHE_MIB + 16
+"""So much may a worker grow: what is kept, and what is in use for a moment, which an allocator gives back late."""
+
+
+@pytest.fixture
+def running(seeded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service of one's own that has answered a question of each kind, so that its modules are loaded."""
+    with served(seeded_url, tmp_path_factory.mktemp("serve") / "log", VMSIZES_CACHE_MIB=str(CACHE_MIB)) as running:
+        for path in ("/sizes?q=nothing", "/facets", "/fit?min_gpus=1", "/sizes?nonsense=1", "/sizes.csv?fields=name"):
+            httpx.get(running.url + path, trust_env=False)
+        yield running
+
+
+def statuses(port: int, asked: Iterator[tuple[str, str]]) -> set[int]:
+    """Ask each path with its Accept-Encoding over one connection, and say which statuses came."""
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    found = set()
+    for path, encoding in asked:
+        connection.request("GET", path, headers={"accept-encoding": encoding})
+        answer = connection.getresponse()
+        answer.read()
+        found.add(answer.status)
+    connection.close()
+    return found
+
+
+def long_urls(number: int) -> Iterator[tuple[str, str]]:
+    """Different questions of nearly as many bytes as a URL may have, with short answers."""
+    return ((f"/sizes?name={','.join(f'{each:x<110}{one}' for one in range(48))}", "identity")
+            for each in range(number))  # fmt: skip
+
+
+def spellings(number: int) -> Iterator[tuple[str, str]]:
+    """One question, spelt differently in long URLs."""
+    return ((f"/sizes?q=nothing&gpu={',' * (7_000 + one % 1000)}&region={',' * (one // 1000)}", "identity")
+            for one in range(number))  # fmt: skip
+
+
+def encodings(number: int) -> Iterator[tuple[str, str]]:
+    """Some questions, each with many long lists of encodings."""
+    return ((f"/sizes?q=nothing{one % 250}", f"gzip, {'x' * 12_000}{one}") for one in range(number))
+
+
+BOUNDS = {
+    "/fit": ("min_vcpus", "min_memory", "min_gpus", "min_gpu_mem", "max_nodes", "hours"),
+    "/sizes": ("min_vcpus", "max_vcpus", "min_memory", "max_memory", "min_gpus", "max_gpus", "min_gpu_mem"),
+    "/facets": ("min_vcpus", "max_vcpus", "min_memory", "max_memory", "min_gpus", "max_gpus", "min_gpu_mem"),
+}
+
+
+def shapes(number: int, path: str) -> Iterator[tuple[str, str]]:
+    """Questions that each join other filters, and other numbers of values."""
+    chance = random.Random(7)
+    for _ in range(number):
+        asked = {name: "1" for name in BOUNDS[path] if chance.random() < 0.5}
+        asked |= {name: "true" for name in ("nvlink", "infiniband", "verified") if chance.random() < 0.5}
+        names = ",".join(f"nd{index}*" for index in range(chance.randrange(9)))
+        gpus = ",".join(("a100", "h100", "t4", "a10", "v100")[: chance.randrange(6)])
+        yield f"{path}?{urlencode(asked | {'name': names, 'gpu': gpus})}", "identity"
+
+
+@pytest.mark.parametrize(
+    ("asked", "grows_by"),
+    [
+        (long_urls(1_500), ROOM_MIB),
+        (spellings(4_000), ROOM_MIB),
+        (encodings(4_000), ROOM_MIB),
+        (shapes(600, "/sizes"), ROOM_MIB + 24),
+        (shapes(600, "/facets"), ROOM_MIB + 24),
+        (shapes(600, "/fit"), ROOM_MIB + 24),
+    ],
+    ids=["long URLs", "spellings", "encodings", "shapes of sizes", "shapes of facets", "shapes of fit"],
+)
+def test_a_worker_does_not_grow_with_what_is_asked(
+    running: Served, asked: Iterator[tuple[str, str]], grows_by: float
+) -> None:
+    before = running.rss_mib
+    assert statuses(running.port, asked) <= {200}
+    grown = running.rss_mib - before
+    assert grown < grows_by
+
+
+def test_what_is_too_long_is_refused_as_a_problem(client: httpx.Client) -> None:
+    for method, path, headers, status, kind in (
+        ("GET", f"/sizes?q={'x' * MOST_URL}", {}, 414, "url-too-long"),
+        ("HEAD", f"/{'x' * MOST_URL}", {}, 414, ""),
+        ("GET", "/sizes", {"accept-encoding": "gzip," * (MOST_HEADERS // 5)}, 431, "headers-too-long"),
+        ("GET", "/healthz", {"cookie": "x" * MOST_HEADERS, "origin": "https://example.org"}, 431, "headers-too-long"),
+    ):
+        answer = client.request(method, path, headers=headers)
+        assert answer.status_code == status
+        assert answer.headers["x-request-id"]
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert ("access-control-allow-origin" in answer.headers) == ("origin" in headers)
+        assert len(answer.content) < 10_000
+        assert not kind or answer.json()["type"] == f"/problems/{kind}"
+    assert client.get(f"/sizes?q={'x' * 50}&gpu={',' * (MOST_URL - 70)}").status_code == 200
+
+
+def test_an_encoding_is_found_in_a_header_of_ordinary_length_only(client: httpx.Client) -> None:
+    assert client.get("/sizes", headers={"accept-encoding": "gzip"}).headers["content-encoding"] == "gzip"
+    assert "content-encoding" not in client.get("/sizes", headers={"accept-encoding": f"gzip, {'x' * 300}"}).headers
+
+
+SOON = 1.0  # seconds, for what took 2 to 5
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/sizes?" + "&".join(f"n{number}" for number in range(1_200)), None),
+        ("GET", "/sizes?status=" + ",".join(f"s{number}" for number in range(1_200)), None),
+        ("POST", "/fit", {f"key{number}": 1 for number in range(60_000)}),
+        ("POST", "/estimate", {"inference": {f"dtyp{number}": 1 for number in range(40_000)}}),
+        ("POST", "/fit", {"model": "m" * 900_000, "inference": {"context_tokens": 1}}),
+        ("POST", "/fit", {"m" * 900_000: 1}),
+    ],
+    ids=["parameters", "values", "keys", "near keys", "a long name", "a long key"],
+)
+def test_many_errors_are_told_in_few_words_and_soon(
+    client: httpx.Client, method: str, path: str, body: dict[str, object] | None
+) -> None:
+    took = []
+    for _ in range(3):
+        begun = time.monotonic()
+        answer = client.request(method, path, json=body)
+        took.append(time.monotonic() - begun)
+    assert answer.status_code in (404, 422)
+    assert len(answer.content) < 50_000
+    assert len(answer.json()["errors"]) <= 10
+    assert min(took) < SOON
+
+
+def test_how_many_errors_are_not_listed_is_said(client: httpx.Client) -> None:
+    told = client.get("/sizes?" + "&".join(f"n{number}" for number in range(25))).json()
+    assert [error["pointer"] for error in told["errors"]] == [f"/query/n{number}" for number in range(10)]
+    assert told["detail"].endswith("; and 15 more errors, which are not listed")
+    few = client.get("/sizes?a=1&b=2").json()
+    assert "more errors" not in few["detail"]
+    body = client.post("/fit", json={f"n{number}": 1 for number in range(1_010)}).json()
+    assert len(body["errors"]) == 10
+    assert body["detail"].endswith("; and 1,000 more errors, which are not listed")
+
+
+def test_a_key_that_stands_twice_among_many_is_found_soon(client: httpx.Client) -> None:
+    body = "{" + ",".join(f'"key{number}":1' for number in range(60_000)) + ',"key1":2}'
+    begun = time.monotonic()
+    answer = client.post("/fit", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 422
+    assert time.monotonic() - begun < 3 * SOON
