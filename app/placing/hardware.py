@@ -16,7 +16,7 @@ from app.fit.place.types import CAPABILITY
 from app.fit.vm import Vm
 
 USABLE = 0.985
-"""Share of the marketed memory that the system sees, where nobody has measured it: A100 80GB 0.989, H100 80GB 0.995."""
+"""Share of the marketed memory that the system sees, where nobody says it: A100 80GB 0.99, H100 80GB 0.99."""
 
 ON_ONE_BOARD = 8
 """More GPUs than this share NVLink only across the servers of a rack."""

@@ -15,6 +15,9 @@ from app.fit.place.machine import Machine
 from app.fit.vm import Vm
 
 Sizes = list[tuple[Vm, Machine]]
+LEAST_USABLE = 0.91
+"""Share of the marketed memory that is counted where no source says what the system sees: the least that any GPU of the
+catalog shows (a T4 with ECC, 14.56 of 16 GiB), so that what is said to fit does."""
 
 
 def find_machines(scope: SizeScope, today: date, priced_on: date | None) -> Question[Sizes]:
@@ -54,7 +57,8 @@ def to_machine(row: Mapping[str, Any]) -> Machine:
     part = float(gpus) if gpus is not None and gpus < 1 else 1.0
     return Machine(
         gpus=gpus,
-        usable_bytes=_times(row["usable_memory_gib"], GIB * part),
+        usable_bytes=_times(_usable_gib(row), GIB * part),
+        usable_assumed=row["usable_memory_gib"] is None,
         bandwidth=_times(row["memory_bandwidth_gb_per_s"], 1e9 * part),
         peaks=_peaks(part, *(row[name] for name in _TFLOPS)),
         capability=row["compute_capability"],
@@ -69,6 +73,11 @@ def to_machine(row: Mapping[str, Any]) -> Machine:
 
 
 _TFLOPS = tuple(f"{kind}_tflops" for kind in PEAKS)
+
+
+def _usable_gib(row: Mapping[str, Any]) -> float | None:
+    measured: float | None = row["usable_memory_gib"]
+    return measured if measured is not None else _times(row["marketed_memory_gib"], LEAST_USABLE)
 
 
 @lru_cache(maxsize=256)

@@ -201,7 +201,7 @@ def test_fit_of_a_model_explains_the_best_option_and_what_would_help_the_rest(ru
     assert (
         "Standard_NC96ads_A100_v4: Fits on 1 VM with TP=4 over PCIe: needs 55.3 of 72.9 GiB on each GPU" in done.stdout
     )
-    assert "fits with concurrency <= 14, or dtype=fp8, or +1 node" in done.stdout
+    assert "fits with concurrency <= 13, or dtype=fp8, or +1 node" in done.stdout
 
 
 def test_fit_of_a_model_prints_what_the_service_answers(run: Run, seeded_url: str, client: httpx.Client) -> None:

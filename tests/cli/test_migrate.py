@@ -32,15 +32,13 @@ def rows(engine: Engine) -> list[int]:
                 for model in (Offer, SizeDoc)]  # fmt: skip
 
 
-@pytest.mark.parametrize(("older", "documents"), [("0001", 0), ("0004", 1)])
-def test_a_catalog_of_an_older_schema_is_whole_after_it(
-    engine: Engine, database_url: str, older: str, documents: int
-) -> None:
+@pytest.mark.parametrize("older", ["0001", "0004"])
+def test_a_catalog_of_an_older_schema_is_whole_after_it(engine: Engine, database_url: str, older: str) -> None:
     take_in(engine, reading(size("Standard_X1", vcpus=8), regions=["eastus"], prices=(price("X1", "2"),)), now=NOW)
     before = rows(engine)
     schema.downgrade(engine, older)
     schema.upgrade(engine)
-    assert rows(engine) == [0, documents]
+    assert rows(engine) == [0, 0]
     engine.dispose()
     assert migrate(database_url) == (
         f"Offers and documents are derived anew: {before[0]} offers.\nThe database has the newest schema.\n"

@@ -144,6 +144,7 @@ def _of_hardware() -> list[ColumnElement[Any]]:
     return [
         size.infiniband,
         *facts,
+        gpu.memory_gib.label("marketed_memory_gib"),
         domain.label("domain_gpus"),
         SERIES.c.rack_vms,
         *counts,

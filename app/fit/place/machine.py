@@ -12,6 +12,7 @@ class Machine:
     Memory, bandwidth and peaks are of one GPU, of a fraction of a GPU its part. `domain_gpus` GPUs share one NVLink
     or xGMI domain, which is a whole rack of `domain_vms` VMs where that is more than 1. What is unknown of a VM that a
     client described is not held against it. `of_series`: no source describes its GPUs, they are those of its series.
+    `usable_assumed`: no source says how much of a GPU's memory the system sees.
     """
 
     gpus: Fraction | None
@@ -27,6 +28,7 @@ class Machine:
     vcpus: int | None = None
     described: bool = False
     of_series: bool = False
+    usable_assumed: bool = False
 
     fractional: bool = field(init=False)
     """Whether it has but a part of a GPU: one partition that works alone."""

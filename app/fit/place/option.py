@@ -124,6 +124,7 @@ def placing_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str,
         "LONG_CONTEXT": isinstance(job, ServingJob) and longer_than_made_for(job.asked),
         "TIGHT": job.most_need(attempt) > attempt.budget,
         "GPU_OF_SERIES": machine.of_series,
+        "USABLE_MEMORY_ASSUMED": machine.usable_assumed,
         "FEW_VCPUS": machine.vcpus is not None and machine.vcpus < VCPUS_PER_GPU * machine.ranks,
     }
     return tuple(code for code, holds in raised.items() if holds)
