@@ -25,17 +25,9 @@ def encode(body: bytes, encoding: str) -> bytes:
     return _MAKE[encoding](body)
 
 
-LONGEST = 256
-"""An Accept-Encoding of more bytes names what nobody has; it is taken for none, and never remembered."""
-
-
+@lru_cache(maxsize=256)
 def wanted(accept_encoding: bytes) -> str | None:
     """The encoding to send for an Accept-Encoding header (RFC 9110, section 12.5.3); None is the bytes as they are."""
-    return _wanted(accept_encoding) if len(accept_encoding) <= LONGEST else None
-
-
-@lru_cache(maxsize=256)
-def _wanted(accept_encoding: bytes) -> str | None:
     weights = dict(_weights(accept_encoding.decode("latin-1").lower()))
     anything = weights.get("*", 0.0)
     best = max(_MAKE, key=lambda name: weights.get(name, anything))
