@@ -31,7 +31,7 @@ def test_a_compiled_client_works_with_a_later_service(toolchain: Toolchain, buil
 
 
 def test_a_later_service_has_more_fields_and_other_words(base_url: str, later_url: str) -> None:
-    now, later = (httpx.get(f"{url}/sizes?limit=1", trust_env=False).json() for url in (base_url, later_url))
+    now, later = (httpx.get(f"{url}/sizes?gpu=A100&limit=1", trust_env=False).json() for url in (base_url, later_url))
     (size,), (later_size,) = now["items"], later["items"]
     assert set(later) - set(now) == set(later_size) - set(size) == set(MORE)
     assert later_size["status"] == later_size["arch"] == NEW_WORD
