@@ -92,14 +92,20 @@ def engine(database_url: str) -> Iterator[Engine]:
 
 
 @pytest.fixture(scope="session")
-def seeded_url(databases: Databases, template_url: str) -> str:
-    """A database with everything in seeds/, for all tests to read, filled the way that a user fills it."""
+def seeded_template_url(databases: Databases, template_url: str) -> str:
+    """A database with everything in seeds/, filled as a user fills it, to be copied: nobody connects to it."""
     url = databases.copy(template_url)
     program = str(Path(sys.executable).with_name("vmsizes"))
     environment = {**os.environ, "VMSIZES_DATABASE_URL": url}
     done = subprocess.run([program, "ingest", "seeds"], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return url
+
+
+@pytest.fixture(scope="session")
+def seeded_url(databases: Databases, seeded_template_url: str) -> str:
+    """A database with everything in seeds/, for all tests to read."""
+    return databases.copy(seeded_template_url)
 
 
 @pytest.fixture(scope="session")

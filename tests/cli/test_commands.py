@@ -38,9 +38,9 @@ def test_a_table_is_for_people_and_csv_for_scripts(run: Run, seeded_url: str) ->
 
 
 @pytest.fixture
-def seeded_copy(databases: Databases, seeded_url: str) -> Iterator[str]:
+def seeded_copy(databases: Databases, seeded_template_url: str) -> Iterator[str]:
     """A seeded database of one's own, to write into."""
-    url = databases.copy(seeded_url)
+    url = databases.copy(seeded_template_url)
     yield url
     databases.drop(url)
 
