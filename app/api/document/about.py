@@ -18,8 +18,11 @@ _SPELLED = {"gpus": "GPUs", "csv": "as CSV", "parquet": "as Parquet"}
 
 
 def to_info(info: dict[str, Any], url: str) -> dict[str, Any]:
-    """Say where to turn, which is where the service is reached and says what it is, and what may be done with it."""
-    contact = {"name": info["title"], "url": url}
+    """Say where to turn, and what may be done with it.
+
+    That is where the service is reached, where this is known: `/` is no URL to generators, and they refuse it.
+    """
+    contact = {"name": info["title"], **({"url": url} if url != "/" else {})}
     return {**info, "contact": contact, "license": LICENSE}
 
 
