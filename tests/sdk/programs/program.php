@@ -20,6 +20,8 @@ use VmsizesSdk\Model\FitIn;
 use VmsizesSdk\Model\InferenceIn;
 
 $at = (new Configuration())->setHost($argv[1]);
+// The default configuration, whichever one the API is given: booleans are sent as true, not as 1.
+Configuration::getDefaultConfiguration()->setBooleanFormatForQueryString(Configuration::BOOLEAN_FORMAT_STRING);
 $http = new Client();
 
 function sizes(SizesApi $api, ExportsApi $exports): array
