@@ -14,7 +14,6 @@ from starlette.datastructures import State
 from app.api import catalog, facets, metrics, models, prices, sizes, system
 from app.api.comparing import routes as comparing
 from app.api.deps import strict
-from app.api.desk import Desk
 from app.api.document import serving
 from app.api.document.whole import describe, operation_id
 from app.api.door.answers import Answers
@@ -22,6 +21,7 @@ from app.api.door.problems import HANDLERS
 from app.api.door.questions import endpoints
 from app.api.door.watch import Watch
 from app.api.estimate import routes as estimate
+from app.api.executor import QueryExecutor
 from app.api.exports import routes as exports
 from app.api.exports.files import Files
 from app.api.exports.streamed import Streams
@@ -76,7 +76,7 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
         exception_handlers=HANDLERS,
     )
     _furnish(app.state, settings, today, app.version)
-    quick = {name: partial(answer, app.state.desk) for name, answer in _QUICK.items()}
+    quick = {name: partial(answer, app.state.executor) for name, answer in _QUICK.items()}
     known, room = endpoints(_CONTRACT, quick), settings.cache_mib * 2**20
     app.state.answers = Answers(
         app,
@@ -101,8 +101,8 @@ def _furnish(state: State, settings: Settings, today: Callable[[], date], of_pro
     state.streams = Streams(make_engine(settings.database_url, pooled=False))
     state.files = Files(state.streams, most_bytes=settings.exports_mib * 2**20)
     state.watch = Watch(state.engine, today, of_program)
-    state.desk = Desk(state.engine, state.watch, today)
-    state.reader = state.desk.reader
+    state.executor = QueryExecutor(state.engine, state.watch, today)
+    state.reader = state.executor.reader
 
 
 @asynccontextmanager
@@ -111,6 +111,6 @@ async def _closing(app: FastAPI) -> AsyncIterator[None]:
     yield
     app.state.streams.close()
     app.state.files.close()
-    await app.state.desk.close()
+    await app.state.executor.close()
     app.state.watch.close()
     app.state.engine.dispose()

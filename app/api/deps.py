@@ -1,24 +1,24 @@
-"""What endpoints need, as named types: the desk, a query taken strictly."""
+"""What endpoints need, as named types: the executor, a query taken strictly."""
 
 from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request, Response
 
-from app.api.desk import Desk
 from app.api.door.bodies import is_json
 from app.api.door.questions import item_columns, query_model, refuse_strangers
 from app.api.door.repeats import refuse_repeated_keys
+from app.api.executor import QueryExecutor
 from app.catalog.ask.exports import chosen
 from app.catalog.ask.search import takes_several
 
 
-async def _desk(request: Request) -> Desk:
-    desk: Desk = request.app.state.desk
-    return desk
+async def _executor(request: Request) -> QueryExecutor:
+    executor: QueryExecutor = request.app.state.executor
+    return executor
 
 
-AtDesk = Annotated[Desk, Depends(_desk)]
-"""Where an endpoint asks the database: in a thread of the desk, never in one of its own (`app.db.threads`)."""
+Executor = Annotated[QueryExecutor, Depends(_executor)]
+"""Where an endpoint asks the database: in a thread of the executor, never in one of its own (`app.db.threads`)."""
 
 
 def as_json(text: str) -> Response:

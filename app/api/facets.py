@@ -16,6 +16,6 @@ router = APIRouter(prefix="/facets", tags=["sizes"])
 @router.get("", response_model=FacetsOut)
 async def list_facets(search: Annotated[SizeFilter, Query()], request: Request) -> Any:
     """Count what a search finds by GPU, series, region, standing and flags, and give the ranges of its figures."""
-    found = await request.app.state.desk.ask_beside(partial(find_facets, search))
+    found = await request.app.state.executor.run_in_thread(partial(find_facets, search))
     told = asdict(found)
     return {"total": told["total"], **told["counts"], **told["ranges"]}

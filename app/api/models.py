@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
 
-from app.api.deps import AtDesk, as_json
+from app.api.deps import Executor, as_json
 from app.api.model_schemas import ModelOut, ModelPage
 from app.catalog.ask.language_models import ModelSearch, find_models, get_model
 from app.catalog.ask.search import Text
@@ -21,12 +21,12 @@ Name = Annotated[
 
 
 @router.get("", response_model=ModelPage)
-async def list_models(search: Annotated[ModelSearch, Query()], desk: AtDesk) -> Response:
+async def list_models(search: Annotated[ModelSearch, Query()], executor: Executor) -> Response:
     """List the language models whose configuration is known."""
-    return as_json(await desk.text(ModelPage, find_models, search))
+    return as_json(await executor.to_json(ModelPage, find_models, search))
 
 
 @router.get("/{model_id:path}", response_model=ModelOut)
-async def show_model(model_id: Name, desk: AtDesk) -> Response:
+async def show_model(model_id: Name, executor: Executor) -> Response:
     """Show one language model's configuration."""
-    return as_json(await desk.text(ModelOut, get_model, model_id))
+    return as_json(await executor.to_json(ModelOut, get_model, model_id))

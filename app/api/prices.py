@@ -14,4 +14,4 @@ router = APIRouter(prefix="/prices", tags=["sizes"])
 @router.get("", response_model=SizePricePage)
 async def list_prices(search: Annotated[AllPricesSearch, Query()], request: Request) -> Any:
     """List prices by size, region, system and purchase model: in force on a day, or all there ever was."""
-    return await request.app.state.desk.ask_beside(partial(find_all_prices, search))
+    return await request.app.state.executor.run_in_thread(partial(find_all_prices, search))

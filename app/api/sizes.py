@@ -6,8 +6,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from app.api.comparing.schemas import SimilarPage
-from app.api.deps import AtDesk, as_json
-from app.api.desk import Desk
+from app.api.deps import Executor, as_json
+from app.api.executor import QueryExecutor
 from app.api.schemas import FactPage, PricePage, SizeOut, SizePage
 from app.catalog.ask.prices import PriceSearch, find_prices
 from app.catalog.ask.provenance import FactSearch, find_facts
@@ -27,22 +27,22 @@ Name = Annotated[
 ]
 
 
-async def answer_sizes(desk: Desk, search: SizeSearch) -> str:
+async def answer_sizes(executor: QueryExecutor, search: SizeSearch) -> str:
     """Answer a search with JSON text."""
-    page = await desk.ask(lambda known, today: find_sizes(search, known, today))
+    page = await executor.run(lambda known, today: find_sizes(search, known, today))
     return render_page(page.items, page.next_cursor, page.total)
 
 
 @router.get("", response_model=SizePage)
 async def list_sizes(request: Request, search: Annotated[SizeSearch, Query()]) -> Response:
     """Find sizes, each with the price of the asked region, else of the cheapest."""
-    return as_json(await answer_sizes(request.app.state.desk, search))
+    return as_json(await answer_sizes(request.app.state.executor, search))
 
 
 @router.get("/{name}", response_model=SizeOut)
-async def show_size(name: Name, desk: AtDesk) -> Response:
+async def show_size(name: Name, executor: Executor) -> Response:
     """Show one size, with its cheapest on-demand Linux price."""
-    return as_json(await desk.read(get_size, name, today=desk.today()))
+    return as_json(await executor.run_in_session(get_size, name, today=executor.today()))
 
 
 @router.get("/{name}/similar")
@@ -51,16 +51,16 @@ async def list_similar_sizes(name: Name, search: Annotated[SimilarSearch, Query(
     from app.api.comparing.answers import similar_out
     from app.comparing.similar import find_similar
 
-    return similar_out(await request.app.state.desk.ask(partial(find_similar, name, search)))
+    return similar_out(await request.app.state.executor.run(partial(find_similar, name, search)))
 
 
 @router.get("/{name}/facts", response_model=FactPage)
-async def list_size_facts(name: Name, search: Annotated[FactSearch, Query()], desk: AtDesk) -> Response:
+async def list_size_facts(name: Name, search: Annotated[FactSearch, Query()], executor: Executor) -> Response:
     """List what every source says of a size, which word was accepted, and why."""
-    return as_json(await desk.text(FactPage, find_facts, name, search))
+    return as_json(await executor.to_json(FactPage, find_facts, name, search))
 
 
 @router.get("/{name}/prices", response_model=PricePage)
 async def list_size_prices(name: Name, search: Annotated[PriceSearch, Query()], request: Request) -> Any:
     """List what a size costs: in force on a day, or all there ever was."""
-    return await request.app.state.desk.ask_beside(partial(find_prices, name, search))
+    return await request.app.state.executor.run_in_thread(partial(find_prices, name, search))

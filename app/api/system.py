@@ -5,7 +5,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from app.api.deps import AtDesk
+from app.api.deps import Executor
 from app.api.door.problem_texts import EXPLANATIONS
 from app.api.door.problems import CONTRADICTION, KINDS, TITLES, Kind, kind_of, type_of
 from app.errors import NotFound
@@ -20,9 +20,9 @@ async def healthz() -> dict[str, str]:
 
 
 @router.get("/readyz")
-async def readyz(desk: AtDesk) -> dict[str, Any]:
+async def readyz(executor: Executor) -> dict[str, Any]:
     """Say that the catalog is there, and which revision of it; 503 with what to do next otherwise."""
-    revision = await desk.revision()
+    revision = await executor.revision()
     return {"status": "ready", "revision": revision["number"], "digest": revision["digest"]}
 
 

@@ -179,7 +179,7 @@ def test_a_crash_leaves_as_a_problem_and_is_not_kept(service: Answers, monkeypat
 
     with server(service) as url, httpx.Client(base_url=url) as client:
         assert client.get("/gpus").status_code == 200
-        monkeypatch.setattr(service.app.state.desk, "today", break_down)
+        monkeypatch.setattr(service.app.state.executor, "today", break_down)
         for _ in range(2):
             crashed = client.get("/sizes")
             assert (crashed.status_code, crashed.headers["content-type"]) == (500, "application/problem+json")

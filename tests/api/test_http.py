@@ -161,7 +161,7 @@ def test_a_crash_is_a_problem_with_its_id_that_another_origin_may_read(
         raise RuntimeError("no calendar")
 
     assert own.get("/gpus").status_code == 200
-    monkeypatch.setattr(service.app.state.desk, "today", break_down)
+    monkeypatch.setattr(service.app.state.executor, "today", break_down)
     crashed = own.get("/sizes", headers={"origin": "https://dashboard.example", "x-request-id": "mine"})
     assert (crashed.status_code, crashed.headers["content-type"]) == (500, "application/problem+json")
     assert crashed.headers["access-control-allow-origin"] == "*"

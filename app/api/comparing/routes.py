@@ -17,4 +17,4 @@ async def compare_sizes(search: Annotated[CompareSearch, Query()], request: Requ
     from app.api.comparing.answers import comparison_out
     from app.comparing.side_by_side import compare
 
-    return comparison_out(await request.app.state.desk.ask(partial(compare, search)))
+    return comparison_out(await request.app.state.executor.run(partial(compare, search)))

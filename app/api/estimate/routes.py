@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Response
 
-from app.api.deps import AtDesk, as_json
+from app.api.deps import Executor, as_json
 from app.api.estimate.answers import EstimateOut
 from app.api.estimate.schemas import EstimateIn
 
@@ -10,9 +10,9 @@ router = APIRouter(tags=["fit"])
 
 
 @router.post("/estimate", summary="Estimate what a model needs", response_model=EstimateOut)
-async def estimate_workload(workload: EstimateIn, desk: AtDesk) -> Response:
+async def estimate_workload(workload: EstimateIn, executor: Executor) -> Response:
     """Break a workload down: memory, compute and cost, each figure exact, a bound, or an estimate with its range."""
     from app.api.estimate.asking import to_workload
     from app.estimating import estimate
 
-    return as_json(await desk.text(EstimateOut, estimate, to_workload(workload)))
+    return as_json(await executor.to_json(EstimateOut, estimate, to_workload(workload)))

@@ -60,12 +60,12 @@ async def export_prices_parquet(asked: PricesAsked, request: Request) -> Respons
 
 
 async def _sizes(asked: SizeExport, request: Request) -> Export:
-    desk = request.app.state.desk
-    return export_sizes(asked, await desk.known(), desk.today())
+    executor = request.app.state.executor
+    return export_sizes(asked, await executor.known(), executor.today())
 
 
 async def _prices(asked: PriceExport, request: Request) -> Export:
-    export: Export = await request.app.state.desk.ask(partial(export_prices, asked))
+    export: Export = await request.app.state.executor.run(partial(export_prices, asked))
     return export
 
 

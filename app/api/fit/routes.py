@@ -5,8 +5,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from app.api.deps import AtDesk, as_json
-from app.api.desk import Desk
+from app.api.deps import Executor, as_json
+from app.api.executor import QueryExecutor
 from app.api.fit.options import FitAnswerOut
 from app.api.fit.request import FitIn
 from app.api.fit.schemas import FitOut
@@ -18,23 +18,23 @@ router = APIRouter(tags=["fit"])
 
 
 @router.get("/fit", summary="Find sizes for raw needs", response_model=FitOut)
-async def fit_resources(search: Annotated[FitSearch, Query()], desk: AtDesk) -> Response:
+async def fit_resources(search: Annotated[FitSearch, Query()], executor: Executor) -> Response:
     """Say which sizes meet the needs and what they cost; nothing fits: an empty list and the nearest misses."""
-    return as_json(await desk.reckon(lambda known, today: _resources_text(search, known, today)))
+    return as_json(await executor.run_cpu_bound(lambda known, today: _resources_text(search, known, today)))
 
 
 @router.post("/fit", summary="Find sizes for a model", response_model=FitAnswerOut)
-async def fit_workload(body: FitIn, desk: AtDesk) -> Response:
+async def fit_workload(body: FitIn, executor: Executor) -> Response:
     """Say which sizes hold a model that is served or trained, or have raw amounts: how, how fast and at what cost.
 
     Sizes that do not fit come with every constraint that they fail, and with changes after which they would.
     """
-    return as_json(await answer_fit(desk, body))
+    return as_json(await answer_fit(executor, body))
 
 
-async def answer_fit(desk: Desk, body: FitIn) -> str:
+async def answer_fit(executor: QueryExecutor, body: FitIn) -> str:
     """Answer a body with JSON text, beside the event loop: it takes milliseconds of arithmetic."""
-    return await desk.reckon(lambda known, today: _fit_text(body, known, today))
+    return await executor.run_cpu_bound(lambda known, today: _fit_text(body, known, today))
 
 
 def _resources_text(search: FitSearch, known: Known, today: date) -> Question[str]:

@@ -64,7 +64,7 @@ def clients(seeded_url: str, empty_url: str, today: date) -> Iterator[Mapping[st
         for state, url in (("seeded", seeded_url), ("broken", seeded_url), ("empty", empty_url)):
             service = create_service(Settings(_env_file=None, database_url=url), today=lambda: today)
             if state == "broken":
-                service.app.state.desk.today = _break_down
+                service.app.state.executor.today = _break_down
             base_url = stack.enter_context(server(service))
             made[state] = stack.enter_context(httpx.Client(base_url=base_url, trust_env=False))
         yield made

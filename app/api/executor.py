@@ -1,4 +1,4 @@
-"""Where endpoints that are asked often take their answers: rows without objects, and no thread for what is short."""
+"""Runs catalog queries for endpoints: short ones on the event loop, long ones and whole sessions in threads."""
 
 from collections.abc import Callable, Mapping
 from datetime import date
@@ -19,40 +19,40 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Desk:
-    """Asks questions of the catalog for a running server."""
+class QueryExecutor:
+    """Runs queries of the catalog for a running server."""
 
     def __init__(self, engine: Engine, watch: Watch, today: Callable[[], date]) -> None:
         self._watch, self.today = watch, today
-        self._reading, self._reckoning = ReadingThreads(engine), ReadingThreads(engine, 1, name="reckoning")
+        self._reading, self._computing = ReadingThreads(engine), ReadingThreads(engine, 1, name="computing")
         self.reader = make_reader(engine, self._reading)
 
-    async def ask(self, question: Callable[[Known, date], Question[T]]) -> T:
-        """Run a question over what is known of the revision that holds; raises NotReady where there is no catalog."""
+    async def run(self, question: Callable[[Known, date], Question[T]]) -> T:
+        """Run a query over the current revision; raises NotReady where there is no catalog."""
         known = await self.known()
         return await self.reader.run(question(known, self.today()), brief=known.small)
 
-    async def ask_beside(self, question: Callable[[Known, date], Question[T]]) -> T:
-        """Run a question that the database takes long for in a thread, all of it; raises NotReady as `ask` does."""
+    async def run_in_thread(self, question: Callable[[Known, date], Question[T]]) -> T:
+        """Run a query that takes the database long, all of it in a thread; raises NotReady as `run` does."""
         known = await self.known()
         return await self._reading.run(answer, question(known, self.today()))
 
-    async def reckon(self, question: Callable[[Known, date], Question[T]]) -> T:
-        """Run a question whose arithmetic takes long beside the loop; raises NotReady as `ask` does.
+    async def run_cpu_bound(self, question: Callable[[Known, date], Question[T]]) -> T:
+        """Run a query with long arithmetic in the one thread for that; raises NotReady as `run` does.
 
         One after the other: Python computes in one thread at a time, and several only take it from each other.
         """
         known = await self.known()
-        return await self._reckoning.run(answer, question(known, self.today()))
+        return await self._computing.run(answer, question(known, self.today()))
 
-    async def read(self, work: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs) -> T:
-        """Do what needs a session in a thread, whether there is a catalog or not."""
+    async def run_in_session(self, work: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs) -> T:
+        """Call a function with a session, in a thread; whether there is a catalog is not checked."""
         return await self._reading.run(work, *args, **more)
 
-    async def text(
+    async def to_json(
         self, shape: type[BaseModel], work: Callable[Concatenate[Session, P], Any], *args: P.args, **more: P.kwargs
     ) -> str:
-        """Do what needs a session in a thread, and write there what it found as JSON of a shape."""
+        """Call a function with a session, in a thread, and serialize there what it returns as a model."""
 
         def written(session: Session) -> str:
             found = shape.model_validate(work(session, *args, **more), from_attributes=True)
@@ -61,20 +61,20 @@ class Desk:
         return await self._reading.run(written)
 
     async def close(self) -> None:
-        """Let the threads and the connections go."""
-        self._reckoning.close()
+        """Close threads and connections."""
+        self._computing.close()
         self._reading.close()
         await self.reader.close()
 
     async def known(self) -> Known:
-        """What is known of the revision that holds; raises NotReady where there is no catalog."""
+        """Return the snapshot of the current revision; raises NotReady where there is no catalog."""
         state = await self._watch.look()
         if state.known is None:
             raise NotReady(state.trouble)
         return state.known
 
     async def revision(self) -> Mapping[str, Any]:
-        """The revision that holds; raises NotReady where there is no catalog, with what to do."""
+        """Return the current revision; raises NotReady where there is no catalog, with what to do."""
         state = await self._watch.look()
         if state.revision is None:
             raise NotReady(state.trouble)
