@@ -14,7 +14,7 @@ from app.cli import choices, context
 from app.cli.command import Command
 from app.cli.model_options import ModelOptions
 from app.cli.options import asks, question
-from app.cli.output import Columns, Csv, Format, Json, View, Wide, note, note_more, say, show, tell, view, write_json
+from app.cli.output import Format, View, note, note_more, say, show, tell, with_view, write_json
 from app.cli.tables import Column
 from app.errors import BadQuestion
 
@@ -80,6 +80,7 @@ OPTION_COLUMNS = {
 
 @app.command(cls=Command)
 @asks(SizeSearch, words={"sort": choices.sort_keys})
+@with_view
 def search(
     what: Annotated[
         list[str] | None,
@@ -100,17 +101,13 @@ def search(
             rich_help_panel="What a VM must have",
         ),
     ] = None,
-    wide: Wide = False,
-    columns: Columns = None,
-    as_json: Json = False,
-    as_csv: Csv = False,
+    how: View,
     **given: Any,
 ) -> None:
     """Find sizes, each with its price in the asked region, else in the cheapest."""
     from app.catalog.ask.sizes import search_sizes
     from app.cli.words import understood
 
-    how = view(as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     with context.session() as session:
         given = understood(session, what or [], _exactly(gpus, given))
         page = search_sizes(session, question(SizeSearch, given), today=context.today())
@@ -129,18 +126,15 @@ def _exactly(gpus: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
 
 @app.command(cls=Command)
 @asks(ConflictSearch)
+@with_view
 def conflicts(
     *,
-    wide: Wide = False,
-    columns: Columns = None,
-    as_json: Json = False,
-    as_csv: Csv = False,
+    how: View,
     **given: Any,
 ) -> None:
     """List every figure on which sources disagree: the accepted one and the other."""
     from app.catalog.ask.provenance import find_conflicts
 
-    how = view(as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     with context.session() as session:
         page = find_conflicts(session, question(ConflictSearch, given))
     show(page.items, CONFLICT_COLUMNS, how)
@@ -149,18 +143,15 @@ def conflicts(
 
 @app.command(cls=Command)
 @asks(ModelSearch)
+@with_view
 def models(
     *,
-    wide: Wide = False,
-    columns: Columns = None,
-    as_json: Json = False,
-    as_csv: Csv = False,
+    how: View,
     **given: Any,
 ) -> None:
     """List language models whose configuration is known."""
     from app.catalog.ask.language_models import find_models
 
-    how = view(as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     with context.session() as session:
         page = find_models(session, question(ModelSearch, given))
     show(page.items, MODEL_COLUMNS, how)
@@ -168,15 +159,13 @@ def models(
 
 
 @app.command(name="show", cls=Command)
+@with_view
 def show_size(
     name: Annotated[str, choices.SIZE],
     *,
     with_facts: Annotated[bool, typer.Option("--facts", help="Who says what of it.")] = False,
     with_prices: Annotated[bool, typer.Option("--prices", help="All its prices in force.")] = False,
-    wide: Wide = False,
-    columns: Columns = None,
-    as_json: Json = False,
-    as_csv: Csv = False,
+    how: View,
 ) -> None:
     """Show a size: its GPUs and price first, then all else, and its cheapest regions."""
     from app.catalog.ask.known import read_known
@@ -185,7 +174,6 @@ def show_size(
     from app.catalog.ask.sizes import get_size
     from app.db.statements import answer
 
-    how = view(as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     if with_facts and with_prices:
         raise typer.BadParameter("--facts and --prices are two lists: give one at a time")
     with context.session() as session:
@@ -218,6 +206,7 @@ def _print_size(size: Any, prices: Sequence[Any]) -> None:
 
 @app.command(cls=Command)
 @asks(ModelOptions, FitSearch)
+@with_view
 def fit(
     model_name: Annotated[
         str | None,
@@ -229,16 +218,12 @@ def fit(
         ),
     ] = None,
     *,
-    wide: Wide = False,
-    columns: Columns = None,
-    as_json: Json = False,
-    as_csv: Csv = False,
+    how: View,
     **given: Any,
 ) -> None:
     """Say which sizes hold a model or meet the needs, on how many VMs, at what cost, and why not others."""
     from app.cli.modelling import fit_model, named
 
-    how = view(as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     model = named(model_name, {field: given.pop(field) for field in ModelOptions.model_fields})
     if any(value is not None for value in model.values()):
         fit_model(model, given, how)

@@ -9,7 +9,7 @@ from app.catalog.ask.searches import CompareSearch, SimilarSearch
 from app.cli import choices, context
 from app.cli.command import Command
 from app.cli.options import asks, question
-from app.cli.output import Columns, Csv, Format, Json, View, Wide, check_column, note, note_more, say, show, tell, view
+from app.cli.output import Format, View, check_column, note, note_more, say, show, tell, with_view
 from app.cli.tables import Column, least_width, table, text_of, width
 
 app = typer.Typer()
@@ -31,13 +31,11 @@ SIMILAR_COLUMNS = {
 
 @app.command(cls=Command)
 @asks(SimilarSearch)
+@with_view
 def similar(
     name: Annotated[str, choices.SIZE],
     *,
-    wide: Wide = False,
-    columns: Columns = None,
-    as_json: Json = False,
-    as_csv: Csv = False,
+    how: View,
     **given: Any,
 ) -> None:
     """List the sizes that are most like one, with the distance of each told term by term."""
@@ -46,7 +44,6 @@ def similar(
     from app.comparing.similar import find_similar
     from app.db.statements import answer
 
-    how = view(as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     asked = question(SimilarSearch, given)
     with context.session() as session:
         page = similar_out(answer(session, find_similar(name, asked, read_known(session), context.today())))
@@ -72,6 +69,7 @@ def _spoken(term: dict[str, Any]) -> str:
 
 @app.command(cls=Command)
 @asks(CompareSearch, leave_out=frozenset({"size", "fields"}))
+@with_view
 def compare(
     sizes: Annotated[
         list[str],
@@ -81,10 +79,7 @@ def compare(
         ),
     ],
     *,
-    wide: Wide = False,
-    columns: Columns = None,
-    as_json: Json = False,
-    as_csv: Csv = False,
+    how: View,
     **given: Any,
 ) -> None:
     """Lay sizes side by side: every field with its difference from one of them."""
@@ -93,7 +88,6 @@ def compare(
     from app.comparing.side_by_side import compare as compare_sizes
     from app.db.statements import answer
 
-    how = view(as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     asked = question(CompareSearch, {**given, "size": sizes})
     with context.session() as session:
         found = comparison_out(answer(session, compare_sizes(asked, read_known(session), context.today())))

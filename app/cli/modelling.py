@@ -32,7 +32,7 @@ from app.cli.model_options import (
     ModelOptions,
 )
 from app.cli.options import asks, option, question
-from app.cli.output import Columns, Csv, Format, Json, View, Wide, show, tell, view
+from app.cli.output import Format, View, show, tell, with_view
 from app.cli.tables import Column
 from app.db.statements import Question, answer
 from app.errors import BadQuestion
@@ -75,17 +75,14 @@ MODEL = typer.Argument(
 
 @app.command(cls=Command)
 @asks(ModelOptions, GpuOptions)
+@with_view
 def estimate(
     model_name: Annotated[str | None, MODEL] = None,
     *,
-    wide: Wide = False,
-    columns: Columns = None,
-    as_json: Json = False,
-    as_csv: Csv = False,
+    how: View,
     **given: Any,
 ) -> None:
     """Say what a language model needs of memory, time and money, on GPUs that are given by their figures."""
-    how = view(as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     given = named(model_name, given)
     body = _read(
         EstimateIn, _workload(given) | {"gpus": _known({name: given[name] for name in GpuOptions.model_fields})}

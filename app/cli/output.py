@@ -1,16 +1,17 @@
 """What a command prints: a table for people, JSON or CSV for programs."""
 
 import csv
+import inspect
 import json
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from difflib import get_close_matches
 from enum import StrEnum
-from functools import cache
+from functools import cache, wraps
 from typing import Annotated, Any, TextIO
 
 import typer
@@ -57,14 +58,35 @@ class View:
 
 def view(*, as_json: bool, as_csv: bool, wide: bool = False, columns: str | None = None) -> View:
     """Read the options of output; raises BadParameter for two that contradict each other."""
-    if as_json and as_csv:
-        raise typer.BadParameter("--json and --csv cannot be given together")
+    form = chosen(as_json=as_json, as_csv=as_csv)
     if wide and (as_json or as_csv or columns is not None):
         raise typer.BadParameter("--wide is of the table: it cannot be given with --json, --csv or --columns")
     names = tuple(name.strip() for name in (columns or "").split(",") if name.strip())
     if columns is not None and not names:
         raise typer.BadParameter("--columns needs names: --columns name,gpu_model")
-    return View(form=chosen(as_json=as_json, as_csv=as_csv), wide=wide, columns=names)
+    return View(form=form, wide=wide, columns=names)
+
+
+def with_view(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of output; it gets them as one `View`, its parameter `how`."""
+    options = inspect.signature(_options_of_output).parameters.values()
+    own = [one for one in inspect.signature(command).parameters.values() if one.name != "how"]
+    rest = [own.pop()] if own and own[-1].kind is inspect.Parameter.VAR_KEYWORD else []
+
+    @wraps(command)
+    def run(*, wide: bool, columns: str | None, as_json: bool, as_csv: bool, **given: Any) -> Any:
+        return command(how=view(as_json=as_json, as_csv=as_csv, wide=wide, columns=columns), **given)
+
+    signature = inspect.Signature([*own, *options, *rest])
+    run.__signature__ = signature  # type: ignore[attr-defined]  # what Typer reads the options from
+    run.__annotations__ = {one.name: one.annotation for one in signature.parameters.values()}
+    return run
+
+
+def _options_of_output(
+    *, wide: Wide = False, columns: Columns = None, as_json: Json = False, as_csv: Csv = False
+) -> None:
+    """The options of output, as Typer reads them."""
 
 
 def chosen(*, as_json: bool, as_csv: bool) -> Format:

@@ -6,7 +6,7 @@ import typer
 
 from app.catalog.keep.listing import list_revisions, list_sources
 from app.cli import context
-from app.cli.output import Columns, Csv, Format, Json, Wide, show, view
+from app.cli.output import Format, Json, View, show, with_view
 from app.cli.progress import progress
 from app.cli.receiving import DryRun, print_outcome
 from app.cli.tables import Column
@@ -34,9 +34,9 @@ _REVISIONS = {
 
 
 @app.command()
-def sources(*, wide: Wide = False, columns: Columns = None, as_json: Json = False, as_csv: Csv = False) -> None:
+@with_view
+def sources(*, how: View) -> None:
     """List what the catalog was read from, and how much of it each source says."""
-    how = view(as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     with context.session() as session:
         rows = list_sources(session)
     show(rows, _SOURCES, how)
@@ -56,9 +56,9 @@ def forget(
 
 
 @app.command()
-def revisions(*, wide: Wide = False, columns: Columns = None, as_json: Json = False, as_csv: Csv = False) -> None:
+@with_view
+def revisions(*, how: View) -> None:
     """List the ingests that changed something, the newest first."""
-    how = view(as_json=as_json, as_csv=as_csv, wide=wide, columns=columns)
     with context.session() as session:
         rows = list_revisions(session)
     if how.form is Format.table and not how.columns:
