@@ -1,5 +1,6 @@
 """Small pages to read, and what was read of them in a form that is easy to compare."""
 
+import os
 from fractions import Fraction
 from pathlib import Path
 from textwrap import dedent
@@ -11,6 +12,9 @@ from app.ingest.sources.documents import read_documents
 
 MEMORIES = GpuMemories.of({"V100": [16, 32], "A100": [40, 80], "P40": [24], "A10": [24], "M60": [16], "MI300X": [192]})
 FRONT = "---\ntitle: {title}\nms.service: machines\nms.date: 05/26/2021\n---\n\n"
+
+REAL = [Path(folder) for folder in os.environ.get("VMSIZES_TEST_PAGES", "").split(os.pathsep) if folder]
+"""Folders of real documentation pages, which are no part of the project: first those of GPU series, then others."""
 
 
 def read(folder: Path, text: str, *, title: str = "NX v1-series", kind: SourceKind | None = None) -> Reading:

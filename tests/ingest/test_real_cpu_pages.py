@@ -1,8 +1,6 @@
-"""The importer on real pages of machines without GPUs; the environment names their folder, which may lack some."""
+"""The importer on real pages of machines without GPUs, which the second folder of VMSIZES_TEST_PAGES has."""
 
-import os
 from datetime import date
-from pathlib import Path
 
 import pytest
 
@@ -10,17 +8,14 @@ from app.catalog.facts import Reading
 from app.catalog.fields import FactValue
 from app.ingest.documents.gpu_memories import GpuMemories
 from app.ingest.sources.documents import read_documents
-from tests.ingest.pages import facts
+from tests.ingest.pages import REAL, facts
 
-PAGES = os.environ.get("VMSIZES_TEST_PAGES")
+pytestmark = pytest.mark.skipif(len(REAL) < 2, reason="VMSIZES_TEST_PAGES names no second folder, of CPU pages")
 
 
 def page(name: str) -> Reading:
     """Read a page by its file's name."""
-    found = next(iter(sorted(Path(PAGES).rglob(name))), None) if PAGES else None
-    if found is None:
-        pytest.skip(f"VMSIZES_TEST_PAGES has no {name}")
-    return read_documents([found], gpu_memories=GpuMemories.of({"V100": [16, 32]}))
+    return read_documents([REAL[1] / name], gpu_memories=GpuMemories.of({"V100": [16, 32]}))
 
 
 @pytest.mark.parametrize(

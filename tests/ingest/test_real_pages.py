@@ -1,6 +1,5 @@
 """The importer on real documentation pages; they are no part of the project, the environment names their folder."""
 
-import os
 from collections import defaultdict
 from datetime import date
 from decimal import Decimal
@@ -14,9 +13,9 @@ from app.catalog.fields import FIELDS, FactValue
 from app.catalog.names import size_key
 from app.ingest.documents.gpu_memories import GpuMemories
 from app.ingest.sources.documents import read_documents
+from tests.ingest.pages import REAL
 
-PAGES = os.environ.get("VMSIZES_TEST_PAGES")
-pytestmark = pytest.mark.skipif(not PAGES, reason="VMSIZES_TEST_PAGES names no folder of documentation pages")
+pytestmark = pytest.mark.skipif(not REAL, reason="VMSIZES_TEST_PAGES names no folder of documentation pages")
 
 MEMORIES = GpuMemories.of(
     {
@@ -72,7 +71,7 @@ SPOT_CHECKS: dict[str, dict[str, FactValue]] = {
 
 @pytest.fixture(scope="module")
 def reading() -> Reading:
-    return read_documents([Path(PAGES or "")], gpu_memories=MEMORIES)
+    return read_documents(REAL[:1], gpu_memories=MEMORIES)
 
 
 @pytest.fixture(scope="module")

@@ -65,8 +65,8 @@ async def _quickly(found: Question) -> Made | None:
         return Made([_JSON], (await found.endpoint.quick(found.asked)).encode())
     except (VmsizesError, DBAPIError):
         return None
-    except Exception:  # noqa: BLE001  # whatever it is, it is logged here, and the app answers
-        _log.exception("the quick way of %s failed; the app answers", found.path)
+    except Exception:  # noqa: BLE001  # logged with its traceback; the app answers, or says 500
+        _log.exception("fast path failed for %s; falling back to the app", found.path)
         return None
 
 
