@@ -21,9 +21,9 @@ from app.api.door.links import link, next_cursor
 from app.api.door.making import FOUND, Made, Scope, make
 from app.api.door.manners import Manners
 from app.api.door.origins import for_any_origin
+from app.api.door.pacing import LoopPacer
 from app.api.door.questions import Endpoint, Question, Request, place_of, question
 from app.api.door.streams import ETAG, marking
-from app.api.door.turns import Turns
 from app.api.door.watch import Watch
 
 Send = Callable[[Message], Awaitable[None]]
@@ -52,7 +52,7 @@ class Answers:
         self._refusing = for_any_origin(Manners(refuse_long, public_url))
         self._across = for_any_origin(self._answer)
         self._watch, self._shelf = watch, Shelf(most_bytes)
-        self._turns = Turns()
+        self._pacer = LoopPacer()
         self._places = {endpoint.place for endpoint in known}
         self._stamp: str | None = None
         self._running: dict[bytes, asyncio.Task[Answer | list[Message]]] = {}  # by ETag: a revision has runs of its own
@@ -181,7 +181,7 @@ class Answers:
         url = scope["path"], scope["query_string"] if method == "GET" else digest(scope["query_string"], body)
         asked = self._shelf.question(*url)
         if asked is None or self._shelf.get(asked) is None:
-            await self._turns.take()
+            await self._pacer.wait()
             found = question(Request(method, scope["path"], scope["query_string"], body), self._known)
             if found is None:
                 return None
