@@ -18,10 +18,10 @@ run: .venv/runtime ## set up, migrate, seed and serve on http://127.0.0.1:$(PORT
 	$(BIN)/vmsizes ingest seeds
 	VMSIZES_PORT=$(PORT) $(BIN)/vmsizes serve
 
-test: .venv/dev .venv/sdk/ready ## run all tests on SQLite and on PostgreSQL (minutes; make test DATABASES=sqlite for one)
+test: .venv/dev .venv/sdk/ready ## run all tests on SQLite and on PostgreSQL (6 minutes; make test DATABASES=sqlite for one)
 	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory $(NPM)/.quick || \
 	  echo "npm reaches no registry: clients for TypeScript are not tried (those tests say so)"; fi
-	VMSIZES_TEST_DATABASES=$(DATABASES) $(BIN)/pytest
+	VMSIZES_TEST_DATABASES=$(DATABASES) $(BIN)/python -m tests
 
 check: .venv/dev ## lint, types, import contracts, migrations, OpenAPI documents, documentation in step (a minute)
 	$(BIN)/ruff format --check .

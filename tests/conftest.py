@@ -22,6 +22,25 @@ TODAY = date(2026, 9, 1)
 """The day on which the served catalog is asked: after its newest price, before the next size retires."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let `python -m tests` split the tests among processes."""
+    parser.addoption(
+        "--databases", choices=("with", "without"), help="only the tests that run on each database, or only the others"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what another process runs."""
+    chosen = config.getoption("--databases")
+    if chosen:
+        with_databases = {
+            item for item in items if "databases" in getattr(getattr(item, "callspec", None), "params", {})
+        }
+        left = [item for item in items if (item in with_databases) != (chosen == "with")]
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in set(left)]
+
+
 def pytest_configure() -> None:
     """Stop a run that would leave out a database without being asked to."""
     try:

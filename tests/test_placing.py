@@ -3,6 +3,7 @@
 from math import isfinite
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -15,6 +16,7 @@ from app.catalog.ask.known import read_known
 from app.db.statements import answer
 from app.errors import BadWorkload
 from tests.conftest import TODAY
+from tests.databases import Databases
 from tests.test_estimating import dtypes, flags, many, maybe, serving, shapes, some, training
 
 nodes = st.sampled_from([1, 2, 7, 64, 10_000])
@@ -48,6 +50,12 @@ uses = st.one_of(
     st.fixed_dictionaries({"training": training}),
     st.fixed_dictionaries({"resources": amounts}),
 )
+
+
+@pytest.fixture(scope="session")
+def databases(one_kind: Databases) -> Databases:
+    """One kind: what is answered of the same rows does not depend on where they were."""
+    return one_kind
 
 
 def numbers(part: Any) -> list[float]:

@@ -131,7 +131,7 @@ def main() -> None:
     gc.set_threshold(100_000)
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # to look for them reads what every library declares
     try:
-        app()
+        app(prog_name="vmsizes")  # however it is started, shells complete that name
     except Exception as error:  # noqa: BLE001  # raised again where it is not ours
         from app.cli import context
 

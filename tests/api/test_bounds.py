@@ -10,11 +10,18 @@ import httpx
 import pytest
 
 from app.api.door.limits import MOST_HEADERS, MOST_URL
+from tests.databases import Databases
 from tests.processes import Served, served
 
 CACHE_MIB = 8
 ROOM_MIB = CACHE_MIB + 16
 """So much may a worker grow: what is kept, and what is in use for a moment, which an allocator gives back late."""
+
+
+@pytest.fixture(scope="session")
+def databases(one_kind: Databases) -> Databases:
+    """One kind: what a worker keeps are answers, not connections."""
+    return one_kind
 
 
 @pytest.fixture
@@ -78,11 +85,11 @@ def shapes(number: int, path: str) -> Iterator[tuple[str, str]]:
     ("asked", "grows_by"),
     [
         (long_urls(1_500), ROOM_MIB),
-        (spellings(4_000), ROOM_MIB),
-        (encodings(4_000), ROOM_MIB),
-        (shapes(600, "/sizes"), ROOM_MIB + 24),
-        (shapes(600, "/facets"), ROOM_MIB + 24),
-        (shapes(600, "/fit"), ROOM_MIB + 24),
+        (spellings(2_000), ROOM_MIB),
+        (encodings(2_000), ROOM_MIB),
+        (shapes(300, "/sizes"), ROOM_MIB + 24),
+        (shapes(150, "/facets"), ROOM_MIB + 24),
+        (shapes(300, "/fit"), ROOM_MIB + 24),
     ],
     ids=["long URLs", "spellings", "encodings", "shapes of sizes", "shapes of facets", "shapes of fit"],
 )

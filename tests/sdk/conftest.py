@@ -8,7 +8,7 @@ import pytest
 from app.main import create_service
 from app.settings import Settings
 from tests.conftest import TODAY
-from tests.databases import forbid_writing
+from tests.databases import Databases, forbid_writing
 from tests.sdk.building import build
 from tests.sdk.gates import DOCUMENT
 from tests.sdk.newer import newer
@@ -17,6 +17,12 @@ from tests.sdk.tools import missing
 from tests.servers import server
 
 Built = Callable[[Toolchain], Path]
+
+
+@pytest.fixture(scope="session")
+def databases(one_kind: Databases) -> Databases:
+    """One kind: a client does not know what is behind the service."""
+    return one_kind
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""The quick ones of the generated clients, on every database; `make sdk` tries them all."""
+"""The quick ones of the generated clients; `make sdk` tries them all."""
 
 import json
 from pathlib import Path

@@ -1,0 +1,40 @@
+"""`python -m tests`: all tests in processes side by side: one for each kind of database, one for all other tests."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO
+
+from tests.databases import CHOSEN
+
+PYTEST = str(Path(sys.executable).with_name("pytest"))
+
+
+def main(arguments: list[str]) -> int:
+    """Run the tests and return the worst exit code; the first output is shown as it comes, the others after it."""
+    runs = [("other tests", CHOSEN[0], "without"), *((kind, kind, "with") for kind in CHOSEN)]
+    with ExitStack() as stack:
+        outputs = [None, *(stack.enter_context(tempfile.TemporaryFile("w+")) for _ in CHOSEN)]
+        started = [
+            _start(kind, [f"--databases={which}", *arguments], output)
+            for (_, kind, which), output in zip(runs, outputs, strict=True)
+        ]
+        codes = []
+        for (title, _, _), process, output in zip(runs, started, outputs, strict=True):
+            codes.append(process.wait())
+            if output is not None:
+                output.seek(0)
+                print(f"\n{title}:\n{output.read()}", flush=True)  # noqa: T201  # shows what the tests print
+    return max(codes)
+
+
+def _start(kind: str, arguments: list[str], output: IO[str] | None) -> subprocess.Popen[str]:
+    environment = {**os.environ, "VMSIZES_TEST_DATABASES": kind}
+    return subprocess.Popen([PYTEST, *arguments], env=environment, stdout=output, stderr=output, text=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
