@@ -73,7 +73,7 @@ class Answers:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        says = conditions(scope["headers"])
+        says = scope[_SAYS] = conditions(scope["headers"])
         if says.length > MOST_HEADERS or len(scope["path"]) + len(scope["query_string"]) > MOST_URL:
             await self._refusing(scope, receive, send)
             return
@@ -95,21 +95,23 @@ class Answers:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Find out what is asked, and answer it by what is kept, or by the app."""
-        says = conditions(scope["headers"])
-        scope[REQUEST_ID] = request_id(says.request_id)
-        says = says._replace(request_id=scope[REQUEST_ID])
+        says: Conditions = scope[_SAYS]
         # What is not of the contract does not wait until the revision was looked at: probes, above all.
         method = _METHODS.get(scope["method"]) if place_of(scope["path"]) in self._places else None
         body: bytes | None = b""
         if method == "POST":
-            body, receive = await whole_body(receive) if is_json(_content_type(scope)) else (None, receive)
-        asked = await self._asked(method, scope, body) if method is not None and body is not None else None
-        answer = self._shelf.get(asked) if asked is not None else None
+            body, receive = await whole_body(receive) if is_json(says.kind.decode("latin-1")) else (None, receive)
+        asked, answer = None, None
+        if method is not None and body is not None:
+            asked, answer = await self._asked(method, scope, body)
+        if asked is not None and answer is not None:
+            await self._again(asked, answer, says, scope, send)
+            return
+        scope[REQUEST_ID] = request_id(says.request_id)
+        says = says._replace(request_id=scope[REQUEST_ID])
         found: Question | None = scope.get(FOUND)
         if asked is None:
             await self._polite(scope, receive, send)
-        elif answer is not None:
-            await self._again(asked, answer, says, scope, send)
         elif found is not None and found.endpoint.streams:
             await self._streamed(asked, says, scope, receive, send)
         else:
@@ -170,24 +172,26 @@ class Answers:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             await send(form.body if scope["method"] != "HEAD" else _NO_BODY)
 
-    async def _asked(self, method: str, scope: Scope, body: bytes) -> bytes | None:
-        """The question of a request whose answer may be kept."""
+    async def _asked(self, method: str, scope: Scope, body: bytes) -> tuple[bytes | None, Answer | None]:
+        """The question of a request whose answer may be kept, and the answer if it is."""
         stamp = (await self._watch.look()).stamp
         if stamp != self._stamp:
             self._stamp = stamp
             self._shelf.clear()
         if stamp is None:
-            return None
+            return None, None
         url = scope["path"], scope["query_string"] if method == "GET" else digest(scope["query_string"], body)
         asked = self._shelf.question(*url)
-        if asked is None or self._shelf.get(asked) is None:
+        answer = self._shelf.get(asked) if asked is not None else None
+        if answer is None:
             await self._pacer.wait()
             found = question(Request(method, scope["path"], scope["query_string"], body), self._known)
             if found is None:
-                return None
+                return None, None
             asked, scope[FOUND] = digest(found.text.encode()), found
             self._shelf.learn(*url, asked)
-        return asked
+            answer = self._shelf.get(asked)
+        return asked, answer
 
     def _etag(self, asked: bytes) -> bytes:
         """Equal in every worker, so that a client's copy can be confirmed without asking the database."""
@@ -225,10 +229,7 @@ class Answers:
 _MISS = (b"cache-status", b"vmsizes; fwd=miss; stored")
 _BYPASS = (b"cache-status", b"vmsizes; fwd=bypass")
 _NO_BODY: Message = {"type": "http.response.body", "body": b""}
+_SAYS = "vmsizes.headers"
+"""Where the values of the headers stand in a request's scope."""
 _METHODS = {"GET": "GET", "HEAD": "GET", "POST": "POST"}
 """What a method asks as: HEAD is a GET without the body of its answer."""
-
-
-def _content_type(scope: Scope) -> str:
-    given: bytes = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
-    return given.decode("latin-1")

@@ -23,8 +23,8 @@ def is_json(content_type: str) -> bool:
 
 async def whole_body(receive: Receive) -> tuple[bytes | None, Receive]:
     """Take the body, None where it is too long or its sender went away, and give what hands the same messages on."""
-    taken: list[Message] = []
-    size, more = 0, True
+    first = await receive()
+    taken, size, more = [first], len(first.get("body", b"")), first.get("more_body", False)
     while more and size <= QUESTION:
         message = await receive()
         taken.append(message)
@@ -38,7 +38,9 @@ async def whole_body(receive: Receive) -> tuple[bytes | None, Receive]:
             return message
         return await receive()
 
-    return b"".join(message["body"] for message in taken) if whole else None, again
+    if not whole:
+        return None, again
+    return first["body"] if len(taken) == 1 else b"".join(message["body"] for message in taken), again
 
 
 def bounded(receive: Receive, headers: Iterable[tuple[bytes, bytes]]) -> Receive:

@@ -8,8 +8,9 @@ LONGEST = 256
 
 
 class Conditions(NamedTuple):
-    """The values as they came; those that are missing are empty. `needed` are the marks of If-Match.
+    """The values as they came; those that are missing are empty.
 
+    `needed` are the marks of If-Match, `kind` is the type of the body;
     `length` is how many bytes all values have together, also of headers that nobody minds.
     """
 
@@ -18,12 +19,13 @@ class Conditions(NamedTuple):
     needed: bytes
     origin: bytes
     request_id: bytes
+    kind: bytes
     length: int
 
 
 def conditions(headers: Iterable[tuple[bytes, bytes]]) -> Conditions:
     """Take them in one pass; marks of copies may stand in several headers (RFC 9110, section 5.3)."""
-    accepts = marks = needed = origin = request_id = b""
+    accepts = marks = needed = origin = request_id = kind = b""
     length = 0
     for name, value in headers:
         length += len(value)
@@ -37,7 +39,9 @@ def conditions(headers: Iterable[tuple[bytes, bytes]]) -> Conditions:
             request_id = value
         elif name == b"origin":
             origin = value
-    return Conditions(accepts, marks, needed, origin, request_id, length)
+        elif name == b"content-type":
+            kind = kind or value
+    return Conditions(accepts, marks, needed, origin, request_id, kind, length)
 
 
 def matches(marks: bytes, etag: bytes, *, there: bool) -> bool:
