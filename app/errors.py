@@ -1,4 +1,4 @@
-"""What can go wrong, in the words of the domain; which HTTP status that is, only `app.api.door.problems` knows."""
+"""What can go wrong, in the words of the domain; which HTTP status that is, only `app.http.problems` knows."""
 
 
 class VmsizesError(Exception):

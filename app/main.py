@@ -16,10 +16,6 @@ from app.api.comparing import routes as comparing
 from app.api.deps import strict
 from app.api.document import serving
 from app.api.document.whole import describe, operation_id
-from app.api.door.answers import Answers
-from app.api.door.problems import HANDLERS
-from app.api.door.questions import endpoints
-from app.api.door.watch import Watch
 from app.api.estimate import routes as estimate
 from app.api.executor import QueryExecutor
 from app.api.exports import routes as exports
@@ -27,6 +23,10 @@ from app.api.exports.files import Files
 from app.api.exports.streamed import Streams
 from app.api.fit import routes as fit
 from app.db.engines import make_engine
+from app.http.canonical import endpoints
+from app.http.middleware import Answers
+from app.http.problems import HANDLERS
+from app.http.revision import Watch
 from app.settings import Settings
 
 _DESCRIPTION = """Look up, compare and cost cloud VM sizes. Every figure has a source, and where sources disagree you

@@ -4,7 +4,7 @@ import gc
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from app.api.door.answers import Answers
+    from app.http.middleware import Answers
 
 
 def service() -> "Answers":

@@ -4,12 +4,12 @@ from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request, Response
 
-from app.api.door.bodies import is_json
-from app.api.door.questions import item_columns, query_model, refuse_strangers
-from app.api.door.repeats import refuse_repeated_keys
 from app.api.executor import QueryExecutor
 from app.catalog.ask.exports import chosen
 from app.catalog.ask.search import takes_several
+from app.http.canonical import item_columns, query_model, refuse_strangers
+from app.http.headers import is_json
+from app.http.repeats import refuse_repeated_keys
 
 
 async def _executor(request: Request) -> QueryExecutor:

@@ -8,12 +8,12 @@ from pydantic import BaseModel
 from sqlalchemy import Engine
 from sqlmodel import Session
 
-from app.api.door.watch import Watch
 from app.catalog.ask.known import Known
 from app.db.readers import make_reader
 from app.db.statements import Question, answer
 from app.db.threads import ReadingThreads
 from app.errors import NotReady
+from app.http.revision import Watch
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -6,9 +6,9 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from app.api.deps import Executor
-from app.api.door.problem_texts import EXPLANATIONS
-from app.api.door.problems import CONTRADICTION, KINDS, TITLES, Kind, kind_of, type_of
 from app.errors import NotFound
+from app.http.problem_texts import EXPLANATIONS
+from app.http.problems import CONTRADICTION, KINDS, TITLES, Kind, kind_of, type_of
 
 router = APIRouter(include_in_schema=False)
 

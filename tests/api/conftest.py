@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.api.door.answers import Answers
+from app.http.middleware import Answers
 from app.ingest.run import take_in
 from app.main import create_service
 from app.settings import Settings

@@ -12,9 +12,9 @@ import httpx
 import pytest
 import zstandard
 
-from app.api.door.answers import Answers
-from app.api.door.encodings import wanted
-from app.api.door.kept import ASK_FIRST, Answer, Shelf
+from app.http.cache import ASK_FIRST, Answer, Shelf
+from app.http.encodings import wanted
+from app.http.middleware import Answers
 from app.ingest.run import take_in
 from app.main import create_service
 from app.settings import Settings

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.door.answers import Answers
+from app.http.middleware import Answers
 from app.ingest.run import take_in
 from tests.factories import NOW, price, reading, size
 from tests.servers import server

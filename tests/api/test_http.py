@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.door.answers import Answers
+from app.http.middleware import Answers
 from tests.api.bodies import LLAMA
 from tests.servers import server
 

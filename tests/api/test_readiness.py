@@ -13,9 +13,9 @@ import pytest
 from sqlalchemy import Engine
 
 from app import schema
-from app.api.door.answers import Answers
-from app.api.door.watch import PERIOD_SECONDS
 from app.db.engines import make_engine
+from app.http.middleware import Answers
+from app.http.revision import PERIOD_SECONDS
 from app.ingest.run import take_in
 from app.main import create_service
 from app.settings import Settings

@@ -12,10 +12,10 @@ import zstandard
 from fastapi import FastAPI, Query, Request
 from fastapi.responses import FileResponse, StreamingResponse
 
-from app.api.door.answers import Answers
-from app.api.door.questions import endpoints
-from app.api.door.streams import ETAG
 from app.catalog.ask.search import Question
+from app.http.canonical import endpoints
+from app.http.middleware import Answers
+from app.http.streaming import ETAG
 from app.main import create_service
 from app.settings import Settings
 from tests.conftest import TODAY

@@ -8,8 +8,8 @@ from urllib.parse import urljoin
 import httpx
 import pytest
 
-from app.api.door.answers import Answers
 from app.catalog.facts import Reading
+from app.http.middleware import Answers
 from app.ingest.run import take_in
 from tests.factories import NOW, reading, size
 from tests.servers import server

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from app import schema
-from app.api.door.answers import Answers
+from app.http.middleware import Answers
 from app.ingest.run import take_in
 from app.main import create_service
 from app.settings import Settings

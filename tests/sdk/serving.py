@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from app import schema
-from app.api.door.answers import Answers
 from app.db.engines import make_engine
+from app.http.middleware import Answers
 from app.ingest.feeds import read_seeds
 from app.ingest.run import take_in
 from app.main import create_service

@@ -7,7 +7,7 @@ from typing import Any
 from app.api.document.examples import find_problem, shown
 from app.api.document.links import to_links
 from app.api.document.shapes import REFERENCE, to_plain
-from app.api.door.problems import MEDIA_TYPE
+from app.http.problems import MEDIA_TYPE
 
 Response = dict[str, Any]
 _TEXT = {"type": "string"}

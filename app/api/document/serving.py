@@ -14,9 +14,9 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from starlette.staticfiles import StaticFiles
 
 from app.api.document.older import Document, to_older
-from app.api.door.conditions import conditions, matches
-from app.api.door.encodings import ENCODINGS, encode, wanted
-from app.api.door.identity import PUBLIC_URL
+from app.http.conditions import conditions, matches
+from app.http.encodings import ENCODINGS, encode, wanted
+from app.http.identity import PUBLIC_URL
 
 router = APIRouter(include_in_schema=False)
 PATH, OLDER_PATH = "/openapi.json", "/openapi-3.0.json"

@@ -16,7 +16,7 @@ from app.api.document.parameters import in_order, to_parameter, with_fields
 from app.api.document.responses import header_components, refusal_components, to_responses
 from app.api.document.shapes import REFERENCE, Schema, references, to_plain
 from app.api.document.words import ENUMS, to_enum
-from app.api.door.problems import Problem
+from app.http.problems import Problem
 
 _ONE_AT_A_TIME = Lock()
 """What FastAPI finds out of a router while it describes it is shared by all apps, and by all threads."""

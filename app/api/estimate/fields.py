@@ -19,10 +19,10 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
-from app.api.door.lookalikes import refuse_lookalike
 from app.fit.estimate.adapters import MODULES
 from app.fit.estimate.states import RECIPES
 from app.fit.estimate.weights import BITS
+from app.http.lookalikes import refuse_lookalike
 from app.nearest import did_you_mean, nearest
 from app.validation import MOST_ERRORS
 

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 
-from app.api.door.conditions import conditions, holds
-from app.api.door.streams import ETAG
 from app.api.exports.files import ParquetResponse
 from app.api.exports.streamed import CsvResponse, NdjsonResponse
 from app.catalog.ask.exports import Export, PriceExport, SizeExport, export_prices, export_sizes
+from app.http.conditions import conditions, holds
+from app.http.streaming import ETAG
 
 router = APIRouter(tags=["exports"])
 SizesAsked = Annotated[SizeExport, Query()]

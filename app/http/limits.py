@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
-from app.api.door.problems import kind_of, problem
+from app.http.problems import kind_of, problem
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send

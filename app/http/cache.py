@@ -5,8 +5,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from app.api.door.bodies import Message
-from app.api.door.encodings import SMALLEST, encode
+from app.http.encodings import SMALLEST, encode
+from app.http.headers import Message
 
 Header = tuple[bytes, bytes]
 Headers = list[Header]

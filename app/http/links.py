@@ -4,7 +4,7 @@ from urllib.parse import quote, quote_plus
 
 import orjson
 
-from app.api.door.questions import Question
+from app.http.canonical import Question
 
 _KEY = b'"next_cursor":"'
 """In a text of JSON this is a key and nothing else: quotes inside of strings are escaped."""

@@ -8,10 +8,10 @@ from typing import Any
 import orjson
 from sqlalchemy.exc import DBAPIError
 
-from app.api.door.bodies import Message, Receive
-from app.api.door.kept import Headers
-from app.api.door.questions import Question
 from app.errors import VmsizesError
+from app.http.cache import Headers
+from app.http.canonical import Question
+from app.http.headers import Message, Receive
 
 Scope = MutableMapping[str, Any]
 App = Callable[[Scope, Receive, Callable[[Message], Awaitable[None]]], Awaitable[None]]

@@ -11,20 +11,20 @@ from collections.abc import Awaitable, Callable
 
 from fastapi import FastAPI
 
-from app.api.door.bodies import Message, Receive, is_json, whole_body
-from app.api.door.conditions import Conditions, conditions, holds, matches
-from app.api.door.encodings import wanted
-from app.api.door.identity import REQUEST_ID, request_id
-from app.api.door.kept import ASK_FIRST, NO_SNIFFING, VARY, Answer, Header, Headers, Shelf, digest, lasting, marks_of
-from app.api.door.limits import MOST_HEADERS, MOST_URL, refuse_long
-from app.api.door.links import link, next_cursor
-from app.api.door.making import FOUND, Made, Scope, make
-from app.api.door.manners import Manners
-from app.api.door.origins import for_any_origin
-from app.api.door.pacing import LoopPacer
-from app.api.door.questions import Endpoint, Question, Request, place_of, question
-from app.api.door.streams import ETAG, marking
-from app.api.door.watch import Watch
+from app.http.boundary import Manners
+from app.http.cache import ASK_FIRST, NO_SNIFFING, VARY, Answer, Header, Headers, Shelf, digest, lasting, marks_of
+from app.http.canonical import Endpoint, Question, Request, place_of, question
+from app.http.conditions import Conditions, conditions, holds, matches
+from app.http.encodings import wanted
+from app.http.headers import Message, Receive, is_json, whole_body
+from app.http.identity import REQUEST_ID, request_id
+from app.http.limits import MOST_HEADERS, MOST_URL, refuse_long
+from app.http.links import link, next_cursor
+from app.http.making import FOUND, Made, Scope, make
+from app.http.origins import for_any_origin
+from app.http.pacing import LoopPacer
+from app.http.revision import Watch
+from app.http.streaming import ETAG, marking
 
 Send = Callable[[Message], Awaitable[None]]
 

@@ -8,8 +8,8 @@ from typing import Protocol
 import brotli  # type: ignore[import-untyped]  # has no type information
 import zstandard
 
-from app.api.door.bodies import Message
-from app.api.door.kept import Header, Headers, marks_of
+from app.http.cache import Header, Headers, marks_of
+from app.http.headers import Message
 
 Send = Callable[[Message], Awaitable[None]]
 ETAG = "vmsizes.etag"

@@ -14,11 +14,11 @@ from sqlalchemy.exc import DBAPIError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from app.api.door.bodies import BodyNotWanted
-from app.api.door.identity import PUBLIC_URL, REQUEST_ID
-from app.api.door.methods import allowed_methods
-from app.api.door.origins import is_preflight, preflight_headers
 from app.errors import BadCursor, BadQuestion, BadWorkload, Busy, CursorGone, NotFound, NotReady, VmsizesError
+from app.http.headers import BodyNotWanted
+from app.http.identity import PUBLIC_URL, REQUEST_ID
+from app.http.methods import allowed_methods
+from app.http.origins import is_preflight, preflight_headers
 from app.validation import MOST_ERRORS, explain, place, shown
 
 MEDIA_TYPE = "application/problem+json"

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
-from app.api.door.bodies import BodyNotWanted, Message, bounded
-from app.api.door.conditions import conditions
-from app.api.door.identity import PUBLIC_URL, REQUEST_ID, request_id
-from app.api.door.kept import NO_SNIFFING, Headers
-from app.api.door.links import link
-from app.api.door.problems import CRASHED, kind_of, problem
+from app.http.cache import NO_SNIFFING, Headers
+from app.http.conditions import conditions
+from app.http.headers import BodyNotWanted, Message, bounded
+from app.http.identity import PUBLIC_URL, REQUEST_ID, request_id
+from app.http.links import link
+from app.http.problems import CRASHED, kind_of, problem
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
