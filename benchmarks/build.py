@@ -14,9 +14,9 @@ import psycopg
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from app import schema
 from app.catalog.indexes import OFFERS_BY_OCTAVE
 from app.catalog.keep.offering import save_derived
+from app.db import migrations
 from app.db.engines import make_engine, take_statistics
 from app.ingest.feeds import read_seeds
 from app.ingest.run import take_in
@@ -141,7 +141,7 @@ def fill(write: Write, scale: Scale, say: Say) -> None:
 @contextmanager
 def _migrated(url: str) -> Iterator[Engine]:
     engine = make_engine(url)
-    schema.upgrade(engine)
+    migrations.upgrade(engine)
     yield engine
     engine.dispose()
 
@@ -158,6 +158,6 @@ def _text(value: Any) -> str:
 
 def _fingerprint() -> str:
     """What a kept catalog depends on: how it was made, and the schema."""
-    migrations = sorted((PROJECT / "migrations" / "versions").glob("*.py"))
-    made_by = [Path(catalogs.__file__), Path(__file__), *migrations]
+    versions = sorted((PROJECT / "migrations" / "versions").glob("*.py"))
+    made_by = [Path(catalogs.__file__), Path(__file__), *versions]
     return hashlib.sha256(b"".join(path.read_bytes() for path in made_by)).hexdigest()[:12]

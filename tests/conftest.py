@@ -11,7 +11,7 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
-from app import schema
+from app.db import migrations
 from app.db.engines import make_engine
 from app.main import create_service
 from app.settings import Settings
@@ -73,7 +73,7 @@ def template_url(databases: Databases) -> str:
     """A database with the schema and nothing else, to be copied."""
     url = databases.create()
     engine = make_engine(url)
-    schema.upgrade(engine)
+    migrations.upgrade(engine)
     engine.dispose()
     return url
 

@@ -9,9 +9,9 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Engine
 
 import app.catalog.indexes  # noqa: F401  # describes one index apart from its table
-from app import schema
 from app.catalog.columns import BYTEWISE
 from app.catalog.models import Size
+from app.db import migrations
 
 TABLES = Size.metadata
 
@@ -21,14 +21,14 @@ def tables_of(engine: Engine) -> set[str]:
 
 
 def test_an_empty_database_is_at_no_revision(empty_engine: Engine) -> None:
-    assert schema.current(empty_engine) is None
-    assert not schema.is_current(empty_engine)
+    assert migrations.current(empty_engine) is None
+    assert not migrations.is_current(empty_engine)
 
 
 def test_upgrading_an_empty_database_makes_every_table(empty_engine: Engine) -> None:
-    schema.upgrade(empty_engine)
+    migrations.upgrade(empty_engine)
     assert tables_of(empty_engine) == {*TABLES.tables, "alembic_version"}
-    assert schema.is_current(empty_engine)
+    assert migrations.is_current(empty_engine)
 
 
 @pytest.mark.filterwarnings("ignore:Computed default:UserWarning")  # PostgreSQL spells the expression its own way
@@ -47,16 +47,16 @@ def test_the_comparison_would_notice_a_difference(engine: Engine) -> None:
 
 
 def test_upgrading_twice_changes_nothing(engine: Engine) -> None:
-    before = schema.current(engine)
-    schema.upgrade(engine)
-    assert schema.current(engine) == before
+    before = migrations.current(engine)
+    migrations.upgrade(engine)
+    assert migrations.current(engine) == before
 
 
 def test_downgrading_to_base_leaves_no_table_and_upgrading_brings_them_back(engine: Engine) -> None:
-    schema.downgrade(engine, "base")
+    migrations.downgrade(engine, "base")
     assert tables_of(engine) == {"alembic_version"}
-    assert schema.current(engine) is None
-    schema.upgrade(engine)
+    assert migrations.current(engine) is None
+    migrations.upgrade(engine)
     assert tables_of(engine) == {*TABLES.tables, "alembic_version"}
 
 
@@ -64,7 +64,7 @@ def test_a_migration_that_fails_leaves_nothing_behind(empty_engine: Engine) -> N
     with empty_engine.begin() as connection:
         connection.exec_driver_sql("create table price (in_the_way integer)")
     with pytest.raises(sa.exc.DBAPIError, match="already exists"):
-        schema.upgrade(empty_engine)
+        migrations.upgrade(empty_engine)
     assert tables_of(empty_engine) == {"price"}
 
 
@@ -73,7 +73,7 @@ def test_two_migrations_at_once_wait_for_each_other(empty_engine: Engine) -> Non
 
     def migrate() -> None:
         try:
-            schema.upgrade(empty_engine)
+            migrations.upgrade(empty_engine)
         except Exception as error:  # noqa: BLE001 - whatever it is, the test reports it
             failures.append(error)
 
@@ -83,11 +83,11 @@ def test_two_migrations_at_once_wait_for_each_other(empty_engine: Engine) -> Non
     for thread in threads:
         thread.join()
     assert failures == []
-    assert schema.is_current(empty_engine)
+    assert migrations.is_current(empty_engine)
 
 
 def test_foreign_keys_are_enforced_again_after_a_migration(empty_engine: Engine) -> None:
-    schema.upgrade(empty_engine)
+    migrations.upgrade(empty_engine)
     orphan = "insert into region (code, name, source_id) values ('x', 'X', 'no such source')"
     with pytest.raises(sa.exc.IntegrityError), empty_engine.begin() as connection:
         connection.exec_driver_sql(orphan)
@@ -96,9 +96,9 @@ def test_foreign_keys_are_enforced_again_after_a_migration(empty_engine: Engine)
 def test_a_migration_that_breaks_a_reference_is_refused(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     orphan = "insert into region (code, name, source_id) values ('x', 'X', 'no such source')"
     name = engine.dialect.name
-    monkeypatch.setitem(schema._ALONE, name, (*schema._ALONE[name], orphan))
+    monkeypatch.setitem(migrations._ALONE, name, (*migrations._ALONE[name], orphan))
     with pytest.raises((RuntimeError, sa.exc.IntegrityError), match="region"):
-        schema.upgrade(engine)
+        migrations.upgrade(engine)
     with engine.connect() as connection:
         assert connection.exec_driver_sql("select count(*) from region").scalar() == 0
 
@@ -138,7 +138,7 @@ def test_every_text_column_is_collated_bytewise(engine: Engine) -> None:
 
 
 def test_prices_outlive_the_change_of_their_table(empty_engine: Engine) -> None:
-    schema.upgrade(empty_engine, "0001")
+    migrations.upgrade(empty_engine, "0001")
     with empty_engine.begin() as connection:
         size = "size (key, name, provider, verified, disputed, disputed_fields, search_text)"
         for statement in (
@@ -148,9 +148,9 @@ def test_prices_outlive_the_change_of_their_table(empty_engine: Engine) -> None:
             "insert into price values ('x1', 'eastus', 'linux', 'spot', '2026-01-01', 1.5, false, 's')",
         ):
             connection.exec_driver_sql(statement)
-    schema.upgrade(empty_engine)
-    schema.downgrade(empty_engine, "0001")
-    schema.upgrade(empty_engine)
+    migrations.upgrade(empty_engine)
+    migrations.downgrade(empty_engine, "0001")
+    migrations.upgrade(empty_engine)
     with empty_engine.connect() as connection:
         (row,) = connection.exec_driver_sql("select size_key, region, usd_per_hour from price")
         assert tuple(row[:2]) == ("x1", "eastus")

@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from sqlmodel import Session
 
 from app.catalog.ask.known import Known
-from app.db.readers import make_reader
+from app.db.executors import make_reader
 from app.db.statements import Question, answer
 from app.db.threads import ReadingThreads
 from app.errors import NotReady

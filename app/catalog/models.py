@@ -232,7 +232,7 @@ class Offer(SQLModel, table=True):
     spot_usd_per_hour: Decimal | None = Field(default=None, sa_type=Usd)
     spot_as_of: date | None = None
     spot_approximate_date: bool | None = None
-    usd_per_gpu_hour: float | None = Field(default=None, description="exact, rounded once: app.db.exact_ratio")
+    usd_per_gpu_hour: float | None = Field(default=None, description="exact, rounded once: app.db.functions")
     usd_per_gpu_gib_hour: float | None = None
     gpu_count: float | None = Field(default=None, description="this and what follows: as in size")
     gpu_memory_gib: float | None = None

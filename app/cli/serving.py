@@ -61,7 +61,7 @@ def migrate() -> None:
     from app.catalog.keep.offering import save_derived
     from app.catalog.keep.touching import is_derived
     from app.db.engines import take_statistics, writing
-    from app.schema import upgrade
+    from app.db.migrations import upgrade
 
     upgrade(context.engine())
     with writing(context.engine()) as session:

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session as AnySession
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 from sqlmodel import Session, create_engine
 
-from app.db import exact_ratio, json_text
+from app.db import functions, json_text
 
 CONNECTIONS = 8
 """So many connections of a pool are kept; threads that read are no more than these (`app.db.threads`)."""
@@ -40,7 +40,7 @@ def _prepare_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry) -
     """Enforce foreign keys, let readers go on while an ingest writes, map the file into memory; add our functions."""
     ours = cast("sqlite3.Connection", connection)
     json_text.teach(ours)
-    exact_ratio.teach(ours)
+    functions.teach(ours)
     cursor = connection.cursor()
     for pragma in ("foreign_keys = on", "journal_mode = wal", "busy_timeout = 10000", "mmap_size = 268435456"):
         cursor.execute(f"pragma {pragma}")

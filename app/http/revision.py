@@ -13,9 +13,9 @@ from sqlmodel import Session
 
 from app.catalog.ask.known import Known, read_known
 from app.catalog.keep.revisions import latest_revision
+from app.db.migrations import newest, older_than_needed
 from app.db.outages import cause_of, first_line, has_no_tables
 from app.db.threads import ReadingThreads
-from app.schema import newest, older_than_needed
 
 _log = logging.getLogger(__name__)
 

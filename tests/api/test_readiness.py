@@ -12,7 +12,7 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
-from app import schema
+from app.db import migrations
 from app.db.engines import make_engine
 from app.http.middleware import Answers
 from app.http.revision import PERIOD_SECONDS
@@ -51,11 +51,11 @@ def test_without_a_catalog_it_says_to_ingest(database_url: str) -> None:
 
 
 def test_a_schema_older_than_the_program_is_said_to_be_so(service: Answers, database_url: str, engine: Engine) -> None:
-    schema.downgrade(engine, "0004")
+    migrations.downgrade(engine, "0004")
     with asking(database_url) as client:
-        told = f"The database has the schema 0004, and this program needs {schema.newest()}; run `vmsizes migrate`."
+        told = f"The database has the schema 0004, and this program needs {migrations.newest()}; run `vmsizes migrate`."
         assert refused(client, "/readyz") == refused(client, "/sizes") == told
-    schema.upgrade(engine)
+    migrations.upgrade(engine)
     with asking(database_url) as client:
         assert client.get("/readyz").json()["status"] == "ready"
 
@@ -64,7 +64,7 @@ def test_a_stopped_postgresql_is_said_to_be_so_and_logged_once(caplog: pytest.Lo
     with ExitStack() as running:
         url = running.enter_context(postgres_running())
         engine = make_engine(url)
-        schema.upgrade(engine)
+        migrations.upgrade(engine)
         take_in(engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
         engine.dispose()
         with asking(url) as client:
@@ -112,6 +112,6 @@ def test_a_file_that_is_no_database_is_said_to_be_so(tmp_path: Path) -> None:
                 assert refused(client, path) == f"The database cannot be reached: {cause}."
 
 
-@pytest.mark.parametrize("file", sorted((schema.MIGRATIONS / "versions").glob("0*.py")), ids=lambda file: file.name)
+@pytest.mark.parametrize("file", sorted((migrations.MIGRATIONS / "versions").glob("0*.py")), ids=lambda file: file.name)
 def test_the_name_of_a_migration_begins_with_its_number(file: Path) -> None:
     assert f'revision = "{file.name.partition("_")[0]}"\n' in file.read_text()

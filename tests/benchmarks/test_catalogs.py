@@ -8,11 +8,11 @@ import pytest
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app import schema
 from app.catalog.keep.offering import save_derived
 from app.catalog.models import Offer, Price, Revision, Size, SizeDoc
 from app.catalog.offers import ANYWHERE, PURCHASES
 from app.catalog.tables import table_of
+from app.db import migrations
 from app.db.engines import make_engine
 from app.main import create_app
 from app.settings import Settings
@@ -66,7 +66,7 @@ def test_there_are_a_few_dozen_gpu_memories_and_more_of_it_costs_more() -> None:
 
 def test_a_catalog_has_the_rows_it_was_asked_for_and_what_an_ingest_derives_from_them(catalog_url: str) -> None:
     engine = make_engine(catalog_url)
-    assert schema.is_current(engine)
+    assert migrations.is_current(engine)
     with Session(engine) as session:
         counts = [session.execute(select(func.count()).select_from(table_of(model))).scalar_one()
                   for model in (Size, Price, Revision, SizeDoc)]  # fmt: skip

@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from app import schema
+from app.db import migrations
 from app.http.middleware import Answers
 from app.ingest.run import take_in
 from app.main import create_service
@@ -45,7 +45,7 @@ WALK = """async (url) => {
 def service(empty_url: str) -> Iterator[Answers]:
     """A service of one's own, over three sizes, one of them with a price."""
     service = create_service(Settings(_env_file=None, database_url=empty_url), today=lambda: TODAY)
-    schema.upgrade(service.app.state.engine)
+    migrations.upgrade(service.app.state.engine)
     take_in(service.app.state.engine, costing("3.5"), now=NOW)
     yield service
     service.app.state.engine.dispose()

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import httpx
 
-from app import schema
+from app.db import migrations
 from app.db.engines import make_engine
 from app.ingest.feeds import read_seeds
 from app.ingest.run import take_in
@@ -50,7 +50,7 @@ def service(url: str | None) -> Iterator[str]:
     with TemporaryDirectory() as folder:
         database = f"sqlite:///{folder}/seeds.db"
         engine = make_engine(database)
-        schema.upgrade(engine)
+        migrations.upgrade(engine)
         take_in(engine, read_seeds(SEEDS), now=datetime.now(UTC))
         engine.dispose()
         with server(create_app(Settings(_env_file=None, database_url=database))) as here:

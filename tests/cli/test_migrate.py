@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, func, select
 
-from app import schema
 from app.catalog.keep.revisions import digest_of
 from app.catalog.models import Offer, SizeDoc
 from app.catalog.tables import table_of
+from app.db import migrations
 from app.db.engines import reading as reads
 from app.ingest.run import take_in
 from tests.factories import NOW, price, reading, size
@@ -36,8 +36,8 @@ def rows(engine: Engine) -> list[int]:
 def test_a_catalog_of_an_older_schema_is_whole_after_it(engine: Engine, database_url: str, older: str) -> None:
     take_in(engine, reading(size("Standard_X1", vcpus=8), regions=["eastus"], prices=(price("X1", "2"),)), now=NOW)
     before = rows(engine)
-    schema.downgrade(engine, older)
-    schema.upgrade(engine)
+    migrations.downgrade(engine, older)
+    migrations.upgrade(engine)
     assert rows(engine) == [0, 0]
     engine.dispose()
     assert migrate(database_url) == (

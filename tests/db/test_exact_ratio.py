@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Double, Engine, Integer, Numeric, literal, select
 
 from app.db.engines import reading
-from app.db.exact_ratio import DECIMALS, exact_ratio, ratio
+from app.db.functions import DECIMALS, exact_ratio, ratio
 
 CASES = [
     (3.6, 1, 1.5, 2.4),

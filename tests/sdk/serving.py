@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from app import schema
+from app.db import migrations
 from app.db.engines import make_engine
 from app.http.middleware import Answers
 from app.ingest.feeds import read_seeds
@@ -25,7 +25,7 @@ def seeded_service(kind: str) -> Iterator[Answers]:
     with tempfile.TemporaryDirectory() as folder, START[kind](Path(folder)) as databases:
         url = databases.create()
         engine = make_engine(url)
-        schema.upgrade(engine)
+        migrations.upgrade(engine)
         take_in(engine, read_seeds(PROJECT / "seeds"), now=datetime.now(UTC))
         engine.dispose()
         service = create_service(Settings(_env_file=None, database_url=url), today=lambda: TODAY)

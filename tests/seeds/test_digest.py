@@ -5,8 +5,8 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from app import schema
 from app.catalog.keep.revisions import digest_of, latest_revision
+from app.db import migrations
 from app.db.engines import make_engine
 from app.db.engines import reading as reads
 from app.ingest.feeds import below, read_seeds
@@ -18,7 +18,7 @@ def test_any_database_gets_the_same_digest(seeded_engine: Engine, tmp_path: Path
     with reads(seeded_engine) as session:
         theirs, revision = digest_of(session), latest_revision(session)
     ours = make_engine(f"sqlite:///{tmp_path / 'own.db'}")
-    schema.upgrade(ours)
+    migrations.upgrade(ours)
     reading = below(SEEDS, read_seeds(SEEDS))
     assert not any(str(SEEDS) in str(report) for report in reading.reports)
     first = take_in(ours, reading, now=datetime.now(UTC))

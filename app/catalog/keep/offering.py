@@ -36,7 +36,7 @@ from app.catalog.octaves import octave_in
 from app.catalog.offer_docs import NO_OFFER_DOC, offer_doc
 from app.catalog.offers import ANYWHERE, COPIES, PRICES, PURCHASES, RATIOS, UNKNOWN, cheapest, is_offer, spot_since
 from app.catalog.tables import table_of
-from app.db.exact_ratio import exact_ratio
+from app.db.functions import exact_ratio
 
 SYSTEMS = ("linux", "windows")
 _PLACE = ("size_key", "region", "os")

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 if TYPE_CHECKING:
     from alembic.config import Config
 
-MIGRATIONS = Path(__file__).resolve().parents[1] / "migrations"
+MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
 
 _ALONE = {
     "sqlite": ("pragma foreign_keys = off", "begin immediate"),

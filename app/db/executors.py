@@ -29,7 +29,7 @@ def make_reader(engine: Engine, threads: ReadingThreads) -> Reader:
     """Make the reader for the database of an engine; it connects when it is first asked."""
     if engine.dialect.name == "sqlite":
         return SqliteReader(engine, threads)
-    from app.db.postgres_reader import PostgresReader  # noqa: PLC0415  # only its users need its driver
+    from app.db.postgres_executor import PostgresReader  # noqa: PLC0415  # only its users need its driver
 
     return PostgresReader(engine)
 
