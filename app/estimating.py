@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.catalog.ask.language_models import get_model
+from app.catalog.queries.language_models import get_model
 from app.errors import BadWorkload
 from app.fit.breakdown.answer import answer_serving, answer_training
 from app.fit.breakdown.figures import Estimate

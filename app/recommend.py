@@ -8,14 +8,14 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.catalog.ask.candidates import ask_candidates, rows_of
-from app.catalog.ask.cursors import read_cursor, start_of, write_cursor
-from app.catalog.ask.known import Known, read_known
-from app.catalog.ask.search import ORDERABLE, SizeNeeds
-from app.catalog.ask.searches import FitSearch
-from app.catalog.ask.sizes import settle
-from app.catalog.ask.walks import still
-from app.catalog.offers import PURCHASES
+from app.catalog.projections import PURCHASES
+from app.catalog.queries.candidates import ask_candidates, rows_of
+from app.catalog.queries.cursors import read_cursor, start_of, write_cursor
+from app.catalog.queries.fit_params import FitSearch
+from app.catalog.queries.params import ORDERABLE, SizeNeeds
+from app.catalog.queries.sizes import settle
+from app.catalog.queries.snapshot import Known, read_known
+from app.catalog.queries.walks import still
 from app.db.statements import Question, answer
 from app.fit.ranking import Ranking
 from app.fit.resources.needs import QUANTITIES, Needs

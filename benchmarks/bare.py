@@ -16,9 +16,9 @@ from sqlalchemy.orm import Session
 
 from app.api.fit.asking import to_search
 from app.api.fit.request import FitIn
-from app.catalog.ask.candidates import ask_machines, rows_of
-from app.catalog.ask.known import read_known
-from app.catalog.ask.rendering import render_size
+from app.catalog.queries.candidates import ask_machines, rows_of
+from app.catalog.queries.rendering import render_size
+from app.catalog.queries.snapshot import read_known
 from app.db.engines import make_engine
 from app.db.statements import answer, typed
 from app.fit.place.rank import rank

@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from app.catalog.indexes import OFFERS_BY_OCTAVE
-from app.catalog.keep.offering import save_derived
+from app.catalog.store.offers import save_derived
 from app.db import migrations
 from app.db.engines import make_engine, take_statistics
 from app.ingest.feeds import read_seeds

@@ -23,10 +23,10 @@ from pathlib import Path
 import psutil
 from sqlalchemy import Engine
 
-from app.catalog.decide.subjects import Subjects
-from app.catalog.keep.merging import staged
-from app.catalog.keep.pricing import STAGED_PRICE, Staging, merge_prices, stage_prices
-from app.catalog.keep.progress import silent
+from app.catalog.progress import silent
+from app.catalog.resolution.subjects import Subjects
+from app.catalog.store.bulk import staged
+from app.catalog.store.prices import STAGED_PRICE, Staging, merge_prices, stage_prices
 from app.db.engines import make_engine, writing
 from benchmarks.bare_ingest import write_csv, write_rows
 from benchmarks.build import catalog_without_prices

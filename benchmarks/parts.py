@@ -14,10 +14,10 @@ from typing import Any
 from sqlalchemy import make_url
 from sqlalchemy.orm import Session
 
-from app.catalog.ask.known import read_known
-from app.catalog.ask.rendering import render_page, render_size
-from app.catalog.ask.search import SizeSearch
-from app.catalog.ask.sizes import find_sizes
+from app.catalog.queries.params import SizeSearch
+from app.catalog.queries.rendering import render_page, render_size
+from app.catalog.queries.sizes import find_sizes
+from app.catalog.queries.snapshot import read_known
 from app.db.engines import make_engine
 from app.http.canonical import read_query
 from app.main import create_service

@@ -13,11 +13,11 @@ from typing import Any
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from app.catalog.ask.candidates import ask_candidates
-from app.catalog.ask.known import Known, read_known
-from app.catalog.ask.search import SizeSearch
-from app.catalog.ask.searches import FitSearch
-from app.catalog.ask.sizes import find_sizes
+from app.catalog.queries.candidates import ask_candidates
+from app.catalog.queries.fit_params import FitSearch
+from app.catalog.queries.params import SizeSearch
+from app.catalog.queries.sizes import find_sizes
+from app.catalog.queries.snapshot import Known, read_known
 from app.db.engines import make_engine
 from app.db.statements import Ask
 from app.recommend import TRAITS

@@ -6,7 +6,7 @@ from alembic import context
 from sqlalchemy import Connection, String
 
 import app.catalog.indexes  # noqa: F401  # describes one index apart from its table
-from app.catalog.columns import Moment, Usd
+from app.catalog.column_types import Moment, Usd
 from app.catalog.models import Size
 from app.db.engines import make_engine
 from app.settings import Settings

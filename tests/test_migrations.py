@@ -9,7 +9,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Engine
 
 import app.catalog.indexes  # noqa: F401  # describes one index apart from its table
-from app.catalog.columns import BYTEWISE
+from app.catalog.column_types import BYTEWISE
 from app.catalog.models import Size
 from app.db import migrations
 

@@ -3,9 +3,9 @@
 import pytest
 
 from app.api.fit.request_parts import ConstraintsIn
-from app.catalog.ask.prices import AllPricesSearch
-from app.catalog.ask.search import SizeSearch
-from app.catalog.ask.sort_keys import SORT_KEYS
+from app.catalog.queries.params import SizeSearch
+from app.catalog.queries.prices import AllPricesSearch
+from app.catalog.queries.sort_keys import SORT_KEYS
 from app.nearest import MEANT, beginning, nearest, slips
 
 FILTERS, PRICES, CONSTRAINTS = (tuple(one.model_fields) for one in (SizeSearch, AllPricesSearch, ConstraintsIn))

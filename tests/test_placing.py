@@ -12,7 +12,7 @@ from sqlmodel import Session
 
 from app.api.fit.asking import fitting
 from app.api.fit.request import FitIn
-from app.catalog.ask.known import read_known
+from app.catalog.queries.snapshot import read_known
 from app.db.statements import answer
 from app.errors import BadWorkload
 from tests.conftest import TODAY

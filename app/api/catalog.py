@@ -7,10 +7,10 @@ from fastapi import APIRouter, Path, Query, Response
 from app.api.catalog_schemas import GpuPage, RegionPage, RevisionPage, SeriesDetailOut, SeriesPage, SourcePage
 from app.api.deps import Executor, as_json
 from app.api.schemas import ConflictPage
-from app.catalog.ask.lists import find_all, get_series
-from app.catalog.ask.provenance import ConflictSearch, find_conflicts
-from app.catalog.ask.search import Page, Text
 from app.catalog.models import Gpu, Region, Revision, Series, Source
+from app.catalog.queries.lists import find_all, get_series
+from app.catalog.queries.params import Page, Text
+from app.catalog.queries.provenance import ConflictSearch, find_conflicts
 
 router = APIRouter(tags=["catalog"])
 PageQuery = Annotated[Page, Query()]

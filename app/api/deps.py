@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import Depends, HTTPException, Request, Response
 
 from app.api.executor import QueryExecutor
-from app.catalog.ask.exports import chosen
-from app.catalog.ask.search import takes_several
+from app.catalog.queries.exports import chosen
+from app.catalog.queries.params import takes_several
 from app.http.canonical import item_columns, query_model, refuse_strangers
 from app.http.headers import is_json
 from app.http.repeats import refuse_repeated_keys

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from sqlalchemy import Engine
 from sqlmodel import Session
 
-from app.catalog.ask.known import Known
+from app.catalog.queries.snapshot import Known
 from app.db.executors import make_reader
 from app.db.statements import Question, answer
 from app.db.threads import ReadingThreads

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 
 from app.api.facet_schemas import FacetsOut
-from app.catalog.ask.facets import find_facets
-from app.catalog.ask.search import SizeFilter
+from app.catalog.queries.facets import find_facets
+from app.catalog.queries.params import SizeFilter
 
 router = APIRouter(prefix="/facets", tags=["sizes"])
 

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Path, Query, Response
 
 from app.api.deps import Executor, as_json
 from app.api.model_schemas import ModelOut, ModelPage
-from app.catalog.ask.language_models import ModelSearch, find_models, get_model
-from app.catalog.ask.search import Text
+from app.catalog.queries.language_models import ModelSearch, find_models, get_model
+from app.catalog.queries.params import Text
 
 router = APIRouter(prefix="/models", tags=["models"])
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 
 from app.api.schemas import SizePricePage
-from app.catalog.ask.prices import AllPricesSearch, find_all_prices
+from app.catalog.queries.prices import AllPricesSearch, find_all_prices
 
 router = APIRouter(prefix="/prices", tags=["sizes"])
 

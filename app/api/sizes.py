@@ -9,12 +9,12 @@ from app.api.comparing.schemas import SimilarPage
 from app.api.deps import Executor, as_json
 from app.api.executor import QueryExecutor
 from app.api.schemas import FactPage, PricePage, SizeOut, SizePage
-from app.catalog.ask.prices import PriceSearch, find_prices
-from app.catalog.ask.provenance import FactSearch, find_facts
-from app.catalog.ask.rendering import render_page
-from app.catalog.ask.search import SizeSearch, Text
-from app.catalog.ask.searches import SimilarSearch
-from app.catalog.ask.sizes import find_sizes, get_size
+from app.catalog.queries.fit_params import SimilarSearch
+from app.catalog.queries.params import SizeSearch, Text
+from app.catalog.queries.prices import PriceSearch, find_prices
+from app.catalog.queries.provenance import FactSearch, find_facts
+from app.catalog.queries.rendering import render_page
+from app.catalog.queries.sizes import find_sizes, get_size
 
 router = APIRouter(prefix="/sizes", tags=["sizes"])
 

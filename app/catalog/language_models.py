@@ -3,7 +3,7 @@
 from sqlalchemy import BigInteger
 from sqlmodel import Field, SQLModel
 
-from app.catalog.columns import BYTEWISE
+from app.catalog.column_types import BYTEWISE
 
 
 class Model(SQLModel, table=True):

@@ -6,7 +6,7 @@ from decimal import Decimal
 from sqlalchemy import JSON, Column, Index, false
 from sqlmodel import Field, SQLModel
 
-from app.catalog.columns import BYTEWISE, NO_CONTENT, Moment, Usd
+from app.catalog.column_types import BYTEWISE, NO_CONTENT, Moment, Usd
 from app.catalog.language_models import Model as Model  # noqa: PLC0414  # one of the tables, and found here
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Boolean, ColumnElement, Double, String, case, cast, literal
 
-from app.catalog.offers import PRICES, RATIOS
+from app.catalog.projections import PRICES, RATIOS
 from app.db.json_text import json_text
 
 SHOWN = ("region", "usd_per_hour", *RATIOS, *PRICES, "price_as_of")

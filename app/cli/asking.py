@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from app.catalog.ask.language_models import ModelSearch
-from app.catalog.ask.provenance import ConflictSearch
-from app.catalog.ask.search import SizeSearch
-from app.catalog.ask.searches import FitSearch
+from app.catalog.queries.fit_params import FitSearch
+from app.catalog.queries.language_models import ModelSearch
+from app.catalog.queries.params import SizeSearch
+from app.catalog.queries.provenance import ConflictSearch
 from app.cli import choices, context
 from app.cli.command import Command
 from app.cli.model_options import ModelOptions
@@ -105,7 +105,7 @@ def search(
     **given: Any,
 ) -> None:
     """Find sizes, each with its price in the asked region, else in the cheapest."""
-    from app.catalog.ask.sizes import search_sizes
+    from app.catalog.queries.sizes import search_sizes
     from app.cli.words import understood
 
     with context.session() as session:
@@ -133,7 +133,7 @@ def conflicts(
     **given: Any,
 ) -> None:
     """List every figure on which sources disagree: the accepted one and the other."""
-    from app.catalog.ask.provenance import find_conflicts
+    from app.catalog.queries.provenance import find_conflicts
 
     with context.session() as session:
         page = find_conflicts(session, question(ConflictSearch, given))
@@ -150,7 +150,7 @@ def models(
     **given: Any,
 ) -> None:
     """List language models whose configuration is known."""
-    from app.catalog.ask.language_models import find_models
+    from app.catalog.queries.language_models import find_models
 
     with context.session() as session:
         page = find_models(session, question(ModelSearch, given))
@@ -168,10 +168,10 @@ def show_size(
     how: View,
 ) -> None:
     """Show a size: its GPUs and price first, then all else, and its cheapest regions."""
-    from app.catalog.ask.known import read_known
-    from app.catalog.ask.prices import PriceSearch, find_prices
-    from app.catalog.ask.provenance import FactSearch, find_facts
-    from app.catalog.ask.sizes import get_size
+    from app.catalog.queries.prices import PriceSearch, find_prices
+    from app.catalog.queries.provenance import FactSearch, find_facts
+    from app.catalog.queries.sizes import get_size
+    from app.catalog.queries.snapshot import read_known
     from app.db.statements import answer
 
     if with_facts and with_prices:

@@ -24,7 +24,7 @@ def words_of(annotation: Any) -> tuple[str, ...]:
 
 def sort_keys() -> tuple[str, ...]:
     """What sizes are sorted by."""
-    from app.catalog.ask.sort_keys import SORT_KEYS
+    from app.catalog.queries.sort_keys import SORT_KEYS
 
     return SORT_KEYS
 

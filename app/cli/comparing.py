@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.catalog.ask.searches import CompareSearch, SimilarSearch
+from app.catalog.queries.fit_params import CompareSearch, SimilarSearch
 from app.cli import choices, context
 from app.cli.command import Command
 from app.cli.options import asks, question
@@ -40,7 +40,7 @@ def similar(
 ) -> None:
     """List the sizes that are most like one, with the distance of each told term by term."""
     from app.api.comparing.answers import similar_out
-    from app.catalog.ask.known import read_known
+    from app.catalog.queries.snapshot import read_known
     from app.comparing.similar import find_similar
     from app.db.statements import answer
 
@@ -84,7 +84,7 @@ def compare(
 ) -> None:
     """Lay sizes side by side: every field with its difference from one of them."""
     from app.api.comparing.answers import comparison_out
-    from app.catalog.ask.known import read_known
+    from app.catalog.queries.snapshot import read_known
     from app.comparing.side_by_side import compare as compare_sizes
     from app.db.statements import answer
 

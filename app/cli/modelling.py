@@ -16,8 +16,8 @@ from app.api.fit.asking import fitting, to_search
 from app.api.fit.options import FitAnswerOut
 from app.api.fit.placements import placements_out
 from app.api.fit.request import FitIn
-from app.catalog.ask.known import Known, read_known
-from app.catalog.ask.search import SizeScope
+from app.catalog.queries.params import SizeScope
+from app.catalog.queries.snapshot import Known, read_known
 from app.cli import choices, context
 from app.cli.command import Command
 from app.cli.model_options import (

@@ -11,7 +11,7 @@ import typer
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from app.catalog.ask.search import holds_several
+from app.catalog.queries.params import holds_several
 from app.cli.choices import COMPLETED, LISTED, MOST_IN_A_NAME, completing, words_of
 from app.errors import BadQuestion
 from app.validation import explain, shown

@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from app.catalog.facts import Reading, Report, SourceKind
 from app.catalog.fields import FIELDS, to_text
+from app.catalog.readings import Reading, Report, SourceKind
 from app.cli import context
 from app.cli.command import Group
 from app.cli.output import Json, err, out, write_json

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.catalog.ask.gpu_filters import GpuNames, read_gpu_names, resolve_gpus
+from app.catalog.queries.gpu_filters import GpuNames, read_gpu_names, resolve_gpus
 from app.cli.amounts import gpu_and_count
 from app.errors import BadQuestion
 

@@ -7,12 +7,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from app.catalog.ask.known import Known
-from app.catalog.ask.lookups import check_regions
-from app.catalog.ask.naming import find_keys
-from app.catalog.ask.searches import CompareSearch
-from app.catalog.ask.sheets import GPU_FIGURES, Sheet, find_sheets
 from app.catalog.fields import GPU_FIELDS, SIZE_FIELDS
+from app.catalog.queries.fit_params import CompareSearch
+from app.catalog.queries.lookups import check_regions
+from app.catalog.queries.naming import find_keys
+from app.catalog.queries.size_details import GPU_FIGURES, Sheet, find_sheets
+from app.catalog.queries.snapshot import Known
 from app.db.statements import Question
 from app.errors import BadQuestion, NotFound
 from app.fit.difference import Number, difference, difference_percent, of_all, per_unit

@@ -20,7 +20,7 @@ _TYPES: Mapping[Kind, pa.DataType] = {
     "date": pa.date32(),
     "list": pa.list_(pa.string()),
 }
-"""Money is a double, too: a price has at most 15 digits, of which a double loses none (`app.catalog.columns`)."""
+"""Money is a double, too: a price has at most 15 digits, of which a double loses none (`app.catalog.column_types`)."""
 
 
 def write_parquet(path: Path, columns: Mapping[str, Kind], blocks: Iterable[Iterable[Sequence[Any]]]) -> int:

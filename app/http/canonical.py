@@ -14,7 +14,7 @@ from fastapi.responses import FileResponse, StreamingResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 
-from app.catalog.ask.search import takes_several
+from app.catalog.queries.params import takes_several
 from app.http.repeats import refuse_repeated_keys
 from app.nearest import did_you_mean, nearest
 from app.validation import MOST_ERRORS

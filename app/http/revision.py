@@ -11,8 +11,8 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlmodel import Session
 
-from app.catalog.ask.known import Known, read_known
-from app.catalog.keep.revisions import latest_revision
+from app.catalog.queries.snapshot import Known, read_known
+from app.catalog.store.revisions import latest_revision
 from app.db.migrations import newest, older_than_needed
 from app.db.outages import cause_of, first_line, has_no_tables
 from app.db.threads import ReadingThreads

@@ -11,7 +11,7 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import TextIO, TypeVar
 
-from app.catalog.columns import SIGNIFICANT_DIGITS, USD_DECIMALS, is_exact
+from app.catalog.column_types import SIGNIFICANT_DIGITS, USD_DECIMALS, is_exact
 from app.errors import BadData
 
 Word = TypeVar("Word", bound=str)

@@ -6,7 +6,9 @@ from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
-from app.catalog.facts import (
+from app.catalog.price_lists import PriceList, Prices
+from app.catalog.progress import Progress, silent
+from app.catalog.readings import (
     AliasRow,
     BenchmarkRow,
     CorrectionRow,
@@ -19,8 +21,6 @@ from app.catalog.facts import (
     SourceNote,
     Statement,
 )
-from app.catalog.keep.progress import Progress, silent
-from app.catalog.price_lists import PriceList, Prices
 from app.errors import BadData
 from app.ingest.documents.gpu_memories import GpuMemories
 from app.ingest.sources.aliases import read_aliases

@@ -4,8 +4,8 @@ from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 
-from app.catalog.facts import Statement
 from app.catalog.fields import FIELDS
+from app.catalog.readings import Statement
 
 JsonValue = int | float | bool | str
 _DIGITS = 4

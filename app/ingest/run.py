@@ -9,11 +9,11 @@ from sqlalchemy import Engine, inspect
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from app.catalog.facts import Reading
-from app.catalog.keep.intake import Tally, forget_source, save_reading
-from app.catalog.keep.progress import Progress, silent
-from app.catalog.keep.revisions import latest_revision, save_revision
 from app.catalog.models import IngestedFile
+from app.catalog.progress import Progress, silent
+from app.catalog.readings import Reading
+from app.catalog.store.ingest import Tally, forget_source, save_reading
+from app.catalog.store.revisions import latest_revision, save_revision
 from app.db.engines import take_statistics, writing
 from app.errors import BadData
 

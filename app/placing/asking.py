@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from app.catalog.ask.gpus import find_gpu
-from app.catalog.ask.known import Known
-from app.catalog.ask.language_models import model_named
-from app.catalog.ask.search import SizeScope
-from app.catalog.ask.sizes import settle
+from app.catalog.queries.gpus import find_gpu
+from app.catalog.queries.language_models import model_named
+from app.catalog.queries.params import SizeScope
+from app.catalog.queries.sizes import settle
+from app.catalog.queries.snapshot import Known
 from app.db.statements import Ask, Question, Rows
 from app.errors import BadQuestion, BadWorkload, NotFound
 from app.fit.breakdown.workload import TrainingWorkload

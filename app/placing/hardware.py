@@ -7,8 +7,8 @@ from fractions import Fraction
 from math import inf
 from typing import Any
 
-from app.catalog.ask.candidates import PEAKS
-from app.catalog.offers import PURCHASES
+from app.catalog.projections import PURCHASES
+from app.catalog.queries.candidates import PEAKS
 from app.fit.estimate.assumptions import Ledger
 from app.fit.estimate.figures import GIB
 from app.fit.place.machine import Machine

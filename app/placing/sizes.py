@@ -6,9 +6,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from app.catalog.ask.candidates import PEAKS, ask_machines, rows_of
-from app.catalog.ask.search import SizeScope
-from app.catalog.offers import PURCHASES
+from app.catalog.projections import PURCHASES
+from app.catalog.queries.candidates import PEAKS, ask_machines, rows_of
+from app.catalog.queries.params import SizeScope
 from app.db.statements import Question
 from app.fit.estimate.figures import GIB
 from app.fit.place.machine import Machine

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from app.catalog.columns import BYTEWISE, Moment, Usd
+from app.catalog.column_types import BYTEWISE, Moment, Usd
 
 revision = "0001"
 down_revision = None

@@ -6,7 +6,7 @@ What is derived is left empty: `vmsizes migrate` derives it anew from the prices
 import sqlalchemy as sa
 from alembic import op
 
-from app.catalog.columns import BYTEWISE, Usd
+from app.catalog.column_types import BYTEWISE, Usd
 
 revision = "0002"
 down_revision = "0001"

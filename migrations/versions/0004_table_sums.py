@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from app.catalog.columns import BYTEWISE
+from app.catalog.column_types import BYTEWISE
 
 revision = "0004"
 down_revision = "0003"

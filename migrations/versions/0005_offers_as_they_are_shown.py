@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from app.catalog.columns import BYTEWISE, Usd
+from app.catalog.column_types import BYTEWISE, Usd
 
 revision = "0005"
 down_revision = "0004"

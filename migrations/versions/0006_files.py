@@ -6,7 +6,7 @@ Prices that are there already have no file. They are overwritten as ever, but on
 import sqlalchemy as sa
 from alembic import op
 
-from app.catalog.columns import BYTEWISE
+from app.catalog.column_types import BYTEWISE
 
 revision = "0006"
 down_revision = "0005"

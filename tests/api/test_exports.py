@@ -13,9 +13,9 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]  # has no type info
 import pytest
 
 from app.api.schemas import SizeOut, SizePriceOut
-from app.catalog.ask.exports import SIZE_COLUMNS
-from app.catalog.ask.price_rows import PRICE_COLUMNS
 from app.catalog.fields import Kind
+from app.catalog.queries.exports import SIZE_COLUMNS
+from app.catalog.queries.price_rows import PRICE_COLUMNS
 
 QUESTIONS = [
     "/sizes?",

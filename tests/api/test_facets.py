@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from app.api.facet_schemas import FacetsOut
-from app.catalog.ask.facet_rows import COUNTED, FLAGS, OWNER, RANGES
-from app.catalog.ask.filters import PLACES
-from app.catalog.ask.search import SizeFilter
+from app.catalog.queries.facet_rows import COUNTED, FLAGS, OWNER, RANGES
+from app.catalog.queries.filters import PLACES
+from app.catalog.queries.params import SizeFilter
 
 QUESTIONS: list[dict[str, Any]] = [
     {},

@@ -5,8 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
-from app.catalog.ask.exports import SIZE_COLUMNS
-from app.catalog.ask.price_rows import PRICE_COLUMNS
+from app.catalog.queries.exports import SIZE_COLUMNS
+from app.catalog.queries.price_rows import PRICE_COLUMNS
 from tests.api.document.made import document
 from tests.api.document.parts import operations
 

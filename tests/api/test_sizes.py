@@ -10,11 +10,11 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from app.api.schemas import SizeOut
-from app.catalog.ask.known import Known, read_known
-from app.catalog.ask.search import SizeSearch
-from app.catalog.ask.sizes import find_sizes
 from app.catalog.names import size_key
-from app.catalog.offers import SPOT_DAYS
+from app.catalog.projections import SPOT_DAYS
+from app.catalog.queries.params import SizeSearch
+from app.catalog.queries.sizes import find_sizes
+from app.catalog.queries.snapshot import Known, read_known
 from app.db.statements import answer
 from tests.conftest import TODAY
 

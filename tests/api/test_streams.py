@@ -12,7 +12,7 @@ import zstandard
 from fastapi import FastAPI, Query, Request
 from fastapi.responses import FileResponse, StreamingResponse
 
-from app.catalog.ask.search import Question
+from app.catalog.queries.params import Question
 from app.http.canonical import endpoints
 from app.http.middleware import Answers
 from app.http.streaming import ETAG

@@ -8,7 +8,7 @@ from urllib.parse import urljoin
 import httpx
 import pytest
 
-from app.catalog.facts import Reading
+from app.catalog.readings import Reading
 from app.http.middleware import Answers
 from app.ingest.run import take_in
 from tests.factories import NOW, reading, size

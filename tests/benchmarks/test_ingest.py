@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy.orm import Session
 
-from app.catalog.keep.contents import Content, canonical, content_of
 from app.catalog.models import Price
+from app.catalog.store.contents import Content, canonical, content_of
 from app.catalog.tables import table_of
 from app.db.engines import make_engine
 from benchmarks.bare_ingest import write_csv, write_rows

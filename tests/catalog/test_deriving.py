@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, delete, select
 
-from app.catalog.ask.known import read_known
-from app.catalog.ask.prices import AllPricesSearch, find_all_prices
-from app.catalog.facts import Reading
-from app.catalog.keep.offering import save_derived
-from app.catalog.keep.touching import is_derived
 from app.catalog.models import Offer, SizeDoc
 from app.catalog.octaves import octave_of
 from app.catalog.offer_docs import SHOWN
-from app.catalog.offers import SPOT_DAYS
+from app.catalog.projections import SPOT_DAYS
+from app.catalog.queries.prices import AllPricesSearch, find_all_prices
+from app.catalog.queries.snapshot import read_known
+from app.catalog.readings import Reading
+from app.catalog.store.offers import save_derived
+from app.catalog.store.touching import is_derived
 from app.catalog.tables import table_of
 from app.db.engines import reading as reads
 from app.db.engines import writing

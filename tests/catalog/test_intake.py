@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, select
 
-from app.catalog.ask.sizes import get_size
-from app.catalog.facts import AliasRow, CorrectionRow, Reading
-from app.catalog.keep.revisions import digest_of
 from app.catalog.models import Fact, Offer, Price, Revision, Size
+from app.catalog.queries.sizes import get_size
+from app.catalog.readings import AliasRow, CorrectionRow, Reading
+from app.catalog.store.revisions import digest_of
 from app.catalog.tables import table_of
 from app.db.engines import reading as reads
 from app.errors import BadData

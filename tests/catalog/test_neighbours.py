@@ -8,11 +8,11 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from app.catalog.ask.known import read_known
-from app.catalog.ask.naming import AROUND, find_keys
-from app.catalog.ask.neighbours import EACH
-from app.catalog.ask.searches import SimilarSearch
-from app.catalog.facts import Statement
+from app.catalog.queries.fit_params import SimilarSearch
+from app.catalog.queries.naming import AROUND, find_keys
+from app.catalog.queries.neighbours import EACH
+from app.catalog.queries.snapshot import read_known
+from app.catalog.readings import Statement
 from app.comparing.similar import Similar, find_similar
 from app.db.statements import answer
 from app.errors import NotFound

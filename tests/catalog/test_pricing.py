@@ -9,9 +9,9 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import Engine, event, select
 
-from app.catalog.facts import AliasRow
 from app.catalog.models import Price, Size
 from app.catalog.price_lists import PriceRow
+from app.catalog.readings import AliasRow
 from app.catalog.tables import table_of
 from app.db.engines import reading as reads
 from app.errors import BadData

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.catalog.decide.authority import API_FIELDS, API_FIRST, authority
-from app.catalog.decide.resolve import Word, agree, decide
-from app.catalog.facts import AUTHORITY
 from app.catalog.fields import SIZE_FIELDS, FactValue
+from app.catalog.readings import AUTHORITY
+from app.catalog.resolution.authority import API_FIELDS, API_FIRST, authority
+from app.catalog.resolution.claims import Word, agree, decide
 
 
 def word(value: FactValue, *, source: str = "a", kind: str = "vendor_page", on: date | None = None) -> Word:

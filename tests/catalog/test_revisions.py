@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, delete, update
 
-from app.catalog.facts import AliasRow, Reading
-from app.catalog.keep.contents import Content
-from app.catalog.keep.revisions import digest_of, kept_contents, latest_revision
 from app.catalog.models import TableSum
+from app.catalog.readings import AliasRow, Reading
+from app.catalog.store.contents import Content
+from app.catalog.store.revisions import digest_of, kept_contents, latest_revision
 from app.catalog.tables import table_of
 from app.db.engines import make_engine
 from app.db.engines import reading as reads

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from app.catalog.ask.filters import FILTERS
-from app.catalog.ask.search import SizeFilter, SizeNeeds, SizeSearch, exact_count
 from app.catalog.fields import SIZE_FLAGS
+from app.catalog.queries.filters import FILTERS
+from app.catalog.queries.params import SizeFilter, SizeNeeds, SizeSearch, exact_count
 
 
 def test_every_filter_has_its_sql_and_no_sql_is_left_over() -> None:

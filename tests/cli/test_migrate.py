@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, func, select
 
-from app.catalog.keep.revisions import digest_of
 from app.catalog.models import Offer, SizeDoc
+from app.catalog.store.revisions import digest_of
 from app.catalog.tables import table_of
 from app.db import migrations
 from app.db.engines import reading as reads

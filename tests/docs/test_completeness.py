@@ -17,10 +17,10 @@ from app.api.estimate.schemas import EstimateIn, GpusIn, InferenceIn, TrainingIn
 from app.api.fit.request import FitIn, Sort
 from app.api.fit.request_parts import ConstraintsIn, HardwareIn, PricingIn
 from app.api.schemas import Out
-from app.catalog.ask.table_exports import TABLES
-from app.catalog.facts import AUTHORITY
 from app.catalog.fields import GPU_FIELDS, SERIES_FIELDS, SIZE_FIELDS
 from app.catalog.presets import Preset
+from app.catalog.queries.table_exports import TABLES
+from app.catalog.readings import AUTHORITY
 from app.cli.commands import ROOMS
 from app.fit.estimate.assumptions import DEFAULTS
 from app.fit.estimate.hf_config import FAMILIES

@@ -5,8 +5,8 @@ from fractions import Fraction
 from pathlib import Path
 from textwrap import dedent
 
-from app.catalog.facts import Reading, SourceKind
 from app.catalog.fields import FactValue
+from app.catalog.readings import Reading, SourceKind
 from app.ingest.documents.gpu_memories import GpuMemories
 from app.ingest.sources.documents import read_documents
 

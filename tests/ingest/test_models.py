@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog.facts import SourceNote
 from app.catalog.presets import Preset
+from app.catalog.readings import SourceNote
 from app.errors import BadData
 from app.ingest.sources.models import read_models
 from tests.factories import source

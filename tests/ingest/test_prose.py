@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog.facts import Statement
+from app.catalog.readings import Statement
 from app.ingest.lines import as_json_line
 from tests.ingest.pages import facts, read, read_files
 

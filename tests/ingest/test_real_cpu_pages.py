@@ -4,8 +4,8 @@ from datetime import date
 
 import pytest
 
-from app.catalog.facts import Reading
 from app.catalog.fields import FactValue
+from app.catalog.readings import Reading
 from app.ingest.documents.gpu_memories import GpuMemories
 from app.ingest.sources.documents import read_documents
 from tests.ingest.pages import REAL, facts

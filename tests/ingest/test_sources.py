@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog.facts import SourceNote
+from app.catalog.readings import SourceNote
 from app.errors import BadData
 from app.ingest.sources.documents import read_documents
 from tests.ingest.pages import MEMORIES, details, facts, read_files

@@ -12,18 +12,18 @@ import pytest
 from sqlalchemy import Engine, insert
 from sqlalchemy.orm import Session
 
-from app.catalog.ask.candidates import ask_candidates
-from app.catalog.ask.exports import PriceExport, SizeExport, export_prices, export_sizes
-from app.catalog.ask.facets import find_facets
-from app.catalog.ask.known import Known, read_known
-from app.catalog.ask.naming import find_keys
-from app.catalog.ask.neighbours import STEPS, Centre, ask_neighbours
-from app.catalog.ask.prices import AllPricesSearch, PriceScope, find_all_prices
-from app.catalog.ask.search import OfferScope, SizeFilter, SizeSearch
-from app.catalog.ask.searches import FitSearch
-from app.catalog.ask.sheets import find_sheets
-from app.catalog.keep.offering import save_derived
 from app.catalog.models import Price, Region, Size, Source
+from app.catalog.queries.candidates import ask_candidates
+from app.catalog.queries.exports import PriceExport, SizeExport, export_prices, export_sizes
+from app.catalog.queries.facets import find_facets
+from app.catalog.queries.fit_params import FitSearch
+from app.catalog.queries.naming import find_keys
+from app.catalog.queries.neighbours import STEPS, Centre, ask_neighbours
+from app.catalog.queries.params import OfferScope, SizeFilter, SizeSearch
+from app.catalog.queries.prices import AllPricesSearch, PriceScope, find_all_prices
+from app.catalog.queries.size_details import find_sheets
+from app.catalog.queries.snapshot import Known, read_known
+from app.catalog.store.offers import save_derived
 from app.catalog.tables import table_of
 from app.db.engines import make_engine, take_statistics
 from app.db.statements import Ask, Question, answer

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog.facts import Reading, SourceNote
 from app.catalog.fields import FactValue
 from app.catalog.names import size_key
+from app.catalog.readings import Reading, SourceNote
 from app.ingest.feeds import read_pages
 from app.ingest.sources.aliases import read_aliases
 from app.ingest.sources.benchmarks import read_benchmarks

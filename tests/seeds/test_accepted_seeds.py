@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from app.catalog.ask.sizes import get_size
+from app.catalog.queries.sizes import get_size
 
 TODAY = date(2026, 9, 1)
 

@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from app.catalog.facts import Reading, SourceNote
 from app.catalog.names import series_key, size_key
+from app.catalog.readings import Reading, SourceNote
 
 ByFile = dict[str, Reading]
 

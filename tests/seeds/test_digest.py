@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from app.catalog.keep.revisions import digest_of, latest_revision
+from app.catalog.store.revisions import digest_of, latest_revision
 from app.db import migrations
 from app.db.engines import make_engine
 from app.db.engines import reading as reads

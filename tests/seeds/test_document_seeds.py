@@ -5,9 +5,9 @@ from collections import defaultdict
 from decimal import Decimal
 from fractions import Fraction
 
-from app.catalog.facts import Reading, SourceNote
 from app.catalog.fields import FactValue
 from app.catalog.names import series_key, size_key
+from app.catalog.readings import Reading, SourceNote
 from tests.seeds.conftest import SEEDS, ByFile, Facts
 
 NOT_THE_PRODUCT = {("ndmi300xv5-series-2024-08-01", "nd96isr_mi300x_v5")}

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from app.catalog.facts import Reading
+from app.catalog.readings import Reading
 from app.placing.sizes import LEAST_USABLE
 
 Figures = dict[str, dict[str, set[Decimal | str]]]

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from app.catalog.facts import Reading
 from app.catalog.names import model_keys
 from app.catalog.presets import Preset
+from app.catalog.readings import Reading
 from app.fit.breakdown.model import understand
 from app.fit.breakdown.weights import Weights, weights_of
 from app.fit.breakdown.workload import InferenceWorkload

@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from app.catalog.facts import Reading
 from app.catalog.fields import FactValue
+from app.catalog.readings import Reading
 from tests.seeds.conftest import Facts
 
 NG: list[tuple[str, int, int, int, int]] = [

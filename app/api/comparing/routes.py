@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 
 from app.api.comparing.schemas import ComparisonOut
-from app.catalog.ask.searches import CompareSearch
+from app.catalog.queries.fit_params import CompareSearch
 
 router = APIRouter(tags=["sizes"])
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from app.api.document.shapes import REFERENCE, Schema, to_plain
 from app.api.document.words import ENUMS
-from app.catalog.ask.search import PLAIN, PLAIN_ITEM
+from app.catalog.queries.params import PLAIN, PLAIN_ITEM
 
 Parameter = dict[str, Any]
 _LAST = {"sort": 1, "limit": 2, "cursor": 3}

@@ -7,8 +7,8 @@ from typing import Any, get_args
 from app.api.estimate.models import AttentionKind, MlpKind, QkNormKind
 from app.api.estimate.schemas import ActivationFormula, Loading, Offload, Recompute, TrainingMethod
 from app.api.fit.request import Include, Sort
-from app.catalog.ask.search import Arch, Os, Purchase, Status
-from app.catalog.ask.searches import FitSort, ResourceInclude
+from app.catalog.queries.fit_params import FitSort, ResourceInclude
+from app.catalog.queries.params import Arch, Os, Purchase, Status
 from app.fit.estimate.adapters import MODULES
 from app.fit.estimate.states import RECIPES
 from app.fit.estimate.weights import BITS

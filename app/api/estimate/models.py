@@ -6,7 +6,7 @@ from pydantic import Field, field_validator, model_validator
 
 from app.api.estimate.fields import In, Layers, Params, Tokens, Width, refuse
 from app.api.schemas import Out
-from app.catalog.ask.search import Text
+from app.catalog.queries.params import Text
 
 AttentionKind = Literal["mha", "gqa", "mqa", "mla"]
 MlpKind = Literal["gated", "plain"]

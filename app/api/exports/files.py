@@ -12,7 +12,7 @@ from starlette.responses import FileResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from app.api.exports.streamed import Streams
-from app.catalog.ask.exports import Export
+from app.catalog.queries.exports import Export
 
 
 @dataclass(slots=True, eq=False)

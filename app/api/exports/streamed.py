@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from starlette.responses import StreamingResponse
 from starlette.types import Send
 
-from app.catalog.ask.exports import Export
+from app.catalog.queries.exports import Export
 from app.db.statements import Ask
 from app.db.streams import Stream
 from app.errors import Busy

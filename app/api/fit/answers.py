@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from app.api.estimate.answers import FigureOut
 from app.api.fit.schemas import CostsOut, FailureOut, FitOut, HeadroomOut, OptionCostOut, OptionOut, RejectionOut
-from app.catalog.offers import PURCHASES
+from app.catalog.projections import PURCHASES
 from app.fit.estimate.figures import exact
 from app.fit.resources.needs import Needs
 from app.fit.resources.rank import unused_gpu_memory_gib

@@ -8,9 +8,9 @@ from app.api.fit.options import FitAnswerOut
 from app.api.fit.placements import placements_out
 from app.api.fit.pooled import pooled_out
 from app.api.fit.request import FitIn
-from app.catalog.ask.known import Known
-from app.catalog.ask.search import SizeScope
-from app.catalog.ask.searches import FitSearch
+from app.catalog.queries.fit_params import FitSearch
+from app.catalog.queries.params import SizeScope
+from app.catalog.queries.snapshot import Known
 from app.db.statements import Question
 from app.errors import BadQuestion, BadWorkload
 from app.fit.place.question import Constraints, Pricing

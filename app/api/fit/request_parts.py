@@ -6,8 +6,8 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from app.api.estimate.fields import In, Many, Positive, Share
-from app.catalog.ask.search import AnyOf, Day, Os, Purchase, Regions, SizeNeeds, Text, Usd
-from app.catalog.ask.searches import Hours
+from app.catalog.queries.fit_params import Hours
+from app.catalog.queries.params import AnyOf, Day, Os, Purchase, Regions, SizeNeeds, Text, Usd
 
 Nodes = Annotated[int, Field(ge=1, le=10_000)]
 

@@ -10,8 +10,8 @@ from app.api.executor import QueryExecutor
 from app.api.fit.options import FitAnswerOut
 from app.api.fit.request import FitIn
 from app.api.fit.schemas import FitOut
-from app.catalog.ask.known import Known
-from app.catalog.ask.searches import FitSearch
+from app.catalog.queries.fit_params import FitSearch
+from app.catalog.queries.snapshot import Known
 from app.db.statements import Question
 
 router = APIRouter(tags=["fit"])

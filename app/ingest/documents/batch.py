@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
-from app.catalog.facts import BenchmarkRow, Reading, Report
 from app.catalog.names import series_key, size_key
+from app.catalog.readings import BenchmarkRow, Reading, Report
 from app.ingest.documents.document import DocumentFacts, read_document, series_findings
 from app.ingest.documents.gpu_memories import GpuMemories
 from app.ingest.documents.merging import merged

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from app.catalog.facts import BenchmarkRow, Report, Statement
+from app.catalog.readings import BenchmarkRow, Report, Statement
 from app.ingest.documents.accelerators import no_gpus
 from app.ingest.documents.features import find_flags, find_table_flags, to_flag_findings
 from app.ingest.documents.gpu_cells import Host

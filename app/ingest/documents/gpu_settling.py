@@ -5,7 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
-from app.catalog.facts import Report
+from app.catalog.readings import Report
 from app.ingest.documents.gpu_decision import TOLERANCE
 from app.ingest.documents.gpu_memories import GpuMemories
 from app.ingest.documents.gpu_text import GpuText

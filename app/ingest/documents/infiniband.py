@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from app.catalog.facts import Report, Statement
 from app.catalog.names import size_key
+from app.catalog.readings import Report, Statement
 from app.ingest.documents.page import Finding
 
 _LINKS = frozenset({Decimal(200), Decimal(400), Decimal(800)})

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from app.catalog.facts import Report, Statement
 from app.catalog.names import series_key, size_key
+from app.catalog.readings import Report, Statement
 from app.ingest.documents.page import Finding
 
 

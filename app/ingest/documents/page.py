@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from app.catalog.facts import Report, SourceNote, Statement
 from app.catalog.fields import FactValue, SubjectKind
+from app.catalog.readings import Report, SourceNote, Statement
 from app.ingest.documents.blocks import Blocks, Passage
 from app.ingest.documents.front_matter import FrontMatter
 

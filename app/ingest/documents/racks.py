@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 
-from app.catalog.facts import BenchmarkRow, Statement
 from app.catalog.fields import SERIES_FIELDS, FactValue
 from app.catalog.names import series_key
+from app.catalog.readings import BenchmarkRow, Statement
 from app.ingest.documents.cpu import to_arch
 from app.ingest.documents.gpu_text import to_model, to_vendor
 from app.ingest.documents.numbers import NUMBER, to_decimal

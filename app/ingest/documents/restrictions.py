@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.catalog.facts import Statement
 from app.catalog.names import size_key
+from app.catalog.readings import Statement
 from app.ingest.documents.features import FLAGS, key_of_flag
 from app.ingest.documents.page import Finding
 from app.ingest.documents.sentences import Sentence

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from app.catalog.facts import Report
+from app.catalog.readings import Report
 from app.ingest.documents.blocks import Cell, Row, Table
 from app.ingest.documents.headers import Column, Part, to_columns, to_parts
 from app.ingest.documents.numbers import is_blank

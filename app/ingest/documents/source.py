@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import PurePath
 
-from app.catalog.facts import AUTHORITY, Report, SourceKind, SourceNote
+from app.catalog.readings import AUTHORITY, Report, SourceKind, SourceNote
 from app.ingest.documents.blocks import Blocks
 from app.ingest.documents.dates import find_date
 from app.ingest.documents.front_matter import FrontMatter, to_front_matter

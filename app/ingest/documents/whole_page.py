@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from app.catalog.facts import Statement
 from app.catalog.fields import FactValue
+from app.catalog.readings import Statement
 from app.ingest.documents.accelerators import is_advice
 from app.ingest.documents.blocks import Passage
 from app.ingest.documents.page import Document, Finding

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from app.catalog.facts import AliasRow, Reading, SourceNote
 from app.catalog.names import size_key
+from app.catalog.readings import AliasRow, Reading, SourceNote
 from app.ingest.csv_rows import Row
 from app.ingest.sources.sources import read_cited
 

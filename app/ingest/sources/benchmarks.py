@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from app.catalog.facts import BenchmarkRow, Reading, SourceNote
+from app.catalog.readings import BenchmarkRow, Reading, SourceNote
 from app.ingest.csv_rows import Row
 from app.ingest.sources.sources import read_cited
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from app.catalog.facts import CorrectionRow, Reading
 from app.catalog.fields import FIELDS, from_text
+from app.catalog.readings import CorrectionRow, Reading
 from app.ingest.csv_rows import Row, read_rows
 
 COLUMNS = ("kind", "subject", "field", "source", "value", "reason")

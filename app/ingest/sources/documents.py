@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from app.catalog.facts import FileRead, Reading, Report, SourceKind
+from app.catalog.readings import FileRead, Reading, Report, SourceKind
 from app.errors import BadData
 from app.ingest.documents.batch import read_batch
 from app.ingest.documents.gpu_memories import GpuMemories

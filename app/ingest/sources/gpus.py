@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from app.catalog.facts import Reading, SourceNote
 from app.catalog.fields import GPU_FIELDS
+from app.catalog.readings import Reading, SourceNote
 from app.ingest.csv_rows import read_rows
 from app.ingest.sources.subjects import read_subjects
 

@@ -6,8 +6,8 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from app.catalog.facts import ModelRow, Reading, SourceNote
 from app.catalog.presets import Preset
+from app.catalog.readings import ModelRow, Reading, SourceNote
 from app.ingest.csv_rows import Row
 from app.ingest.sources.model_rules import broken_rule
 from app.ingest.sources.sources import read_cited

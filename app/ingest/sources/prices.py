@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from app.catalog.facts import Reading, SourceNote
 from app.catalog.names import region_key
 from app.catalog.price_lists import PriceBlock, PriceList, PriceRow, Prices
+from app.catalog.readings import Reading, SourceNote
 from app.errors import BadData
 from app.ingest.csv_blocks import Block, read_blocks
 from app.ingest.csv_rows import Row, sha256_of

@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from app.catalog.facts import Reading, RegionRow, SourceNote
 from app.catalog.names import region_key
+from app.catalog.readings import Reading, RegionRow, SourceNote
 from app.ingest.csv_rows import Row
 from app.ingest.sources.sources import read_cited
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from app.catalog.facts import Reading, SourceNote
+from app.catalog.readings import Reading, SourceNote
 from app.ingest.sources.subjects import read_subjects
 
 

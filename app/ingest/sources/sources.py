@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from app.catalog.facts import AUTHORITY, SourceNote
+from app.catalog.readings import AUTHORITY, SourceNote
 from app.ingest.csv_rows import Row, read_rows, sha256_of
 
 Value = TypeVar("Value")

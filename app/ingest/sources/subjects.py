@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 
-from app.catalog.facts import Reading, SourceNote, Statement
 from app.catalog.fields import FIELDS, FactValue, Field, SubjectKind, from_text
+from app.catalog.readings import Reading, SourceNote, Statement
 from app.ingest.csv_rows import Row
 from app.ingest.sources.sources import read_cited
 

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from app.catalog.ask.exports import Columns
-from app.catalog.ask.prices import PriceScope
-from app.catalog.ask.search import Page, SizeFilter, SizeNeeds, SizeScope
+from app.catalog.queries.exports import Columns
+from app.catalog.queries.params import Page, SizeFilter, SizeNeeds, SizeScope
+from app.catalog.queries.prices import PriceScope
 from tests.api.document.parts import Part, components, operations
 
 GROUPS: Mapping[str, tuple[str, ...]] = {

@@ -1,0 +1,78 @@
+"""Language models: find them, get one by any of its names."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import Field
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.catalog.models import Model
+from app.catalog.names import model_key, model_keys
+from app.catalog.presets import Preset, split_names
+from app.catalog.queries.lists import with_lists
+from app.catalog.queries.pagination import Listing, Term, take_page
+from app.catalog.queries.params import AnyCase, Page
+from app.catalog.tables import table_of
+from app.errors import NotFound
+
+_table = table_of(Model)
+_model = _table.c
+_SEARCHED = func.lower(
+    _model.id + " " + _model.name + " " + func.coalesce(_model.hf_repo, "") + " " + func.coalesce(_model.aliases, "")
+)
+
+
+class ModelSearch(Page):
+    """Which language models."""
+
+    q: AnyCase | None = Field(
+        default=None,
+        description="Words to find in id, name, repository and aliases; all must be there.",
+        examples=["llama 3.1"],
+    )
+
+
+def find_models(session: Session, search: ModelSearch) -> Listing:
+    """Find language models by words, in the order of their ids."""
+    words = (search.q or "").split()
+    query = select(_table).where(*(_SEARCHED.contains(word, autoescape=True) for word in words))
+    terms = [Term(name="id", expression=_model.id, nullable=False)]
+    question = f"models {search.model_dump_json(exclude=search.of_page())}"
+    found = take_page(session, query, terms, question=question, limit=search.limit, cursor=search.cursor)
+    items = [with_lists(item) for item in found.items]
+    return Listing(items=items, next_cursor=found.next_cursor, total=found.total)
+
+
+def get_model(session: Session, name: str) -> Preset:
+    """Get a language model by its id, its name, its repository or an alias, however they are spelled.
+
+    Raises NotFound naming the nearest.
+    """
+    id_ = name.strip().lower()
+    row = session.execute(select(_table).where(_model.id == id_)).mappings().first()
+    return Preset.model_validate(dict(row if row is not None else model_named(read_models(session), name)))
+
+
+Models = Mapping[str, Mapping[str, Any]]
+"""The rows of all models, by the key of each of their names."""
+
+
+def read_models(session: Session) -> Models:
+    """Read all models, to be found by name without asking again."""
+    rows = session.execute(select(_table).order_by(_model.id)).mappings()
+    return {
+        key: dict(row)
+        for row in rows
+        for key in model_keys((row["id"], row["name"], row["hf_repo"] or "", *split_names(row["aliases"])))
+    }
+
+
+def model_named(models: Models, name: str) -> Mapping[str, Any]:
+    """Find the row of a model by any of its names; raises NotFound naming the nearest."""
+    key = model_key(name)
+    if key not in models:
+        nearest = dict.fromkeys(models[near]["id"] for near in get_close_matches(key, models, 4))
+        raise NotFound("model", name, nearest=tuple(nearest)[:2])
+    return models[key]

@@ -1,0 +1,111 @@
+"""Keyset pages over any totally ordered list: the cursor is opaque and belongs to one question."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, false, or_, tuple_
+from sqlalchemy.orm import Session
+from sqlalchemy.sql import Select, func
+
+from app.catalog.queries.cursors import Place, read_cursor, write_cursor
+from app.catalog.queries.walks import revision_of, still
+from app.db.statements import answer
+from app.errors import BadCursor
+
+Item = dict[str, Any]
+_TOO_LARGE = 2**31
+"""No integer of ours is as large, and PostgreSQL compares an integer column with nothing larger."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """One key of an order: an expression, its direction; where it is unknown, the row comes last."""
+
+    name: str
+    expression: ColumnElement[Any]
+    descending: bool = False
+    nullable: bool = True
+
+    @property
+    def clauses(self) -> list[ColumnElement[Any]]:
+        """The ORDER BY of this key, the same on both databases."""
+        direction = self.expression.desc() if self.descending else self.expression.asc()
+        return [self.expression.is_(None), direction] if self.nullable else [direction]
+
+    def takes(self, value: Any) -> bool:
+        """Whether a value can stand in this key: of the column's type, and one that every database can hold."""
+        if value is None:
+            return self.nullable
+        kind = self.expression.type.python_type
+        if isinstance(value, int) and not isinstance(value, bool):
+            return kind in (int, float) and abs(value) < _TOO_LARGE
+        if isinstance(value, str):
+            return kind is str and value.isprintable()
+        return type(value) is kind and (not isinstance(value, Decimal) or value.is_finite())
+
+    def is_at(self, value: Any) -> ColumnElement[bool]:
+        """Rows that have the value."""
+        return self.expression.is_(None) if value is None else self.expression == value
+
+    def is_after(self, value: Any) -> ColumnElement[bool]:
+        """Rows that come after the value."""
+        if value is None:
+            return false()
+        further = self.expression < value if self.descending else self.expression > value
+        return or_(further, self.expression.is_(None)) if self.nullable else further
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """A page of a list: its items, the cursor of the next page (None at the end), and how many there are in all."""
+
+    items: list[Item]
+    next_cursor: str | None
+    total: int
+
+
+def take_page(
+    session: Session, query: Select[Any], terms: Sequence[Term], *, question: str, limit: int, cursor: str | None
+) -> Listing:
+    """Take one page of a query in a total order; `question` is everything but the cursor and the limit.
+
+    The query must select each term's expression under the term's name. Raises BadCursor, or CursorGone for a page
+    after one of another revision.
+    """
+    place = read_place(cursor, question, terms) if cursor is not None else None
+    revision = place.revision if place is not None else revision_of(session)
+    counting = query.order_by(None).with_only_columns(func.count(), maintain_column_froms=True)
+    total = session.execute(counting).scalar_one()
+    page = query.order_by(*(clause for term in terms for clause in term.clauses)).limit(limit + 1)
+    if place is not None:
+        page = page.where(beyond(terms, place.values))
+    found = session.execute(page)
+    names = tuple(found.keys())
+    rows = [dict(zip(names, row, strict=True)) for row in found]
+    if place is not None:
+        answer(session, still(place))
+    more = len(rows) > limit
+    rows = rows[:limit]
+    last = [rows[-1][term.name] for term in terms] if more else []
+    return Listing(items=rows, next_cursor=write_cursor(question, revision, last) if more else None, total=total)
+
+
+def read_place(cursor: str, question: str, terms: Sequence[Term]) -> Place:
+    """Read where a page begins, one value a term; raises BadCursor for one that cannot be of this order."""
+    place = read_cursor(cursor, question, len(terms))
+    if not all(term.takes(value) for term, value in zip(terms, place.values, strict=True)):
+        raise BadCursor(cursor)
+    return place
+
+
+def beyond(terms: Sequence[Term], values: Sequence[Any]) -> ColumnElement[bool]:
+    """Rows after the place: equal in the first keys, after it in the next; a value may be a parameter, None is null."""
+    if not any(term.nullable or term.descending for term in terms):
+        return tuple_(*(term.expression for term in terms)) > tuple_(*values)
+    branches = []
+    for index, (term, value) in enumerate(zip(terms, values, strict=True)):
+        equal = [before.is_at(at) for before, at in zip(terms[:index], values[:index], strict=True)]
+        branches.append(and_(*equal, term.is_after(value)))
+    return or_(*branches)

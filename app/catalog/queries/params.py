@@ -1,0 +1,302 @@
+"""What may be asked of the catalog: typed, strict, and without any SQL or HTTP."""
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Annotated, Any, Literal, get_origin
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic.fields import FieldInfo
+
+from app.catalog.names import region_key
+from app.catalog.queries.sort_keys import SORT_KEYS
+
+Arch = Literal["x64", "arm64"]
+Os = Literal["linux", "windows"]
+Purchase = Literal["on_demand", "spot"]
+Status = Literal["preview", "current", "retiring", "withdrawn", "retired", "any"]
+
+ORDERABLE: tuple[Status, ...] = ("preview", "current", "retiring")
+"""The statuses that a search is about unless it names others: a retired or withdrawn size cannot be ordered."""
+
+MOST = 1e12
+"""No quantity of a VM comes near it; a bound keeps every number finite and every database willing."""
+
+
+_COUNT = re.compile(r"\d{1,9}(?:/[1-9]\d{0,3}|\.(?P<shown>\d{1,12}))?")
+
+
+def exact_count(value: Any) -> Any:
+    """Read a number of GPUs: `1/6` is a sixth, and 0.1667, which is how a sixth is shown, means a sixth, too."""
+    written = _COUNT.fullmatch(str(value).strip())
+    if written is None:
+        return value
+    number = Fraction(written[0])
+    shown = len(written["shown"] or "")
+    near = number.limit_denominator(8)
+    close = shown >= 3 and abs(near - number) <= Fraction(1, 2 * 10**shown)  # noqa: PLR2004  # 0.17 may be meant as is
+    return float(near if close else number)
+
+
+PLAIN = "^[ -~\u00a0-\U0010ffff]*$"
+"""Text without control characters, for the document.
+
+It names what is allowed and has no backslash, since generators escape backslashes in ways that not every language
+reads. The service does not use it: a line break at the end would pass Python's `$`.
+"""
+PLAIN_ITEM = "^[ -+.-~\u00a0-\U0010ffff-]*$"
+"""The same without a comma, which separates the values of a list."""
+
+
+def _plain_text(text: str) -> str:
+    if _CONTROL.search(text):
+        raise ValueError("must not hold control characters")
+    return text
+
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def _iso_day(value: Any) -> Any:
+    """A day is written as ISO 8601 writes it: a bare number, which pydantic takes for seconds since 1970, is none."""
+    if isinstance(value, str) and not _DAY.fullmatch(value):
+        raise ValueError("must be a date such as 2026-09-01")
+    return value
+
+
+def _true_or_false(value: Any) -> Any:
+    """A truth is written as JSON writes it; pydantic would take `yes`, `on` and `1`, too."""
+    if isinstance(value, str) and value not in ("true", "false"):
+        raise ValueError("expected true or false")
+    return value
+
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+Day = Annotated[date, BeforeValidator(_iso_day)]
+Text = Annotated[
+    str, Field(min_length=1, max_length=120, json_schema_extra={"pattern": PLAIN}), AfterValidator(_plain_text)
+]
+
+
+def _as_set(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Any of several is the same in any order: equal questions are equal values."""
+    return tuple(sorted(set(values)))
+
+
+AnyCase = Annotated[Text, AfterValidator(str.lower)]
+AnyOf = Annotated[tuple[AnyCase, ...], Field(max_length=60), AfterValidator(_as_set)]
+Order = Annotated[tuple[Text, ...], Field(max_length=60)]
+Regions = Annotated[
+    tuple[Annotated[Text, AfterValidator(region_key)], ...],
+    Field(max_length=60),
+    AfterValidator(_as_set),
+]
+Quantity = Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, le=2_000_000_000)]
+GpuCount = Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False), BeforeValidator(exact_count)]
+Truth = Annotated[bool, BeforeValidator(_true_or_false)]
+Usd = Annotated[Decimal, Field(ge=0, le=Decimal("1e9"), allow_inf_nan=False)]
+
+
+def holds_several(field: FieldInfo) -> bool:
+    """Whether a field of a question takes several values."""
+    return get_origin(field.annotation) is tuple
+
+
+class Question(BaseModel):
+    """The manners of every question: unknown names are refused, an empty value is absent, `a,b` is a and b."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tidy(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        several = takes_several(cls)
+        tidy = {name: _split(value) if several.get(name) else value for name, value in data.items()}
+        return {name: value for name, value in tidy.items() if value not in ("", [], ())}
+
+
+@lru_cache(maxsize=64)
+def takes_several(model: type[BaseModel]) -> Mapping[str, bool]:
+    """The fields of a question, and whether each takes several values."""
+    return {name: holds_several(field) for name, field in model.model_fields.items()}
+
+
+def _split(value: Any) -> Any:
+    if not isinstance(value, str | list | tuple):
+        return value
+    values = [value] if isinstance(value, str) else value
+    return [part.strip() for item in values for part in str(item).split(",") if part.strip()]
+
+
+class Page(Question):
+    """Which part of a list to give."""
+
+    limit: int = Field(default=50, ge=1, le=500, description="How many items a page holds at most.", examples=[2])
+    cursor: (
+        Annotated[str, Field(max_length=2000, json_schema_extra={"pattern": PLAIN}), AfterValidator(_plain_text)] | None
+    ) = Field(
+        default=None,
+        description="`next_cursor` of the page before; belongs to the same question.",
+        examples=[""],
+    )
+    fields: tuple[Text, ...] = Field(
+        default=(),
+        max_length=100,
+        description="Fields of each item to give, in this order; default: all, which clients with types count on.",
+    )
+
+    @classmethod
+    def of_page(cls) -> set[str]:
+        """The parameters that say how much of a list is shown, and do not make another list."""
+        return set(Page.model_fields)
+
+
+class OfferScope(Question):
+    """Whose prices a question means, and where."""
+
+    os: Os = Field(default="linux", description="Whose prices are meant.")
+    purchase: Purchase = Field(
+        default="on_demand", description="Which price is `usd_per_hour`, is bounded and is sorted by."
+    )
+    region: Regions = Field(
+        default=(),
+        description="The prices of this region, of the cheapest of several; default: of the cheapest of all.",
+        examples=[["eastus"]],
+    )
+
+
+class SizeScope(OfferScope):
+    """Which sizes a question is about: their names, their GPUs, their standing."""
+
+    q: AnyCase | None = Field(
+        default=None, description="Words to find in name, series and GPU; all must be there.", examples=["h100"]
+    )
+    name: AnyOf = Field(
+        default=(),
+        description="Glob on the name, `*` and `?`: `Standard_NC*_v5`; any of several. No match is an empty list.",
+        examples=[["Standard_ND96*"]],
+    )
+    series: AnyOf = Field(
+        default=(), description="A series, by its id or name; any of several.", examples=[["nd_h100_v5"]]
+    )
+    gpu: AnyOf = Field(
+        default=(),
+        description="A GPU by model, family, id or another name (`A100`, `NVIDIA H100 80GB`), or a glob on the first "
+        "three; any of several.",
+        examples=[["H100"]],
+    )
+    gpu_vendor: AnyCase | None = Field(
+        default=None, description="The maker of the GPU: `NVIDIA`, `AMD`.", examples=["NVIDIA"]
+    )
+    verified: Truth | None = Field(default=None, description="Whether the vendor's own documents name the size.")
+    disputed: Truth | None = Field(default=None, description="Whether sources disagree on any field.")
+    status: Annotated[tuple[Status, ...], AfterValidator(_as_set)] = Field(
+        default=(),
+        description="Any of several; default: all that can be ordered; `any`: retired and withdrawn ones, too.",
+        examples=[["current"]],
+    )
+    region: Regions = Field(
+        default=(), description="Priced in this region by any purchase model; any of several.", examples=[["eastus"]]
+    )
+    available_in: Regions = Field(
+        default=(),
+        description="Priced here by the purchase model that is meant; in ALL of several.",
+        examples=[["eastus"]],
+    )
+
+
+class SizeNeeds(Question):
+    """What a VM must have, each an inclusive bound; a figure nobody knows meets none."""
+
+    min_gpu_mem: Quantity | None = Field(
+        default=None, description="GPU memory of all the VM's GPUs together, GiB.", examples=[80]
+    )
+    min_gpu_mem_per_gpu: Quantity | None = Field(
+        default=None,
+        description="GPU memory on one GPU, GiB; a fraction of a GPU counts with its slice, an unknown one not at all.",
+        examples=[80],
+    )
+    min_gpus: GpuCount | None = Field(
+        default=None, description="GPUs; a sixth may be written 1/6 or 0.1667.", examples=[8]
+    )
+    min_vcpus: Count | None = Field(default=None, description="vCPUs.", examples=[96])
+    min_memory: Quantity | None = Field(default=None, description="Memory, GiB.", examples=[900])
+    min_local_disk: Quantity | None = Field(
+        default=None, description="Temporary and NVMe disks together, GiB.", examples=[1000]
+    )
+    min_network_gbps: Quantity | None = Field(
+        default=None, description="Network bandwidth of the VM, Gbps.", examples=[80]
+    )
+    infiniband: Truth | None = Field(default=None, description="InfiniBand (RDMA), or none.")
+    min_infiniband_gbps: Quantity | None = Field(
+        default=None, description="InfiniBand of the VM, Gbps.", examples=[400]
+    )
+    nvlink: Truth | None = Field(default=None, description="GPUs joined by NVLink, or not.")
+    arch: Arch | None = Field(default=None, description="CPU architecture.")
+    premium_storage: Truth | None = Field(default=None, description="Premium Storage is supported, or not.")
+    premium_storage_caching: Truth | None = Field(
+        default=None, description="Premium Storage caching is supported, or not."
+    )
+    ultra_disk: Truth | None = Field(default=None, description="Ultra Disk is supported, or not.")
+    live_migration: Truth | None = Field(
+        default=None, description="Live migration is supported, or not.", examples=[False]
+    )
+    memory_preserving_updates: Truth | None = Field(
+        default=None, description="Memory-preserving updates are supported, or not.", examples=[False]
+    )
+    generation_1: Truth | None = Field(
+        default=None, description="Generation 1 VMs are supported, or not.", examples=[False]
+    )
+    generation_2: Truth | None = Field(default=None, description="Generation 2 VMs are supported, or not.")
+    accelerated_networking: Truth | None = Field(
+        default=None, description="Accelerated networking is supported, or not."
+    )
+    ephemeral_os_disk: Truth | None = Field(default=None, description="Ephemeral OS disk is supported, or not.")
+    nested_virtualization: Truth | None = Field(
+        default=None, description="Nested virtualization is supported, or not.", examples=[False]
+    )
+    hibernation: Truth | None = Field(default=None, description="Hibernation is supported, or not.", examples=[False])
+    gpudirect_rdma: Truth | None = Field(default=None, description="GPUDirect RDMA is supported, or not.")
+
+
+class SizeFilter(SizeScope, SizeNeeds):
+    """Everything a search can filter by."""
+
+    max_gpu_mem: Quantity | None = Field(
+        default=None, description="GPU memory of all the VM's GPUs together, GiB.", examples=[1128]
+    )
+    max_gpu_mem_per_gpu: Quantity | None = Field(
+        default=None,
+        description="GPU memory of one whole GPU, GiB; where the number of GPUs is unknown, so is this.",
+        examples=[141],
+    )
+    max_gpus: GpuCount | None = Field(default=None, description="GPUs; 0 means no GPU.", examples=[8])
+    max_vcpus: Count | None = Field(default=None, description="vCPUs.", examples=[96])
+    max_memory: Quantity | None = Field(default=None, description="Memory, GiB.", examples=[2000])
+    min_usd_per_hour: Usd | None = Field(
+        default=None, description="Price in the region that the row names, USD an hour.", examples=[1]
+    )
+    max_usd_per_hour: Usd | None = Field(
+        default=None, description="Price in the region that the row names, USD an hour.", examples=[100]
+    )
+
+
+class SizeList(SizeFilter):
+    """Sizes in an order."""
+
+    sort: Order = Field(
+        default=("name",),
+        description="Columns to order by, `-` before one descends: `-gpu_memory_gib,usd_per_hour`. Unknown comes last. "
+        f"Keys: {', '.join(SORT_KEYS)}.",
+        examples=[["usd_per_hour", "-gpu_memory_gib"]],
+    )
+
+
+class SizeSearch(SizeList, Page):
+    """A search: filters, order and page."""

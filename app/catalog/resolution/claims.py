@@ -1,0 +1,153 @@
+"""From what the sources say of one field to the accepted value: pure, and explained word by word."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
+
+from app.catalog.fields import FactValue, to_text
+from app.catalog.readings import AUTHORITY, SourceKind
+
+_CLOSE = Decimal("0.001")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """One source's word on a field, after any correction of it; `title` is how a series' name is written there."""
+
+    source: str
+    kind: SourceKind
+    published_on: date | None
+    value: FactValue
+    title: str = ""
+    correction: str | None = None
+    pinned: bool = False
+
+    def rank(
+        self, order: Sequence[SourceKind] = AUTHORITY, *, older_first: bool = False
+    ) -> tuple[bool, int, int, int, str]:
+        """Sorts the word that counts first to the front: pinned, authority, then the newer, then the more precise.
+
+        `order` is that of authority on the field. `older_first` turns the dates round, for what the first to say it
+        keeps. An undated word counts after a dated one.
+        """
+        if self.published_on is None:
+            age = 1
+        else:
+            age = self.published_on.toordinal() * (1 if older_first else -1) - (date.max.toordinal() + 1) * older_first
+        return (not self.pinned, order.index(self.kind), age, -_precision(self.value), self.source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruling:
+    """What became of one word: accepted, agrees or disputed (corrected is said in the reason)."""
+
+    word: Word
+    verdict: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The accepted word and what became of each."""
+
+    accepted: Word
+    rulings: tuple[Ruling, ...]
+
+    @property
+    def disputed(self) -> bool:
+        """Whether any source says something else."""
+        return any(ruling.verdict == "disputed" for ruling in self.rulings)
+
+
+def decide(words: Iterable[Word], order: Sequence[SourceKind] = AUTHORITY, *, older_first: bool = False) -> Decision:
+    """Choose among the words of one field: pinned ones, then by authority, then the newer, then the more precise.
+
+    Words that say the same agree; the others are disputed and stay visible. Raises ValueError without any word.
+    """
+    ordered = sorted(words, key=lambda word: word.rank(order, older_first=older_first))
+    if not ordered:
+        raise ValueError("a field on which nobody says a word cannot be decided")
+    accepted = _most_precise(ordered)
+    then = "then the older page keeps it" if older_first else "then by date"
+    rulings = tuple(_rule(word, accepted, then, alone=len(ordered) == 1) for word in ordered)
+    return Decision(accepted=accepted, rulings=rulings)
+
+
+def _most_precise(ordered: Sequence[Word]) -> Word:
+    """Among the words that agree with the first and have its authority, the one that says most."""
+    first = ordered[0]
+    peers = [word for word in ordered if word.kind == first.kind and agree(word.value, first.value)]
+    return max(peers, key=lambda word: _precision(word.value)) if isinstance(first.value, str | Decimal) else first
+
+
+def _precision(value: FactValue) -> int:
+    """How much a value says: the length of a text, the significant digits of a number."""
+    text = to_text(value)
+    return len(text) if isinstance(value, str) else len(text.replace(".", "").strip("0"))
+
+
+def _rule(word: Word, accepted: Word, then: str, *, alone: bool) -> Ruling:
+    corrected = f"corrected: {word.correction}; " if word.correction else ""
+    if word is accepted:
+        reason = "the only source" if alone else f"{_standing(word)}: first by authority, {then}"
+        return Ruling(word=word, verdict="accepted", reason=corrected + reason)
+    if agree(word.value, accepted.value):
+        return Ruling(word=word, verdict="agrees", reason=f"{corrected}says the same as {accepted.source}")
+    why = _why_not(word, accepted)
+    reason = f"{corrected}{accepted.source} says {to_text(accepted.value)}, and {why}"
+    return Ruling(word=word, verdict="disputed", reason=reason)
+
+
+def _why_not(word: Word, accepted: Word) -> str:
+    if word.pinned != accepted.pinned:
+        return "a pinned source counts before all others"
+    if word.kind != accepted.kind:
+        return f"a {_spoken(accepted.kind)} counts before a {_spoken(word.kind)}"
+    if word.published_on != accepted.published_on:
+        return (
+            f"its date counts first ({accepted.published_on or 'undated'}, this one {word.published_on or 'undated'})"
+        )
+    return "of two equal in authority and date the more precise is taken, then the first by name"
+
+
+def _standing(word: Word) -> str:
+    pinned = "pinned " if word.pinned else ""
+    return f"{pinned}{_spoken(word.kind)} of {word.published_on or 'no date'}"
+
+
+def _spoken(kind: SourceKind) -> str:
+    return kind.replace("_", " ").replace("api", "API")
+
+
+def agree(one: FactValue, other: FactValue) -> bool:
+    """Whether two values say the same: equal numbers, or of two texts or decimals one that only says more."""
+    if isinstance(one, str) and isinstance(other, str):
+        ours, theirs = _tokens(one), _tokens(other)
+        return ours <= theirs or theirs <= ours
+    exact = (bool, date, str)
+    if isinstance(one, exact) or isinstance(other, exact):
+        return type(one) is type(other) and one == other
+    return abs(Fraction(one) - Fraction(other)) < Fraction(_CLOSE) or _rounds_to(one, other)
+
+
+def _rounds_to(one: int | Decimal | Fraction, other: int | Decimal | Fraction) -> bool:
+    """Whether one of two decimals is the other, rounded: 1788.14 says the same as 1788.139, and less.
+
+    Whole numbers are not taken for rounded, so that 16 and 15.9 stay two figures.
+    """
+    if not isinstance(one, Decimal) or not isinstance(other, Decimal):
+        return False
+    places = min(_places(one), _places(other))
+    unit = Decimal(1).scaleb(-places)
+    return places > 0 and one.quantize(unit, ROUND_HALF_UP) == other.quantize(unit, ROUND_HALF_UP)
+
+
+def _places(number: Decimal) -> int:
+    return max(0, -int(number.normalize().as_tuple().exponent))
+
+
+def _tokens(text: str) -> frozenset[str]:
+    bare = "".join(character if character.isalnum() or character == "." else " " for character in text.lower())
+    return frozenset(bare.split())

@@ -1,0 +1,86 @@
+"""Merging staged rows into a table: statements over whole tables, so that no row passes through Python."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    CursorResult,
+    Executable,
+    FromClause,
+    MetaData,
+    Table,
+    and_,
+    delete,
+    exists,
+    select,
+    true,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from app.catalog.column_types import NO_CONTENT
+
+_INSERT: dict[str, Callable[[Table], postgresql.Insert | sqlite.Insert]] = {
+    "postgresql": postgresql.insert,
+    "sqlite": sqlite.insert,
+}
+
+
+def stage_like(table: Table, key: Sequence[str]) -> Table:
+    """Describe a temporary table with the given columns of a table; on SQLite its rows lie in the order of a key."""
+    given = [column for column in table.columns if column.computed is None]
+    columns = [Column(c.name, c.type, primary_key=c.name in key, nullable=c.name not in key) for c in given]
+    return Table(f"staged_{table.name}", MetaData(), *columns, prefixes=["temporary"], sqlite_with_rowid=False)
+
+
+@contextmanager
+def staged(session: Session, *tables: Table) -> Iterator[None]:
+    """Make temporary tables, and take them away again; what an ingest left that failed is taken away before."""
+    connection = session.connection()
+    for table in tables:
+        table.drop(connection, checkfirst=True)
+        table.create(connection)
+    yield
+    for table in tables:
+        table.drop(connection)
+
+
+def same(one: FromClause, other: FromClause, names: Sequence[str]) -> ColumnElement[bool]:
+    """Whether rows of two tables have the same key."""
+    return and_(*(one.c[name] == other.c[name] for name in names))
+
+
+def keep_different(session: Session, rows: Table, table: Table, key: Sequence[str]) -> int:
+    """Take away the staged rows that are in the table as they are, and say how many those were."""
+    others = [name for name in _common(rows, table) if name not in key and table.c[name].info != NO_CONTENT]
+    alike = and_(same(rows, table, key), *(rows.c[name].is_not_distinct_from(table.c[name]) for name in others))
+    return rows_written(session, delete(rows).where(exists().where(alike)))
+
+
+def write_staged(session: Session, rows: Table, table: Table, key: Sequence[str], *, in_order: bool = False) -> int:
+    """Add staged rows, or change those that have their unique key; say how many were written.
+
+    They are sorted first, unless they lie in order already: a table by its key is then written from end to end.
+    """
+    names = _common(rows, table)
+    new = select(*(rows.c[name] for name in names)).where(
+        true()
+    )  # without a condition SQLite would misread what follows
+    if not in_order:
+        new = new.order_by(*(rows.c[column.name] for column in table.primary_key))
+    insert = _INSERT[session.connection().dialect.name](table)
+    values = {name: insert.excluded[name] for name in names if name not in key}
+    return rows_written(session, insert.on_conflict_do_update(index_elements=key, set_=values).from_select(names, new))
+
+
+def _common(rows: Table, table: Table) -> list[str]:
+    return [column.name for column in rows.columns if column.name in table.c]
+
+
+def rows_written(session: Session, statement: Executable) -> int:
+    """Run a statement that writes, and say how many rows it wrote."""
+    result = session.execute(statement, execution_options={"preserve_rowcount": True})
+    return cast("CursorResult[Any]", result).rowcount

@@ -1,0 +1,103 @@
+"""Facts in and sizes out: what is kept is judged together with what is new, where anything that is judged is new."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from app.catalog.models import Correction, Fact, Gpu, Series, Size, SizeAlias, Source
+from app.catalog.names import series_key, size_key
+from app.catalog.readings import AUTHORITY, Reading, Report
+from app.catalog.resolution.derive import Spelling, derive_size
+from app.catalog.resolution.reconcile import Author, Bench, judge
+from app.catalog.resolution.subjects import Subjects, alias_map, series_names
+from app.catalog.store import rows
+from app.catalog.store.upsert import Change, save_rows
+from app.catalog.tables import table_of
+
+Named = Mapping[str, tuple[str, str]]
+"""By the key of a size that a price names, how it is spelled there and the price's source."""
+
+_LAST = len(AUTHORITY)
+"""The authority of a spelling that only a price list or an alias gives."""
+
+
+def find_subjects(session: Session, reading: Reading) -> Subjects:
+    """Say who is who: by the aliases and series that are kept, and by those of this reading."""
+    aliases = {row["alias_key"]: row["size_key"] for row in _all(session, SizeAlias)}
+    series = {
+        series_key(name): row["id"]
+        for row in _all(session, Series)
+        for name in (row["id"], row["name"], *(row["aliases"] or "").split("; "))
+    }
+    return Subjects(sizes=aliases | alias_map(reading.aliases), series=series | series_names(reading.statements))
+
+
+def find_sources(session: Session) -> dict[str, dict[str, Any]]:
+    """Get every source by its id."""
+    return {row["id"]: row for row in _all(session, Source)}
+
+
+def author_of(source: Mapping[str, Any]) -> Author:
+    """Take from a source what counts when words are weighed."""
+    return Author(kind=source["kind"], published_on=source["published_on"], pinned=source["pinned"])
+
+
+def judge_facts(
+    session: Session, reading: Reading, subjects: Subjects, named: Named
+) -> tuple[dict[str, Change], list[Report]]:
+    """Judge what is kept together with what is new, and write the facts and the rows that follow."""
+    new, twice = rows.fact_rows(reading.statements, subjects)
+    read_again = reading.fact_files
+    kept = [rows.kept_fact(fact, subjects) for fact in _all(session, Fact)]
+    facts = [fact for fact in kept if (fact["source_id"], fact["file"]) not in read_again]
+    known = {tuple(fact[name] for name in rows.FACT_KEY): fact for fact in facts} | new
+    judgement = judge(known.values(), _bench(session, subjects), _spellings(session, reading, subjects, named))
+    done = {
+        "gpu": save_rows(session, Gpu, judgement.gpus),
+        "series": save_rows(session, Series, judgement.series),
+        "size": save_rows(session, Size, judgement.sizes),
+        "fact": save_rows(session, Fact, judgement.facts, whole=True),
+    }
+    return done, twice
+
+
+def add_named(session: Session, named: Named) -> dict[str, Change]:
+    """Add the sizes that only prices name; those that are there stay as they are."""
+    there = set(session.execute(select(table_of(Size).c.key)).scalars())
+    new = {key: _spelling(*spelled) for key, spelled in named.items() if key not in there}
+    return {"size": save_rows(session, Size, [derive_size(key, {}, [by], {}, []) for key, by in new.items()])}
+
+
+def _spelling(name: str, source: str | None) -> Spelling:
+    return Spelling(name=name, authority=_LAST, source=source)
+
+
+def _all(session: Session, model: type[Any]) -> list[dict[str, Any]]:
+    return [dict(row) for row in session.execute(select(table_of(model))).mappings()]
+
+
+def _bench(session: Session, subjects: Subjects) -> Bench:
+    corrections = {
+        (row["kind"], row["subject"], row["field"], row["source_id"]): (row["value"], row["reason"])
+        for row in _all(session, Correction)
+    }
+    authors = {id_: author_of(source) for id_, source in find_sources(session).items()}
+    return Bench(authors=authors, corrections=corrections, subjects=subjects)
+
+
+def _spellings(session: Session, reading: Reading, subjects: Subjects, named: Named) -> dict[str, Spelling]:
+    """Sizes that exist though no fact may speak of them: kept ones, and those that an alias or a price names."""
+    by_price = {key: _spelling(*spelled) for key, spelled in named.items()}
+    by_alias = {
+        subjects.size(alias.size): _spelling(alias.size, alias.source)
+        for alias in reversed(reading.aliases)
+        if size_key(alias.size) not in subjects.sizes
+    }
+    kept = {
+        row["key"]: _spelling(row["name"], row["source_id"])
+        for row in _all(session, Size)
+        if row["key"] not in subjects.sizes
+    }
+    return by_price | by_alias | kept

@@ -1,0 +1,163 @@
+"""Prices by the million: staged by the driver's bulk path, checked on the way, merged by statements over whole tables.
+
+`stage_prices` takes them in, `merge_prices` writes what differs; between the two the sizes that only they name are
+made.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from operator import lt
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, MetaData, Table, and_, delete, func, select
+from sqlalchemy.orm import Session
+
+from app.catalog.models import Price
+from app.catalog.names import size_key
+from app.catalog.price_lists import PriceBlock, PriceList, Prices
+from app.catalog.progress import Progress
+from app.catalog.readings import Report
+from app.catalog.resolution.subjects import Subjects
+from app.catalog.store.bulk import keep_different, same, write_staged
+from app.catalog.store.contents import Content, canonical, content_of
+from app.catalog.store.loading import Columns, load
+from app.catalog.store.rows import PRICE_KEY
+from app.catalog.store.upsert import Change
+from app.catalog.tables import table_of
+from app.errors import BadData
+
+PRICE = table_of(Price)
+STAGED_PRICE = Table(
+    "staged_price",
+    MetaData(),
+    *(Column(column.name, column.type, nullable=False) for column in PRICE.columns),
+    Column("line", BigInteger, nullable=False),
+    Column("place", BigInteger, nullable=False),
+    prefixes=["temporary"],
+)
+"""The prices of a reading; `place` counts them over all its lists. Afterwards those that were new or different."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Staging:
+    """What is learnt of prices while they pass by."""
+
+    subjects: Subjects
+    regions: frozenset[str]
+    progress: Progress
+    sizes: Mapping[str, str] = field(default_factory=dict)
+    """The names of the sizes that are known, by key; what lists that allow no new sizes are held against."""
+    named: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """By the key of each size, how the first price spells it, and the source of that price."""
+    sources: set[str] = field(default_factory=set)
+    rows: int = 0
+    in_order: bool = True
+    """Whether each key is greater than the one before, so that there can be no two for one size, place and day."""
+    lists: dict[int, str] = field(default_factory=dict)
+    """The file of each list by the place of its first price."""
+
+    _keys: dict[str, str] = field(default_factory=dict)
+    _last: tuple[Any, ...] = ()
+
+    def columns(self, prices: Prices) -> Iterator[Columns]:
+        """Give the columns of the staged table block by block; raises BadData for a region that nobody knows."""
+        for each in prices.lists:
+            self.lists[self.rows] = each.file
+            for block in each.blocks():
+                yield self._columns(each, block)
+                self.progress("prices", block.share, self.rows)
+
+    def _columns(self, each: PriceList, block: PriceBlock) -> Columns:
+        self._check_regions(each, block)
+        self._learn(each, block)
+        keys = [*map(self._keys.__getitem__, block.size)]
+        of_each = [*zip(keys, block.region, block.os, block.purchase, block.valid_from, strict=True)]
+        if self.in_order:
+            self.in_order = all(map(lt, (self._last, *of_each), of_each))
+            self._last = of_each[-1]
+        first, self.rows = self.rows, self.rows + len(keys)
+        by_name: dict[str, Any] = {
+            "size_key": keys,
+            "region": block.region,
+            "os": block.os,
+            "purchase": block.purchase,
+            "valid_from": block.valid_from,
+            "usd_per_hour": block.usd_per_hour,
+            "approximate_date": block.approximate_date,
+            "source_id": block.source,
+            "file": [each.file] * len(keys),
+            "line": block.line,
+            "place": range(first, self.rows),
+        }
+        return [by_name[column.name] for column in STAGED_PRICE.columns]
+
+    def _check_regions(self, each: PriceList, block: PriceBlock) -> None:
+        if strange := set(block.region) - self.regions:
+            line, region = next((n, code) for n, code in zip(block.line, block.region, strict=True) if code in strange)
+            said = f"there is no region {region!r}; bring it in first"
+            raise BadData(said, file=each.file, line=line, column="region")
+
+    def _learn(self, each: PriceList, block: PriceBlock) -> None:
+        self.sources.update(block.source)
+        for name in dict.fromkeys(block.size):
+            if name not in self._keys:
+                key = self.subjects.size(name)
+                if size_key(name) not in self.subjects.sizes:
+                    if not each.new_sizes and key not in self.sizes:
+                        raise self._unknown(name, each.file, block.line[block.size.index(name)])
+                    self.named.setdefault(key, (name, block.source[block.size.index(name)]))
+                self._keys[name] = key
+
+    def _unknown(self, name: str, file: str, line: int) -> BadData:
+        near = get_close_matches(size_key(name), self.sizes, 1)
+        hint = f"did you mean {self.sizes[near[0]]}? " if near else ""
+        said = f"{name!r}: there is no such size; {hint}With --new-sizes it becomes one"
+        return BadData(said, file=file, line=line, column="size")
+
+
+def stage_prices(session: Session, prices: Prices, staging: Staging) -> list[Report]:
+    """Fill the staged table; of two prices for one size, place and day the first stands and the other is told."""
+    if not prices.lists:
+        return []
+    load(session, STAGED_PRICE, staging.columns(prices))
+    return [] if staging.in_order else _take_away_doubled(session, staging.lists)
+
+
+def _take_away_doubled(session: Session, files: Mapping[int, str]) -> list[Report]:
+    staged, first = STAGED_PRICE.c, STAGED_PRICE.alias("first")
+    key = [staged[name] for name in PRICE_KEY]
+    several = select(*key, func.min(staged.place).label("place")).group_by(*key).having(func.count() > 1).subquery()
+    later = and_(same(STAGED_PRICE, several, PRICE_KEY), staged.place > several.c.place)
+    query = (
+        select(staged.place, staged.line, staged.usd_per_hour, first.c.usd_per_hour.label("kept"))
+        .join_from(STAGED_PRICE, several, later)
+        .join(first, first.c.place == several.c.place)
+        .order_by(staged.place)
+    )
+    doubled = session.execute(query).all()
+    if doubled:
+        places = select(staged.place).join_from(STAGED_PRICE, several, later)
+        session.execute(delete(STAGED_PRICE).where(staged.place.in_(places)))
+    return [_doubled(row, files) for row in doubled if row.usd_per_hour != row.kept]
+
+
+def _doubled(row: Any, files: Mapping[int, str]) -> Report:
+    return Report(
+        file=files[max(start for start in files if start <= row.place)],
+        line=row.line,
+        column="usd_per_hour",
+        cell=f"{row.usd_per_hour.normalize():f}",
+        detail=f"is another price for the same size, place and day; {row.kept.normalize():f} is kept",
+    )
+
+
+def merge_prices(session: Session, staging: Staging) -> tuple[Change, Content]:
+    """Write the staged prices that are new or different, and say what content they took the place of."""
+    if not staging.rows:
+        return Change(), Content()
+    unchanged = keep_different(session, STAGED_PRICE, PRICE, PRICE_KEY)
+    overwritten = canonical(session, PRICE).join(STAGED_PRICE, same(STAGED_PRICE, PRICE, PRICE_KEY))
+    old = content_of(session, overwritten)
+    written = write_staged(session, STAGED_PRICE, PRICE, PRICE_KEY, in_order=staging.in_order)
+    return Change(added=written - old.rows, changed=old.rows, unchanged=unchanged), old

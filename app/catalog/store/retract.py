@@ -1,0 +1,256 @@
+"""What a file or a source no longer says, taken out of the catalog; and the sizes of which nobody speaks any more.
+
+A file that is read again is compared with what it said before of the sources that it may cite: prices and facts know
+their file, the keys of other rows are kept in `ingested_file`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    MetaData,
+    Table,
+    and_,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.orm import Session
+from sqlmodel import SQLModel
+
+from app.catalog.models import (
+    Benchmark,
+    Correction,
+    Fact,
+    Gpu,
+    IngestedFile,
+    Model,
+    Offer,
+    Price,
+    Region,
+    Series,
+    Size,
+    SizeAlias,
+    SizeDoc,
+    Source,
+)
+from app.catalog.price_lists import Prices
+from app.catalog.readings import FileRead, Reading, Report
+from app.catalog.resolution.subjects import Subjects
+from app.catalog.store import rows
+from app.catalog.store.bulk import rows_written, same
+from app.catalog.store.contents import Content, canonical, content_of
+from app.catalog.store.prices import PRICE, STAGED_PRICE
+from app.catalog.store.rows import PRICE_KEY
+from app.catalog.store.upsert import Change, save_rows
+from app.catalog.tables import table_of
+from app.errors import BadQuestion
+
+DROPPED_PRICE = Table(
+    "dropped_price",
+    MetaData(),
+    *(Column(name, PRICE.c[name].type, primary_key=True) for name in PRICE_KEY),
+    prefixes=["temporary"],
+    sqlite_with_rowid=False,
+)
+"""The keys of the prices that this ingest takes away."""
+
+Key = tuple[str, ...]
+
+
+def read_before(session: Session, kind: str) -> dict[str, list[Key]]:
+    """Get the files of a kind that were read, each with the source and the key of every row that it had."""
+    table = table_of(IngestedFile)
+    found = session.execute(select(table).where(table.c.kind == kind)).mappings()
+    return {row["file"]: [tuple(key) for key in row["keys"]] for row in found}
+
+
+# Prices
+
+
+def drop_prices_of_files(session: Session, prices: Prices) -> tuple[int, Content]:
+    """Take away the prices that a list had when it was read before, and has no more; say how many, and what they were.
+
+    The staged prices must be those of the lists. Files that are read for the first time cost nothing.
+    """
+    known = read_before(session, "prices")
+    of_lists = [
+        and_(PRICE.c.file == each.file, PRICE.c.source_id.in_(sorted(each.sources)))
+        for each in prices.lists
+        if each.file in known and each.sources
+    ]
+    files = [{"file": each.file, "kind": "prices", "keys": []} for each in prices.lists if each.sources]
+    save_rows(session, IngestedFile, files)
+    if not of_lists:
+        return 0, Content()
+    of_files = or_(*of_lists)
+    had = select(func.count()).select_from(PRICE).where(of_files)
+    has = (
+        select(func.count()).select_from(STAGED_PRICE.join(PRICE, same(STAGED_PRICE, PRICE, PRICE_KEY))).where(of_files)
+    )
+    if session.execute(had).scalar_one() == session.execute(has).scalar_one():
+        return 0, Content()
+    # Without an index each price would be looked for in the whole list.
+    session.connection().exec_driver_sql(f"create index staged_price_key on staged_price ({', '.join(PRICE_KEY)})")
+    return drop_prices(session, and_(of_files, ~exists().where(same(STAGED_PRICE, PRICE, PRICE_KEY))))
+
+
+def drop_prices(session: Session, condition: ColumnElement[bool]) -> tuple[int, Content]:
+    """Take prices away; their keys stay in DROPPED_PRICE until the end of the ingest."""
+    columns = DROPPED_PRICE.columns.keys()
+    dropped = select(*(PRICE.c[name] for name in columns)).where(condition)
+    number = rows_written(session, insert(DROPPED_PRICE).from_select(columns, dropped))
+    if not number:
+        return 0, Content()
+    content = content_of(session, canonical(session, PRICE).join(DROPPED_PRICE, same(DROPPED_PRICE, PRICE, PRICE_KEY)))
+    session.execute(delete(PRICE).where(exists().where(same(DROPPED_PRICE, PRICE, PRICE_KEY))))
+    return number, content
+
+
+# Rows of small tables
+
+_AT_ONCE = 1_000
+
+_Rows = Callable[[Reading, Subjects], Iterable[tuple[str, dict[str, Any]]]]
+
+_SMALL: Mapping[str, tuple[type[SQLModel], _Rows]] = {
+    "aliases": (SizeAlias, lambda reading, _: ((each.file, rows.alias_row(each)) for each in reading.aliases)),
+    "corrections": (
+        Correction,
+        lambda reading, subjects: ((each.file, rows.correction_row(each, subjects)) for each in reading.corrections),
+    ),
+    "regions": (Region, lambda reading, _: ((each.file, rows.region_row(each)) for each in reading.regions)),
+    "benchmarks": (
+        Benchmark,
+        lambda reading, subjects: ((each.file, rows.benchmark_row(each, subjects)) for each in reading.benchmarks),
+    ),
+    "models": (Model, lambda reading, _: ((each.file, rows.model_row(each)) for each in reading.models)),
+}
+"""By kind of file: the table, and the rows of a reading with the file of each."""
+
+
+def drop_rows_of_files(
+    session: Session, kind: str, reading: Reading, subjects: Subjects
+) -> tuple[Change, list[Report]]:
+    """Take away the rows that a file had when it was read before, and has no more, unless another file has them."""
+    files = [file for file in reading.files if file.kind == kind or (kind, file.kind) == ("benchmarks", "documents")]
+    if not files:
+        return Change(), []
+    model, of_reading = _SMALL[kind]
+    table = table_of(model)
+    names = [column.name for column in table.primary_key]
+    new: dict[str, list[Key]] = {file.file: [] for file in files}
+    for file, row in of_reading(reading, subjects):
+        new.setdefault(file, []).append((row["source_id"], *(str(row[name]) for name in names)))
+    before = read_before(session, kind)
+    for each in files:  # what it may not drop, because it no longer lists the source, it goes on having said
+        new[each.file] += [key for key in before.get(each.file, ()) if not _may_drop(each, key[0])]
+    kept = {key[1:] for keys in (before | new).values() for key in keys}
+    gone = {key[1:] for each in files for key in before.get(each.file, ()) if _may_drop(each, key[0])} - kept
+    save_rows(
+        session,
+        IngestedFile,
+        ({"file": file, "kind": kind, "keys": [list(key) for key in keys]} for file, keys in new.items()
+         if keys or file in before),
+    )  # fmt: skip
+    used = _used_regions(session, gone) if kind == "regions" else set()
+    reports = [
+        Report(file=files[0].file, line=None, column="code", cell=code,
+               detail="is not in the file any more, but prices are for it; the region stays until they go")
+        for code in sorted(used)
+    ]  # fmt: skip
+    return _delete(session, table, names, gone - {(code,) for code in used}), reports
+
+
+def _may_drop(file: FileRead, source: str) -> bool:
+    return file.kind == "corrections" or source in file.sources
+
+
+def _used_regions(session: Session, keys: Iterable[Key]) -> set[str]:
+    region, price = table_of(Region).c.code, table_of(Price).c.region
+    codes = [code for (code,) in keys]
+    return set(session.execute(select(region).where(region.in_(codes), exists().where(price == region))).scalars())
+
+
+def _delete(session: Session, table: Table, names: list[str], keys: Iterable[Key]) -> Change:
+    columns, wanted = [table.c[name] for name in names], sorted(keys)
+    parts = [wanted[start : start + _AT_ONCE] for start in range(0, len(wanted), _AT_ONCE)]
+    return Change(removed=sum(rows_written(session, delete(table).where(tuple_(*columns).in_(part))) for part in parts))
+
+
+# What nobody speaks of
+
+
+def drop_unspoken(session: Session) -> dict[str, Change]:
+    """Take away sizes without a fact, a price or an alias, and series and GPUs without a fact, a size or a result."""
+    size, fact, price = table_of(Size), table_of(Fact).c, table_of(Price).c
+    series, gpu = table_of(Series), table_of(Gpu)
+    spoken = or_(
+        exists().where(fact.kind == "size", fact.subject == size.c.key),
+        exists().where(price.size_key == size.c.key),
+        exists().where(table_of(SizeAlias).c.size_key == size.c.key),
+    )
+    unspoken = select(size.c.key).where(~spoken)
+    keys = list(session.execute(unspoken).scalars())
+    if keys:
+        for table in (table_of(Offer), table_of(SizeDoc)):
+            session.execute(delete(table).where(table.c.size_key.in_(unspoken)))
+        session.execute(delete(size).where(~spoken))
+    of_series = or_(
+        exists().where(fact.kind == "series", fact.subject == series.c.id),
+        exists().where(size.c.series_id == series.c.id),
+        exists().where(table_of(Benchmark).c.series_id == series.c.id),
+    )
+    of_gpu = or_(
+        exists().where(fact.kind == "gpu", fact.subject == gpu.c.id), exists().where(size.c.gpu_id == gpu.c.id)
+    )
+    return {
+        "size": Change(removed=len(keys), keys=frozenset((key,) for key in keys)),
+        "series": Change(removed=rows_written(session, delete(series).where(~of_series))),
+        "gpu": Change(removed=rows_written(session, delete(gpu).where(~of_gpu))),
+    }
+
+
+# A whole source
+
+_OF_SOURCE: tuple[type[SQLModel], ...] = (SizeAlias, Correction, Benchmark, Model, Fact)
+
+
+def check_regions_of_source(session: Session, source: str) -> None:
+    """Refuse to take away regions that prices of other sources are for."""
+    region, price = table_of(Region).c, table_of(Price).c
+    others = exists().where(price.region == region.code, price.source_id != source)
+    used = session.execute(
+        select(region.code).where(region.source_id == source, others).order_by(region.code)
+    ).scalars()
+    if codes := list(used):
+        more = f" and {len(codes) - 1} more" if len(codes) > 1 else ""
+        said = f"names the region {codes[0]}{more}, which prices of other sources are for; forget those sources first"
+        raise BadQuestion("source", source, said)
+
+
+def drop_rows_of_source(session: Session, source: str) -> dict[str, Change]:
+    """Take away the facts and other rows of a source, but for its regions; sizes of its spelling find another."""
+    size, price = table_of(Size), table_of(Price).c
+    another = select(func.min(price.source_id)).where(price.size_key == size.c.key).scalar_subquery()
+    session.execute(update(size).where(size.c.source_id == source).values(source_id=another))
+    done = {}
+    for table in map(table_of, _OF_SOURCE):
+        done[table.name] = Change(removed=rows_written(session, delete(table).where(table.c.source_id == source)))
+    return done
+
+
+def drop_source(session: Session, source: str) -> dict[str, Change]:
+    """Take away a source's regions and its own row, once nothing points to it."""
+    region, row = table_of(Region), table_of(Source)
+    return {
+        "region": Change(removed=rows_written(session, delete(region).where(region.c.source_id == source))),
+        "source": Change(removed=rows_written(session, delete(row).where(row.c.id == source))),
+    }
