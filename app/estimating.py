@@ -8,10 +8,10 @@ from sqlalchemy.orm import Session
 
 from app.catalog.queries.language_models import get_model
 from app.errors import BadWorkload
-from app.fit.breakdown.answer import answer_serving, answer_training
-from app.fit.breakdown.figures import Estimate
-from app.fit.breakdown.workload import Gpus, InferenceWorkload, TrainingWorkload
-from app.fit.estimate.assumptions import Impossible, Ledger
+from app.fit.estimator.estimate import answer_serving, answer_training
+from app.fit.estimator.report import Estimate
+from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
+from app.fit.formulas.assumptions import Impossible, Ledger
 from app.shapes import AskedModel, to_shape
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from app.errors import BadWorkload, NotFound
-from app.fit.breakdown.model import from_fields
-from app.fit.estimate.architecture import Architecture
-from app.fit.estimate.assumptions import Ledger
-from app.fit.estimate.hf_config import read_config
-from app.fit.estimate.quantization import Released, fp8_blocks, fp8_tensors, mxfp4_experts
+from app.fit.estimator.model import from_fields
+from app.fit.formulas.architecture import Architecture
+from app.fit.formulas.assumptions import Ledger
+from app.fit.formulas.hf_config import read_config
+from app.fit.formulas.quantization import Released, fp8_blocks, fp8_tensors, mxfp4_experts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from app.catalog.queries.rendering import render_size
 from app.catalog.queries.snapshot import read_known
 from app.db.engines import make_engine
 from app.db.statements import answer, typed
-from app.fit.place.rank import rank
+from app.fit.placement.rank import rank
 from app.placing.asking import PlacementSearch, placing
 from app.placing.sizes import to_sizes
 from benchmarks.fits import FIT

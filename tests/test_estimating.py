@@ -14,10 +14,10 @@ from app.api.estimate.fields import AS_TEXT
 from app.api.estimate.schemas import EstimateIn
 from app.errors import BadWorkload
 from app.estimating import estimate
-from app.fit.estimate.adapters import MODULES
-from app.fit.estimate.figures import Figure
-from app.fit.estimate.states import RECIPES
-from app.fit.estimate.weights import BITS
+from app.fit.formulas.adapters import MODULES
+from app.fit.formulas.optimizer import RECIPES
+from app.fit.formulas.quantities import Figure
+from app.fit.formulas.weights import BITS
 from app.shapes import to_architecture
 
 some = st.integers(1, 200)

@@ -31,14 +31,14 @@ def sort_keys() -> tuple[str, ...]:
 
 def dtypes() -> tuple[str, ...]:
     """Types of weights."""
-    from app.fit.estimate.weights import BITS
+    from app.fit.formulas.weights import BITS
 
     return tuple(BITS)
 
 
 def recipes() -> tuple[str, ...]:
     """Recipes of training."""
-    from app.fit.estimate.states import RECIPES
+    from app.fit.formulas.optimizer import RECIPES
 
     return tuple(RECIPES)
 

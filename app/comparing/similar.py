@@ -14,7 +14,7 @@ from app.catalog.queries.neighbours import Centre, ask_measured, ask_neighbours,
 from app.catalog.queries.snapshot import Known
 from app.catalog.queries.walks import still
 from app.db.statements import Question, Row
-from app.fit.likeness import Neighbour, Traits, nearest
+from app.fit.similarity import Neighbour, Traits, nearest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,14 +12,14 @@ from app.catalog.queries.sizes import settle
 from app.catalog.queries.snapshot import Known
 from app.db.statements import Ask, Question, Rows
 from app.errors import BadQuestion, BadWorkload, NotFound
-from app.fit.breakdown.workload import TrainingWorkload
-from app.fit.estimate.assumptions import Impossible, Ledger
-from app.fit.place.fixes import Fixer
-from app.fit.place.machine import Machine
-from app.fit.place.option import Placed
-from app.fit.place.prepare import Prepared, prepare
-from app.fit.place.question import Constraints, Placement, Pricing, Use
-from app.fit.place.rank import rank
+from app.fit.estimator.workload import TrainingWorkload
+from app.fit.formulas.assumptions import Impossible, Ledger
+from app.fit.placement.fixes import Fixer
+from app.fit.placement.machine import Machine
+from app.fit.placement.option import Placed
+from app.fit.placement.prepare import Prepared, prepare
+from app.fit.placement.rank import rank
+from app.fit.placement.request import Constraints, Placement, Pricing, Use
 from app.fit.ranking import Ranking
 from app.fit.vm import Vm
 from app.placing.hardware import Hardware, to_described

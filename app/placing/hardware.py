@@ -9,10 +9,10 @@ from typing import Any
 
 from app.catalog.projections import PURCHASES
 from app.catalog.queries.candidates import PEAKS
-from app.fit.estimate.assumptions import Ledger
-from app.fit.estimate.figures import GIB
-from app.fit.place.machine import Machine
-from app.fit.place.types import CAPABILITY
+from app.fit.formulas.assumptions import Ledger
+from app.fit.formulas.quantities import GIB
+from app.fit.placement.machine import Machine
+from app.fit.placement.types import CAPABILITY
 from app.fit.vm import Vm
 
 USABLE = 0.985

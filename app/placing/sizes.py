@@ -10,8 +10,8 @@ from app.catalog.projections import PURCHASES
 from app.catalog.queries.candidates import PEAKS, ask_machines, rows_of
 from app.catalog.queries.params import SizeScope
 from app.db.statements import Question
-from app.fit.estimate.figures import GIB
-from app.fit.place.machine import Machine
+from app.fit.formulas.quantities import GIB
+from app.fit.placement.machine import Machine
 from app.fit.vm import Vm
 
 Sizes = list[tuple[Vm, Machine]]

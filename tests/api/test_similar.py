@@ -4,7 +4,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.fit.likeness import TERMS
+from app.fit.similarity import TERMS
 
 
 def get(client: httpx.Client, path: str, **parameters: Any) -> dict[str, Any]:

@@ -22,11 +22,11 @@ from app.catalog.presets import Preset
 from app.catalog.queries.table_exports import TABLES
 from app.catalog.readings import AUTHORITY
 from app.cli.commands import ROOMS
-from app.fit.estimate.assumptions import DEFAULTS
-from app.fit.estimate.hf_config import FAMILIES
-from app.fit.estimate.states import RECIPES
-from app.fit.estimate.weights import FILE_BITS, FULL_BITS, QUANTIZED_BITS
-from app.fit.likeness import TERMS
+from app.fit.formulas.assumptions import DEFAULTS
+from app.fit.formulas.hf_config import FAMILIES
+from app.fit.formulas.optimizer import RECIPES
+from app.fit.formulas.weights import FILE_BITS, FULL_BITS, QUANTIZED_BITS
+from app.fit.similarity import TERMS
 from app.ingest.feeds import FEEDS
 from app.ingest.sources import aliases, benchmarks, corrections, models, prices, regions, sources
 from app.settings import PROJECT, Settings

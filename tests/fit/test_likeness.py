@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.fit.difference import difference, difference_percent, of_all, per_unit
-from app.fit.likeness import FARTHEST, TERMS, UNKNOWN, Traits, measure, nearest
+from app.fit.similarity import FARTHEST, TERMS, UNKNOWN, Traits, measure, nearest
 
 A100 = Traits(
     name="Standard_X1",

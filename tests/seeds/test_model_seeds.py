@@ -8,10 +8,10 @@ import pytest
 from app.catalog.names import model_keys
 from app.catalog.presets import Preset
 from app.catalog.readings import Reading
-from app.fit.breakdown.model import understand
-from app.fit.breakdown.weights import Weights, weights_of
-from app.fit.breakdown.workload import InferenceWorkload
-from app.fit.estimate.assumptions import Ledger
+from app.fit.estimator.model import understand
+from app.fit.estimator.weights import Weights, weights_of
+from app.fit.estimator.workload import InferenceWorkload
+from app.fit.formulas.assumptions import Ledger
 from app.shapes import to_architecture
 from tests.seeds.parameters import (
     fp8_scales,

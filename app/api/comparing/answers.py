@@ -4,7 +4,7 @@ from app.api.comparing.schemas import ComparisonOut, SimilarOut, SimilarPage, Te
 from app.comparing.side_by_side import Comparison
 from app.comparing.similar import Similar
 from app.fit.difference import Number
-from app.fit.likeness import DIGITS, Neighbour, TermDistance
+from app.fit.similarity import DIGITS, Neighbour, TermDistance
 
 
 def similar_out(answer: Similar) -> SimilarPage:

@@ -9,9 +9,9 @@ from app.api.estimate.schemas import ActivationFormula, Loading, Offload, Recomp
 from app.api.fit.request import Include, Sort
 from app.catalog.queries.fit_params import FitSort, ResourceInclude
 from app.catalog.queries.params import Arch, Os, Purchase, Status
-from app.fit.estimate.adapters import MODULES
-from app.fit.estimate.states import RECIPES
-from app.fit.estimate.weights import BITS
+from app.fit.formulas.adapters import MODULES
+from app.fit.formulas.optimizer import RECIPES
+from app.fit.formulas.weights import BITS
 
 ENUMS: Mapping[str, tuple[str, ...]] = {
     "Os": get_args(Os),

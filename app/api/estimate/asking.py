@@ -2,8 +2,8 @@
 
 from app.api.estimate.schemas import EstimateIn, InferenceIn, TrainingIn
 from app.estimating import Workload
-from app.fit.breakdown.workload import Gpus, InferenceWorkload, TrainingWorkload
-from app.fit.estimate.adapters import Matrix
+from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
+from app.fit.formulas.adapters import Matrix
 
 
 def to_workload(body: EstimateIn) -> Workload:

@@ -19,9 +19,9 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
-from app.fit.estimate.adapters import MODULES
-from app.fit.estimate.states import RECIPES
-from app.fit.estimate.weights import BITS
+from app.fit.formulas.adapters import MODULES
+from app.fit.formulas.optimizer import RECIPES
+from app.fit.formulas.weights import BITS
 from app.http.lookalikes import refuse_lookalike
 from app.nearest import did_you_mean, nearest
 from app.validation import MOST_ERRORS

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from app.api.estimate.answers import FigureOut
 from app.api.fit.schemas import CostsOut, FailureOut, FitOut, HeadroomOut, OptionCostOut, OptionOut, RejectionOut
 from app.catalog.projections import PURCHASES
-from app.fit.estimate.figures import exact
+from app.fit.formulas.quantities import exact
 from app.fit.resources.needs import Needs
 from app.fit.resources.rank import unused_gpu_memory_gib
 from app.fit.resources.wording import explain

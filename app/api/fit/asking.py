@@ -13,7 +13,7 @@ from app.catalog.queries.params import SizeScope
 from app.catalog.queries.snapshot import Known
 from app.db.statements import Question
 from app.errors import BadQuestion, BadWorkload
-from app.fit.place.question import Constraints, Pricing
+from app.fit.placement.request import Constraints, Pricing
 from app.placing.asking import FIELDS, PlacementSearch, placing
 from app.placing.hardware import Hardware
 from app.recommend import recommending

@@ -18,13 +18,13 @@ from app.api.fit.options import (
     WorkloadOut,
 )
 from app.api.fit.schemas import CostsOut, FailureOut, OptionCostOut
-from app.fit.breakdown.answer import parameter_figures
-from app.fit.estimate.figures import Figure
-from app.fit.place.detail import PerGpu, SpeedFigures, cost_figures, per_gpu, speed_figures
-from app.fit.place.fixes import Fix
-from app.fit.place.option import Placed
-from app.fit.place.serving import ServingJob
-from app.fit.place.wording import explain
+from app.fit.estimator.estimate import parameter_figures
+from app.fit.formulas.quantities import Figure
+from app.fit.placement.detail import PerGpu, SpeedFigures, cost_figures, per_gpu, speed_figures
+from app.fit.placement.fixes import Fix
+from app.fit.placement.option import Placed
+from app.fit.placement.serving import ServingJob
+from app.fit.placement.wording import explain
 from app.fit.verdict import Rejection
 from app.placing.asking import Placements
 

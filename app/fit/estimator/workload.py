@@ -1,0 +1,82 @@
+"""What is asked: a model that is served or trained, and the GPUs it runs on; None is not said."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from app.fit.formulas.activations import Formula, Recompute
+from app.fit.formulas.adapters import Matrix
+from app.fit.formulas.optimizer import Loading, Offload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpus:
+    """GPUs of one kind: how many, and each one's memory, bandwidth (decimal), dense peak and price."""
+
+    count: int | None = None
+    usable_gib: float | None = None
+    bandwidth_gb_per_s: float | None = None
+    peak_tflops: float | None = None
+    achieved_tflops: float | None = None
+    mfu: float | None = None
+    usd_per_gpu_hour: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InferenceWorkload:
+    """A model that is served."""
+
+    dtype: str | None = None
+    bits_per_weight: float | None = None
+    weight_bytes: float | None = None
+    kv_dtype: str | None = None
+    kv_bytes_per_value: float | None = None
+    kv_bytes_per_sequence: float | None = None
+    kv_budget_gib: float | None = None
+    context_tokens: int | None = None
+    allow_longer_context: bool = False
+    prompt_tokens: int | None = None
+    concurrency: int | None = None
+    block_tokens: int | None = None
+    max_batched_tokens: int | None = None
+    utilization: float | None = None
+    tensor_parallel: int | None = None
+    pipeline_parallel: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingWorkload:
+    """A model that is trained."""
+
+    method: str | None = None
+    recipe: str | None = None
+    weight_bytes_per_param: float | None = None
+    gradient_bytes_per_param: float | None = None
+    optimizer_bytes_per_param: float | None = None
+    base_dtype: str | None = None
+    zero_stage: int | None = None
+    data_parallel: int | None = None
+    shard_group: int | None = None
+    tensor_parallel: int | None = None
+    pipeline_parallel: int | None = None
+    sequence_parallel: bool = False
+    pipeline_chunks: int | None = None
+    micro_batches: int | None = None
+    offload: Offload | None = None
+    loading: Loading | None = None
+    gpus_per_node: int | None = None
+    static_bytes_per_gpu: float | None = None
+    lora_rank: int | None = None
+    lora_modules: tuple[str, ...] | None = None
+    lora_matrices: tuple[Matrix, ...] | None = None
+    sequence_tokens: int | None = None
+    micro_batch: int | None = None
+    global_batch: int | None = None
+    recompute: Recompute | None = None
+    activation_formula: Formula | None = None
+    activation_bytes: int | None = None
+    hidden_state_copies: float | None = None
+    tokens: float | None = None
+    flops_per_param_token: float | None = None
+    attention_flops: bool = False
+    gpu_hours: Decimal | None = None
+    tokens_per_s_per_gpu: float | None = None

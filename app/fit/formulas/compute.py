@@ -1,0 +1,85 @@
+"""FLOPs and time: of training by the 6 N D rule and by the exact count of a GPT, and of reading a prompt."""
+
+from dataclasses import dataclass
+
+from app.fit.formulas.quantities import Range
+
+MFU = Range(low=0.25, mid=0.40, high=0.50)
+"""Share of the dense peak that training reaches on NVLink GPUs; evidence: MPT on H100 37-46 %, on A100 39-64 %,
+Megatron on A100 42-56 %, Llama 3 405B 38-43 %, PaLM 46 %; whole runs of GPU-hours 14-48 %."""
+
+MFU_MI300X = Range(low=0.20, mid=0.30, high=0.40)
+"""Its best matrix product reaches 51 % of the peak, where H100 and A100 reach 80-87 %."""
+
+MFU_PCIE = Range(low=0.15, mid=0.25, high=0.35)
+"""GPUs that are joined by PCIe only, and V100 and T4."""
+
+MFU_PREFILL = Range(low=0.40, mid=0.55, high=0.70)
+"""Share of the dense peak that reading a prompt reaches."""
+
+FLOPS_PER_PARAM = {"full": 6.0, "lora": 4.0, "qlora": 4.0}
+"""FLOPs a parameter and token: forward 2, backward 4; without gradients of frozen weights 2."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpt:
+    """What the exact count of a GPT needs: layers, hidden, vocabulary, tokens of a sequence."""
+
+    layers: int
+    hidden: int
+    vocab: int
+    sequence_tokens: int
+
+
+def train_flops(active_params: float, tokens: float, flops_per_param: float = 6.0) -> float:
+    """Say what training computes: 6 N_act D FLOPs (full recomputation: 8; LoRA: 4); an estimate.
+
+    N_act parameters a token passes through, D tokens.  Source: Kaplan et al., arXiv 2001.08361, section 2.1; 8 N D:
+    Narayanan et al., arXiv 2104.04473, section 5.1.
+    """
+    return flops_per_param * active_params * tokens
+
+
+def attention_flops_per_token(layers: int, hidden: int, sequence_tokens: int) -> float:
+    """Say what attention adds for each token in training: 12 L h s FLOPs; an estimate (causality not counted).
+
+    Source: MosaicML llm-foundry, scripts/train/benchmarking; Chowdhery et al., PaLM, arXiv 2204.02311, appendix B.
+    """
+    return 12.0 * layers * hidden * sequence_tokens
+
+
+def gpt_iteration_flops(gpt: Gpt, global_batch: int) -> float:
+    """Count one iteration of a GPT: 72 B L s h^2 (1 + s / 6h + V / 12hL) FLOPs; exact for MHA with f = 4h.
+
+    Source: Korthikanti et al., arXiv 2205.05198, appendix A, equation 7.
+    """
+    return 72.0 * global_batch * gpt.layers * gpt.sequence_tokens * gpt.hidden**2 * _gpt_factor(gpt, attention=6)
+
+
+def hfu_over_mfu(gpt: Gpt) -> float:
+    """Say what selective recomputation adds: (1 + s / 3h + V / 12hL) / (1 + s / 6h + V / 12hL); exact.
+
+    Source: Korthikanti et al., arXiv 2205.05198, appendix A, equations 7 and 8.
+    """
+    return _gpt_factor(gpt, attention=3) / _gpt_factor(gpt, attention=6)
+
+
+def _gpt_factor(gpt: Gpt, *, attention: int) -> float:
+    scores = gpt.sequence_tokens / (attention * gpt.hidden)
+    return 1 + scores + gpt.vocab / (12 * gpt.hidden * gpt.layers)
+
+
+def seconds(flops: float, gpus: int, peak_flops: float, mfu: Range) -> Range:
+    """Say how long FLOPs take, s: FLOPs / (n peak MFU).  An estimate; a bound at MFU 1.
+
+    n GPUs, peak dense FLOP/s of the type that is used. Whole runs take up to three times the ideal.
+    """
+    return mfu.times(gpus * peak_flops).dividing(flops)
+
+
+def prefill_flops(active_params: float, prompt_tokens: float) -> float:
+    """Say what reading a prompt computes: 2 N_act T FLOPs; a bound from below, attention not counted.
+
+    Source: Google DeepMind, How to Scale Your Model, on inference.
+    """
+    return 2.0 * active_params * prompt_tokens

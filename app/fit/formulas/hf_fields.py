@@ -1,0 +1,76 @@
+"""The fields of a `config.json`, taken with care: integers that can be, flags, and what was left to a default."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.fit.formulas.assumptions import Impossible, Ledger
+
+Shape = dict[str, Any]
+"""Fields of an architecture, by name."""
+
+MOST = 1_000_000_000
+"""No width or count of a model comes near it."""
+MOST_LAYERS = 10_000
+
+
+class Config:
+    """A configuration, and the ledger that notes what it leaves open."""
+
+    def __init__(self, raw: Mapping[str, Any], ledger: Ledger) -> None:
+        self.raw, self._ledger = raw, ledger
+
+    def has(self, name: str) -> bool:
+        """Whether a field is there and not null."""
+        return self.raw.get(name) is not None
+
+    def count(self, *names: str) -> int:
+        """The positive integer of the first of several names that is there; raises Impossible where none is."""
+        value = self.maybe(*names)
+        if value is None:
+            others = f" (or {', '.join(names[1:])})" if len(names) > 1 else ""
+            raise Impossible(f"config.{names[0]}", f"is missing{others}")
+        return value
+
+    def maybe(self, *names: str) -> int | None:
+        """Like count, but None where no name is there, or it is null."""
+        name = next((name for name in names if self.has(name)), None)
+        if name is None:
+            return None
+        value = self.raw[name]
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MOST:
+            raise Impossible(f"config.{name}", f"{value!r} is no whole number from 1 to {MOST}")
+        return value
+
+    def layers(self) -> int:
+        """How many layers there are."""
+        layers = self.count("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+        if layers > MOST_LAYERS:
+            raise Impossible("config.num_hidden_layers", f"{layers} is more than {MOST_LAYERS}")
+        return layers
+
+    def default(self, name: str, value: int) -> int:
+        """A count that the family has a default for, which is noted when it is used."""
+        given = self.maybe(name)
+        return self._ledger.note(f"config.{name}", value, "the family's default") if given is None else given
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """A boolean; the family's default is noted when it is used."""
+        value = self.raw.get(name)
+        if value is None:
+            return self._ledger.note(f"config.{name}", default, "the family's default")
+        if not isinstance(value, bool):
+            raise Impossible(f"config.{name}", f"{value!r} is neither true nor false")
+        return value
+
+    def listed(self, name: str) -> list[Any]:
+        """A list; empty where the field is not there."""
+        value = self.raw.get(name)
+        if value is not None and not isinstance(value, list):
+            raise Impossible(f"config.{name}", f"{value!r} is no list")
+        return value or []
+
+    def refuse_unless(self, name: str, *allowed: Any) -> None:
+        """Refuse a field whose value changes the model in a way that is not counted."""
+        if self.has(name) and self.raw[name] not in allowed:
+            said = " or ".join(map(repr, allowed))
+            raise Impossible(f"config.{name}", f"{self.raw[name]!r} is not understood, only {said}; give architecture")

@@ -1,0 +1,342 @@
+"""The `quantization_config` of a `config.json`: how a checkpoint stores its weights; nothing of it is passed over."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from app.fit.formulas.assumptions import Impossible, Ledger
+from app.fit.formulas.hf_groups import algorithm, grouped
+from app.fit.formulas.quantization import (
+    EVERYWHERE,
+    EXPERTS,
+    FP8_SCALE_BITS,
+    IN_LAYERS,
+    MXFP4,
+    Coding,
+    Group,
+    Part,
+    Quantization,
+    Released,
+)
+from app.fit.formulas.weight_matrices import FIELD, patterns
+
+TORCH_TYPES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float": "fp32", "half": "fp16"}
+"""Names of PyTorch for the types of weights that are not quantized."""
+
+KEPT = ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules", "llm_int8_skip_modules")
+"""What checkpoints call the list of what is not quantized."""
+
+
+MOST_NOTES = 20
+KNOWN = frozenset({
+    *KEPT, "quant_method", "quant_algo", "quantized_layers", "config_groups", "format", "sparsity_config", "fmt",
+    "weight_block_size", "bits", "w_bit", "group_size", "q_group_size", "zero_point", "lm_head", "dynamic",
+    "modules_in_block_to_quantize", "load_in_4bit", "_load_in_4bit", "load_in_8bit", "_load_in_8bit",
+    "bnb_4bit_quant_type", "bnb_4bit_use_double_quant", "kv_cache_scheme", "kv_cache_quant_algo",
+    # How a model was quantized, or is computed: nothing of how it is stored.
+    "activation_scheme", "scale_fmt", "producer", "version", "quantization_status", "global_compression_ratio",
+    "moe_quant_algo", "transform_config", "backend", "do_fuse", "fuse_max_seq_len", "modules_to_fuse", "exllama_config",
+    "desc_act", "sym", "damp_percent", "static_groups", "true_sequential", "model_name_or_path", "model_file_base_name",
+    "dataset", "tokenizer", "block_name_to_quantize", "module_name_preceding_first_block", "batch_size",
+    "pad_token_id", "use_exllama", "max_input_length", "use_cuda_fp16", "model_seqlen", "cache_block_outputs",
+    "checkpoint_format", "meta", "is_marlin_format", "pack_dtype", "bnb_4bit_compute_dtype", "bnb_4bit_quant_storage",
+    "llm_int8_enable_fp32_cpu_offload", "llm_int8_has_fp16_weight", "llm_int8_threshold", "activation_scale_ub",
+})  # fmt: skip
+"""Fields that are read, and those that change no size; any other is noted among the assumptions."""
+
+
+def read_released(
+    outer: Mapping[str, Any], text: Mapping[str, Any], ledger: Ledger, *, experts: bool
+) -> Released | None:
+    """Read in which type a checkpoint stores its weights; None where it does not say.
+
+    `outer` is the whole configuration, `text` that of the language model, which may be the same. Raises Impossible
+    naming a field that is not understood.
+    """
+    named = [(whole, name) for whole in (outer, text) for name in ("quantization_config", "compression_config")]
+    raw = next((whole[name] for whole, name in named if whole.get(name) is not None), None)
+    if raw is not None:
+        return _quantized(raw, ledger, experts=experts)
+    dtype = next(
+        (value for whole in (text, outer) for name in ("torch_dtype", "dtype") if (value := whole.get(name))), None
+    )
+    if dtype is None or dtype == "auto":
+        return None
+    known = TORCH_TYPES.get(str(dtype).removeprefix("torch."))
+    if known is None:
+        _refuse("torch_dtype", dtype, sorted(TORCH_TYPES), of="config")
+    return Released(dtype=known, source="torch_dtype", why=f"config.torch_dtype: {dtype}")
+
+
+def _refuse(name: str, value: Any, allowed: Any, *, of: str = FIELD) -> NoReturn:
+    """Refuse a field, naming what is allowed and what else can be done."""
+    words = ", ".join(str(word) for word in allowed)
+    shown = str(value) if len(str(value)) <= 80 else f"{str(value)[:80]}..."  # noqa: PLR2004  # a line of text
+    raise Impossible(
+        f"{of}.{name}", f"{shown!r} is not understood; allowed are {words}; or leave it out and give inference.dtype"
+    )
+
+
+def _quantized(raw: Any, ledger: Ledger, *, experts: bool) -> Released:
+    if not isinstance(raw, Mapping):
+        raise Impossible(FIELD, "is no object")
+    fields = Fields(raw)
+    method = _method(raw)
+    read = READERS.get(method)
+    if read is None:
+        _refuse("quant_method", method or "missing", READERS)
+    quantization = read(fields, experts)
+    quantization = replace(quantization, kept=(*quantization.kept, *fields.listed(*KEPT)))
+    for listed in (quantization.kept, *(group.targets for group in quantization.groups)):
+        patterns(listed)
+    _note_cache(raw, ledger)
+    for name in sorted(str(name) for name in raw if name not in KNOWN)[:MOST_NOTES]:
+        why = "not a field that is known: it is taken to change no size"
+        ledger.note(f"{FIELD}.{name[:80]}", str(raw.get(name))[:80], why)
+    return Released(
+        dtype=quantization.dtype,
+        source="quantization_config",
+        quantization=quantization,
+        why=f"{FIELD}: {method}, {_told(quantization)}",
+    )
+
+
+def _method(raw: Mapping[str, Any]) -> str:
+    """Name the method: some files tell it by what made them, or by a flag."""
+    given = raw.get("quant_method")
+    if given is not None:
+        return ALIASES.get(str(given), str(given))
+    producer = raw.get("producer")
+    if "quant_algo" in raw or (isinstance(producer, Mapping) and producer.get("name") == "modelopt"):
+        return "modelopt"
+    if any(raw.get(name) for name in ("load_in_4bit", "_load_in_4bit", "load_in_8bit", "_load_in_8bit")):
+        return "bitsandbytes"
+    return "compressed-tensors" if "config_groups" in raw else ""
+
+
+ALIASES = {
+    "compressed_tensors": "compressed-tensors",
+    "modelopt_fp4": "modelopt",
+    "modelopt_mixed": "modelopt",
+    "awq_marlin": "awq",
+    "gptq_marlin": "gptq",
+    "gptqmodel": "gptq",
+}
+
+
+def _told(quantization: Quantization) -> str:
+    """Say in words how most weights are stored."""
+    coding = next(group.coding for group in quantization.groups if group.coding.dtype == quantization.dtype)
+    down, across = coding.block
+    where = {(0, 0): "", (1, 0): ", a scale a row"}.get(coding.block)
+    where = (
+        where if where is not None else f" in blocks of {down} x {across}" if down > 1 else f" in groups of {across}"
+    )
+    kinds = dict.fromkeys(group.coding.dtype for group in quantization.groups)
+    return f"{' and '.join(kinds)}{where}"
+
+
+def _note_cache(raw: Mapping[str, Any], ledger: Ledger) -> None:
+    """Say that a checkpoint brings scales for a narrower KV cache, which is counted only if it is asked for."""
+    if raw.get("kv_cache_scheme") or raw.get("kv_cache_quant_algo"):
+        why = "in 16 bits unless inference.kv_dtype is given; the checkpoint has scales for fp8"
+        ledger.note("config.quantization_config.kv_cache_scheme", "fp8", why)
+
+
+class Fields:
+    """The fields of a quantization, taken with care."""
+
+    def __init__(self, raw: Mapping[str, Any]) -> None:
+        self.raw = raw
+
+    def whole(self, *names: str, default: int, allowed: tuple[int, ...] = ()) -> int:
+        """The whole number of the first of several names that is there."""
+        name = next((name for name in names if self.raw.get(name) is not None), None)
+        if name is None:
+            return default
+        value = self.raw[name]
+        if isinstance(value, bool) or not isinstance(value, int) or (allowed and value not in allowed):
+            _refuse(name, value, allowed or ("whole numbers",))
+        return value
+
+    def flag(self, *names: str, default: bool = False) -> bool:
+        """Whether one of several names is true."""
+        values = {name: self.raw[name] for name in names if self.raw.get(name) is not None}
+        for name, value in values.items():
+            if not isinstance(value, bool):
+                _refuse(name, value, ("true", "false"))
+        return any(values.values()) if values else default
+
+    def word(self, name: str, allowed: tuple[str, ...], default: str) -> str:
+        """One of several words."""
+        value = self.raw.get(name)
+        if value is None:
+            return default
+        if value not in allowed:
+            _refuse(name, value, allowed)
+        return str(value)
+
+    def listed(self, *names: str) -> tuple[str, ...]:
+        """The names of modules in lists of several names."""
+        found: list[str] = []
+        for name in names:
+            value = self.raw.get(name) or []
+            if isinstance(value, str):
+                value = [value]
+            if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+                raise Impossible(f"{FIELD}.{name}", "is no list of names")
+            found += value
+        return tuple(found)
+
+    def group(self, *names: str, default: int) -> tuple[int, int]:
+        """The block of weights of a row that share a scale; -1 is the whole row."""
+        size = self.whole(*names, default=default)
+        if size != -1 and not 1 <= size <= 65536:  # noqa: PLR2004  # no row is that long
+            _refuse(names[0], size, ("-1", "1 to 65536"))
+        return (1, 0 if size == -1 else size)
+
+
+def _one(method: str, coding: Coding, **more: Any) -> Quantization:
+    return Quantization(method=method, groups=(Group(coding=coding),), **more)
+
+
+def _fp8(fields: Fields, _experts: bool) -> Quantization:
+    fields.word("fmt", ("e4m3", "float8_e4m3fn", "e5m2", "float8_e5m2", "float8_e4m3fnuz"), "e4m3")
+    block = fields.raw.get("weight_block_size")
+    if block is None:
+        rest = Coding(dtype="fp8", bits=8)
+    elif isinstance(block, list) and len(block) == 2 and all(type(one) is int and 0 < one <= 65536 for one in block):  # noqa: PLR2004
+        rest = Coding(dtype="fp8", bits=8, scale_bits=FP8_SCALE_BITS, block=(block[0], block[1]))
+    else:
+        _refuse("weight_block_size", block, ("null", "[128, 128]"))
+    named = tuple(_named_layers(fields))
+    if not named and fields.raw.get("config_groups"):
+        _refuse("config_groups", "config_groups", ("quant_method fp8 with quantized_layers", "compressed-tensors"))
+    return Quantization(method="fp8", groups=(*named, Group(coding=rest)))
+
+
+def _fbgemm(_fields: Fields, _experts: bool) -> Quantization:
+    return _one("fbgemm_fp8", Coding(dtype="fp8", bits=8, scale_bits=32, block=(1, 0)))
+
+
+def _compressed(fields: Fields, _experts: bool) -> Quantization:
+    fields.word("format", FORMATS, FORMATS[0])
+    sparsity = fields.raw.get("sparsity_config")
+    if isinstance(sparsity, Mapping) and sparsity.get("format", "dense") != "dense":
+        _refuse("sparsity_config.format", sparsity.get("format"), ("dense",))
+    groups = fields.raw.get("config_groups")
+    if not isinstance(groups, Mapping) or not groups:
+        _refuse("config_groups", groups, ("groups with targets and weights",))
+    return Quantization(method="compressed-tensors", groups=tuple(grouped(groups)), parts=EVERYWHERE)
+
+
+FORMATS = (
+    "pack-quantized",
+    "int-quantized",
+    "float-quantized",
+    "naive-quantized",
+    "nvfp4-pack-quantized",
+    "mxfp4-pack-quantized",
+    "mxfp8-quantized",
+    "mixed-precision",
+)
+
+
+def _modelopt(fields: Fields, _experts: bool) -> Quantization:
+    name = fields.raw.get("quant_algo")
+    groups = fields.raw.get("config_groups")
+    if name != "MIXED_PRECISION" and name is not None:
+        coding = algorithm(str(name), fields.raw.get("group_size"), f"{FIELD}.quant_algo")
+        return _one("modelopt", coding, parts=EVERYWHERE)
+    named = tuple(_named_layers(fields))
+    if not named and isinstance(groups, Mapping) and groups:
+        named = tuple(grouped(groups))
+    if not named:
+        _refuse("quant_algo", name, ("FP8", "NVFP4", "MIXED_PRECISION with quantized_layers or config_groups"))
+    return Quantization(method="modelopt", groups=named, parts=EVERYWHERE)
+
+
+def _named_layers(fields: Fields) -> Iterator[Group]:
+    """Layers with an algorithm each; those of the same are one group."""
+    layers = fields.raw.get("quantized_layers")
+    if layers is None:
+        return
+    if not isinstance(layers, Mapping):
+        _refuse("quantized_layers", layers, ("an object of layers with quant_algo",))
+    alike: dict[Coding, list[str]] = {}
+    for name, how in layers.items():
+        told = how if isinstance(how, Mapping) else {}
+        place = f"{FIELD}.quantized_layers.{name}.quant_algo"
+        alike.setdefault(algorithm(str(told.get("quant_algo")), told.get("group_size"), place), []).append(str(name))
+    for coding, names in alike.items():
+        yield Group(coding=coding, targets=tuple(names))
+
+
+def _awq(fields: Fields, _experts: bool) -> Quantization:
+    fields.whole("bits", "w_bit", default=4, allowed=(4,))
+    block = fields.group("group_size", "q_group_size", default=128)
+    zero = 4 if fields.flag("zero_point", default=True) else 0
+    return _one("awq", Coding(dtype="awq_int4", bits=4, scale_bits=16 + zero, block=block), settled=False)
+
+
+def _gptq(fields: Fields, _experts: bool) -> Quantization:
+    bits = fields.whole("bits", default=4, allowed=(4, 8))
+    block = fields.group("group_size", default=128)
+    dtype = {4: "gptq_int4", 8: "int8"}[bits]
+    coding = Coding(dtype=dtype, bits=bits, scale_bits=16 + bits, block=block)
+    parts: frozenset[Part] = EVERYWHERE if fields.flag("lm_head") else IN_LAYERS
+    targets = _in_block(fields)
+    groups = (Group(coding=coding, targets=targets),)
+    return Quantization(method="gptq", groups=groups, parts=parts, kept=tuple(_left_out(fields)), settled=False)
+
+
+def _in_block(fields: Fields) -> tuple[str, ...]:
+    """The modules of a block that GPTQ quantizes, which are listed in the order of their turn."""
+    turns = fields.raw.get("modules_in_block_to_quantize") or []
+    if not isinstance(turns, list):
+        _refuse("modules_in_block_to_quantize", turns, ("lists of names",))
+    names = [name for turn in turns for name in (turn if isinstance(turn, list) else [turn])]
+    if not all(isinstance(name, str) for name in names):
+        _refuse("modules_in_block_to_quantize", turns, ("lists of names",))
+    return tuple(names)
+
+
+def _left_out(fields: Fields) -> Iterator[str]:
+    """Expressions with `-:` name what is not quantized; `+:` changes how, which is not understood."""
+    dynamic = fields.raw.get("dynamic") or {}
+    if not isinstance(dynamic, Mapping):
+        _refuse("dynamic", dynamic, ("expressions with '-:'",))
+    for text in dynamic:
+        if not str(text).startswith("-:"):
+            _refuse("dynamic", text, ("expressions with '-:'",))
+        yield f"re:{str(text)[2:]}"
+
+
+def _bitsandbytes(fields: Fields, _experts: bool) -> Quantization:
+    if fields.flag("load_in_8bit", "_load_in_8bit"):
+        coding = Coding(dtype="int8", bits=8, scale_bits=32, block=(1, 0))
+        return _one("bitsandbytes", coding, settled=False)
+    if not fields.flag("load_in_4bit", "_load_in_4bit"):
+        _refuse("load_in_4bit", "no load_in_4bit and no load_in_8bit", ("one of them true",))
+    fields.word("bnb_4bit_quant_type", ("nf4", "fp4"), "fp4")
+    twice = fields.flag("bnb_4bit_use_double_quant")
+    kind = "nf4_dq" if twice else "nf4"
+    coding = Coding(dtype=kind, bits=4, scale_bits=8 + 32 / 256 if twice else 32, block=(1, 64))
+    return _one("bitsandbytes", coding, settled=False)
+
+
+def _mxfp4(_fields: Fields, experts: bool) -> Quantization:
+    return _one("mxfp4", MXFP4, parts=EXPERTS if experts else IN_LAYERS)
+
+
+READERS: dict[str, Callable[[Fields, bool], Quantization]] = {
+    "fp8": _fp8,
+    "fbgemm_fp8": _fbgemm,
+    "compressed-tensors": _compressed,
+    "modelopt": _modelopt,
+    "awq": _awq,
+    "gptq": _gptq,
+    "bitsandbytes": _bitsandbytes,
+    "mxfp4": _mxfp4,
+}
+"""What reads a quantization, by its `quant_method`."""

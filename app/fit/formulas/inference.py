@@ -1,0 +1,101 @@
+"""Serving a model: what each GPU needs, what it may use, and how many sequences run at the same time."""
+
+from dataclasses import dataclass
+from math import floor
+
+from app.fit.formulas.memory import KvCache, kv_bytes_per_sequence
+from app.fit.formulas.quantities import GIB, NOTHING, Range, around
+from app.fit.formulas.sharding import Split, largest_share
+
+CONTEXT = Range(low=0.5 * GIB, mid=0.75 * GIB, high=1.0 * GIB)
+"""CUDA context and kernels on each GPU: Bekman, Machine Learning Engineering, measured 0.47 to 0.92 GiB."""
+
+COLLECTIVES = Range(low=1.0 * GIB, mid=1.25 * GIB, high=1.5 * GIB)
+"""NCCL's buffers on each GPU of a group: the same book."""
+
+STEP_SPREAD = 0.4
+"""The memory of a step was seen on two logs of one model only; other models vary."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A model as it is served, made once for all candidates; `embeddings` is their share of the parameters, 0 to 1.
+
+    `step_bytes_per_token` is 6 (f + h); 0 where the widths are unknown.
+    """
+
+    weights_bytes: float
+    cache: KvCache | None = None
+    layers: int | None = None
+    embeddings: float = 0.0
+    step_bytes_per_token: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What one copy of a model serves at the same time."""
+
+    context_tokens: int
+    sequences: int
+    batched_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InferenceNeed:
+    """What the fullest GPU of one copy needs, bytes."""
+
+    weights: float
+    kv_cache: float
+    activations: Range
+    overhead: Range
+
+    @property
+    def total(self) -> Range:
+        """All together."""
+        return self.activations + self.overhead + (self.weights + self.kv_cache)
+
+
+def inference_need(model: Served, load: Load, split: Split) -> InferenceNeed:
+    """Say what the fullest GPU of one copy needs: W share + B KV + A_step + C.
+
+    A_step = 6 (f + h) x batched tokens / t.  Weights and KV exact for p = 1, else bounds; A_step and C estimates.
+    W weights, B sequences, f intermediate, h hidden, t tensor parallel; bytes.
+    Source: vLLM's profile of memory; A_step was fitted to two start-up logs of vLLM (its GitHub, 10517; within 0.6 %).
+    """
+    sequence = kv_bytes_per_sequence(model.cache, load.context_tokens, split) if model.cache else 0.0
+    step = model.step_bytes_per_token * load.batched_tokens / split.tensor
+    return InferenceNeed(
+        weights=model.weights_bytes * largest_share(split, layers=model.layers, embeddings=model.embeddings),
+        kv_cache=load.sequences * sequence,
+        activations=around(step, STEP_SPREAD),
+        overhead=runtime_overhead(split.gpus),
+    )
+
+
+def runtime_overhead(gpus: int) -> Range:
+    """Say what the runtime takes on each GPU, bytes: its context, and the collectives' buffers where there are several.
+
+    An estimate. CUDA graphs (0.5 to 3 GiB) are captured in what the utilization leaves free, and not counted.
+    """
+    return CONTEXT + (COLLECTIVES if gpus > 1 else NOTHING)
+
+
+def budget_bytes(usable_bytes: float, utilization: float) -> float:
+    """Say what a server may use of a GPU: u x usable memory, bytes; exact. vLLM's own default of u is 0.92."""
+    return usable_bytes * utilization
+
+
+def max_sequences(model: Served, load: Load, split: Split, budget: float) -> Range | None:
+    """Say how many sequences of the load's context one copy serves at the same time; None without a KV cache.
+
+    floor((budget - W share - A_step - C) / KV of a sequence), never below 0.  An estimate, as A_step and C are.
+    Source: vLLM, arXiv 2309.06180, section 4: what the profile leaves is cut into pages.
+    """
+    if model.cache is None:
+        return None
+    sequence = kv_bytes_per_sequence(model.cache, load.context_tokens, split)
+    need = inference_need(model, load, split)
+    beside = need.activations + need.overhead + need.weights
+    room = Range(low=budget - beside.high, mid=budget - beside.mid, high=budget - beside.low)
+    low, mid, high = (max(0, floor(free / sequence)) for free in (room.low, room.mid, room.high))
+    return Range(low=low, mid=mid, high=high)

@@ -1,0 +1,93 @@
+"""Model states of training: weights, gradients and optimizer, under every recipe and ZeRO or FSDP stage."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from app.fit.formulas.quantities import Range
+
+Offload = Literal["none", "optimizer", "all"]
+Loading = Literal["sharded", "whole", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """Bytes that one trained parameter takes: its weight, its gradient, the optimizer's share (a copy, m and v)."""
+
+    weights: float
+    gradients: float
+    optimizer: float
+
+
+def _recipe(weights: float, gradients: float, optimizer: float) -> Recipe:
+    return Recipe(weights=weights, gradients=gradients, optimizer=optimizer)
+
+
+RECIPES: dict[str, Recipe] = {
+    "mixed_adam": _recipe(2, 2, 12),  # ZeRO, arXiv 1910.02054, section 3.1
+    "mixed_adam_fp32_grads": _recipe(2, 4, 12),  # Megatron-LM, theoretical_memory_usage.py; Hugging Face's 18 bytes
+    "zero_infinity_adam": _recipe(2, 2, 16),  # ZeRO-Infinity, arXiv 2104.07857, section 3
+    "fp32_adam": _recipe(4, 4, 8),
+    "bf16_adam": _recipe(2, 2, 4),  # everything in 16 bits: LLaMA-Factory's `pure_bf16`
+    "bf16_adam_fp32_states": _recipe(2, 2, 8),  # no fp32 copy: QLoRA, arXiv 2305.14314, 780 GB for 65B
+    "mixed_adam_8bit": _recipe(2, 2, 6),  # fp32 copy, 8-bit m and v: EleutherAI, Transformer Math 101
+    "mixed_sgd_momentum": _recipe(2, 2, 8),  # fp32 copy and momentum: EleutherAI's cookbook
+    "mixed_muon": _recipe(2, 2, 8),  # fp32 copy and momentum
+}
+"""Bytes a parameter by recipe; exact given the recipe."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class States:
+    """Model states of one GPU, bytes."""
+
+    weights: float
+    gradients: float
+    optimizer: float
+
+    @property
+    def total(self) -> float:
+        """All together."""
+        return self.weights + self.gradients + self.optimizer
+
+
+def model_states(
+    params: float, recipe: Recipe, *, stage: int = 0, shards: int = 1, offload: Offload = "none"
+) -> States:
+    """Say what model states one GPU holds of the P parameters that its tensor and pipeline rank has, bytes.
+
+    stage 0 (DDP): P (w + g + o);  1: P (w + g + o / D);  2 (SHARD_GRAD_OP): P (w + (g + o) / D);
+    3 (FULL_SHARD): P (w + g + o) / D.  Exact. D data-parallel shards (of HSDP: the shard group).
+    Offloading the optimizer moves gradients and optimizer to the host, offloading all the weights, too.
+    Sources: ZeRO, arXiv 1910.02054, figure 1; ZeRO-Offload, arXiv 2101.06840; PyTorch FSDP, arXiv 2304.11277.
+    """
+    held = [1 / shards if stage >= least else 1.0 for least in (3, 2, 1)]
+    if offload != "none":
+        held[1] = held[2] = 0.0
+    if offload == "all":
+        held[0] = 0.0
+    return States(
+        weights=params * recipe.weights * held[0],
+        gradients=params * recipe.gradients * held[1],
+        optimizer=params * recipe.optimizer * held[2],
+    )
+
+
+def offloaded_host_bytes(params: float, gpus_per_node: int) -> Range:
+    """Say what memory a host needs for offloaded states, bytes: P max(4 GPUs a node, 16) x 1.5.
+
+    An estimate; the states alone are P max(4 n, 16). Source: DeepSpeed, `estimate_zero2_model_states_mem_needs`, whose
+    factor for buffers is 1.5.
+    """
+    least = params * max(4 * gpus_per_node, 16)
+    return Range(low=least, mid=1.5 * least, high=1.5 * least)
+
+
+def loaded_host_bytes(weights_bytes: float, loading: Loading, part: float) -> float:
+    """Say what memory a host needs to bring weights to its GPUs, bytes.
+
+    sharded: W x the part that its GPUs hold, which it reads or initializes alone;  whole: W;  none: 0, they are made
+    on the GPUs.  A bound from above: tensors are read one after the other. W weights, part 0 to 1.
+    Sources: PyTorch's Distributed Checkpoint and `torch.device("meta")`; DeepSpeed's `zero.Init`; Hugging Face's
+    `from_pretrained`, which reads the whole checkpoint unless it is told otherwise.
+    """
+    return {"sharded": weights_bytes * part, "whole": weights_bytes, "none": 0.0}[loading]

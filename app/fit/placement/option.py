@@ -1,0 +1,136 @@
+"""What is said of a size that fits: how it is used, what it has to spare, how fast it is, and what it costs."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from math import inf, isfinite
+
+from app.fit.estimator.costing import decimal
+from app.fit.estimator.serving import longer_than_made_for, without_cache
+from app.fit.estimator.weights import WeightsType
+from app.fit.formulas.cost import MILLION, SECONDS_PER_HOUR
+from app.fit.formulas.quantities import GIB
+from app.fit.placement.attempt import Attempt, Speed
+from app.fit.placement.machine import Machine
+from app.fit.placement.prepare import Job
+from app.fit.placement.request import Pricing
+from app.fit.placement.serving import ServingJob
+from app.fit.placement.training import TrainingJob
+from app.fit.placement.types import generation
+from app.fit.verdict import Cost, Headroom
+from app.fit.vm import Vm
+
+VCPUS_PER_GPU = 4
+"""Fewer vCPUs for each GPU starve it of data: a rule of thumb."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """A size that fits."""
+
+    vm: Vm
+    machine: Machine
+    attempt: Attempt
+    speed: Speed | None
+    costs: dict[str, Cost]
+    headrooms: tuple[Headroom, ...]
+    warnings: tuple[str, ...]
+    pricing: Pricing
+    weights: WeightsType | None = None
+    optimal: bool | None = None
+
+    @property
+    def limiting(self) -> Headroom | None:
+        """The resource with the least to spare; None where nothing is measured."""
+        return min(self.headrooms, key=lambda headroom: headroom.percent, default=None)
+
+    @property
+    def usd_per_hour(self) -> Decimal | None:
+        """What an hour costs by the purchase model that ranks; None where the price is unknown."""
+        return self.costs[self.pricing.purchase].usd_per_hour
+
+    @property
+    def usd_per_job(self) -> float | None:
+        """What the job costs by the purchase model that ranks; None where the price or the hours are unknown."""
+        return job_cost(self, self.pricing.purchase, self.speed.hours.mid if self.speed and self.speed.hours else None)
+
+    @property
+    def usd_per_million_tokens(self) -> float | None:
+        """What a million tokens cost at the rate that is expected; None where the price or the rate is unknown."""
+        if self.usd_per_hour is None or self.speed is None:
+            return None
+        return float(self.usd_per_hour) / self.speed.tokens_per_s.mid / 3600 * 1e6
+
+    @property
+    def cost(self) -> float | None:
+        """What options are compared by beside time: the job, else the hour."""
+        job = self.usd_per_job
+        hourly = self.usd_per_hour
+        return job if job is not None or hourly is None else float(hourly)
+
+    @property
+    def time(self) -> float:
+        """The hours of the job, else the seconds of a step; infinity where unknown."""
+        return self.speed.time if self.speed is not None else inf
+
+    @property
+    def generation(self) -> float:
+        """How new the GPU is."""
+        return generation(self.machine)
+
+
+def job_cost(option: Placed, purchase: str, hours: float | None) -> float | None:
+    """Say what the job costs under a purchase model, USD: cost an hour x hours, with what interruptions of spot add."""
+    cost = option.costs[purchase]
+    if cost.usd_per_job is not None:
+        return float(cost.usd_per_job)
+    if hours is None or cost.usd_per_hour is None:
+        return None
+    return float(cost.usd_per_hour) * hours * float(1 + overhead(purchase, option.pricing))
+
+
+def overhead(purchase: str, pricing: Pricing) -> Decimal:
+    """What interruptions add to a job under a purchase model, as a share: spot VMs are taken away."""
+    return pricing.spot_overhead if purchase == "spot" else Decimal(0)
+
+
+def per_million(usd_per_hour: Decimal, tokens_per_s: float) -> Decimal:
+    """Say what a million tokens cost, USD: cost an hour / (tokens a second x 3600) x 10^6."""
+    return usd_per_hour / (decimal(tokens_per_s) * SECONDS_PER_HOUR) * MILLION
+
+
+def headrooms(job: Job, machine: Machine, attempt: Attempt) -> tuple[Headroom, ...]:
+    """Say how much of each resource is to spare: memory of the fullest GPU, and of each VM memory and disk."""
+    found = (
+        ("gpu_memory", attempt.need, attempt.budget),
+        ("memory", job.host_bytes(machine, attempt), machine.memory_bytes),
+        ("local_disk", job.disk_bytes, machine.disk_bytes),
+    )
+    return tuple(
+        Headroom(resource=name, unit="GiB", required=required / GIB, available=available / GIB)
+        for name, required, available in found
+        if available is not None and isfinite(available) and required <= available
+    )
+
+
+def placing_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str, ...]:
+    """Say what should be known of the way in which a model is laid on VMs."""
+    tensor, kept = attempt.split.tensor, job.cut.kv_heads
+    raised = {
+        "TP_OVER_PCIE": tensor > machine.domain_gpus,
+        "TP_KV_REPLICATED": kept is not None and tensor > kept and not isinstance(job, TrainingJob),
+        "NODES_WITHOUT_INFINIBAND": machine.infiniband is not True and _crosses(job, machine, attempt),
+        "WEIGHT_ONLY": isinstance(job, ServingJob) and job.unpacked(machine),
+        "NO_KV_CACHE": isinstance(job, ServingJob) and isfinite(attempt.budget) and without_cache(job.asked.load),
+        "LONG_CONTEXT": isinstance(job, ServingJob) and longer_than_made_for(job.asked),
+        "TIGHT": job.most_need(attempt) > attempt.budget,
+        "GPU_OF_SERIES": machine.of_series,
+        "USABLE_MEMORY_ASSUMED": machine.usable_assumed,
+        "FEW_VCPUS": machine.vcpus is not None and machine.vcpus < VCPUS_PER_GPU * machine.ranks,
+    }
+    return tuple(code for code, holds in raised.items() if holds)
+
+
+def _crosses(job: Job, machine: Machine, attempt: Attempt) -> bool:
+    """Whether GPUs of several VMs work on the same numbers: copies that are served do not."""
+    together = attempt.gpus if isinstance(job, TrainingJob) else attempt.split.gpus
+    return together > (machine.domain_gpus if machine.domain_vms > 1 else machine.ranks)

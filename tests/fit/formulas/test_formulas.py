@@ -1,0 +1,152 @@
+"""Formulas by hand: figures that a reader can check with a pencil."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from app.fit.formulas import cost
+from app.fit.formulas.activations import (
+    Batch,
+    Keeping,
+    Layer,
+    korthikanti_layer_bytes,
+    layers_in_flight,
+    modern_layer_bytes,
+)
+from app.fit.formulas.adapters import lora_matrices, lora_params
+from app.fit.formulas.architecture import Architecture
+from app.fit.formulas.decode import experts_read
+from app.fit.formulas.inference import Load, Served, inference_need, max_sequences
+from app.fit.formulas.memory import KvCache, cache_of, kv_bytes_per_sequence, kv_bytes_per_token
+from app.fit.formulas.optimizer import RECIPES, model_states
+from app.fit.formulas.quantities import GIB
+from app.fit.formulas.sharding import Split
+
+GPT = Layer(hidden=1000, heads=10, kv_width=1000, intermediate=4000)
+BATCH = Batch(sequence_tokens=100)
+SBH = 100 * 1000
+SCORES = 5 * 10 * 100 / 1000
+
+
+@pytest.mark.parametrize(
+    ("keeping", "per_sbh"),
+    [
+        ({}, 34 + SCORES),
+        ({"tensor": 4}, 10 + 24 / 4 + SCORES / 4),
+        ({"tensor": 4, "sequence_parallel": True}, (34 + SCORES) / 4),
+        ({"tensor": 4, "recompute": "selective"}, 10 + 24 / 4),
+        ({"tensor": 4, "recompute": "selective", "sequence_parallel": True}, 34 / 4),
+        ({"value_bytes": 4}, 66 + 9 * SCORES / 5),
+    ],
+)
+def test_a_gpt_layer_keeps_what_the_table_of_korthikanti_says(keeping: dict[str, Any], per_sbh: float) -> None:
+    kept = korthikanti_layer_bytes(GPT, BATCH, Keeping(formula="korthikanti", **keeping))
+    assert kept == pytest.approx(SBH * per_sbh)
+
+
+def test_a_wider_mlp_keeps_more() -> None:
+    wide = Layer(hidden=1000, heads=10, kv_width=1000, intermediate=8000)
+    kept = korthikanti_layer_bytes(wide, BATCH, Keeping(recompute="selective"))
+    assert kept == pytest.approx(SBH * (18 + 4 * 8))
+
+
+def test_a_modern_layer_of_llama_3_8b_keeps_28_hidden_states() -> None:
+    llama = Layer(hidden=4096, heads=32, kv_width=1024, intermediate=14336)
+    kept = modern_layer_bytes(llama, Batch(sequence_tokens=32768), Keeping())
+    assert kept.mid == pytest.approx(7 * GIB)
+    assert kept.low == pytest.approx(0.6 * kept.mid)
+
+
+@pytest.mark.parametrize(
+    ("keeping", "flying"),
+    [
+        ({"pipeline": 8}, 96),
+        ({"pipeline": 8, "chunks": 3}, 96 * (1 + 7 / 24)),
+        ({"pipeline": 8, "micro_batches": 2}, 24),
+    ],
+)
+def test_a_pipeline_keeps_the_micro_batches_in_flight(keeping: dict[str, Any], flying: float) -> None:
+    assert layers_in_flight(96, Keeping(**keeping)) == pytest.approx(flying)
+
+
+@pytest.mark.parametrize(("tensor", "heads"), [(1, 8), (2, 4), (8, 1), (16, 1)])
+def test_heads_are_replicated_where_there_are_more_ranks_than_heads(tensor: int, heads: int) -> None:
+    cache = KvCache(full_layers=80, heads=8, values_per_head=256)
+    assert kv_bytes_per_token(cache, Split(tensor=tensor)) == 80 * heads * 256 * 2
+
+
+def test_a_latent_is_on_every_tensor_rank() -> None:
+    cache = cache_of(Architecture(layers=61, kv_lora_rank=512, qk_rope_head_dim=64))
+    assert kv_bytes_per_token(cache, Split(tensor=8)) == kv_bytes_per_token(cache) == 61 * 576 * 2
+
+
+def test_a_window_caps_its_layers_and_pages_round_up() -> None:
+    cache = KvCache(full_layers=1, windowed_layers=5, window_tokens=1024, heads=1, values_per_head=1, value_bytes=1)
+    assert kv_bytes_per_sequence(cache, 10_000) == 10_000 + 5 * 1024
+    paged = KvCache(full_layers=1, heads=1, values_per_head=1, value_bytes=1, block_tokens=16)
+    assert kv_bytes_per_sequence(paged, 17) == 32
+
+
+def test_llama_70b_on_four_gpus_needs_what_the_parts_add_up_to() -> None:
+    served = Served(
+        weights_bytes=2 * 70_553_706_496,
+        cache=KvCache(full_layers=80, heads=8, values_per_head=256),
+        layers=80,
+        step_bytes_per_token=6 * (28672 + 8192),
+    )
+    load = Load(context_tokens=8192, sequences=32, batched_tokens=8192)
+    need = inference_need(served, load, Split(tensor=4))
+    parts = (need.weights, need.kv_cache, need.activations.mid, need.overhead.mid, need.total.mid)
+    assert [round(part / GIB, 2) for part in parts] == [32.85, 20.0, 0.42, 2.0, 55.28]
+    most = max_sequences(served, load, Split(tensor=4), 0.92 * 79.15 * GIB)
+    assert most is not None
+    assert most.mid == 60
+
+
+@pytest.mark.parametrize(
+    ("name", "each"),
+    [
+        ("mixed_adam", 16),
+        ("mixed_adam_fp32_grads", 18),
+        ("zero_infinity_adam", 20),
+        ("fp32_adam", 16),
+        ("bf16_adam", 8),
+        ("bf16_adam_fp32_states", 12),
+        ("mixed_adam_8bit", 10),
+        ("mixed_sgd_momentum", 12),
+        ("mixed_muon", 12),
+    ],
+)
+def test_a_recipe_takes_its_bytes_a_parameter(name: str, each: int) -> None:
+    assert model_states(1, RECIPES[name]).total == each
+
+
+def test_the_distributed_optimizer_of_megatron_is_stage_1_with_18_bytes() -> None:
+    held = model_states(1000, RECIPES["mixed_adam_fp32_grads"], stage=1, shards=4).total
+    assert held == 1000 * (6 + 12 / 4)
+
+
+@pytest.mark.parametrize(("stage", "offload", "each"), [(2, "optimizer", 2), (3, "optimizer", 2 / 8), (3, "all", 0)])
+def test_what_is_offloaded_is_not_on_the_gpu(stage: int, offload: Any, each: float) -> None:
+    assert model_states(1000, RECIPES["mixed_adam"], stage=stage, shards=8, offload=offload).total == 1000 * each
+
+
+def test_adapters_on_queries_and_values_of_llama_7b() -> None:
+    llama = Architecture(layers=32, hidden=4096, heads=32, kv_heads=32, head_dim=128, intermediate=11008)
+    assert lora_params(8, lora_matrices(llama, ["q", "v"])) == 4_194_304
+    assert lora_params(16, lora_matrices(llama, ["q", "k", "v", "o", "gate", "up", "down"])) == 39_976_960
+
+
+def test_two_sequences_read_more_experts_than_one_and_fewer_than_twice_as_many() -> None:
+    assert experts_read(8, 2, 1) == 0.25
+    assert experts_read(8, 2, 2) == 1 - 0.75**2
+    assert experts_read(8, 8, 5) == 1
+
+
+def test_costs() -> None:
+    assert cost.per_month(cost.per_hour(2, Decimal("14.692"))) == Decimal("21450.320")
+    assert cost.per_job(Decimal(100), Decimal(2), interruptions=Decimal("0.1")) == 220
+    assert cost.per_million_tokens(Decimal(36), Decimal(1000)) == 10
+    assert cost.reserved_per_hour(Decimal(26280), 3) == 1
+    assert cost.break_even_hours(Decimal(1), Decimal(2)) == 365

@@ -1,0 +1,220 @@
+"""Configurations of released models, and the parameters of their checkpoints."""
+
+from typing import Any
+
+import pytest
+
+from app.fit.formulas.architecture import Architecture
+from app.fit.formulas.assumptions import Impossible, Ledger
+from app.fit.formulas.hf_config import FAMILIES, read_config
+from app.fit.formulas.memory import cache_of
+from app.fit.formulas.parameters import count_parameters
+
+LLAMA: dict[str, Any] = {
+    "model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256, "tie_word_embeddings": False,
+}  # fmt: skip
+QWEN: dict[str, Any] = {
+    "num_hidden_layers": 28, "hidden_size": 3584, "num_attention_heads": 28, "num_key_value_heads": 4,
+    "intermediate_size": 18944, "vocab_size": 152064, "tie_word_embeddings": False, "use_sliding_window": False,
+    "sliding_window": 131072, "max_window_layers": 28,
+}  # fmt: skip
+GEMMA2: dict[str, Any] = {
+    "num_hidden_layers": 42, "hidden_size": 3584, "num_attention_heads": 16, "num_key_value_heads": 8,
+    "head_dim": 256, "intermediate_size": 14336, "vocab_size": 256000, "sliding_window": 4096,
+}  # fmt: skip
+DEEPSEEK: dict[str, Any] = {
+    "model_type": "deepseek_v3", "num_hidden_layers": 61, "hidden_size": 7168, "num_attention_heads": 128,
+    "num_key_value_heads": 128, "intermediate_size": 18432, "moe_intermediate_size": 2048, "n_routed_experts": 256,
+    "n_shared_experts": 1, "num_experts_per_tok": 8, "first_k_dense_replace": 3, "q_lora_rank": 1536,
+    "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "vocab_size": 129280,
+    "topk_method": "noaux_tc", "moe_layer_freq": 1, "tie_word_embeddings": False,
+}  # fmt: skip
+
+RELEASED: list[tuple[str, dict[str, Any], int]] = [
+    ("Llama-3.1-8B", LLAMA, 8_030_261_248),
+    ("Mistral-7B-v0.1", LLAMA | {"model_type": "mistral", "vocab_size": 32000, "sliding_window": 4096}, 7_241_732_096),
+    ("Mixtral-8x7B", LLAMA | {
+        "model_type": "mixtral", "vocab_size": 32000, "num_local_experts": 8, "num_experts_per_tok": 2,
+    }, 46_702_792_704),
+    ("Qwen2.5-7B", QWEN | {"model_type": "qwen2"}, 7_615_616_512),
+    ("Qwen2.5-0.5B", QWEN | {
+        "model_type": "qwen2", "num_hidden_layers": 24, "hidden_size": 896, "num_attention_heads": 14,
+        "num_key_value_heads": 2, "intermediate_size": 4864, "vocab_size": 151936, "tie_word_embeddings": True,
+    }, 494_032_768),
+    ("Qwen1.5-MoE-A2.7B", {
+        "model_type": "qwen2_moe", "num_hidden_layers": 24, "hidden_size": 2048, "num_attention_heads": 16,
+        "num_key_value_heads": 16, "intermediate_size": 5632, "moe_intermediate_size": 1408,
+        "shared_expert_intermediate_size": 5632, "num_experts": 60, "num_experts_per_tok": 4, "vocab_size": 151936,
+        "tie_word_embeddings": False,
+    }, 14_315_784_192),
+    ("Qwen3-8B", QWEN | {
+        "model_type": "qwen3", "num_hidden_layers": 36, "hidden_size": 4096, "num_attention_heads": 32,
+        "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 12288, "vocab_size": 151936,
+        "attention_bias": False,
+    }, 8_190_735_360),
+    ("Qwen3-30B-A3B", QWEN | {
+        "model_type": "qwen3_moe", "num_hidden_layers": 48, "hidden_size": 2048, "num_attention_heads": 32,
+        "num_key_value_heads": 4, "head_dim": 128, "intermediate_size": 6144, "moe_intermediate_size": 768,
+        "num_experts": 128, "num_experts_per_tok": 8, "vocab_size": 151936, "mlp_only_layers": [],
+        "decoder_sparse_step": 1,
+    }, 30_532_122_624),
+    ("gemma-2b", {
+        "model_type": "gemma", "num_hidden_layers": 18, "hidden_size": 2048, "num_attention_heads": 8,
+        "num_key_value_heads": 1, "head_dim": 256, "intermediate_size": 16384, "vocab_size": 256000,
+    }, 2_506_172_416),
+    ("gemma-2-9b", GEMMA2 | {"model_type": "gemma2"}, 9_241_705_984),
+    ("gemma-3-1b", {
+        "model_type": "gemma3_text", "num_hidden_layers": 26, "hidden_size": 1152, "num_attention_heads": 4,
+        "num_key_value_heads": 1, "head_dim": 256, "intermediate_size": 6912, "vocab_size": 262144,
+        "sliding_window": 512, "sliding_window_pattern": 6,
+    }, 999_885_952),
+    ("Phi-3-mini", {
+        "model_type": "phi3", "num_hidden_layers": 32, "hidden_size": 3072, "num_attention_heads": 32,
+        "num_key_value_heads": 32, "intermediate_size": 8192, "vocab_size": 32064, "sliding_window": 2047,
+        "tie_word_embeddings": False,
+    }, 3_821_079_552),
+    ("phi-2", {
+        "model_type": "phi", "num_hidden_layers": 32, "hidden_size": 2560, "num_attention_heads": 32,
+        "intermediate_size": 10240, "vocab_size": 51200, "tie_word_embeddings": False,
+    }, 2_779_683_840),
+    ("OLMo-2-7B", {
+        "model_type": "olmo2", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
+        "num_key_value_heads": 32, "intermediate_size": 11008, "vocab_size": 100352, "tie_word_embeddings": False,
+    }, 7_298_617_344),
+    ("Command-R", {
+        "model_type": "cohere", "num_hidden_layers": 40, "hidden_size": 8192, "num_attention_heads": 64,
+        "num_key_value_heads": 64, "intermediate_size": 22528, "vocab_size": 256000,
+    }, 34_980_831_232),
+    ("gpt2", {
+        "model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "n_positions": 1024, "vocab_size": 50257,
+    }, 124_439_808),
+    ("gpt-neox-20b", {
+        "model_type": "gpt_neox", "num_hidden_layers": 44, "hidden_size": 6144, "num_attention_heads": 64,
+        "intermediate_size": 24576, "vocab_size": 50432, "tie_word_embeddings": False,
+    }, 20_554_567_680),
+    ("gpt-j-6b", {
+        "model_type": "gptj", "n_layer": 28, "n_embd": 4096, "n_head": 16, "n_positions": 2048, "vocab_size": 50400,
+        "n_inner": None, "tie_word_embeddings": False,
+    }, 6_050_882_784),
+    ("opt-13b", {
+        "model_type": "opt", "num_hidden_layers": 40, "hidden_size": 5120, "num_attention_heads": 40,
+        "ffn_dim": 20480, "max_position_embeddings": 2048, "vocab_size": 50272, "word_embed_proj_dim": 5120,
+    }, 12_853_473_280),
+    ("bloom", {
+        "model_type": "bloom", "n_layer": 70, "hidden_size": 14336, "num_attention_heads": 112, "vocab_size": 250880,
+    }, 176_247_271_424),
+    ("falcon-7b", {
+        "model_type": "falcon", "num_hidden_layers": 32, "hidden_size": 4544, "num_attention_heads": 71,
+        "multi_query": True, "parallel_attn": True, "bias": False, "vocab_size": 65024,
+    }, 6_921_720_704),
+    ("falcon-40b", {
+        "model_type": "falcon", "num_hidden_layers": 60, "hidden_size": 8192, "num_attention_heads": 128,
+        "num_kv_heads": 8, "new_decoder_architecture": True, "bias": False, "vocab_size": 65024,
+    }, 41_303_293_952),
+    ("starcoder", {
+        "model_type": "gpt_bigcode", "n_layer": 40, "n_embd": 6144, "n_head": 48, "n_inner": 24576,
+        "n_positions": 8192, "multi_query": True, "vocab_size": 49152,
+    }, 15_517_456_384),
+    ("starcoder2-7b", {
+        "model_type": "starcoder2", "num_hidden_layers": 32, "hidden_size": 4608, "num_attention_heads": 36,
+        "num_key_value_heads": 4, "intermediate_size": 18432, "vocab_size": 49152, "use_bias": True,
+        "sliding_window": 4096,
+    }, 7_173_923_840),
+    ("DeepSeek-V3", DEEPSEEK, 671_026_419_200),
+    ("DeepSeek-V2-Lite", DEEPSEEK | {
+        "model_type": "deepseek_v2", "num_hidden_layers": 27, "hidden_size": 2048, "num_attention_heads": 16,
+        "intermediate_size": 10944, "moe_intermediate_size": 1408, "n_routed_experts": 64, "n_shared_experts": 2,
+        "num_experts_per_tok": 6, "first_k_dense_replace": 1, "q_lora_rank": None, "vocab_size": 102400,
+        "topk_method": "greedy",
+    }, 15_706_484_224),
+    ("gpt-oss-20b", {
+        "model_type": "gpt_oss", "num_hidden_layers": 24, "hidden_size": 2880, "num_attention_heads": 64,
+        "num_key_value_heads": 8, "head_dim": 64, "intermediate_size": 2880, "num_local_experts": 32,
+        "num_experts_per_tok": 4, "vocab_size": 201088, "sliding_window": 128, "attention_bias": True,
+        "tie_word_embeddings": False,
+    }, 20_914_757_184),
+]  # fmt: skip
+
+
+def shape(config: dict[str, Any]) -> Architecture:
+    return read_config(config, Ledger())
+
+
+@pytest.mark.parametrize(("config", "params"), [row[1:] for row in RELEASED], ids=[row[0] for row in RELEASED])
+def test_the_parameters_of_a_configuration_are_those_of_its_checkpoint(config: dict[str, Any], params: int) -> None:
+    assert count_parameters(shape(config)).total == params
+
+
+def test_every_family_is_compared_with_a_checkpoint_or_is_one_that_is() -> None:
+    same_as_another = {"granite", "smollm3", "gemma3", "kimi_k2"}
+    assert set(FAMILIES) - {config["model_type"] for _, config, _ in RELEASED} == same_as_another
+
+
+@pytest.mark.parametrize(
+    ("config", "active"),
+    [(DEEPSEEK, 37_552_297_472), (dict(RELEASED[2][1]), 12_879_925_248)],
+    ids=["DeepSeek-V3", "Mixtral-8x7B"],
+)
+def test_a_token_passes_through_the_chosen_experts_only(config: dict[str, Any], active: int) -> None:
+    assert count_parameters(shape(config)).active == active
+
+
+@pytest.mark.parametrize(
+    ("config", "full", "windowed"),
+    [
+        (LLAMA, 32, 0),
+        (LLAMA | {"model_type": "mistral", "sliding_window": 4096}, 0, 32),
+        (LLAMA | {"model_type": "mistral", "sliding_window": None}, 32, 0),
+        (QWEN | {"model_type": "qwen2"}, 28, 0),
+        (QWEN | {"model_type": "qwen2", "use_sliding_window": True, "max_window_layers": 20}, 20, 8),
+        (GEMMA2 | {"model_type": "gemma2"}, 21, 21),
+        (GEMMA2 | {"model_type": "gemma3_text", "num_hidden_layers": 26}, 4, 22),
+        (LLAMA | {"layer_types": ["linear_attention", "full_attention"] * 16}, 16, 0),
+        (GEMMA2 | {"model_type": "gemma2", "layer_types": ["sliding_attention"] * 40 + ["full_attention"] * 2}, 2, 40),
+    ],
+)
+def test_layers_with_a_window_are_told_from_the_others(config: dict[str, Any], full: int, windowed: int) -> None:
+    cache = cache_of(shape(config))
+    assert (cache.full_layers, cache.windowed_layers) == (full, windowed)
+
+
+def test_of_a_multimodal_model_the_language_model_is_read_and_that_is_noted() -> None:
+    ledger = Ledger()
+    text = {name: value for name, value in LLAMA.items() if name != "model_type"}
+    read = read_config({"model_type": "llama", "text_config": text}, ledger)
+    assert count_parameters(read).total == 8_030_261_248
+    assert [note.field for note in ledger.assumptions] == ["config.text_config"]
+
+
+def test_what_a_file_leaves_to_its_family_is_noted() -> None:
+    ledger = Ledger()
+    config = {name: value for name, value in LLAMA.items() if name != "tie_word_embeddings"}
+    read_config(config, ledger)
+    assert [(note.field, note.value) for note in ledger.assumptions] == [("config.tie_word_embeddings", False)]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"model_type": None}, "config.model_type: is missing"),
+        ({"model_type": "lama"}, "did you mean llama?"),
+        ({"hidden_size": None}, "config.hidden_size: is missing (or n_embd, d_model)"),
+        ({"vocab_size": 32000.5}, "config.vocab_size: 32000.5 is no whole number"),
+        ({"vocab_size": 10**12}, "config.vocab_size"),
+        ({"num_hidden_layers": 10**8}, "config.num_hidden_layers: 100000000 is more than"),
+        ({"num_attention_heads": 33}, "config.head_dim: is missing"),
+        ({"tie_word_embeddings": "no"}, "config.tie_word_embeddings: 'no' is neither true nor false"),
+        ({"layer_types": ["telepathy"] * 32}, "config.layer_types: telepathy is not understood"),
+        ({"model_type": "mixtral"}, "config.num_local_experts: is missing"),
+        (
+            {"model_type": "deepseek_v3", "moe_layer_freq": 2, "moe_intermediate_size": 1},
+            "config.moe_layer_freq: 2 is not",
+        ),
+        ({"model_type": "qwen3_moe", "mlp_only_layers": 3}, "config.mlp_only_layers: 3 is no list"),
+    ],
+)
+def test_a_configuration_that_is_not_understood_is_refused_by_its_field(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(Impossible) as refused:
+        shape(LLAMA | change)
+    assert said in str(refused.value)

@@ -1,0 +1,256 @@
+"""What a checkpoint's `quantization_config` says of its size: as released checkpoints have it, and what is refused."""
+
+from typing import Any
+
+import pytest
+
+from app.fit.estimator.model import understand
+from app.fit.estimator.weights import Weights, weights_of
+from app.fit.estimator.workload import InferenceWorkload
+from app.fit.formulas.architecture import Architecture
+from app.fit.formulas.assumptions import Impossible, Ledger
+from app.fit.formulas.hf_config import read_config
+from app.fit.formulas.matrices import weight_matrices
+from app.fit.formulas.parameters import count_parameters
+from app.fit.formulas.quantization import Quantization
+
+QWEN_14B: dict[str, Any] = {
+    "model_type": "qwen3", "num_hidden_layers": 40, "hidden_size": 5120, "num_attention_heads": 40,
+    "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 17408, "vocab_size": 151936,
+    "tie_word_embeddings": False, "attention_bias": False, "use_sliding_window": False,
+}  # fmt: skip
+QWEN_MOE = QWEN_14B | {
+    "model_type": "qwen3_moe", "num_hidden_layers": 94, "hidden_size": 4096, "num_attention_heads": 64,
+    "num_key_value_heads": 4, "intermediate_size": 12288, "moe_intermediate_size": 1536, "num_experts": 128,
+    "num_experts_per_tok": 8, "mlp_only_layers": [], "decoder_sparse_step": 1,
+}  # fmt: skip
+KIMI: dict[str, Any] = {
+    "model_type": "kimi_k2", "num_hidden_layers": 61, "hidden_size": 7168, "num_attention_heads": 64,
+    "num_key_value_heads": 64, "intermediate_size": 18432, "moe_intermediate_size": 2048, "n_routed_experts": 384,
+    "n_shared_experts": 1, "num_experts_per_tok": 8, "first_k_dense_replace": 1, "q_lora_rank": 1536,
+    "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "vocab_size": 163840,
+    "topk_method": "noaux_tc", "moe_layer_freq": 1, "tie_word_embeddings": False,
+}  # fmt: skip
+GPT_OSS: dict[str, Any] = {
+    "model_type": "gpt_oss", "num_hidden_layers": 36, "hidden_size": 2880, "num_attention_heads": 64,
+    "num_key_value_heads": 8, "head_dim": 64, "intermediate_size": 2880, "vocab_size": 201088,
+    "num_local_experts": 128, "num_experts_per_tok": 4, "sliding_window": 128, "tie_word_embeddings": False,
+    "attention_bias": True,
+}  # fmt: skip
+BLOCKS = {"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
+
+
+def group(**weights: Any) -> dict[str, Any]:
+    return {"config_groups": {"group_0": {"targets": ["Linear"], "weights": weights}}}
+
+
+INT4 = {"quant_method": "compressed-tensors", "format": "pack-quantized"} | group(
+    num_bits=4, type="int", strategy="group", group_size=32, symmetric=True
+)
+
+
+def weights(config: dict[str, Any], **quantization: Any) -> Weights:
+    shape = read_config(config | {"quantization_config": quantization}, Ledger())
+    found = weights_of(understand(shape, Ledger()), InferenceWorkload(), Ledger())
+    assert found is not None
+    return found
+
+
+RELEASED: list[tuple[str, dict[str, Any], dict[str, Any], str, int]] = [
+    ("gpt-oss-120b", GPT_OSS, {
+        "quant_method": "mxfp4",
+        "modules_to_not_convert": [
+            "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head",
+        ],
+    }, "mxfp4", 65_248_815_744),
+    ("Kimi-K2-Instruct", KIMI, BLOCKS, "fp8", 1_029_000_000_000),
+    ("Kimi-K2-Thinking", KIMI, INT4 | {"ignore": [
+        "lm_head", "re:.*self_attn.*", "re:.*shared_experts.*", r"re:.*mlp\.(gate|up|gate_up|down)_proj.*",
+    ]}, "int4", 594_000_000_000),
+    ("Qwen2.5-32B-AWQ", QWEN_14B | {
+        "model_type": "qwen2", "num_hidden_layers": 64, "intermediate_size": 27648, "vocab_size": 152064,
+    }, {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True, "version": "gemm"}, "awq_int4",
+     19_338_000_000),
+]  # fmt: skip
+"""Checkpoints, and what they are published to take; the last two rounded: 594 GB, and 18.01 GiB in a server's log."""
+
+
+@pytest.mark.parametrize(
+    ("config", "quantization", "dtype", "released"), [row[1:] for row in RELEASED], ids=[row[0] for row in RELEASED]
+)
+def test_a_checkpoint_takes_what_is_published(
+    config: dict[str, Any], quantization: dict[str, Any], dtype: str, released: int
+) -> None:
+    found = weights(config, **quantization)
+    assert (found.type.dtype, found.type.source) == (dtype, "quantization_config")
+    assert found.bytes.mid == pytest.approx(released, rel=0.002)
+
+
+def bits(config: dict[str, Any], **quantization: Any) -> float:
+    """The mean of bits of a weight of the matrices in the layers."""
+    shape = read_config(config, Ledger())
+    total = count_parameters(shape).total
+    quantized = sum(one.params * one.count for one in weight_matrices(shape) if one.part != "lm_head")
+    return (weights(config, **quantization).bytes.mid - 2 * (total - quantized)) * 8 / quantized
+
+
+@pytest.mark.parametrize(
+    ("quantization", "expected"),
+    [
+        ({"quant_method": "fp8"}, 8),
+        (BLOCKS, 8 + 32 / 128**2),
+        ({"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True}, 4 + 20 / 128),
+        ({"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": True}, 4 + 20 / 128),
+        ({"quant_method": "gptq", "bits": 8, "group_size": 32}, 8 + 24 / 32),
+        ({"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}, 4.5),
+        (
+            {
+                "load_in_4bit": True,
+                "quant_method": "bitsandbytes",
+                "bnb_4bit_quant_type": "nf4",
+                "bnb_4bit_use_double_quant": True,
+            },
+            4.127,
+        ),
+        ({"quant_method": "bitsandbytes", "load_in_8bit": True}, 8),
+        ({"quant_method": "mxfp4"}, 4.25),
+        ({"quant_method": "modelopt", "quant_algo": "FP8", "ignore": ["lm_head"]}, 8),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head"]}, 4.5),
+        ({"quant_method": "compressed-tensors", "ignore": ["lm_head"]} | group(num_bits=8, type="int"), 8),
+        (
+            {"quant_method": "compressed-tensors", "ignore": ["lm_head"]}
+            | group(num_bits=4, type="float", group_size=16, strategy="tensor_group"),
+            4.5,
+        ),
+        (INT4 | {"ignore": ["lm_head"]}, 4.5),
+    ],
+)
+def test_weights_of_a_layer_have_their_bits_and_their_scales(quantization: dict[str, Any], expected: float) -> None:
+    assert bits(QWEN_14B, **quantization) == pytest.approx(expected, rel=0.002)
+
+
+NAMES = [
+    ["model.layers.0.self_attn.q_proj", "model.layers.1.self_attn.q_proj"],
+    ["re:.*layers\\.[01]\\.self_attn\\.q_proj$"],
+    ["re:model\\.layers\\.(0|1)\\.self_attn\\.q_.*"],
+    ["model.language_model.layers.0.self_attn.q*", "layers.1.attn.q_proj"],
+    ["*.0.self_attn.q_proj", "language_model.model.layers.1.self_attn.q_proj"],
+]
+
+
+@pytest.mark.parametrize("names", NAMES)
+@pytest.mark.parametrize("field", ["ignore", "modules_to_not_convert"])
+def test_what_is_ignored_keeps_16_bits_however_it_is_named(field: str, names: list[str]) -> None:
+    all_of_them, rest = (
+        weights(QWEN_14B, quant_method="fp8"),
+        weights(QWEN_14B, **{"quant_method": "fp8", field: names}),
+    )
+    assert rest.bytes.mid - all_of_them.bytes.mid == pytest.approx(2 * 5120 * 5120, rel=1e-6)
+
+
+def test_a_name_is_matched_by_its_parts_and_not_by_letters() -> None:
+    """`gate` is the router of a layer, not `gate_proj`; layer 1 is not layer 10."""
+    plain = weights(QWEN_14B, quant_method="fp8").bytes.mid
+    assert weights(QWEN_14B, quant_method="fp8", modules_to_not_convert=["gate"]).bytes.mid == plain
+    one = weights(QWEN_14B, quant_method="fp8", modules_to_not_convert=["model.layers.1"]).bytes.mid
+    layer = (2 * 5120 * 5120 + 2 * 5120 * 1024) + 3 * 5120 * 17408
+    assert one - plain == pytest.approx(layer, rel=1e-6)
+
+
+def test_experts_that_are_named_by_number_are_counted_one_by_one() -> None:
+    plain = weights(QWEN_MOE, quant_method="fp8").bytes.mid
+    names = ["model.layers.0.mlp.experts.5", "re:.*layers.3.mlp.experts.7.up_proj"]
+    kept = weights(QWEN_MOE, quant_method="fp8", modules_to_not_convert=names).bytes.mid
+    assert kept - plain == pytest.approx(4 * 4096 * 1536, rel=1e-6)
+
+
+def test_layers_of_several_algorithms_have_each_its_own() -> None:
+    layers = {f"model.layers.{n}.mlp": {"quant_algo": "NVFP4", "group_size": 16} for n in range(40)}
+    layers |= {"model.layers.*.self_attn": {"quant_algo": "FP8"}}
+    found = weights(QWEN_14B, quant_method="modelopt", quant_algo="MIXED_PRECISION", quantized_layers=layers)
+    attention, mlp = 40 * (2 * 5120 * 5120 + 2 * 5120 * 1024), 40 * 3 * 5120 * 17408
+    rest = 14_768_307_200 - attention - mlp
+    assert found.bytes.mid == pytest.approx(attention + mlp * 4.5 / 8 + 2 * rest, rel=1e-6)
+
+
+REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    ({"quant_method": "hqq"}, "quantization_config.quant_method", "compressed-tensors"),
+    ({"bits": 4}, "quantization_config.quant_method", "bitsandbytes"),
+    ({"quant_method": "awq", "bits": 3}, "quantization_config.bits", "4"),
+    ({"quant_method": "gptq", "bits": 3}, "quantization_config.bits", "4, 8"),
+    ({"quant_method": "gptq", "bits": 4, "group_size": 0}, "quantization_config.group_size", "-1"),
+    ({"quant_method": "gptq", "bits": 4, "dynamic": {"+:.*mlp.*": {"bits": 8}}}, "quantization_config.dynamic", "-:"),
+    ({"quant_method": "bitsandbytes"}, "quantization_config.load_in_4bit", "true"),
+    ({"quant_method": "fp8", "weight_block_size": [128]}, "quantization_config.weight_block_size", "[128, 128]"),
+    ({"quant_method": "fp8", "modules_to_not_convert": 3}, "modules_to_not_convert", "list of names"),
+    ({"quant_method": "modelopt", "quant_algo": "W3A16"}, "quantization_config.quant_algo", "NVFP4"),
+    ({"quant_method": "modelopt"}, "quantization_config.quant_algo", "NVFP4"),
+    ({"quant_method": "compressed-tensors"}, "quantization_config.config_groups", "groups"),
+    ({"quant_method": "compressed-tensors"} | group(num_bits=3, type="int"), "weights.num_bits", "8 and 4"),
+    ({"quant_method": "compressed-tensors"} | group(num_bits=8, type="int", strategy="x"), "strategy", "channel"),
+    ({"quant_method": "compressed-tensors", "format": "marlin-24"} | group(num_bits=4, type="int"), "format", "pack"),
+    ({"quant_method": "fp8", "ignore": ["re:(.*)*x"]}, "quantization_config", "repeated group"),
+    ({"quant_method": "fp8", "ignore": [f"re:{'.*a' * 12}"]}, "quantization_config", "more"),
+    ({"quant_method": "fp8", "ignore": [f"re:{'(a|l)?' * 30}x"]}, "quantization_config", "more"),
+    ({"quant_method": "fp8", "ignore": [f"re:{'[a-z]?' * 40}!"]}, "quantization_config", "not understood"),
+    ({"quant_method": "fp8", "ignore": [f"re:{'[a-z]?' * 40}x"]}, "quantization_config", "more"),
+    ({"quant_method": "fp8", "ignore": [f"model.layers.{n}*" for n in range(3000)]}, "quantization_config", "letters"),
+]
+
+
+@pytest.mark.parametrize(("quantization", "field", "allowed"), REFUSED)
+def test_what_is_not_understood_is_refused_by_the_field_and_what_is_allowed(
+    quantization: dict[str, Any], field: str, allowed: str
+) -> None:
+    with pytest.raises(Impossible) as refused:
+        weights(QWEN_14B, **quantization)
+    assert field in refused.value.field
+    assert allowed in refused.value.detail
+
+
+@pytest.mark.parametrize(
+    ("written", "dtype"), [("float16", "fp16"), ("torch.bfloat16", "bf16"), ("float32", "fp32"), (None, None)]
+)
+def test_weights_that_are_not_quantized_have_the_type_of_the_configuration(written: str | None, dtype: str) -> None:
+    released = read_config(QWEN_14B | {"torch_dtype": written}, Ledger()).released
+    assert (released.dtype if released else None) == dtype
+
+
+def test_a_field_that_is_not_known_is_noted_and_not_passed_over_in_silence() -> None:
+    ledger = Ledger()
+    read_config(QWEN_14B | {"quantization_config": BLOCKS | {"novel_packing": 3}}, ledger)
+    noted = {one.field: one.value for one in ledger.assumptions}
+    assert noted.get("config.quantization_config.novel_packing") == "3"
+    assert "config.quantization_config.activation_scheme" not in noted
+
+
+def test_a_type_of_weights_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(Impossible, match=r"config.torch_dtype: 'int3' is not understood"):
+        read_config(QWEN_14B | {"torch_dtype": "int3"}, Ledger())
+
+
+def test_the_blocks_of_a_checkpoint_are_told_and_those_of_groups_are_not() -> None:
+    def stored(**quantization: Any) -> Quantization:
+        shape: Architecture = read_config(QWEN_14B | {"quantization_config": quantization}, Ledger())
+        assert shape.released is not None
+        assert shape.released.quantization is not None
+        return shape.released.quantization
+
+    assert stored(**BLOCKS).block == (128, 128)
+    assert stored(quant_method="fp8").block is None
+    assert stored(**INT4).block is None
+
+
+@pytest.mark.parametrize(
+    ("scaling", "longest"),
+    [
+        (None, 40960),
+        ({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}, 131072),
+        ({"type": "linear", "factor": 2}, 81920),
+        ({"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 8192}, 40960),
+        ({"factor": 8.0}, 40960),
+    ],
+)
+def test_the_longest_context_counts_what_rotary_positions_are_scaled_by(scaling: Any, longest: int) -> None:
+    config = QWEN_14B | {"max_position_embeddings": 40960, "rope_scaling": scaling}
+    assert read_config(config, Ledger()).max_positions == longest

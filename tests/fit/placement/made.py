@@ -1,0 +1,82 @@
+"""Made-up machines and questions: an ordinary VM has eight H100; a test names only what it is about."""
+
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from app.fit.estimator.workload import InferenceWorkload, TrainingWorkload
+from app.fit.formulas.architecture import Architecture
+from app.fit.formulas.assumptions import Ledger
+from app.fit.formulas.quantities import GIB
+from app.fit.placement.judge import judge
+from app.fit.placement.machine import Machine
+from app.fit.placement.option import Placed
+from app.fit.placement.prepare import Prepared, prepare
+from app.fit.placement.request import Constraints, Placement, Pricing
+from app.fit.verdict import Rejection
+from app.fit.vm import Vm
+
+LLAMA_70B = Architecture(
+    layers=80, hidden=8192, heads=64, kv_heads=8, head_dim=128, intermediate=28672, vocab=128256
+)  # fmt: skip
+LLAMA_8B = Architecture(
+    layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, intermediate=14336, vocab=128256
+)  # fmt: skip
+QWEN_235B = Architecture(
+    layers=94, hidden=4096, heads=64, kv_heads=4, head_dim=128, vocab=151_936, experts=128, experts_per_token=8,
+    moe_intermediate=1536, moe_layers=94, fp8_block=128,
+)  # fmt: skip
+TODAY = date(2026, 9, 1)
+
+
+def machine(**facts: Any) -> Machine:
+    ordinary: dict[str, Any] = {
+        "gpus": Fraction(8),
+        "usable_bytes": 79.6 * GIB,
+        "bandwidth": 3.35e12,
+        "peaks": {"fp32": 67e12, "fp16": 989e12, "bf16": 989e12, "fp8": 1979e12},
+        "capability": "9.0",
+        "domain_gpus": 8,
+        "infiniband": True,
+        "memory_bytes": 1900 * GIB,
+        "disk_bytes": 28_000 * GIB,
+        "vcpus": 96,
+    }
+    return Machine(**ordinary | facts)
+
+
+def vm(name: str = "a", **facts: Any) -> Vm:
+    prices = {"on_demand": Decimal("98.32"), "spot": Decimal(30)}
+    ordinary: dict[str, Any] = {"status": "current", "verified": True, "region": "eastus", "usd_per_hour": prices}
+    return Vm(name=name, **ordinary | facts)
+
+
+def serving(**load: Any) -> InferenceWorkload:
+    return InferenceWorkload(**{"context_tokens": 8192, "concurrency": 32} | load)
+
+
+def training(**job: Any) -> TrainingWorkload:
+    return TrainingWorkload(**{"sequence_tokens": 4096, "tokens": 1e9} | job)
+
+
+def asked(use: InferenceWorkload | TrainingWorkload, shape: Architecture = LLAMA_70B, **constraints: Any) -> Prepared:
+    pricing = Pricing(today=TODAY)
+    question = Placement(shape=shape, use=use, constraints=Constraints(**constraints), pricing=pricing)
+    return prepare(question, Ledger())
+
+
+def fits(prepared: Prepared, on: Machine | None = None, of: Vm | None = None) -> Placed:
+    verdict = judge(of or vm(), on or machine(), prepared)
+    assert isinstance(verdict, Placed), verdict
+    return verdict
+
+
+def fails(prepared: Prepared, on: Machine | None = None, of: Vm | None = None) -> Rejection:
+    verdict = judge(of or vm(), on or machine(), prepared)
+    assert isinstance(verdict, Rejection), verdict
+    return verdict
+
+
+def codes(rejection: Rejection) -> set[str]:
+    return {failure.code for failure in rejection.failures}

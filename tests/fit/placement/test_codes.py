@@ -1,0 +1,145 @@
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from app.fit.formulas.quantities import GIB
+from app.fit.placement.checks import CHECKS
+from app.fit.placement.judge import judge
+from app.fit.placement.machine import Machine
+from app.fit.placement.option import Placed
+from app.fit.placement.prepare import Prepared
+from app.fit.placement.proposals import PROPOSALS
+from app.fit.placement.serving import ServingJob
+from tests.fit.placement.made import LLAMA_70B, QWEN_235B, asked, codes, fails, fits, machine, serving, training, vm
+
+UNPRICED = {"on_demand": None, "spot": Decimal(1)}
+
+PROVOKED: Mapping[str, tuple[Prepared, Machine, dict[str, Any]]] = {
+    "GPU_COUNT": (asked(serving()), machine(gpus=Fraction(0)), {}),
+    "GPU_UNKNOWN": (asked(serving()), machine(bandwidth=None), {}),
+    "DTYPE_UNSUPPORTED": (asked(serving()), machine(capability="7.0"), {}),
+    "TP_HEADS": (asked(serving(tensor_parallel=3)), machine(), {}),
+    "TP_BLOCKS": (asked(serving(dtype="fp8", tensor_parallel=8), QWEN_235B), machine(), {}),
+    "PP_LAYERS": (asked(serving(pipeline_parallel=81), max_nodes=100), machine(), {}),
+    "FRACTIONAL_GPU": (asked(serving(), max_nodes=8), machine(gpus=Fraction(1, 6)), {}),
+    "NVLINK_DOMAIN": (asked(serving(pipeline_parallel=1), tp_in_nvlink=True), machine(domain_gpus=1), {}),
+    "NO_INFINIBAND": (asked(training(recompute="full"), max_nodes=4), machine(infiniband=False), {}),
+    "MAX_NODES": (asked(serving(tensor_parallel=8, pipeline_parallel=4), max_nodes=2), machine(), {}),
+    "GPU_MEMORY_PER_GPU": (asked(serving()), machine(usable_bytes=20 * GIB), {}),
+    "RAM": (asked(serving()), machine(memory_bytes=100 * GIB), {}),
+    "LOCAL_DISK": (asked(serving()), machine(disk_bytes=None), {}),
+    "NOT_IN_REGION": (asked(serving(), regions=("westeurope",)), machine(), {"region": None}),
+    "RETIRED": (asked(serving()), machine(), {"status": "retired"}),
+    "WITHDRAWN": (asked(serving()), machine(), {"status": "withdrawn"}),
+    "STATUS": (asked(serving(), allow_preview=False), machine(), {"status": "preview"}),
+    "UNVERIFIED": (asked(serving(), verified_only=True), machine(), {"verified": False}),
+    "BUDGET": (asked(serving(), budget_usd_per_month=Decimal(1000)), machine(), {}),
+    "NO_PRICE": (asked(serving(), budget_usd_per_month=Decimal(1000)), machine(), {"usd_per_hour": UNPRICED}),
+    "TIME": (asked(training(recompute="full"), max_hours=1.0, max_nodes=4), machine(), {}),
+}
+
+
+@pytest.mark.parametrize("code", PROVOKED)
+def test_every_code_is_told_where_it_holds(code: str) -> None:
+    prepared, on, facts = PROVOKED[code]
+    assert code in codes(fails(prepared, on, vm(**facts)))
+
+
+def test_every_check_is_provoked_and_every_proposal_answers_a_code() -> None:
+    assert set(CHECKS) <= set(PROVOKED)
+    assert set(PROPOSALS) <= set(PROVOKED)
+
+
+def test_all_failures_are_told_the_largest_shortfall_first() -> None:
+    rejection = fails(asked(serving()), machine(gpus=Fraction(1), disk_bytes=100 * GIB))
+    assert [failure.code for failure in rejection.failures] == ["GPU_MEMORY_PER_GPU", "LOCAL_DISK"]
+    missing = [failure.share_missing for failure in rejection.failures]
+    assert missing == sorted(missing, reverse=True)
+
+
+@pytest.mark.parametrize("budget", ["budget_usd_per_month", "budget_usd_per_job"])
+def test_an_unknown_price_meets_no_budget_and_is_no_obstacle_without_one(budget: str) -> None:
+    unpriced, job = vm(usd_per_hour=UNPRICED), training(method="lora", recompute="full")
+    (failure,) = fails(asked(job, LLAMA_70B, **{budget: Decimal(10**9)}), of=unpriced).failures
+    assert (failure.constraint, failure.code, failure.available) == (budget, "NO_PRICE", None)
+    assert failure.detail == "no source says its on-demand price, so it meets no budget"
+    assert "NO_PRICE" in fits(asked(job), of=unpriced).warnings
+
+
+def test_a_job_of_unknown_length_meets_no_budget() -> None:
+    (failure,) = fails(
+        asked(training(method="lora", recompute="full"), budget_usd_per_job=Decimal(10**9)), machine(peaks={})
+    ).failures
+    assert (failure.constraint, failure.code) == ("budget_usd_per_job", "TIME")
+
+
+def test_money_is_judged_where_nothing_else_fails() -> None:
+    dear = asked(serving(), budget_usd_per_month=Decimal(1))
+    assert codes(fails(dear)) == {"BUDGET"}
+    assert codes(fails(dear, machine(disk_bytes=GIB))) == {"LOCAL_DISK"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "code"),
+    [({"usable_bytes": None}, "GPU_UNKNOWN"), ({"memory_bytes": None}, "RAM"), ({"gpus": None}, "GPU_UNKNOWN")],
+)
+def test_a_fact_that_nobody_knows_is_no_fact(facts: dict[str, Any], code: str) -> None:
+    (failure,) = fails(asked(serving()), machine(**facts)).failures
+    assert (failure.code, failure.available) == (code, None)
+    assert "no source says" in failure.detail
+
+
+@pytest.mark.parametrize("fact", ["memory_bytes", "disk_bytes", "bandwidth", "capability"])
+def test_what_is_not_said_of_a_described_machine_is_not_held_against_it(fact: str) -> None:
+    described = machine(**{fact: None, "described": True})
+    assert asked(serving()).job.attempt(described, asked(serving()).limits) is not None
+
+
+@pytest.mark.parametrize(
+    ("chip", "dtype", "supported"),
+    [
+        ("8.0", "bf16", True), ("7.5", "bf16", False), ("7.5", "fp16", True),
+        ("7.0", "fp8", False), ("7.5", "fp8", False), ("8.0", "fp8", True), ("8.6", "fp8", True), ("8.9", "fp8", True),
+        ("7.5", "nvfp4", False), ("8.0", "nvfp4", True), ("9.0", "nvfp4", True), ("9.0", "fp4", True),
+        ("10.0", "fp4", True), ("9.0", "mxfp4", True),
+        ("8.0", "awq_int4", True),
+        ("gfx942", "fp8", True), ("gfx942", "fp4", False), ("gfx1101", "bf16", False), ("3.7", "fp32", False),
+    ],
+)  # fmt: skip
+def test_a_type_needs_a_chip_that_computes_in_it(chip: str, dtype: str, supported: bool) -> None:
+    verdict = judge(vm(), machine(capability=chip), asked(serving(dtype=dtype)))
+    assert isinstance(verdict, Placed) is supported
+
+
+@pytest.mark.parametrize(
+    ("chip", "dtype", "warned", "peak"),
+    [
+        ("8.0", "fp8", True, 989e12), ("8.9", "fp8", False, 1979e12), ("9.0", "nvfp4", True, 989e12),
+        ("9.0", "fp8", False, 1979e12), ("8.0", "awq_int4", False, 989e12), ("8.0", "bf16", False, 989e12),
+    ],
+)  # fmt: skip
+def test_weights_of_a_type_that_the_gpu_lacks_are_computed_in_16_bits_with_a_warning(
+    chip: str, dtype: str, warned: bool, peak: float
+) -> None:
+    prepared, on = asked(serving(dtype=dtype)), machine(capability=chip)
+    option = fits(prepared, on)
+    assert ("WEIGHT_ONLY" in option.warnings) is warned
+    assert isinstance(prepared.job, ServingJob)
+    assert prepared.job.on(on, option.attempt).gpus.peak_tflops == peak / 1e12
+
+
+def test_a_kv_cache_has_no_kernels_that_unpack_it() -> None:
+    ampere = machine(capability="8.0")
+    (failure,) = fails(asked(serving(dtype="fp8", kv_dtype="fp8")), ampere).failures
+    assert (failure.constraint, failure.code) == ("kv_dtype", "DTYPE_UNSUPPORTED")
+    assert failure.detail == "keeps no KV cache in fp8: its GPU is 8.0, 8.9 is needed"
+    assert "WEIGHT_ONLY" in fits(asked(serving(dtype="fp8")), ampere).warnings
+
+
+def test_legacy_chips_count_where_they_are_allowed() -> None:
+    old = machine(capability="gfx1030")
+    assert codes(fails(asked(serving(dtype="fp16")), old)) == {"DTYPE_UNSUPPORTED"}
+    assert asked(serving(dtype="fp16"), allow_legacy=True).job.attempt(old, asked(serving()).limits) is not None

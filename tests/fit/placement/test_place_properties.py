@@ -1,0 +1,114 @@
+"""What may never happen, whatever is asked: more of anything that helps never makes a size fail."""
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.fit.formulas.quantities import GIB
+from app.fit.placement.fixes import Fixer
+from app.fit.placement.judge import judge
+from app.fit.placement.machine import Machine
+from app.fit.placement.option import Placed
+from app.fit.placement.prepare import Prepared
+from app.fit.verdict import Rejection
+from tests.fit.placement.made import LLAMA_8B, LLAMA_70B, asked, machine, serving, training, vm
+
+machines = st.builds(
+    machine,
+    gpus=st.sampled_from([Fraction(1, 6), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(4), Fraction(8)]),
+    usable_bytes=st.floats(2, 300).map(lambda gib: gib * GIB),
+    domain_gpus=st.sampled_from([1, 2, 8]),
+    infiniband=st.sampled_from([True, False, None]),
+    capability=st.sampled_from(["7.0", "8.0", "9.0", "gfx942"]),
+    memory_bytes=st.floats(10, 3000).map(lambda gib: gib * GIB),
+)
+loads = st.builds(
+    serving,
+    context_tokens=st.integers(1, 200_000),
+    concurrency=st.integers(1, 500),
+    dtype=st.sampled_from(["bf16", "fp16", "fp8", "awq_int4"]),
+    kv_dtype=st.sampled_from([None, "fp8"]),
+)
+jobs = st.builds(
+    training,
+    method=st.sampled_from(["full", "lora", "qlora"]),
+    zero_stage=st.sampled_from([None, 0, 3]),
+    recompute=st.sampled_from(["none", "full"]),
+    micro_batch=st.integers(1, 8),
+    global_batch=st.sampled_from([None, 64]),
+)
+shapes = st.sampled_from([LLAMA_8B, LLAMA_70B])
+bounds = st.fixed_dictionaries(
+    {},
+    optional={
+        "max_nodes": st.integers(1, 6),
+        "tp_in_nvlink": st.booleans(),
+        "require_infiniband": st.booleans(),
+        "max_hours": st.floats(1, 1000),
+    },
+)
+questions = st.builds(lambda use, shape, bound: asked(use, shape, **bound), loads | jobs, shapes, bounds)
+
+
+def holds(on: Machine, prepared: Prepared) -> bool:
+    return isinstance(judge(vm(), on, prepared), Placed)
+
+
+@given(questions, machines, st.floats(1, 4))
+def test_more_memory_never_turns_a_fit_into_a_rejection(prepared: Prepared, on: Machine, times: float) -> None:
+    facts: dict[str, Any] = {
+        name: getattr(on, name) for name in ("gpus", "domain_gpus", "infiniband", "capability", "memory_bytes")
+    }
+    larger = machine(**facts, usable_bytes=(on.usable_bytes or 0) * times)
+    assert holds(larger, prepared) or not holds(on, prepared)
+
+
+@given(loads | jobs, shapes, machines, st.integers(1, 6), st.integers(0, 6))
+def test_more_vms_never_turn_a_fit_into_a_rejection(use: Any, shape: Any, on: Machine, most: int, more: int) -> None:
+    few, many = (asked(use, shape, max_nodes=nodes) for nodes in (most, most + more))
+    assert holds(on, many) or not holds(on, few)
+
+
+@given(loads | jobs, shapes, machines, st.integers(1, 200_000), st.integers(0, 200_000))
+def test_a_larger_budget_never_rejects_more(use: Any, shape: Any, on: Machine, usd: int, more: int) -> None:
+    small, large = (asked(use, shape, budget_usd_per_month=Decimal(amount)) for amount in (usd, usd + more))
+    assert holds(on, large) or not holds(on, small)
+
+
+@given(shapes, machines, st.integers(1, 300), st.integers(0, 300))
+def test_fewer_sequences_never_turn_a_fit_into_a_rejection(shape: Any, on: Machine, few: int, more: int) -> None:
+    less, most = (asked(serving(concurrency=number), shape) for number in (few, few + more))
+    assert holds(on, less) or not holds(on, most)
+
+
+@given(questions, machines)
+def test_what_fits_needs_no_more_than_it_may_use_and_uses_no_more_vms_than_allowed(
+    prepared: Prepared, on: Machine
+) -> None:
+    verdict = judge(vm(), on, prepared)
+    if isinstance(verdict, Placed):
+        attempt = verdict.attempt
+        assert attempt.need <= attempt.budget
+        assert 1 <= attempt.nodes <= prepared.limits.max_nodes
+        assert attempt.gpus <= attempt.nodes * on.ranks
+    else:
+        assert verdict.failures
+
+
+@given(questions, machines)
+def test_every_fix_makes_the_size_fit(prepared: Prepared, on: Machine) -> None:
+    verdict = judge(vm(), on, prepared)
+    if isinstance(verdict, Rejection):
+        for fix in Fixer(prepared).fixes(vm(), on, verdict):
+            question = prepared.question
+            for change in fix.changes:
+                question = question.changed(change.part, change.field, change.value)
+            again = asked(question.use, question.shape, **_given(question.constraints))
+            assert holds(on, again), fix.text
+
+
+def _given(constraints: Any) -> dict[str, Any]:
+    return {name: getattr(constraints, name) for name in type(constraints).__dataclass_fields__}
