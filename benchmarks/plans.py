@@ -20,7 +20,7 @@ from app.catalog.queries.sizes import find_sizes
 from app.catalog.queries.snapshot import Known, read_known
 from app.db.engines import make_engine
 from app.db.statements import Ask
-from app.recommend import TRAITS
+from app.services.resource_fit import TRAITS
 from benchmarks.build import PROJECT, postgres_catalog, sqlite_catalog
 from benchmarks.catalogs import LARGE, TODAY
 from tests.postgres import postgres_running

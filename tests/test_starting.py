@@ -9,7 +9,14 @@ import pytest
 
 NOT_FOR_SERVING = (
     *("alembic", "psycopg", "pyarrow", "sqlalchemy.dialects.postgresql", "app.ingest", "app.cli"),
-    *("app.fit.placement", "app.fit.estimator", "app.placing", "app.comparing", "app.recommend", "app.estimating"),
+    *(
+        "app.fit.placement",
+        "app.fit.estimator",
+        "app.services",
+        "app.comparing",
+        "app.services.resource_fit",
+        "app.services.estimate",
+    ),
 )
 ROOMS = {"asking", "comparing", "exporting", "modelling", "receiving", "serving"}
 
@@ -46,8 +53,8 @@ def test_a_command_loads_its_own_room_alone(command: str, room: str) -> None:
 NOT_TO_SEARCH = (
     "rich",
     "app.api",
-    "app.placing",
-    "app.recommend",
+    "app.services",
+    "app.services.resource_fit",
     "app.fit.placement",
     "app.ingest",
     "fastapi",

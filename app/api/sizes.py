@@ -49,7 +49,7 @@ async def show_size(name: Name, executor: Executor) -> Response:
 async def list_similar_sizes(name: Name, search: Annotated[SimilarSearch, Query()], request: Request) -> SimilarPage:
     """List the sizes that are most like one, with the distance of each told term by term."""
     from app.api.comparing.answers import similar_out
-    from app.comparing.similar import find_similar
+    from app.services.similar import find_similar
 
     return similar_out(await request.app.state.executor.run(partial(find_similar, name, search)))
 

@@ -233,7 +233,7 @@ def fit(
 
 def _fit_needs(given: dict[str, Any], how: View) -> None:
     from app.api.fit.answers import fit_out
-    from app.recommend import recommend
+    from app.services.resource_fit import recommend
 
     asked = question(FitSearch, given)
     with context.session() as session:

@@ -41,8 +41,8 @@ def similar(
     """List the sizes that are most like one, with the distance of each told term by term."""
     from app.api.comparing.answers import similar_out
     from app.catalog.queries.snapshot import read_known
-    from app.comparing.similar import find_similar
     from app.db.statements import answer
+    from app.services.similar import find_similar
 
     asked = question(SimilarSearch, given)
     with context.session() as session:
@@ -85,8 +85,8 @@ def compare(
     """Lay sizes side by side: every field with its difference from one of them."""
     from app.api.comparing.answers import comparison_out
     from app.catalog.queries.snapshot import read_known
-    from app.comparing.side_by_side import compare as compare_sizes
     from app.db.statements import answer
+    from app.services.compare import compare as compare_sizes
 
     asked = question(CompareSearch, {**given, "size": sizes})
     with context.session() as session:

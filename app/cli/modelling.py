@@ -36,8 +36,8 @@ from app.cli.output import Format, View, show, tell, with_view
 from app.cli.tables import Column
 from app.db.statements import Question, answer
 from app.errors import BadQuestion
-from app.estimating import estimate as estimate_workload
-from app.placing.asking import PlacementSearch, placing
+from app.services.estimate import estimate as estimate_workload
+from app.services.placement import PlacementSearch, placing
 from app.validation import explain, shown
 
 app = typer.Typer()

@@ -13,10 +13,10 @@ from app.catalog.queries.naming import AROUND, find_keys
 from app.catalog.queries.neighbours import EACH
 from app.catalog.queries.snapshot import read_known
 from app.catalog.readings import Statement
-from app.comparing.similar import Similar, find_similar
 from app.db.statements import answer
 from app.errors import NotFound
 from app.ingest.run import take_in
+from app.services.similar import Similar, find_similar
 from tests.conftest import TODAY
 from tests.factories import NOW, price, reading, size
 

@@ -27,7 +27,7 @@ from app.catalog.store.offers import save_derived
 from app.catalog.tables import table_of
 from app.db.engines import make_engine, take_statistics
 from app.db.statements import Ask, Question, answer
-from app.recommend import TRAITS
+from app.services.resource_fit import TRAITS
 from benchmarks.plans import asks_of, explain, full_scans, plan_of, sorts
 from tests.databases import Databases
 

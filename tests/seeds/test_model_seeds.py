@@ -12,7 +12,7 @@ from app.fit.estimator.model import understand
 from app.fit.estimator.weights import Weights, weights_of
 from app.fit.estimator.workload import InferenceWorkload
 from app.fit.formulas.assumptions import Ledger
-from app.shapes import to_architecture
+from app.services.model_spec import to_architecture
 from tests.seeds.parameters import (
     fp8_scales,
     latent_matrices,

@@ -1,10 +1,10 @@
 """Sizes beside each other put on the wire; knows no HTTP, so the command line prints the same."""
 
 from app.api.comparing.schemas import ComparisonOut, SimilarOut, SimilarPage, TermOut
-from app.comparing.side_by_side import Comparison
-from app.comparing.similar import Similar
 from app.fit.difference import Number
 from app.fit.similarity import DIGITS, Neighbour, TermDistance
+from app.services.compare import Comparison
+from app.services.similar import Similar
 
 
 def similar_out(answer: Similar) -> SimilarPage:

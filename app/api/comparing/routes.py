@@ -15,6 +15,6 @@ router = APIRouter(tags=["sizes"])
 async def compare_sizes(search: Annotated[CompareSearch, Query()], request: Request) -> ComparisonOut:
     """Lay sizes side by side: every field with its difference from one of them, and what a unit of each GPU costs."""
     from app.api.comparing.answers import comparison_out
-    from app.comparing.side_by_side import compare
+    from app.services.compare import compare
 
     return comparison_out(await request.app.state.executor.run(partial(compare, search)))

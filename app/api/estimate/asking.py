@@ -1,9 +1,9 @@
 """A workload as it leaves the wire: the same as values."""
 
 from app.api.estimate.schemas import EstimateIn, InferenceIn, TrainingIn
-from app.estimating import Workload
 from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
 from app.fit.formulas.adapters import Matrix
+from app.services.estimate import Workload
 
 
 def to_workload(body: EstimateIn) -> Workload:

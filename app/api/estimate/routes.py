@@ -13,6 +13,6 @@ router = APIRouter(tags=["fit"])
 async def estimate_workload(workload: EstimateIn, executor: Executor) -> Response:
     """Break a workload down: memory, compute and cost, each figure exact, a bound, or an estimate with its range."""
     from app.api.estimate.asking import to_workload
-    from app.estimating import estimate
+    from app.services.estimate import estimate
 
     return as_json(await executor.to_json(EstimateOut, estimate, to_workload(workload)))

@@ -10,7 +10,7 @@ from app.fit.resources.needs import Needs
 from app.fit.resources.rank import unused_gpu_memory_gib
 from app.fit.resources.wording import explain
 from app.fit.verdict import Cost, Headroom, Option, Rejection
-from app.recommend import Recommendation
+from app.services.resource_fit import Recommendation
 
 
 def fit_out(answer: Recommendation, *, rejected: bool) -> FitOut:

@@ -14,9 +14,9 @@ from app.catalog.queries.snapshot import Known
 from app.db.statements import Question
 from app.errors import BadQuestion, BadWorkload
 from app.fit.placement.request import Constraints, Pricing
-from app.placing.asking import FIELDS, PlacementSearch, placing
-from app.placing.hardware import Hardware
-from app.recommend import recommending
+from app.services.hardware import Hardware
+from app.services.placement import FIELDS, PlacementSearch, placing
+from app.services.resource_fit import recommending
 
 
 def fitting(body: FitIn, known: Known, today: date) -> Question[FitAnswerOut]:

@@ -26,7 +26,7 @@ from app.fit.placement.option import Placed
 from app.fit.placement.serving import ServingJob
 from app.fit.placement.wording import explain
 from app.fit.verdict import Rejection
-from app.placing.asking import Placements
+from app.services.placement import Placements
 
 
 def placements_out(answer: Placements, *, limit: int, include: Collection[str]) -> FitAnswerOut:

@@ -9,7 +9,7 @@ from app.fit.resources.needs import Needs
 from app.fit.resources.rank import unused_gpu_memory_gib
 from app.fit.resources.wording import explain
 from app.fit.verdict import Option, Rejection
-from app.recommend import Recommendation
+from app.services.resource_fit import Recommendation
 
 
 def pooled_out(answer: Recommendation, *, purchases: Collection[str], include: Collection[str]) -> FitAnswerOut:

@@ -40,7 +40,7 @@ async def answer_fit(executor: QueryExecutor, body: FitIn) -> str:
 def _resources_text(search: FitSearch, known: Known, today: date) -> Question[str]:
     """Answer raw needs with JSON text."""
     from app.api.fit.answers import fit_out
-    from app.recommend import recommending
+    from app.services.resource_fit import recommending
 
     found = yield from recommending(search, known, today)
     return fit_out(found, rejected="rejected" in search.include).model_dump_json(by_alias=True)

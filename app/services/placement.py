@@ -22,9 +22,9 @@ from app.fit.placement.rank import rank
 from app.fit.placement.request import Constraints, Placement, Pricing, Use
 from app.fit.ranking import Ranking
 from app.fit.vm import Vm
-from app.placing.hardware import Hardware, to_described
-from app.placing.sizes import Sizes, find_machines
-from app.shapes import AskedModel, to_shape
+from app.services.hardware import Hardware, to_described
+from app.services.model_spec import AskedModel, to_shape
+from app.services.sizes import Sizes, find_machines
 
 FIELDS = {"region": "constraints.regions"} | {
     name: f"constraints.{name}" for name in ("available_in", "series", "gpu", "gpu_vendor")

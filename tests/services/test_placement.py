@@ -17,7 +17,7 @@ from app.db.statements import answer
 from app.errors import BadWorkload
 from tests.conftest import TODAY
 from tests.databases import Databases
-from tests.test_estimating import dtypes, flags, many, maybe, serving, shapes, some, training
+from tests.services.test_estimate import dtypes, flags, many, maybe, serving, shapes, some, training
 
 nodes = st.sampled_from([1, 2, 7, 64, 10_000])
 usd = st.floats(0, 1e7).map(lambda amount: round(amount, 2))

@@ -13,12 +13,12 @@ from app.api.estimate.asking import to_workload
 from app.api.estimate.fields import AS_TEXT
 from app.api.estimate.schemas import EstimateIn
 from app.errors import BadWorkload
-from app.estimating import estimate
 from app.fit.formulas.adapters import MODULES
 from app.fit.formulas.optimizer import RECIPES
 from app.fit.formulas.quantities import Figure
 from app.fit.formulas.weights import BITS
-from app.shapes import to_architecture
+from app.services.estimate import estimate
+from app.services.model_spec import to_architecture
 
 some = st.integers(1, 200)
 many = st.sampled_from([1, 2, 3, 4, 8, 64, 128])

@@ -12,7 +12,7 @@ from app.fit.estimator.estimate import answer_serving, answer_training
 from app.fit.estimator.report import Estimate
 from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
 from app.fit.formulas.assumptions import Impossible, Ledger
-from app.shapes import AskedModel, to_shape
+from app.services.model_spec import AskedModel, to_shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
