@@ -18,7 +18,7 @@ from app.catalog.indexes import OFFERS_BY_OCTAVE
 from app.catalog.store.offers import save_derived
 from app.db import migrations
 from app.db.engines import make_engine, take_statistics
-from app.ingest.feeds import read_seeds
+from app.ingest.registry import read_seeds
 from app.ingest.run import take_in
 from benchmarks import catalogs
 from benchmarks.catalogs import PRICE_COLUMNS, TODAY, Scale

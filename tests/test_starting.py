@@ -13,7 +13,6 @@ NOT_FOR_SERVING = (
         "app.fit.placement",
         "app.fit.estimator",
         "app.services",
-        "app.comparing",
         "app.services.resource_fit",
         "app.services.estimate",
     ),

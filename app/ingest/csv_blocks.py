@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from app.ingest.csv_rows import Row, open_csv, read_header, wrong_width
+from app.ingest.csv_files import Row, open_csv, read_header, wrong_width
 
 AT_ONCE = 1_000
 """Lines of a block: few enough that their cells stay in the processor's cache."""

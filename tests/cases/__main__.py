@@ -12,7 +12,7 @@ import httpx
 
 from app.db import migrations
 from app.db.engines import make_engine
-from app.ingest.feeds import read_seeds
+from app.ingest.registry import read_seeds
 from app.ingest.run import take_in
 from app.main import create_app
 from app.settings import Settings

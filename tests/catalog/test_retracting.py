@@ -12,7 +12,7 @@ from app.catalog.store.revisions import digest_of, latest_revision
 from app.catalog.tables import table_of
 from app.db.engines import reading as reads
 from app.errors import BadData, BadQuestion, NotFound
-from app.ingest.feeds import read_feed
+from app.ingest.registry import read_feed
 from app.ingest.run import Outcome, forget, take_in
 from app.ingest.sources.documents import read_documents
 from tests.factories import NOW, price, reading, size, source

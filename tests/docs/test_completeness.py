@@ -27,16 +27,16 @@ from app.fit.formulas.hf_config import FAMILIES
 from app.fit.formulas.optimizer import RECIPES
 from app.fit.formulas.weights import FILE_BITS, FULL_BITS, QUANTIZED_BITS
 from app.fit.similarity import TERMS
-from app.ingest.feeds import FEEDS
-from app.ingest.sources import aliases, benchmarks, corrections, models, prices, regions, sources
+from app.ingest.registry import FEEDS
+from app.ingest.sources import aliases, benchmarks, claims, models, prices, reference, regions
 from app.settings import PROJECT, Settings
 from tests.docs.pages import PAGES, anchor, first_column, links, read, sections
 
 DOCS = PROJECT / "docs"
 COLUMNS: dict[str, Collection[str]] = {
-    "Sources": (*sources.COLUMNS, *sources.OPTIONAL),
+    "Sources": (*claims.COLUMNS, *claims.OPTIONAL),
     "Prices": prices.COLUMNS,
-    "Corrections": corrections.COLUMNS,
+    "Corrections": reference.COLUMNS,
     "Aliases": aliases.COLUMNS,
     "Regions": regions.COLUMNS,
     "Benchmarks": benchmarks.COLUMNS,

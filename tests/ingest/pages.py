@@ -7,7 +7,7 @@ from textwrap import dedent
 
 from app.catalog.fields import FactValue
 from app.catalog.readings import Reading, SourceKind
-from app.ingest.documents.gpu_memories import GpuMemories
+from app.ingest.documents.gpu_memory import GpuMemories
 from app.ingest.sources.documents import read_documents
 
 MEMORIES = GpuMemories.of({"V100": [16, 32], "A100": [40, 80], "P40": [24], "A10": [24], "M60": [16], "MI300X": [192]})

@@ -10,9 +10,9 @@ from app.catalog.price_lists import PriceRow
 from app.errors import BadData
 from app.ingest import csv_blocks
 from app.ingest.csv_blocks import read_blocks
-from app.ingest.csv_rows import Row, read_rows
+from app.ingest.csv_files import Row, read_rows
+from app.ingest.sources.claims import read_sources
 from app.ingest.sources.prices import COLUMNS, read_prices
-from app.ingest.sources.sources import read_sources
 
 HEADER = ",".join(COLUMNS)
 SOURCES = "id,title,publisher,kind,url,published_on\nlist,A list,Someone,third_party,,\n"

@@ -14,13 +14,13 @@ from app.catalog.readings import SourceNote
 from app.errors import BadData
 from app.ingest.sources.aliases import read_aliases
 from app.ingest.sources.benchmarks import read_benchmarks
-from app.ingest.sources.corrections import read_corrections
+from app.ingest.sources.claims import read_sources
 from app.ingest.sources.gpus import load_gpu_rows, read_gpus
 from app.ingest.sources.prices import read_prices
+from app.ingest.sources.reference import read_corrections
 from app.ingest.sources.regions import read_regions
 from app.ingest.sources.series import read_series
 from app.ingest.sources.sizes import read_sizes
-from app.ingest.sources.sources import read_sources
 
 SOURCES = """id,title,publisher,kind,url,published_on
 list,A price list,Someone,third_party,https://example.org/list,2026-06-18

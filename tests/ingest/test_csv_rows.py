@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import BadData
-from app.ingest.csv_rows import Row, read_rows
+from app.ingest.csv_files import Row, read_rows
 
 COLUMNS = ("name", "price")
 

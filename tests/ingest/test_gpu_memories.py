@@ -2,7 +2,7 @@ from decimal import Decimal
 
 import pytest
 
-from app.ingest.documents.gpu_memories import GpuMemories
+from app.ingest.documents.gpu_memory import GpuMemories
 
 ROWS = [
     {"id": "v100-16", "model": "V100 16GB", "family": "V100", "aliases": "Tesla V100", "memory_gib": "16"},

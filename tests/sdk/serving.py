@@ -9,7 +9,7 @@ from pathlib import Path
 from app.db import migrations
 from app.db.engines import make_engine
 from app.http.middleware import Answers
-from app.ingest.feeds import read_seeds
+from app.ingest.registry import read_seeds
 from app.ingest.run import take_in
 from app.main import create_service
 from app.settings import PROJECT, Settings

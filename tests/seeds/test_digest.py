@@ -9,7 +9,7 @@ from app.catalog.store.revisions import digest_of, latest_revision
 from app.db import migrations
 from app.db.engines import make_engine
 from app.db.engines import reading as reads
-from app.ingest.feeds import below, read_seeds
+from app.ingest.registry import below, read_seeds
 from app.ingest.run import take_in
 from tests.seeds.conftest import SEEDS
 

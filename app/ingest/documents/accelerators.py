@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from app.ingest.documents.gpu_cells import Host
-from app.ingest.documents.gpu_memories import GpuMemories
+from app.ingest.documents.gpu_memory import GpuMemories
 from app.ingest.documents.gpu_text import to_gpu_text
 from app.ingest.documents.page import Document
 from app.ingest.documents.sentences import Sentence

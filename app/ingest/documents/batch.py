@@ -7,7 +7,7 @@ from datetime import date
 from app.catalog.names import series_key, size_key
 from app.catalog.readings import BenchmarkRow, Reading, Report
 from app.ingest.documents.document import DocumentFacts, read_document, series_findings
-from app.ingest.documents.gpu_memories import GpuMemories
+from app.ingest.documents.gpu_memory import GpuMemories
 from app.ingest.documents.merging import merged
 from app.ingest.documents.page import Document, Finding
 from app.ingest.documents.sections import split

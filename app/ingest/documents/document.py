@@ -8,22 +8,22 @@ from app.catalog.readings import BenchmarkRow, Report, Statement
 from app.ingest.documents.accelerators import no_gpus
 from app.ingest.documents.features import find_flags, find_table_flags, to_flag_findings
 from app.ingest.documents.gpu_cells import Host
-from app.ingest.documents.gpu_memories import GpuMemories
+from app.ingest.documents.gpu_memory import GpuMemories
 from app.ingest.documents.gpu_rows import read_gpus
 from app.ingest.documents.infiniband import with_infiniband
 from app.ingest.documents.lists import SEPARATOR, find_listed
 from app.ingest.documents.merging import merged
-from app.ingest.documents.nvme import read_nvme
 from app.ingest.documents.page import Document, Finding
+from app.ingest.documents.page_facts import footnotes, preview, previews, retirement, said, specified, stated_values
 from app.ingest.documents.prose_gpus import find_mentions, only_model
 from app.ingest.documents.racks import find_benchmarks, find_rack_facts, find_vm_facts
 from app.ingest.documents.restrictions import find_restrictions, restrict
+from app.ingest.documents.row_facts import read_nvme
 from app.ingest.documents.scale_network import is_per_nic, read_scale_networks
 from app.ingest.documents.sentences import Sentence, to_sentences
 from app.ingest.documents.series import SeriesTitle, find_series, fits
 from app.ingest.documents.sizes import Tables, read_cells, read_tables
 from app.ingest.documents.temp_disks import read_temp_disks
-from app.ingest.documents.whole_page import footnotes, preview, previews, retirement, said, specified, stated_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,9 @@ from decimal import Decimal
 from fractions import Fraction
 
 from app.ingest.documents.gpu_text import GpuText
-from app.ingest.documents.numbers import NUMBER, to_amount, to_decimal
 from app.ingest.documents.size_tables import Piece, SizeRow
 from app.ingest.documents.units import find_units, rounded, spelled, to_kept
+from app.ingest.documents.values import NUMBER, to_amount, to_decimal
 
 _PER_GPU = re.compile(r"\b(?:per|each|/)\s*(?:GPU|card|accelerator)?\b", re.IGNORECASE)
 _TOTAL = re.compile(r"\btotal\b|\bper VM\b", re.IGNORECASE)

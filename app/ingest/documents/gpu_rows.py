@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from app.ingest.documents.gpu_cells import GpuRow, Host, to_gpu_row
 from app.ingest.documents.gpu_decision import Decision, Evidence, decide, from_column
-from app.ingest.documents.gpu_memories import GpuMemories
+from app.ingest.documents.gpu_memory import GpuMemories
 from app.ingest.documents.gpu_settling import settle
 from app.ingest.documents.gpu_text import GpuText, to_gpu_text
 from app.ingest.documents.page import Finding

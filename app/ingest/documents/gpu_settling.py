@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from app.catalog.readings import Report
 from app.ingest.documents.gpu_decision import TOLERANCE
-from app.ingest.documents.gpu_memories import GpuMemories
+from app.ingest.documents.gpu_memory import GpuMemories
 from app.ingest.documents.gpu_text import GpuText
 from app.ingest.documents.size_tables import SizeRow
 

@@ -7,8 +7,8 @@ from decimal import Decimal
 from fractions import Fraction
 
 from app.ingest.documents.gpu_text import to_model, to_vendor
-from app.ingest.documents.numbers import NUMBER, to_decimal
 from app.ingest.documents.sentences import Sentence
+from app.ingest.documents.values import NUMBER, to_decimal
 
 _NUMBERS = {"one": 1, "two": 2, "four": 4, "eight": 8, "sixteen": 16}
 _MODEL = (

@@ -10,8 +10,8 @@ from app.catalog.names import series_key
 from app.catalog.readings import BenchmarkRow, Statement
 from app.ingest.documents.cpu import to_arch
 from app.ingest.documents.gpu_text import to_model, to_vendor
-from app.ingest.documents.numbers import NUMBER, to_decimal
 from app.ingest.documents.sentences import Sentence
+from app.ingest.documents.values import NUMBER, to_decimal
 
 _TB = rf"~?(?P<number>{NUMBER})\s*TB"
 _RACK: tuple[tuple[str, str, int], ...] = (

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 
 from app.ingest.documents.blocks import Passage
-from app.ingest.documents.numbers import Amount, is_blank, to_amount
 from app.ingest.documents.page import Finding
 from app.ingest.documents.size_tables import Piece, SizeRow
 from app.ingest.documents.units import find_units, rounded, spelled, to_kept
+from app.ingest.documents.values import Amount, is_blank, to_amount
 
 _PER_NIC = re.compile(r"\bbandwidth is per NIC\b|\bper NIC\b", re.IGNORECASE)
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from app.catalog.readings import Report
 from app.ingest.documents.blocks import Cell, Row, Table
 from app.ingest.documents.headers import Column, Part, to_columns, to_parts
-from app.ingest.documents.numbers import is_blank
 from app.ingest.documents.page import Finding, Page
 from app.ingest.documents.series import to_series_name
+from app.ingest.documents.values import is_blank
 
 _NAME = re.compile(r"^(?:Standard_|Basic_)?[A-Za-z]+[\w.\-+]*\d[\w.\-+]*$")
 _SPACED_NAME = re.compile(r"^[A-Z]{1,4}\d+\w*(?: (?:v\d+|[A-Z]\w*\d\w*))+$")

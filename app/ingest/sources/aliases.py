@@ -5,8 +5,8 @@ from pathlib import Path
 
 from app.catalog.names import size_key
 from app.catalog.readings import AliasRow, Reading, SourceNote
-from app.ingest.csv_rows import Row
-from app.ingest.sources.sources import read_cited
+from app.ingest.csv_files import Row
+from app.ingest.sources.claims import read_cited
 
 COLUMNS = ("alias", "size", "source", "reason")
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from app.catalog.readings import BenchmarkRow, Reading, SourceNote
-from app.ingest.csv_rows import Row
-from app.ingest.sources.sources import read_cited
+from app.ingest.csv_files import Row
+from app.ingest.sources.claims import read_cited
 
 COLUMNS = ("id", "series", "scope", "workload", "metric", "value", "unit", "comparison", "source")
 SCOPES = ("gpu", "vm", "rack")

@@ -8,7 +8,7 @@ from pathlib import Path
 from app.catalog.readings import FileRead, Reading, Report, SourceKind
 from app.errors import BadData
 from app.ingest.documents.batch import read_batch
-from app.ingest.documents.gpu_memories import GpuMemories
+from app.ingest.documents.gpu_memory import GpuMemories
 from app.ingest.documents.page import Document, Page
 from app.ingest.documents.source import SourceIds, to_page
 from app.ingest.documents.text import is_binary

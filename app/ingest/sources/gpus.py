@@ -5,7 +5,7 @@ from pathlib import Path
 
 from app.catalog.fields import GPU_FIELDS
 from app.catalog.readings import Reading, SourceNote
-from app.ingest.csv_rows import read_rows
+from app.ingest.csv_files import read_rows
 from app.ingest.sources.subjects import read_subjects
 
 NAMES = ("vendor", "model", "family", "aliases")

@@ -8,9 +8,9 @@ from pydantic import ValidationError
 
 from app.catalog.presets import Preset
 from app.catalog.readings import ModelRow, Reading, SourceNote
-from app.ingest.csv_rows import Row
+from app.ingest.csv_files import Row
+from app.ingest.sources.claims import read_cited
 from app.ingest.sources.model_rules import broken_rule
-from app.ingest.sources.sources import read_cited
 from app.validation import explain
 
 _FIELDS = {name: field for name, field in Preset.model_fields.items() if name != "source_id"}

@@ -13,7 +13,7 @@ from app.catalog.price_lists import PriceBlock, PriceList, PriceRow, Prices
 from app.catalog.readings import Reading, SourceNote
 from app.errors import BadData
 from app.ingest.csv_blocks import Block, read_blocks
-from app.ingest.csv_rows import Row, sha256_of
+from app.ingest.csv_files import Row, sha256_of
 
 SYSTEMS = ("linux", "windows")
 PURCHASES = ("on_demand", "spot")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from app.catalog.names import region_key
 from app.catalog.readings import Reading, RegionRow, SourceNote
-from app.ingest.csv_rows import Row
-from app.ingest.sources.sources import read_cited
+from app.ingest.csv_files import Row
+from app.ingest.sources.claims import read_cited
 
 _CODE = re.compile(r"[a-z0-9]+")
 COLUMNS = ("code", "name", "geography", "source")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from app.catalog.fields import FIELDS, FactValue, Field, SubjectKind, from_text
 from app.catalog.readings import Reading, SourceNote, Statement
-from app.ingest.csv_rows import Row
-from app.ingest.sources.sources import read_cited
+from app.ingest.csv_files import Row
+from app.ingest.sources.claims import read_cited
 
 
 def read_subjects(path: Path, kind: SubjectKind, sources: Mapping[str, SourceNote]) -> Reading:

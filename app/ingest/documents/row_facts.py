@@ -5,10 +5,10 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Literal
 
-from app.ingest.documents.numbers import Amount, to_amount
 from app.ingest.documents.page import Finding
 from app.ingest.documents.size_tables import Piece, SizeRow
 from app.ingest.documents.units import find_units, rounded, spelled, to_integer, to_kept
+from app.ingest.documents.values import Amount, to_amount
 
 _NEAR = Decimal("0.05")
 """28 TiB on a page are 28,000 GiB in its host specifications: such figures are rounded differently."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from app.catalog.fields import FIELDS, from_text
 from app.catalog.readings import CorrectionRow, Reading
-from app.ingest.csv_rows import Row, read_rows
+from app.ingest.csv_files import Row, read_rows
 
 COLUMNS = ("kind", "subject", "field", "source", "value", "reason")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from app.catalog.readings import AUTHORITY, SourceNote
-from app.ingest.csv_rows import Row, read_rows, sha256_of
+from app.ingest.csv_files import Row, read_rows, sha256_of
 
 Value = TypeVar("Value")
 
