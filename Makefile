@@ -29,7 +29,7 @@ check: .venv/dev ## lint, types, import contracts, migrations, OpenAPI documents
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	VMSIZES_TEST_DATABASES=sqlite $(BIN)/pytest -q tests/test_tree.py tests/test_migrations.py \
-	  tests/api/document/test_drift.py tests/docs/test_completeness.py
+	  tests/api/openapi/test_drift.py tests/docs/test_completeness.py
 
 contract: .venv/dev .venv/sdk/ready $(NPM)/.all ## lint, score, diff and fuzz the OpenAPI document (2 minutes)
 	$(BIN)/python -m tests.sdk contract $(ARGS)
@@ -46,7 +46,7 @@ fix: .venv/dev ## format and apply the safe lint fixes
 	$(BIN)/ruff format .
 
 openapi: .venv/dev ## make the OpenAPI documents in docs/ anew
-	$(BIN)/python -m tests.api.document
+	$(BIN)/python -m tests.api.openapi
 
 bench: .venv/dev .venv/bench/ready ## paired benchmarks, needs wrk (about 18 minutes; make bench ARGS=--quick: 5)
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -11,17 +11,14 @@ from fastapi import Depends, FastAPI
 from pydantic.warnings import UnsupportedFieldAttributeWarning
 from starlette.datastructures import State
 
-from app.api import catalog, facets, metrics, models, prices, sizes, system
-from app.api.comparing import routes as comparing
 from app.api.deps import strict
-from app.api.document import serving
-from app.api.document.whole import describe, operation_id
-from app.api.estimate import routes as estimate
 from app.api.executor import QueryExecutor
 from app.api.exports import routes as exports
 from app.api.exports.files import Files
 from app.api.exports.streamed import Streams
-from app.api.fit import routes as fit
+from app.api.openapi import docs
+from app.api.openapi.build import describe, operation_id
+from app.api.routes import catalog, compare, estimate, facets, fit, metrics, models, prices, sizes, system
 from app.db.engines import make_engine
 from app.http.canonical import endpoints
 from app.http.middleware import Answers
@@ -37,7 +34,7 @@ _CONTRACT = (
     facets.router,
     prices.router,
     exports.router,
-    comparing.router,
+    compare.router,
     fit.router,
     estimate.router,
     models.router,
@@ -86,11 +83,11 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
         public_url=public_url,
         max_age_seconds=settings.max_age_seconds,
     )
-    routers = (*_CONTRACT, system.router, serving.router, metrics.router)
+    routers = (*_CONTRACT, system.router, docs.router, metrics.router)
     for router in routers:
         app.include_router(router, dependencies=[Depends(strict)])
     app.state.routes = [route for router in routers for route in router.routes]
-    serving.mount_assets(app)
+    docs.mount_assets(app)
     describe(app)
     return app
 

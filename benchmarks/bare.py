@@ -14,8 +14,8 @@ from typing import Any
 import orjson
 from sqlalchemy.orm import Session
 
-from app.api.fit.asking import to_search
-from app.api.fit.request import FitIn
+from app.api.converters.fit_request import to_search
+from app.api.schemas.fit_body import FitIn
 from app.catalog.queries.candidates import ask_machines, rows_of
 from app.catalog.queries.rendering import render_size
 from app.catalog.queries.snapshot import read_known

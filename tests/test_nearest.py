@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.api.fit.request_parts import ConstraintsIn
+from app.api.schemas.fit_request import ConstraintsIn
 from app.catalog.queries.params import SizeSearch
 from app.catalog.queries.prices import AllPricesSearch
 from app.catalog.queries.sort_keys import SORT_KEYS

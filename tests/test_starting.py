@@ -9,13 +9,7 @@ import pytest
 
 NOT_FOR_SERVING = (
     *("alembic", "psycopg", "pyarrow", "sqlalchemy.dialects.postgresql", "app.ingest", "app.cli"),
-    *(
-        "app.fit.placement",
-        "app.fit.estimator",
-        "app.services",
-        "app.services.resource_fit",
-        "app.services.estimate",
-    ),
+    *("app.fit.placement", "app.fit.estimator", "app.services"),
 )
 ROOMS = {"asking", "comparing", "exporting", "modelling", "receiving", "serving"}
 

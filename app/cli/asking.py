@@ -232,7 +232,7 @@ def fit(
 
 
 def _fit_needs(given: dict[str, Any], how: View) -> None:
-    from app.api.fit.answers import fit_out
+    from app.api.converters.resource_fit import fit_out
     from app.services.resource_fit import recommend
 
     asked = question(FitSearch, given)

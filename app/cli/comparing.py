@@ -39,7 +39,7 @@ def similar(
     **given: Any,
 ) -> None:
     """List the sizes that are most like one, with the distance of each told term by term."""
-    from app.api.comparing.answers import similar_out
+    from app.api.converters.compare import similar_out
     from app.catalog.queries.snapshot import read_known
     from app.db.statements import answer
     from app.services.similar import find_similar
@@ -83,7 +83,7 @@ def compare(
     **given: Any,
 ) -> None:
     """Lay sizes side by side: every field with its difference from one of them."""
-    from app.api.comparing.answers import comparison_out
+    from app.api.converters.compare import comparison_out
     from app.catalog.queries.snapshot import read_known
     from app.db.statements import answer
     from app.services.compare import compare as compare_sizes

@@ -1,5 +1,5 @@
-from app.api.catalog_schemas import GpuOut, SeriesOut
-from app.api.schemas import SizeOut
+from app.api.schemas.catalog import GpuOut, SeriesOut
+from app.api.schemas.sizes import SizeOut
 from app.catalog.fields import GPU_FIELDS, SERIES_FIELDS, SIZE_FIELDS
 
 

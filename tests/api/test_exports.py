@@ -12,7 +12,7 @@ import httpx
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # has no type information
 import pytest
 
-from app.api.schemas import SizeOut, SizePriceOut
+from app.api.schemas.sizes import SizeOut, SizePriceOut
 from app.catalog.fields import Kind
 from app.catalog.queries.exports import SIZE_COLUMNS
 from app.catalog.queries.price_rows import PRICE_COLUMNS

@@ -7,8 +7,8 @@ import pytest
 
 from app.catalog.queries.exports import SIZE_COLUMNS
 from app.catalog.queries.price_rows import PRICE_COLUMNS
-from tests.api.document.made import document
-from tests.api.document.parts import operations
+from tests.api.openapi.made import document
+from tests.api.openapi.parts import operations
 
 LISTS = {
     "/sizes": "usd_per_hour,name,flags",

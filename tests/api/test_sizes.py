@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from app.api.schemas import SizeOut
+from app.api.schemas.sizes import SizeOut
 from app.catalog.names import size_key
 from app.catalog.projections import SPOT_DAYS
 from app.catalog.queries.params import SizeSearch

@@ -5,8 +5,8 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.api.document.made import document
-from tests.api.document.parts import operations
+from tests.api.openapi.made import document
+from tests.api.openapi.parts import operations
 from tests.browser.conftest import Watched
 
 

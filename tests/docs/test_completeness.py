@@ -11,12 +11,12 @@ import pytest
 from pydantic import BaseModel
 from sqlmodel import SQLModel
 
-from app.api.estimate.answers import EstimateCostOut, FigureOut, InferenceOut, ParametersOut, TrainingOut
-from app.api.estimate.models import ArchitectureIn
-from app.api.estimate.schemas import EstimateIn, GpusIn, InferenceIn, TrainingIn
-from app.api.fit.request import FitIn, Sort
-from app.api.fit.request_parts import ConstraintsIn, HardwareIn, PricingIn
-from app.api.schemas import Out
+from app.api.schemas.architecture import ArchitectureIn
+from app.api.schemas.estimate_request import EstimateIn, GpusIn, InferenceIn, TrainingIn
+from app.api.schemas.estimate_response import EstimateCostOut, FigureOut, InferenceOut, ParametersOut, TrainingOut
+from app.api.schemas.fit_body import FitIn, Sort
+from app.api.schemas.fit_request import ConstraintsIn, HardwareIn, PricingIn
+from app.api.schemas.sizes import Out
 from app.catalog.fields import GPU_FIELDS, SERIES_FIELDS, SIZE_FIELDS
 from app.catalog.presets import Preset
 from app.catalog.queries.table_exports import TABLES

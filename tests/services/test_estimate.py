@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlmodel import Session
 
-from app.api.estimate.answers import EstimateOut
-from app.api.estimate.asking import to_workload
-from app.api.estimate.fields import AS_TEXT
-from app.api.estimate.schemas import EstimateIn
+from app.api.converters.estimate_request import to_workload
+from app.api.schemas.bodies import AS_TEXT
+from app.api.schemas.estimate_request import EstimateIn
+from app.api.schemas.estimate_response import EstimateOut
 from app.errors import BadWorkload
 from app.fit.formulas.adapters import MODULES
 from app.fit.formulas.optimizer import RECIPES

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from sqlalchemy import Engine
 from sqlmodel import Session
 
-from app.api.fit.asking import fitting
-from app.api.fit.request import FitIn
+from app.api.converters.fit_request import fitting
+from app.api.schemas.fit_body import FitIn
 from app.catalog.queries.snapshot import read_known
 from app.db.statements import answer
 from app.errors import BadWorkload

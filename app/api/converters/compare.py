@@ -1,0 +1,63 @@
+"""Sizes beside each other put on the wire; knows no HTTP, so the command line prints the same."""
+
+from app.api.schemas.compare import ComparisonOut, SimilarOut, SimilarPage, TermOut
+from app.fit.difference import Number
+from app.fit.similarity import DIGITS, Neighbour, TermDistance
+from app.services.compare import Comparison
+from app.services.similar import Similar
+
+
+def similar_out(answer: Similar) -> SimilarPage:
+    """Put the sizes that are like one on the wire."""
+    return SimilarPage(
+        size=answer.size.name,
+        items=[_neighbour(neighbour) for neighbour in answer.page],
+        next_cursor=answer.next_cursor,
+        total=answer.total,
+    )
+
+
+def comparison_out(answer: Comparison) -> ComparisonOut:
+    """Put sizes side by side on the wire."""
+    return ComparisonOut.model_validate(answer)
+
+
+def _neighbour(neighbour: Neighbour) -> SimilarOut:
+    size = neighbour.size
+    return SimilarOut(
+        size=size.name,
+        distance=round(neighbour.distance, DIGITS),
+        cheaper=neighbour.cheaper,
+        bigger=neighbour.bigger,
+        status=size.status,
+        verified=size.verified,
+        series=size.series,
+        gpu_model=size.gpu_model,
+        gpu_count=round(float(size.gpus), DIGITS) if size.gpus is not None else None,
+        gpu_fraction=str(size.gpus) if size.gpus is not None and size.gpus.denominator > 1 else None,
+        gpu_memory_gib=size.gpu_memory_gib,
+        vcpus=size.vcpus,
+        memory_gib=size.memory_gib,
+        region=size.region,
+        usd_per_hour=size.usd_per_hour,
+        terms=[_term(term) for term in neighbour.terms],
+    )
+
+
+def _term(measured: TermDistance) -> TermOut:
+    return TermOut(
+        term=measured.term.name,
+        unit=measured.term.unit,
+        wanted=_plain(measured.wanted),
+        value=_plain(measured.value),
+        difference=measured.difference,
+        difference_percent=measured.difference_percent,
+        weight=measured.term.weight,
+        distance=round(measured.distance, DIGITS),
+        contribution=round(measured.contribution, DIGITS),
+        detail=measured.detail,
+    )
+
+
+def _plain(number: Number | None) -> float | None:
+    return float(number) if number is not None else None

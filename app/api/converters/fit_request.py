@@ -1,0 +1,83 @@
+"""A question of fit in a body, answered; knows no HTTP, so the command line asks the same."""
+
+from datetime import date
+from typing import Any
+
+from app.api.converters.estimate_request import to_use
+from app.api.converters.fit_response import placements_out
+from app.api.converters.pooled import pooled_out
+from app.api.schemas.fit_body import FitIn
+from app.api.schemas.fit_response import FitAnswerOut
+from app.catalog.queries.fit_params import FitSearch
+from app.catalog.queries.params import SizeScope
+from app.catalog.queries.snapshot import Known
+from app.db.statements import Question
+from app.errors import BadQuestion, BadWorkload
+from app.fit.placement.request import Constraints, Pricing
+from app.services.hardware import Hardware
+from app.services.placement import FIELDS, PlacementSearch, placing
+from app.services.resource_fit import recommending
+
+
+def fitting(body: FitIn, known: Known, today: date) -> Question[FitAnswerOut]:
+    """Answer a body from one query; raises BadWorkload naming the field that is wrong."""
+    search = to_search(body, today)
+    if isinstance(search, PlacementSearch):
+        placements = yield from placing(search, known, today)
+        return placements_out(placements, limit=body.limit, include=body.include)
+    try:
+        found = yield from recommending(
+            search, known, today, verified_only=body.constraints.verified_only, priced_on=body.pricing.as_of
+        )
+    except BadQuestion as wrong:
+        raise BadWorkload(FIELDS.get(wrong.field, wrong.field), wrong.allowed) from None
+    return pooled_out(found, purchases=body.pricing.purchases, include=body.include)
+
+
+def to_search(body: FitIn, today: date) -> FitSearch | PlacementSearch:
+    """Leave the wire: a search for resources, or a placement."""
+    return _fit_search(body) if body.resources is not None else _placement_search(body, today)
+
+
+_SCOPE = ("series", "name", "gpu", "gpu_vendor")
+
+
+def _scope(body: FitIn) -> dict[str, Any]:
+    """Which sizes are asked about, and whose prices, as every search of the catalog says it."""
+    asked, pricing = body.constraints, body.pricing
+    given = {name: getattr(asked, name) for name in _SCOPE if name in asked.model_fields_set}
+    places = {"region": asked.regions, "available_in": asked.available_in}
+    return given | places | {"os": pricing.os, "purchase": pricing.purchases[0]}
+
+
+def _fit_search(body: FitIn) -> FitSearch:
+    asked, pricing = body.constraints, body.pricing
+    statuses = {"preview": asked.allow_preview, "retiring": asked.allow_retiring}
+    return FitSearch(
+        **_scope(body),
+        **(body.resources.model_dump(exclude_none=True) if body.resources is not None else {}),
+        status=("current", *(status for status, allowed in statuses.items() if allowed)),
+        max_nodes=asked.max_nodes,
+        hours=pricing.hours,
+        hours_per_month=pricing.hours_per_month,
+        budget_usd_per_month=asked.budget_usd_per_month,
+        sort=body.sort,
+        limit=body.limit,
+    )
+
+
+def _placement_search(body: FitIn, today: date) -> PlacementSearch:
+    asked, pricing = body.constraints, body.pricing
+    binding = asked.model_dump(exclude={*_SCOPE, "available_in"})
+    return PlacementSearch(
+        model=body.model,
+        architecture=body.fields,
+        config=body.config,
+        use=to_use(body.inference, body.training),
+        scope=SizeScope(**_scope(body)),
+        hardware=Hardware(**body.hardware.model_dump()) if body.hardware is not None else None,
+        constraints=Constraints(**binding),
+        pricing=Pricing(**pricing.model_dump(exclude={"os", "as_of"}), today=today),
+        priced_on=pricing.as_of,
+        sort=body.sort,
+    )

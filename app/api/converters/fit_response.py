@@ -1,0 +1,131 @@
+"""A placement put on the wire; knows no HTTP, so the command line prints the same."""
+
+from collections.abc import Collection, Mapping
+from decimal import Decimal
+from typing import Any
+
+from app.api.converters.resource_fit import headroom_out
+from app.api.schemas.architecture import ArchitectureOut
+from app.api.schemas.estimate_response import AssumptionOut, FigureOut, ParametersOut, WeightsTypeOut
+from app.api.schemas.fit_costs import CostsOut, FailureOut, OptionCostOut
+from app.api.schemas.fit_response import (
+    FitAnswerOut,
+    FixOut,
+    MissOut,
+    ParallelismOut,
+    PerGpuOut,
+    PlacedOut,
+    SpeedOut,
+    WorkloadOut,
+)
+from app.fit.estimator.estimate import parameter_figures
+from app.fit.formulas.quantities import Figure
+from app.fit.placement.detail import PerGpu, SpeedFigures, cost_figures, per_gpu, speed_figures
+from app.fit.placement.fixes import Fix
+from app.fit.placement.option import Placed
+from app.fit.placement.serving import ServingJob
+from app.fit.placement.wording import explain
+from app.fit.verdict import Rejection
+from app.services.placement import Placements
+
+
+def placements_out(answer: Placements, *, limit: int, include: Collection[str]) -> FitAnswerOut:
+    """Put an answer on the wire: the best options, and of the rejected sizes the nearest, or all."""
+    ranking, job = answer.ranking, answer.prepared.job
+    rejected = ranking.rejections if "rejected" in include else ()
+    misses = {one.vm.name: _miss(answer, one) for one in (*ranking.nearest_misses, *rejected)}
+    model = job.asked.model
+    parameters = parameter_figures(model)
+    return FitAnswerOut(
+        fits=bool(ranking.options),
+        items=[_option(answer, option) for option in ranking.options[:limit]],
+        total=len(ranking.options),
+        rejected=[misses[one.vm.name] for one in rejected],
+        rejected_total=len(ranking.rejections),
+        rejection_summary=ranking.summary,
+        nearest_misses=[misses[one.vm.name] for one in ranking.nearest_misses],
+        assumptions=[AssumptionOut.model_validate(one) for one in answer.prepared.assumptions]
+        if "assumptions" in include
+        else [],
+        weights_type=WeightsTypeOut.model_validate(job.asked.stored.type)
+        if isinstance(job, ServingJob) and job.asked.stored is not None
+        else None,
+        workload=WorkloadOut(
+            architecture=ArchitectureOut.model_validate(model.shape),
+            parameters=ParametersOut.model_validate(parameters) if parameters is not None else None,
+        )
+        if "workload" in include
+        else None,
+    )
+
+
+def _option(answer: Placements, option: Placed) -> PlacedOut:
+    job, attempt = answer.prepared.job, option.attempt
+    memory, speed = per_gpu(job, option), speed_figures(option)
+    return PlacedOut(
+        size=option.vm.name,
+        region=option.vm.region,
+        status=option.vm.status,
+        nodes=attempt.nodes,
+        parallelism=ParallelismOut(
+            tensor=attempt.split.tensor,
+            pipeline=attempt.split.pipeline,
+            data=attempt.copies,
+            zero_stage=attempt.stage,
+            gpus=attempt.gpus,
+            idle_gpus=attempt.nodes * option.machine.ranks - attempt.gpus,
+        ),
+        per_gpu=PerGpuOut(**_figures(memory, PerGpuOut)) if memory is not None else None,
+        max_concurrency=figure(memory.max_concurrency) if memory is not None else None,
+        speed=SpeedOut(**_figures(speed, SpeedOut)) if speed is not None else None,
+        cost=CostsOut(**{name: _cost(option, name) for name in CostsOut.model_fields}),
+        headroom=[headroom_out(one) for one in option.headrooms],
+        limiting_resource=option.limiting.resource if option.limiting else None,
+        unused_gpu_memory_gib=None,
+        pareto_optimal=option.optimal,
+        warnings=list(option.warnings),
+        explanation=explain(option),
+    )
+
+
+def _figures(known: PerGpu | SpeedFigures, shape: type[PerGpuOut | SpeedOut]) -> dict[str, Any]:
+    return {name: figure(getattr(known, name)) for name in shape.model_fields}
+
+
+def figure(known: Figure | None) -> Any:
+    """A figure on the wire."""
+    return FigureOut.model_validate(known) if known is not None else None
+
+
+def _cost(option: Placed, purchase: str) -> OptionCostOut | None:
+    if purchase not in option.costs:
+        return None
+    known = cost_figures(option, purchase)
+    return OptionCostOut(
+        usd_per_hour=known.cost.usd_per_hour,
+        as_of=known.cost.as_of,
+        price_age_days=known.cost.price_age_days,
+        approximate_date=known.cost.approximate_date,
+        usd_per_month=known.cost.usd_per_month,
+        usd_per_job=figure(known.per_job),
+        usd_per_million_tokens=figure(known.per_million_tokens),
+    )
+
+
+def _miss(answer: Placements, rejection: Rejection) -> MissOut:
+    vm, machine = answer.machines[rejection.vm.name]
+    return MissOut(
+        size=vm.name,
+        status=vm.status,
+        failures=[FailureOut.model_validate(failure) for failure in rejection.failures],
+        fixes=[fix_out(fix) for fix in answer.fixer.fixes(vm, machine, rejection)],
+    )
+
+
+def fix_out(fix: Fix) -> FixOut:
+    """A fix on the wire; money is a plain number there."""
+    return FixOut(text=fix.text, patch={part: _plain(fields) for part, fields in fix.patch.items()})
+
+
+def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: float(value) if isinstance(value, Decimal) else value for name, value in fields.items()}

@@ -1,0 +1,79 @@
+"""A recommendation put on the wire; knows no HTTP, so the command line prints the same."""
+
+from collections.abc import Collection
+
+from app.api.schemas.estimate_response import FigureOut
+from app.api.schemas.fit_costs import CostsOut, FailureOut, FitOut, HeadroomOut, OptionCostOut, OptionOut, RejectionOut
+from app.catalog.projections import PURCHASES
+from app.fit.formulas.quantities import exact
+from app.fit.resources.needs import Needs
+from app.fit.resources.rank import unused_gpu_memory_gib
+from app.fit.resources.wording import explain
+from app.fit.verdict import Cost, Headroom, Option, Rejection
+from app.services.resource_fit import Recommendation
+
+
+def fit_out(answer: Recommendation, *, rejected: bool) -> FitOut:
+    """Put an answer on the wire."""
+    ranking = answer.ranking
+    return FitOut(
+        items=[_option(option, answer.needs) for option in answer.page],
+        next_cursor=answer.next_cursor,
+        total=len(ranking.options),
+        rejected=[_rejection(rejection) for rejection in ranking.rejections] if rejected else [],
+        rejected_total=len(ranking.rejections),
+        rejection_summary=ranking.summary,
+        nearest_misses=[_rejection(rejection) for rejection in ranking.nearest_misses],
+    )
+
+
+def _option(option: Option, needs: Needs) -> OptionOut:
+    unused, have = unused_gpu_memory_gib(option, needs), option.vm.gpu_memory_gib
+    wasted = round(100 * unused / (have * option.nodes), 2) if unused is not None and have else None
+    return OptionOut(
+        size=option.vm.name,
+        region=option.vm.region,
+        status=option.vm.status,
+        nodes=option.nodes,
+        cost=costs_out(option, PURCHASES),
+        headroom=[headroom_out(one) for one in option.headrooms],
+        limiting_resource=option.limiting.resource if option.limiting else None,
+        unused_gpu_memory_gib=unused,
+        unused_gpu_memory_percent=wasted,
+        warnings=list(option.warnings),
+        explanation=explain(option, needs),
+    )
+
+
+def costs_out(option: Option, purchases: Collection[str]) -> CostsOut:
+    """Put on the wire what an option costs: exactly, since the hours of a job are given."""
+    return CostsOut(**{name: _cost(cost) if name in purchases else None for name, cost in option.costs.items()})
+
+
+def _cost(cost: Cost) -> OptionCostOut:
+    of_job = exact(cost.usd_per_job, "USD") if cost.usd_per_job is not None else None
+    return OptionCostOut(
+        usd_per_hour=cost.usd_per_hour,
+        as_of=cost.as_of,
+        price_age_days=cost.price_age_days,
+        approximate_date=cost.approximate_date,
+        usd_per_month=cost.usd_per_month,
+        usd_per_job=FigureOut.model_validate(of_job) if of_job is not None else None,
+        usd_per_million_tokens=None,
+    )
+
+
+def headroom_out(one: Headroom) -> HeadroomOut:
+    """Put on the wire what is to spare of a resource."""
+    return HeadroomOut(
+        resource=one.resource,
+        unit=one.unit,
+        required=one.required,
+        available=one.available,
+        headroom_percent=round(one.percent, 2),
+    )
+
+
+def _rejection(rejection: Rejection) -> RejectionOut:
+    failures = [FailureOut.model_validate(failure) for failure in rejection.failures]
+    return RejectionOut(size=rejection.vm.name, status=rejection.vm.status, failures=failures)

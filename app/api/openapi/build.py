@@ -1,0 +1,107 @@
+"""The whole document: FastAPI's, with every part in its plain form, and only what is referred to."""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from threading import Lock
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from pydantic.json_schema import models_json_schema
+
+from app.api.openapi.about import TAGS, to_info, to_summary
+from app.api.openapi.examples import with_example
+from app.api.openapi.openapi30 import Document
+from app.api.openapi.parameters import in_order, to_parameter, with_fields
+from app.api.openapi.responses import header_components, refusal_components, to_responses
+from app.api.openapi.schemas import REFERENCE, Schema, references, to_plain
+from app.api.openapi.words import ENUMS, to_enum
+from app.http.problems import Problem
+
+_ONE_AT_A_TIME = Lock()
+"""What FastAPI finds out of a router while it describes it is shared by all apps, and by all threads."""
+_ORDER = ("operationId", "tags", "summary", "description", "parameters", "requestBody", "responses")
+
+
+def operation_id(route: APIRoute) -> str:
+    """Name an operation as its function is named, in lowerCamelCase: `listSizes`."""
+    first, *rest = route.name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def describe(app: FastAPI) -> None:
+    """Let the app describe itself in the plain form; it is made once."""
+    generate = app.openapi
+
+    def openapi() -> Document:
+        with _ONE_AT_A_TIME:
+            if app.openapi_schema is None:
+                app.openapi_schema = to_contract(generate())
+            return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's own way to extend the document
+
+
+def to_contract(told: Document) -> Document:
+    """Bring FastAPI's document to the plain form; `told` stays as it is."""
+    told = deepcopy(told)
+    paths = {
+        path: {method: _to_operation(method, one, told) for method, one in operations.items()}
+        for path, operations in told["paths"].items()
+    }
+    responses = refusal_components()
+    schemas = _to_schemas({**told["components"]["schemas"], **_problems()}, paths)
+    used = {tag for operations in paths.values() for one in operations.values() for tag in one["tags"]}
+    return {
+        "openapi": told["openapi"],
+        "info": to_info(told["info"], told["servers"][0]["url"]),
+        "servers": told["servers"],
+        "security": [],
+        "tags": [{"name": name, "description": said} for name, said in TAGS.items() if name in used],
+        "paths": paths,
+        "components": {"schemas": schemas, "responses": responses, "headers": header_components()},
+    }
+
+
+def _to_operation(method: str, told: dict[str, Any], document: Document) -> dict[str, Any]:
+    operation = {**told, "summary": to_summary(told["summary"])}
+    operation["responses"] = to_responses(method, told)
+    if "parameters" in told:
+        parameters = in_order([to_parameter(one) for one in told["parameters"]])
+        items = _item_fields(told, document["components"]["schemas"])
+        operation["parameters"] = [with_fields(one, items) for one in parameters]
+    return with_example({name: operation[name] for name in _ORDER if name in operation})
+
+
+def _item_fields(told: dict[str, Any], schemas: Mapping[str, Schema]) -> list[str]:
+    """The fields of the items that an operation answers with; none where it is no list."""
+    for content in told["responses"]["200"]["content"].values():
+        for page in references(content.get("schema")):
+            items = schemas[page].get("properties", {}).get("items", {})
+            return [field for item in references(items) for field in schemas[item]["properties"]]
+    return []
+
+
+def _problems() -> dict[str, Schema]:
+    _, shapes = models_json_schema([(Problem, "serialization")], ref_template=REFERENCE + "{model}")
+    return dict(shapes["$defs"])
+
+
+def _to_schemas(told: Mapping[str, Schema], paths: Mapping[str, Any]) -> dict[str, Schema]:
+    """Every schema that is referred to, in its plain form: of requests closed, of answers open."""
+    operations = [one for path in paths.values() for one in path.values()]
+    asked = _reached({name for one in operations for name in references(one.get("requestBody"))}, told)
+    given = _reached({name for one in operations for name in references(one["responses"])} | {"Problem"}, told)
+    plain = {name: to_plain(told[name], asked=True) for name in asked}
+    plain |= {name: to_plain(told[name], asked=False) for name in given}
+    words = set(references([plain, [one.get("parameters") for one in operations]])) & ENUMS.keys()
+    return dict(sorted({**plain, **{name: to_enum(name) for name in words}}.items()))
+
+
+def _reached(names: set[str], told: Mapping[str, Schema]) -> set[str]:
+    """The names, and those of all that they are made of."""
+    found, new = set(names), set(names)
+    while new:
+        new = {inner for name in new for inner in references(told[name])} - found
+        found |= new
+    return found

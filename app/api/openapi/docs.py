@@ -1,0 +1,138 @@
+"""Where the document and the pages that show it are served; none of it is part of the contract."""
+
+import hashlib
+import json
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from importlib.resources import files
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.responses import HTMLResponse, JSONResponse
+from starlette.staticfiles import StaticFiles
+
+from app.api.openapi.openapi30 import Document, to_older
+from app.http.conditions import conditions, matches
+from app.http.encodings import ENCODINGS, encode, wanted
+from app.http.identity import PUBLIC_URL
+
+router = APIRouter(include_in_schema=False)
+PATH, OLDER_PATH = "/openapi.json", "/openapi-3.0.json"
+PAGE, ASSETS = "/docs", "/docs/assets"
+_LINKS = {
+    "documentation": PAGE,
+    "openapi": PATH,
+    "openapi_3_0": OLDER_PATH,
+    "sizes": "/sizes",
+    "prices": "/prices",
+    "fit": "/fit",
+    "models": "/models",
+    "problems": "/problems",
+    "ready": "/readyz",
+}
+"""Where a program goes from `/`."""
+_KEPT = "public, max-age=300"
+_FILES = files("app.api.openapi") / "page"
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""Nothing is loaded from elsewhere, and no script stands in the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """The bytes of a document in each encoding, and their mark: a weak one, since it is that of all of them."""
+
+    bodies: Mapping[str | None, bytes]
+    etag: str
+
+
+class Library:
+    """The documents of an app as bytes, each made the first time that somebody asks."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+        self.newer = cache(lambda: _to_copy(self._app.openapi()))
+        self.older = cache(lambda: _to_copy(to_older(self._app.openapi())))
+
+
+def _to_copy(document: Document) -> Copy:
+    body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    bodies: dict[str | None, bytes] = {encoding: encode(body, encoding) for encoding in ENCODINGS}
+    return Copy(bodies | {None: body}, f'W/"{hashlib.blake2s(body, digest_size=12).hexdigest()}"')
+
+
+@router.get(PATH)
+def openapi(request: Request) -> Response:
+    """Give the OpenAPI 3.1 document."""
+    return _give(request.app.state.library.newer(), request)
+
+
+@router.get(OLDER_PATH)
+def openapi_older(request: Request) -> Response:
+    """Give the same contract as OpenAPI 3.0.3."""
+    return _give(request.app.state.library.older(), request)
+
+
+def _give(copy: Copy, request: Request) -> Response:
+    headers = {"etag": copy.etag, "cache-control": _KEPT, "vary": "accept-encoding"}
+    says = conditions(request.scope["headers"])
+    if matches(says.marks, copy.etag.encode(), there=True):
+        return Response(status_code=304, headers=headers)
+    encoding = wanted(says.accepts)
+    if encoding is not None:
+        headers["content-encoding"] = encoding
+    return Response(copy.bodies[encoding], media_type="application/json", headers=headers)
+
+
+@router.get("/")
+def landing(request: Request) -> Response:
+    """Say what this is: as a page to whoever asks for HTML, as JSON to programs."""
+    headers = {"cache-control": "no-cache", "vary": "accept"}
+    version, base = request.app.version, request.scope.get(PUBLIC_URL, "")
+    if "text/html" in request.headers.get("accept", ""):
+        # a relative link stays under whatever path the service is reached at
+        html = _landing().replace("{base}", f"{escape(base)}/" if base else "").replace("{version}", escape(version))
+        return HTMLResponse(html, headers={**headers, "content-security-policy": _landing_policy()})
+    links = {name: f"{base}{path}" for name, path in _LINKS.items()}
+    told = {"name": request.app.title, "version": version, "description": request.app.description, "links": links}
+    return JSONResponse(told, headers=headers)
+
+
+@cache
+def _landing() -> str:
+    return (_FILES / "landing.html").read_text(encoding="utf-8")
+
+
+@cache
+def _landing_policy() -> str:
+    """Nothing but the page's own style, known by its hash, and the icon."""
+    style = _landing().partition("<style>")[2].partition("</style>")[0]
+    digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+
+
+@router.get(PAGE)
+def page() -> Response:
+    """Show the contract to people, and let them try it; every asset comes from this server."""
+    return HTMLResponse(
+        (_FILES / "page.html").read_bytes(), headers={"content-security-policy": _POLICY, "cache-control": _KEPT}
+    )
+
+
+@router.get(f"{PAGE}/page.js")
+def script() -> Response:
+    """Give the script that shows the contract."""
+    return Response((_FILES / "page.js").read_bytes(), media_type="text/javascript", headers={"cache-control": _KEPT})
+
+
+def mount_assets(app: FastAPI) -> None:
+    """Let the app have its documents at hand, and Swagger UI's files from the wheel that carries them."""
+    app.state.library = Library(app)
+    app.mount(ASSETS, StaticFiles(directory=str(files("fastapi_offline") / "static")), name="docs-assets")

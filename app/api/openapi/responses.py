@@ -1,0 +1,183 @@
+"""The answers of an operation: every status by its number, the problems, and the headers that come along."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.api.openapi.examples import find_problem, shown
+from app.api.openapi.links import to_links
+from app.api.openapi.schemas import REFERENCE, to_plain
+from app.http.problems import MEDIA_TYPE
+
+Response = dict[str, Any]
+_TEXT = {"type": "string"}
+
+HEADERS: Mapping[str, Response] = {
+    "ETag": {
+        "description": "Marks this answer; send it as If-None-Match to be told that nothing changed.",
+        "schema": _TEXT,
+        "example": 'W/"5b1e4a0c9d7f2e6b8a3c1d50"',
+    },
+    "CacheControl": {
+        "description": "How long a copy may be used without asking again; no-cache: ask each time, with its ETag.",
+        "schema": _TEXT,
+        "example": "no-cache",
+    },
+    "Link": {
+        "description": "The OpenAPI document (service-desc); of a list, the next page (next), where there is one.",
+        "schema": _TEXT,
+        "example": '</openapi.json>; rel="service-desc"',
+    },
+    "RequestID": {
+        "description": "Names this request in the service's log: the one that was sent, or a new one.",
+        "schema": _TEXT,
+        "example": "0f8fad5bd9cb469fa16570867728950e",
+    },
+    "Allow": {"description": "The methods of this path.", "schema": _TEXT, "example": "GET, HEAD, OPTIONS"},
+    "AcceptPost": {"description": "The media types that are read.", "schema": _TEXT, "example": "application/json"},
+    "ContentRange": {"description": "How long the file is.", "schema": _TEXT, "example": "bytes */48213"},
+    "RetryAfter": {
+        "description": "Seconds after which to try again.",
+        "schema": {"type": "integer", "format": "int32"},
+        "example": 5,
+    },
+}
+"""Headers as components; on the wire they are written as `WRITTEN` says."""
+
+WRITTEN = {
+    "CacheControl": "Cache-Control",
+    "RequestID": "X-Request-ID",
+    "RetryAfter": "Retry-After",
+    "AcceptPost": "Accept-Post",
+    "ContentRange": "Content-Range",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A status that many operations may answer with."""
+
+    name: str
+    description: str
+    headers: tuple[str, ...] = ()
+    problem: bool = True
+
+
+REFUSALS: Mapping[int, Refusal] = {
+    304: Refusal(
+        name="NotModified",
+        description="The copy that If-None-Match names is still the answer.",
+        headers=("ETag", "CacheControl"),
+        problem=False,
+    ),
+    400: Refusal(name="BadRequest", description="The cursor is none of this list in this order."),
+    404: Refusal(name="NotFound", description="Nothing has this name; the nearest names are told."),
+    405: Refusal(name="MethodNotAllowed", description="The path has other methods.", headers=("Allow",)),
+    410: Refusal(name="Gone", description="The catalog has changed since the page that gave the cursor: begin anew."),
+    412: Refusal(name="PreconditionFailed", description="The file is no longer the one that If-Match names."),
+    413: Refusal(name="ContentTooLarge", description="The body is longer than a question can be."),
+    415: Refusal(name="UnsupportedMediaType", description="The body is no application/json.", headers=("AcceptPost",)),
+    416: Refusal(
+        name="RangeNotSatisfiable",
+        description="The file ends before the part that Range asks for.",
+        headers=("ContentRange",),
+    ),
+    422: Refusal(
+        name="UnprocessableContent",
+        description="A parameter is unknown, out of bounds or contradicts another; `errors` points to each.",
+    ),
+    500: Refusal(name="InternalServerError", description="A fault of the service; nothing sent should give one."),
+    503: Refusal(
+        name="ServiceUnavailable",
+        description="The database cannot be reached, or has no catalog yet; the detail says what to do.",
+        headers=("RetryAfter",),
+    ),
+}
+"""What a status means of most operations."""
+
+_OF_POST: Mapping[int, Refusal] = {
+    400: Refusal(name="UnreadableBody", description="The body is not valid JSON."),
+    405: Refusal(name="PostMethodNotAllowed", description="The path has other methods.", headers=("Allow",)),
+    422: Refusal(
+        name="UnprocessableBody",
+        description="A field is unknown, out of bounds or contradicts another; `errors` points to each.",
+    ),
+}
+_OF_FILES: Mapping[int, Refusal] = {400: Refusal(name="UnreadableRange", description="Range cannot be read.")}
+_OF_OPERATIONS: Mapping[str, Mapping[int, Refusal]] = {
+    "showSeries": {404: Refusal(name="SeriesNotFound", description=REFUSALS[404].description)},
+    "showModel": {404: Refusal(name="ModelNotFound", description=REFUSALS[404].description)},
+    "exportSizesParquet": _OF_FILES,
+    "exportPricesParquet": _OF_FILES,
+}
+"""What it means of others: an example is of the kind that the operation gives."""
+
+STATUSES: Mapping[str, int] = {
+    one.name: status
+    for table in (REFUSALS, _OF_POST, *_OF_OPERATIONS.values())
+    for status, one in table.items()
+    if one.problem
+}
+"""The status of every refusal that is a problem, by its name."""
+
+_ALWAYS = {405, 422, 500, 503}
+_OF_METHOD = {"get": {304}, "post": {400, 413, 415}}
+
+
+def refusal_components() -> dict[str, Response]:
+    """Every refusal by its name, with what may be said in it."""
+    tables = (REFUSALS, _OF_POST, *_OF_OPERATIONS.values())
+    return {one.name: _to_response(one) for table in tables for one in table.values()}
+
+
+def header_components() -> dict[str, Response]:
+    """Every header by its name."""
+    return {name: dict(header) for name, header in HEADERS.items()}
+
+
+def to_responses(method: str, told: Mapping[str, Any]) -> dict[str, Response]:
+    """The answers of an operation: its success, and by number all that it may refuse.
+
+    A route that refuses with anything besides says so itself, by the status.
+    """
+    declared = {int(status) for status in told["responses"] if status != "200"}
+    parameters = [(one["in"], one["name"]) for one in told.get("parameters", [])]
+    named = {404} if "path" in dict(parameters) else set()
+    paged = {400, 410} if ("query", "cursor") in parameters else set()
+    statuses = _ALWAYS | _OF_METHOD[method] | declared | named | paged
+    known = {**REFUSALS, **(_OF_POST if method == "post" else {}), **_OF_OPERATIONS.get(told["operationId"], {})}
+    refused = {str(status): {"$ref": f"#/components/responses/{known[status].name}"} for status in sorted(statuses)}
+    success = _to_success(method, told["responses"]["200"])
+    links = to_links(told["operationId"])
+    return {"200": {**success, "links": links} if links else success, **refused}
+
+
+def _to_success(method: str, told: Response) -> Response:
+    """The one success, with the headers of an answer that may be kept by the client, where it may."""
+    content = {media: _to_content(media, one) for media, one in told["content"].items()}
+    kept = ("ETag", "CacheControl") if method == "get" else ()
+    return {"description": "The answer.", "headers": _headers(*kept, "Link"), "content": content}
+
+
+def _to_content(media_type: str, told: Mapping[str, Any]) -> dict[str, Any]:
+    schema = to_plain(told["schema"], asked=False)
+    if media_type == "application/octet-stream":
+        schema["format"] = "binary"
+    return {**told, "schema": schema}
+
+
+def _to_response(refusal: Refusal) -> Response:
+    response: Response = {"description": refusal.description, "headers": _headers(*refusal.headers, "Link")}
+    if refusal.problem:
+        content = {"schema": {"$ref": f"{REFERENCE}Problem"}}
+        problem = find_problem(refusal.name)
+        response["content"] = {MEDIA_TYPE: content if problem is None else shown(content, _summary(problem), problem)}
+    return response
+
+
+def _summary(problem: Mapping[str, Any]) -> str:
+    return f"{problem['title']}: {problem['instance']}"
+
+
+def _headers(*names: str) -> dict[str, Response]:
+    return {WRITTEN.get(name, name): {"$ref": f"#/components/headers/{name}"} for name in (*names, "RequestID")}

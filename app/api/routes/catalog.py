@@ -1,0 +1,61 @@
+"""The rest of the catalog: conflicts, series, GPUs, regions, sources, revisions."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Response
+
+from app.api.deps import Executor, as_json
+from app.api.schemas.catalog import GpuPage, RegionPage, RevisionPage, SeriesDetailOut, SeriesPage, SourcePage
+from app.api.schemas.sizes import ConflictPage
+from app.catalog.models import Gpu, Region, Revision, Series, Source
+from app.catalog.queries.lists import find_all, get_series
+from app.catalog.queries.params import Page, Text
+from app.catalog.queries.provenance import ConflictSearch, find_conflicts
+
+router = APIRouter(tags=["catalog"])
+PageQuery = Annotated[Page, Query()]
+
+
+@router.get("/conflicts", response_model=ConflictPage)
+async def list_conflicts(search: Annotated[ConflictSearch, Query()], executor: Executor) -> Response:
+    """List every word of a source that was not accepted, beside the one that was, and why."""
+    return as_json(await executor.to_json(ConflictPage, find_conflicts, search))
+
+
+@router.get("/series", response_model=SeriesPage)
+async def list_series(page: PageQuery, executor: Executor) -> Response:
+    """List the series."""
+    return as_json(await executor.to_json(SeriesPage, find_all, Series, page))
+
+
+@router.get("/series/{series_id}", response_model=SeriesDetailOut)
+async def show_series(
+    series_id: Annotated[Text, Path(description="Its id, its name, or another title of it.", examples=["nd_h100_v5"])],
+    executor: Executor,
+) -> Response:
+    """Show a series by its id or name: its rack, its benchmarks, its sizes and what they all support."""
+    return as_json(await executor.to_json(SeriesDetailOut, get_series, series_id))
+
+
+@router.get("/gpus", response_model=GpuPage)
+async def list_gpus(page: PageQuery, executor: Executor) -> Response:
+    """List the GPU models."""
+    return as_json(await executor.to_json(GpuPage, find_all, Gpu, page))
+
+
+@router.get("/regions", response_model=RegionPage)
+async def list_regions(page: PageQuery, executor: Executor) -> Response:
+    """List the regions."""
+    return as_json(await executor.to_json(RegionPage, find_all, Region, page))
+
+
+@router.get("/sources", response_model=SourcePage)
+async def list_sources(page: PageQuery, executor: Executor) -> Response:
+    """List the sources."""
+    return as_json(await executor.to_json(SourcePage, find_all, Source, page))
+
+
+@router.get("/revisions", response_model=RevisionPage)
+async def list_revisions(page: PageQuery, executor: Executor) -> Response:
+    """List the ingests that changed the catalog, the newest first."""
+    return as_json(await executor.to_json(RevisionPage, find_all, Revision, page, newest_first=True))

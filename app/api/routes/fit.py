@@ -1,0 +1,54 @@
+"""Fit: which sizes hold a job, on how many VMs, at what cost, and why the others do not."""
+
+from datetime import date
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from app.api.deps import Executor, as_json
+from app.api.executor import QueryExecutor
+from app.api.schemas.fit_body import FitIn
+from app.api.schemas.fit_costs import FitOut
+from app.api.schemas.fit_response import FitAnswerOut
+from app.catalog.queries.fit_params import FitSearch
+from app.catalog.queries.snapshot import Known
+from app.db.statements import Question
+
+router = APIRouter(tags=["fit"])
+
+
+@router.get("/fit", summary="Find sizes for raw needs", response_model=FitOut)
+async def fit_resources(search: Annotated[FitSearch, Query()], executor: Executor) -> Response:
+    """Say which sizes meet the needs and what they cost; nothing fits: an empty list and the nearest misses."""
+    return as_json(await executor.run_cpu_bound(lambda known, today: _resources_text(search, known, today)))
+
+
+@router.post("/fit", summary="Find sizes for a model", response_model=FitAnswerOut)
+async def fit_workload(body: FitIn, executor: Executor) -> Response:
+    """Say which sizes hold a model that is served or trained, or have raw amounts: how, how fast and at what cost.
+
+    Sizes that do not fit come with every constraint that they fail, and with changes after which they would.
+    """
+    return as_json(await answer_fit(executor, body))
+
+
+async def answer_fit(executor: QueryExecutor, body: FitIn) -> str:
+    """Answer a body with JSON text, beside the event loop: it takes milliseconds of arithmetic."""
+    return await executor.run_cpu_bound(lambda known, today: _fit_text(body, known, today))
+
+
+def _resources_text(search: FitSearch, known: Known, today: date) -> Question[str]:
+    """Answer raw needs with JSON text."""
+    from app.api.converters.resource_fit import fit_out
+    from app.services.resource_fit import recommending
+
+    found = yield from recommending(search, known, today)
+    return fit_out(found, rejected="rejected" in search.include).model_dump_json(by_alias=True)
+
+
+def _fit_text(body: FitIn, known: Known, today: date) -> Question[str]:
+    """Answer a body with JSON text."""
+    from app.api.converters.fit_request import fitting
+
+    answered = yield from fitting(body, known, today)
+    return answered.model_dump_json(by_alias=True)

@@ -1,0 +1,32 @@
+"""Language models: the presets that a workload can be named by."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Response
+
+from app.api.deps import Executor, as_json
+from app.api.schemas.models import ModelOut, ModelPage
+from app.catalog.queries.language_models import ModelSearch, find_models, get_model
+from app.catalog.queries.params import Text
+
+router = APIRouter(prefix="/models", tags=["models"])
+
+Name = Annotated[
+    Text,
+    Path(
+        description="A model's id, name, alias or repository in any case: `meta-llama/Llama-3.1-70B`.",
+        examples=["llama-3.1-70b"],
+    ),
+]
+
+
+@router.get("", response_model=ModelPage)
+async def list_models(search: Annotated[ModelSearch, Query()], executor: Executor) -> Response:
+    """List the language models whose configuration is known."""
+    return as_json(await executor.to_json(ModelPage, find_models, search))
+
+
+@router.get("/{model_id:path}", response_model=ModelOut)
+async def show_model(model_id: Name, executor: Executor) -> Response:
+    """Show one language model's configuration."""
+    return as_json(await executor.to_json(ModelOut, get_model, model_id))

@@ -1,0 +1,66 @@
+"""Sizes: search them, look at one, ask what is like it, who says what of it and what it costs."""
+
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from app.api.deps import Executor, as_json
+from app.api.executor import QueryExecutor
+from app.api.schemas.compare import SimilarPage
+from app.api.schemas.sizes import FactPage, PricePage, SizeOut, SizePage
+from app.catalog.queries.fit_params import SimilarSearch
+from app.catalog.queries.params import SizeSearch, Text
+from app.catalog.queries.prices import PriceSearch, find_prices
+from app.catalog.queries.provenance import FactSearch, find_facts
+from app.catalog.queries.rendering import render_page
+from app.catalog.queries.sizes import find_sizes, get_size
+
+router = APIRouter(prefix="/sizes", tags=["sizes"])
+
+Name = Annotated[
+    Text,
+    Path(
+        description="A size's name in any case, with or without `Standard_`, or an alias.",
+        examples=["nd96isr_h100_v5"],
+    ),
+]
+
+
+async def answer_sizes(executor: QueryExecutor, search: SizeSearch) -> str:
+    """Answer a search with JSON text."""
+    page = await executor.run(lambda known, today: find_sizes(search, known, today))
+    return render_page(page.items, page.next_cursor, page.total)
+
+
+@router.get("", response_model=SizePage)
+async def list_sizes(request: Request, search: Annotated[SizeSearch, Query()]) -> Response:
+    """Find sizes, each with the price of the asked region, else of the cheapest."""
+    return as_json(await answer_sizes(request.app.state.executor, search))
+
+
+@router.get("/{name}", response_model=SizeOut)
+async def show_size(name: Name, executor: Executor) -> Response:
+    """Show one size, with its cheapest on-demand Linux price."""
+    return as_json(await executor.run_in_session(get_size, name, today=executor.today()))
+
+
+@router.get("/{name}/similar")
+async def list_similar_sizes(name: Name, search: Annotated[SimilarSearch, Query()], request: Request) -> SimilarPage:
+    """List the sizes that are most like one, with the distance of each told term by term."""
+    from app.api.converters.compare import similar_out
+    from app.services.similar import find_similar
+
+    return similar_out(await request.app.state.executor.run(partial(find_similar, name, search)))
+
+
+@router.get("/{name}/facts", response_model=FactPage)
+async def list_size_facts(name: Name, search: Annotated[FactSearch, Query()], executor: Executor) -> Response:
+    """List what every source says of a size, which word was accepted, and why."""
+    return as_json(await executor.to_json(FactPage, find_facts, name, search))
+
+
+@router.get("/{name}/prices", response_model=PricePage)
+async def list_size_prices(name: Name, search: Annotated[PriceSearch, Query()], request: Request) -> Any:
+    """List what a size costs: in force on a day, or all there ever was."""
+    return await request.app.state.executor.run_in_thread(partial(find_prices, name, search))

@@ -1,0 +1,120 @@
+"""What the fields of a workload may hold: finite, bounded, and one of the words that are known."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
+
+from app.api.schemas.lookalikes import refuse_lookalike
+from app.fit.formulas.adapters import MODULES
+from app.fit.formulas.optimizer import RECIPES
+from app.fit.formulas.weights import BITS
+from app.nearest import did_you_mean, nearest
+from app.validation import MOST_ERRORS
+
+AS_TEXT = "as_text"
+"""Set in the context of a validation where every value is a text, as the options of a command line are."""
+
+
+class In(BaseModel):
+    """A body, or a part of one: a field that there is not is refused with the nearest name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown(cls, data: Any) -> Any:
+        unknown = [name for name in data if name not in cls.model_fields] if isinstance(data, dict) else []
+        if unknown:
+            told = [_unknown(name, data[name], cls.model_fields) for name in unknown[:MOST_ERRORS]]
+            more = len(unknown) - len(told)
+            if more:
+                several = PydanticCustomError("unknown_field", "there are {times} more such fields", {"times": more})
+                told.append(InitErrorDetails(type=several, loc=(unknown[MOST_ERRORS],), input=None))
+            raise ValidationError.from_exception_data(cls.__name__, told)
+        return data
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _as_it_is_typed(cls, value: Any, about: ValidationInfo) -> Any:
+        told_as_text = about.context is not None and about.context.get(AS_TEXT)
+        if isinstance(value, bool | int | float | str) and about.field_name is not None and not told_as_text:
+            refuse_lookalike(value, cls.model_fields[about.field_name].annotation)
+        return value
+
+
+def _unknown(name: str, value: Any, known: Collection[str]) -> InitErrorDetails:
+    hint = did_you_mean(nearest(name, known)) or f"there are {', '.join(known)}"
+    return InitErrorDetails(
+        type=PydanticCustomError("unknown_field", "there is no such field; {hint}", {"hint": hint}),
+        loc=(name,),
+        input=value,
+    )
+
+
+def refuse(detail: str) -> PydanticCustomError:
+    """An error of a whole object, in plain words."""
+    return PydanticCustomError("contradiction", "{detail}", {"detail": detail})
+
+
+def exactly_one(body: In, *names: str) -> None:
+    """Refuse a body in which not exactly one of several parts is given."""
+    given = [name for name in names if getattr(body, name) is not None]
+    if len(given) != 1:
+        all_of_them = f"{', '.join(names[:-1])} and {names[-1]}"
+        said = f"{' and '.join(given)} are given" if given else "none is given"
+        raise refuse(f"give exactly one of {all_of_them}; {said}")
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """A text that is one of several words; another one is refused with the nearest."""
+
+    words: Collection[str]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"type": "string", "enum": list(self.words)}
+
+    def _check(self, word: str) -> str:
+        if word in self.words:
+            return word
+        told = {"hint": did_you_mean(nearest(word, self.words), " "), "words": ", ".join(self.words)}
+        raise PydanticCustomError("unknown_word", "{hint}allowed are {words}", told)
+
+
+Word = Annotated[str, Field(max_length=60)]
+Dtype = Annotated[Word, OneOf(tuple(BITS))]
+RecipeName = Annotated[Word, OneOf(tuple(RECIPES))]
+Module = Annotated[Word, OneOf(MODULES)]
+Modules = Annotated[tuple[Module, ...], Field(max_length=7), AfterValidator(lambda names: tuple(sorted(set(names))))]
+"""Any order and number of the same names is the same question."""
+
+Params = Annotated[int, Field(ge=1, le=10**15)]
+Width = Annotated[int, Field(ge=1, le=100_000_000)]
+Layers = Annotated[int, Field(ge=1, le=10_000)]
+Tokens = Annotated[int, Field(ge=1, le=10**9)]
+Many = Annotated[int, Field(ge=1, le=100_000)]
+Sequences = Annotated[int, Field(ge=1, le=10**9)]
+Positive = Annotated[float, Field(ge=1e-9, le=1e18, allow_inf_nan=False)]
+Bytes = Annotated[float, Field(ge=1, le=1e18, allow_inf_nan=False)]
+Size = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
+PerParam = Annotated[float, Field(ge=0, le=64, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=1e-9, le=1, allow_inf_nan=False)]
+Amount = Annotated[Decimal, Field(ge=0, le=Decimal("1e12"), allow_inf_nan=False)]

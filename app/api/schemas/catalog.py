@@ -1,0 +1,151 @@
+"""The wire of everything beside sizes: series, GPUs, regions, sources, revisions."""
+
+from datetime import date, datetime
+
+from pydantic import Field
+
+from app.api.schemas.sizes import NextCursor, Out, Total
+
+
+class SeriesOut(Out):
+    """A family of sizes; the rack is that of series whose VMs share one NVLink domain."""
+
+    id: str = Field(description="Its id: `nd_h100_v5`.")
+    name: str = Field(description="Its name: `ND_H100_v5`.")
+    provider: str = Field(description="Who sells it: azure. Extensible.")
+    family: str | None = Field(description="The family it belongs to: NC, ND, NG, NV.")
+    aliases: list[str] = Field(description="Other names it is found by.")
+    use_cases: list[str] = Field(description="What the vendor says that it is for.")
+    integrations: list[str] = Field(description="What the vendor says that it works with.")
+    gpu_dtypes: list[str] = Field(description="Data types that the vendor names for its GPUs.")
+    supported_images: list[str] = Field(description="Images that the vendor names as supported.")
+    ofed_driver: str | None = Field(description="The InfiniBand driver that the vendor names.")
+    scale_up_domain_gpus: int | None = Field(description="GPUs that share one NVLink (or xGMI) domain.")
+    rack_vms: int | None = Field(description="VMs of one rack.")
+    rack_gpus: int | None = Field(description="GPUs of one rack.")
+    rack_nvlink_tb_per_s: float | None = Field(description="NVLink bandwidth of one rack, TB/s.")
+    rack_fast_memory_tb: float | None = Field(description="Memory of one rack, of GPUs and CPUs together, TB.")
+    rack_hbm_tb: float | None = Field(description="GPU memory of one rack, TB.")
+    rack_lpddr_tb: float | None = Field(description="CPU memory of one rack, TB.")
+    rack_fp4_pflops: float | None = Field(description="FP4 throughput of one rack, PFLOPS.")
+    retirement_date: date | None = Field(description="The day on which the series retires.")
+
+
+class SeriesPage(Out):
+    """Series."""
+
+    items: list[SeriesOut] = Field(description="The series of this page.")
+    next_cursor: NextCursor
+    total: Total
+
+
+class BenchmarkOut(Out):
+    """A published result."""
+
+    id: str = Field(description="Its id.")
+    series_id: str | None = Field(description="Id of the series that was measured.")
+    scope: str = Field(description="gpu, vm or rack. Extensible.")
+    workload: str = Field(description="What was run.")
+    metric: str = Field(description="What was measured.")
+    value: float = Field(description="The result, in the unit.")
+    unit: str = Field(description="The unit of the value.")
+    comparison: str | None = Field(description="What the result is compared with.")
+    source_id: str = Field(description="Id of the source in GET /sources.")
+
+
+class SeriesDetailOut(SeriesOut):
+    """A series with its sizes, its benchmarks, and the flags that all its sizes have."""
+
+    sizes: list[str] = Field(description="Names of its sizes.")
+    flags: list[str] = Field(description="The features that all its sizes support.")
+    benchmarks: list[BenchmarkOut] = Field(description="Published results of it.")
+
+
+class GpuOut(Out):
+    """A GPU model: throughput is dense, bandwidths are decimal."""
+
+    id: str = Field(description="Its id: `h100-sxm-80`.")
+    vendor: str = Field(description="Who makes it: NVIDIA, AMD. Extensible.")
+    model: str = Field(description="The model with its memory: `H100 80GB`.")
+    family: str = Field(description="The model without memory and form: `H100`.")
+    aliases: list[str] = Field(description="Other names it is found by.")
+    architecture: str | None = Field(description="The architecture: `Hopper`.")
+    compute_capability: str | None = Field(description="CUDA compute capability, or AMD's target: `9.0`, `gfx942`.")
+    memory_gib: float | None = Field(description="As marketed.")
+    usable_memory_gib: float | None = Field(description="As the operating system sees it.")
+    memory_bandwidth_gb_per_s: float | None = Field(description="Memory bandwidth, GB/s.")
+    fp64_tflops: float | None = Field(description="FP64 throughput, dense, TFLOPS.")
+    fp32_tflops: float | None = Field(description="FP32 throughput, dense, TFLOPS.")
+    tf32_tflops: float | None = Field(description="TF32 throughput, dense, TFLOPS.")
+    fp16_tflops: float | None = Field(description="FP16 throughput, dense, TFLOPS.")
+    bf16_tflops: float | None = Field(description="BF16 throughput, dense, TFLOPS.")
+    fp8_tflops: float | None = Field(description="FP8 throughput, dense, TFLOPS.")
+    fp4_tflops: float | None = Field(description="FP4 throughput, dense, TFLOPS.")
+    int8_tops: float | None = Field(description="INT8 throughput, dense, TOPS.")
+    interconnect: str | None = Field(description="What joins it to other GPUs: `NVLink 4.0`.")
+    interconnect_gb_per_s: float | None = Field(description="Bandwidth to other GPUs, GB/s.")
+    scale_up_domain_gpus: int | None = Field(description="The most GPUs that it is linked with, itself among them.")
+
+
+class GpuPage(Out):
+    """GPU models."""
+
+    items: list[GpuOut] = Field(description="The GPU models of this page.")
+    next_cursor: NextCursor
+    total: Total
+
+
+class RegionOut(Out):
+    """A region."""
+
+    code: str = Field(description="Its code: `eastus`.")
+    name: str = Field(description="Its name: `East US`.")
+    geography: str | None = Field(description="The part of the world that it counts to.")
+    source_id: str = Field(description="Id of the source in GET /sources.")
+
+
+class RegionPage(Out):
+    """Regions."""
+
+    items: list[RegionOut] = Field(description="The regions of this page.")
+    next_cursor: NextCursor
+    total: Total
+
+
+class SourceOut(Out):
+    """A document, feed or data set."""
+
+    id: str = Field(description="Its id.")
+    title: str = Field(description="Its title.")
+    publisher: str = Field(description="Who published it.")
+    kind: str = Field(description="vendor_page, vendor_api, vendor_announcement or third_party. Extensible.")
+    url: str | None = Field(description="Where it is published.")
+    published_on: date | None = Field(description="The day on which it was published.")
+    sha256: str = Field(description="Of what was read.")
+    pinned: bool = Field(description="Whether what it says stays accepted, whatever other sources say.")
+
+
+class SourcePage(Out):
+    """Sources."""
+
+    items: list[SourceOut] = Field(description="The sources of this page.")
+    next_cursor: NextCursor
+    total: Total
+
+
+class RevisionOut(Out):
+    """One ingest that changed something."""
+
+    number: int = Field(description="Its number, from 1.")
+    created_at: datetime = Field(description="When it was made, in UTC.")
+    digest: str = Field(description="sha256 of the content of the whole catalog after it.")
+    source_ids: list[str] = Field(description="Ids of the sources that changed something.")
+    counts: dict[str, int] = Field(description="Rows of each table.")
+
+
+class RevisionPage(Out):
+    """Revisions, the newest first."""
+
+    items: list[RevisionOut] = Field(description="The revisions of this page.")
+    next_cursor: NextCursor
+    total: Total

@@ -1,0 +1,182 @@
+"""The wire of an estimate: figures with their unit and how sure they are, in the order in which they are asked for."""
+
+from typing import Any
+
+from pydantic import Field
+
+from app.api.schemas.architecture import ArchitectureOut
+from app.api.schemas.sizes import Out, Part
+
+
+class FigureOut(Out):
+    """A figure: `value` where it is exact or a bound, `low`, `mid` and `high` where it is an estimate."""
+
+    certainty: str = Field(serialization_alias="class", description="exact, bound or estimate. Extensible.")
+    unit: str = Field(description="The unit of all of them.")
+    value: float | None = Field(description="The figure, or the bound; null of an estimate.")
+    low: float | None = Field(description="The low end of an estimate.")
+    mid: float | None = Field(description="The middle of an estimate.")
+    high: float | None = Field(description="The high end of an estimate.")
+
+
+class ParametersOut(Out):
+    """Parameters of the model."""
+
+    total: FigureOut = Field(description="All of them.")
+    active: FigureOut = Field(description="Those that a token passes through.")
+
+
+class KvCacheOut(Out):
+    """The KV cache of one copy, replicas of heads on tensor ranks not counted."""
+
+    per_token: Part[FigureOut] = Field(description="Of one sequence, before any window is full.")
+    per_sequence: Part[FigureOut] = Field(description="Of one sequence of the context.")
+    total: Part[FigureOut] = Field(description="Of all sequences at the same time.")
+    tokens_in_budget: Part[FigureOut] = Field(description="Tokens that fit in the budget.")
+    sequences_in_budget: Part[FigureOut] = Field(description="Sequences of the context that fit in the budget.")
+
+
+class ServingMemoryOut(Out):
+    """What the fullest GPU of one copy needs, and whether it has it."""
+
+    tensor_parallel: int = Field(description="GPUs that each layer is cut over.")
+    pipeline_parallel: int = Field(description="Stages that the layers are cut into.")
+    copies: int = Field(description="Copies of the model that the GPUs hold.")
+    weights: FigureOut = Field(description="Weights on the fullest GPU.")
+    kv_cache: FigureOut = Field(description="With heads that tensor ranks replicate.")
+    activations: FigureOut = Field(description="Of one step.")
+    overhead: FigureOut = Field(description="The runtime and the buffers of collectives.")
+    need: FigureOut = Field(description="All parts together.")
+    budget: Part[FigureOut] = Field(description="What of a GPU is used; needs gpus.usable_gib.")
+    fits: bool | None = Field(description="Whether the middle of the need is within the budget.")
+    max_concurrency: Part[FigureOut] = Field(description="Sequences that all copies serve at the same time.")
+
+
+class DecodeOut(Out):
+    """Generating tokens: what no system beats, and what is expected."""
+
+    step: FigureOut = Field(description="The least time of one token of every sequence.")
+    expected_step: FigureOut = Field(description="The time of a step that is expected.")
+    tokens_per_s: FigureOut = Field(description="The most of all copies together.")
+    expected_tokens_per_s: FigureOut = Field(description="Of all copies together, as expected.")
+
+
+class InferenceOut(Out):
+    """A model that is served."""
+
+    weights: Part[FigureOut] = Field(description="Weights of one copy.")
+    kv_cache: Part[KvCacheOut] = Field(description="The KV cache; needs inference.context_tokens.")
+    memory_per_gpu: Part[ServingMemoryOut] = Field(description="The fullest GPU of one copy.")
+    decode: Part[DecodeOut] = Field(description="Needs gpus.bandwidth_gb_per_s.")
+    prefill: Part[FigureOut] = Field(description="Time to read one prompt; needs gpus.peak_tflops.")
+
+
+class StatesOut(Out):
+    """Model states of the fullest GPU."""
+
+    recipe: str = Field(description="The recipe, or `given`. Extensible.")
+    bytes_per_param: FigureOut = Field(description="Before sharding.")
+    weights: FigureOut = Field(description="Weights that are trained.")
+    gradients: FigureOut = Field(description="Gradients.")
+    optimizer: FigureOut = Field(description="What the optimizer keeps.")
+    frozen_base: FigureOut = Field(description="Of LoRA and QLoRA.")
+    static: FigureOut = Field(description="What every GPU holds besides.")
+    total: FigureOut = Field(description="All of them.")
+    host: Part[FigureOut] = Field(description="Memory of a host for what is offloaded.")
+
+
+class ActivationsOut(Out):
+    """Activations of one micro-batch on one GPU."""
+
+    formula: str = Field(description="korthikanti, modern or zero. Extensible.")
+    hidden_states: Part[FigureOut] = Field(description="One hidden state.")
+    checkpoints: Part[FigureOut] = Field(description="The inputs of all layers: what full recomputation keeps.")
+    layer_working_set: Part[FigureOut] = Field(description="What one layer keeps.")
+    kept: Part[FigureOut] = Field(description="What all layers keep, recomputed as asked.")
+    logits_fp32: Part[FigureOut] = Field(description="The logits of one micro-batch in fp32.")
+    checkpointed_peak: Part[FigureOut] = Field(description="Checkpoints, one layer's working set, and logits.")
+    selective_saving: Part[FigureOut] = Field(description="Share of a GPT layer that selective recomputation saves.")
+
+
+class TrainingMemoryOut(Out):
+    """What the fullest GPU needs, and whether it has it."""
+
+    tensor_parallel: int = Field(description="GPUs that each layer is cut over.")
+    pipeline_parallel: int = Field(description="Stages that the layers are cut into.")
+    data_parallel: int = Field(description="Copies of the model that train together.")
+    states: FigureOut = Field(description="Weights, gradients, optimizer and frozen base.")
+    activations: Part[FigureOut] = Field(description="With logits; needs training.sequence_tokens.")
+    buffers: FigureOut = Field(description="What sharding gathers for a moment.")
+    overhead: FigureOut = Field(description="The runtime and the buffers of collectives.")
+    need: FigureOut = Field(description="All parts together.")
+    fits: bool | None = Field(description="Whether the middle of the need is within gpus.usable_gib.")
+
+
+class ComputeOut(Out):
+    """What training computes, and how long it takes."""
+
+    model_flops: Part[FigureOut] = Field(description="What the model needs, FLOPs.")
+    hardware_flops: Part[FigureOut] = Field(description="With what is computed anew.")
+    tokens_per_s: Part[FigureOut] = Field(description="Of all GPUs together.")
+    gpu_hours: Part[FigureOut] = Field(description="Hours of all GPUs.")
+    days: Part[FigureOut] = Field(description="How long all GPUs together take.")
+    iteration: Part[FigureOut] = Field(description="One step of the global batch.")
+    iteration_flops: Part[FigureOut] = Field(description="FLOPs of one step of the global batch.")
+    hfu_over_mfu: Part[FigureOut] = Field(description="What selective recomputation adds, for a GPT.")
+
+
+class TrainingOut(Out):
+    """A model that is trained."""
+
+    trainable_params: Part[FigureOut] = Field(description="Parameters that are trained.")
+    states: Part[StatesOut] = Field(description="Model states of the fullest GPU.")
+    activations: Part[ActivationsOut] = Field(description="Activations; needs training.sequence_tokens.")
+    memory_per_gpu: Part[TrainingMemoryOut] = Field(description="The fullest GPU.")
+    compute: ComputeOut = Field(description="What it computes, and how long that takes.")
+
+
+class EstimateCostOut(Out):
+    """What the given price comes to; every GPU is paid for."""
+
+    per_hour: FigureOut = Field(description="All GPUs for an hour.")
+    per_month: FigureOut = Field(description="730 hours.")
+    per_job: Part[FigureOut] = Field(description="The whole training.")
+    per_million_tokens: Part[FigureOut] = Field(description="Generated at the expected rate.")
+
+
+class WeightsTypeOut(Out):
+    """In which type the weights are counted, and who says so."""
+
+    dtype: str | None = Field(description="The type: `mxfp4`; null where their bits or bytes were given. Extensible.")
+    source: str = Field(
+        description="request, preset (its release), quantization_config, torch_dtype or default. Extensible."
+    )
+    detail: str = Field(description="What the source says: the field, and how weights are stored.")
+
+
+class AssumptionOut(Out):
+    """A value that was not given."""
+
+    field: str = Field(description="The field that would say it: `inference.dtype`.")
+    value: Any = Field(description="The value that was taken: a number, a word, or true or false.")
+    why: str = Field(description="Why it was taken.")
+
+
+class LeftOutOut(Out):
+    """A figure that was not computed."""
+
+    figure: str = Field(description="The figure: `inference.kv_cache`.")
+    missing: list[str] = Field(description="The fields that it needs.")
+
+
+class EstimateOut(Out):
+    """A workload broken down; a part that was not asked for, or of which too little is known, is left out."""
+
+    architecture: ArchitectureOut = Field(description="The model as it was understood.")
+    parameters: Part[ParametersOut] = Field(description="Parameters of the model.")
+    inference: Part[InferenceOut] = Field(description="With inference in the workload.")
+    training: Part[TrainingOut] = Field(description="With training in the workload.")
+    cost: Part[EstimateCostOut] = Field(description="Needs gpus.usd_per_gpu_hour.")
+    weights_type: Part[WeightsTypeOut] = Field(description="With inference: the type of the weights.")
+    assumptions: list[AssumptionOut] = Field(description="Every default that a figure was computed from.")
+    left_out: list[LeftOutOut] = Field(description="Figures that were not computed, with what they miss.")

@@ -1,0 +1,106 @@
+"""The wire of placed options: how a model lies on a size, what it needs and has, how fast it is, what it costs."""
+
+from typing import Any
+
+from pydantic import Field
+
+from app.api.schemas.architecture import ArchitectureOut
+from app.api.schemas.estimate_response import AssumptionOut, FigureOut, ParametersOut, WeightsTypeOut
+from app.api.schemas.fit_costs import CostsOut, FailureOut, HeadroomOut
+from app.api.schemas.sizes import Out, Part, Total
+
+
+class ParallelismOut(Out):
+    """How a model is cut over the GPUs of all VMs."""
+
+    tensor: int = Field(description="GPUs that each layer is cut over.")
+    pipeline: int = Field(description="Stages that the layers are cut into.")
+    data: int = Field(description="Copies: replicas of a server, data-parallel ranks of a training.")
+    zero_stage: int | None = Field(description="0 DDP to 3 FULL_SHARD; null for a server.")
+    gpus: int = Field(description="GPUs that work, over all VMs.")
+    idle_gpus: int = Field(description="GPUs that are paid for and have nothing to do.")
+
+
+class PerGpuOut(Out):
+    """What the fullest GPU needs, part by part, and what may be used of it; what does not apply is left out."""
+
+    weights: Part[FigureOut] = Field(description="Of a server.")
+    kv_cache: Part[FigureOut] = Field(description="Of a server.")
+    states: Part[FigureOut] = Field(description="Of a training: weights, gradients, optimizer, frozen base.")
+    activations: Part[FigureOut] = Field(description="Of one step, or of one micro-batch.")
+    buffers: Part[FigureOut] = Field(description="Of a training: what sharding gathers for a moment.")
+    overhead: FigureOut = Field(description="The runtime and the buffers of collectives.")
+    need: FigureOut = Field(description="All parts together.")
+    budget: Part[FigureOut] = Field(description="What of a GPU may be used.")
+
+
+class SpeedOut(Out):
+    """How fast an option is; an estimate where it is no bound."""
+
+    step: Part[FigureOut] = Field(description="The least time of one token of every sequence; of a server.")
+    expected_step: Part[FigureOut] = Field(description="The time of a step that is expected; of a server.")
+    tokens_per_s: Part[FigureOut] = Field(description="The most that all copies generate; of a server.")
+    expected_tokens_per_s: FigureOut = Field(description="Generated, or trained on.")
+    hours: Part[FigureOut] = Field(description="Of the whole training, where its tokens are given.")
+
+
+class PlacedOut(Out):
+    """A size that fits, and how; `parallelism`, `per_gpu` and `speed` are left out where resources were asked for."""
+
+    size: str = Field(description="Name of the size.")
+    region: str | None = Field(description="Where the prices hold: the cheapest of the asked regions.")
+    status: str = Field(description="preview, current, retiring, withdrawn or retired, today. Extensible.")
+    nodes: int = Field(description="How many VMs of this size.")
+    parallelism: Part[ParallelismOut] = Field(description="How the model is cut.")
+    per_gpu: Part[PerGpuOut] = Field(description="The fullest GPU.")
+    max_concurrency: Part[FigureOut] = Field(description="Sequences that all copies serve at the same time.")
+    speed: Part[SpeedOut] = Field(description="How fast it is.")
+    cost: CostsOut = Field(description="What it costs, by purchase model.")
+    headroom: list[HeadroomOut] = Field(description="What is to spare of each resource.")
+    limiting_resource: str | None = Field(description="The resource with the least to spare.")
+    unused_gpu_memory_gib: float | None = Field(
+        description="GPU memory that is paid for beyond what the resources require; null for a model."
+    )
+    pareto_optimal: bool | None = Field(description="No other option is better in cost and time at once.")
+    warnings: list[str] = Field(description="TP_OVER_PCIE, TIGHT, NO_PRICE, PREVIEW, … Extensible.")
+    explanation: str = Field(description="Why it fits, in a sentence.")
+
+
+class FixOut(Out):
+    """A change after which the size fits."""
+
+    text: str = Field(description="`concurrency <= 14`.")
+    patch: dict[str, dict[str, Any]] = Field(description="What it does to the request: JSON Merge Patch (RFC 7396).")
+
+
+class MissOut(Out):
+    """A size that does not fit: the failure that misses most first, and what would help."""
+
+    size: str = Field(description="Name of the size.")
+    status: str = Field(description="preview, current, retiring, withdrawn or retired, today. Extensible.")
+    failures: list[FailureOut] = Field(description="Every constraint that it does not meet; the first misses most.")
+    fixes: list[FixOut] = Field(description="Each makes the size fit; empty where no change of the question does.")
+
+
+class WorkloadOut(Out):
+    """The model as it was understood."""
+
+    architecture: ArchitectureOut = Field(description="Its shape.")
+    parameters: Part[ParametersOut] = Field(description="Its parameters.")
+
+
+class FitAnswerOut(Out):
+    """Which sizes fit, the best first; which do not, and why."""
+
+    fits: bool = Field(description="Whether any size fits.")
+    items: list[PlacedOut] = Field(description="The options, at most as many as limit says.")
+    total: Total
+    rejected: list[MissOut] = Field(description="With `rejected` in include: every size that does not fit.")
+    rejected_total: int = Field(description="How many sizes do not fit.")
+    rejection_summary: dict[str, int] = Field(description="Sizes by the reason that misses most.")
+    nearest_misses: list[MissOut] = Field(description="The sizes that come nearest to fitting, at most three.")
+    assumptions: list[AssumptionOut] = Field(
+        description="With `assumptions` in include: what was not given; else empty."
+    )
+    weights_type: Part[WeightsTypeOut] = Field(description="Of a server: the type of the weights, and who says so.")
+    workload: Part[WorkloadOut] = Field(description="With `workload` in include.")

@@ -1,0 +1,18 @@
+"""Make anew what is made from the code: `make openapi`."""
+
+import logging
+
+from app.settings import PROJECT
+from tests.api.openapi.asking import write_examples
+from tests.api.openapi.made import MADE
+
+
+def main() -> None:
+    logging.disable()  # one of the examples is a fault of the service
+    write_examples()
+    for path, text in MADE.items():
+        path.write_text(text(), encoding="utf-8")
+        print(path.relative_to(PROJECT))  # noqa: T201  # a verb of the Makefile tells what it made
+
+
+main()

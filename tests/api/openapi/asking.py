@@ -1,0 +1,97 @@
+"""What the examples of the document ask, and how their answers are taken."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import httpx
+
+from app.api.openapi.examples import shorten
+from app.main import create_service
+from app.settings import PROJECT, Settings
+from tests.api.openapi.made import document
+from tests.api.openapi.parts import Part, operations
+from tests.api.openapi.refusing import REFUSED, clients, refusal
+from tests.conftest import TODAY
+from tests.servers import server
+
+QUESTIONS: Mapping[str, str] = {
+    "listSizes": "/sizes?gpu=A100&min_gpu_mem=80&region=eastus&sort=usd_per_hour&limit=2",
+    "listSimilarSizes": "/sizes/nc24ads_a100_v4/similar?region=eastus&limit=2",
+    "listSizeFacts": "/sizes/nd40rs_v2/facts?field=gpu_memory_gib&limit=2",
+    "listSizePrices": "/sizes/nc24ads_a100_v4/prices?region=westeurope&as_of=2026-07-01&limit=2",
+    "compareSizes": "/compare?size=nc24ads_a100_v4&size=nc40ads_h100_v5&region=eastus",
+    "fitResources": "/fit?min_gpu_mem=320&region=eastus&limit=2",
+    "listConflicts": "/conflicts?subject=nd40rs_v2&field=gpu_memory_gib&limit=2",
+    "listModels": "/models?q=llama+3.1&limit=2",
+    "fitWorkload": "/fit",
+    "estimateWorkload": "/estimate",
+}
+"""Where an example asks for something besides what the examples of its parameters name, and two items."""
+
+_LLAMA = {"model": "llama-3.1-70b", "inference": {"context_tokens": 8192, "concurrency": 32}}
+BODIES: Mapping[str, dict[str, Any]] = {
+    "fitWorkload": {**_LLAMA, "constraints": {"regions": ["westeurope"]}, "include": ["rejected"], "limit": 2},
+    "estimateWorkload": {**_LLAMA, "gpus": {"count": 4, "usable_gib": 79.25, "bandwidth_gb_per_s": 1935}},
+}
+MADE_WHEN_FILLED = {"created_at", "next_cursor"}
+"""Fields that say when, or from which revision; examples of two catalogs differ in them."""
+
+
+def question(path: str, operation: Part) -> str:
+    """The question of an operation's example: two items of what its required parameters name, where none is chosen."""
+    parameters = operation.get("parameters", [])
+    for one in parameters:
+        path = path.replace(f"{{{one['name']}}}", str(one["example"]))
+    limit = "?limit=2" if any(one["name"] == "limit" for one in parameters) else ""
+    return QUESTIONS.get(operation["operationId"], path + limit)
+
+
+def ask(client: httpx.Client, path: str, body: dict[str, Any] | None) -> Any:
+    """Ask the service, and shorten what it answers as an example does."""
+    answer = client.get(path) if body is None else client.post(path, json=body)
+    assert answer.status_code == httpx.codes.OK, answer.text
+    is_json = answer.headers["content-type"].startswith("application/json")
+    return shorten(answer.json() if is_json else answer.text)
+
+
+def timeless(answer: Any) -> Any:
+    """An answer without what differs from one filling of a catalog to the next."""
+    if isinstance(answer, dict):
+        return {name: timeless(value) for name, value in answer.items() if name not in MADE_WHEN_FILLED}
+    return [timeless(value) for value in answer] if isinstance(answer, list) else answer
+
+
+def write_examples() -> None:
+    """Ask a catalog that is filled from the seeds, and keep what it answers."""
+    with TemporaryDirectory() as folder:
+        url = f"sqlite:///{folder}/seeded.db"
+        program = str(Path(sys.executable).with_name("vmsizes"))
+        for verb in (["migrate"], ["ingest", "seeds"]):
+            subprocess.run([program, *verb], env={"VMSIZES_DATABASE_URL": url}, check=True, capture_output=True)
+        service = create_service(Settings(_env_file=None, database_url=url), today=lambda: TODAY)
+        with server(service) as base_url, httpx.Client(base_url=base_url, trust_env=False) as client:
+            for place, operation in operations(document()):
+                _ask_and_keep(client, place.partition(" ")[2], operation)
+        with clients(url, f"sqlite:///{folder}/empty.db", TODAY) as services:
+            for name in REFUSED:
+                _keep(f"problems/{name}", refusal(services, name))
+
+
+def _ask_and_keep(client: httpx.Client, path: str, operation: Part) -> None:
+    if "application/octet-stream" in operation["responses"]["200"]["content"]:
+        return  # bytes are no example
+    asked, body = question(path, operation), BODIES.get(operation["operationId"])
+    _keep(operation["operationId"], {"path": asked, "body": body, "answer": ask(client, asked, body)})
+
+
+def _keep(name: str, example: Part) -> None:
+    """Write an example, but not for what differs from one filling to the next alone."""
+    file = PROJECT / "app/api/openapi/examples" / f"{name}.json"
+    before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+    if timeless(before) != timeless(example):
+        file.write_text(json.dumps(example, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,34 @@
+"""What is made from the code and kept in the repository: both OpenAPI documents, and tables of the guide."""
+
+import json
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from app.api.openapi.openapi30 import Document, to_older
+from app.main import create_app
+from app.settings import PROJECT, Settings
+from tests.api.openapi.tables import fill
+
+
+def document() -> Document:
+    """The contract as it is served where no public URL is set."""
+    document: dict[str, Any] = create_app(Settings(_env_file=None, database_url="sqlite://", public_url="")).openapi()
+    return document
+
+
+def _as_text(document: Document) -> str:
+    return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+
+
+def _filled(page: Path) -> str:
+    return fill(page.read_text(encoding="utf-8"), document())
+
+
+MADE: Mapping[Path, Callable[[], str]] = {
+    PROJECT / "docs/openapi.json": lambda: _as_text(document()),
+    PROJECT / "docs/openapi-3.0.json": lambda: _as_text(to_older(document())),
+    **{page: partial(_filled, page) for page in (PROJECT / "docs/api.md", PROJECT / "docs/answers.md")},
+}
+"""The files, and how the text of each is made."""

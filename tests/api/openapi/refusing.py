@@ -1,0 +1,92 @@
+"""One refusal of every kind: how it is brought about, and the problem that the service answers with."""
+
+import base64
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import date
+
+import httpx
+
+from app.api.openapi.responses import STATUSES
+from app.main import create_service
+from app.settings import Settings
+from tests.api.openapi.parts import Part
+from tests.servers import server
+
+ID = "0f8fad5bd9cb469fa16570867728950e"
+_JSON = {"content-type": "application/json"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """A request that is refused, and in which state of the service."""
+
+    path: str
+    method: str = "GET"
+    body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    state: str = "seeded"
+
+
+REFUSED: Mapping[str, Refused] = {
+    "BadRequest": Refused(path="/sizes?cursor=of-another-list"),
+    "UnreadableBody": Refused(method="POST", path="/fit", body=b'{"model":', headers=_JSON),
+    "UnreadableRange": Refused(path="/sizes.parquet", headers={"range": "bytes=9-3"}),
+    "NotFound": Refused(path="/sizes/nd40rs_v3"),
+    "SeriesNotFound": Refused(path="/series/nd_h100_v6"),
+    "ModelNotFound": Refused(path="/models/llama-3.1-71b"),
+    "MethodNotAllowed": Refused(method="DELETE", path="/sizes"),
+    "PostMethodNotAllowed": Refused(method="DELETE", path="/fit"),
+    "PreconditionFailed": Refused(path="/sizes.parquet", headers={"if-match": '"0"'}),
+    "RangeNotSatisfiable": Refused(path="/sizes.parquet", headers={"range": "bytes=99999999-"}),
+    "Gone": Refused(path="/regions?limit=2&cursor={earlier}"),
+    "ContentTooLarge": Refused(method="POST", path="/fit", body=b" " * 3 * 2**20, headers=_JSON),
+    "UnsupportedMediaType": Refused(method="POST", path="/fit", body=b"{}", headers={"content-type": "text/plain"}),
+    "UnprocessableContent": Refused(path="/sizes?min_gpu_memory=80"),
+    "UnprocessableBody": Refused(
+        method="POST",
+        path="/fit",
+        body=b'{"model": "llama-3.1-70b", "inference": {"context": 8192}}',
+        headers=_JSON,
+    ),
+    "InternalServerError": Refused(path="/sizes", state="broken"),
+    "ServiceUnavailable": Refused(path="/sizes", state="empty"),
+}
+
+
+@contextmanager
+def clients(seeded_url: str, empty_url: str, today: date) -> Iterator[Mapping[str, httpx.Client]]:
+    """The service as it should be, with a fault, and without a catalog."""
+    with ExitStack() as stack:
+        made = {}
+        for state, url in (("seeded", seeded_url), ("broken", seeded_url), ("empty", empty_url)):
+            service = create_service(Settings(_env_file=None, database_url=url), today=lambda: today)
+            if state == "broken":
+                service.app.state.executor.today = _break_down
+            base_url = stack.enter_context(server(service))
+            made[state] = stack.enter_context(httpx.Client(base_url=base_url, trust_env=False))
+        yield made
+
+
+def refusal(services: Mapping[str, httpx.Client], name: str) -> Part:
+    """The problem that a request is refused with; raises AssertionError where it has another status."""
+    asked, client = REFUSED[name], services[REFUSED[name].state]
+    path = asked.path.replace("{earlier}", _earlier(client)) if "{" in asked.path else asked.path
+    headers = {**asked.headers, "x-request-id": ID}
+    answer = client.request(asked.method, path, content=asked.body, headers=headers)
+    assert answer.status_code == STATUSES[name], answer.text
+    problem: Part = answer.json()
+    return problem
+
+
+def _earlier(client: httpx.Client) -> str:
+    """A cursor as an earlier revision of the catalog gave it."""
+    cursor = client.get("/regions", params={"limit": 2}).json()["next_cursor"]
+    mark, _, *place = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    return base64.urlsafe_b64encode(json.dumps([mark, "0-00000000", *place]).encode()).decode().rstrip("=")
+
+
+def _break_down() -> date:
+    raise RuntimeError("a fault, brought about on purpose")

@@ -1,0 +1,128 @@
+"""The tables of the guide that are made from the document: between `<!-- … -->` and `<!-- end -->` of a page."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from app.catalog.queries.exports import Columns
+from app.catalog.queries.params import Page, SizeFilter, SizeNeeds, SizeScope
+from app.catalog.queries.prices import PriceScope
+from tests.api.openapi.parts import Part, components, operations
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Order": ("sort",),
+    "Columns": tuple(Columns.model_fields),
+    "PriceScope": tuple(PriceScope.model_fields),
+    "Page": tuple(Page.model_fields),
+    "SizeScope": tuple(SizeScope.model_fields),
+    "SizeNeeds": tuple(SizeNeeds.model_fields),
+    "SizeFilter": tuple(SizeFilter.model_fields.keys() - SizeScope.model_fields.keys() - SizeNeeds.model_fields.keys()),
+}
+"""Parameters that several endpoints have, and a page tells of once."""
+
+_MARKED = re.compile(r"(?P<start><!-- (?P<what>\w+)(?P<words>[\w ]*) -->\n).*?(?P<end><!-- end -->)", re.DOTALL)
+_TABLE = "| {} | {} | meaning |\n| --- | --- | --- |\n"
+
+
+def fill(page: str, document: Part) -> str:
+    """Write the tables of a page anew."""
+
+    def made(marked: re.Match[str]) -> str:
+        text = _MAKE[marked["what"]](document, marked["words"].split())
+        return f"{marked['start']}\n{text}\n{marked['end']}"
+
+    return _MARKED.sub(made, page)
+
+
+def _parameters(document: Part, words: list[str]) -> str:
+    """`listSizes in SizeScope`: those of a group; `listSizes beside SizeScope Page`: those that are in none."""
+    name, how, *groups = words if len(words) > 1 else [*words, "beside"]
+    grouped = {parameter for group in groups for parameter in GROUPS[group]}
+    (operation,) = (one for _, one in operations(document) if one["operationId"] == name)
+    told = [one for one in operation["parameters"] if one["in"] == "query"]
+    chosen = [one for one in told if (one["name"] in grouped) is (how == "in")]
+    rows = [(one["name"], _takes(one["schema"], document), one["description"]) for one in chosen]
+    return _TABLE.format("parameter", "takes") + _rows(rows)
+
+
+def _endpoints(document: Part, _words: list[str]) -> str:
+    rows = []
+    for place, one in operations(document):
+        (content,) = one["responses"]["200"]["content"].values()
+        answer = _reference(content["schema"])
+        shape = f"[{answer}](answers.md#{answer.lower()})" if answer else "a file"
+        anchor = re.sub(r"[^\w ]", "", place.lower()).replace(" ", "-")
+        rows.append(f"| [`{place}`](#{anchor}) | `{one['operationId']}` | {shape} |\n")
+    return "| endpoint | operation | answers |\n| --- | --- | --- |\n" + "".join(rows)
+
+
+def _answers(document: Part, _words: list[str]) -> str:
+    return "\n".join(
+        f"## {name}\n\n{schema['description']}\n\n{_fields(schema)}"
+        for name, schema in components(document, asked=False)
+    )
+
+
+def _fields(schema: Part) -> str:
+    rows = [
+        (name, _holds(one) + ("" if name in schema.get("required", []) else ", or absent"), one["description"])
+        for name, one in schema["properties"].items()
+    ]
+    return _TABLE.format("field", "holds") + _rows(rows)
+
+
+def _rows(rows: Iterable[tuple[str, str, str]]) -> str:
+    return "".join(f"| `{name}` | {kind} | {' '.join(said.split())} |\n" for name, kind, said in rows)
+
+
+def _takes(schema: Part, document: Part) -> str:
+    """What a parameter may be: its words, its bounds where they are of interest, its default."""
+    if "$ref" in schema:
+        words = document["components"]["schemas"][_reference(schema)]["enum"]
+        return ", ".join(f"`{word}`" for word in words)
+    if schema["type"] == "array":
+        inner = schema["items"]
+        return f"several of {_takes(inner, document)}" if "$ref" in inner else "several"
+    least, most, given = schema.get("minimum"), schema.get("maximum"), schema.get("default")
+    default = f", default {given:g}" if isinstance(given, int | float) and not isinstance(given, bool) else ""
+    if schema["type"] == "integer" and most is not None and most <= _SMALL:
+        return f"{least} to {most}{default}"
+    return _word(schema["type"], schema) + default
+
+
+def _holds(schema: Part) -> str:
+    """What a field of an answer is."""
+    if "$ref" in schema:
+        name = _reference(schema)
+        return f"[{name}](#{name.lower()})"
+    if schema.get("type") == "array":
+        return f"list of {_holds(schema['items'])}"
+    if "additionalProperties" in schema:
+        inner = schema["additionalProperties"]
+        return f"map to {_holds(inner) if isinstance(inner, dict) else 'any value'}"
+    kinds = schema.get("type", "any value")
+    kind, *null = kinds if isinstance(kinds, list) else [kinds]
+    return _word(kind, schema) + (", or null" if null else "")
+
+
+def _word(kind: str, schema: Part) -> str:
+    return _WORDS.get(str(schema.get("format", kind)), kind)
+
+
+def _reference(schema: Part) -> str:
+    return str(schema.get("$ref", "")).rpartition("/")[2]
+
+
+_SMALL = 10_000
+_WORDS = {
+    "string": "text",
+    "double": "number",
+    "int32": "integer",
+    "int64": "integer",
+    "date": "date",
+    "date-time": "moment",
+}
+_MAKE: Mapping[str, Callable[[Part, list[str]], str]] = {
+    "parameters": _parameters,
+    "endpoints": _endpoints,
+    "answers": _answers,
+}

@@ -1,0 +1,121 @@
+"""Every example is a real answer, and is what the document says."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from openapi_schema_validator import OAS30ReadValidator, OAS31Validator
+
+from app.api.openapi.examples import find_example
+from app.api.openapi.openapi30 import to_older
+from app.settings import PROJECT
+from tests.api.openapi.asking import ask, question, timeless
+from tests.api.openapi.made import document
+from tests.api.openapi.parts import Part, contents, operations, parameters
+
+DOCUMENT = document()
+ASKED = dict(operations(DOCUMENT))
+VALIDATORS = {"3.1": (DOCUMENT, OAS31Validator), "3.0": (to_older(DOCUMENT), OAS30ReadValidator)}
+
+
+@pytest.mark.parametrize("place", [place for place, one in ASKED.items() if find_example(one["operationId"])])
+def test_an_example_is_what_the_service_answers(client: httpx.Client, place: str) -> None:
+    example = find_example(ASKED[place]["operationId"])
+    assert example is not None
+    if example.body is None:
+        assert example.path == question(place.partition(" ")[2], ASKED[place])
+    assert timeless(ask(client, example.path, example.body)) == timeless(example.answer)
+
+
+def test_every_file_of_an_example_is_of_an_operation() -> None:
+    kept = {path.stem for path in (PROJECT / "app/api/openapi/examples").glob("*.json")}
+    assert kept <= {operation["operationId"] for operation in ASKED.values()}
+
+
+@pytest.mark.parametrize("version", VALIDATORS)
+def test_every_example_is_of_its_schema(version: str) -> None:
+    told, validator = VALIDATORS[version]
+    checked = 0
+    for place, _, content in contents(told):
+        for example in content.get("examples", {}).values():
+            schema = {**content["schema"], "components": told["components"]}
+            errors = [
+                f"{place}: {error.json_path}: {error.message}"
+                for error in validator(schema).iter_errors(example["value"])
+            ]
+            assert errors == []
+            checked += 1
+    assert checked >= len(ASKED)
+
+
+@pytest.mark.parametrize("version", VALIDATORS)
+def test_an_example_of_another_type_is_noticed(version: str) -> None:
+    told, validator = VALIDATORS[version]
+    example = find_example("showSize")
+    assert example is not None
+    schema = {"$ref": "#/components/schemas/SizeOut", "components": told["components"]}
+    assert list(validator(schema).iter_errors({**example.answer, "vcpus": "eight"}))
+    assert list(validator(schema).iter_errors({name: example.answer[name] for name in list(example.answer)[1:]}))
+
+
+def test_examples_show_no_field_that_is_not_told() -> None:
+    shapes = DOCUMENT["components"]["schemas"]
+
+    def strangers(value: Any, schema: Part) -> list[str]:
+        schema = shapes[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+        if isinstance(value, list):
+            return [found for item in value for found in strangers(item, schema.get("items", {}))]
+        told = schema.get("properties")
+        if not isinstance(value, dict) or told is None:
+            return []
+        return [
+            *(value.keys() - told.keys()),
+            *(s for name in value.keys() & told for s in strangers(value[name], told[name])),
+        ]
+
+    for place, _, content in contents(DOCUMENT):
+        for example in content.get("examples", {}).values():
+            assert (place, strangers(example["value"], content["schema"])) == (place, [])
+
+
+@pytest.mark.parametrize("place", [place for place, one in ASKED.items() if one.get("parameters")])
+def test_the_example_of_every_parameter_is_taken(client: httpx.Client, place: str) -> None:
+    told = ASKED[place]["parameters"]
+    path = place.partition(" ")[2]
+    for one in (one for one in told if one["in"] == "path"):
+        path = path.replace(f"{{{one['name']}}}", str(one["example"]))
+    query = {one["name"]: one["example"] for one in told if one["in"] == "query"}
+    needed = {one["name"]: one["example"] for one in told if one["in"] == "query" and one["required"]}
+    for asked in ({**needed, name: value} for name, value in query.items()):
+        assert client.get(path, params=_written(asked)).status_code == httpx.codes.OK, asked
+    assert client.get(path, params=_written(query)).status_code == httpx.codes.OK
+
+
+def _written(asked: Part) -> dict[str, Any]:
+    return {name: json.dumps(value) if isinstance(value, bool) else value for name, value in asked.items()}
+
+
+def test_examples_of_parameters_are_of_their_schemas() -> None:
+    for place, one in parameters(DOCUMENT):
+        schema = {**one["schema"], "components": DOCUMENT["components"]}
+        assert (place, [error.message for error in OAS31Validator(schema).iter_errors(one["example"])]) == (place, [])
+
+
+@pytest.mark.parametrize("place", [place for place, one in ASKED.items() if "links" in one["responses"]["200"]])
+def test_a_link_leads_from_an_answer_to_an_operation_that_takes_its_name(client: httpx.Client, place: str) -> None:
+    example = find_example(ASKED[place]["operationId"])
+    assert example is not None
+    paths = {one["operationId"]: where.partition(" ")[2] for where, one in ASKED.items()}
+    for link in ASKED[place]["responses"]["200"]["links"].values():
+        ((parameter, expression),) = link["parameters"].items()
+        name = resolve_pointer(example.answer, expression.removeprefix("$response.body#"))
+        path = paths[link["operationId"]].replace(f"{{{parameter}}}", name)
+        assert "{" not in path
+        assert client.get(path).status_code == httpx.codes.OK
+
+
+def resolve_pointer(value: Any, pointer: str) -> Any:
+    for part in pointer.split("/")[1:]:
+        value = value[int(part)] if isinstance(value, list) else value[part]
+    return value

@@ -1,0 +1,57 @@
+"""Every problem that the document shows is what the service refuses with."""
+
+from collections.abc import Iterator, Mapping
+
+import httpx
+import pytest
+
+from app.api.openapi.examples import find_example, find_problem
+from app.api.openapi.responses import STATUSES
+from app.catalog.fields import SIZE_FLAGS
+from tests.api.openapi.made import document
+from tests.api.openapi.parts import operations
+from tests.api.openapi.refusing import REFUSED, clients, refusal
+from tests.conftest import TODAY
+
+
+@pytest.fixture
+def services(seeded_url: str, empty_url: str) -> Iterator[Mapping[str, httpx.Client]]:
+    with clients(seeded_url, empty_url, TODAY) as services:
+        yield services
+
+
+def test_every_refusal_is_brought_about() -> None:
+    assert set(REFUSED) == set(STATUSES)
+
+
+def test_problems_are_what_the_service_refuses_with(services: Mapping[str, httpx.Client]) -> None:
+    for name in REFUSED:
+        assert refusal(services, name) == find_problem(name)
+
+
+def test_the_example_of_a_problem_is_of_the_kind_that_the_operation_gives() -> None:
+    shown = document()["components"]["responses"]
+    for place, operation in operations(document()):
+        method, _, path = place.partition(" ")
+        for status, response in operation["responses"].items():
+            if status in {"200", "304"}:
+                continue
+            (content,) = shown[response["$ref"].rpartition("/")[2]]["content"].values()
+            problem = content["examples"]["example"]["value"]
+            assert problem["status"] == int(status)
+            pointers = {error["pointer"].split("/")[1] for error in problem["errors"]}
+            assert pointers <= {"body" if method == "POST" else "query"}, (place, status)
+            if method == "POST" and status in {"400", "405", "413", "415", "422"}:
+                assert problem["instance"] == "/fit"
+            if status == "404" and "{" in path:
+                assert problem["instance"].split("/")[1] == path.split("/")[1]
+            if "parquet" in path and status in {"400", "412", "416"}:
+                assert problem["instance"] == "/sizes.parquet"
+
+
+def test_an_example_shows_lists_of_texts_whole() -> None:
+    for operation in ("listSizes", "showSize"):
+        answer = find_example(operation).answer  # type: ignore[union-attr]  # both are there
+        for size in answer.get("items", [answer]):
+            flags = {name for name in SIZE_FLAGS if size[name]}
+            assert set(size["flags"]) == flags
