@@ -42,10 +42,10 @@ class Side:
     ask: Ask | None = None
 
 
-HOT = Side(name="the service", command=lambda place: uvicorn("app.server:service", VMSIZES_DATABASE_URL=place.database))
+HOT = Side(name="the service", command=lambda place: uvicorn("app.asgi:service", VMSIZES_DATABASE_URL=place.database))
 COLD_SIDE = Side(
     name="the service, cold",
-    command=lambda place: uvicorn("app.server:service", VMSIZES_DATABASE_URL=place.database, **COLD),
+    command=lambda place: uvicorn("app.asgi:service", VMSIZES_DATABASE_URL=place.database, **COLD),
 )
 COMMAND = Side(
     name="vmsizes serve",

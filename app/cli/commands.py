@@ -11,21 +11,21 @@ import typer
 from typer.core import TyperGroup
 
 ROOMS: Mapping[str, tuple[str, str]] = {
-    "search": ("asking", "Find sizes by GPU, memory, price and all else: `vmsizes search H100:8`."),
-    "show": ("asking", "Show one size: its GPUs and price first."),
-    "fit": ("asking", "Say which sizes hold a model or meet needs, at what cost: `vmsizes fit llama-3.3-70b`."),
-    "estimate": ("modelling", "Say what a language model needs of memory, time and money."),
-    "similar": ("comparing", "List the sizes that are most like one."),
-    "compare": ("comparing", "Lay sizes side by side."),
-    "conflicts": ("asking", "List every figure on which sources disagree."),
-    "models": ("asking", "List the language models whose configuration is known."),
-    "serve": ("serving", "Serve the API over HTTP."),
-    "migrate": ("serving", "Bring the database to the newest schema."),
-    "ingest": ("receiving", "Take in documents, prices and other figures."),
+    "search": ("search", "Find sizes by GPU, memory, price and all else: `vmsizes search H100:8`."),
+    "show": ("search", "Show one size: its GPUs and price first."),
+    "fit": ("search", "Say which sizes hold a model or meet needs, at what cost: `vmsizes fit llama-3.3-70b`."),
+    "estimate": ("estimate", "Say what a language model needs of memory, time and money."),
+    "similar": ("compare", "List the sizes that are most like one."),
+    "compare": ("compare", "Lay sizes side by side."),
+    "conflicts": ("search", "List every figure on which sources disagree."),
+    "models": ("search", "List the language models whose configuration is known."),
+    "serve": ("serve", "Serve the API over HTTP."),
+    "migrate": ("serve", "Bring the database to the newest schema."),
+    "ingest": ("ingest", "Take in documents, prices and other figures."),
     "sources": ("sources", "List what the catalog was read from."),
     "forget": ("sources", "Take a source back: what only it said goes."),
     "revisions": ("sources", "List the ingests that changed something."),
-    "export": ("exporting", "Write whole lists and tables: sizes, prices, GPUs, regions, series, models …"),
+    "export": ("export", "Write whole lists and tables: sizes, prices, GPUs, regions, series, models …"),
 }
 """The module of each command and what it does, in the order of the help."""
 

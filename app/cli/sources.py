@@ -6,9 +6,9 @@ import typer
 
 from app.catalog.store.listing import list_revisions, list_sources
 from app.cli import context
+from app.cli.ingest import DryRun, print_outcome
 from app.cli.output import Format, Json, View, show, with_view
 from app.cli.progress import progress
-from app.cli.receiving import DryRun, print_outcome
 from app.cli.tables import Column
 from app.ingest.run import forget as forget_source
 

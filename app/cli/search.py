@@ -222,7 +222,7 @@ def fit(
     **given: Any,
 ) -> None:
     """Say which sizes hold a model or meet the needs, on how many VMs, at what cost, and why not others."""
-    from app.cli.modelling import fit_model, named
+    from app.cli.estimate import fit_model, named
 
     model = named(model_name, {field: given.pop(field) for field in ModelOptions.model_fields})
     if any(value is not None for value in model.values()):

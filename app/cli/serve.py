@@ -25,7 +25,7 @@ def serve(
     where = f"http://{host or settings.host}:{port or settings.port}"
     say(f"Serving {where} - documentation at {where}/docs")
     uvicorn.run(
-        "app.server:service",
+        "app.asgi:service",
         factory=True,
         host=host or settings.host,
         port=port or settings.port,

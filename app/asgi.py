@@ -1,4 +1,4 @@
-"""ROOF: what a server starts: `uvicorn --factory app.server:service`."""
+"""ROOF: what a server starts: `uvicorn --factory app.asgi:service`."""
 
 import gc
 from typing import TYPE_CHECKING
