@@ -8,7 +8,7 @@ from typing import Any
 
 from app.catalog.fields import SIZE_FLAGS
 
-SHOWN = (
+SIZE_JSON_FIELDS = (
     *("name", "provider", "series", "verified", "disputed", "disputed_fields", "vcpus", "cpu_model", "arch"),
     *("memory_gib", "gpu_vendor", "gpu_model", "gpu_id", "gpu_count", "gpu_fraction", "gpu_memory_gib"),
     *("gpu_memory_gib_per_gpu", "gpu_interconnect", "nvlink", "temp_disk_gib", "temp_disk_count", "nvme_disk_gib"),
@@ -30,5 +30,5 @@ def size_doc(row: Mapping[str, Any], source_url: str | None) -> str:
         "disputed_fields": [name for name in row["disputed_fields"].split("; ") if name],
         "source_url": source_url,
     }
-    shown = {name: made[name] if name in made else row[name] for name in SHOWN}
+    shown = {name: made[name] if name in made else row[name] for name in SIZE_JSON_FIELDS}
     return json.dumps(shown, default=date.isoformat, ensure_ascii=False, separators=(",", ":"))

@@ -11,10 +11,10 @@ from sqlalchemy import Boolean, ColumnElement, Double, String, case, cast, liter
 from app.catalog.projections import PRICES, RATIOS
 from app.db.json_text import json_text
 
-SHOWN = ("region", "usd_per_hour", *RATIOS, *PRICES, "price_as_of")
+OFFER_JSON_FIELDS = ("region", "usd_per_hour", *RATIOS, *PRICES, "price_as_of")
 """What a document holds, in this order; its last member is the day from which `usd_per_hour` is known."""
 
-NO_OFFER_DOC = json.dumps(dict.fromkeys(SHOWN), separators=(",", ":"))
+NO_OFFER_DOC = json.dumps(dict.fromkeys(OFFER_JSON_FIELDS), separators=(",", ":"))
 """The document where there is no offer: nothing is known."""
 
 
@@ -26,8 +26,9 @@ def offer_doc(offer: Mapping[str, ColumnElement[Any]], purchase: str) -> ColumnE
         "usd_per_hour": offer[f"{purchase}_usd_per_hour"],
         "price_as_of": offer[f"{purchase}_as_of"],
     }
-    opened = (f'{"," if place else "{"}"{name}":' for place, name in enumerate(SHOWN))
-    members = (literal(name, String) + _member(key, told[key]) for name, key in zip(opened, SHOWN, strict=True))
+    opened = (f'{"," if place else "{"}"{name}":' for place, name in enumerate(OFFER_JSON_FIELDS))
+    named = zip(opened, OFFER_JSON_FIELDS, strict=True)
+    members = (literal(name, String) + _member(key, told[key]) for name, key in named)
     return reduce(add, members) + literal("}", String)
 
 

@@ -39,8 +39,8 @@ def make_engine(url: str, *, pooled: bool = True) -> Engine:
 def _prepare_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
     """Enforce foreign keys, let readers go on while an ingest writes, map the file into memory; add our functions."""
     ours = cast("sqlite3.Connection", connection)
-    json_text.teach(ours)
-    functions.teach(ours)
+    json_text.teach_json_text(ours)
+    functions.teach_exact_ratio(ours)
     cursor = connection.cursor()
     for pragma in ("foreign_keys = on", "journal_mode = wal", "busy_timeout = 10000", "mmap_size = 268435456"):
         cursor.execute(f"pragma {pragma}")

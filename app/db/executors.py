@@ -5,7 +5,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
-from sqlalchemy.orm import Session
+from sqlmodel import Session
 
 from app.db.statements import Compiled, Question, typed
 from app.db.threads import ReadingThreads

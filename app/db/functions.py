@@ -25,7 +25,7 @@ class exact_ratio(GenericFunction[float]):  # noqa: N801  # SQL functions are wr
 
 
 @compiles(exact_ratio, "postgresql")
-def _of_postgresql(element: exact_ratio, compiler: SQLCompiler, **how: Any) -> str:
+def _ratio_of_postgresql(element: exact_ratio, compiler: SQLCompiler, **how: Any) -> str:
     """PostgreSQL divides numerics with as many digits as it is given; the text of a double is its shortest."""
     usd, denominator, numerator = (f"({compiler.process(part, **how)})::text::numeric" for part in element.clauses)
     quotient = f"({usd} * {denominator})::numeric(80, 40) / nullif({numerator}, 0)"
@@ -41,6 +41,6 @@ def ratio(usd: float | None, denominator: float | None, numerator: float | None)
     return float(_EXACT.divide(product, Decimal(repr(numerator))).quantize(_PLACES, context=_EXACT))
 
 
-def teach(connection: sqlite3.Connection) -> None:
+def teach_exact_ratio(connection: sqlite3.Connection) -> None:
     """Make the function known to a connection of SQLite."""
     connection.create_function("exact_ratio", 3, ratio, deterministic=True)

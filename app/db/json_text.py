@@ -18,7 +18,7 @@ class json_text(GenericFunction[str]):  # noqa: N801  # SQL functions are writte
 
 
 @compiles(json_text, "postgresql")
-def _of_postgresql(element: json_text, compiler: SQLCompiler, **how: Any) -> str:
+def _json_text_of_postgresql(element: json_text, compiler: SQLCompiler, **how: Any) -> str:
     """PostgreSQL writes the shortest text that gives a double back, and a whole one without a point."""
     (value,) = element.clauses
     text = f"to_json({compiler.process(value, **how)})::text"
@@ -27,6 +27,6 @@ def _of_postgresql(element: json_text, compiler: SQLCompiler, **how: Any) -> str
     return f"coalesce({text}, 'null')"
 
 
-def teach(connection: sqlite3.Connection) -> None:
+def teach_json_text(connection: sqlite3.Connection) -> None:
     """Make the function known to a connection of SQLite, whose own would round a double to 15 digits."""
     connection.create_function("json_text", 1, lambda value: orjson.dumps(value).decode(), deterministic=True)

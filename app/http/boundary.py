@@ -4,10 +4,11 @@ import logging
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
+from starlette.types import Message
 
 from app.http.cache import NO_SNIFFING, Headers
 from app.http.conditions import conditions
-from app.http.headers import BodyNotWanted, Message, bounded
+from app.http.headers import BodyNotWanted, bounded
 from app.http.identity import PUBLIC_URL, REQUEST_ID, request_id
 from app.http.links import link
 from app.http.problems import CRASHED, kind_of, problem

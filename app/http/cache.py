@@ -5,8 +5,9 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from starlette.types import Message
+
 from app.http.encodings import SMALLEST, encode
-from app.http.headers import Message
 
 Header = tuple[bytes, bytes]
 Headers = list[Header]

@@ -1,12 +1,9 @@
 """The body of a request: taken whole before anybody asks for it, and handed on as if nobody had; or too long."""
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any
+from collections.abc import Iterable
 
 from starlette.exceptions import HTTPException
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
+from starlette.types import Message, Receive
 
 QUESTION = 64 * 1024
 """A question that is kept is no longer than this, bytes; what is longer goes to the app as it comes."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import orjson
 from sqlalchemy.exc import DBAPIError
+from starlette.types import Message, Receive
 
 from app.errors import VmsizesError
 from app.http.cache import Headers
 from app.http.canonical import Question
-from app.http.headers import Message, Receive
 
 Scope = MutableMapping[str, Any]
 App = Callable[[Scope, Receive, Callable[[Message], Awaitable[None]]], Awaitable[None]]

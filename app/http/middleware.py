@@ -10,13 +10,14 @@ import time
 from collections.abc import Awaitable, Callable
 
 from fastapi import FastAPI
+from starlette.types import Message, Receive
 
 from app.http.boundary import Manners
 from app.http.cache import ASK_FIRST, NO_SNIFFING, VARY, Answer, Header, Headers, Shelf, digest, lasting, marks_of
 from app.http.canonical import Endpoint, Question, Request, place_of, question
 from app.http.conditions import Conditions, conditions, holds, matches
 from app.http.encodings import wanted
-from app.http.headers import Message, Receive, is_json, whole_body
+from app.http.headers import is_json, whole_body
 from app.http.identity import REQUEST_ID, request_id
 from app.http.limits import MOST_HEADERS, MOST_URL, refuse_long
 from app.http.links import link, next_cursor

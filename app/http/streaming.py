@@ -7,9 +7,9 @@ from typing import Protocol
 
 import brotli  # type: ignore[import-untyped]  # has no type information
 import zstandard
+from starlette.types import Message
 
 from app.http.cache import Header, Headers, marks_of
-from app.http.headers import Message
 
 Send = Callable[[Message], Awaitable[None]]
 ETAG = "vmsizes.etag"

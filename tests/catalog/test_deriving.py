@@ -13,7 +13,7 @@ from sqlalchemy import Engine, delete, select
 
 from app.catalog.models import Offer, SizeDoc
 from app.catalog.octaves import octave_of
-from app.catalog.offer_docs import SHOWN
+from app.catalog.offer_docs import OFFER_JSON_FIELDS
 from app.catalog.projections import SPOT_DAYS
 from app.catalog.queries.prices import AllPricesSearch, find_all_prices
 from app.catalog.queries.snapshot import read_known
@@ -124,7 +124,7 @@ def test_the_document_of_an_offer_says_what_its_columns_say(seeded_engine: Engin
             "price_as_of": as_of and as_of.isoformat(),
         }
         assert json.loads(offer.doc) == expected
-        assert list(expected) == list(json.loads(offer.doc)) == list(SHOWN)
+        assert list(expected) == list(json.loads(offer.doc)) == list(OFFER_JSON_FIELDS)
 
 
 def test_the_octave_of_an_offer_is_that_of_its_gpu_memory(seeded_engine: Engine) -> None:

@@ -7,7 +7,7 @@ from app.api.schemas.fit_costs import FailureOut
 from app.api.schemas.fit_response import FitAnswerOut, MissOut, PlacedOut
 from app.fit.resources.needs import Needs
 from app.fit.resources.rank import unused_gpu_memory_gib
-from app.fit.resources.wording import explain
+from app.fit.resources.wording import explain_option
 from app.fit.verdict import Option, Rejection
 from app.services.resource_fit import Recommendation
 
@@ -17,19 +17,19 @@ def pooled_out(answer: Recommendation, *, purchases: Collection[str], include: C
     ranking = answer.ranking
     return FitAnswerOut(
         fits=bool(ranking.options),
-        items=[_option(option, answer.needs, purchases) for option in answer.page],
+        items=[_pooled_option(option, answer.needs, purchases) for option in answer.page],
         total=len(ranking.options),
-        rejected=[_miss(one) for one in ranking.rejections] if "rejected" in include else [],
+        rejected=[_pooled_miss(one) for one in ranking.rejections] if "rejected" in include else [],
         rejected_total=len(ranking.rejections),
         rejection_summary=ranking.summary,
-        nearest_misses=[_miss(one) for one in ranking.nearest_misses],
+        nearest_misses=[_pooled_miss(one) for one in ranking.nearest_misses],
         assumptions=[],
         weights_type=None,
         workload=None,
     )
 
 
-def _option(option: Option, needs: Needs, purchases: Collection[str]) -> PlacedOut:
+def _pooled_option(option: Option, needs: Needs, purchases: Collection[str]) -> PlacedOut:
     return PlacedOut(
         size=option.vm.name,
         region=option.vm.region,
@@ -45,10 +45,10 @@ def _option(option: Option, needs: Needs, purchases: Collection[str]) -> PlacedO
         unused_gpu_memory_gib=unused_gpu_memory_gib(option, needs),
         pareto_optimal=None,
         warnings=list(option.warnings),
-        explanation=explain(option, needs),
+        explanation=explain_option(option, needs),
     )
 
 
-def _miss(rejection: Rejection) -> MissOut:
+def _pooled_miss(rejection: Rejection) -> MissOut:
     failures = [FailureOut.model_validate(failure) for failure in rejection.failures]
     return MissOut(size=rejection.vm.name, status=rejection.vm.status, failures=failures, fixes=[])

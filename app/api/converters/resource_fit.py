@@ -8,7 +8,7 @@ from app.catalog.projections import PURCHASES
 from app.fit.formulas.quantities import exact
 from app.fit.resources.needs import Needs
 from app.fit.resources.rank import unused_gpu_memory_gib
-from app.fit.resources.wording import explain
+from app.fit.resources.wording import explain_option
 from app.fit.verdict import Cost, Headroom, Option, Rejection
 from app.services.resource_fit import Recommendation
 
@@ -41,7 +41,7 @@ def _option(option: Option, needs: Needs) -> OptionOut:
         unused_gpu_memory_gib=unused,
         unused_gpu_memory_percent=wasted,
         warnings=list(option.warnings),
-        explanation=explain(option, needs),
+        explanation=explain_option(option, needs),
     )
 
 

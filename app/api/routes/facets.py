@@ -10,10 +10,10 @@ from app.api.schemas.facets import FacetsOut
 from app.catalog.queries.facets import find_facets
 from app.catalog.queries.params import SizeFilter
 
-router = APIRouter(prefix="/facets", tags=["sizes"])
+router = APIRouter(tags=["sizes"])
 
 
-@router.get("", response_model=FacetsOut)
+@router.get("/facets", response_model=FacetsOut)
 async def list_facets(search: Annotated[SizeFilter, Query()], request: Request) -> Any:
     """Count what a search finds by GPU, series, region, standing and flags, and give the ranges of its figures."""
     found = await request.app.state.executor.run_in_thread(partial(find_facets, search))

@@ -26,9 +26,9 @@ GAUGES: dict[str, tuple[str, Callable[[Any], int]]] = {
 @router.get("/metrics")
 async def metrics(request: Request) -> Response:
     """Tell the counters of this worker, and the memory and time that its process takes."""
-    from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest  # noqa: PLC0415  # only this needs it
-    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415
-    from prometheus_client.registry import Collector, CollectorRegistry  # noqa: PLC0415
+    from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest  # only this needs it
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+    from prometheus_client.registry import Collector, CollectorRegistry
 
     state = request.app.state
 

@@ -16,7 +16,7 @@ from app.catalog.queries.provenance import FactSearch, find_facts
 from app.catalog.queries.rendering import render_page
 from app.catalog.queries.sizes import find_sizes, get_size
 
-router = APIRouter(prefix="/sizes", tags=["sizes"])
+router = APIRouter(tags=["sizes"])
 
 Name = Annotated[
     Text,
@@ -33,19 +33,19 @@ async def answer_sizes(executor: QueryExecutor, search: SizeSearch) -> str:
     return render_page(page.items, page.next_cursor, page.total)
 
 
-@router.get("", response_model=SizePage)
+@router.get("/sizes", response_model=SizePage)
 async def list_sizes(request: Request, search: Annotated[SizeSearch, Query()]) -> Response:
     """Find sizes, each with the price of the asked region, else of the cheapest."""
     return as_json(await answer_sizes(request.app.state.executor, search))
 
 
-@router.get("/{name}", response_model=SizeOut)
+@router.get("/sizes/{name}", response_model=SizeOut)
 async def show_size(name: Name, executor: Executor) -> Response:
     """Show one size, with its cheapest on-demand Linux price."""
     return as_json(await executor.run_in_session(get_size, name, today=executor.today()))
 
 
-@router.get("/{name}/similar")
+@router.get("/sizes/{name}/similar")
 async def list_similar_sizes(name: Name, search: Annotated[SimilarSearch, Query()], request: Request) -> SimilarPage:
     """List the sizes that are most like one, with the distance of each told term by term."""
     from app.api.converters.compare import similar_out
@@ -54,13 +54,13 @@ async def list_similar_sizes(name: Name, search: Annotated[SimilarSearch, Query(
     return similar_out(await request.app.state.executor.run(partial(find_similar, name, search)))
 
 
-@router.get("/{name}/facts", response_model=FactPage)
+@router.get("/sizes/{name}/facts", response_model=FactPage)
 async def list_size_facts(name: Name, search: Annotated[FactSearch, Query()], executor: Executor) -> Response:
     """List what every source says of a size, which word was accepted, and why."""
     return as_json(await executor.to_json(FactPage, find_facts, name, search))
 
 
-@router.get("/{name}/prices", response_model=PricePage)
+@router.get("/sizes/{name}/prices", response_model=PricePage)
 async def list_size_prices(name: Name, search: Annotated[PriceSearch, Query()], request: Request) -> Any:
     """List what a size costs: in force on a day, or all there ever was."""
     return await request.app.state.executor.run_in_thread(partial(find_prices, name, search))

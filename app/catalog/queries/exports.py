@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import orjson
 from pydantic import Field
 
-from app.catalog.docs import SHOWN
+from app.catalog.docs import SIZE_JSON_FIELDS
 from app.catalog.fields import SIZE_FIELDS, Kind
 from app.catalog.projections import PURCHASES
 from app.catalog.queries.pages import list_statement
@@ -35,7 +35,7 @@ _OTHER_KINDS: Mapping[str, Kind] = {
 
 SIZE_COLUMNS: Mapping[str, Kind] = {
     name: _OTHER_KINDS.get(name) or (SIZE_FIELDS[name].kind if name in SIZE_FIELDS else "text")
-    for name in (*SHOWN, *TAIL)
+    for name in (*SIZE_JSON_FIELDS, *TAIL)
 }
 """The columns of a size in the order of the list, each with its kind."""
 

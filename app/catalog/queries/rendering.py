@@ -6,10 +6,10 @@ from functools import lru_cache
 
 import orjson
 
-from app.catalog.offer_docs import NO_OFFER_DOC, SHOWN
+from app.catalog.offer_docs import NO_OFFER_DOC, OFFER_JSON_FIELDS
 from app.db.statements import Row
 
-TAIL = ("status", *SHOWN, "price_age_days")
+TAIL = ("status", *OFFER_JSON_FIELDS, "price_age_days")
 """What is shown of a size after its document, in this order: its standing, its offer, how old the price is."""
 
 RENDERED = 3

@@ -17,7 +17,7 @@ def _cost(option: Option, needs: Needs) -> tuple[bool, Decimal]:
     return (cost is None, cost if cost is not None else Decimal(0))
 
 
-def _headroom(option: Option, _needs: Needs) -> float:
+def _least_headroom(option: Option, _needs: Needs) -> float:
     return -option.limiting.percent if option.limiting else 0.0
 
 
@@ -34,7 +34,7 @@ def _waste(option: Option, needs: Needs) -> float:
 SORTS: dict[str, Callable[[Option, Needs], Any]] = {
     "cost_per_hour": _cost,
     "cost_per_job": _cost,
-    "headroom": _headroom,
+    "headroom": _least_headroom,
     "waste": _waste,
     "nodes": lambda option, _needs: option.nodes,
 }

@@ -15,7 +15,7 @@ _LABELS = {
 }
 
 
-def explain(option: Option, needs: Needs) -> str:
+def explain_option(option: Option, needs: Needs) -> str:
     """Say why the option fits, what is tightest, and what it costs."""
     nodes = f"{option.nodes} VMs" if option.nodes > 1 else "1 VM"
     tight = f": {_tightest(option.limiting)}" if option.limiting else ""

@@ -24,7 +24,7 @@ def read_temp_disks(rows: Sequence[SizeRow]) -> Iterator[Finding]:
             continue
         count = _count(row)
         if count is not None and count > 1 and (row.page.file, row.table) in of_one:
-            total, note = rounded(_gib(value) * count), f"{count} x {value.value} GiB"
+            total, note = rounded(_value_gib(value) * count), f"{count} x {value.value} GiB"
             yield row.page.states(row.name, value.field, total, piece.raw, row.line, note)
         else:
             yield row.page.states(row.name, value.field, value.value, piece.raw, row.line, value.note)
@@ -52,5 +52,5 @@ def _value(piece: Piece) -> Value | None:
         return None
 
 
-def _gib(value: Value) -> Decimal:
+def _value_gib(value: Value) -> Decimal:
     return value.value if isinstance(value.value, Decimal) else Decimal(str(value.value))

@@ -8,12 +8,12 @@ from app.catalog.readings import AliasRow, Reading, SourceNote
 from app.ingest.csv_files import Row
 from app.ingest.sources.claims import read_cited
 
-COLUMNS = ("alias", "size", "source", "reason")
+ALIAS_COLUMNS = ("alias", "size", "source", "reason")
 
 
 def read_aliases(path: Path, sources: Mapping[str, SourceNote]) -> Reading:
     """Read the aliases and the sources that use them."""
-    rows, notes = read_cited(path, COLUMNS, sources, to_alias)
+    rows, notes = read_cited(path, ALIAS_COLUMNS, sources, to_alias)
     return Reading(sources=notes, aliases=rows)
 
 

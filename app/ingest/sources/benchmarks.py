@@ -7,13 +7,13 @@ from app.catalog.readings import BenchmarkRow, Reading, SourceNote
 from app.ingest.csv_files import Row
 from app.ingest.sources.claims import read_cited
 
-COLUMNS = ("id", "series", "scope", "workload", "metric", "value", "unit", "comparison", "source")
+BENCHMARK_COLUMNS = ("id", "series", "scope", "workload", "metric", "value", "unit", "comparison", "source")
 SCOPES = ("gpu", "vm", "rack")
 
 
 def read_benchmarks(path: Path, sources: Mapping[str, SourceNote]) -> Reading:
     """Read the results and the sources that publish them."""
-    rows, notes = read_cited(path, COLUMNS, sources, to_benchmark)
+    rows, notes = read_cited(path, BENCHMARK_COLUMNS, sources, to_benchmark)
     return Reading(sources=notes, benchmarks=rows)
 
 

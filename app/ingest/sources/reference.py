@@ -6,12 +6,12 @@ from app.catalog.fields import FIELDS, from_text
 from app.catalog.readings import CorrectionRow, Reading
 from app.ingest.csv_files import Row, read_rows
 
-COLUMNS = ("kind", "subject", "field", "source", "value", "reason")
+CORRECTION_COLUMNS = ("kind", "subject", "field", "source", "value", "reason")
 
 
 def read_corrections(path: Path) -> Reading:
     """Read the corrections; `source` is the id of the source that is corrected, whichever file brings it."""
-    return Reading(corrections=tuple(to_correction(row) for row in read_rows(path, COLUMNS)))
+    return Reading(corrections=tuple(to_correction(row) for row in read_rows(path, CORRECTION_COLUMNS)))
 
 
 def to_correction(row: Row) -> CorrectionRow:

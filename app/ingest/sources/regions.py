@@ -10,12 +10,12 @@ from app.ingest.csv_files import Row
 from app.ingest.sources.claims import read_cited
 
 _CODE = re.compile(r"[a-z0-9]+")
-COLUMNS = ("code", "name", "geography", "source")
+REGION_COLUMNS = ("code", "name", "geography", "source")
 
 
 def read_regions(path: Path, sources: Mapping[str, SourceNote]) -> Reading:
     """Read the regions and the sources that name them."""
-    rows, notes = read_cited(path, COLUMNS, sources, to_region)
+    rows, notes = read_cited(path, REGION_COLUMNS, sources, to_region)
     return Reading(sources=notes, regions=rows)
 
 

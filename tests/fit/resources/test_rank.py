@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from app.fit.resources.judge import judge_vm
 from app.fit.resources.needs import Needs
 from app.fit.resources.rank import SORTS, rank
-from app.fit.resources.wording import explain
+from app.fit.resources.wording import explain_option
 from app.fit.verdict import Option, Rejection
 from app.fit.vm import Vm
 
@@ -160,7 +160,7 @@ def test_the_tightest_resource_limits() -> None:
     option = fits(vm(), needs(min_gpu_mem=80, min_vcpus=47))
     assert option.limiting is not None
     assert (option.limiting.resource, round(option.limiting.percent, 1)) == ("vcpus", 2.1)
-    assert explain(option, needs()) == (
+    assert explain_option(option, needs()) == (
         "Fits on 1 VM: needs 47 of 48 vCPUs (2% to spare); "
         "7.346 USD an hour on-demand in westeurope, 5362.58 USD a month."
     )
