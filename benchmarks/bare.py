@@ -22,8 +22,7 @@ from app.catalog.queries.snapshot import read_known
 from app.db.engines import make_engine
 from app.db.statements import answer, typed
 from app.fit.placement.rank import rank
-from app.services.placement import PlacementSearch, placing
-from app.services.sizes import to_sizes
+from app.services.placement import PlacementSearch, placing, to_sizes
 from benchmarks.fits import FIT
 from benchmarks.question import STORED, Rows, open_postgres, open_sqlite, page_sql, parameters
 from benchmarks.raw import App, Receive, Scope, Send, http_only, kept_answers, start_of

@@ -7,9 +7,8 @@ from fastapi import Depends, HTTPException, Request, Response
 from app.api.executor import QueryExecutor
 from app.catalog.queries.exports import chosen
 from app.catalog.queries.params import takes_several
-from app.http.canonical import item_columns, query_model, refuse_strangers
+from app.http.canonical import item_columns, query_model, refuse_repeated_keys, refuse_strangers
 from app.http.headers import is_json
-from app.http.repeats import refuse_repeated_keys
 
 
 async def _executor(request: Request) -> QueryExecutor:
@@ -18,7 +17,7 @@ async def _executor(request: Request) -> QueryExecutor:
 
 
 Executor = Annotated[QueryExecutor, Depends(_executor)]
-"""Where an endpoint asks the database: in a thread of the executor, never in one of its own (`app.db.threads`)."""
+"""Where an endpoint asks the database: in a thread of the executor, never in one of its own (`app.db.executors`)."""
 
 
 def as_json(text: str) -> Response:

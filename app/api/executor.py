@@ -9,9 +9,8 @@ from sqlalchemy import Engine
 from sqlmodel import Session
 
 from app.catalog.queries.snapshot import Known
-from app.db.executors import make_reader
+from app.db.executors import ReadingThreads, make_reader
 from app.db.statements import Question, answer
-from app.db.threads import ReadingThreads
 from app.errors import NotReady
 from app.http.revision import Watch
 

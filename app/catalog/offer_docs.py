@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Boolean, ColumnElement, Double, String, case, cast, literal
 
 from app.catalog.projections import PRICES, RATIOS
-from app.db.json_text import json_text
+from app.db.functions import json_text
 
 OFFER_JSON_FIELDS = ("region", "usd_per_hour", *RATIOS, *PRICES, "price_as_of")
 """What a document holds, in this order; its last member is the day from which `usd_per_hour` is known."""

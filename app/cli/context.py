@@ -24,8 +24,7 @@ from app.catalog.queries.walks import revision_of
 from app.cli.model_options import FIELDS
 from app.cli.options import option
 from app.cli.output import fail
-from app.db.engines import make_engine, reading
-from app.db.outages import cause_of, first_line, has_no_tables
+from app.db.engines import cause_of, first_line, has_no_tables, make_engine, reading
 from app.errors import BadData, BadQuestion, BadWorkload, NotFound, NotReady, VmsizesError
 from app.settings import Settings
 from app.validation import explain

@@ -7,10 +7,8 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from app.http.cache import NO_SNIFFING, Headers
-from app.http.conditions import conditions
-from app.http.headers import BodyNotWanted, bounded
-from app.http.identity import PUBLIC_URL, REQUEST_ID, request_id
-from app.http.links import link
+from app.http.canonical import link
+from app.http.headers import PUBLIC_URL, REQUEST_ID, BodyNotWanted, bounded, conditions, request_id
 from app.http.problems import CRASHED, kind_of, problem
 
 if TYPE_CHECKING:
@@ -60,3 +58,23 @@ class Manners:
         if not names & {b"etag", b"cache-control"}:
             own.append(_NOT_TO_BE_STORED)
         return [*headers, *(header for header in own if header[0] not in names)]
+
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+MOST_URL = 8 * 1024
+"""The path and the query of a URL have no more bytes; browsers and proxies stop there, too."""
+
+MOST_HEADERS = 16 * 1024
+"""The values of all headers of a request have no more bytes."""
+
+
+async def refuse_long(scope: "Scope", receive: "Receive", send: "Send") -> None:
+    """Say what of a request is too long."""
+    length = len(scope["path"]) + len(scope["query_string"])
+    if length > MOST_URL:
+        kind, told = kind_of(414), f"The URL has {length:,} bytes after the host; at most {MOST_URL:,} are taken."
+    else:
+        kind, told = kind_of(431), f"The headers have too many bytes; at most {MOST_HEADERS:,} are taken."
+    await problem(Request(scope), kind, told)(scope, receive, send)

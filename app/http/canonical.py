@@ -1,13 +1,15 @@
 """Which requests ask the same: a query brought to the one question it means, or every reason why it means none."""
 
+import json
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import UnionType
 from typing import Any, TypeVar, get_args
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote, quote_plus
 
+import orjson
 from fastapi import APIRouter
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, StreamingResponse
@@ -15,9 +17,45 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 
 from app.catalog.queries.params import takes_several
-from app.http.repeats import refuse_repeated_keys
 from app.nearest import did_you_mean, nearest
 from app.validation import MOST_ERRORS
+
+
+class _Object(dict[str, Any]):
+    """An object of JSON that remembers which keys it was given more than once."""
+
+    repeated: tuple[str, ...] = ()
+
+
+def refuse_repeated_keys(body: bytes) -> None:
+    """Raise RequestValidationError for keys that an object has twice; what cannot be read is left to others."""
+    found: list[_Object] = []
+
+    def made(pairs: list[tuple[str, Any]]) -> _Object:
+        made = _Object(pairs)
+        if len(made) < len(pairs):
+            times = Counter(name for name, _ in pairs)
+            made.repeated = tuple(name for name in made if times[name] > 1)
+            found.append(made)
+        return made
+
+    try:
+        whole = json.loads(body, object_pairs_hook=made)
+    except (ValueError, RecursionError):
+        return
+    if found:
+        said = "the key is given more than once"
+        places = [place for place, _ in zip(_places(whole, ("body",)), range(MOST_ERRORS), strict=False)]
+        raise RequestValidationError([{"type": "repeated", "loc": place, "msg": said} for place in places])
+
+
+def _places(value: Any, here: tuple[int | str, ...]) -> Iterator[tuple[int | str, ...]]:
+    if isinstance(value, _Object):
+        yield from ((*here, name) for name in value.repeated)
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, part in inner:
+        yield from _places(part, (*here, step))
+
 
 Model = TypeVar("Model", bound=BaseModel)
 Quick = Callable[[Any], Awaitable[str]]
@@ -198,3 +236,30 @@ def _unknown(name: str, value: str, allowed: Mapping[str, bool]) -> dict[str, An
 
 def _repeated(name: str, times: int) -> dict[str, Any]:
     return {"type": "repeated", "loc": ("query", name), "msg": f"takes one value, and {times} were given"}
+
+
+_KEY = b'"next_cursor":"'
+"""In a text of JSON this is a key and nothing else: quotes inside of strings are escaped."""
+
+
+def link(public_url: str, found: Question | None = None, body: bytes = b"") -> bytes:
+    """The value of Link for an answer; `found` is the question that it answers."""
+    contract = f'<{public_url}/openapi.json>; rel="service-desc"'
+    cursor = next_cursor(body) if found is not None and found.endpoint.method == "GET" else ""
+    if found is None or not cursor:
+        return contract.encode()
+    asked = {**orjson.loads(found.says), "cursor": cursor}
+    query = "&".join(f"{name}={quote_plus(_written(value))}" for name, value in asked.items())
+    return f'{contract}, <{public_url}{quote(found.path)}?{query}>; rel="next"'.encode()
+
+
+def next_cursor(body: bytes) -> str:
+    """The cursor that stands near the end of a page; empty on the last one."""
+    start = body.rfind(_KEY) + len(_KEY)
+    return body[start : body.index(b'"', start)].decode() if start >= len(_KEY) else ""
+
+
+def _written(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,9 +1,16 @@
 """The body of a request: taken whole before anybody asks for it, and handed on as if nobody had; or too long."""
 
+import re
+import secrets
 from collections.abc import Iterable
+from itertools import count
+from typing import NamedTuple
 
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.types import Message, Receive
+from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import BaseRoute, Match
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 QUESTION = 64 * 1024
 """A question that is kept is no longer than this, bytes; what is longer goes to the app as it comes."""
@@ -64,3 +71,123 @@ class BodyNotWanted(OSError):
 
 def _too_long(has: str) -> HTTPException:
     return HTTPException(413, f"The body has {has} bytes; at most {MOST:,} are taken.")
+
+
+LONGEST = 256
+"""An Accept-Encoding of more bytes names what nobody has; it is taken for none, so that it is remembered nowhere."""
+
+
+class Conditions(NamedTuple):
+    """The values as they came; those that are missing are empty.
+
+    `needed` are the marks of If-Match, `kind` is the type of the body;
+    `length` is how many bytes all values have together, also of headers that nobody minds.
+    """
+
+    accepts: bytes
+    marks: bytes
+    needed: bytes
+    origin: bytes
+    request_id: bytes
+    kind: bytes
+    length: int
+
+
+def conditions(headers: Iterable[tuple[bytes, bytes]]) -> Conditions:
+    """Take them in one pass; marks of copies may stand in several headers (RFC 9110, section 5.3)."""
+    accepts = marks = needed = origin = request_id = kind = b""
+    length = 0
+    for name, value in headers:
+        length += len(value)
+        if name == b"accept-encoding":
+            accepts = value if len(value) <= LONGEST else b""
+        elif name == b"if-none-match":
+            marks = marks + b"," + value if marks else value
+        elif name == b"if-match":
+            needed = needed + b"," + value if needed else value
+        elif name == b"x-request-id":
+            request_id = value
+        elif name == b"origin":
+            origin = value
+        elif name == b"content-type":
+            kind = kind or value
+    return Conditions(accepts, marks, needed, origin, request_id, kind, length)
+
+
+def matches(marks: bytes, etag: bytes, *, there: bool) -> bool:
+    """Compare weakly (RFC 9110, section 8.8.3.2): W/ before a mark says nothing; * is any copy of what is there."""
+    if marks == etag:
+        return True
+    bare = {mark.strip().removeprefix(b"W/") for mark in marks.split(b",")}
+    return etag.removeprefix(b"W/") in bare or (there and b"*" in bare)
+
+
+def holds(needed: bytes, etag: bytes) -> bool:
+    """Whether If-Match lets an answer pass: it names the mark, strongly compared (RFC 9110, section 13.1.1), or any."""
+    named = {mark.strip() for mark in needed.split(b",")}
+    return not needed or b"*" in named or (etag in named and not etag.startswith(b"W/"))
+
+
+REQUEST_ID = "vmsizes.request_id"
+"""Where the id stands in a request's scope."""
+
+PUBLIC_URL = "vmsizes.public_url"
+"""Where the URL at which clients reach the service stands in a request's scope; empty where it is not known."""
+
+_TAKEN = re.compile(rb"[A-Za-z0-9_-]{1,128}")
+_PROCESS = secrets.token_hex(6).encode()
+_NUMBERS = count(1)
+
+
+def request_id(given: bytes) -> bytes:
+    """Take the id that was given where it is one, else make one: this process, and a number."""
+    return given if given and _TAKEN.fullmatch(given) else b"%s-%x" % (_PROCESS, next(_NUMBERS))
+
+
+def allowed_methods(routes: Iterable[BaseRoute], scope: Scope) -> str:
+    """The methods of every route of a path, GET where none of them is its own; HEAD goes with GET."""
+    taken = {"GET"}
+    matching = [route for route in routes if route.matches(scope)[0] is not Match.NONE]
+    if matching:
+        taken = {method for route in matching for method in getattr(route, "methods", None) or ("GET",)}
+    with_head = taken | ({"HEAD"} if "GET" in taken else set())
+    return ", ".join(method for method in ("GET", "HEAD", "POST", "OPTIONS") if method in {*with_head, "OPTIONS"})
+
+
+EXPOSED = (
+    *("ETag", "Link", "X-Request-ID", "Cache-Status", "Retry-After", "Allow", "Accept-Post", "Deprecation", "Sunset"),
+    *("Accept-Ranges", "Content-Range", "Content-Disposition"),
+)
+"""Headers that a script may see beside those that it always may."""
+
+_A_DAY_SECONDS = 86_400
+
+
+class AnyOrigin(CORSMiddleware):
+    """Lets every answer be read by pages of any origin; a preflight is answered by the app, which knows its paths."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Mark the answer."""
+        await self.simple_response(scope, receive, send, request_headers=Headers(scope=scope))
+
+
+def for_any_origin(app: ASGIApp) -> AnyOrigin:
+    """Let an application be asked by pages of any origin, without credentials."""
+    return AnyOrigin(app, allow_origins=["*"], expose_headers=EXPOSED)
+
+
+def is_preflight(method: str, headers: Headers) -> bool:
+    """Whether a browser asks if a page of another origin may send a request."""
+    return method == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers
+
+
+def preflight_headers(headers: Headers, allowed: str) -> dict[str, str]:
+    """What is allowed to a page of another origin: the methods of the path, and every header that it asks for."""
+    told = {
+        "Access-Control-Allow-Origin": "*",
+        "Access-Control-Allow-Methods": allowed,
+        "Access-Control-Max-Age": str(_A_DAY_SECONDS),
+        "Vary": "Access-Control-Request-Method, Access-Control-Request-Headers",
+    }
+    asked = headers.get("access-control-request-headers")
+    return told if asked is None else {**told, "Access-Control-Allow-Headers": asked}

@@ -6,26 +6,156 @@ errors are never kept; a new revision empties the shelf.
 
 import asyncio
 import hashlib
+import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+import orjson
 from fastapi import FastAPI
+from sqlalchemy.exc import DBAPIError
 from starlette.types import Message, Receive
 
-from app.http.boundary import Manners
-from app.http.cache import ASK_FIRST, NO_SNIFFING, VARY, Answer, Header, Headers, Shelf, digest, lasting, marks_of
-from app.http.canonical import Endpoint, Question, Request, place_of, question
-from app.http.conditions import Conditions, conditions, holds, matches
-from app.http.encodings import wanted
-from app.http.headers import is_json, whole_body
-from app.http.identity import REQUEST_ID, request_id
-from app.http.limits import MOST_HEADERS, MOST_URL, refuse_long
-from app.http.links import link, next_cursor
-from app.http.making import FOUND, Made, Scope, make
-from app.http.origins import for_any_origin
-from app.http.pacing import LoopPacer
+from app.errors import VmsizesError
+from app.http.boundary import MOST_HEADERS, MOST_URL, Manners, refuse_long
+from app.http.cache import (
+    ASK_FIRST,
+    NO_SNIFFING,
+    VARY,
+    Answer,
+    Header,
+    Headers,
+    Shelf,
+    digest,
+    lasting,
+    marks_of,
+    wanted,
+)
+from app.http.canonical import Endpoint, Question, Request, link, next_cursor, place_of, question
+from app.http.headers import (
+    REQUEST_ID,
+    Conditions,
+    conditions,
+    for_any_origin,
+    holds,
+    is_json,
+    matches,
+    request_id,
+    whole_body,
+)
 from app.http.revision import Watch
 from app.http.streaming import ETAG, marking
+
+Scope = MutableMapping[str, Any]
+App = Callable[[Scope, Receive, Callable[[Message], Awaitable[None]]], Awaitable[None]]
+
+_log = logging.getLogger(__name__)
+
+FOUND = "vmsizes.question"
+"""Where the question that a request was found to mean stands in its scope."""
+
+_JSON = (b"content-type", b"application/json")
+_NOT_PASSED_ON = {b"accept-encoding", b"if-none-match"}
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A whole answer with status 200."""
+
+    headers: Headers
+    body: bytes
+
+
+async def make(app: App, scope: Scope, receive: Receive) -> Made | list[Message]:
+    """Make the answer to a question; what is no whole answer is given as the messages of the app."""
+    found: Question | None = scope.get(FOUND)
+    made = await _quickly(found) if found is not None else None
+    if made is not None and found is not None:
+        return _with_fields(made, found)
+    start, *rest = messages = await _by_the_app(app, scope, receive)
+    if start["status"] != 200:  # noqa: PLR2004  # only a whole answer is kept
+        return messages
+    headers = [(name, value) for name, value in start["headers"] if name == b"content-type"]
+    whole = Made(headers, b"".join(message.get("body", b"") for message in rest))
+    return _with_fields(whole, found) if found is not None else whole
+
+
+def _with_fields(made: Made, found: Question) -> Made:
+    """Keep of each item of a list the fields that are asked for, in their order."""
+    fields: Sequence[str] = getattr(found.asked, "fields", ())
+    if not fields or not found.endpoint.columns:
+        return made
+    page = orjson.loads(made.body)
+    page["items"] = [{name: item[name] for name in fields if name in item} for item in page["items"]]
+    return Made(made.headers, orjson.dumps(page))
+
+
+async def _quickly(found: Question) -> Made | None:
+    """Answer without the framework; None where there is no such way, or where the app has to say what is wrong."""
+    if found.endpoint.quick is None:
+        return None
+    try:
+        return Made([_JSON], (await found.endpoint.quick(found.asked)).encode())
+    except (VmsizesError, DBAPIError):
+        return None
+    except Exception:  # noqa: BLE001  # logged with its traceback; the app answers, or says 500
+        _log.exception("fast path failed for %s; falling back to the app", found.path)
+        return None
+
+
+async def _by_the_app(app: App, scope: Scope, receive: Receive) -> list[Message]:
+    messages: list[Message] = []
+    posted = scope["method"] == "POST"
+    headers = [(name, value) for name, value in scope["headers"] if name not in _NOT_PASSED_ON]
+    plain = {**scope, "method": "POST" if posted else "GET", "headers": headers}
+
+    async def record(message: Message) -> None:
+        messages.append(message)
+
+    await app(plain, receive if posted else _nothing_more, record)
+    return messages
+
+
+async def _nothing_more() -> Message:
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
+AT_ONCE = 8
+"""So many requests begin in one iteration: at a millisecond each, others wait for these eight and not for all."""
+
+
+class LoopPacer:
+    """Lets a bounded number of requests begin in each iteration of the event loop, in the order in which they came."""
+
+    def __init__(self, at_once: int = AT_ONCE) -> None:
+        self._at_once = at_once
+        self._begun = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def wait(self) -> None:
+        """Return at once where this iteration has room, else in a later one."""
+        loop = asyncio.get_running_loop()
+        if self._begun == 0:
+            loop.call_soon(self._next_iteration, loop)
+        if self._begun < self._at_once:
+            self._begun += 1
+            return
+        mine = loop.create_future()
+        self._waiting.append(mine)
+        await mine
+
+    def _next_iteration(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._begun = 0
+        while self._waiting and self._begun < self._at_once:
+            following = self._waiting.popleft()
+            if not following.done():  # its client may have gone away meanwhile
+                following.set_result(None)
+                self._begun += 1
+        if self._begun:
+            loop.call_soon(self._next_iteration, loop)
+
 
 Send = Callable[[Message], Awaitable[None]]
 

@@ -13,9 +13,9 @@ from sqlmodel import Session
 
 from app.catalog.queries.snapshot import Known, read_known
 from app.catalog.store.revisions import latest_revision
+from app.db.engines import cause_of, first_line, has_no_tables
+from app.db.executors import ReadingThreads
 from app.db.migrations import newest, older_than_needed
-from app.db.outages import cause_of, first_line, has_no_tables
-from app.db.threads import ReadingThreads
 
 _log = logging.getLogger(__name__)
 

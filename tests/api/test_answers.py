@@ -12,8 +12,7 @@ import httpx
 import pytest
 import zstandard
 
-from app.http.cache import ASK_FIRST, Answer, Shelf
-from app.http.encodings import wanted
+from app.http.cache import ASK_FIRST, Answer, Shelf, wanted
 from app.http.middleware import Answers
 from app.ingest.run import take_in
 from app.main import create_service

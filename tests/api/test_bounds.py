@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
-from app.http.limits import MOST_HEADERS, MOST_URL
+from app.http.boundary import MOST_HEADERS, MOST_URL
 from tests.databases import Databases
 from tests.processes import Served, served
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from app.http.problem_texts import EXPLANATIONS
+from app.http.problems import EXPLANATIONS
 from app.main import create_service
 from app.settings import Settings
 from tests.conftest import TODAY

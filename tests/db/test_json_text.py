@@ -9,7 +9,7 @@ from sqlalchemy import Date, Double, Engine, String, cast, literal, null, select
 from sqlalchemy.types import TypeEngine
 
 from app.db.engines import reading
-from app.db.json_text import json_text
+from app.db.functions import json_text
 
 
 def written(engine: Engine, value: Any, kind: TypeEngine[Any]) -> str:

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from app.catalog.readings import Reading
-from app.services.sizes import LEAST_USABLE
+from app.services.placement import LEAST_USABLE
 
 Figures = dict[str, dict[str, set[Decimal | str]]]
 

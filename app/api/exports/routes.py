@@ -11,7 +11,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 from app.api.exports.files import ParquetResponse
 from app.api.exports.streamed import CsvResponse, NdjsonResponse
 from app.catalog.queries.exports import Export, PriceExport, SizeExport, export_prices, export_sizes
-from app.http.conditions import conditions, holds
+from app.http.headers import conditions, holds
 from app.http.streaming import ETAG
 
 router = APIRouter(tags=["exports"])

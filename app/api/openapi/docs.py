@@ -14,9 +14,8 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from starlette.staticfiles import StaticFiles
 
 from app.api.openapi.openapi30 import Document, to_older
-from app.http.conditions import conditions, matches
-from app.http.encodings import ENCODINGS, encode, wanted
-from app.http.identity import PUBLIC_URL
+from app.http.cache import ENCODINGS, encode, wanted
+from app.http.headers import PUBLIC_URL, conditions, matches
 
 router = APIRouter(include_in_schema=False)
 PATH, OLDER_PATH = "/openapi.json", "/openapi-3.0.json"

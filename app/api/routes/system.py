@@ -7,8 +7,7 @@ from fastapi import APIRouter, Request
 
 from app.api.deps import Executor
 from app.errors import NotFound
-from app.http.problem_texts import EXPLANATIONS
-from app.http.problems import CONTRADICTION, KINDS, TITLES, Kind, kind_of, type_of
+from app.http.problems import CONTRADICTION, EXPLANATIONS, KINDS, TITLES, Kind, kind_of, type_of
 
 router = APIRouter(include_in_schema=False)
 
