@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from app.api.converters.fit_request import to_search
 from app.api.schemas.fit_body import FitIn
 from app.catalog.queries.candidates import ask_machines, rows_of
-from app.catalog.queries.rendering import render_size
+from app.catalog.queries.sizes import render_size
 from app.catalog.queries.snapshot import read_known
 from app.db.engines import make_engine
 from app.db.statements import answer, typed

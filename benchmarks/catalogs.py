@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
 
+from app.catalog.column_types import table_of
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.models import Size
-from app.catalog.tables import table_of
 
 SOURCE, TODAY = "made-up", date(2026, 9, 1)
 REGIONS = ("eastus", *(f"region{number:02}" for number in range(1, 40)))

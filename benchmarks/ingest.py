@@ -23,7 +23,7 @@ from pathlib import Path
 import psutil
 from sqlalchemy import Engine
 
-from app.catalog.progress import silent
+from app.catalog.readings import silent
 from app.catalog.resolution.subjects import Subjects
 from app.catalog.store.bulk import staged
 from app.catalog.store.prices import STAGED_PRICE, Staging, merge_prices, stage_prices

@@ -15,8 +15,7 @@ from sqlalchemy import make_url
 from sqlalchemy.orm import Session
 
 from app.catalog.queries.params import SizeSearch
-from app.catalog.queries.rendering import render_page, render_size
-from app.catalog.queries.sizes import find_sizes
+from app.catalog.queries.sizes import find_sizes, render_page, render_size
 from app.catalog.queries.snapshot import read_known
 from app.db.engines import make_engine
 from app.http.canonical import read_query

@@ -7,7 +7,7 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
-from app.catalog.price_lists import PriceBlock, PriceList, Prices
+from app.catalog.readings import PriceBlock, PriceList, Prices
 from benchmarks import catalogs
 from benchmarks.catalogs import PRICE_COLUMNS, PriceRow, Scale
 

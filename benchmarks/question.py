@@ -12,9 +12,9 @@ from urllib.parse import parse_qs, urlsplit
 import psycopg
 from sqlalchemy import Boolean, make_url
 
+from app.catalog.column_types import table_of
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.models import Offer, Size
-from app.catalog.tables import table_of
 
 PAGE = 50
 PRICED = f"/sizes?region=eastus&min_gpu_mem=80&sort=usd_per_hour&limit={PAGE}"

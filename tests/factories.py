@@ -6,8 +6,17 @@ from decimal import Decimal
 from typing import Any
 
 from app.catalog.fields import FactValue, SubjectKind, to_text
-from app.catalog.price_lists import PriceBlock, PriceList, PriceRow, Prices
-from app.catalog.readings import Reading, RegionRow, SourceKind, SourceNote, Statement
+from app.catalog.readings import (
+    PriceBlock,
+    PriceList,
+    PriceRow,
+    Prices,
+    Reading,
+    RegionRow,
+    SourceKind,
+    SourceNote,
+    Statement,
+)
 
 NOW = datetime(2026, 9, 1, 12, tzinfo=UTC)
 

@@ -3,9 +3,8 @@
 import pytest
 
 from app.api.schemas.fit_request import ConstraintsIn
-from app.catalog.queries.params import SizeSearch
+from app.catalog.queries.params import SORT_KEYS, SizeSearch
 from app.catalog.queries.prices import AllPricesSearch
-from app.catalog.queries.sort_keys import SORT_KEYS
 from app.nearest import MEANT, beginning, nearest, slips
 
 FILTERS, PRICES, CONSTRAINTS = (tuple(one.model_fields) for one in (SizeSearch, AllPricesSearch, ConstraintsIn))

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import DateTime, Double, Numeric, String
+from sqlalchemy import DateTime, Double, Numeric, String, Table
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
 from sqlmodel import SQLModel
@@ -82,3 +82,10 @@ class Moment(TypeDecorator[datetime]):
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if dialect.name == "sqlite" else value.astimezone(UTC)
+
+
+def table_of(model: type[SQLModel]) -> Table:
+    """The table behind a model, for statements that build no objects."""
+    table = model.__table__  # type: ignore[attr-defined]  # SQLModel declares it only at run time
+    assert isinstance(table, Table)  # noqa: S101  # tells the type checker
+    return table

@@ -2,8 +2,8 @@
 
 from sqlalchemy import Index, text
 
+from app.catalog.column_types import table_of
 from app.catalog.models import Offer
-from app.catalog.tables import table_of
 
 _WITH_GPU = text("gpu_octave is not null")
 _COLUMNS = (

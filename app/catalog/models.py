@@ -239,8 +239,8 @@ class Offer(SQLModel, table=True):
     preview: bool | None = None
     withdrawn: bool | None = None
     retirement_date: date | None = None
-    gpu_octave: int | None = Field(default=None, description="GPU memory by powers of two: app.catalog.octaves")
-    doc: str = Field(sa_type=BYTEWISE, description="what is shown of it: app.catalog.offer_docs")
+    gpu_octave: int | None = Field(default=None, description="GPU memory by powers of two: app.catalog.projections")
+    doc: str = Field(sa_type=BYTEWISE, description="what is shown of it: app.catalog.projections")
 
 
 class SizeDoc(SQLModel, table=True):

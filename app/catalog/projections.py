@@ -1,17 +1,25 @@
 """Offers as they are asked for: in one region, in the cheapest of several, or in the cheapest of all."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
+from fractions import Fraction
+from functools import reduce
+from math import frexp
+from operator import add
 from typing import Any
 
 from sqlalchemy import (
+    Boolean,
     ColumnElement,
     Double,
     FromClause,
     Integer,
     Select,
+    String,
     Subquery,
     and_,
+    case,
     cast,
     func,
     literal,
@@ -19,8 +27,50 @@ from sqlalchemy import (
     select,
 )
 
+from app.catalog.column_types import table_of
+from app.catalog.fields import SIZE_FLAGS
 from app.catalog.models import Price
-from app.catalog.tables import table_of
+from app.db.functions import json_text
+
+SIZE_JSON_FIELDS = (
+    *("name", "provider", "series", "verified", "disputed", "disputed_fields", "vcpus", "cpu_model", "arch"),
+    *("memory_gib", "gpu_vendor", "gpu_model", "gpu_id", "gpu_count", "gpu_fraction", "gpu_memory_gib"),
+    *("gpu_memory_gib_per_gpu", "gpu_interconnect", "nvlink", "temp_disk_gib", "temp_disk_count", "nvme_disk_gib"),
+    *("nvme_disk_count", "max_data_disks", "uncached_disk_iops", "uncached_disk_mbps", "max_nics", "network_mbps"),
+    *("infiniband", "infiniband_gbps", "flags", *SIZE_FLAGS, "preview", "withdrawn", "retirement_date", "source_url"),
+)
+"""What a document holds, in this order."""
+
+
+def size_doc(row: Mapping[str, Any], source_url: str | None) -> str:
+    """Write the document of a row of `size`: flags as a list too, the exact fraction, the count to four digits."""
+    numerator, denominator = row["gpu_count_numerator"], row["gpu_count_denominator"]
+    part = Fraction(numerator, denominator) if denominator else None
+    made = {
+        "series": row["series_id"],
+        "gpu_fraction": str(part) if part is not None and part.denominator > 1 else None,
+        "gpu_count": round(row["gpu_count"], 4) if part is not None else None,
+        "flags": [name for name in SIZE_FLAGS if row[name]],
+        "disputed_fields": [name for name in row["disputed_fields"].split("; ") if name],
+        "source_url": source_url,
+    }
+    shown = {name: made[name] if name in made else row[name] for name in SIZE_JSON_FIELDS}
+    return json.dumps(shown, default=date.isoformat, ensure_ascii=False, separators=(",", ":"))
+
+
+LAST = 15
+"""The octave of 32 TiB and more."""
+
+
+def octave_of(gpu_memory_gib: float) -> int:
+    """The octave of a GPU memory above zero: its logarithm to the base of two, rounded down, from 0 to LAST."""
+    return min(max(frexp(gpu_memory_gib)[1] - 1, 0), LAST)
+
+
+def octave_in(gpu_memory_gib: ColumnElement[float]) -> ColumnElement[int]:
+    """The same in SQL; null without a GPU."""
+    return case(*((gpu_memory_gib >= 2.0**octave, octave) for octave in range(LAST, 0, -1)), (gpu_memory_gib > 0, 0))
+
 
 PURCHASES = ("on_demand", "spot")
 ANYWHERE = "*"
@@ -93,3 +143,31 @@ def _in_force(day: ColumnElement[date], since: ColumnElement[date]) -> Select[An
             ),
         ]
     return select(*columns).where(ranked.age == 1).group_by(*(ranked[name] for name in _KEY))
+
+
+OFFER_JSON_FIELDS = ("region", "usd_per_hour", *RATIOS, *PRICES, "price_as_of")
+"""What a document holds, in this order; its last member is the day from which `usd_per_hour` is known."""
+
+NO_OFFER_DOC = json.dumps(dict.fromkeys(OFFER_JSON_FIELDS), separators=(",", ":"))
+"""The document where there is no offer: nothing is known."""
+
+
+def offer_doc(offer: Mapping[str, ColumnElement[Any]], purchase: str) -> ColumnElement[str]:
+    """Write an offer by one purchase model: its region, its prices in USD an hour with the days they are of."""
+    told = {
+        **offer,
+        "region": offer["priced_in"],
+        "usd_per_hour": offer[f"{purchase}_usd_per_hour"],
+        "price_as_of": offer[f"{purchase}_as_of"],
+    }
+    opened = (f'{"," if place else "{"}"{name}":' for place, name in enumerate(OFFER_JSON_FIELDS))
+    named = zip(opened, OFFER_JSON_FIELDS, strict=True)
+    members = (literal(name, String) + _member(key, told[key]) for name, key in named)
+    return reduce(add, members) + literal("}", String)
+
+
+def _member(name: str, value: ColumnElement[Any]) -> ColumnElement[str]:
+    """Write a value; SQLite has no truths, but numbers for them."""
+    if isinstance(value.type, Boolean):
+        return case((value.is_(True), "true"), (value.is_(False), "false"), else_="null")
+    return json_text(cast(value, Double) if name.endswith("_per_hour") else value)

@@ -1,13 +1,104 @@
 """What a source says, as values: the form in which every reader hands its findings on."""
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import date
 from decimal import Decimal
-from typing import Literal
+from typing import Literal, Protocol
 
 from app.catalog.fields import FactValue, SubjectKind
 from app.catalog.presets import Preset
-from app.catalog.price_lists import NO_PRICES, Prices
+
+
+class Progress(Protocol):
+    """Told what is being done, what share of it is done (0 to 1, None where nobody knows), and of how many rows."""
+
+    def __call__(self, doing: str, share: float | None, rows: int = 0) -> None:
+        """Tell it."""
+
+
+def silent(doing: str, share: float | None, rows: int = 0) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceRow:
+    """What a size costs an hour, from a date on; where the source is undated the date is only its year's."""
+
+    size: str
+    region: str
+    os: str
+    purchase: str
+    usd_per_hour: Decimal
+    valid_from: date
+    approximate_date: bool
+    source: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceBlock:
+    """Some rows of one list in their order: the fields of a row, each a column; all are of one length."""
+
+    size: Sequence[str]
+    region: Sequence[str]
+    os: Sequence[str]
+    purchase: Sequence[str]
+    usd_per_hour: Sequence[Decimal]
+    valid_from: Sequence[date]
+    approximate_date: Sequence[bool]
+    source: Sequence[str]
+    line: Sequence[int]
+    share: float | None = None
+    """What share of its list is read when the block is, 0 to 1."""
+
+    @classmethod
+    def of(cls, rows: Sequence[PriceRow], share: float | None = None) -> "PriceBlock":
+        """Turn rows into columns."""
+        columns = {name: [getattr(row, name) for row in rows] for name in COLUMNS}
+        return cls(**columns, share=share)
+
+    def rows(self, file: str) -> Iterator[PriceRow]:
+        """Turn columns into rows."""
+        for values in zip(*(getattr(self, name) for name in COLUMNS), strict=True):
+            yield PriceRow(**dict(zip(COLUMNS, values, strict=True)), file=file)
+
+
+COLUMNS = tuple(field.name for field in fields(PriceRow) if field.name != "file")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceList:
+    """The prices of one file: `blocks` reads them anew each time that it is called.
+
+    `sources` are those that it may cite: what it said of them before and says no more goes. Without `new_sizes` a
+    size that nobody knows is refused.
+    """
+
+    file: str
+    blocks: Callable[[], Iterator[PriceBlock]]
+    sources: frozenset[str] = frozenset()
+    new_sizes: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Lists of prices, one after another; iterating reads their rows anew each time."""
+
+    lists: tuple[PriceList, ...] = ()
+
+    def __add__(self, other: "Prices") -> "Prices":
+        """Put the lists of another behind these."""
+        return Prices(self.lists + other.lists)
+
+    def __iter__(self) -> Iterator[PriceRow]:
+        """Read every row."""
+        return (row for each in self.lists for block in each.blocks() for row in block.rows(each.file))
+
+
+NO_PRICES = Prices()
+
 
 SourceKind = Literal["vendor_page", "vendor_api", "vendor_announcement", "third_party"]
 

@@ -24,7 +24,7 @@ def words_of(annotation: Any) -> tuple[str, ...]:
 
 def sort_keys() -> tuple[str, ...]:
     """What sizes are sorted by."""
-    from app.catalog.queries.sort_keys import SORT_KEYS
+    from app.catalog.queries.params import SORT_KEYS
 
     return SORT_KEYS
 
@@ -49,7 +49,7 @@ def _column_of_the_catalog(table: str, column: str) -> Callable[[], Sequence[str
         from sqlalchemy.exc import SQLAlchemyError
 
         from app.catalog import models
-        from app.catalog.tables import table_of
+        from app.catalog.column_types import table_of
         from app.db.engines import make_engine, reading
         from app.settings import Settings
 

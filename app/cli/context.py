@@ -20,7 +20,7 @@ from sqlalchemy.exc import (
 )
 from sqlmodel import Session
 
-from app.catalog.queries.walks import revision_of
+from app.catalog.queries.pagination import revision_of
 from app.cli.model_options import FIELDS
 from app.cli.options import option
 from app.cli.output import fail

@@ -12,9 +12,17 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
-from app.catalog.queries.exports import Columns, Export, PriceExport, SizeExport, export_prices, export_sizes
+from app.catalog.queries.exports import (
+    TABLES,
+    Columns,
+    Export,
+    PriceExport,
+    SizeExport,
+    export_prices,
+    export_sizes,
+    export_table,
+)
 from app.catalog.queries.snapshot import read_known
-from app.catalog.queries.table_exports import TABLES, export_table
 from app.cli import choices, context
 from app.cli.command import Command, Group
 from app.cli.options import asks, question

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from app.catalog.progress import Progress
+from app.catalog.readings import Progress
 from app.cli.output import console_of
 
 EVERY = 5.0

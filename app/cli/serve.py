@@ -58,8 +58,7 @@ def _check_free(host: str, port: int) -> None:
 @app.command()
 def migrate() -> None:
     """Bring the database to the newest schema, and derive anew what that emptied."""
-    from app.catalog.store.offers import save_derived
-    from app.catalog.store.touching import is_derived
+    from app.catalog.store.offers import is_derived, save_derived
     from app.db.engines import take_statistics, writing
     from app.db.migrations import upgrade
 

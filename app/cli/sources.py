@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from app.catalog.store.listing import list_revisions, list_sources
+from app.catalog.store.revisions import list_revisions, list_sources
 from app.cli import context
 from app.cli.ingest import DryRun, print_outcome
 from app.cli.output import Format, Json, View, show, with_view

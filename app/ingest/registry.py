@@ -6,20 +6,22 @@ from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
-from app.catalog.price_lists import PriceList, Prices
-from app.catalog.progress import Progress, silent
 from app.catalog.readings import (
     AliasRow,
     BenchmarkRow,
     CorrectionRow,
     FileRead,
     ModelRow,
+    PriceList,
+    Prices,
+    Progress,
     Reading,
     RegionRow,
     Report,
     SourceKind,
     SourceNote,
     Statement,
+    silent,
 )
 from app.errors import BadData
 from app.ingest.documents.gpu_memory import GpuMemories

@@ -10,8 +10,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from app.catalog.models import IngestedFile
-from app.catalog.progress import Progress, silent
-from app.catalog.readings import Reading
+from app.catalog.readings import Progress, Reading, silent
 from app.catalog.store.ingest import Tally, forget_source, save_reading
 from app.catalog.store.revisions import latest_revision, save_revision
 from app.db.engines import take_statistics, writing

@@ -9,8 +9,7 @@ from typing import Any
 
 from app.catalog.fields import GPU_FIELDS, SIZE_FIELDS
 from app.catalog.queries.fit_params import CompareSearch
-from app.catalog.queries.lookups import check_regions
-from app.catalog.queries.naming import find_keys
+from app.catalog.queries.lookups import check_regions, find_keys
 from app.catalog.queries.size_details import GPU_FIGURES, Sheet, find_sheets
 from app.catalog.queries.snapshot import Known
 from app.db.statements import Question

@@ -9,8 +9,8 @@ from typing import Any
 
 from app.catalog.projections import PURCHASES
 from app.catalog.queries.candidates import PEAKS, ask_machines, rows_of
-from app.catalog.queries.gpus import find_gpu
 from app.catalog.queries.language_models import model_named
+from app.catalog.queries.lookups import find_gpu
 from app.catalog.queries.params import SizeScope
 from app.catalog.queries.sizes import settle
 from app.catalog.queries.snapshot import Known

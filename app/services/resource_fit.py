@@ -10,12 +10,11 @@ from sqlalchemy.orm import Session
 
 from app.catalog.projections import PURCHASES
 from app.catalog.queries.candidates import ask_candidates, rows_of
-from app.catalog.queries.cursors import read_cursor, start_of, write_cursor
 from app.catalog.queries.fit_params import FitSearch
+from app.catalog.queries.pagination import read_cursor, start_of, still, write_cursor
 from app.catalog.queries.params import ORDERABLE, SizeNeeds
 from app.catalog.queries.sizes import settle
 from app.catalog.queries.snapshot import Known, read_known
-from app.catalog.queries.walks import still
 from app.db.statements import Question, answer
 from app.fit.ranking import Ranking
 from app.fit.resources.needs import QUANTITIES, Needs

@@ -6,13 +6,11 @@ from datetime import date
 from fractions import Fraction
 from typing import Any
 
-from app.catalog.queries.cursors import read_cursor, start_of, write_cursor
 from app.catalog.queries.fit_params import SimilarSearch
-from app.catalog.queries.lookups import check_regions
-from app.catalog.queries.naming import find_keys
+from app.catalog.queries.lookups import check_regions, find_keys
 from app.catalog.queries.neighbours import Centre, ask_measured, ask_neighbours, named
+from app.catalog.queries.pagination import read_cursor, start_of, still, write_cursor
 from app.catalog.queries.snapshot import Known
-from app.catalog.queries.walks import still
 from app.db.statements import Question, Row
 from app.fit.similarity import Neighbour, Traits, nearest
 

@@ -15,9 +15,9 @@ from sqlalchemy import Engine, insert, literal, select, true, update
 from sqlalchemy.orm import Session
 
 from app.api.exports.streamed import MOST
+from app.catalog.column_types import table_of
 from app.catalog.models import Price, Region, Revision, Size, SizeDoc, Source
 from app.catalog.store.offers import save_derived
-from app.catalog.tables import table_of
 from app.db.engines import make_engine, take_statistics
 from app.http.middleware import Answers
 from app.main import create_service

@@ -15,7 +15,7 @@ import pytest
 from app.api.schemas.sizes import SizeOut, SizePriceOut
 from app.catalog.fields import Kind
 from app.catalog.queries.exports import SIZE_COLUMNS
-from app.catalog.queries.price_rows import PRICE_COLUMNS
+from app.catalog.queries.prices import PRICE_COLUMNS
 
 QUESTIONS = [
     "/sizes?",

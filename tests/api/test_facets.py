@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from app.api.schemas.facets import FacetsOut
-from app.catalog.queries.facet_rows import COUNTED, FLAGS, OWNER, RANGES
+from app.catalog.queries.facets import COUNTED, FLAGS, OWNER, RANGES
 from app.catalog.queries.filters import PLACES
 from app.catalog.queries.params import SizeFilter
 

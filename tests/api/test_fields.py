@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from app.catalog.queries.exports import SIZE_COLUMNS
-from app.catalog.queries.price_rows import PRICE_COLUMNS
+from app.catalog.queries.prices import PRICE_COLUMNS
 from tests.api.openapi.made import document
 from tests.api.openapi.parts import operations
 

@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from app.catalog.column_types import table_of
 from app.catalog.models import Offer, Price, Revision, Size, SizeDoc
 from app.catalog.projections import ANYWHERE, PURCHASES
 from app.catalog.store.offers import save_derived
-from app.catalog.tables import table_of
 from app.db import migrations
 from app.db.engines import make_engine
 from app.main import create_app

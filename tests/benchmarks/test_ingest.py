@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy.orm import Session
 
+from app.catalog.column_types import table_of
 from app.catalog.models import Price
-from app.catalog.store.contents import Content, canonical, content_of
-from app.catalog.tables import table_of
+from app.catalog.store.revisions import Content, canonical, content_of
 from app.db.engines import make_engine
 from benchmarks.bare_ingest import write_csv, write_rows
 from benchmarks.build import catalog_without_prices

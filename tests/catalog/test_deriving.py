@@ -11,16 +11,13 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, delete, select
 
+from app.catalog.column_types import table_of
 from app.catalog.models import Offer, SizeDoc
-from app.catalog.octaves import octave_of
-from app.catalog.offer_docs import OFFER_JSON_FIELDS
-from app.catalog.projections import SPOT_DAYS
+from app.catalog.projections import OFFER_JSON_FIELDS, SPOT_DAYS, octave_of
 from app.catalog.queries.prices import AllPricesSearch, find_all_prices
 from app.catalog.queries.snapshot import read_known
 from app.catalog.readings import Reading
-from app.catalog.store.offers import save_derived
-from app.catalog.store.touching import is_derived
-from app.catalog.tables import table_of
+from app.catalog.store.offers import is_derived, save_derived
 from app.db.engines import reading as reads
 from app.db.engines import writing
 from app.db.statements import answer

@@ -1,7 +1,7 @@
 import pytest
 from sqlalchemy import Engine
 
-from app.catalog.queries.gpus import find_gpu
+from app.catalog.queries.lookups import find_gpu
 from app.db.engines import reading
 from app.db.statements import answer
 from app.errors import NotFound

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, select
 
+from app.catalog.column_types import table_of
 from app.catalog.models import Fact
-from app.catalog.tables import table_of
 from app.db.engines import reading as reads
 from app.ingest.run import take_in
 from tests.factories import NOW, reading, size, source

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, select
 
+from app.catalog.column_types import table_of
 from app.catalog.models import Fact, Offer, Price, Revision, Size
 from app.catalog.queries.sizes import get_size
 from app.catalog.readings import AliasRow, CorrectionRow, Reading
 from app.catalog.store.revisions import digest_of
-from app.catalog.tables import table_of
 from app.db.engines import reading as reads
 from app.errors import BadData
 from app.ingest.run import Outcome, take_in

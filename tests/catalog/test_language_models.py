@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
+from app.catalog.column_types import table_of
 from app.catalog.language_models import Model
 from app.catalog.presets import Preset
 from app.catalog.queries.language_models import ModelSearch, find_models, get_model
 from app.catalog.readings import ModelRow
-from app.catalog.tables import table_of
 from app.db.engines import reading as reads
 from app.errors import BadData, NotFound
 from app.ingest.run import Outcome, take_in

@@ -1,7 +1,7 @@
 import pytest
 
 from app.catalog.names import region_key, series_key, size_key
-from app.catalog.resolution.gpus import GpuName, find_gpu, gpu_text_key
+from app.catalog.resolution.subjects import GpuName, find_gpu, gpu_text_key
 
 
 @pytest.mark.parametrize("name", ["ND40rs_v2", "standard_nd40rs_v2", "Standard_ND40rs_v2", " STANDARD_ND40RS_V2 "])

@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from app.catalog.queries.fit_params import SimilarSearch
-from app.catalog.queries.naming import AROUND, find_keys
+from app.catalog.queries.lookups import AROUND, find_keys
 from app.catalog.queries.neighbours import EACH
 from app.catalog.queries.snapshot import read_known
 from app.catalog.readings import Statement

@@ -3,7 +3,7 @@ from decimal import Decimal
 
 import pytest
 
-from app.catalog.queries.cursors import Place, read_cursor, write_cursor
+from app.catalog.queries.pagination import Place, read_cursor, write_cursor
 from app.errors import BadQuestion
 
 

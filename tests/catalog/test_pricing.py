@@ -9,10 +9,9 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import Engine, event, select
 
+from app.catalog.column_types import table_of
 from app.catalog.models import Price, Size
-from app.catalog.price_lists import PriceRow
-from app.catalog.readings import AliasRow
-from app.catalog.tables import table_of
+from app.catalog.readings import AliasRow, PriceRow
 from app.db.engines import reading as reads
 from app.errors import BadData
 from app.ingest.run import Outcome, take_in

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from app.catalog.fields import SIZE_FIELDS, FactValue
 from app.catalog.readings import AUTHORITY
-from app.catalog.resolution.authority import API_FIELDS, API_FIRST, authority
 from app.catalog.resolution.claims import Word, agree, decide
+from app.catalog.resolution.reconcile import API_FIELDS, API_FIRST, authority
 
 
 def word(value: FactValue, *, source: str = "a", kind: str = "vendor_page", on: date | None = None) -> Word:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, select
 
+from app.catalog.column_types import table_of
 from app.catalog.models import Offer, Price, Size, SizeAlias, Source
 from app.catalog.store.revisions import digest_of, latest_revision
-from app.catalog.tables import table_of
 from app.db.engines import reading as reads
 from app.errors import BadData, BadQuestion, NotFound
 from app.ingest.registry import read_feed

@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, delete, update
 
+from app.catalog.column_types import table_of
 from app.catalog.models import TableSum
 from app.catalog.readings import AliasRow, Reading
-from app.catalog.store.contents import Content
-from app.catalog.store.revisions import digest_of, kept_contents, latest_revision
-from app.catalog.tables import table_of
+from app.catalog.store.revisions import Content, digest_of, kept_contents, latest_revision
 from app.db.engines import make_engine
 from app.db.engines import reading as reads
 from app.ingest.run import take_in

@@ -14,7 +14,7 @@ import httpx
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # has no type information
 import pytest
 
-from app.catalog.queries.table_exports import TABLES
+from app.catalog.queries.exports import TABLES
 from app.cli import context
 from tests.cli.conftest import Run
 from tests.databases import Databases

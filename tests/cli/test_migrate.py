@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, func, select
 
+from app.catalog.column_types import table_of
 from app.catalog.models import Offer, SizeDoc
 from app.catalog.store.revisions import digest_of
-from app.catalog.tables import table_of
 from app.db import migrations
 from app.db.engines import reading as reads
 from app.ingest.run import take_in

@@ -19,7 +19,7 @@ from app.api.schemas.fit_request import ConstraintsIn, HardwareIn, PricingIn
 from app.api.schemas.sizes import Out
 from app.catalog.fields import GPU_FIELDS, SERIES_FIELDS, SIZE_FIELDS
 from app.catalog.presets import Preset
-from app.catalog.queries.table_exports import TABLES
+from app.catalog.queries.exports import TABLES
 from app.catalog.readings import AUTHORITY
 from app.cli.commands import ROOMS
 from app.fit.formulas.assumptions import DEFAULTS

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog.price_lists import PriceRow
+from app.catalog.readings import PriceRow
 from app.errors import BadData
 from app.ingest import csv_blocks
 from app.ingest.csv_blocks import read_blocks

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog.price_lists import PriceRow
-from app.catalog.readings import SourceNote
+from app.catalog.readings import PriceRow, SourceNote
 from app.errors import BadData
 from app.ingest.sources.aliases import read_aliases
 from app.ingest.sources.benchmarks import read_benchmarks

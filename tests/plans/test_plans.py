@@ -12,19 +12,19 @@ import pytest
 from sqlalchemy import Engine, insert
 from sqlalchemy.orm import Session
 
+from app.catalog.column_types import table_of
 from app.catalog.models import Price, Region, Size, Source
 from app.catalog.queries.candidates import ask_candidates
 from app.catalog.queries.exports import PriceExport, SizeExport, export_prices, export_sizes
 from app.catalog.queries.facets import find_facets
 from app.catalog.queries.fit_params import FitSearch
-from app.catalog.queries.naming import find_keys
+from app.catalog.queries.lookups import find_keys
 from app.catalog.queries.neighbours import STEPS, Centre, ask_neighbours
 from app.catalog.queries.params import OfferScope, SizeFilter, SizeSearch
 from app.catalog.queries.prices import AllPricesSearch, PriceScope, find_all_prices
 from app.catalog.queries.size_details import find_sheets
 from app.catalog.queries.snapshot import Known, read_known
 from app.catalog.store.offers import save_derived
-from app.catalog.tables import table_of
 from app.db.engines import make_engine, take_statistics
 from app.db.statements import Ask, Question, answer
 from app.services.resource_fit import TRAITS

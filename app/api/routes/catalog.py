@@ -8,9 +8,8 @@ from app.api.deps import Executor, as_json
 from app.api.schemas.catalog import GpuPage, RegionPage, RevisionPage, SeriesDetailOut, SeriesPage, SourcePage
 from app.api.schemas.sizes import ConflictPage
 from app.catalog.models import Gpu, Region, Revision, Series, Source
-from app.catalog.queries.lists import find_all, get_series
 from app.catalog.queries.params import Page, Text
-from app.catalog.queries.provenance import ConflictSearch, find_conflicts
+from app.catalog.queries.provenance import ConflictSearch, find_all, find_conflicts, get_series
 
 router = APIRouter(tags=["catalog"])
 PageQuery = Annotated[Page, Query()]

@@ -13,8 +13,7 @@ from app.catalog.queries.fit_params import SimilarSearch
 from app.catalog.queries.params import SizeSearch, Text
 from app.catalog.queries.prices import PriceSearch, find_prices
 from app.catalog.queries.provenance import FactSearch, find_facts
-from app.catalog.queries.rendering import render_page
-from app.catalog.queries.sizes import find_sizes, get_size
+from app.catalog.queries.sizes import find_sizes, get_size, render_page
 
 router = APIRouter(tags=["sizes"])
 

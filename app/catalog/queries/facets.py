@@ -4,17 +4,149 @@ A facet leaves its own parameter out: with `gpu=A100` the counts of GPU models a
 filters leave, so that a second one can be chosen. Likewise a range leaves its own bounds out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
-from app.catalog.queries.facet_rows import COUNTED, FLAGS, RANGES, facet_counts, facet_figures, facet_regions
-from app.catalog.queries.filters import FILTERS, PLACES, asked_filters
+from sqlalchemy import CTE, ColumnElement, Double, and_, bindparam, cast, func, select, true, union_all
+
+from app.catalog.column_types import table_of
+from app.catalog.fields import SIZE_FLAGS
+from app.catalog.models import Region
+from app.catalog.queries.filters import FILTERS, PLACES, Asked, Condition, asked_filters, condition, priced_in_all
 from app.catalog.queries.params import SizeFilter
-from app.catalog.queries.price_scope import Ground, region_values
-from app.catalog.queries.sizes import settle
+from app.catalog.queries.price_scope import (
+    GPU,
+    OFFER,
+    SIZE,
+    Ground,
+    literal_text,
+    local_disk,
+    region_values,
+    size,
+    standing,
+)
+from app.catalog.queries.sizes import joined, needs, settle
 from app.catalog.queries.snapshot import Known
-from app.db.statements import Ask, Question
+from app.db.statements import Ask, Question, Statement, by_shape
+
+REGION = table_of(Region)
+Column = Callable[[Ground], ColumnElement[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """A column whose values are counted or whose ends are told, and the parameters that are its own."""
+
+    column: Column
+    own: tuple[str, ...]
+
+
+def _of(name: str, *own: str) -> Facet:
+    return Facet(lambda ground: ground.column(name), own)
+
+
+COUNTED: Mapping[str, Facet] = {
+    "gpu_model": _of("gpu_model", "gpu"),
+    "gpu_vendor": _of("gpu_vendor", "gpu_vendor"),
+    "series": _of("series_id", "series"),
+    "status": Facet(lambda ground: standing(ground.offer), ("status",)),
+    "arch": _of("arch", "arch"),
+}
+"""Facets whose values are counted; regions are counted, too, in the offers of each."""
+
+FLAGS = ("verified", "disputed", "infiniband", "nvlink", *SIZE_FLAGS)
+"""Parameters that are true or false, and of how many sizes each is true."""
+
+RANGES: Mapping[str, Facet] = {
+    "usd_per_hour": Facet(lambda ground: ground.usd, ("min_usd_per_hour", "max_usd_per_hour")),
+    "gpu_memory_gib": _of("gpu_memory_gib", "min_gpu_mem", "max_gpu_mem"),
+    "gpu_memory_gib_per_gpu": _of("gpu_memory_gib_per_gpu", "min_gpu_mem_per_gpu", "max_gpu_mem_per_gpu"),
+    "gpu_count": _of("gpu_count", "min_gpus", "max_gpus"),
+    "vcpus": _of("vcpus", "min_vcpus", "max_vcpus"),
+    "memory_gib": _of("memory_gib", "min_memory", "max_memory"),
+    "local_disk_gib": Facet(lambda _ground: local_disk(), ("min_local_disk",)),
+    "network_mbps": _of("network_mbps", "min_network_gbps"),
+    "infiniband_gbps": _of("infiniband_gbps", "min_infiniband_gbps"),
+}
+"""Columns whose least and greatest value are told, one for each parameter that is a bound."""
+
+OWNER: Mapping[str, str] = {
+    **{own: name for facets in (COUNTED, RANGES) for name, facet in facets.items() for own in facet.own},
+    **{name: name for name in FLAGS},
+}
+"""Whose own each parameter is; those that are not here narrow everything."""
+
+
+@by_shape(64)
+def facet_figures(ground: Ground, filters: tuple[Asked, ...]) -> Statement:
+    """One row: the total, how many sizes have each of FLAGS, then least, greatest and unknown of each of RANGES."""
+    found, meets = _found(ground, filters)
+    columns: list[ColumnElement[Any]] = [func.count().filter(_all(meets))]
+    columns += [func.count().filter(_all(meets, but=name), found.c[name].is_(True)) for name in FLAGS]
+    for name in RANGES:
+        value, others = found.c[name], _all(meets, but=name)
+        columns += [cast(func.min(value).filter(others), Double), cast(func.max(value).filter(others), Double)]
+        columns.append(func.count().filter(others, value.is_(None)))
+    return Statement(select(*(column.label(f"c{index}") for index, column in enumerate(columns))).select_from(found))
+
+
+@by_shape(64)
+def facet_counts(ground: Ground, filters: tuple[Asked, ...]) -> Statement:
+    """Facet, value and count, the greatest first."""
+    found, meets = _found(ground, filters)
+    each = [
+        select(literal_text(name).label("facet"), found.c[name].label("value"), func.count().label("count"))
+        .where(_all(meets, but=name))
+        .group_by(found.c[name])
+        for name in COUNTED
+    ]
+    rows = union_all(*each).subquery()
+    return Statement(select(rows).order_by(rows.c.facet, rows.c.count.desc(), rows.c.value.is_(None), rows.c.value))
+
+
+@by_shape(64)
+def facet_regions(os: str, purchase: str, filters: tuple[Asked, ...]) -> Statement:
+    """Region and count, the greatest first: for each what a search in this region alone would find."""
+    meant = (OFFER.c.os == literal_text(os), OFFER.c.purchase == literal_text(purchase))
+    there = and_(OFFER.c.region == REGION.c.code, *meant)
+    ground = Ground(os=os, purchase=purchase, offers=OFFER, held=there)
+    of_sizes: list[Condition] = []
+    of_offers: list[Condition] = []
+    for asked in filters:
+        each = _in_all(ground, asked.count) if asked.name == "available_in" else condition(asked, ground)
+        (of_sizes if needs(SIZE, [each]) or needs(GPU, [each]) else of_offers).append(each)
+    found = select(func.count()).select_from(OFFER).where(there, *of_offers)
+    if of_sizes:  # asked of each size once, not in every region again
+        keys = select(SIZE.c.key).join_from(SIZE, GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True).where(*of_sizes)
+        found = found.where(OFFER.c.size_key.in_(keys.correlate(None)))
+    count = found.correlate(REGION).scalar_subquery().label("count")
+    return Statement(select(REGION.c.code, count).order_by(count.desc(), REGION.c.code))
+
+
+def _in_all(ground: Ground, count: int) -> Condition:
+    """Whether a size, not an offer of it, is priced in every region of `available_in`."""
+    return priced_in_all(ground, size.key, [bindparam(f"available_in_{index}") for index in range(count)])
+
+
+def _found(ground: Ground, filters: Iterable[Asked]) -> tuple[CTE, Mapping[str, Condition]]:
+    """The sizes that meet what narrows everything, and whether each meets a facet's own parameters."""
+    narrowing = [condition(asked, ground) for asked in filters if asked.name not in OWNER]
+    own: dict[str, list[Condition]] = {}
+    for asked in filters:
+        if asked.name in OWNER:
+            own.setdefault(OWNER[asked.name], []).append(condition(asked, ground))
+    columns = {name: facet.column(ground) for name, facet in (COUNTED | RANGES).items()}  # type: ignore[operator]
+    columns |= {name: size[name] for name in FLAGS}
+    columns |= {f"meets_{name}": and_(*conditions) for name, conditions in own.items()}
+    shown = [column.label(name) for name, column in columns.items()]
+    found = joined(select(*shown), ground, [*narrowing, *shown]).where(ground.held, *narrowing).cte("found")
+    return found, {name: found.c[f"meets_{name}"] for name in own}
+
+
+def _all(meets: Mapping[str, Condition], but: str = "") -> Condition:
+    return and_(true(), *(met for name, met in meets.items() if name != but))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

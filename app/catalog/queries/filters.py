@@ -15,6 +15,7 @@ from sqlalchemy import (
     String,
     and_,
     bindparam,
+    cast,
     exists,
     func,
     literal,
@@ -25,7 +26,8 @@ from sqlalchemy import (
 
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.names import size_key
-from app.catalog.queries.params import ORDERABLE, Question
+from app.catalog.queries.pagination import Term
+from app.catalog.queries.params import OFFER_COLUMNS, ORDERABLE, SIZE_COLUMNS, SORT_KEYS, Question
 from app.catalog.queries.price_scope import (
     OFFER,
     Ground,
@@ -38,6 +40,8 @@ from app.catalog.queries.price_scope import (
     size,
     standing,
 )
+from app.errors import BadQuestion
+from app.nearest import did_you_mean, nearest
 
 Condition = ColumnElement[bool]
 Binds = Sequence[BindParameter[Any]]
@@ -233,3 +237,38 @@ ALWAYS = ("status",)
 
 PLACES = ("os", "purchase", "region")
 """Filters that say which offers are meant, and are no conditions of their own."""
+
+
+def check_sort(keys: Iterable[str]) -> None:
+    """Refuse a key that is not in the list; raises BadQuestion naming the nearest."""
+    for key in keys:
+        name = key.removeprefix("-")
+        if name not in SORT_KEYS:
+            hint = did_you_mean(nearest(name, SORT_KEYS), " ")
+            raise BadQuestion("sort", key, f"{hint}allowed are {', '.join(SORT_KEYS)}, each also with -")
+
+
+def sort_terms(keys: Iterable[str], ground: Ground) -> list[Term]:
+    """Turn keys that were checked into a total order."""
+    terms: dict[str, Term] = {}
+    for key in (*keys, "name"):
+        name = key.removeprefix("-")
+        terms.setdefault(name, _term(name, ground, descending=key.startswith("-")))
+    return list(terms.values())
+
+
+def _term(name: str, ground: Ground, *, descending: bool) -> Term:
+    """The name's key is the name without regard to case; a price in its usual order has its rank, which is known."""
+    if name == "name":
+        return Term(name=name, expression=ground.key, descending=descending, nullable=False)
+    if name == "usd_per_hour" and not descending:
+        return Term(name=name, expression=ground.offer.rank_usd, nullable=False)
+    return Term(name=name, expression=_expression(name, ground), descending=descending)
+
+
+def _expression(name: str, ground: Ground) -> ColumnElement[Any]:
+    if name == "usd_per_hour":
+        return ground.usd
+    if name in OFFER_COLUMNS:
+        return cast(ground.offer[name], Double)
+    return ground.column(SIZE_COLUMNS[name])

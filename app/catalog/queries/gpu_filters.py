@@ -8,9 +8,9 @@ from functools import cached_property
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.catalog.column_types import table_of
 from app.catalog.models import Gpu, Size
-from app.catalog.queries.gpus import all_words
-from app.catalog.tables import table_of
+from app.catalog.queries.lookups import all_words
 from app.errors import BadQuestion
 from app.nearest import LONG, did_you_mean, slips
 

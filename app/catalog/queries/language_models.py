@@ -8,13 +8,13 @@ from pydantic import Field
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from app.catalog.column_types import table_of
 from app.catalog.models import Model
 from app.catalog.names import model_key, model_keys
 from app.catalog.presets import Preset, split_names
-from app.catalog.queries.lists import with_lists
 from app.catalog.queries.pagination import Listing, Term, take_page
 from app.catalog.queries.params import AnyCase, Page
-from app.catalog.tables import table_of
+from app.catalog.queries.provenance import with_lists
 from app.errors import NotFound
 
 _table = table_of(Model)

@@ -1,15 +1,64 @@
 """Names that a client gives, brought to the keys of the catalog; what is not there is refused with the nearest."""
 
-from collections.abc import Collection, Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Integer, bindparam, literal_column, select, union_all
 from sqlalchemy.orm import Session
 
+from app.catalog.column_types import table_of
 from app.catalog.models import Gpu, Region, Series, Size, SizeAlias
 from app.catalog.names import series_key, size_key
-from app.catalog.tables import table_of
+from app.catalog.presets import split_names
+from app.catalog.queries.price_scope import SIZE, size
+from app.db.statements import Ask, Question, Statement
 from app.errors import BadQuestion, NotFound
 from app.nearest import beginning, did_you_mean, nearest, slips
+
+Row = Mapping[str, Any]
+
+
+def find_gpu(name: str) -> Question[Row]:
+    """Find a GPU model by its id, its name, an alias, or words that only it has; raises NotFound naming the nearest."""
+    rows = yield Ask(_statement(), {})
+    names = _statement().names
+    return gpu_named([dict(zip(names, row, strict=True)) for row in rows], name)
+
+
+@lru_cache(maxsize=1)
+def _statement() -> Statement:
+    table = table_of(Gpu)
+    return Statement(select(*table.c).order_by(table.c.id), short=True)
+
+
+def gpu_named(rows: Sequence[Row], name: str) -> Row:
+    """Choose the one that a name means: called exactly so, else the only one that has all its words."""
+    asked = _words(name)
+    exactly = [row for row in rows if any(_words(called) == asked for called in _called(row))]
+    found = exactly if len(exactly) == 1 else [row for row in rows if set(asked) <= all_words(row)]
+    found = [] if all(word.isdigit() for word in asked) else found
+    if len(found) == 1:
+        return found[0]
+    nearest = [row["id"] for row in found] or slips("-".join(asked), [row["id"] for row in rows], 2)
+    raise NotFound("GPU", name, nearest=tuple(nearest))
+
+
+def _called(row: Row) -> tuple[str, ...]:
+    return (row["id"], row["model"], *split_names(row["aliases"]))
+
+
+def all_words(row: Row) -> set[str]:
+    """The words of all that a GPU is called, and of its memory."""
+    memory = f"{row['memory_gib']:g}" if row["memory_gib"] is not None else ""
+    return {memory, *(word for called in _called(row) for word in _words(called))}
+
+
+def _words(name: str) -> tuple[str, ...]:
+    """The words of a name, without the unit of its memory: `A100-80GB` is a100 and 80."""
+    return tuple(re.sub(r"(?<=\d)gb$", "", word) for word in re.findall(r"[a-z0-9]+", name.lower()))
+
 
 _size, _alias = table_of(Size).c, table_of(SizeAlias).c
 _series, _region = table_of(Series).c, table_of(Region).c
@@ -80,3 +129,38 @@ def check_field(name: str, known: Collection[str]) -> None:
     if name not in known:
         hint = did_you_mean(nearest(name, known))
         raise BadQuestion("field", name, f"no such field{hint and f'; {hint}'}")
+
+
+ALIAS = table_of(SizeAlias)
+AROUND = 500
+"""The nearest of an unknown name is looked for among so many before it in the alphabet, and as many after it."""
+
+
+def find_keys(names: Sequence[str]) -> Question[tuple[str, ...]]:
+    """The key of each size by a name or an alias, in any case, with or without `Standard_`; raises NotFound."""
+    keys = [size_key(name) for name in names]
+    rows = yield Ask(_known(len(keys)), {f"name_{index}": key for index, key in enumerate(keys)})
+    known = {named: key for named, key in rows if named != key} | {key: key for named, key in rows if named == key}
+    for name, key in zip(names, keys, strict=True):
+        if key not in known:
+            around: dict[str, str] = dict((yield Ask(_around(), {"key": key})))
+            raise NotFound("size", name, nearest=tuple(around[near] for near in beginning(key, around, 2)))
+    return tuple(known[key] for key in keys)
+
+
+@lru_cache(maxsize=16)
+def _known(count: int) -> Statement:
+    """Each name that is known, and the key of its size."""
+    asked = [bindparam(f"name_{index}", type_=size.key.type) for index in range(count)]
+    own = select(size.key.label("named"), size.key.label("key")).where(size.key.in_(asked))
+    other = select(ALIAS.c.alias_key, ALIAS.c.size_key).where(ALIAS.c.alias_key.in_(asked))
+    return Statement(select(union_all(own, other).subquery()), short=True)
+
+
+@lru_cache(maxsize=1)
+def _around() -> Statement:
+    asked, most = bindparam("key", type_=size.key.type), literal_column(str(AROUND), Integer)
+    names = select(size.key, size.name).select_from(SIZE)
+    after = names.where(size.key >= asked).order_by(size.key).limit(most).subquery()
+    before = names.where(size.key < asked).order_by(size.key.desc()).limit(most).subquery()
+    return Statement(select(union_all(select(after), select(before)).subquery()), short=True)

@@ -19,8 +19,7 @@ from sqlalchemy import (
     union_all,
 )
 
-from app.catalog.octaves import octave_of
-from app.catalog.projections import ANYWHERE
+from app.catalog.projections import ANYWHERE, octave_of
 from app.catalog.queries.params import OfferScope
 from app.catalog.queries.price_scope import (
     GPU,

@@ -1,18 +1,112 @@
 """Keyset pages over any totally ordered list: the cursor is opaque and belongs to one question."""
 
-from collections.abc import Sequence
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
+from math import isfinite
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, false, or_, tuple_
+import orjson
+from sqlalchemy import ColumnElement, and_, false, or_, select, tuple_
 from sqlalchemy.orm import Session
 from sqlalchemy.sql import Select, func
 
-from app.catalog.queries.cursors import Place, read_cursor, write_cursor
-from app.catalog.queries.walks import revision_of, still
-from app.db.statements import answer
-from app.errors import BadCursor
+from app.catalog.column_types import table_of
+from app.catalog.models import Revision
+from app.db.statements import Ask, Question, Statement, answer
+from app.errors import BadCursor, CursorGone
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a page begins: behind these values of its order, in the list as a revision has it."""
+
+    revision: str
+    values: list[Any]
+
+
+def fingerprint(question: str) -> str:
+    """What ties a cursor to its question."""
+    return hashlib.sha256(question.encode()).hexdigest()[:12]
+
+
+def write_cursor(question: str, revision: str, values: Sequence[Any]) -> str:
+    """Write the place after which the next page begins."""
+    kept = [fingerprint(question), revision, *(_write(value) for value in values)]
+    return base64.urlsafe_b64encode(orjson.dumps(kept)).decode().rstrip("=")
+
+
+def read_cursor(cursor: str, question: str, count: int) -> Place:
+    """Read the place back; raises BadCursor for one that is damaged or of another question."""
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        mark, revision, *kept = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        values = [_read(value) for value in kept]
+    except (ValueError, TypeError, ArithmeticError, KeyError, RecursionError):
+        mark, revision, values = None, "", []
+    if mark != fingerprint(question) or len(values) != count or not isinstance(revision, str):
+        raise BadCursor(cursor)
+    return Place(revision, values)
+
+
+def start_of(place: Place | None, cursor: str | None) -> int:
+    """Where a page of a list begins that is made anew each time, so that the place is a number."""
+    if place is None:
+        return 0
+    (start,) = place.values
+    if type(start) is not int or start < 0:
+        raise BadCursor(cursor or "")
+    return start
+
+
+def _write(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return {"decimal": str(value)}
+    if isinstance(value, date):
+        return {"date": value.isoformat()}
+    if isinstance(value, float) and not isfinite(value):
+        return {"float": str(value)}  # the rank of an unknown price; JSON has no such number
+    return value
+
+
+_READ: dict[str, Callable[[str], Any]] = {"decimal": Decimal, "date": date.fromisoformat, "float": float}
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, dict):
+        ((kind, text),) = value.items()
+        return _READ[kind](text)
+    if value is not None and not isinstance(value, str | int | float):
+        raise TypeError
+    return value
+
+
+_REVISION = table_of(Revision).c
+_NEWEST = Statement(select(_REVISION.number, _REVISION.digest).order_by(_REVISION.number.desc()).limit(1), short=True)
+
+
+def newest_revision() -> Question[str]:
+    """The mark of the revision that holds: its number, which only grows, and the begin of its digest."""
+    rows = yield Ask(_NEWEST, {})
+    return "-".join(f"{part}"[:8] for part in rows[0]) if rows else ""
+
+
+def revision_of(session: Session) -> str:
+    """The mark of the revision that holds; a walk is begun with it before its first page is read."""
+    return answer(session, newest_revision())
+
+
+def still(place: Place) -> Question[str]:
+    """See, after a page was read, that nothing has changed since the page before; raises CursorGone."""
+    now = yield from newest_revision()
+    if now != place.revision:
+        raise CursorGone(place.revision, now)
+    return now
+
 
 Item = dict[str, Any]
 _TOO_LARGE = 2**31

@@ -21,10 +21,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.elements import ColumnElement
 
+from app.catalog.column_types import table_of
 from app.catalog.models import Gpu, Offer, Series, Size
 from app.catalog.projections import ANYWHERE, COPIES, cheapest, offers_on
 from app.catalog.queries.params import OfferScope
-from app.catalog.tables import table_of
 
 SIZE, GPU, OFFER, SERIES = table_of(Size), table_of(Gpu), table_of(Offer), table_of(Series)
 size, gpu = SIZE.c, GPU.c

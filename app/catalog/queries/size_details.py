@@ -11,10 +11,9 @@ from typing import Any
 from sqlalchemy import and_, bindparam, select
 
 from app.catalog.fields import GPU_FIELDS
-from app.catalog.queries.pages import DOC
 from app.catalog.queries.params import OfferScope
 from app.catalog.queries.price_scope import GPU, SIZE, Ground, Place, gpu, region_values, size, standing
-from app.catalog.queries.rendering import render_size
+from app.catalog.queries.sizes import DOC, render_size
 from app.db.statements import Ask, Question, Statement, by_shape
 
 GPU_FIGURES = tuple(

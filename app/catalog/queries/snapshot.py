@@ -7,13 +7,13 @@ from hashlib import blake2b
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from app.catalog.column_types import table_of
 from app.catalog.models import Size
-from app.catalog.octaves import octave_of
+from app.catalog.projections import octave_of
 from app.catalog.queries.gpu_filters import GpuNames, read_gpu_names
 from app.catalog.queries.language_models import Models, read_models
 from app.catalog.queries.lookups import region_codes, series_titles
-from app.catalog.queries.walks import revision_of
-from app.catalog.tables import table_of
+from app.catalog.queries.pagination import revision_of
 
 _MOST_TOTALS = 10_000
 SMALL = 2_000

@@ -1,26 +1,25 @@
 """Taking in a reading: everything it says is kept, judged and written, in the caller's one transaction."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import date, datetime
 from difflib import get_close_matches
+from typing import Any
 
 from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
-from app.catalog.models import Benchmark, Correction, Model, Region, Size, SizeAlias, Source
-from app.catalog.names import size_key
-from app.catalog.progress import Progress, silent
-from app.catalog.readings import Reading, Report
+from app.catalog.column_types import table_of
+from app.catalog.models import Benchmark, Correction, Model, Region, Series, Size, SizeAlias, Source
+from app.catalog.names import model_keys, size_key
+from app.catalog.presets import split_names
+from app.catalog.readings import ModelRow, Progress, Reading, Report, silent
 from app.catalog.resolution.subjects import Subjects
-from app.catalog.store import rows
+from app.catalog.store import facts
 from app.catalog.store.bulk import staged
-from app.catalog.store.checks import check_references
-from app.catalog.store.contents import Content, canonical, content_of, heading
 from app.catalog.store.facts import add_named, author_of, find_sources, find_subjects, judge_facts
-from app.catalog.store.offers import save_derived
-from app.catalog.store.prices import PRICE, STAGED_PRICE, Staging, merge_prices, stage_prices
-from app.catalog.store.renaming import merge_aliases
+from app.catalog.store.offers import TOUCHED, fallen_behind, fallen_due, is_derived, rewritten, save_derived, touch
+from app.catalog.store.prices import PRICE, STAGED_PRICE, Staging, merge_aliases, merge_prices, stage_prices
 from app.catalog.store.retract import (
     DROPPED_PRICE,
     check_regions_of_source,
@@ -31,11 +30,58 @@ from app.catalog.store.retract import (
     drop_source,
     drop_unspoken,
 )
-from app.catalog.store.revisions import kept_contents, latest_revision
-from app.catalog.store.touching import TOUCHED, fallen_behind, fallen_due, is_derived, rewritten, touch
+from app.catalog.store.revisions import Content, canonical, content_of, heading, kept_contents, latest_revision
 from app.catalog.store.upsert import Change, save_rows
-from app.catalog.tables import table_of
-from app.errors import NotFound
+from app.errors import BadData, NotFound
+
+
+def check_references(session: Session, reading: Reading, subjects: Subjects) -> None:
+    """Refuse a correction of an unknown source, a benchmark of an unknown series, a name that two models have.
+
+    Sources of the reading itself are written before; prices are checked as they pass. Raises BadData for the first.
+    """
+    sources = _all(session, Source, "id")
+    for correction in reading.corrections:
+        if correction.source not in sources:
+            raise _unknown("source", correction.source, correction.file, correction.line)
+    series = _all(session, Series, "id") | set(subjects.series.values())
+    for benchmark in reading.benchmarks:
+        if subjects.series_id(benchmark.series) not in series:
+            raise _unknown("series", benchmark.series, benchmark.file, benchmark.line)
+    _check_model_names(session, reading.models)
+
+
+def _check_model_names(session: Session, models: Iterable[ModelRow]) -> None:
+    """Refuse a language model that is called what another is called, be that one new or kept."""
+    new = {model.preset.id: model for model in models}
+    table = table_of(Model).c
+    named = select(table.id, table.name, table.hf_repo, table.aliases).where(table.id.not_in(new))
+    owners: dict[str, ModelRow | str] = {
+        key: row.id
+        for row in session.execute(named)
+        for key in model_keys((row.id, row.name, row.hf_repo or "", *split_names(row.aliases)))
+    }
+    for model in models:
+        for column, names in model.preset.names.items():
+            for name in names:
+                _claim(owners, name, column, model)
+
+
+def _claim(owners: dict[str, ModelRow | str], name: str, column: str, model: ModelRow) -> None:
+    for key in model_keys([name]):
+        owner = owners.setdefault(key, model)
+        if owner is not model:
+            other = owner if isinstance(owner, str) else owner.preset.id
+            said = f"{name!r}: already means {other!r}; every name and alias must be one model's"
+            raise BadData(said, file=model.file, line=model.line, column=column)
+
+
+def _all(session: Session, model: type[Any], column: str) -> set[str]:
+    return set(session.execute(select(table_of(model).c[column])).scalars())
+
+
+def _unknown(kind: str, name: str, file: str, line: int) -> BadData:
+    return BadData(f"there is no {kind} {name!r}; bring it in first", file=file, line=line, column=kind)
 
 
 @dataclass(slots=True)
@@ -136,11 +182,11 @@ def _save_facts(session: Session, reading: Reading, subjects: Subjects, prices: 
     sources = {source.id: source for source in (*reading.sources, *cited)}
     old, done = find_sources(session), tally.changes
     done["source"] = save_rows(session, Source, map(asdict, sources.values()))
-    done["region"] = save_rows(session, Region, map(rows.region_row, reading.regions))
+    done["region"] = save_rows(session, Region, map(facts.region_row, reading.regions))
     for name, kind in (("correction", "corrections"), ("benchmark", "benchmarks"), ("model", "models")):
         done[name], _ = drop_rows_of_files(session, kind, reading, subjects)
     check_references(session, reading, subjects)
-    corrections = (rows.correction_row(correction, subjects) for correction in reading.corrections)
+    corrections = (facts.correction_row(correction, subjects) for correction in reading.corrections)
     done["correction"] += save_rows(session, Correction, corrections)
     new = find_sources(session)
     weighed_anew = any(author_of(source) != author_of(new[id_]) for id_, source in old.items())
@@ -157,10 +203,10 @@ def _save_facts(session: Session, reading: Reading, subjects: Subjects, prices: 
 
 def _save_others(session: Session, reading: Reading, subjects: Subjects, tally: Tally) -> None:
     done = tally.changes
-    done["size_alias"] += save_rows(session, SizeAlias, map(rows.alias_row, reading.aliases))
-    benchmarks = (rows.benchmark_row(benchmark, subjects) for benchmark in reading.benchmarks)
+    done["size_alias"] += save_rows(session, SizeAlias, map(facts.alias_row, reading.aliases))
+    benchmarks = (facts.benchmark_row(benchmark, subjects) for benchmark in reading.benchmarks)
     done["benchmark"] += save_rows(session, Benchmark, benchmarks)
-    done["model"] += save_rows(session, Model, map(rows.model_row, reading.models))
+    done["model"] += save_rows(session, Model, map(facts.model_row, reading.models))
 
 
 def _contents(session: Session, tally: Tally, overwritten: Content, *, moved: bool) -> dict[str, Content]:

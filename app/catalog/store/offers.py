@@ -1,9 +1,11 @@
 """What is derived from prices and sizes at each ingest, so that lists are read as they lie: offers and documents."""
 
+from collections.abc import Iterable
 from datetime import date
 from typing import Any
 
 from sqlalchemy import (
+    Boolean,
     Column,
     ColumnElement,
     Date,
@@ -23,20 +25,97 @@ from sqlalchemy import (
     literal,
     null,
     select,
+    true,
     union_all,
 )
 from sqlalchemy.orm import Session
 
-from app.catalog.models import Offer, Price, Size
-from app.catalog.octaves import octave_in
-from app.catalog.offer_docs import NO_OFFER_DOC, offer_doc
-from app.catalog.projections import ANYWHERE, COPIES, PRICES, PURCHASES, RATIOS, UNKNOWN, cheapest, is_offer, spot_since
+from app.catalog.column_types import BYTEWISE, table_of
+from app.catalog.models import Offer, Price, Size, SizeDoc, Source
+from app.catalog.projections import (
+    ANYWHERE,
+    COPIES,
+    NO_OFFER_DOC,
+    PRICES,
+    PURCHASES,
+    RATIOS,
+    UNKNOWN,
+    cheapest,
+    is_offer,
+    octave_in,
+    offer_doc,
+    size_doc,
+    spot_since,
+)
 from app.catalog.store.bulk import keep_different, rows_written, same, stage_like, staged, write_staged
-from app.catalog.store.documenting import save_docs
-from app.catalog.store.touching import asked
-from app.catalog.store.upsert import Change
-from app.catalog.tables import table_of
+from app.catalog.store.upsert import Change, save_rows
 from app.db.functions import exact_ratio
+
+TOUCHED = Table(
+    "touched_size",
+    MetaData(),
+    Column("size_key", BYTEWISE, primary_key=True),
+    Column("rewritten", Boolean, nullable=False),
+    prefixes=["temporary"],
+)
+"""The sizes whose offers may be others now, and, where `rewritten`, the documents, too."""
+
+
+def touch(session: Session, sizes: Select[Any], *, rewritten: bool = False) -> None:
+    """Add the keys of a query; what is added first tells whether a size is rewritten."""
+    keys = sizes.distinct().subquery()
+    key = next(iter(keys.c))
+    new = select(key, literal(rewritten)).where(~exists().where(TOUCHED.c.size_key == key))
+    session.execute(insert(TOUCHED).from_select(["size_key", "rewritten"], new))
+
+
+def rewritten(session: Session, keys: Iterable[str], sources: Iterable[str]) -> None:
+    """Touch sizes whose rows are others, or whose source is."""
+    rows = [{"size_key": key, "rewritten": True} for key in keys]
+    if rows:
+        session.execute(insert(TOUCHED), rows)
+    size = table_of(Size).c
+    touch(session, select(size.key).where(size.source_id.in_(list(sources))), rewritten=True)
+
+
+def fallen_due(after: date, until: date) -> Select[Any]:
+    """Find the sizes with a price that came into force after one day and until another."""
+    price = table_of(Price).c
+    return select(price.size_key).where(price.valid_from > after, price.valid_from <= until)
+
+
+def fallen_behind(after: date, until: date) -> Select[Any]:
+    """Find the sizes with a spot price that was an offer on one day, and is too old for it on another."""
+    price = table_of(Price).c
+    lapsed = (price.valid_from >= spot_since(after), price.valid_from < spot_since(until))
+    return select(price.size_key).where(price.purchase == "spot", *lapsed)
+
+
+def is_derived(session: Session) -> bool:
+    """Whether every size has its document, and its offers: a migration that changes what is derived empties tables."""
+    size, doc = (select(func.count()).select_from(table_of(model)).scalar_subquery() for model in (Size, SizeDoc))
+    sizes, docs, offered = session.execute(select(size, doc, exists(select(table_of(Offer).c.size_key)))).one()
+    return bool(sizes == docs and (offered or not sizes))
+
+
+def asked(column: ColumnElement[str], *, touched: bool) -> ColumnElement[bool]:
+    """The condition that a size is touched; with `touched` false it holds for all."""
+    return column.in_(select(TOUCHED.c.size_key)) if touched else true()
+
+
+_AT_ONCE = 1_000
+
+
+def save_docs(session: Session, *, touched: bool) -> None:
+    """Write the documents of all sizes, or of those that are touched and rewritten."""
+    size, source = table_of(Size), table_of(Source)
+    some = size.c.key.in_(select(TOUCHED.c.size_key).where(TOUCHED.c.rewritten)) if touched else true()
+    query = select(*size.columns, source.c.url.label("source_url")).join_from(size, source, isouter=True).where(some)
+    result = session.execute(query, execution_options={"yield_per": _AT_ONCE})
+    for rows in result.mappings().partitions():
+        docs = ({"size_key": row["key"], "doc": size_doc(dict(row), row["source_url"])} for row in rows)
+        save_rows(session, SizeDoc, docs)
+
 
 SYSTEMS = ("linux", "windows")
 _PLACE = ("size_key", "region", "os")

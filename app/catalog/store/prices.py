@@ -10,21 +10,18 @@ from difflib import get_close_matches
 from operator import lt
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, MetaData, Table, and_, delete, func, select
+from sqlalchemy import BigInteger, Column, MetaData, Table, and_, delete, func, insert, select
 from sqlalchemy.orm import Session
 
-from app.catalog.models import Price
+from app.catalog.column_types import table_of
+from app.catalog.models import Offer, Price, Size, SizeDoc
 from app.catalog.names import size_key
-from app.catalog.price_lists import PriceBlock, PriceList, Prices
-from app.catalog.progress import Progress
-from app.catalog.readings import Report
+from app.catalog.readings import PriceBlock, PriceList, Prices, Progress, Report
 from app.catalog.resolution.subjects import Subjects
-from app.catalog.store.bulk import keep_different, same, write_staged
-from app.catalog.store.contents import Content, canonical, content_of
-from app.catalog.store.loading import Columns, load
-from app.catalog.store.rows import PRICE_KEY
+from app.catalog.store.bulk import Columns, keep_different, load, same, write_staged
+from app.catalog.store.facts import PRICE_KEY
+from app.catalog.store.revisions import Content, canonical, content_of
 from app.catalog.store.upsert import Change
-from app.catalog.tables import table_of
 from app.errors import BadData
 
 PRICE = table_of(Price)
@@ -161,3 +158,27 @@ def merge_prices(session: Session, staging: Staging) -> tuple[Change, Content]:
     old = content_of(session, overwritten)
     written = write_staged(session, STAGED_PRICE, PRICE, PRICE_KEY, in_order=staging.in_order)
     return Change(added=written - old.rows, changed=old.rows, unchanged=unchanged), old
+
+
+def merge_aliases(session: Session, subjects: Subjects) -> Change:
+    """Move the prices of sizes that are only aliases, and remove those sizes; offers are derived anew afterwards.
+
+    Where both names have a price for the same place and day, the size's own stands. Its facts were moved before.
+    """
+    price, size = table_of(Price), table_of(Size)
+    kept = set(session.execute(select(size.c.key)).scalars())
+    merged = {alias: key for alias, key in subjects.sizes.items() if alias in kept and key in kept}
+    for alias, key in merged.items():
+        rows = [dict(row) for row in session.execute(select(price).where(price.c.size_key == alias)).mappings()]
+        own = {
+            tuple(row[name] for name in PRICE_KEY)
+            for row in session.execute(select(price).where(price.c.size_key == key)).mappings()
+        }
+        moved = [row | {"size_key": key} for row in rows]
+        new = [row for row in moved if tuple(row[name] for name in PRICE_KEY) not in own]
+        for table in (price, table_of(Offer), table_of(SizeDoc)):
+            session.execute(delete(table).where(table.c.size_key == alias))
+        if new:
+            session.execute(insert(price), new)
+        session.execute(delete(size).where(size.c.key == alias))
+    return Change(removed=len(merged))

@@ -25,6 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 from sqlmodel import SQLModel
 
+from app.catalog.column_types import table_of
 from app.catalog.models import (
     Benchmark,
     Correction,
@@ -41,16 +42,14 @@ from app.catalog.models import (
     SizeDoc,
     Source,
 )
-from app.catalog.price_lists import Prices
-from app.catalog.readings import FileRead, Reading, Report
+from app.catalog.readings import FileRead, Prices, Reading, Report
 from app.catalog.resolution.subjects import Subjects
-from app.catalog.store import rows
+from app.catalog.store import facts
 from app.catalog.store.bulk import rows_written, same
-from app.catalog.store.contents import Content, canonical, content_of
+from app.catalog.store.facts import PRICE_KEY
 from app.catalog.store.prices import PRICE, STAGED_PRICE
-from app.catalog.store.rows import PRICE_KEY
+from app.catalog.store.revisions import Content, canonical, content_of
 from app.catalog.store.upsert import Change, save_rows
-from app.catalog.tables import table_of
 from app.errors import BadQuestion
 
 DROPPED_PRICE = Table(
@@ -121,17 +120,17 @@ _AT_ONCE = 1_000
 _Rows = Callable[[Reading, Subjects], Iterable[tuple[str, dict[str, Any]]]]
 
 _SMALL: Mapping[str, tuple[type[SQLModel], _Rows]] = {
-    "aliases": (SizeAlias, lambda reading, _: ((each.file, rows.alias_row(each)) for each in reading.aliases)),
+    "aliases": (SizeAlias, lambda reading, _: ((each.file, facts.alias_row(each)) for each in reading.aliases)),
     "corrections": (
         Correction,
-        lambda reading, subjects: ((each.file, rows.correction_row(each, subjects)) for each in reading.corrections),
+        lambda reading, subjects: ((each.file, facts.correction_row(each, subjects)) for each in reading.corrections),
     ),
-    "regions": (Region, lambda reading, _: ((each.file, rows.region_row(each)) for each in reading.regions)),
+    "regions": (Region, lambda reading, _: ((each.file, facts.region_row(each)) for each in reading.regions)),
     "benchmarks": (
         Benchmark,
-        lambda reading, subjects: ((each.file, rows.benchmark_row(each, subjects)) for each in reading.benchmarks),
+        lambda reading, subjects: ((each.file, facts.benchmark_row(each, subjects)) for each in reading.benchmarks),
     ),
-    "models": (Model, lambda reading, _: ((each.file, rows.model_row(each)) for each in reading.models)),
+    "models": (Model, lambda reading, _: ((each.file, facts.model_row(each)) for each in reading.models)),
 }
 """By kind of file: the table, and the rows of a reading with the file of each."""
 

@@ -1,14 +1,33 @@
 """Revisions: one for each ingest that changed something, with a digest of the content of the whole catalog."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import desc, insert, select
+import orjson
+from sqlalchemy import (
+    Boolean,
+    Column,
+    ColumnElement,
+    Date,
+    Double,
+    Integer,
+    Select,
+    String,
+    Table,
+    cast,
+    desc,
+    func,
+    insert,
+    select,
+    type_coerce,
+)
 from sqlalchemy.orm import Session
 from sqlmodel import SQLModel
 
+from app.catalog.column_types import NO_CONTENT, Usd, table_of
 from app.catalog.models import (
     Benchmark,
     Correction,
@@ -24,9 +43,68 @@ from app.catalog.models import (
     Source,
     TableSum,
 )
-from app.catalog.store.contents import Content, canonical, content_of, heading
 from app.catalog.store.upsert import save_rows
-from app.catalog.tables import table_of
+
+_MODULUS = 2**256
+_AT_ONCE = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """How many rows, and the sum of the sha256 of each, modulo 2^256."""
+
+    rows: int = 0
+    sum: int = 0
+
+    def __add__(self, other: "Content") -> "Content":
+        """Put rows to these."""
+        return Content(self.rows + other.rows, (self.sum + other.sum) % _MODULUS)
+
+    def __sub__(self, other: "Content") -> "Content":
+        """Take rows from these."""
+        return Content(self.rows - other.rows, (self.sum - other.sum) % _MODULUS)
+
+
+def heading(table: Table) -> str:
+    """What rows are of: a table and its columns; a table that got other columns has other content."""
+    return f"{table.name}({', '.join(column.name for column in _told(table))})"
+
+
+def content_of(session: Session, rows: Select[Any]) -> Content:
+    """Hash every row of a query made by `canonical`, a few thousand at a time."""
+    result = session.execute(rows, execution_options={"yield_per": _AT_ONCE})
+    content = Content()
+    for part in result.partitions():
+        content += Content(len(part), sum(map(_hash, part)))
+    return content
+
+
+def _hash(row: Iterable[Any]) -> int:
+    """The sha256 of a row as a JSON array of texts, numbers and nulls, without spaces, in UTF-8."""
+    return int.from_bytes(sha256(orjson.dumps(tuple(row))).digest())
+
+
+def canonical(session: Session, table: Table, columns: Table | None = None) -> Select[Any]:
+    """Select what both databases give as the same texts, integers and doubles, of a table or of one like it."""
+    kind = session.connection().dialect.name
+    of = columns if columns is not None else table
+    return select(*(_plain(of.c[column.name], kind) for column in _told(table)))
+
+
+def _told(table: Table) -> list[Column[Any]]:
+    """The columns that are content: not those that only say how a row came in."""
+    return [column for column in table.columns if column.info != NO_CONTENT]
+
+
+def _plain(column: Column[Any], kind: str) -> ColumnElement[Any]:
+    if isinstance(column.type, Usd):
+        return cast(column, Double)
+    if isinstance(column.type, Boolean):
+        return cast(column, Integer)
+    if isinstance(column.type, Date):
+        return type_coerce(column, String) if kind == "sqlite" else func.to_char(column, "YYYY-MM-DD")
+    return column
+
 
 CONTENT: tuple[type[SQLModel], ...] = (
     Source,
@@ -100,3 +178,40 @@ def _digest(contents: Mapping[str, Content]) -> str:
 
 def _counts(contents: Mapping[str, Content]) -> dict[str, int]:
     return {name.partition("(")[0]: content.rows for name, content in contents.items()}
+
+
+_OTHERS = (SizeAlias, Correction, Region, Benchmark, Model)
+
+
+def list_sources(session: Session) -> list[dict[str, Any]]:
+    """Give every source by its id, with how many facts, prices and other rows cite it."""
+    facts, prices = _cited(session, Fact), _cited(session, Price)
+    others = [_cited(session, model) for model in _OTHERS]
+    table = table_of(Source)
+    return [
+        {
+            "id": row["id"],
+            "kind": row["kind"],
+            "title": row["title"],
+            "publisher": row["publisher"],
+            "published_on": row["published_on"],
+            "facts": facts.get(row["id"], 0),
+            "prices": prices.get(row["id"], 0),
+            "others": sum(found.get(row["id"], 0) for found in others),
+            "url": row["url"],
+        }
+        for row in session.execute(select(table).order_by(table.c.id)).mappings()
+    ]
+
+
+def list_revisions(session: Session) -> list[dict[str, Any]]:
+    """Give every revision, the newest first."""
+    table = table_of(Revision)
+    rows = session.execute(select(table).order_by(desc(table.c.number))).mappings()
+    return [dict(row) | {"created_at": row["created_at"].isoformat()} for row in rows]
+
+
+def _cited(session: Session, model: type[SQLModel]) -> dict[str, int]:
+    column = table_of(model).c.source_id
+    rows = session.execute(select(column, func.count().label("number")).group_by(column)).mappings()
+    return {row["source_id"]: row["number"] for row in rows}

@@ -9,7 +9,7 @@ from sqlalchemy import Table, bindparam, delete, insert, select, update
 from sqlalchemy.orm import Session
 from sqlmodel import SQLModel
 
-from app.catalog.tables import table_of
+from app.catalog.column_types import table_of
 
 Row = Mapping[str, Any]
 Key = tuple[Any, ...]

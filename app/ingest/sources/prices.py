@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from app.catalog.names import region_key
-from app.catalog.price_lists import PriceBlock, PriceList, PriceRow, Prices
-from app.catalog.readings import Reading, SourceNote
+from app.catalog.readings import PriceBlock, PriceList, PriceRow, Prices, Reading, SourceNote
 from app.errors import BadData
 from app.ingest.csv_blocks import Block, read_blocks
 from app.ingest.csv_files import Row, sha256_of
