@@ -21,7 +21,7 @@ from app.catalog.queries.sizes import render_size
 from app.catalog.queries.snapshot import read_known
 from app.db.engines import make_engine
 from app.db.statements import answer, typed
-from app.fit.placement.rank import rank
+from app.fit.placement.judge import rank
 from app.services.placement import PlacementSearch, placing, to_sizes
 from benchmarks.fits import FIT
 from benchmarks.question import STORED, Rows, open_postgres, open_sqlite, page_sql, parameters

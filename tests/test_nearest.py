@@ -29,7 +29,7 @@ def test_a_suggestion_means_what_was_meant(name: str, known: tuple[str, ...], me
 
 
 def test_everything_that_is_suggested_for_another_word_is_somewhere() -> None:
-    from app.fit.formulas.weights import BITS  # noqa: PLC0415  # only here
+    from app.fit.formulas.memory import BITS  # noqa: PLC0415  # only here
 
     there = {*FILTERS, *PRICES, *CONSTRAINTS, *SORT_KEYS, *BITS, "cost_per_hour"}
     there |= {"context_tokens", "sequence_tokens", "dtype", "concurrency", "fields"}

@@ -48,7 +48,7 @@ _MEANINGS = {
 
 def dtype(text: Any) -> Any:
     """Read a type of numbers in any case and common spelling; one that means several, or none, names the nearest."""
-    from app.fit.formulas.weights import BITS
+    from app.fit.formulas.memory import BITS
 
     word = str(text).strip().lower().replace("-", "_")
     word = re.sub(r"^(\d+)_bits?$", r"\1bit", word)

@@ -31,7 +31,7 @@ def sort_keys() -> tuple[str, ...]:
 
 def dtypes() -> tuple[str, ...]:
     """Types of weights."""
-    from app.fit.formulas.weights import BITS
+    from app.fit.formulas.memory import BITS
 
     return tuple(BITS)
 

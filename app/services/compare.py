@@ -14,7 +14,7 @@ from app.catalog.queries.size_details import GPU_FIGURES, Sheet, find_sheets
 from app.catalog.queries.snapshot import Known
 from app.db.statements import Question
 from app.errors import BadQuestion, NotFound
-from app.fit.difference import Number, difference, difference_percent, of_all, per_unit
+from app.fit.similarity import Number, difference, difference_percent, of_all, per_unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,7 @@ from app.catalog.projections import PURCHASES
 from app.catalog.queries.candidates import PEAKS
 from app.fit.formulas.assumptions import Ledger
 from app.fit.formulas.quantities import GIB
-from app.fit.placement.machine import Machine
-from app.fit.placement.types import CAPABILITY
+from app.fit.placement.machine import CAPABILITY, Machine
 from app.fit.vm import Vm
 
 USABLE = 0.985

@@ -20,12 +20,12 @@ from app.fit.estimator.workload import TrainingWorkload
 from app.fit.formulas.assumptions import Impossible, Ledger
 from app.fit.formulas.quantities import GIB
 from app.fit.placement.fixes import Fixer
+from app.fit.placement.judge import rank
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import Placed
 from app.fit.placement.prepare import Prepared, prepare
-from app.fit.placement.rank import rank
 from app.fit.placement.request import Constraints, Placement, Pricing, Use
-from app.fit.ranking import Ranking
+from app.fit.verdict import Ranking
 from app.fit.vm import Vm
 from app.services.hardware import Hardware, to_described
 from app.services.model_spec import AskedModel, to_shape

@@ -16,10 +16,8 @@ from app.catalog.queries.params import ORDERABLE, SizeNeeds
 from app.catalog.queries.sizes import settle
 from app.catalog.queries.snapshot import Known, read_known
 from app.db.statements import Question, answer
-from app.fit.ranking import Ranking
-from app.fit.resources.needs import QUANTITIES, Needs
-from app.fit.resources.rank import rank
-from app.fit.verdict import Option
+from app.fit.resources import QUANTITIES, Needs, rank
+from app.fit.verdict import Option, Ranking
 from app.fit.vm import Vm
 
 _AMOUNTS = tuple(quantity.name for quantity in QUANTITIES)

@@ -24,8 +24,8 @@ from app.catalog.readings import AUTHORITY
 from app.cli.commands import ROOMS
 from app.fit.formulas.assumptions import DEFAULTS
 from app.fit.formulas.hf_config import FAMILIES
+from app.fit.formulas.memory import FILE_BITS, FULL_BITS, QUANTIZED_BITS
 from app.fit.formulas.optimizer import RECIPES
-from app.fit.formulas.weights import FILE_BITS, FULL_BITS, QUANTIZED_BITS
 from app.fit.similarity import TERMS
 from app.ingest.registry import FEEDS
 from app.ingest.sources import aliases, benchmarks, claims, models, prices, reference, regions

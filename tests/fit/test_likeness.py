@@ -8,8 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.fit.difference import difference, difference_percent, of_all, per_unit
-from app.fit.similarity import FARTHEST, TERMS, UNKNOWN, Traits, measure, nearest
+from app.fit.similarity import (
+    FARTHEST,
+    TERMS,
+    UNKNOWN,
+    Traits,
+    difference,
+    difference_percent,
+    measure,
+    nearest,
+    of_all,
+    per_unit,
+)
 
 A100 = Traits(
     name="Standard_X1",

@@ -13,10 +13,9 @@ from app.api.schemas.bodies import AS_TEXT
 from app.api.schemas.estimate_request import EstimateIn
 from app.api.schemas.estimate_response import EstimateOut
 from app.errors import BadWorkload
-from app.fit.formulas.adapters import MODULES
-from app.fit.formulas.optimizer import RECIPES
+from app.fit.formulas.memory import BITS
+from app.fit.formulas.optimizer import MODULES, RECIPES
 from app.fit.formulas.quantities import Figure
-from app.fit.formulas.weights import BITS
 from app.services.estimate import estimate
 from app.services.model_spec import to_architecture
 

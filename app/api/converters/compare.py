@@ -1,8 +1,7 @@
 """Sizes beside each other put on the wire; knows no HTTP, so the command line prints the same."""
 
 from app.api.schemas.compare import ComparisonOut, SimilarOut, SimilarPage, TermOut
-from app.fit.difference import Number
-from app.fit.similarity import DIGITS, Neighbour, TermDistance
+from app.fit.similarity import DIGITS, Neighbour, Number, TermDistance
 from app.services.compare import Comparison
 from app.services.similar import Similar
 

@@ -2,7 +2,7 @@
 
 from app.api.schemas.estimate_request import EstimateIn, InferenceIn, TrainingIn
 from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
-from app.fit.formulas.adapters import Matrix
+from app.fit.formulas.optimizer import Matrix
 from app.services.estimate import Workload
 
 

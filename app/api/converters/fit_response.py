@@ -22,9 +22,8 @@ from app.fit.estimator.estimate import parameter_figures
 from app.fit.formulas.quantities import Figure
 from app.fit.placement.detail import PerGpu, SpeedFigures, cost_figures, per_gpu, speed_figures
 from app.fit.placement.fixes import Fix
-from app.fit.placement.option import Placed
+from app.fit.placement.option import Placed, explain
 from app.fit.placement.serving import ServingJob
-from app.fit.placement.wording import explain
 from app.fit.verdict import Rejection
 from app.services.placement import Placements
 

@@ -5,9 +5,7 @@ from collections.abc import Collection
 from app.api.converters.resource_fit import costs_out, headroom_out
 from app.api.schemas.fit_costs import FailureOut
 from app.api.schemas.fit_response import FitAnswerOut, MissOut, PlacedOut
-from app.fit.resources.needs import Needs
-from app.fit.resources.rank import unused_gpu_memory_gib
-from app.fit.resources.wording import explain_option
+from app.fit.resources import Needs, explain_option, unused_gpu_memory_gib
 from app.fit.verdict import Option, Rejection
 from app.services.resource_fit import Recommendation
 

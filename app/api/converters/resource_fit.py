@@ -6,9 +6,7 @@ from app.api.schemas.estimate_response import FigureOut
 from app.api.schemas.fit_costs import CostsOut, FailureOut, FitOut, HeadroomOut, OptionCostOut, OptionOut, RejectionOut
 from app.catalog.projections import PURCHASES
 from app.fit.formulas.quantities import exact
-from app.fit.resources.needs import Needs
-from app.fit.resources.rank import unused_gpu_memory_gib
-from app.fit.resources.wording import explain_option
+from app.fit.resources import Needs, explain_option, unused_gpu_memory_gib
 from app.fit.verdict import Cost, Headroom, Option, Rejection
 from app.services.resource_fit import Recommendation
 

@@ -9,9 +9,8 @@ from app.api.schemas.estimate_request import ActivationFormula, Loading, Offload
 from app.api.schemas.fit_body import Include, Sort
 from app.catalog.queries.fit_params import FitSort, ResourceInclude
 from app.catalog.queries.params import Arch, Os, Purchase, Status
-from app.fit.formulas.adapters import MODULES
-from app.fit.formulas.optimizer import RECIPES
-from app.fit.formulas.weights import BITS
+from app.fit.formulas.memory import BITS
+from app.fit.formulas.optimizer import MODULES, RECIPES
 
 ENUMS: Mapping[str, tuple[str, ...]] = {
     "Os": get_args(Os),

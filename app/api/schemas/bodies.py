@@ -20,9 +20,8 @@ from pydantic import (
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
 from app.api.schemas.lookalikes import refuse_lookalike
-from app.fit.formulas.adapters import MODULES
-from app.fit.formulas.optimizer import RECIPES
-from app.fit.formulas.weights import BITS
+from app.fit.formulas.memory import BITS
+from app.fit.formulas.optimizer import MODULES, RECIPES
 from app.nearest import did_you_mean, nearest
 from app.validation import MOST_ERRORS
 

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from app.fit.formulas.architecture import Architecture
+from app.fit.formulas.architecture import Architecture, ParameterCount, count_parameters, missing_for_count
 from app.fit.formulas.assumptions import DEFAULTS, Impossible, Ledger
-from app.fit.formulas.parameters import ParameterCount, count_parameters, missing_for_count
 from app.fit.formulas.quantities import Figure, Range, estimate_gib, held_gib
 
 NEAR = 0.01

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
 from app.fit.formulas.assumptions import Impossible, Ledger
-from app.fit.formulas.sharding import WHOLE, Split
+from app.fit.formulas.memory import WHOLE, Split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

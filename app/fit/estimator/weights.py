@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from app.fit.estimator.model import Model
 from app.fit.estimator.workload import InferenceWorkload
+from app.fit.formulas.architecture import ParameterCount, missing_for_count
 from app.fit.formulas.assumptions import DEFAULTS, Ledger
-from app.fit.formulas.parameters import ParameterCount, missing_for_count
+from app.fit.formulas.memory import BITS, FILE_BITS, FULL_BITS, QUANTIZED_BITS
 from app.fit.formulas.quantities import Range, certain
 from app.fit.formulas.quantization import EXPERTS, IN_LAYERS, Coding, Group, Quantization, Source
-from app.fit.formulas.stored import Stored, stored_bytes, stored_evenly
-from app.fit.formulas.weights import BITS, FILE_BITS, FULL_BITS, QUANTIZED_BITS
+from app.fit.formulas.weight_matrices import Stored, stored_bytes, stored_evenly
 
 FILE_SPREAD = 0.02
 """How far a quantized model may be from the bits of the measured one."""

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from app.fit.formulas.activations import Formula, Recompute
-from app.fit.formulas.adapters import Matrix
-from app.fit.formulas.optimizer import Loading, Offload
+from app.fit.formulas.optimizer import Loading, Matrix, Offload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,8 @@ from typing import Any
 
 from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.assumptions import Impossible, Ledger
-from app.fit.formulas.hf_families import EXPERTS
-from app.fit.formulas.hf_fields import Config
-from app.fit.formulas.hf_gated import GATED
-from app.fit.formulas.hf_plain import PLAIN
-from app.fit.formulas.hf_positions import longest_context
+from app.fit.formulas.hf_families import EXPERTS, GATED, PLAIN
+from app.fit.formulas.hf_fields import Config, longest_context
 from app.fit.formulas.hf_quantization import read_released
 
 FAMILIES = GATED | EXPERTS | PLAIN

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 from app.fit.formulas.activations import Batch, Keeping, Layer, kept_bytes, logits_bytes
 from app.fit.formulas.inference import runtime_overhead
+from app.fit.formulas.memory import Split, largest_share
 from app.fit.formulas.optimizer import Offload, Recipe, States, model_states
 from app.fit.formulas.quantities import NOTHING, Range
-from app.fit.formulas.sharding import Split, largest_share
 
 BUCKET = 5e8
 """Elements of a reduction bucket: DeepSpeed's default."""

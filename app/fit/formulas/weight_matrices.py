@@ -10,9 +10,93 @@ from functools import lru_cache
 from itertools import product
 from math import comb
 
+from app.fit.formulas.architecture import Architecture, ParameterCount, count_parameters, missing_for_count
 from app.fit.formulas.assumptions import Impossible
-from app.fit.formulas.matrices import WeightMatrix
-from app.fit.formulas.quantization import Coding, Quantization
+from app.fit.formulas.quantization import Coding, Part, Quantization
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightMatrix:
+    """A matrix that each of some layers has: so many rows (outputs) of so many weights, and so many copies of it.
+
+    `name` is that within a layer, `{expert}` the number of an expert; `layers` is empty of what is outside of layers.
+    """
+
+    name: str
+    part: Part
+    rows: int
+    columns: int
+    layers: range
+    copies: int = 1
+
+    @property
+    def params(self) -> int:
+        """The weights of one."""
+        return self.rows * self.columns
+
+    @property
+    def count(self) -> int:
+        """How many there are in the model."""
+        return self.copies * (len(self.layers) or 1)
+
+
+def weight_matrices(shape: Architecture) -> tuple[WeightMatrix, ...]:
+    """List the matrices of a shape that misses nothing (missing_for_count is empty).
+
+    Layers with experts come after the dense ones. The names are those of Hugging Face transformers.
+    """
+    layers, hidden, vocab = shape.known("layers", "hidden", "vocab")
+    found = [*_attention(shape, range(layers))]
+    dense = layers - shape.layers_with_experts
+    if dense:
+        found += _mlp(shape, "mlp", shape.known("intermediate")[0], range(dense))
+    if shape.experts is not None and shape.expert_width is not None:
+        sparse = range(dense, layers)
+        found += _mlp(shape, "experts", shape.expert_width, sparse, copies=shape.experts)
+        if shape.shared_intermediate:
+            found += _mlp(shape, "shared_experts", shape.shared_intermediate, sparse)
+    if not shape.tied_embeddings:
+        found.append(WeightMatrix(name="lm_head", part="lm_head", rows=vocab, columns=hidden, layers=range(0)))
+    return tuple(found)
+
+
+def _attention(shape: Architecture, layers: range) -> Iterator[WeightMatrix]:
+    sizes = _latent(shape) if shape.kv_lora_rank is not None else _heads(shape)
+    for name, (rows, columns) in sizes.items():
+        yield WeightMatrix(name=f"self_attn.{name}", part="attention", rows=rows, columns=columns, layers=layers)
+
+
+def _heads(shape: Architecture) -> dict[str, tuple[int, int]]:
+    hidden, heads, kv_heads, head_dim = shape.known("hidden", "heads", "kv_heads", "head_dim")
+    queries, keys = heads * head_dim, kv_heads * head_dim
+    inward = {"q_proj": (queries, hidden), "k_proj": (keys, hidden), "v_proj": (keys, hidden)}
+    return inward | {"o_proj": (hidden, queries)}
+
+
+def _latent(shape: Architecture) -> dict[str, tuple[int, int]]:
+    hidden, heads, latent = shape.known("hidden", "heads", "kv_lora_rank")
+    nope, rope, values = shape.known("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
+    rank, queries = shape.q_lora_rank, heads * (nope + rope)
+    first = {"q_proj": (queries, hidden)}
+    if rank is not None:
+        first = {"q_a_proj": (rank, hidden), "q_b_proj": (queries, rank)}
+    return first | {
+        "kv_a_proj_with_mqa": (latent + rope, hidden),
+        "kv_b_proj": (heads * (nope + values), latent),
+        "o_proj": (hidden, heads * values),
+    }
+
+
+_PREFIX: dict[Part, str] = {"mlp": "mlp", "experts": "mlp.experts.{expert}", "shared_experts": "mlp.shared_experts"}
+
+
+def _mlp(shape: Architecture, part: Part, width: int, layers: range, copies: int = 1) -> Iterator[WeightMatrix]:
+    (hidden,) = shape.known("hidden")
+    sizes = {"gate_proj": (width, hidden)} if shape.gated else {}
+    for name, (rows, columns) in (sizes | {"up_proj": (width, hidden), "down_proj": (hidden, width)}).items():
+        full = f"{_PREFIX[part]}.{name}"
+        yield WeightMatrix(name=full, part=part, rows=rows, columns=columns, layers=layers, copies=copies)
+
 
 FIELD = "config.quantization_config"
 
@@ -200,3 +284,63 @@ class Stores:
         if self._kept.match(name):
             return None
         return next((coding for targets, coding in self._groups if targets.match(name)), self._rest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """Bytes of all weights, and of the routed experts', the embeddings' and the attention's among them."""
+
+    total: float
+    experts: float = 0.0
+    embeddings: float = 0.0
+    attention: float = 0.0
+
+
+def stored_evenly(count: ParameterCount, bits: float) -> Stored:
+    """Every weight in the same bits: N bits / 8; exact."""
+    size = bits / 8
+    return Stored(total=count.total * size, experts=count.experts * size, embeddings=count.embeddings * size)
+
+
+def stored_bytes(shape: Architecture, count: ParameterCount, quantization: Quantization) -> Stored:
+    """Say what weights take: 2 N bytes, less 2 for each weight of a quantized matrix, more what that matrix takes.
+
+    Exact for what quantizes the matrices of a layer and keeps all else in 16 bits. Where the shape does not say how
+    wide they are, all but the embeddings is taken to be quantized. A number of parameters that was stated scales the
+    parts. N parameters.
+    """
+    if missing_for_count(shape):
+        return _without_matrices(count, quantization)
+    counted = count_parameters(shape)
+    share = count.total / counted.total
+    parts: dict[Part, float] = {}
+    params: dict[Part, int] = {}
+    stores = Stores(quantization)
+    for matrix in weight_matrices(shape):
+        params[matrix.part] = params.get(matrix.part, 0) + matrix.params * matrix.count
+        sizes = (_size(coding, matrix.rows, matrix.columns) * many for coding, many in stores.codings(matrix))
+        parts[matrix.part] = parts.get(matrix.part, 0.0) + sum(sizes)
+    beside = 2 * (counted.total - sum(params.values()))
+    outside = 2 * (counted.embeddings - params.get("lm_head", 0)) + parts.get("lm_head", 0.0)
+    return Stored(
+        total=(beside + sum(parts.values())) * share,
+        experts=parts.get("experts", 0.0) * share,
+        embeddings=outside * share,
+        attention=parts.get("attention", 0.0) * share,
+    )
+
+
+def _size(coding: Coding | None, rows: int, columns: int) -> float:
+    return 2.0 * rows * columns if coding is None else coding.stored_bytes(rows, columns)
+
+
+def _without_matrices(count: ParameterCount, quantization: Quantization) -> Stored:
+    coding = next((group for group in quantization.groups if not group.targets), quantization.groups[0]).coding
+    down, across = coding.block
+    bits = coding.bits + (coding.scale_bits / (down * across) if down and across else 0.0)
+    kept = 2.0 * count.embeddings
+    return Stored(
+        total=(count.total - count.embeddings) * bits / 8 + kept,
+        experts=count.experts * bits / 8,
+        embeddings=kept,
+    )

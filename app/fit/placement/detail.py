@@ -9,7 +9,7 @@ from app.fit.estimator.serving import memory_figures
 from app.fit.estimator.training_memory import need_of, training_memory
 from app.fit.estimator.workload import Gpus
 from app.fit.formulas.quantities import Figure, Range, bound, estimate, exact, exact_gib
-from app.fit.placement.attempt import Attempt
+from app.fit.placement.layouts import Attempt
 from app.fit.placement.option import Placed, overhead, per_million
 from app.fit.placement.prepare import Job
 from app.fit.placement.serving import ServingJob

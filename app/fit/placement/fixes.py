@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.fit.formulas.assumptions import Impossible, Ledger
-from app.fit.placement.change import Change, Situation
 from app.fit.placement.judge import judge
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import Placed
 from app.fit.placement.prepare import Prepared, prepare
-from app.fit.placement.proposals import PROPOSALS
+from app.fit.placement.proposals import PROPOSALS, Change, Situation
 from app.fit.verdict import Rejection
 from app.fit.vm import Vm
 

@@ -1,16 +1,29 @@
 """Whether a size holds a job, and how; else every constraint that it fails."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from decimal import Decimal
+from math import inf
+from typing import Any
 
-from app.fit.placement.attempt import Attempt
-from app.fit.placement.case import Case
-from app.fit.placement.checks import failures
+from app.fit.placement.checks import Case, failures
+from app.fit.placement.layouts import Attempt
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import Placed, headrooms, placing_warnings
 from app.fit.placement.prepare import Prepared
 from app.fit.placement.serving import ServingJob
-from app.fit.standing import cost_of, over_budget, standing, unpriced, warnings
-from app.fit.verdict import Failure, Rejection, plain_failure
+from app.fit.verdict import (
+    Failure,
+    Ranking,
+    Rejection,
+    cost_of,
+    miss,
+    over_budget,
+    plain_failure,
+    standing,
+    unpriced,
+    warnings,
+)
 from app.fit.vm import Vm
 
 
@@ -85,3 +98,52 @@ def _dear(option: Placed, asked: Prepared) -> Iterator[Failure]:
             unit="USD",
             detail=f"the job costs about {cost:.2f} USD, the budget is {budget:.2f}",
         )
+
+
+def _known(value: float | Decimal | None) -> float:
+    return inf if value is None else float(value)
+
+
+SORTS: dict[str, Callable[[Placed], Any]] = {
+    "cost_per_hour": lambda option: _known(option.usd_per_hour),
+    "cost_per_job": lambda option: _known(option.usd_per_job),
+    "cost_per_1m_tokens": lambda option: _known(option.usd_per_million_tokens),
+    "time": lambda option: option.time,
+    "headroom": lambda option: -option.limiting.percent if option.limiting else 0.0,
+    "nodes": lambda option: option.attempt.nodes,
+}
+"""What options can be ranked by; an unknown figure comes last."""
+
+
+def rank(sizes: Iterable[tuple[Vm, Machine]], asked: Prepared, sort: str = "cost_per_hour") -> Ranking[Placed]:
+    """Judge every size and put the options in order; those without a price come last.
+
+    Ties: cost an hour, fewer VMs, the newer GPU, the name.
+    """
+    verdicts = [judge(vm, machine, asked) for vm, machine in sizes]
+    key, hourly = SORTS[sort], SORTS["cost_per_hour"]
+    options = sorted(
+        (verdict for verdict in verdicts if isinstance(verdict, Placed)),
+        key=lambda one: (
+            one.usd_per_hour is None,
+            key(one),
+            hourly(one),
+            one.attempt.nodes,
+            -one.generation,
+            one.vm.name,
+        ),
+    )
+    rejections = sorted((verdict for verdict in verdicts if isinstance(verdict, Rejection)), key=miss)
+    return Ranking(options=tuple(mark(options)), rejections=tuple(rejections))
+
+
+def mark(options: list[Placed]) -> list[Placed]:
+    """Mark the options that no other beats in cost and time at once; not marked where either is unknown."""
+    known = [one for one in options if one.cost is not None and one.time < inf]
+    best: dict[str, bool] = {}
+    least = (inf, inf)
+    for one in sorted(known, key=lambda one: (one.cost or 0.0, one.time)):
+        here = (one.cost or 0.0, one.time)
+        best[one.vm.name] = one.time < least[1] or here == least
+        least = here if one.time < least[1] else least
+    return [replace(one, optimal=best.get(one.vm.name)) for one in options]

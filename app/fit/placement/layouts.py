@@ -1,12 +1,69 @@
 """Into how many parts a model can be cut on VMs of one kind: tensor ranks, pipeline stages, copies."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import ceil
+from math import ceil, inf
 from typing import NamedTuple
 
-from app.fit.formulas.sharding import Split
-from app.fit.placement.blocks import Blocked
+from app.fit.formulas.architecture import Architecture, missing_for_count
+from app.fit.formulas.memory import Split
+from app.fit.formulas.quantities import Range
+from app.fit.formulas.quantization import Quantization, fp8_blocks
+from app.fit.formulas.weight_matrices import Stores, weight_matrices
+from app.fit.placement.machine import Machine
+
+
+class Blocked(NamedTuple):
+    """A width that tensor ranks share, the block that divides it, and the least that a rank gets of it."""
+
+    width: int
+    block: int
+    least: int = 0
+
+    def why_not(self, tensor: int) -> str | None:
+        """Say why so many ranks cannot share it; None where they can."""
+        each = max(self.width // tensor, self.least)
+        if tensor == 1 or each % self.block == 0:
+            return None
+        return f"{tensor} tensor ranks get {each} of a width of {self.width}, and its blocks are of {self.block}"
+
+
+_BY_INPUTS = ("down_proj", "o_proj")
+"""Matrices whose columns are dealt out to the ranks; of the others the rows are."""
+_ON_ALL = ("q_a_proj", "kv_a_proj_with_mqa", "lm_head")
+"""Matrices that every rank has whole, and the output layer, which is padded."""
+
+
+def quantization_of(shape: Architecture, dtype: str | None) -> Quantization | None:
+    """How the weights are stored in a type: as released, or as in the vendor's FP8 checkpoint; else None.
+
+    FP8 that an engine makes of 16-bit weights when it loads them has a scale for each matrix, and no blocks.
+    """
+    released = shape.released
+    if dtype is not None and released is not None and released.dtype == dtype:
+        return released.quantization
+    return fp8_blocks(shape.fp8_block) if dtype == "fp8" and shape.fp8_block is not None else None
+
+
+def blocked_widths(shape: Architecture, quantization: Quantization | None) -> tuple[Blocked, ...]:
+    """List the widths that must be cut into whole blocks; none where none has, or the shape is unknown.
+
+    Source: vLLM, validate_fp8_block_shape and Fp8MoEMethod.create_weights.
+    """
+    if quantization is None or quantization.block is None or missing_for_count(shape):
+        return ()
+    stores, found = Stores(quantization), set()
+    for matrix in weight_matrices(shape):
+        short = matrix.name.rpartition(".")[2]
+        for coding, _ in () if short in _ON_ALL else stores.codings(matrix):
+            if coding is None or min(coding.block) <= 1:
+                continue
+            least = shape.head_dim or 0 if short in {"k_proj", "v_proj"} else 0
+            inward = short in _BY_INPUTS
+            found.add(Blocked(matrix.columns if inward else matrix.rows, coding.block[1 if inward else 0], least))
+    return tuple(sorted(found))
+
 
 STAGES = (*range(1, 17), 20, 24, 28, 32, 40, 48, 56, 64)
 """Numbers of pipeline stages that are tried; more than 64 are not."""
@@ -90,3 +147,75 @@ def lie(split: Split, gpus: int) -> Way:
     if split.tensor <= gpus:
         return Way(split, 1, ceil(split.pipeline / (gpus // split.tensor)))
     return Way(split, 1, split.pipeline * ceil(split.tensor / gpus))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How many VMs there may be, and whether layers must stay in an NVLink domain, VMs be joined by InfiniBand."""
+
+    min_nodes: int = 1
+    max_nodes: int = 1
+    in_nvlink: bool = False
+    infiniband: bool = False
+
+    def nodes_of(self, machine: Machine) -> int:
+        """How many VMs of a kind can work together: one without InfiniBand, where that is needed."""
+        alone = machine.infiniband is not True and self.infiniband
+        return 1 if alone else self.max_nodes
+
+    def reach(self, machine: Machine) -> int:
+        """Over how many GPUs one layer can be cut."""
+        return machine.reach(self.nodes_of(machine), in_nvlink=self.in_nvlink)
+
+    def looser(self, machine: Machine) -> Iterator[tuple[str, "Limits"]]:
+        """These limits without one that binds a machine, by the code of what is lifted."""
+        if self.in_nvlink and machine.domain_gpus < machine.ranks:
+            yield "NVLINK_DOMAIN", replace(self, in_nvlink=False)
+        if self.nodes_of(machine) < self.max_nodes:
+            yield "NO_INFINIBAND", replace(self, infiniband=False)
+
+
+def found_ways(cut: Cut, machine: Machine, limits: Limits) -> tuple[Way, ...]:
+    """List the splits that VMs of a kind allow; a part of a GPU works alone, so a copy there has just one."""
+    nodes = 1 if machine.fractional else limits.nodes_of(machine)
+    return ways(cut, machine.ranks, limits.reach(machine), nodes)
+
+
+class Attempt(NamedTuple):
+    """A split on so many VMs, with so many copies, and what the fullest GPU needs and may use, bytes.
+
+    The attempt of the least key is the best: what fits before what does not, and of that what a VM's own memory can
+    load before what it cannot; then fewer VMs, or the least need. `stage` is ZeRO's, None where nothing is trained.
+    """
+
+    key: tuple[float, ...]
+    fits: bool
+    loads: bool
+    split: Split
+    copies: int
+    nodes: int
+    need: float
+    budget: float
+    stage: int | None = None
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs work."""
+        return self.split.gpus * self.copies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speed:
+    """How fast an option is; None is unknown. A step is one token of every sequence; hours are the job's."""
+
+    tokens_per_s: Range
+    least_step_s: float | None = None
+    step_s: Range | None = None
+    most_tokens_per_s: float | None = None
+    hours: Range | None = None
+
+    @property
+    def time(self) -> float:
+        """What options are ordered by: the hours of the job, else the seconds of a step; infinity where unknown."""
+        known = self.hours or self.step_s
+        return known.mid if known is not None else inf

@@ -13,19 +13,15 @@ from app.fit.estimator.serving import (
     served_weights,
     weighed,
 )
-from app.fit.estimator.training_activations import passing_of
-from app.fit.estimator.training_memory import ADAPTED, Training, recipe_of, trainable, trained
+from app.fit.estimator.training_memory import ADAPTED, Training, passing_of, recipe_of, trainable, trained
 from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
-from app.fit.formulas.architecture import Architecture
+from app.fit.formulas.architecture import Architecture, typical_shape
 from app.fit.formulas.assumptions import Assumption, Impossible, Ledger
 from app.fit.formulas.inference import Load
+from app.fit.formulas.memory import Split
 from app.fit.formulas.quantities import NOTHING
-from app.fit.formulas.sharding import Split
 from app.fit.formulas.training import Trained
-from app.fit.formulas.typical import typical_shape
-from app.fit.placement.attempt import Limits
-from app.fit.placement.blocks import blocked_widths, quantization_of
-from app.fit.placement.layouts import Cut
+from app.fit.placement.layouts import Cut, Limits, blocked_widths, quantization_of
 from app.fit.placement.request import Placement, Use
 from app.fit.placement.serving import ServingJob
 from app.fit.placement.training import TrainingJob

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.fit.estimator.workload import InferenceWorkload, TrainingWorkload
 from app.fit.formulas.architecture import Architecture
-from app.fit.placement.attempt import Limits
+from app.fit.placement.layouts import Limits
 from app.fit.vm import Terms
 
 

@@ -5,17 +5,13 @@ from math import ceil, floor
 from typing import NamedTuple
 
 from app.fit.estimator.parallelism import Placing
-from app.fit.estimator.serving import Serving
-from app.fit.estimator.serving_speed import decode_pace
+from app.fit.estimator.serving import Serving, decode_pace
 from app.fit.estimator.workload import Gpus
 from app.fit.formulas.inference import Load, Served, inference_need
-from app.fit.formulas.memory import kv_bytes_per_sequence
+from app.fit.formulas.memory import Split, kv_bytes_per_sequence
 from app.fit.formulas.quantities import Range
-from app.fit.formulas.sharding import Split
-from app.fit.placement.attempt import Attempt, Limits, Speed, found_ways
-from app.fit.placement.layouts import Cut, Way
-from app.fit.placement.machine import Machine
-from app.fit.placement.types import arithmetic, computed_in, peak, unpacks
+from app.fit.placement.layouts import Attempt, Cut, Limits, Speed, Way, found_ways
+from app.fit.placement.machine import Machine, arithmetic, computed_in, peak, unpacks
 
 
 class Shares(NamedTuple):

@@ -8,14 +8,12 @@ from typing import NamedTuple
 from app.fit.estimator.training_memory import Training, whole_need
 from app.fit.estimator.training_time import flops_per_token, gpu_hours
 from app.fit.formulas.compute import MFU, MFU_MI300X, MFU_PCIE, seconds
+from app.fit.formulas.memory import Split
 from app.fit.formulas.optimizer import Loading, loaded_host_bytes, offloaded_host_bytes
 from app.fit.formulas.quantities import Range
-from app.fit.formulas.sharding import Split
 from app.fit.formulas.training import SHARDS_WEIGHTS, Trained, training_need
-from app.fit.placement.attempt import Attempt, Limits, Speed, found_ways
-from app.fit.placement.layouts import Cut, Way
-from app.fit.placement.machine import Machine
-from app.fit.placement.types import generation, peak
+from app.fit.placement.layouts import Attempt, Cut, Limits, Speed, Way, found_ways
+from app.fit.placement.machine import Machine, generation, peak
 
 HOUR = 3600
 NVLINK_TRAINERS = 8.0

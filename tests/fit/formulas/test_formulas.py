@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.fit.formulas import cost
+from app.fit.formulas import compute
 from app.fit.formulas.activations import (
     Batch,
     Keeping,
@@ -14,14 +14,11 @@ from app.fit.formulas.activations import (
     layers_in_flight,
     modern_layer_bytes,
 )
-from app.fit.formulas.adapters import lora_matrices, lora_params
 from app.fit.formulas.architecture import Architecture
-from app.fit.formulas.decode import experts_read
-from app.fit.formulas.inference import Load, Served, inference_need, max_sequences
-from app.fit.formulas.memory import KvCache, cache_of, kv_bytes_per_sequence, kv_bytes_per_token
-from app.fit.formulas.optimizer import RECIPES, model_states
+from app.fit.formulas.inference import Load, Served, experts_read, inference_need, max_sequences
+from app.fit.formulas.memory import KvCache, Split, cache_of, kv_bytes_per_sequence, kv_bytes_per_token
+from app.fit.formulas.optimizer import RECIPES, lora_matrices, lora_params, model_states
 from app.fit.formulas.quantities import GIB
-from app.fit.formulas.sharding import Split
 
 GPT = Layer(hidden=1000, heads=10, kv_width=1000, intermediate=4000)
 BATCH = Batch(sequence_tokens=100)
@@ -145,8 +142,8 @@ def test_two_sequences_read_more_experts_than_one_and_fewer_than_twice_as_many()
 
 
 def test_costs() -> None:
-    assert cost.per_month(cost.per_hour(2, Decimal("14.692"))) == Decimal("21450.320")
-    assert cost.per_job(Decimal(100), Decimal(2), interruptions=Decimal("0.1")) == 220
-    assert cost.per_million_tokens(Decimal(36), Decimal(1000)) == 10
-    assert cost.reserved_per_hour(Decimal(26280), 3) == 1
-    assert cost.break_even_hours(Decimal(1), Decimal(2)) == 365
+    assert compute.per_month(compute.per_hour(2, Decimal("14.692"))) == Decimal("21450.320")
+    assert compute.per_job(Decimal(100), Decimal(2), interruptions=Decimal("0.1")) == 220
+    assert compute.per_million_tokens(Decimal(36), Decimal(1000)) == 10
+    assert compute.reserved_per_hour(Decimal(26280), 3) == 1
+    assert compute.break_even_hours(Decimal(1), Decimal(2)) == 365

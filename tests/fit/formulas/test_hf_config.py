@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from app.fit.formulas.architecture import Architecture
+from app.fit.formulas.architecture import Architecture, count_parameters
 from app.fit.formulas.assumptions import Impossible, Ledger
 from app.fit.formulas.hf_config import FAMILIES, read_config
 from app.fit.formulas.memory import cache_of
-from app.fit.formulas.parameters import count_parameters
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,

@@ -7,12 +7,11 @@ import pytest
 from app.fit.estimator.model import understand
 from app.fit.estimator.weights import Weights, weights_of
 from app.fit.estimator.workload import InferenceWorkload
-from app.fit.formulas.architecture import Architecture
+from app.fit.formulas.architecture import Architecture, count_parameters
 from app.fit.formulas.assumptions import Impossible, Ledger
 from app.fit.formulas.hf_config import read_config
-from app.fit.formulas.matrices import weight_matrices
-from app.fit.formulas.parameters import count_parameters
 from app.fit.formulas.quantization import Quantization
+from app.fit.formulas.weight_matrices import weight_matrices
 
 QWEN_14B: dict[str, Any] = {
     "model_type": "qwen3", "num_hidden_layers": 40, "hidden_size": 5120, "num_attention_heads": 40,

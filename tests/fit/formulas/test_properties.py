@@ -6,14 +6,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.fit.formulas.activations import Batch, Keeping, Layer, kept_bytes
-from app.fit.formulas.decode import Step, expected_step_seconds, step_seconds
-from app.fit.formulas.inference import Load, Served, inference_need, max_sequences
-from app.fit.formulas.memory import KvCache, kv_bytes_per_sequence, kv_bytes_per_token, tokens_in_budget
+from app.fit.formulas.inference import (
+    Load,
+    Served,
+    Step,
+    expected_step_seconds,
+    inference_need,
+    max_sequences,
+    step_seconds,
+)
+from app.fit.formulas.memory import (
+    BITS,
+    KvCache,
+    Split,
+    kv_bytes_per_sequence,
+    kv_bytes_per_token,
+    largest_share,
+    tokens_in_budget,
+    weights_bytes,
+)
 from app.fit.formulas.optimizer import RECIPES, Recipe, model_states
 from app.fit.formulas.quantities import GIB
-from app.fit.formulas.sharding import Split, largest_share
 from app.fit.formulas.training import Passing, Trained, training_need
-from app.fit.formulas.weights import BITS, weights_bytes
 
 counts = st.integers(1, 128)
 params = st.integers(1, 10**13)

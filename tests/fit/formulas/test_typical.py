@@ -1,7 +1,6 @@
 import pytest
 
-from app.fit.formulas.architecture import Architecture
-from app.fit.formulas.typical import typical_shape
+from app.fit.formulas.architecture import Architecture, typical_shape
 
 
 @pytest.mark.parametrize(

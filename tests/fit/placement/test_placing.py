@@ -5,14 +5,13 @@ from typing import Any
 import pytest
 
 from app.fit.formulas.assumptions import Impossible
+from app.fit.formulas.memory import Split
 from app.fit.formulas.optimizer import Loading
 from app.fit.formulas.quantities import GIB
-from app.fit.formulas.sharding import Split
 from app.fit.placement.fixes import Fixer
-from app.fit.placement.judge import judge
+from app.fit.placement.judge import judge, rank
 from app.fit.placement.layouts import Cut, lie, why_not
 from app.fit.placement.option import Placed
-from app.fit.placement.rank import rank
 from app.fit.verdict import Rejection
 from tests.fit.placement.made import (
     LLAMA_8B,

@@ -7,10 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.fit.resources.judge import judge_vm
-from app.fit.resources.needs import Needs
-from app.fit.resources.rank import SORTS, rank
-from app.fit.resources.wording import explain_option
+from app.fit.resources import SORTS, Needs, explain_option, judge_vm, rank
 from app.fit.verdict import Option, Rejection
 from app.fit.vm import Vm
 

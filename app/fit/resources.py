@@ -1,0 +1,260 @@
+"""Whether a size fits, on how many nodes, with how much to spare; else every constraint that it fails."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+from app.fit.verdict import (
+    Failure,
+    Headroom,
+    Option,
+    Ranking,
+    Rejection,
+    cost_of,
+    miss,
+    over_budget,
+    plain_failure,
+    standing,
+    warnings,
+)
+from app.fit.vm import Terms, Vm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantity:
+    """A constraint on an amount: `pooled` amounts add up over nodes, the others each node must have by itself."""
+
+    name: str
+    code: str
+    label: str
+    unit: str
+    pooled: bool
+    on_gpus: bool
+    of: Callable[[Vm], float | Fraction | None]
+
+    @property
+    def resource(self) -> str:
+        """What the amount is of: `gpu_memory` for `min_gpu_mem`, as every answer says it."""
+        return self.name.removeprefix("min_").replace("gpu_mem", "gpu_memory")
+
+
+def _quantity(
+    name: str,
+    code: str,
+    label: str,
+    unit: str,
+    of: Callable[[Vm], float | Fraction | None],
+    *,
+    pooled: bool = True,
+    on_gpus: bool = False,
+) -> Quantity:
+    return Quantity(name=name, code=code, label=label, unit=unit, of=of, pooled=pooled, on_gpus=on_gpus)
+
+
+QUANTITIES: tuple[Quantity, ...] = (
+    _quantity("min_gpu_mem", "GPU_MEMORY_TOTAL", "GPU memory", "GiB", lambda vm: vm.gpu_memory_gib, on_gpus=True),
+    _quantity("min_gpus", "GPU_COUNT", "GPUs", "count", lambda vm: vm.gpus, on_gpus=True),
+    _quantity("min_vcpus", "VCPU", "vCPUs", "count", lambda vm: vm.vcpus),
+    _quantity("min_memory", "RAM", "memory", "GiB", lambda vm: vm.memory_gib),
+    _quantity("min_local_disk", "LOCAL_DISK", "local disk", "GiB", lambda vm: vm.local_disk_gib),
+    _quantity(
+        "min_gpu_mem_per_gpu",
+        "GPU_MEMORY_PER_GPU",
+        "GPU memory on one GPU",
+        "GiB",
+        lambda vm: vm.gpu_memory_gib_on_one_gpu,
+        pooled=False,
+    ),
+    _quantity("min_network_gbps", "NETWORK", "network", "Gbps", lambda vm: vm.network_gbps, pooled=False),
+    _quantity("min_infiniband_gbps", "INFINIBAND", "InfiniBand", "Gbps", lambda vm: vm.infiniband_gbps, pooled=False),
+)
+"""Every amount that can be asked for; what is on GPUs does not pool where a VM has only part of a GPU."""
+
+TRAIT_CODES: dict[str, str] = {"infiniband": "NO_INFINIBAND", "nvlink": "NO_NVLINK", "arch": "ARCH"}
+"""The code of a trait that is not as asked; any other trait is a feature flag."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs(Terms):
+    """What is asked of one job's VMs besides the terms: amounts by constraint name, traits by name."""
+
+    amounts: Mapping[str, float]
+    traits: Mapping[str, bool | str]
+
+
+def judge_vm(vm: Vm, needs: Needs) -> Option | Rejection:
+    """Judge one size against the needs; every constraint is evaluated, not only the first that fails."""
+    nodes = _nodes(vm, needs)
+    failures = [*standing(vm, needs), *_traits(vm, needs), *_amounts(vm, needs)]
+    costs = {purchase: cost_of(vm, purchase, nodes, needs) for purchase in vm.usd_per_hour}
+    month = costs[needs.purchase].usd_per_month if needs.purchase in costs else None
+    if not failures:
+        failures += over_budget(month, needs)
+    if failures:
+        ordered = sorted(failures, key=lambda failure: (-failure.share_missing, failure.constraint))
+        return Rejection(vm=vm, failures=tuple(ordered))
+    headrooms = tuple(_headroom(quantity, vm, nodes, needs) for quantity in _asked(needs))
+    return Option(vm=vm, nodes=nodes, headrooms=headrooms, costs=costs, warnings=warnings(vm, needs))
+
+
+def _asked(needs: Needs) -> Iterator[Quantity]:
+    return (quantity for quantity in QUANTITIES if needs.amounts.get(quantity.name))
+
+
+def _pools(quantity: Quantity, vm: Vm) -> bool:
+    """Amounts add up over nodes, but parts of a GPU do not make a GPU."""
+    return quantity.pooled and not (quantity.on_gpus and vm.fractional)
+
+
+def _nodes(vm: Vm, needs: Needs) -> int:
+    """The smallest number of nodes that satisfies every pooled amount, at least 1 and at most max_nodes."""
+    wanted = [
+        ceil(Fraction(needs.amounts[quantity.name]) / Fraction(available))
+        for quantity in _asked(needs)
+        if _pools(quantity, vm) and (available := quantity.of(vm))
+    ]
+    return min(max(wanted, default=1), needs.max_nodes)
+
+
+def _available(quantity: Quantity, vm: Vm, nodes: int) -> float | None:
+    one = quantity.of(vm)
+    if one is None:
+        return None
+    return float(Fraction(one) * (nodes if _pools(quantity, vm) else 1))
+
+
+def _amounts(vm: Vm, needs: Needs) -> Iterator[Failure]:
+    for quantity in _asked(needs):
+        required, available = needs.amounts[quantity.name], _available(quantity, vm, needs.max_nodes)
+        if available is not None and available >= required:
+            continue
+        parts = vm.fractional and quantity.on_gpus and needs.max_nodes > 1
+        yield Failure(
+            constraint=quantity.name,
+            code="FRACTIONAL_GPU" if parts else quantity.code,
+            required=required,
+            available=available,
+            unit=quantity.unit,
+            detail=_short(quantity, vm, required, available, needs.max_nodes),
+        )
+
+
+def _short(quantity: Quantity, vm: Vm, required: float, available: float | None, nodes: int) -> str:
+    unit = "" if quantity.unit == "count" else f"{quantity.unit} of "
+    if available is None:
+        return f"needs {required:g} {unit}{quantity.label}, and no source says what it has"
+    if vm.fractional and quantity.on_gpus and nodes > 1:
+        return f"has {available:g} {unit}{quantity.label} on part of a GPU, and parts do not pool"
+    where = f"{nodes} nodes have" if nodes > 1 and quantity.pooled else "has"
+    return f"needs {required:g} {unit}{quantity.label}, {where} {available:g}"
+
+
+def _traits(vm: Vm, needs: Needs) -> Iterator[Failure]:
+    for name, wanted in needs.traits.items():
+        actual = vm.traits.get(name)
+        if actual == wanted:
+            continue
+        told = "no source says" if actual is None else f"it is {_said(actual)}"
+        yield plain_failure(name, TRAIT_CODES.get(name, "FEATURE"), f"{name} must be {_said(wanted)}, {told}")
+
+
+def _said(value: bool | str) -> str:
+    return str(value).lower()
+
+
+def _headroom(quantity: Quantity, vm: Vm, nodes: int, needs: Needs) -> Headroom:
+    available = _available(quantity, vm, nodes)
+    assert available is not None  # noqa: S101  # an unknown amount was rejected before
+    return Headroom(
+        resource=quantity.resource,
+        unit=quantity.unit,
+        required=needs.amounts[quantity.name],
+        available=available,
+    )
+
+
+def _cost(option: Option, needs: Needs) -> tuple[bool, Decimal]:
+    """Sorts by cost an hour; an unknown one comes last."""
+    cost = option.costs[needs.purchase].usd_per_hour if needs.purchase in option.costs else None
+    return (cost is None, cost if cost is not None else Decimal(0))
+
+
+def _least_headroom(option: Option, _needs: Needs) -> float:
+    return -option.limiting.percent if option.limiting else 0.0
+
+
+def unused_gpu_memory_gib(option: Option, needs: Needs) -> float | None:
+    """GPU memory of all nodes that the job leaves unused, GiB; None where it asks for none, or nobody knows."""
+    asked, one = needs.amounts.get("min_gpu_mem"), option.vm.gpu_memory_gib
+    return one * option.nodes - asked if asked and one is not None else None
+
+
+def _waste(option: Option, needs: Needs) -> float:
+    return unused_gpu_memory_gib(option, needs) or 0.0
+
+
+SORTS: dict[str, Callable[[Option, Needs], Any]] = {
+    "cost_per_hour": _cost,
+    "cost_per_job": _cost,
+    "headroom": _least_headroom,
+    "waste": _waste,
+    "nodes": lambda option, _needs: option.nodes,
+}
+"""What options can be ranked by; a job's cost is the hour's times the same hours, so their order is one."""
+
+
+def rank(vms: Iterable[Vm], needs: Needs, sort: str = "cost_per_hour") -> Ranking[Option]:
+    """Judge every size and put the options in order: by the sort, then cost, then fewer nodes, then name."""
+    verdicts = [judge_vm(vm, needs) for vm in vms]
+    key = SORTS[sort]
+    options = sorted(
+        (verdict for verdict in verdicts if isinstance(verdict, Option)),
+        key=lambda option: (
+            _cost(option, needs)[0],
+            key(option, needs),
+            _cost(option, needs),
+            option.nodes,
+            option.vm.name,
+        ),
+    )
+    rejections = sorted((verdict for verdict in verdicts if isinstance(verdict, Rejection)), key=miss)
+    return Ranking(options=tuple(options), rejections=tuple(rejections))
+
+
+_LABELS = {
+    "gpu_memory": "GPU memory",
+    "gpus": "GPUs",
+    "vcpus": "vCPUs",
+    "memory": "memory",
+    "local_disk": "local disk",
+    "gpu_memory_per_gpu": "GPU memory on one GPU",
+    "network_gbps": "network",
+    "infiniband_gbps": "InfiniBand",
+}
+
+
+def explain_option(option: Option, needs: Needs) -> str:
+    """Say why the option fits, what is tightest, and what it costs."""
+    nodes = f"{option.nodes} VMs" if option.nodes > 1 else "1 VM"
+    tight = f": {_tightest(option.limiting)}" if option.limiting else ""
+    return f"Fits on {nodes}{tight}; {_price(option, needs)}."
+
+
+def _tightest(headroom: Headroom) -> str:
+    unit = "" if headroom.unit == "count" else f" {headroom.unit}"
+    return (
+        f"needs {headroom.required:g} of {headroom.available:g}{unit} {_LABELS[headroom.resource]}"
+        f" ({headroom.percent:.0f}% to spare)"
+    )
+
+
+def _price(option: Option, needs: Needs) -> str:
+    cost = option.costs.get(needs.purchase)
+    model = needs.purchase.replace("_", "-")
+    if cost is None or cost.usd_per_hour is None or cost.usd_per_month is None:
+        return f"its {model} price is unknown"
+    where = f" in {option.vm.region}" if option.vm.region else ""
+    return f"{cost.usd_per_hour.normalize():f} USD an hour {model}{where}, {cost.usd_per_month:.2f} USD a month"

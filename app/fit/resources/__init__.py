@@ -1,1 +1,0 @@
-"""Raw amounts: which sizes have what a job asks of its VMs."""
