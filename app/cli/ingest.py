@@ -17,9 +17,8 @@ from app.cli.command import Group
 from app.cli.output import Json, err, out, write_json
 from app.cli.progress import progress
 from app.errors import BadData
-from app.ingest.lines import as_json_line
 from app.ingest.registry import FEEDS, below, read_feed, read_pages, read_seeds
-from app.ingest.run import Outcome, has_catalog, take_in
+from app.ingest.run import Outcome, as_json_line, has_catalog, take_in
 
 app = typer.Typer(
     cls=Group, help="Take in documents, prices and other figures: all of it, or nothing.", no_args_is_help=True

@@ -25,17 +25,11 @@ from app.catalog.readings import (
 )
 from app.errors import BadData
 from app.ingest.documents.gpu_memory import GpuMemories
-from app.ingest.sources.aliases import read_aliases
-from app.ingest.sources.benchmarks import read_benchmarks
-from app.ingest.sources.claims import read_sources
+from app.ingest.sources.claims import load_gpu_rows, read_gpus, read_series, read_sizes, read_sources
 from app.ingest.sources.documents import find_pages, read_documents
-from app.ingest.sources.gpus import load_gpu_rows, read_gpus
 from app.ingest.sources.models import read_models
 from app.ingest.sources.prices import read_prices
-from app.ingest.sources.reference import read_corrections
-from app.ingest.sources.regions import read_regions
-from app.ingest.sources.series import read_series
-from app.ingest.sources.sizes import read_sizes
+from app.ingest.sources.reference import read_aliases, read_benchmarks, read_corrections, read_regions
 
 Named = TypeVar(
     "Named",

@@ -1,7 +1,9 @@
 """One ingest: take in a reading as one transaction, and say what changed."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +11,38 @@ from sqlalchemy import Engine, inspect
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
+from app.catalog.fields import FIELDS
 from app.catalog.models import IngestedFile
-from app.catalog.readings import Progress, Reading, silent
+from app.catalog.readings import Progress, Reading, Statement, silent
 from app.catalog.store.ingest import Tally, forget_source, save_reading
 from app.catalog.store.revisions import latest_revision, save_revision
 from app.db.engines import take_statistics, writing
 from app.errors import BadData
+
+JsonValue = int | float | bool | str
+_DIGITS = 4
+
+
+def as_json_line(statement: Statement) -> dict[str, JsonValue | None]:
+    """Write a statement with its unit; a fraction is a number of four digits, a whole number has none."""
+    field = FIELDS[statement.kind][statement.field]
+    return {
+        "subject": statement.subject,
+        "field": statement.field,
+        "value": _value(statement.value),
+        "unit": field.unit,
+        "raw": statement.raw,
+        "file": statement.file,
+        "line": statement.line,
+    }
+
+
+def _value(value: int | Decimal | Fraction | str | bool | date) -> JsonValue:  # a value, not a switch
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Decimal | Fraction):
+        return int(value) if value == int(value) else round(float(value), _DIGITS)
+    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

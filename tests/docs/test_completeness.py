@@ -28,7 +28,7 @@ from app.fit.formulas.memory import FILE_BITS, FULL_BITS, QUANTIZED_BITS
 from app.fit.formulas.optimizer import RECIPES
 from app.fit.similarity import TERMS
 from app.ingest.registry import FEEDS
-from app.ingest.sources import aliases, benchmarks, claims, models, prices, reference, regions
+from app.ingest.sources import claims, models, prices, reference
 from app.settings import PROJECT, Settings
 from tests.docs.pages import PAGES, anchor, first_column, links, read, sections
 
@@ -37,9 +37,9 @@ COLUMNS: dict[str, Collection[str]] = {
     "Sources": (*claims.COLUMNS, *claims.OPTIONAL),
     "Prices": prices.COLUMNS,
     "Corrections": reference.CORRECTION_COLUMNS,
-    "Aliases": aliases.ALIAS_COLUMNS,
-    "Regions": regions.REGION_COLUMNS,
-    "Benchmarks": benchmarks.BENCHMARK_COLUMNS,
+    "Aliases": reference.ALIAS_COLUMNS,
+    "Regions": reference.REGION_COLUMNS,
+    "Benchmarks": reference.BENCHMARK_COLUMNS,
     "Models": (*models.COLUMNS, *models.OPTIONAL),
     "GPUs": ("id", "source", *GPU_FIELDS),
     "Series": ("id", "source", *SERIES_FIELDS),

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.ingest.documents.units import find_units
-from app.ingest.documents.values import is_blank, to_amount, to_fraction
+from app.ingest.documents.values import find_units, is_blank, to_amount, to_fraction
 from tests.ingest.pages import details, facts, read
 
 TERABYTE = Decimal("931.323")

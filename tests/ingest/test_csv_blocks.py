@@ -8,9 +8,8 @@ import pytest
 
 from app.catalog.readings import PriceRow
 from app.errors import BadData
-from app.ingest import csv_blocks
-from app.ingest.csv_blocks import read_blocks
-from app.ingest.csv_files import Row, read_rows
+from app.ingest import csv_files
+from app.ingest.csv_files import Row, read_blocks, read_rows
 from app.ingest.sources.claims import read_sources
 from app.ingest.sources.prices import COLUMNS, read_prices
 
@@ -20,7 +19,7 @@ SOURCES = "id,title,publisher,kind,url,published_on\nlist,A list,Someone,third_p
 
 @pytest.fixture(autouse=True)
 def three_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csv_blocks, "AT_ONCE", 3)
+    monkeypatch.setattr(csv_files, "AT_ONCE", 3)
 
 
 def write(folder: Path, *lines: str) -> Path:

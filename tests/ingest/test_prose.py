@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.catalog.readings import Statement
-from app.ingest.lines import as_json_line
+from app.ingest.run import as_json_line
 from tests.ingest.pages import facts, read, read_files
 
 TABLE = "\n\n| Size | GPU |\n|---|---|\n| NX8_v1 | 8 |\n"

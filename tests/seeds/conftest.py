@@ -8,16 +8,10 @@ from app.catalog.fields import FactValue
 from app.catalog.names import size_key
 from app.catalog.readings import Reading, SourceNote
 from app.ingest.registry import read_pages
-from app.ingest.sources.aliases import read_aliases
-from app.ingest.sources.benchmarks import read_benchmarks
-from app.ingest.sources.claims import read_sources
-from app.ingest.sources.gpus import read_gpus
+from app.ingest.sources.claims import read_gpus, read_series, read_sizes, read_sources
 from app.ingest.sources.models import read_models
 from app.ingest.sources.prices import read_prices
-from app.ingest.sources.reference import read_corrections
-from app.ingest.sources.regions import read_regions
-from app.ingest.sources.series import read_series
-from app.ingest.sources.sizes import read_sizes
+from app.ingest.sources.reference import read_aliases, read_benchmarks, read_corrections, read_regions
 
 ByFile = dict[str, Reading]
 Facts = dict[tuple[str, str, str], FactValue]

@@ -11,8 +11,7 @@ from app.ingest.documents.features import Flag, read_flag
 from app.ingest.documents.gpu_text import to_link
 from app.ingest.documents.headers import Part
 from app.ingest.documents.network import Unreadable, read_infiniband, read_network
-from app.ingest.documents.units import Dimension, find_units, rounded, spelled, to_integer, to_kept
-from app.ingest.documents.values import Amount, to_amount
+from app.ingest.documents.values import Amount, Dimension, find_units, rounded, spelled, to_amount, to_integer, to_kept
 
 _WORDS = re.compile(
     r"\b(?:disks?|drives?|nics?|v?cpus?|v?cores?|ethernet|gpus?|memory|ram|ssds?|nvme|scsi|temp|total|in|interfaces?|workstations?|"

@@ -1,29 +1,63 @@
 """One document to facts: its tables, host specifications, flags and sentences, put together size by size."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date
 
-from app.catalog.readings import BenchmarkRow, Report, Statement
-from app.ingest.documents.accelerators import no_gpus
-from app.ingest.documents.features import find_flags, find_table_flags, to_flag_findings
-from app.ingest.documents.gpu_cells import Host
+from app.catalog.names import series_key, size_key
+from app.catalog.readings import BenchmarkRow, Reading, Report, Statement
+from app.ingest.documents.features import find_flags, find_restrictions, find_table_flags, restrict, to_flag_findings
 from app.ingest.documents.gpu_memory import GpuMemories
-from app.ingest.documents.gpu_rows import read_gpus
-from app.ingest.documents.infiniband import with_infiniband
-from app.ingest.documents.lists import SEPARATOR, find_listed
-from app.ingest.documents.merging import merged
+from app.ingest.documents.gpu_rows import Host, read_gpus
+from app.ingest.documents.gpu_text import find_mentions, only_model
 from app.ingest.documents.page import Document, Finding
-from app.ingest.documents.page_facts import footnotes, preview, previews, retirement, said, specified, stated_values
-from app.ingest.documents.prose_gpus import find_mentions, only_model
+from app.ingest.documents.page_facts import (
+    footnotes,
+    no_gpus,
+    preview,
+    previews,
+    retirement,
+    said,
+    specified,
+    stated_values,
+)
 from app.ingest.documents.racks import find_benchmarks, find_rack_facts, find_vm_facts
-from app.ingest.documents.restrictions import find_restrictions, restrict
-from app.ingest.documents.row_facts import read_nvme
-from app.ingest.documents.scale_network import is_per_nic, read_scale_networks
+from app.ingest.documents.row_facts import is_per_nic, read_nvme, read_scale_networks, read_temp_disks
+from app.ingest.documents.sections import split
 from app.ingest.documents.sentences import Sentence, to_sentences
-from app.ingest.documents.series import SeriesTitle, find_series, fits
-from app.ingest.documents.sizes import Tables, read_cells, read_tables
-from app.ingest.documents.temp_disks import read_temp_disks
+from app.ingest.documents.series import SEPARATOR, SeriesTitle, find_listed, find_series, fits
+from app.ingest.documents.sizes import Tables, read_cells, read_tables, with_infiniband
+
+
+def merged(findings: Iterable[Finding]) -> tuple[list[Statement], list[Report]]:
+    """Keep the first statement of each field; of two texts the one that says more, in whatever order they stand."""
+    kept: dict[tuple[str, str, str, str], Statement] = {}
+    reports: dict[Report, None] = {}
+    for finding in findings:
+        if isinstance(finding, Report):
+            reports[finding] = None
+            continue
+        subject = (size_key if finding.kind == "size" else series_key)(finding.subject)
+        key = (finding.kind, subject, finding.field, finding.source)
+        earlier = kept.setdefault(key, finding)
+        if earlier.value == finding.value:
+            continue
+        if isinstance(earlier.value, str) and isinstance(finding.value, str):
+            if _says_more(finding.value, earlier.value):
+                kept[key] = finding
+            continue
+        detail = (
+            f"says {finding.value} for {finding.subject}, where line {earlier.line} says {earlier.value}; that is kept"
+        )
+        report = Report(file=finding.file, line=finding.line, column=finding.field, cell=finding.raw, detail=detail)
+        reports[report] = None
+    return list(kept.values()), list(reports)
+
+
+def _says_more(text: str, than: str) -> bool:
+    words, fewer = text.lower().split(), than.lower().split()
+    return len(words) > len(fewer) and all(word in words for word in fewer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +98,9 @@ def series_findings(facts: DocumentFacts, series: str) -> tuple[list[Finding], l
     sentences = list(to_sentences(facts.document))
     findings: list[Finding] = [*find_rack_facts(sentences, series)]
     items: dict[tuple[str, str], tuple[list[str], Statement]] = {}
-    for page, field, item, raw, line in find_listed(facts.document, sentences):
-        first = page.states_of_series(series, field, item, raw, line)
-        listed, _ = items.setdefault((page.file, field), ([], first))
+    for page, name, item, raw, line in find_listed(facts.document, sentences):
+        first = page.states_of_series(series, name, item, raw, line)
+        listed, _ = items.setdefault((page.file, name), ([], first))
         if item.lower() not in (other.lower() for other in listed):
             listed.append(item)
     findings += [_joined(first, listed) for listed, first in items.values()]
@@ -135,3 +169,78 @@ def _nothing_read(document: Document) -> Iterator[Report]:
         if re.search(r"\bStandard_[A-Z]+\d", passage.text):
             yield page.report("names sizes in its text only, nothing is read of them", passage.line, None, None)
             return
+
+
+_NAMED = 5
+"""Sizes that a report names; it only counts the others."""
+
+
+@dataclass(slots=True)
+class _Owners:
+    """The series of each size, and the file that gave it first."""
+
+    by_size: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+
+def read_batch(documents: Sequence[Document], memories: GpuMemories) -> Reading:
+    """Read documents, the oldest first: who names a size first, gives it its series."""
+    owners = _Owners()
+    findings: list[Finding] = []
+    benchmarks: list[BenchmarkRow] = []
+    parts = [part for whole in documents for part in split(whole)]
+    for document in sorted(parts, key=_age):
+        facts = read_document(document, memories)
+        findings += [*facts.statements, *facts.reports]
+        name, owned = _own(facts, owners)
+        findings += owned
+        if name and (facts.subjects or not document.page.blocks.tables):
+            of_series, results = series_findings(facts, name)
+            findings += of_series
+            benchmarks += results
+    statements, reports = merged(findings)
+    unique = {row.id: row for row in reversed(benchmarks)}
+    return Reading(statements=tuple(statements), reports=tuple(reports), benchmarks=tuple(unique.values()))
+
+
+def _age(document: Document) -> tuple[date, str]:
+    return document.page.source.published_on or date.max, document.page.file
+
+
+def _own(facts: DocumentFacts, owners: _Owners) -> tuple[str | None, list[Finding]]:
+    """Give the name that the document's series goes by, and the statements of what belongs to it."""
+    page, series = facts.document.page, facts.series
+    if series is None:
+        if facts.subjects:
+            return None, [page.report("names sizes, but no series can be read from its title", 1)]
+        return None, []
+    fitting = [subject for subject in facts.subjects if series.stated or fits(series.name, subject)]
+    findings: list[Finding] = _unfitting(facts, series, fitting)
+    if facts.subjects and not fitting:
+        return None, findings
+    theirs: set[str] = set()
+    for subject in fitting:
+        owner, file = owners.by_size.setdefault(size_key(subject), (series.name, page.file))
+        if series_key(owner) == series_key(series.name):
+            findings.append(page.states(subject, "series", series.name, series.raw, series.line))
+            continue
+        theirs.add(owner)
+        detail = f"claims {subject} for {series.name}, which {file} already gave to {owner}"
+        findings.append(page.report(detail, series.line, None, series.raw))
+    if len(theirs) == 1 and len(findings) == _reports(findings):
+        return theirs.pop(), findings
+    if facts.subjects:
+        findings.append(page.states_of_series(series.name, "name", series.name, series.raw, series.line))
+    return series.name, findings
+
+
+def _unfitting(facts: DocumentFacts, series: SeriesTitle, fitting: Sequence[str]) -> list[Finding]:
+    others = [subject for subject in facts.subjects if subject not in fitting]
+    if not others:
+        return []
+    more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+    detail = f"does not fit {', '.join(others[:_NAMED])}{more}, whose series is left open"
+    return [facts.document.page.report(detail, series.line, "series", series.raw)]
+
+
+def _reports(findings: Sequence[Finding]) -> int:
+    return sum(isinstance(finding, Report) for finding in findings)

@@ -1,9 +1,76 @@
 """How much memory a GPU model has, looked up by however a page writes the model."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
+from typing import Literal
+
+from app.catalog.readings import Report
+from app.ingest.documents.gpu_text import GpuText
+from app.ingest.documents.size_tables import SizeRow
+
+TOLERANCE = Fraction(5, 1000)
+"""A total may be this share off: eight times 192 GB are stated as 1,535."""
+
+Holder = Literal["vm", "gpu", "both"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Of what the cell is, the memory of one GPU that showed it, and the kind of evidence."""
+
+    holder: Holder
+    per_gpu: Decimal
+    by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """The memories that one GPU may have, as one kind of evidence has it."""
+
+    by: str
+    per_gpu: frozenset[Decimal]
+
+
+def decide(count: Fraction, memory: Decimal, levels: Iterable[Evidence]) -> Decision | None:
+    """Ask the kinds of evidence in order of weight; the first that explains the cell in one way only decides."""
+    if count == 1:
+        return Decision(holder="both", per_gpu=memory, by="a single GPU")
+    for level in levels:
+        found = {(holder, per_gpu) for per_gpu in level.per_gpu for holder in _explained(count, memory, per_gpu)}
+        if len({holder for holder, _ in found}) == 1:
+            holder, per_gpu = min(found, key=lambda item: abs(Fraction(memory) - count * Fraction(item[1])))
+            return Decision(holder=holder, per_gpu=per_gpu, by=level.by)
+    return None
+
+
+def _explained(count: Fraction, memory: Decimal, per_gpu: Decimal) -> set[Holder]:
+    total = count * Fraction(per_gpu)
+    if total > 0 and abs(Fraction(memory) - total) <= TOLERANCE * total:
+        return {"vm"}
+    return {"gpu"} if memory == per_gpu else set()
+
+
+def from_column(rows: Sequence[tuple[Fraction, Decimal]]) -> frozenset[Decimal]:
+    """Find one GPU's memory in a column of counts and memories.
+
+    A row of one GPU gives it; without one, memories that grow with the count, or stay the same while it grows, do.
+    """
+    singles = {memory for count, memory in rows if count == 1}
+    if singles:
+        return frozenset(singles)
+    counts = {count for count, _ in rows}
+    shares = {Fraction(memory) / count for count, memory in rows if count}
+    memories = {memory for _, memory in rows}
+    if len(counts) < 2:  # noqa: PLR2004  # one count shows nothing
+        return frozenset()
+    if len(shares) == 1:
+        share = next(iter(shares))
+        return frozenset({Decimal(share.numerator) / Decimal(share.denominator)})
+    return frozenset(memories) if len(memories) == 1 else frozenset()
+
 
 _NOISE = re.compile(
     r"\b(?:nvidia|amd|tesla|radeon|instinct|intel|gpus?|tensor|core|cores|card|ampere|hopper)\b", re.IGNORECASE
@@ -62,3 +129,52 @@ def _words(text: str) -> tuple[str, ...]:
 
 def _contains(words: tuple[str, ...], name: tuple[str, ...]) -> bool:
     return all(word in words for word in name)
+
+
+def settle(rows: Sequence[SizeRow], texts: dict[str, GpuText], memories: GpuMemories) -> Iterator[Report]:
+    """Make the memory of every text that of one GPU; what stays open is taken out and reported."""
+    possible = {name: _possible(text, memories) for name, text in texts.items()}
+    tables = {row.name: (row.page.file, row.table) for row in rows if row.find("gpu", "gpu_model")}
+    for name, text in list(texts.items()):
+        found = possible[name]
+        if len(found) > 1:
+            beside = {other: possible[other] for other in texts if tables.get(other) == tables.get(name)}
+            found = found & _shown(text, beside, texts)
+        if len(found) == 1:
+            texts[name] = replace(text, memory_gib=next(iter(found)))
+        elif text.memory_gib is not None:
+            texts[name] = replace(text, memory_gib=None)
+            yield from _report(name, rows)
+
+
+def _possible(text: GpuText, memories: GpuMemories) -> set[Decimal]:
+    """Give the memories that one GPU has by its text: as it stands, or a share of it where the model is made so."""
+    memory, count = text.memory_gib, text.count
+    if memory is None:
+        return set()
+    if count is None or count <= 1 or text.holder == "gpu":
+        return {memory}
+    if text.holder == "vm":
+        return {memory * count.denominator / count.numerator}
+    known = memories.find(text.model) if text.model else ()
+    if not known:
+        return {memory}
+    shares = {size for size in known if abs(Fraction(memory) - count * Fraction(size)) <= TOLERANCE * Fraction(memory)}
+    return ({memory} & set(known)) | shares
+
+
+def _shown(text: GpuText, possible: dict[str, set[Decimal]], texts: dict[str, GpuText]) -> set[Decimal]:
+    """Give what the table's other sizes with the same model leave no doubt about."""
+    return {
+        size for name, found in possible.items() if len(found) == 1 and texts[name].model == text.model
+        for size in found
+    }  # fmt: skip
+
+
+def _report(name: str, rows: Sequence[SizeRow]) -> Iterator[Report]:
+    for row in rows:
+        piece = row.find("gpu", "gpu_model")
+        if row.name == name and piece:
+            detail = "may be the memory of one GPU or of all, nothing on the page or known of the GPU decides it"
+            yield row.page.report(detail, row.line, piece.header, piece.raw)
+            return

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from app.ingest.documents.blocks import Cell
 from app.ingest.documents.features import FLAGS, key_of_flag
 from app.ingest.documents.synonyms import find_field
-from app.ingest.documents.units import find_units, spelled
+from app.ingest.documents.values import find_units, spelled
 
 _UNIT_WORDS = re.compile(r"(?<![A-Za-z])(?:[KMGT]i?B(?:ps)?|[kmgt]i?b(?:ps)?|[KMGT]i?b(?:ps)?|[KMGT]BPS)(?![A-Za-z])")
 _COUNT_WORDS = re.compile(

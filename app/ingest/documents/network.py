@@ -4,8 +4,7 @@ import re
 from decimal import Decimal
 
 from app.catalog.fields import FactValue
-from app.ingest.documents.units import find_units, rounded, spelled, to_integer, to_kept
-from app.ingest.documents.values import Amount, is_blank, to_amount
+from app.ingest.documents.values import Amount, find_units, is_blank, rounded, spelled, to_amount, to_integer, to_kept
 
 GENERATIONS = {"FDR": 56, "EDR": 100, "HDR": 200, "NDR": 400, "XDR": 800}
 """Gbps of one InfiniBand port (4X) by generation, from the InfiniBand Trade Association's roadmap."""

@@ -9,8 +9,7 @@ from app.catalog.fields import FactValue
 from app.ingest.documents.cpu import find_cpus, to_arch
 from app.ingest.documents.network import to_gbps
 from app.ingest.documents.sentences import Sentence
-from app.ingest.documents.units import find_units, spelled
-from app.ingest.documents.values import NUMBER, to_decimal
+from app.ingest.documents.values import NUMBER, find_units, spelled, to_decimal
 
 Fields = list[tuple[str, FactValue, str | None]]
 

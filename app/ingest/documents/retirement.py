@@ -6,12 +6,11 @@ from datetime import date
 
 from app.catalog.names import series_key
 from app.ingest.documents.blocks import Row, Table
-from app.ingest.documents.dates import find_date, slashed_readings
 from app.ingest.documents.headers import key_of
 from app.ingest.documents.page import Finding, Page
 from app.ingest.documents.sentences import Sentence
 from app.ingest.documents.series import to_series_name
-from app.ingest.documents.values import is_blank
+from app.ingest.documents.values import find_date, is_blank, slashed_readings
 
 _RETIRES = re.compile(
     r"\b(?:will be retired|planned to retire|(?:has|have|was|were|is|are) retired?|retires?|"

@@ -1,14 +1,17 @@
 """Local NVMe drives: how many and how much in all; whether a size is of one drive or of all is decided by evidence."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import pairwise
 from typing import Literal
 
+from app.ingest.documents.blocks import Passage
+from app.ingest.documents.cells import Value, read_cell
+from app.ingest.documents.network import Unreadable
 from app.ingest.documents.page import Finding
 from app.ingest.documents.size_tables import Piece, SizeRow
-from app.ingest.documents.units import find_units, rounded, spelled, to_integer, to_kept
-from app.ingest.documents.values import Amount, to_amount
+from app.ingest.documents.values import Amount, find_units, is_blank, rounded, spelled, to_amount, to_integer, to_kept
 
 _NEAR = Decimal("0.05")
 """28 TiB on a page are 28,000 GiB in its host specifications: such figures are rounded differently."""
@@ -111,3 +114,100 @@ def _gib(amount: Amount, piece: Piece) -> Decimal | None:
 
 def _near(one: Decimal, other: Decimal) -> bool:
     return abs(one - other) <= _NEAR * other
+
+
+_PER_NIC = re.compile(r"\bbandwidth is per NIC\b|\bper NIC\b", re.IGNORECASE)
+
+
+def is_per_nic(passages: Iterable[Passage]) -> bool:
+    """Say whether a note of the page says that the bandwidth is that of one NIC."""
+    return any(_PER_NIC.search(passage.text) for passage in passages)
+
+
+def read_scale_networks(rows: Sequence[SizeRow], *, per_nic: bool) -> Iterator[Finding]:
+    """State InfiniBand from a bandwidth in bits and NVLink from one in bytes."""
+    for row in rows:
+        for piece in row.pieces:
+            if piece.part.field == "scale_bandwidth" and not is_blank(piece.text):
+                yield from _read(row, piece, per_nic=per_nic)
+
+
+def _read(row: SizeRow, piece: Piece, *, per_nic: bool) -> Iterator[Finding]:
+    amount = to_amount(spelled(piece.text))
+    units = find_units(amount.rest) if amount else []
+    unit = units[0] if units else piece.part.unit
+    if amount is None or unit is None:
+        yield row.page.report("is not a bandwidth with a unit", row.line, piece.header, piece.raw)
+        return
+    mbps = to_kept(amount.number, unit, "network")
+    if mbps is None and unit.endswith("Bps"):
+        yield row.page.states(row.name, "nvlink", True, piece.raw, row.line, f"{amount.total} {unit}: bytes are NVLink")
+        return
+    links = _links(row, piece, amount, per_nic=per_nic)
+    if mbps is None or links is None:
+        detail = "may be the bandwidth of one NIC or of all, nothing on the page decides it"
+        yield row.page.report(detail, row.line, piece.header, piece.raw)
+        return
+    gbps = rounded(mbps / 1000)
+    note = f"{links[0]} x {gbps} Gbps{links[1]}"
+    yield row.page.states(row.name, "infiniband", True, piece.raw, row.line, "bits are InfiniBand")
+    yield row.page.states(row.name, "infiniband_gbps", rounded(gbps * links[0]), piece.raw, row.line, note)
+
+
+def _links(row: SizeRow, piece: Piece, amount: Amount, *, per_nic: bool) -> tuple[Decimal, str] | None:
+    if amount.times is not None:
+        return Decimal(amount.times), ""
+    for other in row.pieces:
+        if other.part.field == "scale_nics" and other.part.side == piece.part.side:
+            nics = to_amount(other.text)
+            if nics and nics.number == 1:
+                return Decimal(1), ""
+            if per_nic and nics and not nics.rest:
+                return nics.number, ", per NIC as a note of the page says"
+    return None
+
+
+def read_temp_disks(rows: Sequence[SizeRow]) -> Iterator[Finding]:
+    """State what a size's temporary disks hold together; what nothing shows to be of one disk is taken as it stands."""
+    of_one = _tables_of_one(rows)
+    for row in rows:
+        piece = row.find("temp_disk_gib")
+        if piece is None:
+            continue
+        try:
+            (value,) = read_cell(piece.part, piece.text)
+        except Unreadable as problem:
+            yield row.page.report(f"{problem}", row.line, piece.header, piece.raw)
+            continue
+        count = _count(row)
+        if count is not None and count > 1 and (row.page.file, row.table) in of_one:
+            total, note = rounded(_value_gib(value) * count), f"{count} x {value.value} GiB"
+            yield row.page.states(row.name, value.field, total, piece.raw, row.line, note)
+        else:
+            yield row.page.states(row.name, value.field, value.value, piece.raw, row.line, value.note)
+
+
+def _tables_of_one(rows: Sequence[SizeRow]) -> set[tuple[str, int]]:
+    counts: dict[tuple[str, int, object], set[int]] = {}
+    for row in rows:
+        piece, count = row.find("temp_disk_gib"), _count(row)
+        if piece is not None and count and (size := _value(piece)) is not None:
+            counts.setdefault((row.page.file, row.table, size.value), set()).add(count)
+    return {(file, table) for (file, table, _), found in counts.items() if 1 in found and len(found) > 1}
+
+
+def _count(row: SizeRow) -> int | None:
+    piece = row.find("temp_disk_count")
+    value = _value(piece) if piece else None
+    return value.value if value and isinstance(value.value, int) else None
+
+
+def _value(piece: Piece) -> Value | None:
+    try:
+        return next(iter(read_cell(piece.part, piece.text)), None)
+    except Unreadable:
+        return None
+
+
+def _value_gib(value: Value) -> Decimal:
+    return value.value if isinstance(value.value, Decimal) else Decimal(str(value.value))

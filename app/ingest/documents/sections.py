@@ -11,9 +11,8 @@ from pathlib import PurePath
 
 from app.catalog.names import series_key
 from app.ingest.documents.blocks import Blocks, Passage
-from app.ingest.documents.front_matter import FrontMatter
 from app.ingest.documents.headers import to_columns
-from app.ingest.documents.page import Document, Page
+from app.ingest.documents.page import Document, FrontMatter, Page
 from app.ingest.documents.retirement import is_retiring
 from app.ingest.documents.series import fits, to_series_name
 from app.ingest.documents.size_tables import name_column, names_of

@@ -1,9 +1,119 @@
 """The series of a page, from its title; the forms that titles have are taken off until the name is left."""
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from app.ingest.documents.page import Page
+from app.ingest.documents.blocks import Passage
+from app.ingest.documents.page import Document, Page
+from app.ingest.documents.sentences import Sentence
+
+SEPARATOR = "; "
+"""Stands between the items of a list field's value."""
+
+Found = tuple[Page, str, str, str, int]
+"""Page, field, item, raw text and line."""
+
+_USE_CASES = re.compile(r"^(?:key |common |typical |ideal )?use cases?$", re.IGNORECASE)
+_INTEGRATION = re.compile(r"\bintegrations?\b", re.IGNORECASE)
+_IDEAL = re.compile(
+    r"\b(?:ideal|suited|designed) for\b.*(?:such as|like|including)?\s*:\s*$", re.IGNORECASE | re.DOTALL
+)
+_SUCH_AS = re.compile(
+    r"\b(?:frameworks like|such as|utilizing(?= CUDA,))\s+(?=(?:CUDA|TensorFlow|PyTorch|Pytorch|"
+    r"TensorRT))(.+?)(?:,?\s+and\s+(?:other|more|the)\b|,? and \w+ tools|\.|$)",
+    re.IGNORECASE,
+)
+_SUPPORTS = re.compile(r"\bSupports?\s+NVIDIA (CUDA\b.+?)(?:,?\s+and\s+(?:other|more|visualization)\b.*|\.|$)")
+_COMPATIBLE = re.compile(r"\bCompatible with\s+(.+?)(?:,?\s+and\s+\w+ tools)?\.?$")
+_DTYPE = re.compile(
+    r"\b(?:FP(?:4|8|16|32|64)|BF16|TF32|TensorFloat-32|INT8|INT4)\b|\bmixed[\s-]precision\b", re.IGNORECASE
+)
+_SUPPORTS_DTYPES = re.compile(r"^\W*Supports?\b.*\b(?:FP\d+|BF16|TF32|TensorFloat)", re.IGNORECASE)
+_IMAGES = re.compile(
+    r"(?P<images>(?:Azure HPC\s+)?(?:Ubuntu|CentOS|RHEL|AlmaLinux|SLES|"
+    r"Windows Server)[\w\s./,-]*?)\s+(?:VM\s+)?images are supported",
+    re.IGNORECASE,
+)
+_SUPPORTS_IMAGES = re.compile(r"\bsupports?\s+(?P<images>(?:Ubuntu|CentOS|RHEL|AlmaLinux|SLES)[\w\s./,-]*?)\s+for\b")
+_OFED = re.compile(
+    r"\b(?P<version>\d[\w.-]*\d)\s+(?P<name>Mellanox OFED)\b|"
+    r"\b(?P<name2>Mellanox OFED)\s+(?:driver\s+)?(?:version\s+)?(?P<version2>\d[\w.-]*\d)"
+)
+
+
+def find_listed(document: Document, sentences: Iterable[Sentence]) -> Iterator[Found]:
+    """Give every item of a list field, in the order of the page."""
+    for page in document.pages:
+        yield from _bullets(page)
+    for sentence in sentences:
+        yield from _sentence(sentence)
+
+
+def _bullets(page: Page) -> Iterator[Found]:
+    listing = False
+    for passage in page.blocks.passages:
+        if passage.kind != "item":
+            listing = passage.kind == "paragraph" and bool(_IDEAL.search(passage.text))
+            continue
+        item = passage.bold[0] if passage.bold else _first_line(passage)
+        if _USE_CASES.match(passage.heading.strip()) or listing:
+            yield page, "use_cases", item.strip(" .;"), _first_line(passage), passage.line
+        elif passage.bold and _INTEGRATION.search(passage.heading) and ":" in passage.text:
+            yield page, "integrations", item, _first_line(passage), passage.line
+
+
+def _sentence(sentence: Sentence) -> Iterator[Found]:
+    for field, item in [*_integrations(sentence.text), *_others(sentence.text)]:
+        yield sentence.page, field, item, sentence.raw, sentence.line
+
+
+def _integrations(text: str) -> Iterator[tuple[str, str]]:
+    for pattern in (_COMPATIBLE, _SUPPORTS, _SUCH_AS):
+        if found := pattern.search(text):
+            yield from (("integrations", item) for item in _items(found[1]))
+
+
+def _others(text: str) -> Iterator[tuple[str, str]]:
+    if _SUPPORTS_DTYPES.search(text):
+        for item in dict.fromkeys(_dtype(found[0]) for found in _DTYPE.finditer(text)):
+            yield "gpu_dtypes", item
+    if found := _IMAGES.search(text) or _SUPPORTS_IMAGES.search(text):
+        yield from (("supported_images", item) for item in _images(found["images"]))
+    if found := _OFED.search(text):
+        version = found["version"] or found["version2"]
+        yield "ofed_driver", f"Mellanox OFED {version}"
+
+
+def _items(text: str) -> list[str]:
+    parts = re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", text)
+    return [part.strip(" .*") for part in parts if re.match(r"\s*[A-Za-z]", part) and len(part) < 40]  # noqa: PLR2004  # a name, no clause
+
+
+def _images(text: str) -> list[str]:
+    """Take `Azure HPC Ubuntu 18.04, 20.04` apart; a bare version belongs to the name before it."""
+    images: list[str] = []
+    name = ""
+    for part in _items_or_versions(text):
+        words = re.match(r"(?P<name>[A-Za-z][A-Za-z -]*?)\s*(?P<version>\d[\w./]*)?$", part)
+        if words:
+            name = words["name"].strip()
+        version = words["version"] if words else part
+        images.extend(f"{name} {single}".strip() for single in (version or "").split("/"))
+    return images
+
+
+def _items_or_versions(text: str) -> list[str]:
+    return [part.strip() for part in re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", text) if part.strip()]
+
+
+def _dtype(text: str) -> str:
+    return "mixed precision" if text.lower().startswith("mixed") else text
+
+
+def _first_line(passage: Passage) -> str:
+    return re.sub(r"\s+", " ", passage.text).strip()
+
 
 _LEADS = re.compile(r"^(?:overview of|about|updated|new|the|microsoft|azure|sizes? (?:for|of|in))\b\s*", re.IGNORECASE)
 _PREVIEW = re.compile(r"\(\s*(?:public |private )?preview\s*\)|^(?:public |private )?preview:\s", re.IGNORECASE)

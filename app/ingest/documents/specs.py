@@ -12,8 +12,17 @@ from app.ingest.documents.cpu import to_cpu
 from app.ingest.documents.gpu_text import GpuText, to_gpu_text
 from app.ingest.documents.headers import key_of
 from app.ingest.documents.page import Page
-from app.ingest.documents.units import Dimension, find_units, rounded, spelled, to_integer, to_kept
-from app.ingest.documents.values import NUMBER, to_amount, to_fraction
+from app.ingest.documents.values import (
+    NUMBER,
+    Dimension,
+    find_units,
+    rounded,
+    spelled,
+    to_amount,
+    to_fraction,
+    to_integer,
+    to_kept,
+)
 
 _RANGE = re.compile(rf"{NUMBER}\s*(?:[-–—]|to)\s*\d|\bup\s?to\b|\bfrom\b", re.IGNORECASE)
 _NO_GPU = re.compile(r"\b(?:FPGAs?|VPUs?|NPUs?|TPUs?|ASICs?|Xilinx|Alveo|U250)\b", re.IGNORECASE)

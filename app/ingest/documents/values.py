@@ -1,9 +1,62 @@
 """The numbers in a cell: separators of every grouping, fractions, products, and the cells that say nothing."""
 
+import codecs
 import re
 from dataclasses import dataclass
-from decimal import Decimal
+from datetime import date
+from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
+from typing import Literal
+
+import ftfy
+
+MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december",
+)  # fmt: skip
+_ISO = re.compile(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b")
+_SLASHED = re.compile(r"(?<![\d/])(\d{1,2})/(\d{1,2})/(\d{4}|\d{2})(?![\d/])")
+_MONTH = "|".join(f"{month[:3]}(?:{month[3:]})?" for month in MONTHS)
+_MONTH_FIRST = re.compile(rf"\b({_MONTH})\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?,?\s+(\d{{4}})\b", re.IGNORECASE)
+_DAY_FIRST = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?({_MONTH})\.?,?\s+(\d{{4}})\b", re.IGNORECASE)
+_CENTURY = 2000
+
+
+def find_date(text: str, *, month_first: bool | None = True) -> date | None:
+    """Find the first date in a text; `month_first` says how `05/06/2021` is to be read, None that nobody knows."""
+    for pattern, order in ((_ISO, "ymd"), (_MONTH_FIRST, "mdy"), (_DAY_FIRST, "dmy")):
+        if found := pattern.search(text):
+            return _named(dict(zip(order, found.groups(), strict=True)))
+    found = _SLASHED.search(text)
+    readings = slashed_readings(found[0]) if found else {}
+    if len(set(readings.values())) == 1:
+        return next(iter(readings.values()))
+    return None if month_first is None else readings.get(month_first)
+
+
+def slashed_readings(text: str) -> dict[bool, date]:
+    """Give the possible readings of `30/9/25` by whether the month stands first."""
+    found = _SLASHED.search(text)
+    if not found:
+        return {}
+    first, second, year = (int(part) for part in found.groups())
+    year += _CENTURY if year < _CENTURY else 0
+    options = {True: _date(year, first, second), False: _date(year, second, first)}
+    return {month_first: day for month_first, day in options.items() if day}
+
+
+def _named(parts: dict[str, str]) -> date | None:
+    month = parts["m"]
+    number = int(month) if month.isdecimal() else [name[:3] for name in MONTHS].index(month[:3].lower()) + 1
+    return _date(int(parts["y"]), number, int(parts["d"]))
+
+
+def _date(year: int, month: int, day: int) -> date | None:
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None
+
 
 NUMBER = r"(?:\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d+)?|\d+(?:\.\d+)?)"
 _FRACTIONS = {"½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅙": "1/6", "⅛": "1/8"}
@@ -85,3 +138,112 @@ def _share(number: Decimal) -> Fraction:
     near = exact.limit_denominator(8)
     digits = -int(number.as_tuple().exponent)
     return near if round(near, digits) == exact else exact
+
+
+_INVISIBLE = re.compile("[\u200b-\u200f\u2060\ufeff\u00ad\x00]")
+_SPACES = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+_MANGLED = re.compile("[ÂÃâ][^\x00-\x7f]+")
+_LINE_END = re.compile(r"\r\n?|\n")
+
+
+def is_binary(data: bytes) -> bool:
+    """Say whether bytes are no text: a NUL is in no page, but in nearly every program, image or archive."""
+    return b"\x00" in data and not data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+
+
+def decode(data: bytes) -> str:
+    """Decode what should be UTF-8; a file with stray bytes is taken for Windows-1252, never refused."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16", errors="replace")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", errors="replace")
+
+
+def to_lines(data: bytes) -> list[str]:
+    """Split into lines without their ends; UTF-8 once read as Windows-1252 is turned back into what was meant."""
+    return [_mended(line) for line in _LINE_END.split(decode(data))]
+
+
+def _mended(line: str) -> str:
+    if not line.isascii():
+        line = _MANGLED.sub(_decoded, ftfy.fix_encoding(line))
+    return _SPACES.sub(" ", _INVISIBLE.sub("", line))
+
+
+def _decoded(found: re.Match[str]) -> str:
+    """Mend what ftfy leaves alone because it could be meant: `â„¢` in an otherwise sound line."""
+    try:
+        return found[0].encode("sloppy-windows-1252").decode()
+    except UnicodeError:
+        return found[0]
+
+
+Dimension = Literal["memory", "disk", "network", "throughput", "iops", "count", "text"]
+
+_GIB = Decimal(2**30)
+_THOUSANDTH = Decimal("0.001")
+_UNROUNDED = Decimal(10**15)
+_SPELLINGS = (
+    (re.compile(r"([KMGT])i?b(?:it)?s?\s*(?:/|per)\s*s(?:ec(?:ond)?)?\b"), r"\1bps"),
+    (re.compile(r"([KMGT])(i?)B(?:ytes?)?\s*(?:/|per)\s*s(?:ec(?:ond)?)?\b"), r"\1\2Bps"),
+    (re.compile(r"([KMGT])ibps\b"), r"\1bps"),
+    (re.compile(r"\b(\d*)\s*Gigabit\b(?:/s)?", re.IGNORECASE), r"\1 Gbps"),
+)
+_UNIT = re.compile(r"(?<![A-Za-z])(?:[KMGT]i?B|[KMGT]iB?ps|[KMGT]i?Bps|[KMGT]bps|IOPS)(?![A-Za-z])")
+_LOOSE = {
+    "gib": "GiB", "gb": "GB", "tib": "TiB", "tb": "TB", "mib": "MiB", "mb": "MB", "g": "GB", "mbps": "Mbps",
+    "gbps": "Gbps", "tbps": "Tbps", "iops": "IOPS",
+}  # fmt: skip
+_LOOSE_UNIT = re.compile(r"(?<![A-Za-z])(?:gib|gb|tib|tb|mib|mb|[mgt]bps|iops)(?![A-Za-z])", re.IGNORECASE)
+
+_TO_KEPT: dict[Dimension, dict[str, Decimal]] = {
+    # Pages say GB and GiB for the same number of memory; what is larger than that is converted exactly.
+    "memory": {
+        "GiB": Decimal(1), "GB": Decimal(1), "TiB": Decimal(1024), "TB": Decimal(10**12) / _GIB,
+        "MiB": 1 / Decimal(1024), "MB": 1 / Decimal(1024),
+    },
+    # Drives are sold in decimal units: 960 GB is 960e9 bytes.
+    "disk": {
+        "GiB": Decimal(1), "GB": Decimal(10**9) / _GIB, "TiB": Decimal(1024), "TB": Decimal(10**12) / _GIB,
+        "MiB": 1 / Decimal(1024),
+    },
+    "network": {"Mbps": Decimal(1), "Gbps": Decimal(1000), "Tbps": Decimal(10**6)},
+    "throughput": {
+        "MBps": Decimal(1), "GBps": Decimal(1000), "MiBps": Decimal("1.048576"), "KBps": Decimal("0.001"),
+    },
+    "iops": {"IOPS": Decimal(1)},
+}  # fmt: skip
+
+
+def spelled(text: str) -> str:
+    """Write rates in one way: `Mb/s` is Mbps, `MB/s` is MBps; they differ by the letter's case only."""
+    for pattern, replacement in _SPELLINGS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def find_units(text: str) -> list[str]:
+    """Find the units in a header or cell, in order; a wrong case (`Gib`, `mbps`) is taken where it leaves no doubt."""
+    text = spelled(text)
+    exact: list[str] = _UNIT.findall(text)
+    return exact or [_LOOSE[unit.lower()] for unit in _LOOSE_UNIT.findall(text)]
+
+
+def to_kept(number: Decimal, unit: str, dimension: Dimension) -> Decimal | None:
+    """Convert to GiB, Mbps, MBps or IOPS, unrounded; None where the unit is not of the dimension."""
+    factor = _TO_KEPT.get(dimension, {}).get(unit)
+    return None if factor is None else number * factor
+
+
+def rounded(number: Decimal) -> Decimal:
+    """Keep three decimals: a thousandth of a GiB is less than any drive's size is known to."""
+    if abs(number) >= _UNROUNDED:
+        return number
+    return number.quantize(_THOUSANDTH, rounding=ROUND_HALF_UP).normalize() + 0
+
+
+def to_integer(number: Decimal) -> int | None:
+    """Give a whole number, None for any other."""
+    return int(number) if number == number.to_integral_value() else None

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import TypeVar
 
-from app.catalog.readings import AUTHORITY, SourceNote
+from app.catalog.fields import FIELDS, GPU_FIELDS, FactValue, Field, SubjectKind, from_text
+from app.catalog.readings import AUTHORITY, Reading, SourceNote, Statement
 from app.ingest.csv_files import Row, read_rows, sha256_of
 
 Value = TypeVar("Value")
@@ -65,3 +67,78 @@ def read_cited(
         values.append(to_value(row))
     digest = sha256_of(path)
     return tuple(values), tuple(replace(sources[id_], sha256=digest) for id_ in cited)
+
+
+def read_subjects(path: Path, kind: SubjectKind, sources: Mapping[str, SourceNote]) -> Reading:
+    """Read a file whose columns are `id`, `source` and any fields of the kind; a blank cell states nothing."""
+    statements, notes = read_cited(
+        path, ("id", "source"), sources, lambda row: to_statements(row, kind), optional=FIELDS[kind]
+    )
+    return Reading(sources=notes, statements=tuple(found for row in statements for found in row))
+
+
+def to_statements(row: Row, kind: SubjectKind) -> list[Statement]:
+    """Map one row to what it states of its subject."""
+    subject, source = row.text("id"), row.text("source")
+    return [
+        Statement(
+            kind=kind,
+            subject=subject,
+            field=column,
+            value=_to_value(row, column, field),
+            raw=row.cells[column],
+            file=row.file,
+            line=row.line,
+            source=source,
+        )
+        for column, field in FIELDS[kind].items()
+        if row.cells.get(column)
+    ]
+
+
+def _to_value(row: Row, column: str, field: Field) -> FactValue:
+    if field.kind in ("number", "integer"):
+        number = row.positive(column)
+        return number if field.kind == "number" else _to_whole(row, column, number)
+    try:
+        return from_text(field.kind, row.cells[column])
+    except ValueError as error:
+        raise row.bad(column, f"must be a {field.kind}") from error
+
+
+def _to_whole(row: Row, column: str, number: Decimal) -> int:
+    if number != int(number):
+        raise row.bad(column, "must be a whole number")
+    return int(number)
+
+
+NAMES = ("vendor", "model", "family", "aliases")
+
+
+def read_gpus(path: Path, sources: Mapping[str, SourceNote]) -> Reading:
+    """Read what each source says of each GPU; several rows may speak of one GPU, each with a source of its own."""
+    return read_subjects(path, "gpu", sources)
+
+
+def load_gpu_rows(path: Path) -> list[dict[str, str]]:
+    """Return the rows with the GPU's names in each: the document importer recognises GPUs and their memories by them.
+
+    Only a GPU's first row needs to give its names; the rows of other sources go without.
+    """
+    named: dict[str, dict[str, str]] = {}
+    rows: list[dict[str, str]] = []
+    for row in read_rows(path, ("id", "source"), optional=GPU_FIELDS):
+        cells = dict(row.cells)
+        names = named.setdefault(row.text("id"), {name: cells.get(name, "") for name in NAMES})
+        rows.append(cells | {name: cells.get(name) or names[name] for name in NAMES})
+    return rows
+
+
+def read_series(path: Path, sources: Mapping[str, SourceNote]) -> Reading:
+    """Read what each source says of each series."""
+    return read_subjects(path, "series", sources)
+
+
+def read_sizes(path: Path, sources: Mapping[str, SourceNote]) -> Reading:
+    """Read what each source says of each size; a column is a field as the table of fields has it, in its unit."""
+    return read_subjects(path, "size", sources)

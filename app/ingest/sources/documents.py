@@ -7,11 +7,10 @@ from pathlib import Path
 
 from app.catalog.readings import FileRead, Reading, Report, SourceKind
 from app.errors import BadData
-from app.ingest.documents.batch import read_batch
+from app.ingest.documents.document import read_batch
 from app.ingest.documents.gpu_memory import GpuMemories
-from app.ingest.documents.page import Document, Page
-from app.ingest.documents.source import SourceIds, to_page
-from app.ingest.documents.text import is_binary
+from app.ingest.documents.page import Document, Page, SourceIds, to_page
+from app.ingest.documents.values import is_binary
 
 _UNIMPORTANT = re.compile(r"footer|-defs\b|preview-tag", re.IGNORECASE)
 """Includes that hold nothing of sizes: where they are absent nothing is lost."""

@@ -1,17 +1,102 @@
 """Language models: the configurations that a workload can be named by."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from app.catalog.presets import Preset
+from app.catalog.presets import Attention, Preset
 from app.catalog.readings import ModelRow, Reading, SourceNote
 from app.ingest.csv_files import Row
 from app.ingest.sources.claims import read_cited
-from app.ingest.sources.model_rules import broken_rule
 from app.validation import explain
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Something that must hold of a configuration: the field that is wrong where it does not, and what to say."""
+
+    field: str
+    detail: str
+    holds: Callable[[Preset], bool]
+
+
+_SHARED: dict[Attention, Callable[[int, int], bool]] = {
+    "mha": lambda heads, shared: shared == heads,
+    "gqa": lambda heads, shared: 1 < shared < heads,
+    "mqa": lambda heads, shared: shared == 1 < heads,
+    "mla": lambda heads, shared: shared == heads,
+}
+
+
+def _latent(preset: Preset) -> list[bool]:
+    widths = (preset.kv_lora_rank, preset.qk_nope_head_dim, preset.qk_rope_head_dim, preset.v_head_dim)
+    return [width is not None for width in widths]
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("kv_heads", "must divide heads", lambda p: p.heads % p.kv_heads == 0),
+    Rule(
+        "attention",
+        "must be mha where kv_heads is heads, mqa where it is 1, else gqa; mla has as many as heads",
+        lambda p: _SHARED[p.attention](p.heads, p.kv_heads),
+    ),
+    Rule(
+        "attention",
+        "is mla exactly where kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim and v_head_dim are given",
+        lambda p: all(_latent(p)) if p.attention == "mla" else not any(_latent(p)),
+    ),
+    Rule("q_lora_rank", "is of mla only", lambda p: p.attention == "mla" or p.q_lora_rank is None),
+    Rule(
+        "head_dim",
+        "must be qk_nope_head_dim and qk_rope_head_dim together",
+        lambda p: p.attention != "mla" or p.head_dim == (p.qk_nope_head_dim or 0) + (p.qk_rope_head_dim or 0),
+    ),
+    Rule("sliding_layers", "must be 0 to layers", lambda p: p.sliding_layers <= p.layers),
+    Rule(
+        "sliding_window",
+        "is given exactly where sliding_layers is above 0",
+        lambda p: (p.sliding_window is not None) == (p.sliding_layers > 0),
+    ),
+    Rule("moe_layers", "must be 0 to layers", lambda p: p.moe_layers <= p.layers),
+    Rule("experts", "is above 0 exactly where moe_layers is", lambda p: (p.experts > 0) == (p.moe_layers > 0)),
+    Rule(
+        "experts_per_token",
+        "must be 1 to experts, and 0 where there are none",
+        lambda p: min(1, p.experts) <= p.experts_per_token <= p.experts,
+    ),
+    Rule("shared_experts", "are of layers with experts", lambda p: p.shared_experts == 0 or p.experts > 0),
+    Rule("router_bias", "is of layers with experts", lambda p: not p.router_bias or p.experts > 0),
+    Rule(
+        "moe_intermediate",
+        "is given exactly where moe_layers is above 0",
+        lambda p: (p.moe_intermediate is not None) == (p.moe_layers > 0),
+    ),
+    Rule(
+        "intermediate",
+        "is given exactly where a layer has no experts",
+        lambda p: (p.intermediate is not None) == (p.moe_layers < p.layers),
+    ),
+    Rule(
+        "active_params",
+        "must be params, or less where there are experts",
+        lambda p: p.active_params <= p.params if p.experts else p.active_params == p.params,
+    ),
+    Rule(
+        "params_note",
+        "must say why published_params is not params, and be blank where it is",
+        lambda p: (p.params_note is not None) == (p.published_params not in (None, p.params)),
+    ),
+)
+"""What must hold of every configuration; the first that does not is told."""
+
+
+def broken_rule(preset: Preset) -> Rule | None:
+    """Find the first rule that a configuration breaks."""
+    return next((rule for rule in RULES if not rule.holds(preset)), None)
+
 
 _FIELDS = {name: field for name, field in Preset.model_fields.items() if name != "source_id"}
 COLUMNS = (*(name for name, field in _FIELDS.items() if field.is_required()), "source")

@@ -11,8 +11,7 @@ from typing import Any
 from app.catalog.names import region_key
 from app.catalog.readings import PriceBlock, PriceList, PriceRow, Prices, Reading, SourceNote
 from app.errors import BadData
-from app.ingest.csv_blocks import Block, read_blocks
-from app.ingest.csv_files import Row, sha256_of
+from app.ingest.csv_files import Block, Row, read_blocks, sha256_of
 
 SYSTEMS = ("linux", "windows")
 PURCHASES = ("on_demand", "spot")

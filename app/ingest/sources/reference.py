@@ -1,10 +1,60 @@
 """Corrections: a source's word that is known to be wrong, the value to take instead, and why."""
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from app.catalog.fields import FIELDS, from_text
-from app.catalog.readings import CorrectionRow, Reading
+from app.catalog.names import region_key, size_key
+from app.catalog.readings import AliasRow, BenchmarkRow, CorrectionRow, Reading, RegionRow, SourceNote
 from app.ingest.csv_files import Row, read_rows
+from app.ingest.sources.claims import read_cited
+
+ALIAS_COLUMNS = ("alias", "size", "source", "reason")
+
+
+def read_aliases(path: Path, sources: Mapping[str, SourceNote]) -> Reading:
+    """Read the aliases and the sources that use them."""
+    rows, notes = read_cited(path, ALIAS_COLUMNS, sources, to_alias)
+    return Reading(sources=notes, aliases=rows)
+
+
+def to_alias(row: Row) -> AliasRow:
+    """Map one row; a name cannot be an alias of itself."""
+    alias, size = row.text("alias"), row.text("size")
+    if size_key(alias) == size_key(size):
+        raise row.bad("alias", "is the same name as its size")
+    return AliasRow(
+        alias=alias, size=size, source=row.text("source"), reason=row.text("reason"), file=row.file, line=row.line
+    )
+
+
+BENCHMARK_COLUMNS = ("id", "series", "scope", "workload", "metric", "value", "unit", "comparison", "source")
+SCOPES = ("gpu", "vm", "rack")
+
+
+def read_benchmarks(path: Path, sources: Mapping[str, SourceNote]) -> Reading:
+    """Read the results and the sources that publish them."""
+    rows, notes = read_cited(path, BENCHMARK_COLUMNS, sources, to_benchmark)
+    return Reading(sources=notes, benchmarks=rows)
+
+
+def to_benchmark(row: Row) -> BenchmarkRow:
+    """Map one row; `comparison` says what the result is measured against, where it is."""
+    return BenchmarkRow(
+        id=row.text("id"),
+        series=row.text("series"),
+        scope=row.choice("scope", SCOPES),
+        workload=row.text("workload"),
+        metric=row.text("metric"),
+        value=row.positive("value"),
+        unit=row.text("unit"),
+        comparison=row.optional("comparison"),
+        source=row.text("source"),
+        file=row.file,
+        line=row.line,
+    )
+
 
 CORRECTION_COLUMNS = ("kind", "subject", "field", "source", "value", "reason")
 
@@ -29,6 +79,31 @@ def to_correction(row: Row) -> CorrectionRow:
         source=row.text("source"),
         value=value,
         reason=row.text("reason"),
+        file=row.file,
+        line=row.line,
+    )
+
+
+_CODE = re.compile(r"[a-z0-9]+")
+REGION_COLUMNS = ("code", "name", "geography", "source")
+
+
+def read_regions(path: Path, sources: Mapping[str, SourceNote]) -> Reading:
+    """Read the regions and the sources that name them."""
+    rows, notes = read_cited(path, REGION_COLUMNS, sources, to_region)
+    return Reading(sources=notes, regions=rows)
+
+
+def to_region(row: Row) -> RegionRow:
+    """Map one row; the code is normalised, so `West Europe` is taken, too."""
+    code = region_key(row.text("code"))
+    if not _CODE.fullmatch(code):
+        raise row.bad("code", "must be letters and digits, written like westeurope")
+    return RegionRow(
+        code=code,
+        name=row.text("name"),
+        geography=row.optional("geography"),
+        source=row.text("source"),
         file=row.file,
         line=row.line,
     )
