@@ -13,12 +13,10 @@ from starlette.datastructures import State
 
 from app.api.deps import strict
 from app.api.executor import QueryExecutor
-from app.api.exports import routes as exports
-from app.api.exports.files import Files
-from app.api.exports.streamed import Streams
+from app.api.exports import Files, Streams
 from app.api.openapi import docs
 from app.api.openapi.build import describe, operation_id
-from app.api.routes import catalog, compare, estimate, facets, fit, metrics, models, prices, sizes, system
+from app.api.routes import catalog, compare, exports, fit, models, sizes, system
 from app.db.engines import make_engine
 from app.http.canonical import endpoints
 from app.http.middleware import Answers
@@ -31,12 +29,9 @@ are told. Memory is in GiB, prices in USD an hour; null is unknown, zero is zero
 
 _CONTRACT = (
     sizes.router,
-    facets.router,
-    prices.router,
     exports.router,
     compare.router,
     fit.router,
-    estimate.router,
     models.router,
     catalog.router,
 )
@@ -83,7 +78,7 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
         public_url=public_url,
         max_age_seconds=settings.max_age_seconds,
     )
-    routers = (*_CONTRACT, system.router, docs.router, metrics.router)
+    routers = (*_CONTRACT, system.router, docs.router)
     for router in routers:
         app.include_router(router, dependencies=[Depends(strict)])
     app.state.routes = [route for router in routers for route in router.routes]

@@ -15,7 +15,7 @@ import orjson
 from sqlalchemy.orm import Session
 
 from app.api.converters.fit_request import to_search
-from app.api.schemas.fit_body import FitIn
+from app.api.schemas.fit_request import FitIn
 from app.catalog.queries.candidates import ask_machines, rows_of
 from app.catalog.queries.sizes import render_size
 from app.catalog.queries.snapshot import read_known

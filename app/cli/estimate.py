@@ -8,13 +8,12 @@ from typing import Annotated, Any, TypeVar
 import typer
 from pydantic import BaseModel, ValidationError
 
-from app.api.converters.estimate_request import to_workload
-from app.api.converters.fit_request import fitting, to_search
+from app.api.converters.fit_request import fitting, to_search, to_workload
 from app.api.converters.fit_response import placements_out
 from app.api.schemas.bodies import AS_TEXT
 from app.api.schemas.estimate_request import EstimateIn
 from app.api.schemas.estimate_response import EstimateOut
-from app.api.schemas.fit_body import FitIn
+from app.api.schemas.fit_request import FitIn
 from app.api.schemas.fit_response import FitAnswerOut
 from app.catalog.queries.params import SizeScope
 from app.catalog.queries.snapshot import Known, read_known

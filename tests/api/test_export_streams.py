@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Engine, insert, literal, select, true, update
 from sqlalchemy.orm import Session
 
-from app.api.exports.streamed import MOST
+from app.api.exports import MOST
 from app.catalog.column_types import table_of
 from app.catalog.models import Price, Region, Revision, Size, SizeDoc, Source
 from app.catalog.store.offers import save_derived

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.schemas.facets import FacetsOut
+from app.api.schemas.sizes import FacetsOut
 from app.catalog.queries.facets import COUNTED, FLAGS, OWNER, RANGES
 from app.catalog.queries.filters import PLACES
 from app.catalog.queries.params import SizeFilter

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.api.routes.metrics import COUNTERS, GAUGES
+from app.api.routes.system import COUNTERS, GAUGES
 from app.main import create_service
 from app.settings import Settings
 from tests.conftest import TODAY

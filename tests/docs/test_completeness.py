@@ -14,8 +14,7 @@ from sqlmodel import SQLModel
 from app.api.schemas.architecture import ArchitectureIn
 from app.api.schemas.estimate_request import EstimateIn, GpusIn, InferenceIn, TrainingIn
 from app.api.schemas.estimate_response import EstimateCostOut, FigureOut, InferenceOut, ParametersOut, TrainingOut
-from app.api.schemas.fit_body import FitIn, Sort
-from app.api.schemas.fit_request import ConstraintsIn, HardwareIn, PricingIn
+from app.api.schemas.fit_request import ConstraintsIn, FitIn, HardwareIn, PricingIn, Sort
 from app.api.schemas.sizes import Out
 from app.catalog.fields import GPU_FIELDS, SERIES_FIELDS, SIZE_FIELDS
 from app.catalog.presets import Preset

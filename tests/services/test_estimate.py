@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlmodel import Session
 
-from app.api.converters.estimate_request import to_workload
+from app.api.converters.fit_request import to_workload
 from app.api.schemas.bodies import AS_TEXT
 from app.api.schemas.estimate_request import EstimateIn
 from app.api.schemas.estimate_response import EstimateOut

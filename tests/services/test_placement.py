@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from sqlmodel import Session
 
 from app.api.converters.fit_request import fitting
-from app.api.schemas.fit_body import FitIn
+from app.api.schemas.fit_request import FitIn
 from app.catalog.queries.snapshot import read_known
 from app.db.statements import answer
 from app.errors import BadWorkload

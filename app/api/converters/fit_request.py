@@ -3,20 +3,44 @@
 from datetime import date
 from typing import Any
 
-from app.api.converters.estimate_request import to_use
-from app.api.converters.fit_response import placements_out
-from app.api.converters.pooled import pooled_out
-from app.api.schemas.fit_body import FitIn
+from app.api.converters.fit_response import placements_out, pooled_out
+from app.api.schemas.estimate_request import EstimateIn, InferenceIn, TrainingIn
+from app.api.schemas.fit_request import FitIn
 from app.api.schemas.fit_response import FitAnswerOut
 from app.catalog.queries.fit_params import FitSearch
 from app.catalog.queries.params import SizeScope
 from app.catalog.queries.snapshot import Known
 from app.db.statements import Question
 from app.errors import BadQuestion, BadWorkload
+from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
+from app.fit.formulas.optimizer import Matrix
 from app.fit.placement.request import Constraints, Pricing
+from app.services.estimate import Workload
 from app.services.hardware import Hardware
 from app.services.placement import FIELDS, PlacementSearch, placing
 from app.services.resource_fit import recommending
+
+
+def to_workload(body: EstimateIn) -> Workload:
+    """Take a workload from a body."""
+    return Workload(
+        model=body.model,
+        architecture=body.fields,
+        config=body.config,
+        use=to_use(body.inference, body.training),
+        gpus=Gpus(**body.gpus.model_dump()),
+    )
+
+
+def to_use(inference: InferenceIn | None, training: TrainingIn | None) -> InferenceWorkload | TrainingWorkload:
+    """Take how a model is served, or else trained."""
+    if inference is not None:
+        return InferenceWorkload(**inference.model_dump())
+    given = training.model_dump() if training is not None else {}
+    matrices = given.pop("lora_matrices", None)
+    return TrainingWorkload(
+        **given, lora_matrices=tuple(Matrix(**matrix) for matrix in matrices) if matrices is not None else None
+    )
 
 
 def fitting(body: FitIn, known: Known, today: date) -> Question[FitAnswerOut]:

@@ -4,14 +4,16 @@ from collections.abc import Collection, Mapping
 from decimal import Decimal
 from typing import Any
 
-from app.api.converters.resource_fit import headroom_out
+from app.api.converters.resource_fit import costs_out, headroom_out
 from app.api.schemas.architecture import ArchitectureOut
 from app.api.schemas.estimate_response import AssumptionOut, FigureOut, ParametersOut, WeightsTypeOut
-from app.api.schemas.fit_costs import CostsOut, FailureOut, OptionCostOut
 from app.api.schemas.fit_response import (
+    CostsOut,
+    FailureOut,
     FitAnswerOut,
     FixOut,
     MissOut,
+    OptionCostOut,
     ParallelismOut,
     PerGpuOut,
     PlacedOut,
@@ -24,8 +26,10 @@ from app.fit.placement.detail import PerGpu, SpeedFigures, cost_figures, per_gpu
 from app.fit.placement.fixes import Fix
 from app.fit.placement.option import Placed, explain
 from app.fit.placement.serving import ServingJob
-from app.fit.verdict import Rejection
+from app.fit.resources import Needs, explain_option, unused_gpu_memory_gib
+from app.fit.verdict import Option, Rejection
 from app.services.placement import Placements
+from app.services.resource_fit import Recommendation
 
 
 def placements_out(answer: Placements, *, limit: int, include: Collection[str]) -> FitAnswerOut:
@@ -128,3 +132,45 @@ def fix_out(fix: Fix) -> FixOut:
 
 def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: float(value) if isinstance(value, Decimal) else value for name, value in fields.items()}
+
+
+def pooled_out(answer: Recommendation, *, purchases: Collection[str], include: Collection[str]) -> FitAnswerOut:
+    """Put an answer on the wire; nothing is assumed of raw amounts, and no change of them is suggested."""
+    ranking = answer.ranking
+    return FitAnswerOut(
+        fits=bool(ranking.options),
+        items=[_pooled_option(option, answer.needs, purchases) for option in answer.page],
+        total=len(ranking.options),
+        rejected=[_pooled_miss(one) for one in ranking.rejections] if "rejected" in include else [],
+        rejected_total=len(ranking.rejections),
+        rejection_summary=ranking.summary,
+        nearest_misses=[_pooled_miss(one) for one in ranking.nearest_misses],
+        assumptions=[],
+        weights_type=None,
+        workload=None,
+    )
+
+
+def _pooled_option(option: Option, needs: Needs, purchases: Collection[str]) -> PlacedOut:
+    return PlacedOut(
+        size=option.vm.name,
+        region=option.vm.region,
+        status=option.vm.status,
+        nodes=option.nodes,
+        parallelism=None,
+        per_gpu=None,
+        max_concurrency=None,
+        speed=None,
+        cost=costs_out(option, purchases),
+        headroom=[headroom_out(one) for one in option.headrooms],
+        limiting_resource=option.limiting.resource if option.limiting else None,
+        unused_gpu_memory_gib=unused_gpu_memory_gib(option, needs),
+        pareto_optimal=None,
+        warnings=list(option.warnings),
+        explanation=explain_option(option, needs),
+    )
+
+
+def _pooled_miss(rejection: Rejection) -> MissOut:
+    failures = [FailureOut.model_validate(failure) for failure in rejection.failures]
+    return MissOut(size=rejection.vm.name, status=rejection.vm.status, failures=failures, fixes=[])

@@ -3,7 +3,15 @@
 from collections.abc import Collection
 
 from app.api.schemas.estimate_response import FigureOut
-from app.api.schemas.fit_costs import CostsOut, FailureOut, FitOut, HeadroomOut, OptionCostOut, OptionOut, RejectionOut
+from app.api.schemas.fit_response import (
+    CostsOut,
+    FailureOut,
+    FitOut,
+    HeadroomOut,
+    OptionCostOut,
+    OptionOut,
+    RejectionOut,
+)
 from app.catalog.projections import PURCHASES
 from app.fit.formulas.quantities import exact
 from app.fit.resources import Needs, explain_option, unused_gpu_memory_gib

@@ -1,10 +1,64 @@
 """Schemas in a form that typed languages have: one type each, numbers with a width, no unions and no noise."""
 
 import json
-from collections.abc import Iterator
-from typing import Any
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, get_args
 
-from app.api.openapi.words import enum_name
+from app.api.schemas.architecture import AttentionKind, MlpKind, QkNormKind
+from app.api.schemas.estimate_request import ActivationFormula, Loading, Offload, Recompute, TrainingMethod
+from app.api.schemas.fit_request import Include, Sort
+from app.catalog.queries.fit_params import FitSort, ResourceInclude
+from app.catalog.queries.params import PLAIN, PLAIN_ITEM, Arch, Os, Purchase, Status
+from app.fit.formulas.memory import BITS
+from app.fit.formulas.optimizer import MODULES, RECIPES
+
+ENUMS: Mapping[str, tuple[str, ...]] = {
+    "Os": get_args(Os),
+    "Purchase": get_args(Purchase),
+    "Arch": get_args(Arch),
+    "SizeStatus": get_args(Status),
+    "FitSort": get_args(Sort),
+    "FitInclude": get_args(Include),
+    "ResourceSort": get_args(FitSort),
+    "ResourceInclude": get_args(ResourceInclude),
+    "Dtype": tuple(BITS),
+    "Attention": get_args(AttentionKind),
+    "Mlp": get_args(MlpKind),
+    "QkNorm": get_args(QkNormKind),
+    "TrainingMethod": get_args(TrainingMethod),
+    "Recipe": tuple(RECIPES),
+    "Offload": get_args(Offload),
+    "Loading": get_args(Loading),
+    "LoraModule": tuple(MODULES),
+    "Recompute": get_args(Recompute),
+    "ActivationFormula": get_args(ActivationFormula),
+}
+"""What each set of words is called. Two sets of the same words are one type."""
+
+
+def enum_name(words: Iterable[str]) -> str:
+    """Name a set of words; raises LookupError for one that has no name yet."""
+    asked = list(words)
+    for name, known in ENUMS.items():
+        if sorted(known) == sorted(asked):
+            return name
+    raise LookupError(f"The words {asked} of a request have no name: give them one in app/api/openapi/schemas.py.")
+
+
+def to_enum(name: str) -> dict[str, Any]:
+    """The component of an enumeration.
+
+    `x-enum-varnames` gives each member a name that no other enumeration has: Go has one room for all of them.
+    """
+    words = ENUMS[name]
+    return {"type": "string", "enum": list(words), "x-enum-varnames": [_member(name, word) for word in words]}
+
+
+def _member(name: str, word: str) -> str:
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
+    return f"{spaced}_{word}".upper()
+
 
 Schema = dict[str, Any]
 REFERENCE = "#/components/schemas/"
@@ -116,3 +170,49 @@ def _default_in_words(schema: Schema) -> Schema:
 
 def _word(value: Any) -> str:
     return f"`{value if isinstance(value, str) else json.dumps(value)}`"
+
+
+Parameter = dict[str, Any]
+_LAST = {"sort": 1, "limit": 2, "cursor": 3}
+
+
+def to_parameter(parameter: Parameter) -> Parameter:
+    """Bring a parameter to its plain form; a value of a URL cannot be null."""
+    told = parameter["schema"]
+    said = {"description": parameter.get("description", told.get("description", ""))}
+    schema = to_plain({**told, **said}, asked=True)
+    examples = schema.pop("examples", None)
+    description = schema.pop("description")
+    if isinstance(schema.get("type"), list):
+        schema["type"] = schema["type"][0]
+    plain = {"name": parameter["name"], "in": parameter["in"], "description": description}
+    plain["required"] = parameter.get("required", False)
+    if parameter["in"] == "query":
+        plain["allowEmptyValue"] = not plain["required"]
+    if schema.get("type") == "array":
+        plain |= {"style": "form", "explode": True}
+        schema["items"] = _without_comma(schema["items"])
+    return {**plain, "schema": schema, "example": examples[0] if examples else _example(schema)}
+
+
+def with_fields(parameter: Parameter, items: list[str]) -> Parameter:
+    """Show as an example of `fields` the first two that the items of the list have."""
+    return {**parameter, "example": items[:2]} if parameter["name"] == "fields" and items else parameter
+
+
+def in_order(parameters: list[Parameter]) -> list[Parameter]:
+    """The path first, then what must be said, what may be, order and page: the order of arguments in some clients."""
+    return sorted(parameters, key=lambda one: (one["in"] != "path", not one["required"], _LAST.get(one["name"], 0)))
+
+
+def _without_comma(item: Schema) -> Schema:
+    """A comma separates two values of a list, so no value holds one."""
+    return {**item, "pattern": PLAIN_ITEM} if item.get("pattern") == PLAIN else item
+
+
+def _example(schema: Schema) -> Any:
+    """What a parameter may be where the question's model gives no example: a word of those allowed, or true."""
+    if schema.get("type") == "array":
+        return [_example(schema["items"])]
+    name = schema.get("$ref", "").removeprefix(REFERENCE)
+    return ENUMS[name][0] if name in ENUMS else {"boolean": True}.get(schema.get("type", ""))

@@ -7,9 +7,10 @@ from fastapi import APIRouter, Query, Response
 
 from app.api.deps import Executor, as_json
 from app.api.executor import QueryExecutor
-from app.api.schemas.fit_body import FitIn
-from app.api.schemas.fit_costs import FitOut
-from app.api.schemas.fit_response import FitAnswerOut
+from app.api.schemas.estimate_request import EstimateIn
+from app.api.schemas.estimate_response import EstimateOut
+from app.api.schemas.fit_request import FitIn
+from app.api.schemas.fit_response import FitAnswerOut, FitOut
 from app.catalog.queries.fit_params import FitSearch
 from app.catalog.queries.snapshot import Known
 from app.db.statements import Question
@@ -52,3 +53,12 @@ def _fit_text(body: FitIn, known: Known, today: date) -> Question[str]:
 
     answered = yield from fitting(body, known, today)
     return answered.model_dump_json(by_alias=True)
+
+
+@router.post("/estimate", summary="Estimate what a model needs", response_model=EstimateOut)
+async def estimate_workload(workload: EstimateIn, executor: Executor) -> Response:
+    """Break a workload down: memory, compute and cost, each figure exact, a bound, or an estimate with its range."""
+    from app.api.converters.fit_request import to_workload
+    from app.services.estimate import estimate
+
+    return as_json(await executor.to_json(EstimateOut, estimate, to_workload(workload)))

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 
 from app.api.deps import Executor, as_json
-from app.api.schemas.models import ModelOut, ModelPage
+from app.api.schemas.catalog import ModelOut, ModelPage
 from app.catalog.queries.language_models import ModelSearch, find_models, get_model
 from app.catalog.queries.params import Text
 

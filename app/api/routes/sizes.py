@@ -1,5 +1,6 @@
 """Sizes: search them, look at one, ask what is like it, who says what of it and what it costs."""
 
+from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any
 
@@ -8,10 +9,11 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from app.api.deps import Executor, as_json
 from app.api.executor import QueryExecutor
 from app.api.schemas.compare import SimilarPage
-from app.api.schemas.sizes import FactPage, PricePage, SizeOut, SizePage
+from app.api.schemas.sizes import FacetsOut, FactPage, PricePage, SizeOut, SizePage, SizePricePage
+from app.catalog.queries.facets import find_facets
 from app.catalog.queries.fit_params import SimilarSearch
-from app.catalog.queries.params import SizeSearch, Text
-from app.catalog.queries.prices import PriceSearch, find_prices
+from app.catalog.queries.params import SizeFilter, SizeSearch, Text
+from app.catalog.queries.prices import AllPricesSearch, PriceSearch, find_all_prices, find_prices
 from app.catalog.queries.provenance import FactSearch, find_facts
 from app.catalog.queries.sizes import find_sizes, get_size, render_page
 
@@ -63,3 +65,17 @@ async def list_size_facts(name: Name, search: Annotated[FactSearch, Query()], ex
 async def list_size_prices(name: Name, search: Annotated[PriceSearch, Query()], request: Request) -> Any:
     """List what a size costs: in force on a day, or all there ever was."""
     return await request.app.state.executor.run_in_thread(partial(find_prices, name, search))
+
+
+@router.get("/facets", response_model=FacetsOut)
+async def list_facets(search: Annotated[SizeFilter, Query()], request: Request) -> Any:
+    """Count what a search finds by GPU, series, region, standing and flags, and give the ranges of its figures."""
+    found = await request.app.state.executor.run_in_thread(partial(find_facets, search))
+    told = asdict(found)
+    return {"total": told["total"], **told["counts"], **told["ranges"]}
+
+
+@router.get("/prices", response_model=SizePricePage)
+async def list_prices(search: Annotated[AllPricesSearch, Query()], request: Request) -> Any:
+    """List prices by size, region, system and purchase model: in force on a day, or all there ever was."""
+    return await request.app.state.executor.run_in_thread(partial(find_all_prices, search))

@@ -1,9 +1,11 @@
 """What the fields of a workload may hold: finite, bounded, and one of the words that are known."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
-from typing import Annotated, Any
+from functools import cache
+from typing import Annotated, Any, get_args
 
 from pydantic import (
     AfterValidator,
@@ -19,11 +21,52 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
-from app.api.schemas.lookalikes import refuse_lookalike
 from app.fit.formulas.memory import BITS
 from app.fit.formulas.optimizer import MODULES, RECIPES
 from app.nearest import did_you_mean, nearest
 from app.validation import MOST_ERRORS
+
+_NUMBERS = {int, float, Decimal}
+_TEXTS = {str, date}
+_DUE = {
+    "boolean": "true or false without quotes",
+    "number": "a number without quotes",
+    "text": "a text in quotes",
+}
+
+
+def refuse_lookalike(value: bool | float | str, annotation: Any) -> None:
+    """Refuse "8" or true where a number is due, 1 or "yes" where a truth is, and a number where a date is."""
+    kinds = _kinds(annotation)
+    if kinds and _kind(value) not in kinds:
+        raise PydanticCustomError(
+            "lookalike", "expected {due}", {"due": " or ".join(_DUE[kind] for kind in sorted(kinds))}
+        )
+
+
+def _kind(value: bool | float | str) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    return "text" if isinstance(value, str) else "number"
+
+
+@cache
+def _kinds(annotation: Any) -> frozenset[str]:
+    """Which kinds of plain values an annotation takes; none where it takes only others, which pydantic refuses well."""
+    return frozenset(_each_kind(annotation))
+
+
+def _each_kind(annotation: Any) -> Iterator[str]:
+    if annotation is bool:
+        yield "boolean"
+    elif annotation in _NUMBERS:
+        yield "number"
+    elif annotation in _TEXTS or isinstance(annotation, str):
+        yield "text"
+    else:
+        for part in get_args(annotation):
+            yield from _each_kind(part)
+
 
 AS_TEXT = "as_text"
 """Set in the context of a validation where every value is a text, as the options of a command line are."""

@@ -2,9 +2,10 @@
 
 from datetime import date, datetime
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from app.api.schemas.sizes import NextCursor, Out, Total
+from app.catalog.presets import Preset
 
 
 class SeriesOut(Out):
@@ -147,5 +148,19 @@ class RevisionPage(Out):
     """Revisions, the newest first."""
 
     items: list[RevisionOut] = Field(description="The revisions of this page.")
+    next_cursor: NextCursor
+    total: Total
+
+
+class ModelOut(Preset):
+    """A language model's configuration: widths are numbers of values, contexts and windows are in tokens."""
+
+    model_config = ConfigDict(from_attributes=True, json_schema_serialization_defaults_required=True)
+
+
+class ModelPage(Out):
+    """Language models."""
+
+    items: list[ModelOut] = Field(description="The language models of this page.")
     next_cursor: NextCursor
     total: Total

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 
-from app.api.exports.files import ParquetResponse
-from app.api.exports.streamed import CsvResponse, NdjsonResponse
+from app.api.exports import CsvResponse, NdjsonResponse, ParquetResponse
 from app.catalog.queries.exports import Export, PriceExport, SizeExport, export_prices, export_sizes
 from app.http.headers import conditions, holds
 from app.http.streaming import ETAG
