@@ -6,9 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from app.catalog.queries.fit_params import CompareSearch, SimilarSearch
-from app.cli import choices, context
-from app.cli.command import Command
-from app.cli.options import asks, question
+from app.cli import context, options
+from app.cli.options import Command, asks, question
 from app.cli.output import Format, View, check_column, note, note_more, say, show, tell, with_view
 from app.cli.tables import Column, least_width, table, text_of, width
 
@@ -33,7 +32,7 @@ SIMILAR_COLUMNS = {
 @asks(SimilarSearch)
 @with_view
 def similar(
-    name: Annotated[str, choices.SIZE],
+    name: Annotated[str, options.SIZE],
     *,
     how: View,
     **given: Any,
@@ -75,7 +74,7 @@ def compare(
         list[str],
         typer.Argument(
             help="The sizes, 2 to 10, in any case, with or without `Standard_`.",
-            autocompletion=choices.completing(choices.sizes),
+            autocompletion=options.completing(options.sizes),
         ),
     ],
     *,

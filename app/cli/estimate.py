@@ -17,8 +17,7 @@ from app.api.schemas.fit_request import FitIn
 from app.api.schemas.fit_response import FitAnswerOut
 from app.catalog.queries.params import SizeScope
 from app.catalog.queries.snapshot import Known, read_known
-from app.cli import choices, context
-from app.cli.command import Command
+from app.cli import context, options
 from app.cli.model_options import (
     CONSTRAINTS,
     FIELDS,
@@ -30,7 +29,7 @@ from app.cli.model_options import (
     GpuOptions,
     ModelOptions,
 )
-from app.cli.options import asks, option, question
+from app.cli.options import Command, asks, option, question
 from app.cli.output import Format, View, show, tell, with_view
 from app.cli.tables import Column
 from app.db.statements import Question, answer
@@ -68,7 +67,7 @@ FIGURE_COLUMNS = {
 MODEL = typer.Argument(
     metavar="MODEL",
     help="A language model by any of its names: `llama-3.3-70b`.",
-    autocompletion=choices.completing(choices.models),
+    autocompletion=options.completing(options.models),
 )
 
 

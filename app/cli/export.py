@@ -23,9 +23,8 @@ from app.catalog.queries.exports import (
     export_table,
 )
 from app.catalog.queries.snapshot import read_known
-from app.cli import choices, context
-from app.cli.command import Command, Group
-from app.cli.options import asks, question
+from app.cli import context, options
+from app.cli.options import Command, Group, asks, question
 from app.cli.output import note
 from app.db.statements import answer
 from app.db.streams import Stream
@@ -49,7 +48,7 @@ Output = Annotated[Path | None, typer.Option("--output", "-o", help="The file. (
 
 
 @app.command(cls=Command)
-@asks(SizeExport, leave_out=frozenset(), words={"sort": choices.sort_keys})
+@asks(SizeExport, leave_out=frozenset(), words={"sort": options.sort_keys})
 def sizes(*, form: Format = Form.csv, output: Output = None, **given: Any) -> None:
     """Write all sizes that a search finds, as GET /sizes.csv does."""
     asked = question(SizeExport, given)

@@ -13,7 +13,7 @@ from rich.markup import escape
 from app.catalog.fields import FIELDS, to_text
 from app.catalog.readings import Reading, Report, SourceKind
 from app.cli import context
-from app.cli.command import Group
+from app.cli.options import Group
 from app.cli.output import Json, err, out, write_json
 from app.cli.progress import progress
 from app.errors import BadData

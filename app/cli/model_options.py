@@ -4,8 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from app.cli.amounts import amount, dtype
-from app.cli.options import Reads
+from app.cli.options import Reads, amount, dtype
 
 Context = Annotated[int, Reads(amount(1024))]
 Tokens = Annotated[float, Reads(amount(1000))]

@@ -1,20 +1,188 @@
 """Command-line options made from a question's model, so that the API and the command line ask the same things."""
 
 import inspect
+import re
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import typer
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
+from typer.core import TyperCommand, TyperGroup
 
 from app.catalog.queries.params import holds_several
-from app.cli.choices import COMPLETED, LISTED, MOST_IN_A_NAME, completing, words_of
 from app.errors import BadQuestion
 from app.validation import explain, shown
+
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "b": 3, "t": 4}
+_AMOUNT = re.compile(r"(?P<number>\d[\d_,]*(?:\.\d+)?(?:e\+?\d{1,2})?)\s*(?P<suffix>[kmgbt]?)i?", re.IGNORECASE)
+
+
+def amount(base: int) -> Callable[[Any], Any]:
+    """Read a whole amount with a suffix: k, M, G (or B) and T are powers of `base`."""
+
+    def read(text: Any) -> Any:
+        written = _AMOUNT.fullmatch(str(text).strip())
+        if written is None:
+            raise typer.BadParameter(f"{text!r} is no amount; write 32768, 1e8, 32k, 100M, 2G or 1T")
+        value = Decimal(re.sub(r"[_,]", "", written["number"])) * base ** _POWERS[written["suffix"].lower()]
+        if value != value.to_integral_value():
+            raise typer.BadParameter(f"{text!r} is {value.normalize():f}, and must be a whole number")
+        return int(value)
+
+    read.__name__ = "amount"
+    return read
+
+
+_SPELLED = {
+    "float32": "fp32", "float": "fp32", "single": "fp32", "float16": "fp16", "half": "fp16", "16bit": None,
+    "bfloat16": "bf16", "float8": "fp8", "e4m3": "fp8", "e5m2": "fp8", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8",
+    "float8_e4m3fn": "fp8", "float8_e4m3": "fp8", "float8_e5m2": "fp8", "awq": "awq_int4", "gptq": "gptq_int4",
+    "float4": "fp4", "mx4": "mxfp4", "nvfp": "nvfp4", "w8a8": None, "32bit": "fp32",
+}  # fmt: skip
+"""Other spellings of types of numbers; None where one means several of them."""
+_MEANINGS = {
+    "4bit": ("int4", "awq_int4", "gptq_int4", "nf4", "fp4", "mxfp4", "nvfp4"),
+    "8bit": ("int8", "fp8"),
+    "16bit": ("bf16", "fp16"),
+    "w8a8": ("int8", "fp8"),
+    "q4": ("gguf_q4_k_m", "gguf_q4_k_s"),
+    "gguf": ("gguf_q4_k_m", "gguf_q5_k_m", "gguf_q6_k", "gguf_q8_0"),
+}
+"""What says less than a type: which could be meant."""
+
+
+def dtype(text: Any) -> Any:
+    """Read a type of numbers in any case and common spelling; one that means several, or none, names the nearest."""
+    from app.fit.formulas.memory import BITS
+
+    word = str(text).strip().lower().replace("-", "_")
+    word = re.sub(r"^(\d+)_bits?$", r"\1bit", word)
+    for known in (word, _SPELLED.get(word), f"gguf_{word}"):
+        if known in BITS:
+            return known
+    meant = _MEANINGS.get(word) or get_close_matches(word, BITS, 4, 0.5)
+    nearest = f"it could be {', '.join(meant)}" if meant else "common ones are bf16, fp16, fp8, int8, int4, mxfp4"
+    raise typer.BadParameter(f"{text!r} is no type of numbers; {nearest}; --help lists all")
+
+
+_GPU_AND_COUNT = re.compile(r"(?P<gpu>.+):(?P<count>\d+(?:\.\d+)?(?:/\d+)?)")
+
+
+def gpu_and_count(text: str) -> tuple[str, str | None]:
+    """Split `H100:8` into a GPU and how many of it, as others write it."""
+    written = _GPU_AND_COUNT.fullmatch(text.strip())
+    return (written["gpu"], written["count"]) if written else (text.strip(), None)
+
+
+MOST_IN_A_NAME = 6
+"""So many words stand in the place of the value (`--os linux|windows`); more of them are listed in the text."""
+
+
+def words_of(annotation: Any) -> tuple[str, ...]:
+    """The words that a type takes, where it takes but a few."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return tuple(map(str, arguments))
+    if origin in (Annotated, tuple):
+        return words_of(arguments[0])
+    if origin in (Union, types.UnionType):
+        return next((words for words in map(words_of, arguments) if words), ())
+    return ()
+
+
+def sort_keys() -> tuple[str, ...]:
+    """What sizes are sorted by."""
+    from app.catalog.queries.params import SORT_KEYS
+
+    return SORT_KEYS
+
+
+def dtypes() -> tuple[str, ...]:
+    """Types of weights."""
+    from app.fit.formulas.memory import BITS
+
+    return tuple(BITS)
+
+
+def recipes() -> tuple[str, ...]:
+    """Recipes of training."""
+    from app.fit.formulas.optimizer import RECIPES
+
+    return tuple(RECIPES)
+
+
+def _column_of_the_catalog(table: str, column: str) -> Callable[[], Sequence[str]]:
+    def read() -> Sequence[str]:
+        from sqlalchemy import select
+        from sqlalchemy.exc import SQLAlchemyError
+
+        from app.catalog import models
+        from app.catalog.column_types import table_of
+        from app.db.engines import make_engine, reading
+        from app.settings import Settings
+
+        of = table_of(getattr(models, table)).c[column]
+        try:
+            with reading(make_engine(Settings().database_url, pooled=False)) as session:
+                return tuple(session.execute(select(of).order_by(of)).scalars())
+        except (SQLAlchemyError, ImportError, ValueError):  # nobody waits for a message while completing a word
+            return ()
+
+    return read
+
+
+sizes = _column_of_the_catalog("Size", "name")
+models = _column_of_the_catalog("Model", "id")
+gpus = _column_of_the_catalog("Gpu", "id")
+regions = _column_of_the_catalog("Region", "code")
+series = _column_of_the_catalog("Series", "id")
+
+LISTED: Mapping[str, Callable[[], Sequence[str]]] = {
+    "dtype": dtypes,
+    "kv_dtype": dtypes,
+    "recipe": recipes,
+}
+"""Words of options whose type does not say them, by the name of the option."""
+
+COMPLETED: Mapping[str, Callable[[], Sequence[str]]] = {
+    "region": regions,
+    "available_in": regions,
+    "gpu": gpus,
+    "series": series,
+    "model": models,
+    "name": sizes,
+    "baseline": sizes,
+    "subject": sizes,
+    "size": sizes,
+}
+"""What the catalog has, by the name of the option."""
+
+
+def _forms(word: str) -> Iterator[str]:
+    """How a word may be written: a shell only takes what goes on as it was begun."""
+    short = word.removeprefix("Standard_")
+    yield from (word, word.lower(), short, short.lower(), f"-{word}")
+
+
+def completing(words: Callable[[], Iterable[str]], *, several: bool = False) -> Callable[[str], list[str]]:
+    """Complete a word as it was begun; of several values, with commas between them, the last one."""
+
+    def complete(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",") if several else ("", "", incomplete)
+        forms = (next((form for form in _forms(word) if form.startswith(last)), None) for word in words())
+        return [f"{before}{comma}{form}" for form in forms if form is not None]
+
+    return complete
+
+
+SIZE = typer.Argument(help="The size, in any case, with or without `Standard_`.", autocompletion=completing(sizes))
+"""The argument that is a size."""
+
 
 Asked = TypeVar("Asked", bound=BaseModel)
 Words = Mapping[str, Callable[[], Sequence[str]]]
@@ -151,3 +319,41 @@ def _plain(annotation: Any) -> type:
 
 def _spoken(default: Any) -> str:
     return ", ".join(default) if isinstance(default, tuple) else str(default)
+
+
+ORDER = (
+    *("Arguments", "A model and its use", "GPUs by their figures", "Which sizes", "What a VM must have"),
+    *("What a VM may have at most", "Whose prices", "Order and page", "Output", "Options"),
+)
+"""The headings, as far as a command has options under them; others come before the last."""
+
+
+class Command(TyperCommand):
+    """A command whose help tells its options in groups; a name too long for its column has its text below it."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, then the options under their headings."""
+        groups: dict[str, list[tuple[str, str]]] = {heading: [] for heading in ORDER}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is None:
+                continue
+            if param.param_type_name == "argument":
+                groups["Arguments"].append((param.metavar or param.name.upper(), record[1]))
+            else:
+                groups.setdefault(getattr(param, "rich_help_panel", None) or "Options", []).append(record)
+        groups["Options"] = groups.pop("Options")
+        for heading, records in groups.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+
+class Group(TyperGroup):
+    """A group of commands, of each of which the help tells the whole of what it does."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands with their texts."""
+        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.help or "") for name, command in commands if command is not None])

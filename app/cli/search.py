@@ -5,15 +5,16 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
+from sqlalchemy.orm import Session
 
 from app.catalog.queries.fit_params import FitSearch
+from app.catalog.queries.gpu_filters import GpuNames, read_gpu_names, resolve_gpus
 from app.catalog.queries.language_models import ModelSearch
 from app.catalog.queries.params import SizeSearch
 from app.catalog.queries.provenance import ConflictSearch
-from app.cli import choices, context
-from app.cli.command import Command
+from app.cli import context, options
 from app.cli.model_options import ModelOptions
-from app.cli.options import asks, question
+from app.cli.options import Command, asks, gpu_and_count, question
 from app.cli.output import Format, View, note, note_more, say, show, tell, with_view, write_json
 from app.cli.tables import Column
 from app.errors import BadQuestion
@@ -79,7 +80,7 @@ OPTION_COLUMNS = {
 
 
 @app.command(cls=Command)
-@asks(SizeSearch, words={"sort": choices.sort_keys})
+@asks(SizeSearch, words={"sort": options.sort_keys})
 @with_view
 def search(
     what: Annotated[
@@ -88,7 +89,7 @@ def search(
             metavar="GPU",
             help="A GPU by any of its names: `A100`, `A100-80GB`, `H100:8` for exactly 8 of it; several: any of them. "
             "What is the name of no GPU is looked for in the names of sizes and series.",
-            autocompletion=choices.completing(choices.gpus),
+            autocompletion=options.completing(options.gpus),
         ),
     ] = None,
     *,
@@ -106,7 +107,6 @@ def search(
 ) -> None:
     """Find sizes, each with its price in the asked region, else in the cheapest."""
     from app.catalog.queries.sizes import search_sizes
-    from app.cli.words import understood
 
     with context.session() as session:
         given = understood(session, what or [], _exactly(gpus, given))
@@ -161,7 +161,7 @@ def models(
 @app.command(name="show", cls=Command)
 @with_view
 def show_size(
-    name: Annotated[str, choices.SIZE],
+    name: Annotated[str, options.SIZE],
     *,
     with_facts: Annotated[bool, typer.Option("--facts", help="Who says what of it.")] = False,
     with_prices: Annotated[bool, typer.Option("--prices", help="All its prices in force.")] = False,
@@ -214,7 +214,7 @@ def fit(
             metavar="MODEL",
             help="A language model by any of its names: `llama-3.3-70b`. Without one the options say what a VM must "
             "have.",
-            autocompletion=choices.completing(choices.models),
+            autocompletion=options.completing(options.models),
         ),
     ] = None,
     *,
@@ -277,3 +277,40 @@ def end(shown: int, total: int, cursor: str | None, how: View) -> None:
         say(f"{shown} of {total}.")
     if cursor:
         note_more(cursor)
+
+
+def understood(session: Session, words: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Add to the options what the words say; raises BadQuestion for `X:8` where X is no GPU, or two numbers differ."""
+    asked = dict(given)
+    parts = [gpu_and_count(one) for word in words for one in word.split(",") if one.strip()]
+    phrase = [gpu_and_count(" ".join(words))] if len(words) > 1 else []
+    known = read_gpu_names(session)
+    if phrase and _is_gpu(known, phrase[0][0]):
+        parts = phrase
+    for word, count in parts:
+        if _is_gpu(known, word, must=count is not None):
+            asked["gpu"] = [*(asked["gpu"] or []), word]
+        else:
+            asked["q"] = " ".join(filter(None, (asked["q"], word)))
+        _count(asked, word, count)
+    return asked
+
+
+def _count(asked: dict[str, Any], word: str, count: str | None) -> None:
+    if count is None:
+        return
+    for bound in ("min_gpus", "max_gpus"):
+        if asked[bound] not in (None, count):
+            raise BadQuestion("GPU", f"{word}:{count}", f"says {count} GPUs, and {asked[bound]} are asked for besides")
+        asked[bound] = count
+
+
+def _is_gpu(known: GpuNames, word: str, *, must: bool = False) -> bool:
+    """Whether the filter of GPUs takes a word."""
+    try:
+        resolve_gpus(known, [word.lower()], "GPU")
+    except BadQuestion:
+        if must:
+            raise
+        return False
+    return True
