@@ -15,7 +15,7 @@ from app.catalog.readings import (
     RegionRow,
     SourceKind,
     SourceNote,
-    Statement,
+    StatedFact,
 )
 
 NOW = datetime(2026, 9, 1, 12, tzinfo=UTC)
@@ -27,7 +27,7 @@ def source(key: str = "page", *, kind: SourceKind = "vendor_page", on: date | No
     )
 
 
-def statement(field: str, value: FactValue, **more: Any) -> Statement:
+def statement(field: str, value: FactValue, **more: Any) -> StatedFact:
     ordinary: dict[str, Any] = {
         "kind": "size",
         "subject": "Standard_X1",
@@ -35,10 +35,10 @@ def statement(field: str, value: FactValue, **more: Any) -> Statement:
         "file": "page.md",
         "line": 1,
     }
-    return Statement(field=field, value=value, raw=to_text(value), **ordinary | more)
+    return StatedFact(field=field, value=value, raw=to_text(value), **ordinary | more)
 
 
-def size(name: str, *, by: str = "page", kind: SubjectKind = "size", **fields: FactValue) -> tuple[Statement, ...]:
+def size(name: str, *, by: str = "page", kind: SubjectKind = "size", **fields: FactValue) -> tuple[StatedFact, ...]:
     return tuple(statement(field, value, kind=kind, subject=name, source=by) for field, value in fields.items())
 
 
@@ -67,7 +67,7 @@ def price_list(*rows: PriceRow, at_once: int = 2) -> Prices:
 
 
 def reading(
-    statements: Iterable[Statement] = (),
+    statements: Iterable[StatedFact] = (),
     *,
     sources: Iterable[SourceNote] = (),
     regions: Iterable[str] = (),
@@ -77,7 +77,7 @@ def reading(
     cited = (source(), source("prices", kind="third_party"), *sources)
     return Reading(
         sources=cited,
-        statements=tuple(statements),
+        facts=tuple(statements),
         regions=tuple(map(region, regions)),
         prices=price_list(*prices),
         **more,

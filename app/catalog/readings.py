@@ -124,7 +124,7 @@ class SourceNote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
+class StatedFact:
     """What one source says of one field of one subject.
 
     `subject` is spelled as in the source; `raw` is the cell verbatim; `note` says how a value was derived where it
@@ -225,7 +225,7 @@ class ModelRow:
 
 
 FACT_FILES = ("documents", "gpus", "series")
-"""Kinds of files whose statements are facts."""
+"""Kinds of files whose facts are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +246,7 @@ class Reading:
 
     sources: tuple[SourceNote, ...] = ()
     citable: tuple[SourceNote, ...] = ()
-    statements: tuple[Statement, ...] = ()
+    facts: tuple[StatedFact, ...] = ()
     regions: tuple[RegionRow, ...] = ()
     prices: Prices = NO_PRICES
     aliases: tuple[AliasRow, ...] = ()
@@ -259,7 +259,7 @@ class Reading:
     @property
     def fact_files(self) -> frozenset[tuple[str, str]]:
         """The sources and files whose facts are those of this reading and no others."""
-        said = {(statement.source, statement.file) for statement in self.statements}
+        said = {(statement.source, statement.file) for statement in self.facts}
         read = {(source, each.file) for each in self.files if each.kind in FACT_FILES for source in each.sources}
         return frozenset(said | read)
 

@@ -152,7 +152,7 @@ def _print_tables(outcome: Outcome, to: Console) -> None:
 
 def _try_pages(reading: Reading, *, strict: bool, as_json: bool) -> None:
     """Print what pages say; then, where there is a catalog, what an ingest of them would do: with JSON beside it."""
-    _print_statements(reading, as_json=as_json)
+    _print_facts(reading, as_json=as_json)
     engine = context.engine()
     if has_catalog(engine):
         outcome = take_in(engine, reading, now=context.now(), dry_run=True)
@@ -160,17 +160,17 @@ def _try_pages(reading: Reading, *, strict: bool, as_json: bool) -> None:
         _print_tables(outcome, err if as_json else out)
     else:
         _print_reports(reading.reports)
-    facts, files = _several(len(reading.statements), "fact"), _several(len(reading.sources), "file")
+    facts, files = _several(len(reading.facts), "fact"), _several(len(reading.sources), "file")
     reports = _several(len(reading.reports), "report")
     err.print(f"{facts} from {files}, {reports}; nothing was written.", highlight=False)
     _refuse_reports(reading, strict=strict)
 
 
-def _print_statements(reading: Reading, *, as_json: bool) -> None:
+def _print_facts(reading: Reading, *, as_json: bool) -> None:
     if as_json:
-        sys.stdout.writelines(json.dumps(as_json_line(statement)) + "\n" for statement in reading.statements)
+        sys.stdout.writelines(json.dumps(as_json_line(statement)) + "\n" for statement in reading.facts)
     else:
-        for statement in reading.statements:
+        for statement in reading.facts:
             said = f"{statement.subject}: {statement.field} = {to_text(statement.value)}"
             unit = FIELDS[statement.kind][statement.field].unit
             out.print(

@@ -20,7 +20,7 @@ from app.catalog.readings import (
     Report,
     SourceKind,
     SourceNote,
-    Statement,
+    StatedFact,
     silent,
 )
 from app.errors import BadData
@@ -33,7 +33,7 @@ from app.ingest.sources.reference import read_aliases, read_benchmarks, read_cor
 
 Named = TypeVar(
     "Named",
-    Statement,
+    StatedFact,
     PriceList,
     RegionRow,
     AliasRow,
@@ -124,7 +124,7 @@ def below(folder: Path, reading: Reading) -> Reading:
 
     return replace(
         reading,
-        statements=tuple(map(short, reading.statements)),
+        facts=tuple(map(short, reading.facts)),
         prices=Prices(tuple(map(short, reading.prices.lists))),
         regions=tuple(map(short, reading.regions)),
         aliases=tuple(map(short, reading.aliases)),

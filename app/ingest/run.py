@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog.fields import FIELDS
 from app.catalog.models import IngestedFile
-from app.catalog.readings import Progress, Reading, Statement, silent
+from app.catalog.readings import Progress, Reading, StatedFact, silent
 from app.catalog.store.ingest import Tally, forget_source, save_reading
 from app.catalog.store.revisions import latest_revision, save_revision
 from app.db.engines import take_statistics, writing
@@ -23,7 +23,7 @@ JsonValue = int | float | bool | str
 _DIGITS = 4
 
 
-def as_json_line(statement: Statement) -> dict[str, JsonValue | None]:
+def as_json_line(statement: StatedFact) -> dict[str, JsonValue | None]:
     """Write a statement with its unit; a fraction is a number of four digits, a whole number has none."""
     field = FIELDS[statement.kind][statement.field]
     return {

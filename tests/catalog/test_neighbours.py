@@ -12,7 +12,7 @@ from app.catalog.queries.fit_params import SimilarSearch
 from app.catalog.queries.lookups import AROUND, find_keys
 from app.catalog.queries.neighbours import EACH
 from app.catalog.queries.snapshot import read_known
-from app.catalog.readings import Statement
+from app.catalog.readings import StatedFact
 from app.db.statements import answer
 from app.errors import NotFound
 from app.ingest.run import take_in
@@ -39,7 +39,7 @@ def crowd(engine: Engine) -> Engine:
     return engine
 
 
-def gpu_size(name: str, gib: int) -> tuple[Statement, ...]:
+def gpu_size(name: str, gib: int) -> tuple[StatedFact, ...]:
     return size(name, vcpus=24, memory_gib=220, gpu_count=1, gpu_memory_gib=gib, gpu_memory_gib_per_gpu=gib)
 
 

@@ -33,7 +33,7 @@ def read_files(folder: Path, files: dict[str, str | bytes], *, kind: SourceKind 
 
 def facts(reading: Reading, subject: str) -> dict[str, FactValue]:
     """Give the fields of a size or series; a whole number of GPUs is an int."""
-    found = {item.field: item.value for item in reading.statements if item.subject == subject}
+    found = {item.field: item.value for item in reading.facts if item.subject == subject}
     return {name: _whole(value) for name, value in found.items()}
 
 

@@ -106,7 +106,7 @@ def test_every_filled_cell_of_a_gpu_is_a_statement_and_a_blank_one_is_none(
     tmp_path: Path, sources: Mapping[str, SourceNote]
 ) -> None:
     path = write(tmp_path, "id,model,memory_gib,fp64_tflops,scale_up_domain_gpus,source\nt4,Tesla T4,16,0.25,,list\n")
-    found = {s.field: (s.kind, s.subject, s.value, s.raw, s.line) for s in read_gpus(path, sources).statements}
+    found = {s.field: (s.kind, s.subject, s.value, s.raw, s.line) for s in read_gpus(path, sources).facts}
     assert found == {
         "model": ("gpu", "t4", "Tesla T4", "Tesla T4", 2),
         "memory_gib": ("gpu", "t4", Decimal(16), "16", 2),
@@ -116,7 +116,7 @@ def test_every_filled_cell_of_a_gpu_is_a_statement_and_a_blank_one_is_none(
 
 def test_every_filled_cell_of_a_size_is_a_statement(tmp_path: Path, sources: Mapping[str, SourceNote]) -> None:
     path = write(tmp_path, "id,memory_gib,gpu_count,generation_1,max_nics,source\nStandard_NX6,27.5,1/6,false,,list\n")
-    found = {s.field: (s.kind, s.subject, s.value) for s in read_sizes(path, sources).statements}
+    found = {s.field: (s.kind, s.subject, s.value) for s in read_sizes(path, sources).facts}
     assert found == {
         "memory_gib": ("size", "Standard_NX6", Decimal("27.5")),
         "gpu_count": ("size", "Standard_NX6", Fraction(1, 6)),
@@ -132,7 +132,7 @@ def test_a_source_of_the_list_may_be_pinned(tmp_path: Path) -> None:
 
 def test_two_sources_may_speak_of_one_gpu(tmp_path: Path, sources: Mapping[str, SourceNote]) -> None:
     path = write(tmp_path, "id,memory_gib,source\nv710,28,list\nv710,24,memo\n")
-    statements = read_gpus(path, sources).statements
+    statements = read_gpus(path, sources).facts
     assert [(s.source, s.value) for s in statements] == [("list", Decimal(28)), ("memo", Decimal(24))]
 
 
@@ -162,7 +162,7 @@ def test_a_figure_of_a_gpu_that_its_field_cannot_hold_is_refused(
 
 def test_a_series_is_read_with_its_rack(tmp_path: Path, sources: Mapping[str, SourceNote]) -> None:
     path = write(tmp_path, "id,name,rack_vms,rack_hbm_tb,source\nnd,ND,18,13.5,list\n")
-    statements = read_series(path, sources).statements
+    statements = read_series(path, sources).facts
     assert [(s.kind, s.subject, s.field, s.value) for s in statements] == [
         ("series", "nd", "name", "ND"),
         ("series", "nd", "rack_vms", 18),

@@ -31,7 +31,7 @@ def test_a_drives_size_is_of_one_or_of_all_by_evidence(
 @pytest.mark.parametrize(("text", "total"), [("28,000 GiB NVMe Disks", 28672), ("224,000 GiB NVMe Disks", 8 * 28672)])
 def test_the_host_specifications_decide_of_what_a_drives_size_is(tmp_path: Path, text: str, total: int) -> None:
     reading = read(tmp_path, HOST.format(text=text) + SIZED + "| NX8 | 8 | 28,672 |\n")
-    found = [item.value for item in reading.statements if item.field == "nvme_disk_gib" and item.raw == "28,672"]
+    found = [item.value for item in reading.facts if item.field == "nvme_disk_gib" and item.raw == "28,672"]
     assert found == [total]
 
 
@@ -64,7 +64,7 @@ def test_scale_networks_are_told_apart_by_their_unit(
 def test_a_note_that_bandwidth_is_per_nic_multiplies_it(tmp_path: Path) -> None:
     page = SCALE.format(up="Gbps", out="TBps", rows="400 | 4 | 1.8") + "\n- Bandwidth is per NIC through InfiniBand\n"
     reading = read(tmp_path, page)
-    stated = next(item for item in reading.statements if item.field == "infiniband_gbps")
+    stated = next(item for item in reading.facts if item.field == "infiniband_gbps")
     assert (stated.value, stated.raw) == (1600, "400")
     assert stated.note is not None
     assert "per NIC" in stated.note

@@ -74,12 +74,12 @@ def test_what_stands_beside_supported_is_understood(tmp_path: Path, line: str, f
 
 def test_a_flag_in_preview_says_so(tmp_path: Path) -> None:
     reading = read(tmp_path, f"{TABLE}Ephemeral OS Disk: Supported (In preview)\n")
-    assert {item.note for item in reading.statements if item.field == "ephemeral_os_disk"} == {"in preview"}
+    assert {item.note for item in reading.facts if item.field == "ephemeral_os_disk"} == {"in preview"}
 
 
 def test_every_flag_has_its_own_line(tmp_path: Path) -> None:
     reading = read(tmp_path, f"{TABLE}Premium Storage: Supported<br>\nLive Migration: Not Supported<br>\n")
-    lines = {item.field: item.line for item in reading.statements}
+    lines = {item.field: item.line for item in reading.facts}
     assert lines["live_migration"] == lines["premium_storage"] + 1 == 13
 
 

@@ -157,7 +157,7 @@ def test_the_header_is_no_evidence(tmp_path: Path) -> None:
 
 def test_a_derived_value_says_how(tmp_path: Path) -> None:
     reading = read(tmp_path, "| Size | GPU | GPU memory: GiB |\n|---|---|---|\n| NX8 | 8 A100 40 GB | 40 |\n")
-    notes = {item.field: (item.raw, item.note) for item in reading.statements}
+    notes = {item.field: (item.raw, item.note) for item in reading.facts}
     assert notes["gpu_memory_gib"] == ("40", "8 x 40 GiB")
     assert notes["gpu_memory_gib_per_gpu"] == ("40", None)
 

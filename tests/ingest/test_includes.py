@@ -28,7 +28,7 @@ ms.date: 01/01/2024
 
 def test_an_included_file_is_a_source_of_its_own(tmp_path: Path) -> None:
     reading = read_files(tmp_path, {"nx.md": PAGE, "includes/nx-specs.md": SPECS})
-    nics = next(item for item in reading.statements if item.field == "max_nics")
+    nics = next(item for item in reading.facts if item.field == "max_nics")
     assert (nics.source, Path(nics.file).parts[-2:], nics.line) == (
         "nx-specs-2024-01-01",
         ("includes", "nx-specs.md"),

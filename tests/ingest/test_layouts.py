@@ -31,7 +31,7 @@ def test_one_wide_table_is_read(tmp_path: Path) -> None:
 
 def test_a_statement_knows_cell_file_and_line(tmp_path: Path) -> None:
     reading = read(tmp_path, OLD)
-    memory = next(s for s in reading.statements if s.field == "memory_gib" and s.value == 224)
+    memory = next(s for s in reading.facts if s.field == "memory_gib" and s.value == 224)
     assert (memory.raw, Path(memory.file).name, memory.line) == ("224", "page.md", 13)
     assert (tmp_path / "page.md").read_text().splitlines()[memory.line - 1].startswith("| Standard_NX12s_v1")
 
@@ -132,7 +132,7 @@ def test_other_tables_are_passed_over_in_silence(tmp_path: Path) -> None:
         | eastus | East US |
         """,
     )
-    assert (reading.statements, reading.reports) == ((), ())
+    assert (reading.facts, reading.reports) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_other_tables_are_passed_over_in_silence(tmp_path: Path) -> None:
 )
 def test_a_table_of_sizes_in_a_layout_nobody_knows_is_reported(tmp_path: Path, table: str, detail: str) -> None:
     reading = read(tmp_path, f"# NX\n\n{table}")
-    assert not any(item.kind == "size" for item in reading.statements)
+    assert not any(item.kind == "size" for item in reading.facts)
     assert [detail in text for text in details(reading)] == [True]
 
 
@@ -165,7 +165,7 @@ def test_a_table_of_sizes_in_a_layout_nobody_knows_is_reported(tmp_path: Path, t
 )
 def test_a_row_that_cannot_be_trusted_is_left_out_and_reported(tmp_path: Path, row: str, detail: str) -> None:
     reading = read(tmp_path, f"# NX\n\n| Size | vCPU | Memory: GiB |\n|---|---|---|\n| Standard_NX1 | 1 | 2 |\n{row}\n")
-    assert {item.subject for item in reading.statements if item.kind == "size"} == {"Standard_NX1"}
+    assert {item.subject for item in reading.facts if item.kind == "size"} == {"Standard_NX1"}
     assert [detail in text for text in details(reading)] == [True]
 
 
@@ -196,7 +196,7 @@ def test_a_table_inside_a_quotation_is_read(tmp_path: Path) -> None:
 def test_code_and_comments_are_not_read(tmp_path: Path) -> None:
     table = "| Size | vCPU |\n|---|---|\n| Standard_NX6 | 6 |\n"
     reading = read(tmp_path, f"```\n{table}```\n\n<!--\n{table}-->\n")
-    assert reading.statements == ()
+    assert reading.facts == ()
 
 
 def test_a_page_that_says_two_things_of_a_size_keeps_the_first_and_reports(tmp_path: Path) -> None:

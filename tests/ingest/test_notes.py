@@ -14,7 +14,7 @@ def notes(folder: Path, header: str, *rows: str) -> tuple[dict[str, Facts], list
     rule = "|".join("---" for _ in header.split("|"))
     table = "\n".join(f"| {line} |" for line in (header, rule, *rows))
     reading = read_files(folder, {"notes.md": f"# What we run\n\n{table}\n"})
-    found = {item.subject: facts(reading, item.subject) for item in reading.statements}
+    found = {item.subject: facts(reading, item.subject) for item in reading.facts}
     return found, [text for text in details(reading) if "no series can be read" not in text]
 
 
@@ -145,7 +145,7 @@ def test_line_ends_marks_and_tabs_of_any_system_are_read(tmp_path: Path, wrap: t
     text = f"{wrap[1]}# NX-series\n\n| Size\t|\tvCPU |\n|---|---|\n|\tStandard_NX6 |\t6\t|\n".replace("\n", wrap[0])
     reading = read_files(tmp_path, {"notes.md": text.encode()})
     assert facts(reading, "Standard_NX6") == {"vcpus": 6, "series": "NX"}
-    assert {item.line for item in reading.statements if item.field == "vcpus"} == {5}
+    assert {item.line for item in reading.facts if item.field == "vcpus"} == {5}
 
 
 @pytest.mark.parametrize(

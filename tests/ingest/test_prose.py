@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog.readings import Statement
+from app.catalog.readings import StatedFact
 from app.ingest.run import as_json_line
 from tests.ingest.pages import facts, read, read_files
 
@@ -95,13 +95,13 @@ date: 2025-11-19 01:13:53 +00:00
 
 def test_an_announcement_states_what_each_vm_and_the_rack_have(tmp_path: Path) -> None:
     reading = read_files(tmp_path, {"nx.md": ANNOUNCEMENT}, kind="vendor_announcement")
-    size = {item.field: item.value for item in reading.statements if item.kind == "size"}
+    size = {item.field: item.value for item in reading.facts if item.kind == "size"}
     assert size == {
         "series": "NX GB9 v6", "cpu_count": 2, "cpu_model": "NVIDIA Grace", "arch": "arm64", "gpu_count": Fraction(4),
         "gpu_model": "Blackwell Ultra", "gpu_vendor": "NVIDIA", "infiniband": True, "infiniband_gbps_per_gpu": 800,
         "infiniband_gbps": 3200,
     }  # fmt: skip
-    series = {item.field: item.value for item in reading.statements if item.kind == "series"}
+    series = {item.field: item.value for item in reading.facts if item.kind == "series"}
     assert series == {
         "name": "NX GB9 v6", "rack_vms": 9, "rack_gpus": 36, "scale_up_domain_gpus": 36, "rack_nvlink_tb_per_s": 65,
         "rack_fast_memory_tb": 18, "rack_hbm_tb": 10, "rack_lpddr_tb": 8, "rack_fp4_pflops": 720,
@@ -148,14 +148,14 @@ def test_lists_of_a_series_are_gathered_into_one_fact(tmp_path: Path, text: str,
 
 
 def line_of(field: str, value: object) -> object:
-    statement = Statement(
+    statement = StatedFact(
         kind="size", subject="NX6", field=field, value=value, raw="raw", file="nx.md", line=3, source="nx",  # type: ignore[arg-type]  # any value
     )  # fmt: skip
     return as_json_line(statement)["value"]
 
 
 def test_a_json_line_has_exactly_what_is_promised() -> None:
-    statement = Statement(
+    statement = StatedFact(
         kind="size",
         subject="NX6",
         field="memory_gib",

@@ -77,7 +77,7 @@ def reading() -> Reading:
 @pytest.fixture(scope="module")
 def stated(reading: Reading) -> dict[tuple[str, str], set[FactValue]]:
     values: dict[tuple[str, str], set[FactValue]] = defaultdict(set)
-    for item in reading.statements:
+    for item in reading.facts:
         values[size_key(item.subject), item.field].add(item.value)
     return values
 
@@ -89,14 +89,14 @@ def test_the_pages_figures_are_read(stated: dict[tuple[str, str], set[FactValue]
 
 
 def test_most_cells_become_statements_and_few_become_reports(reading: Reading) -> None:
-    assert len(reading.statements) >= 2700
+    assert len(reading.facts) >= 2700
     read_badly = [report for report in reading.reports if "is not there" not in report.detail]
     assert len(read_badly) <= 20
 
 
 def test_every_statement_is_of_a_known_field_and_stands_where_it_says(reading: Reading) -> None:
     lines: dict[str, list[str]] = {}
-    for item in reading.statements:
+    for item in reading.facts:
         assert item.field in FIELDS[item.kind]
         text = lines.setdefault(item.file, Path(item.file).read_text(encoding="utf-8").splitlines())
         assert 1 <= item.line <= len(text)
@@ -106,7 +106,7 @@ def test_every_statement_is_of_a_known_field_and_stands_where_it_says(reading: R
 
 def test_count_times_memory_of_one_is_the_memory_of_all(reading: Reading) -> None:
     by_source: dict[tuple[str, str], dict[str, FactValue]] = defaultdict(dict)
-    for item in reading.statements:
+    for item in reading.facts:
         by_source[item.source, item.subject][item.field] = item.value
     checked = 0
     for found in by_source.values():

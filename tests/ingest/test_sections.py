@@ -58,7 +58,7 @@ def test_gpus_preview_and_retirement_belong_to_their_section(tmp_path: Path) -> 
 def test_every_section_names_its_series_and_its_line(tmp_path: Path) -> None:
     reading = read(tmp_path, TWO, title="Sizes with GPUs")
     lines = (tmp_path / "page.md").read_text().splitlines()
-    named = {s.value: lines[s.line - 1] for s in reading.statements if s.field == "name"}
+    named = {s.value: lines[s.line - 1] for s in reading.facts if s.field == "name"}
     assert named == {"NX": "## NX-series", "NXv2": "## NXv2-series (Preview) <sup>1</sup>"}
 
 

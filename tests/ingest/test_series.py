@@ -56,10 +56,10 @@ def test_a_later_page_does_not_take_a_size_away(tmp_path: Path) -> None:
             "c-again.md": page.format(title="NX_v1 size series", day="01/31/2024"),
         },
     )
-    assert {item.value for item in reading.statements if item.field == "series"} == {"NX v1", "NX_v1"}
+    assert {item.value for item in reading.facts if item.field == "series"} == {"NX v1", "NX_v1"}
     assert ["already gave to NX v1" in text for text in details(reading)] == [True, True]
-    assert {item.subject for item in reading.statements if item.field == "name"} == {"NX v1", "NX_v1"}
-    assert any(Path(item.file).name == "a-bogus.md" and item.field == "vcpus" for item in reading.statements)
+    assert {item.subject for item in reading.facts if item.field == "name"} == {"NX v1", "NX_v1"}
+    assert any(Path(item.file).name == "a-bogus.md" and item.field == "vcpus" for item in reading.facts)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_list_of_retired_series_is_read_with_days_of_two_kinds(tmp_path: Path)
             "| Standard_NX6is_v2 | Announced | 03/31/27 |\n| NXv3/NYv3-series | Announced | - |\n"
         },
     )
-    found = {item.subject: (item.kind, item.value) for item in reading.statements}
+    found = {item.subject: (item.kind, item.value) for item in reading.facts}
     assert found == {
         "NXv1": ("series", date(2026, 9, 30)),
         "NXv2": ("series", date(2025, 9, 30)),

@@ -133,5 +133,5 @@ def test_a_file_given_twice_is_read_once_and_every_page_is_told(tmp_path: Path) 
 def test_encodings_are_mended_and_lines_keep_their_numbers(tmp_path: Path, data: bytes) -> None:
     reading = read_files(tmp_path, {"nx.md": data})
     assert facts(reading, "NX6")["cpu_model"] == "AMD EPYC 7V12 (Rome)"
-    assert {item.line for item in reading.statements if item.field == "vcpus"} == {7}
-    assert not any("â" in item.raw for item in reading.statements)
+    assert {item.line for item in reading.facts if item.field == "vcpus"} == {7}
+    assert not any("â" in item.raw for item in reading.facts)

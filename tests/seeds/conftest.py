@@ -51,5 +51,5 @@ def documents() -> Reading:
 def facts(documents: Reading, by_file: ByFile) -> Facts:
     """What each source says of each field of each size; subjects by their keys, aliases resolved."""
     keys = {size_key(row.alias): size_key(row.size) for row in by_file["aliases"].aliases}
-    said = [(s, size_key(s.subject)) for s in documents.statements if s.kind == "size"]
+    said = [(s, size_key(s.subject)) for s in documents.facts if s.kind == "size"]
     return {(s.source, keys.get(key, key), s.field): s.value for s, key in said}

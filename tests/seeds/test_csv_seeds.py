@@ -33,11 +33,11 @@ def test_no_two_rows_speak_of_one_thing(by_file: ByFile) -> None:
         "benchmarks": [row.id for row in by_file["benchmarks"].benchmarks],
         "corrections": [(c.kind, c.subject, c.field, c.source) for c in by_file["corrections"].corrections],
         "models": [model.preset.id for model in by_file["models"].models],
-        "gpus": [(s.subject, s.field, s.source) for s in by_file["gpus"].statements],
+        "gpus": [(s.subject, s.field, s.source) for s in by_file["gpus"].facts],
         "prices": [(p.size, p.region, p.os, p.purchase, p.valid_from) for p in by_file["prices"].prices],
         "regions": [row.code for row in by_file["regions"].regions],
-        "series": [(s.subject, s.field, s.source) for s in by_file["series"].statements],
-        "sizes": [(s.subject, s.field, s.source) for s in by_file["sizes"].statements],
+        "series": [(s.subject, s.field, s.source) for s in by_file["series"].facts],
+        "sizes": [(s.subject, s.field, s.source) for s in by_file["sizes"].facts],
     }
     assert {name: found for name, rows in keys.items() if (found := repeated(rows))} == {}
 
@@ -144,14 +144,14 @@ def test_a_known_linux_price_in_eastus_stands_there(by_file: ByFile, size: str, 
 def test_a_series_has_a_name_a_provider_a_family_and_a_scale_up_domain(by_file: ByFile) -> None:
     needed = {"name", "provider", "family", "aliases", "scale_up_domain_gpus"}
     fields: dict[str, set[str]] = {}
-    for s in by_file["series"].statements:
+    for s in by_file["series"].facts:
         fields.setdefault(s.subject, set()).add(s.field)
     assert {id_: needed - found for id_, found in fields.items() if needed - found} == {}
 
 
 def test_no_name_of_a_series_is_also_another_ones(by_file: ByFile) -> None:
     owners: dict[str, set[str]] = {}
-    for s in by_file["series"].statements:
+    for s in by_file["series"].facts:
         if s.field in ("name", "aliases"):
             for name in str(s.value).split("; "):
                 owners.setdefault(series_key(name), set()).add(s.subject)
@@ -160,7 +160,7 @@ def test_no_name_of_a_series_is_also_another_ones(by_file: ByFile) -> None:
 
 
 def test_a_rack_is_its_vms_times_four_gpus(by_file: ByFile) -> None:
-    racks = {(s.subject, s.field): s.value for s in by_file["series"].statements if s.field.startswith("rack_")}
+    racks = {(s.subject, s.field): s.value for s in by_file["series"].facts if s.field.startswith("rack_")}
     assert {id_ for id_, _ in racks} == {"nd_gb200_v6", "nd_gb300_v6"}
     for id_ in ("nd_gb200_v6", "nd_gb300_v6"):
         assert (racks[id_, "rack_vms"], racks[id_, "rack_gpus"]) == (18, 18 * 4)

@@ -50,7 +50,7 @@ def test_a_vendors_page_can_be_looked_up_and_is_dated(documents: Reading) -> Non
 
 
 def test_every_document_states_something(documents: Reading) -> None:
-    assert {s.id for s in documents.sources} - {s.source for s in documents.statements} == set()
+    assert {s.id for s in documents.sources} - {s.source for s in documents.facts} == set()
 
 
 def test_count_times_memory_of_one_gpu_is_the_memory_of_the_vm(facts: Facts) -> None:
@@ -89,7 +89,7 @@ def test_a_size_belongs_to_one_series_and_that_is_listed(facts: Facts, by_file: 
     assert {size: found for size, found in owners.items() if len(found) > 1} == {}
     listed = {
         series_key(name)
-        for s in by_file["series"].statements
+        for s in by_file["series"].facts
         if s.field == "aliases"
         for name in (s.subject, *str(s.value).split("; "))
     }

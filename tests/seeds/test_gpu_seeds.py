@@ -14,7 +14,7 @@ Figures = dict[str, dict[str, set[Decimal | str]]]
 def gpus(by_file: dict[str, Reading]) -> Figures:
     """What is said of each GPU, by field."""
     figures: Figures = {}
-    for s in by_file["gpus"].statements:
+    for s in by_file["gpus"].facts:
         value = Decimal(s.value) if isinstance(s.value, (int, Decimal)) else str(s.value)
         figures.setdefault(s.subject, {}).setdefault(s.field, set()).add(value)
     return figures

@@ -157,4 +157,4 @@ def test_what_a_series_is_for_and_runs_with_is_kept(
 
 
 def series_facts(documents: Reading, source: str) -> dict[str, FactValue]:
-    return {s.field: s.value for s in documents.statements if s.kind == "series" and s.source == source}
+    return {s.field: s.value for s in documents.facts if s.kind == "series" and s.source == source}

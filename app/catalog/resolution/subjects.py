@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from app.catalog.names import series_key, size_key
-from app.catalog.readings import AliasRow, Statement
+from app.catalog.readings import AliasRow, StatedFact
 
 _NOT_PART_OF_THE_NAME = re.compile(
     r"\b(nvidia|amd|gpus?|tensor core|graphics|accelerators?|\d+ ?gi?b)\b|[®™(),]", re.IGNORECASE
@@ -54,7 +54,7 @@ class Subjects:
         known = self.series.get(series_key(spelled))
         return known or re.sub(r"[^a-z0-9]+", "_", spelled.lower()).strip("_")
 
-    def of(self, statement: Statement) -> str:
+    def of(self, statement: StatedFact) -> str:
         """The key of whom a statement speaks of."""
         match statement.kind:
             case "size":
@@ -70,7 +70,7 @@ def alias_map(aliases: Iterable[AliasRow]) -> dict[str, str]:
     return {size_key(row.alias): size_key(row.size) for row in aliases}
 
 
-def series_names(statements: Iterable[Statement]) -> dict[str, str]:
+def series_names(statements: Iterable[StatedFact]) -> dict[str, str]:
     """Map every name of a listed series to its id; a series is listed where a source gives its aliases."""
     listed = [statement for statement in statements if statement.kind == "series" and statement.field == "aliases"]
     return {

@@ -20,7 +20,7 @@ from app.catalog.readings import (
     Reading,
     RegionRow,
     Report,
-    Statement,
+    StatedFact,
 )
 from app.catalog.resolution.derive import Spelling, derive_size
 from app.catalog.resolution.reconcile import Author, Bench, judge
@@ -32,7 +32,7 @@ PRICE_KEY = ("size_key", "region", "os", "purchase", "valid_from")
 FACT_KEY = ("kind", "subject", "field", "source_id")
 
 
-def fact_row(statement: Statement, subjects: Subjects) -> Row:
+def fact_row(statement: StatedFact, subjects: Subjects) -> Row:
     """One statement as a row of the fact table, before it is judged."""
     return {
         "kind": statement.kind,
@@ -49,7 +49,7 @@ def fact_row(statement: Statement, subjects: Subjects) -> Row:
     }
 
 
-def fact_rows(statements: Iterable[Statement], subjects: Subjects) -> tuple[dict[tuple[str, ...], Row], list[Report]]:
+def fact_rows(statements: Iterable[StatedFact], subjects: Subjects) -> tuple[dict[tuple[str, ...], Row], list[Report]]:
     """All statements as rows by key; a source that says two things of one field is reported, its first word stands."""
     rows: dict[tuple[str, ...], Row] = {}
     reports = []
@@ -130,7 +130,7 @@ def find_subjects(session: Session, reading: Reading) -> Subjects:
         for row in _all(session, Series)
         for name in (row["id"], row["name"], *(row["aliases"] or "").split("; "))
     }
-    return Subjects(sizes=aliases | alias_map(reading.aliases), series=series | series_names(reading.statements))
+    return Subjects(sizes=aliases | alias_map(reading.aliases), series=series | series_names(reading.facts))
 
 
 def find_sources(session: Session) -> dict[str, dict[str, Any]]:
@@ -147,7 +147,7 @@ def judge_facts(
     session: Session, reading: Reading, subjects: Subjects, named: Named
 ) -> tuple[dict[str, Change], list[Report]]:
     """Judge what is kept together with what is new, and write the facts and the rows that follow."""
-    new, twice = fact_rows(reading.statements, subjects)
+    new, twice = fact_rows(reading.facts, subjects)
     read_again = reading.fact_files
     kept = [kept_fact(fact, subjects) for fact in _all(session, Fact)]
     facts = [fact for fact in kept if (fact["source_id"], fact["file"]) not in read_again]

@@ -167,7 +167,7 @@ def _sizes(session: Session, reading: Reading) -> dict[str, str]:
     if all(each.new_sizes for each in reading.prices.lists):
         return {}
     size = table_of(Size).c
-    stated = {size_key(each.subject): each.subject for each in reading.statements if each.kind == "size"}
+    stated = {size_key(each.subject): each.subject for each in reading.facts if each.kind == "size"}
     return stated | {row.key: row.name for row in session.execute(select(size.key, size.name))}
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from app.catalog.names import series_key, size_key
-from app.catalog.readings import BenchmarkRow, Reading, Report, Statement
+from app.catalog.readings import BenchmarkRow, Reading, Report, StatedFact
 from app.ingest.documents.features import find_flags, find_restrictions, find_table_flags, restrict, to_flag_findings
 from app.ingest.documents.gpu_memory import GpuMemories
 from app.ingest.documents.gpu_rows import Host, read_gpus
@@ -30,9 +30,9 @@ from app.ingest.documents.series import SEPARATOR, SeriesTitle, find_listed, fin
 from app.ingest.documents.sizes import Tables, read_cells, read_tables, with_infiniband
 
 
-def merged(findings: Iterable[Finding]) -> tuple[list[Statement], list[Report]]:
+def merged(findings: Iterable[Finding]) -> tuple[list[StatedFact], list[Report]]:
     """Keep the first statement of each field; of two texts the one that says more, in whatever order they stand."""
-    kept: dict[tuple[str, str, str, str], Statement] = {}
+    kept: dict[tuple[str, str, str, str], StatedFact] = {}
     reports: dict[Report, None] = {}
     for finding in findings:
         if isinstance(finding, Report):
@@ -67,7 +67,7 @@ class DocumentFacts:
     document: Document
     series: SeriesTitle | None
     subjects: tuple[str, ...]
-    statements: tuple[Statement, ...]
+    statements: tuple[StatedFact, ...]
     reports: tuple[Report, ...]
 
 
@@ -97,7 +97,7 @@ def series_findings(facts: DocumentFacts, series: str) -> tuple[list[Finding], l
     """State what a document says of its series under the name that the series goes by."""
     sentences = list(to_sentences(facts.document))
     findings: list[Finding] = [*find_rack_facts(sentences, series)]
-    items: dict[tuple[str, str], tuple[list[str], Statement]] = {}
+    items: dict[tuple[str, str], tuple[list[str], StatedFact]] = {}
     for page, name, item, raw, line in find_listed(facts.document, sentences):
         first = page.states_of_series(series, name, item, raw, line)
         listed, _ = items.setdefault((page.file, name), ([], first))
@@ -156,9 +156,9 @@ def _is_of_series(series: SeriesTitle | None, subjects: list[str]) -> bool:
     return 2 * len(own) > len(subjects)
 
 
-def _joined(first: Statement, items: list[str]) -> Statement:
+def _joined(first: StatedFact, items: list[str]) -> StatedFact:
     value = SEPARATOR.join(items)
-    return Statement(
+    return StatedFact(
         kind="series", subject=first.subject, field=first.field, value=value, raw=first.raw, file=first.file,
         line=first.line, source=first.source, note=first.note,
     )  # fmt: skip
@@ -199,7 +199,7 @@ def read_batch(documents: Sequence[Document], memories: GpuMemories) -> Reading:
             benchmarks += results
     statements, reports = merged(findings)
     unique = {row.id: row for row in reversed(benchmarks)}
-    return Reading(statements=tuple(statements), reports=tuple(reports), benchmarks=tuple(unique.values()))
+    return Reading(facts=tuple(statements), reports=tuple(reports), benchmarks=tuple(unique.values()))
 
 
 def _age(document: Document) -> tuple[date, str]:

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from app.catalog.fields import FactValue
 from app.catalog.names import size_key
-from app.catalog.readings import Statement
+from app.catalog.readings import StatedFact
 from app.ingest.documents.blocks import Passage, Table
 from app.ingest.documents.network import Unreadable, read_infiniband
 from app.ingest.documents.page import Finding, Page
@@ -208,8 +208,8 @@ def restrict(findings: Iterable[Finding], restricted: Mapping[str, Restriction])
     """Give the features of a page as its notes restrict them: the other sizes do not have what only some have."""
     told: set[str] = set()
     for found in findings:
-        note = restricted.get(found.field) if isinstance(found, Statement) and found.value is True else None
-        if note is None or not isinstance(found, Statement) or size_key(found.subject) in note.sizes:
+        note = restricted.get(found.field) if isinstance(found, StatedFact) and found.value is True else None
+        if note is None or not isinstance(found, StatedFact) or size_key(found.subject) in note.sizes:
             yield found
             continue
         said = note.sentence

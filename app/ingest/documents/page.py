@@ -10,7 +10,7 @@ from pathlib import PurePath
 import yaml
 
 from app.catalog.fields import FactValue, SubjectKind
-from app.catalog.readings import AUTHORITY, Report, SourceKind, SourceNote, Statement
+from app.catalog.readings import AUTHORITY, Report, SourceKind, SourceNote, StatedFact
 from app.ingest.documents.blocks import Blocks, Passage
 from app.ingest.documents.markdown import to_blocks
 from app.ingest.documents.values import find_date, to_lines
@@ -64,7 +64,7 @@ def _yaml(block: Sequence[str]) -> dict[str, str]:
     return {str(key).lower(): value.strip() for key, value in data.items() if isinstance(value, str)}
 
 
-Finding = Statement | Report
+Finding = StatedFact | Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +84,11 @@ class Page:
 
     def states(  # noqa: PLR0917  # what every statement has, in the order in which it is read
         self, subject: str, field: str, value: FactValue, raw: str, line: int, note: str | None = None
-    ) -> Statement:
+    ) -> StatedFact:
         """State a field of a size."""
         return self._statement("size", subject, field, value, (raw, line, note))
 
-    def states_of_series(self, subject: str, field: str, value: FactValue, raw: str, line: int) -> Statement:
+    def states_of_series(self, subject: str, field: str, value: FactValue, raw: str, line: int) -> StatedFact:
         """State a field of a series."""
         return self._statement("series", subject, field, value, (raw, line, None))
 
@@ -98,9 +98,9 @@ class Page:
 
     def _statement(
         self, kind: SubjectKind, subject: str, field: str, value: FactValue, at: tuple[str, int, str | None]
-    ) -> Statement:
+    ) -> StatedFact:
         raw, line, note = at
-        return Statement(
+        return StatedFact(
             kind=kind, subject=subject, field=field, value=value, raw=raw, file=self.file, line=line,
             source=self.source.id, note=note,
         )  # fmt: skip

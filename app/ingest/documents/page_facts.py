@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 
 from app.catalog.fields import FactValue
-from app.catalog.readings import Statement
+from app.catalog.readings import StatedFact
 from app.ingest.documents.blocks import Passage
 from app.ingest.documents.gpu_memory import GpuMemories
 from app.ingest.documents.gpu_rows import Host
@@ -86,7 +86,9 @@ Stated = dict[tuple[str, str, str], FactValue]
 
 def stated_values(findings: Iterable[Finding]) -> Stated:
     """Gather what rows state, so that a page's host specifications do not speak against its own tables."""
-    return {(found.file, found.subject, found.field): found.value for found in findings if isinstance(found, Statement)}
+    return {
+        (found.file, found.subject, found.field): found.value for found in findings if isinstance(found, StatedFact)
+    }
 
 
 def specified(

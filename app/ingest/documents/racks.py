@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from app.catalog.fields import SERIES_FIELDS, FactValue
 from app.catalog.names import series_key
-from app.catalog.readings import BenchmarkRow, Statement
+from app.catalog.readings import BenchmarkRow, StatedFact
 from app.ingest.documents.cpu import to_arch
 from app.ingest.documents.gpu_text import to_model, to_vendor
 from app.ingest.documents.sentences import Sentence
@@ -42,7 +42,7 @@ _SCALES = {"million": 10**6, "m": 10**6, "thousand": 1000, "k": 1000}
 _WORDS = {"one": 1, "two": 2, "four": 4, "eight": 8}
 
 
-def find_rack_facts(sentences: Iterable[Sentence], series: str) -> Iterator[Statement]:
+def find_rack_facts(sentences: Iterable[Sentence], series: str) -> Iterator[StatedFact]:
     """State what a series' rack has, from sentences and list items."""
     for sentence in sentences:
         for field, pattern, factor in _RACK:
@@ -52,7 +52,7 @@ def find_rack_facts(sentences: Iterable[Sentence], series: str) -> Iterator[Stat
                 yield sentence.page.states_of_series(series, field, value, sentence.raw, sentence.line)
 
 
-def find_vm_facts(sentences: Iterable[Sentence], subject: str) -> Iterator[Statement]:
+def find_vm_facts(sentences: Iterable[Sentence], subject: str) -> Iterator[StatedFact]:
     """State what every VM of an announced series has, where a sentence says `Each VM`."""
     for sentence in sentences:
         start = _EACH_VM.search(sentence.text)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from app.catalog.fields import FIELDS, GPU_FIELDS, FactValue, Field, SubjectKind, from_text
-from app.catalog.readings import AUTHORITY, Reading, SourceNote, Statement
+from app.catalog.readings import AUTHORITY, Reading, SourceNote, StatedFact
 from app.ingest.csv_files import Row, read_rows, sha256_of
 
 Value = TypeVar("Value")
@@ -74,14 +74,14 @@ def read_subjects(path: Path, kind: SubjectKind, sources: Mapping[str, SourceNot
     statements, notes = read_cited(
         path, ("id", "source"), sources, lambda row: to_statements(row, kind), optional=FIELDS[kind]
     )
-    return Reading(sources=notes, statements=tuple(found for row in statements for found in row))
+    return Reading(sources=notes, facts=tuple(found for row in statements for found in row))
 
 
-def to_statements(row: Row, kind: SubjectKind) -> list[Statement]:
+def to_statements(row: Row, kind: SubjectKind) -> list[StatedFact]:
     """Map one row to what it states of its subject."""
     subject, source = row.text("id"), row.text("source")
     return [
-        Statement(
+        StatedFact(
             kind=kind,
             subject=subject,
             field=column,

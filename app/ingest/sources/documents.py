@@ -58,7 +58,7 @@ _SILENT = "no figure of a size or series can be read in it"
 
 def _without_silent(paths: Sequence[Path], documents: Mapping[Path, Document], reading: Reading) -> Reading:
     """Leave out the pages of a folder that state nothing; raises BadData for one that was named, or if all do."""
-    stating = {each.source for each in reading.statements} | {each.source for each in reading.benchmarks}
+    stating = {each.source for each in reading.facts} | {each.source for each in reading.benchmarks}
     silent: dict[Path, Document] = {}
     kept: set[str] = set()
     for path, document in documents.items():
