@@ -11,11 +11,11 @@ from fastapi import Depends, FastAPI
 from pydantic.warnings import UnsupportedFieldAttributeWarning
 from starlette.datastructures import State
 
-from app.api.deps import strict
+from app.api.deps import validate_request
 from app.api.executor import QueryExecutor
-from app.api.exports import Files, Streams
+from app.api.exports import ExportFileCache, ExportStreams
 from app.api.openapi import docs
-from app.api.openapi.build import describe, operation_id
+from app.api.openapi.build import install_openapi, operation_id
 from app.api.routes import catalog, compare, exports, fit, models, sizes, system
 from app.db.engines import make_engine
 from app.http.canonical import endpoints
@@ -35,7 +35,10 @@ _CONTRACT = (
     models.router,
     catalog.router,
 )
-_QUICK: dict[str, Callable[..., Awaitable[str]]] = {"list_sizes": sizes.answer_sizes, "fit_workload": fit.answer_fit}
+_QUICK: dict[str, Callable[..., Awaitable[str]]] = {
+    "list_sizes": sizes.render_sizes,
+    "fit_workload": fit.render_workload_fit,
+}
 """Endpoints that are asked so often that a valid question does not go through the framework."""
 
 
@@ -80,18 +83,18 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
     )
     routers = (*_CONTRACT, system.router, docs.router)
     for router in routers:
-        app.include_router(router, dependencies=[Depends(strict)])
+        app.include_router(router, dependencies=[Depends(validate_request)])
     app.state.routes = [route for router in routers for route in router.routes]
-    docs.mount_assets(app)
-    describe(app)
+    docs.mount_docs(app)
+    install_openapi(app)
     return app
 
 
 def _furnish(state: State, settings: Settings, today: Callable[[], date], of_program: str) -> None:
     """Put in place what endpoints ask: the engine, its readers, what is kept."""
     state.engine, state.today = make_engine(settings.database_url), today
-    state.streams = Streams(make_engine(settings.database_url, pooled=False))
-    state.files = Files(state.streams, most_bytes=settings.exports_mib * 2**20)
+    state.streams = ExportStreams(make_engine(settings.database_url, pooled=False))
+    state.files = ExportFileCache(state.streams, most_bytes=settings.exports_mib * 2**20)
     state.watch = Watch(state.engine, today, of_program)
     state.executor = QueryExecutor(state.engine, state.watch, today)
     state.reader = state.executor.reader

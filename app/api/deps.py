@@ -11,21 +11,21 @@ from app.http.canonical import item_columns, query_model, refuse_repeated_keys, 
 from app.http.headers import is_json
 
 
-async def _executor(request: Request) -> QueryExecutor:
+async def _get_executor(request: Request) -> QueryExecutor:
     executor: QueryExecutor = request.app.state.executor
     return executor
 
 
-Executor = Annotated[QueryExecutor, Depends(_executor)]
+Executor = Annotated[QueryExecutor, Depends(_get_executor)]
 """Where an endpoint asks the database: in a thread of the executor, never in one of its own (`app.db.executors`)."""
 
 
-def as_json(text: str) -> Response:
+def json_response(text: str) -> Response:
     """Answer with JSON text."""
     return Response(text, media_type="application/json")
 
 
-async def strict(request: Request) -> None:
+async def validate_request(request: Request) -> None:
     """Refuse what the endpoint does not have or take twice: a parameter, a key of a body, a body not of JSON."""
     if request.method == "POST":
         given = request.headers.get("content-type", "nothing")

@@ -23,30 +23,30 @@ class QueryExecutor:
 
     def __init__(self, engine: Engine, watch: Watch, today: Callable[[], date]) -> None:
         self._watch, self.today = watch, today
-        self._reading, self._computing = ReadingThreads(engine), ReadingThreads(engine, 1, name="computing")
-        self.reader = make_reader(engine, self._reading)
+        self._io_threads, self._cpu_thread = ReadingThreads(engine), ReadingThreads(engine, 1, name="computing")
+        self.reader = make_reader(engine, self._io_threads)
 
     async def run(self, question: Callable[[Known, date], Question[T]]) -> T:
         """Run a query over the current revision; raises NotReady where there is no catalog."""
-        known = await self.known()
+        known = await self.snapshot()
         return await self.reader.run(question(known, self.today()), brief=known.small)
 
     async def run_in_thread(self, question: Callable[[Known, date], Question[T]]) -> T:
         """Run a query that takes the database long, all of it in a thread; raises NotReady as `run` does."""
-        known = await self.known()
-        return await self._reading.run(answer, question(known, self.today()))
+        known = await self.snapshot()
+        return await self._io_threads.run(answer, question(known, self.today()))
 
     async def run_cpu_bound(self, question: Callable[[Known, date], Question[T]]) -> T:
         """Run a query with long arithmetic in the one thread for that; raises NotReady as `run` does.
 
         One after the other: Python computes in one thread at a time, and several only take it from each other.
         """
-        known = await self.known()
-        return await self._computing.run(answer, question(known, self.today()))
+        known = await self.snapshot()
+        return await self._cpu_thread.run(answer, question(known, self.today()))
 
     async def run_in_session(self, work: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs) -> T:
         """Call a function with a session, in a thread; whether there is a catalog is not checked."""
-        return await self._reading.run(work, *args, **more)
+        return await self._io_threads.run(work, *args, **more)
 
     async def to_json(
         self, shape: type[BaseModel], work: Callable[Concatenate[Session, P], Any], *args: P.args, **more: P.kwargs
@@ -57,15 +57,15 @@ class QueryExecutor:
             found = shape.model_validate(work(session, *args, **more), from_attributes=True)
             return found.model_dump_json(by_alias=True)
 
-        return await self._reading.run(written)
+        return await self._io_threads.run(written)
 
     async def close(self) -> None:
         """Close threads and connections."""
-        self._computing.close()
-        self._reading.close()
+        self._cpu_thread.close()
+        self._io_threads.close()
         await self.reader.close()
 
-    async def known(self) -> Known:
+    async def snapshot(self) -> Known:
         """Return the snapshot of the current revision; raises NotReady where there is no catalog."""
         state = await self._watch.look()
         if state.known is None:

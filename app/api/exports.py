@@ -21,18 +21,18 @@ from app.db.streams import Stream
 from app.errors import Busy
 from app.formats.text import Csv, Ndjson, TextFormat
 
-MOST = 16
+MAX_CONCURRENT = 16
 """So many exports run at once; each holds a connection, and on SQLite a view of the past that the log is kept for."""
 _THREADS = 4
 
 
-class Streams:
+class ExportStreams:
     """The exports that a server is writing; they have threads of their own, so that no other question waits for them.
 
     `engine` must have no pool.
     """
 
-    def __init__(self, engine: Engine, most: int = MOST) -> None:
+    def __init__(self, engine: Engine, most: int = MAX_CONCURRENT) -> None:
         self._engine, self._most = engine, most
         self.running: set[Stream] = set()
         self.threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="exports")
@@ -51,17 +51,17 @@ class Streams:
         self._engine.dispose()
 
 
-class Streamed(StreamingResponse):
+class StreamedExport(StreamingResponse):
     """An export that is written as it is read.
 
     The answer begins with the first rows, so that what fails before them is a problem with a status; what fails after
     breaks the connection, since a part must not look like the whole. A client that goes away stops the query.
     """
 
-    form: ClassVar[type[TextFormat]]
+    text_format: ClassVar[type[TextFormat]]
 
-    def __init__(self, streams: Streams, export: Export, *, file: str, status_code: int = 200) -> None:
-        self._chunks = _chunks(streams, export, self.form(export.columns))
+    def __init__(self, streams: ExportStreams, export: Export, *, file: str, status_code: int = 200) -> None:
+        self._chunks = _chunks(streams, export, self.text_format(export.columns))
         named = {"content-disposition": f'attachment; filename="{file}"'}
         super().__init__(self._chunks, status_code, named)  # FastAPI takes the status of the document from here
 
@@ -78,34 +78,34 @@ class Streamed(StreamingResponse):
             await self._chunks.aclose()
 
 
-class CsvResponse(Streamed):
+class CsvResponse(StreamedExport):
     """CSV in UTF-8."""
 
     media_type = "text/csv"
-    form = Csv
+    text_format = Csv
 
 
-class NdjsonResponse(Streamed):
+class NdjsonResponse(StreamedExport):
     """A JSON object a line."""
 
     media_type = "application/x-ndjson"
-    form = Ndjson
+    text_format = Ndjson
 
 
-async def _chunks(streams: Streams, export: Export, text: TextFormat) -> AsyncGenerator[bytes, None]:
+async def _chunks(streams: ExportStreams, export: Export, text: TextFormat) -> AsyncGenerator[bytes, None]:
     """The head with the first rows, which may be none, then the others."""
     stream = streams.open(export.asked)
     loop = asyncio.get_running_loop()
 
-    def block() -> bytes:
+    def read_block() -> bytes:
         rows = stream.more()
         return text.write(map(export.values, rows)) if rows else b""
 
     try:
-        chunk = await loop.run_in_executor(streams.threads, block)
+        chunk = await loop.run_in_executor(streams.threads, read_block)
         yield text.head + chunk
         while chunk:
-            chunk = await loop.run_in_executor(streams.threads, block)
+            chunk = await loop.run_in_executor(streams.threads, read_block)
             if chunk:
                 yield chunk
     finally:
@@ -114,7 +114,7 @@ async def _chunks(streams: Streams, export: Export, text: TextFormat) -> AsyncGe
 
 
 @dataclass(slots=True, eq=False)
-class File:
+class ExportFile:
     """A file that is kept, and how many are reading it."""
 
     path: Path
@@ -122,36 +122,36 @@ class File:
     readers: int = 0
 
 
-class Files:
+class ExportFileCache:
     """The files of a worker in a folder of its own, bounded by their bytes.
 
     The one that was not asked for the longest goes first; one that is being read stays, and so does the newest.
     """
 
-    def __init__(self, streams: Streams, most_bytes: int) -> None:
+    def __init__(self, streams: ExportStreams, most_bytes: int) -> None:
         self._streams, self._most_bytes = streams, most_bytes
         self._folder: TemporaryDirectory[str] | None = None
-        self._files: OrderedDict[str, File] = OrderedDict()
-        self._making: dict[str, asyncio.Task[File]] = {}
+        self._files: OrderedDict[str, ExportFile] = OrderedDict()
+        self._pending: dict[str, asyncio.Task[ExportFile]] = {}
 
-    def __iter__(self) -> Iterator[File]:
+    def __iter__(self) -> Iterator[ExportFile]:
         return iter(tuple(self._files.values()))
 
     @property
-    def kept_bytes(self) -> int:
+    def size_bytes(self) -> int:
         """How many bytes they take up."""
         return sum(file.size_bytes for file in self._files.values())
 
-    async def get(self, name: str, export: Export) -> File:
+    async def get(self, name: str, export: Export) -> ExportFile:
         """The file of an export; made now, once for however many ask for it, where it is not there."""
         file = self._files.get(name)
         if file is not None:
             self._files.move_to_end(name)
             return file
-        making = self._making.get(name)
+        making = self._pending.get(name)
         if making is None:
-            making = self._making[name] = asyncio.create_task(self._make(name, export))
-            making.add_done_callback(lambda _: self._making.pop(name, None))
+            making = self._pending[name] = asyncio.create_task(self._create(name, export))
+            making.add_done_callback(lambda _: self._pending.pop(name, None))
         return await asyncio.shield(making)
 
     def close(self) -> None:
@@ -161,18 +161,18 @@ class Files:
             self._folder.cleanup()
             self._folder = None
 
-    async def _make(self, name: str, export: Export) -> File:
+    async def _create(self, name: str, export: Export) -> ExportFile:
         if self._folder is None:
             self._folder = TemporaryDirectory(prefix="vmsizes-exports-")
         path = Path(self._folder.name) / f"{name}.parquet"
         loop = asyncio.get_running_loop()
-        size_bytes = await loop.run_in_executor(self._streams.threads, _write, path, export, self._streams)
-        file = self._files[name] = File(path, size_bytes)
-        self._make_room()
+        size_bytes = await loop.run_in_executor(self._streams.threads, _write_parquet, path, export, self._streams)
+        file = self._files[name] = ExportFile(path, size_bytes)
+        self._evict()
         return file
 
-    def _make_room(self) -> None:
-        over = self.kept_bytes - self._most_bytes
+    def _evict(self) -> None:
+        over = self.size_bytes - self._most_bytes
         for name, file in list(self._files.items())[:-1]:
             if over > 0 and not file.readers:
                 file.path.unlink(missing_ok=True)
@@ -185,7 +185,7 @@ class ParquetResponse(FileResponse):
 
     media_type = "application/octet-stream"
 
-    def __init__(self, file: File, *, file_name: str, etag: str, status_code: int = 200) -> None:
+    def __init__(self, file: ExportFile, *, file_name: str, etag: str, status_code: int = 200) -> None:
         self._file = file
         file.readers += 1  # from now on, not only while it is sent: another file may need the room before
         super().__init__(file.path, status_code, {"etag": etag}, self.media_type, filename=file_name)
@@ -194,31 +194,35 @@ class ParquetResponse(FileResponse):
         """Send it, and let it go; raises HTTPException for a part that it does not have."""
 
         async def checked(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] in _REFUSED:
-                has = {"Content-Range": f"bytes */{self._file.size_bytes}"} if message["status"] == _NO_PART else None
-                raise HTTPException(message["status"], _REFUSED[message["status"]], has)
+            if message["type"] == "http.response.start" and message["status"] in _RANGE_ERRORS:
+                has = (
+                    {"Content-Range": f"bytes */{self._file.size_bytes}"}
+                    if message["status"] == _RANGE_NOT_SATISFIABLE
+                    else None
+                )
+                raise HTTPException(message["status"], _RANGE_ERRORS[message["status"]], has)
             await send(message)
 
         try:
-            await super().__call__(_of_bytes(scope), receive, checked)
+            await super().__call__(_drop_other_range_units(scope), receive, checked)
         finally:
             self._file.readers -= 1
 
 
-_NO_PART = 416
-_REFUSED = {
+_RANGE_NOT_SATISFIABLE = 416
+_RANGE_ERRORS = {
     400: "Range cannot be read; ask for parts as bytes=0-1023.",
-    _NO_PART: "The file ends before the range that is asked for; Content-Range says how long it is.",
+    _RANGE_NOT_SATISFIABLE: "The file ends before the range that is asked for; Content-Range says how long it is.",
 }
 
 
-def _of_bytes(scope: Scope) -> Scope:
+def _drop_other_range_units(scope: Scope) -> Scope:
     """A request without a Range of another unit, which is to be ignored (RFC 9110, section 14.2)."""
     headers = [(name, value) for name, value in scope["headers"] if name != b"range" or value.startswith(b"bytes=")]
     return {**scope, "headers": headers}
 
 
-def _write(path: Path, export: Export, streams: Streams) -> int:
+def _write_parquet(path: Path, export: Export, streams: ExportStreams) -> int:
     from app.formats.parquet import write_parquet  # noqa: PLC0415  # a worker that is not asked for it is smaller
 
     blocks = streams.open(export.asked).blocks()

@@ -38,14 +38,14 @@ def similar(
     **given: Any,
 ) -> None:
     """List the sizes that are most like one, with the distance of each told term by term."""
-    from app.api.converters.compare import similar_out
+    from app.api.converters.compare import to_similar_page
     from app.catalog.queries.snapshot import read_known
     from app.db.statements import answer
     from app.services.similar import find_similar
 
     asked = question(SimilarSearch, given)
     with context.session() as session:
-        page = similar_out(answer(session, find_similar(name, asked, read_known(session), context.today())))
+        page = to_similar_page(answer(session, find_similar(name, asked, read_known(session), context.today())))
     told = page.model_dump(mode="json")
     for item in told["items"]:
         item["terms"] = item["terms"] if how.form is Format.json else [_spoken(term) for term in item["terms"]]
@@ -82,14 +82,14 @@ def compare(
     **given: Any,
 ) -> None:
     """Lay sizes side by side: every field with its difference from one of them."""
-    from app.api.converters.compare import comparison_out
+    from app.api.converters.compare import to_comparison_out
     from app.catalog.queries.snapshot import read_known
     from app.db.statements import answer
     from app.services.compare import compare as compare_sizes
 
     asked = question(CompareSearch, {**given, "size": sizes})
     with context.session() as session:
-        found = comparison_out(answer(session, compare_sizes(asked, read_known(session), context.today())))
+        found = to_comparison_out(answer(session, compare_sizes(asked, read_known(session), context.today())))
     told = found.model_dump(mode="json")
     if how.columns:
         told["fields"] = _only(told["fields"], how.columns)

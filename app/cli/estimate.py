@@ -8,9 +8,9 @@ from typing import Annotated, Any, TypeVar
 import typer
 from pydantic import BaseModel, ValidationError
 
-from app.api.converters.fit_request import fitting, to_search, to_workload
-from app.api.converters.fit_response import placements_out
-from app.api.schemas.bodies import AS_TEXT
+from app.api.converters.fit_request import plan_fit, to_search, to_workload
+from app.api.converters.fit_response import to_placement_answer_out
+from app.api.schemas.bodies import TEXT_VALUES
 from app.api.schemas.estimate_request import EstimateIn
 from app.api.schemas.estimate_response import EstimateOut
 from app.api.schemas.fit_request import FitIn
@@ -166,10 +166,10 @@ def _fitting(asked: FitIn, scope: SizeScope, known: Known, today: date) -> Quest
     search = to_search(asked, today)
     given = {name: getattr(scope, name) for name in scope.model_fields_set}
     if not given or not isinstance(search, PlacementSearch):
-        return (yield from fitting(asked, known, today))
+        return (yield from plan_fit(asked, known, today))
     search = replace(search, scope=search.scope.model_copy(update=given))
     placements = yield from placing(search, known, today)
-    return placements_out(placements, limit=asked.limit, include=asked.include)
+    return to_placement_answer_out(placements, limit=asked.limit, include=asked.include)
 
 
 def _known(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -189,7 +189,7 @@ def _workload(given: Mapping[str, Any]) -> dict[str, Any]:
 def _read(shape: type[Body], body: Mapping[str, Any]) -> Body:
     """Read a body; raises BadQuestion naming the option that is wrong."""
     try:
-        return shape.model_validate(body, context={AS_TEXT: True})
+        return shape.model_validate(body, context={TEXT_VALUES: True})
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"] if isinstance(part, str))

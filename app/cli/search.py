@@ -232,13 +232,13 @@ def fit(
 
 
 def _fit_needs(given: dict[str, Any], how: View) -> None:
-    from app.api.converters.resource_fit import fit_out
+    from app.api.converters.resource_fit import to_fit_out
     from app.services.resource_fit import recommend
 
     asked = question(FitSearch, given)
     with context.session() as session:
         answer = recommend(session, asked, today=context.today())
-    told = fit_out(answer, rejected="rejected" in asked.include).model_dump(mode="json", by_alias=True)
+    told = to_fit_out(answer, rejected="rejected" in asked.include).model_dump(mode="json", by_alias=True)
     items = told["items"]
     show(
         [item | _plainly(item["cost"][asked.purchase]) for item in items], OPTION_COLUMNS, how, whole=told, inside=items

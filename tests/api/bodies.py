@@ -16,20 +16,20 @@ def fit(client: httpx.Client, body: Body, **more: Any) -> Body:
     return answer
 
 
-def refused(client: httpx.Client, body: Any) -> Body:
+def post_rejected(client: httpx.Client, body: Any) -> Body:
     response = client.post("/fit", json=body)
     assert response.status_code == 422, response.text
     problem: Body = response.json()
     return problem
 
 
-def patched(body: Body, patch: Body) -> Body:
+def apply_merge_patch(body: Body, patch: Body) -> Body:
     changed = dict(body)
     for name, value in patch.items():
         if value is None:
             changed.pop(name, None)
         elif isinstance(value, dict):
-            changed[name] = patched(changed.get(name) or {}, value)
+            changed[name] = apply_merge_patch(changed.get(name) or {}, value)
         else:
             changed[name] = value
     return changed

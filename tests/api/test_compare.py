@@ -8,7 +8,7 @@ from app.api.schemas.sizes import SizeOut
 A, B = "Standard_NC24ads_A100_v4", "Standard_NC40ads_H100_v5"
 
 
-def compared(client: httpx.Client, *sizes: str, **parameters: Any) -> dict[str, Any]:
+def compare(client: httpx.Client, *sizes: str, **parameters: Any) -> dict[str, Any]:
     response = client.get("/compare", params={"size": sizes, **parameters})
     assert response.status_code == 200, response.text
     body: dict[str, Any] = response.json()
@@ -21,7 +21,7 @@ def line(body: dict[str, Any], field: str) -> list[Any]:
 
 
 def test_every_field_of_a_size_is_there_in_the_order_of_a_row(client: httpx.Client) -> None:
-    fields = [one["field"] for one in compared(client, A, B)["fields"]]
+    fields = [one["field"] for one in compare(client, A, B)["fields"]]
     own = [name for name in SizeOut.model_fields if name != "name"]
     assert fields[: len(own)] == own
     assert {name.partition("_")[0] for name in fields[len(own) :]} == {"gpus", "usd"}
@@ -30,7 +30,7 @@ def test_every_field_of_a_size_is_there_in_the_order_of_a_row(client: httpx.Clie
 def test_the_values_are_those_of_the_list_of_sizes(client: httpx.Client) -> None:
     asked = {"region": "eastus,westeurope", "os": "windows", "purchase": "spot"}
     rows = {row["name"]: row for row in client.get("/sizes", params={"limit": 500, **asked}).json()["items"]}
-    body = compared(client, A, B, **asked)
+    body = compare(client, A, B, **asked)
     for one in body["fields"]:
         for cell in one["values"]:
             if one["field"] in SizeOut.model_fields:
@@ -38,20 +38,20 @@ def test_the_values_are_those_of_the_list_of_sizes(client: httpx.Client) -> None
 
 
 def test_differences_are_from_the_baseline_in_the_unit_and_in_percent(client: httpx.Client) -> None:
-    assert line(compared(client, A, B), "gpu_memory_gib") == [(80.0, 0.0, 0.0), (94.0, 14.0, 17.5)]
-    turned = compared(client, A, B, baseline="nc40ADS_h100_v5")
+    assert line(compare(client, A, B), "gpu_memory_gib") == [(80.0, 0.0, 0.0), (94.0, 14.0, 17.5)]
+    turned = compare(client, A, B, baseline="nc40ADS_h100_v5")
     assert (turned["baseline"], turned["sizes"]) == (B, [A, B])
     assert line(turned, "gpu_memory_gib") == [(80.0, -14.0, -14.89), (94.0, 0.0, 0.0)]
 
 
 def test_a_part_of_a_gpu_is_compared_exactly(client: httpx.Client) -> None:
-    body = compared(client, "nv6ads_a10_v5", "nv36ads_a10_v5")
+    body = compare(client, "nv6ads_a10_v5", "nv36ads_a10_v5")
     assert line(body, "gpu_count") == [(0.1667, 0.0, 0.0), (1.0, pytest.approx(5 / 6), 500.0)]
     assert [percent for _, _, percent in line(body, "gpus_fp16_tflops")] == [0.0, 500.0]
 
 
 def test_the_price_of_a_unit_is_the_price_by_what_all_gpus_do(client: httpx.Client) -> None:
-    body = compared(client, "nc48ads_a100_v4", A)
+    body = compare(client, "nc48ads_a100_v4", A)
     for unit, amount in (
         ("usd_per_gpu_hour", "gpu_count"),
         ("usd_per_gpu_gib_hour", "gpu_memory_gib"),
@@ -64,7 +64,7 @@ def test_the_price_of_a_unit_is_the_price_by_what_all_gpus_do(client: httpx.Clie
 
 
 def test_an_unknown_value_has_no_difference_and_a_text_neither(client: httpx.Client) -> None:
-    body = compared(client, A, "NG16")
+    body = compare(client, A, "NG16")
     assert line(body, "usd_per_hour")[1] == (None, None, None)
     assert line(body, "usd_per_fp16_tflops_hour")[1] == (None, None, None)
     assert line(body, "cpu_model")[0][1:] == (None, None)
@@ -76,18 +76,18 @@ def test_a_size_that_is_not_sold_there_is_shown_without_a_price(client: httpx.Cl
     named = {row["name"] for row in client.get("/sizes", params={"limit": 500}).json()["items"]}
     absent = min(named - sold)
     for region in ("westeurope", "westeurope,westus"):
-        body = compared(client, absent, A, region=region)
+        body = compare(client, absent, A, region=region)
         assert body["sizes"] == [absent, A]
-    assert line(compared(client, absent, A, region="westeurope"), "usd_per_hour")[0] == (None, None, None)
+    assert line(compare(client, absent, A, region="westeurope"), "usd_per_hour")[0] == (None, None, None)
 
 
 def test_a_retired_size_says_so(client: httpx.Client) -> None:
-    body = compared(client, "nc24rs_v3", A, region="westeurope")
+    body = compare(client, "nc24rs_v3", A, region="westeurope")
     assert [value for value, _, _ in line(body, "status")] == ["retired", "current"]
 
 
 def test_every_amount_has_its_unit_beside_it(client: httpx.Client) -> None:
-    for one in compared(client, A, B)["fields"]:
+    for one in compare(client, A, B)["fields"]:
         if any(cell["difference"] is not None for cell in one["values"]):
             assert one["unit"], one["field"]
         known = [cell["value"] for cell in one["values"] if cell["value"] is not None]
@@ -116,5 +116,5 @@ def test_a_bad_comparison_is_refused_by_name(client: httpx.Client, query: str, d
 
 
 def test_an_alias_and_any_spelling_are_the_size(client: httpx.Client) -> None:
-    asked = compared(client, "standard_ND96ASR_a100_V4", "  NC24ads_a100_v4 ")
+    asked = compare(client, "standard_ND96ASR_a100_V4", "  NC24ads_a100_v4 ")
     assert asked["sizes"] == ["Standard_ND96asr_v4", A]

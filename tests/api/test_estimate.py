@@ -6,12 +6,12 @@ import pytest
 LLAMA_70B: dict[str, Any] = {
     "layers": 80, "hidden": 8192, "heads": 64, "kv_heads": 8, "intermediate": 28672, "vocab": 128256,
 }  # fmt: skip
-KEPT = 2 * 128256 * 8192 + 80 * 2 * 8192 + 8192
+SIXTEEN_BIT_PARAMS = 2 * 128256 * 8192 + 80 * 2 * 8192 + 8192
 """Embeddings, output layer and norms of Llama 3 70B."""
 
 
 def quantized(bits: float) -> float:
-    return (70_553_706_496 - KEPT) * bits / 8 + 2 * KEPT
+    return (70_553_706_496 - SIXTEEN_BIT_PARAMS) * bits / 8 + 2 * SIXTEEN_BIT_PARAMS
 
 
 CONFIG: dict[str, Any] = {
@@ -29,7 +29,7 @@ def estimate(client: httpx.Client, **body: Any) -> dict[str, Any]:
     return answer
 
 
-def refusal(client: httpx.Client, **body: Any) -> dict[str, Any]:
+def get_error(client: httpx.Client, **body: Any) -> dict[str, Any]:
     response = client.post("/estimate", json=body)
     assert response.status_code == 422, response.text
     assert response.headers["content-type"] == "application/problem+json"
@@ -37,7 +37,7 @@ def refusal(client: httpx.Client, **body: Any) -> dict[str, Any]:
     return problem
 
 
-def assumed(answer: dict[str, Any]) -> dict[str, Any]:
+def assumptions(answer: dict[str, Any]) -> dict[str, Any]:
     return {note["field"]: note["value"] for note in answer["assumptions"]}
 
 
@@ -72,14 +72,14 @@ def test_a_configuration_says_the_same_as_the_fields(client: httpx.Client) -> No
 
 def test_every_default_that_was_used_is_listed_and_no_other(client: httpx.Client) -> None:
     answer = estimate(client, architecture={"params": 10**9}, inference={"dtype": "fp16"})
-    assert "inference.dtype" not in assumed(answer)
-    assert "inference.kv_dtype" not in assumed(answer)
-    assert assumed(answer)["inference.context_tokens"] == 0
+    assert "inference.dtype" not in assumptions(answer)
+    assert "inference.kv_dtype" not in assumptions(answer)
+    assert assumptions(answer)["inference.context_tokens"] == 0
     other = estimate(client, architecture=LLAMA_70B, inference={"context_tokens": 1})
-    assert assumed(other)["inference.dtype"] == "bf16"
-    assert assumed(other)["inference.kv_dtype"] == "bf16"
-    assert assumed(other)["architecture.head_dim"] == 128
-    assert assumed(other)["architecture.mlp"] == "gated"
+    assert assumptions(other)["inference.dtype"] == "bf16"
+    assert assumptions(other)["inference.kv_dtype"] == "bf16"
+    assert assumptions(other)["architecture.head_dim"] == 128
+    assert assumptions(other)["architecture.mlp"] == "gated"
 
 
 def test_what_cannot_be_computed_is_left_out_with_what_it_misses(client: httpx.Client) -> None:
@@ -130,7 +130,7 @@ def test_training_on_sixty_four_gpus_is_sharded_timed_and_costed(client: httpx.C
     )
     states = answer["training"]["states"]
     assert states["total"]["value"] == pytest.approx(70_553_706_496 * 18 / 64 / 2**30)
-    assert assumed(answer)["training.recipe"] == "mixed_adam_fp32_grads"
+    assert assumptions(answer)["training.recipe"] == "mixed_adam_fp32_grads"
     compute = answer["training"]["compute"]
     assert compute["model_flops"]["mid"] == 6 * 70_553_706_496 * 1e12
     assert compute["hardware_flops"]["mid"] == 8 * 70_553_706_496 * 1e12
@@ -201,13 +201,13 @@ def test_adapters_train_a_small_part_beside_a_frozen_base(client: httpx.Client) 
 def test_a_workload_that_is_wrong_or_says_too_little_is_refused_in_words(
     client: httpx.Client, body: dict[str, Any], said: str
 ) -> None:
-    assert said in refusal(client, **body)["detail"]
+    assert said in get_error(client, **body)["detail"]
 
 
 def test_a_refusal_points_to_the_field(client: httpx.Client) -> None:
-    (error,) = refusal(client, inference={"contxt_tokens": 8})["errors"]
+    (error,) = get_error(client, inference={"contxt_tokens": 8})["errors"]
     assert error["pointer"] == "/body/inference/contxt_tokens"
-    (error,) = refusal(client, architecture={"params": 7}, inference={"context_tokens": 8})["errors"]
+    (error,) = get_error(client, architecture={"params": 7}, inference={"context_tokens": 8})["errors"]
     assert error["pointer"] == "/body/inference/context_tokens"
 
 

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Engine, insert, literal, select, true, update
 from sqlalchemy.orm import Session
 
-from app.api.exports import MOST
+from app.api.exports import MAX_CONCURRENT
 from app.catalog.column_types import table_of
 from app.catalog.models import Price, Region, Revision, Size, SizeDoc, Source
 from app.catalog.store.offers import save_derived
@@ -80,7 +80,7 @@ def large(service: Answers) -> Iterator[httpx.Client]:
         yield client
 
 
-def soon(holds: Callable[[], bool], *, within: float = 5) -> bool:
+def eventually(holds: Callable[[], bool], *, within: float = 5) -> bool:
     deadline = time.monotonic() + within
     while not holds() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -127,7 +127,7 @@ def test_a_client_that_goes_away_stops_the_query(large: httpx.Client, service: A
         next(chunks)
         assert len(streams.running) == 1
         assert "vmsizes_exports_running 1.0" in large.get("/metrics").text
-    assert soon(lambda: not streams.running)
+    assert eventually(lambda: not streams.running)
 
 
 def test_a_stream_that_is_cut_off_does_not_look_whole(large: httpx.Client, service: Answers) -> None:
@@ -159,13 +159,13 @@ def test_what_fails_before_the_first_rows_is_a_problem_and_later_breaks_the_conn
             answer = client.get("/sizes.csv")
             assert answer.status_code == 500
             assert answer.headers["content-type"] == "application/problem+json"
-        assert soon(lambda: not service.app.state.streams.running)
+        assert eventually(lambda: not service.app.state.streams.running)
     databases.drop(url)
 
 
 def test_too_many_exports_at_once_are_told_to_come_again(large: httpx.Client, service: Answers) -> None:
     streams = service.app.state.streams
-    slow = [large.stream("GET", "/prices.ndjson") for _ in range(MOST)]
+    slow = [large.stream("GET", "/prices.ndjson") for _ in range(MAX_CONCURRENT)]
     try:
         for answer in slow:
             assert answer.__enter__().status_code == 200  # left open, and not read
@@ -176,7 +176,7 @@ def test_too_many_exports_at_once_are_told_to_come_again(large: httpx.Client, se
     finally:
         for answer in slow:
             answer.__exit__(None, None, None)
-    assert soon(lambda: not streams.running)
+    assert eventually(lambda: not streams.running)
     assert large.get("/prices.csv?region=r01").status_code == 200
 
 
@@ -188,7 +188,7 @@ def test_the_files_of_a_worker_are_bounded_and_gone_when_it_stops(filled_url: st
         folders = set()
         for region in ("r01", "r02", "r03"):
             size_bytes = len(client.get(f"/prices.parquet?region={region}").content)
-            assert files.kept_bytes == size_bytes
+            assert files.size_bytes == size_bytes
             folders |= {file.path.parent for file in files}
         (folder,) = folders
         assert len(list(folder.iterdir())) == 1
@@ -215,5 +215,5 @@ def test_a_new_revision_has_files_of_its_own(databases: Databases, filled_url: s
             connection.execute(insert(table_of(Revision)), [told])
         engine.dispose()
         later = "/prices.parquet?region=r01"
-        assert soon(lambda: client.get(later).headers["etag"] != first.headers["etag"])
+        assert eventually(lambda: client.get(later).headers["etag"] != first.headers["etag"])
     databases.drop(url)

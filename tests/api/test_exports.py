@@ -17,7 +17,7 @@ from app.catalog.fields import Kind
 from app.catalog.queries.exports import SIZE_COLUMNS
 from app.catalog.queries.prices import PRICE_COLUMNS
 
-QUESTIONS = [
+SEARCHES = [
     "/sizes?",
     "/sizes?status=any&sort=-gpu_memory_gib,usd_per_hour",
     "/sizes?region=westeurope,eastus&purchase=spot&min_gpu_mem=80&sort=usd_per_hour",
@@ -48,9 +48,9 @@ def items(client: httpx.Client, question: str) -> Iterator[dict[str, Any]]:
         cursor = page["next_cursor"]
 
 
-def export(client: httpx.Client, question: str, form: str) -> httpx.Response:
+def export(client: httpx.Client, question: str, suffix: str) -> httpx.Response:
     path, _, query = question.partition("?")
-    answer = client.get(f"{path}.{form}?{query}")
+    answer = client.get(f"{path}.{suffix}?{query}")
     assert answer.status_code == 200, answer.text
     return answer
 
@@ -67,7 +67,7 @@ def from_csv(text: str, columns: Mapping[str, Kind]) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("question", SEARCHES)
 def test_a_csv_export_is_the_whole_list(client: httpx.Client, question: str) -> None:
     columns = SIZE_COLUMNS if question.startswith("/sizes") else PRICE_COLUMNS
     answer = export(client, question, "csv")
@@ -76,13 +76,13 @@ def test_a_csv_export_is_the_whole_list(client: httpx.Client, question: str) -> 
     assert answer.text.splitlines()[0].split(",") == list(listed[0])
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("question", SEARCHES)
 def test_an_ndjson_export_is_the_whole_list(client: httpx.Client, question: str) -> None:
     lines = export(client, question, "ndjson").content.splitlines()
     assert [json.loads(line) for line in lines] == list(items(client, question))
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("question", SEARCHES)
 def test_a_parquet_export_is_the_whole_list(client: httpx.Client, question: str) -> None:
     table = pq.read_table(io.BytesIO(export(client, question, "parquet").content))
     rows = [

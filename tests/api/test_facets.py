@@ -32,7 +32,7 @@ def facets(client: httpx.Client, question: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def listed(client: httpx.Client, question: dict[str, Any], *, but: str = "", **more: Any) -> list[dict[str, Any]]:
+def list_items(client: httpx.Client, question: dict[str, Any], *, but: str = "", **more: Any) -> list[dict[str, Any]]:
     """All sizes of a question without the parameters that belong to a facet."""
     asked = {name: value for name, value in question.items() if OWNER.get(name, name) != but} | more
     if but == "status":
@@ -43,13 +43,13 @@ def listed(client: httpx.Client, question: dict[str, Any], *, but: str = "", **m
     return items
 
 
-def counted(values: list[dict[str, Any]]) -> dict[str | None, int]:
+def to_counts(values: list[dict[str, Any]]) -> dict[str | None, int]:
     return {each["value"]: each["count"] for each in values}
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=str)
 def test_the_total_is_that_of_the_list(client: httpx.Client, question: dict[str, Any]) -> None:
-    assert facets(client, question)["total"] == len(listed(client, question))
+    assert facets(client, question)["total"] == len(list_items(client, question))
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=str)
@@ -58,15 +58,15 @@ def test_values_are_counted_as_if_their_own_parameter_were_not_given(
 ) -> None:
     found = facets(client, question)
     for name in COUNTED:
-        assert counted(found[name]) == Counter(item[name] for item in listed(client, question, but=name)), name
+        assert to_counts(found[name]) == Counter(item[name] for item in list_items(client, question, but=name)), name
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=str)
 def test_a_region_counts_what_is_found_in_it(client: httpx.Client, question: dict[str, Any]) -> None:
-    counts = counted(facets(client, question)["region"])
+    counts = to_counts(facets(client, question)["region"])
     codes = [region["code"] for region in client.get("/regions?limit=500").json()["items"]]
     for code in ("eastus", "westeurope", "swedencentral", *codes[:3]):
-        assert counts.get(code, 0) == len(listed(client, question, region=code)), code
+        assert counts.get(code, 0) == len(list_items(client, question, region=code)), code
     assert set(counts) <= set(codes)
 
 
@@ -74,9 +74,9 @@ def test_a_region_counts_what_is_found_in_it(client: httpx.Client, question: dic
 def test_a_flag_counts_the_sizes_of_which_it_is_true(client: httpx.Client, question: dict[str, Any]) -> None:
     found = facets(client, question)["flags"]
     assert [each["value"] for each in found] == list(FLAGS)
-    for name, count in counted(found).items():
+    for name, count in to_counts(found).items():
         assert name is not None
-        assert count == len(listed(client, question, but=name, **{name: True})), name
+        assert count == len(list_items(client, question, but=name, **{name: True})), name
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=str)
@@ -85,14 +85,14 @@ def test_a_range_has_the_ends_of_what_is_known_whatever_its_own_bounds(
 ) -> None:
     found = facets(client, question)
     for name in RANGES.keys() - {"local_disk_gib"}:
-        values = [item[name] for item in listed(client, question, but=name)]
+        values = [item[name] for item in list_items(client, question, but=name)]
         known = [value for value in values if value is not None]
         told = {"min": min(known, default=None), "max": max(known, default=None), "unknown": len(values) - len(known)}
         assert found[name] == told, name
 
 
 def test_local_disks_are_counted_together(client: httpx.Client) -> None:
-    disks = [(item["temp_disk_gib"], item["nvme_disk_gib"]) for item in listed(client, {})]
+    disks = [(item["temp_disk_gib"], item["nvme_disk_gib"]) for item in list_items(client, {})]
     known = [(temp or 0) + (nvme or 0) for temp, nvme in disks if (temp, nvme) != (None, None)]
     ends = {"min": min(known), "max": max(known), "unknown": len(disks) - len(known)}
     assert facets(client, {})["local_disk_gib"] == ends

@@ -7,7 +7,7 @@ import pytest
 
 from app.catalog.queries.exports import SIZE_COLUMNS
 from app.catalog.queries.prices import PRICE_COLUMNS
-from tests.api.openapi.made import document
+from tests.api.openapi.generated_files import document
 from tests.api.openapi.parts import operations
 
 LISTS = {

@@ -6,7 +6,7 @@ from sqlalchemy import event
 
 from app.main import create_app, create_service
 from app.settings import Settings
-from tests.api.bodies import LLAMA, Body, fit, refused
+from tests.api.bodies import LLAMA, Body, fit, post_rejected
 from tests.conftest import TODAY
 from tests.servers import server
 
@@ -56,7 +56,7 @@ from tests.servers import server
 def test_a_body_that_contradicts_itself_or_says_too_little_is_refused(
     client: httpx.Client, body: Body, pointer: str, said: str
 ) -> None:
-    problem = refused(client, body)
+    problem = post_rejected(client, body)
     assert [error["pointer"] for error in problem["errors"]] == [pointer], problem
     assert said in problem["detail"], problem
 

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from tests.api.bodies import LLAMA, Body, fit, patched
+from tests.api.bodies import LLAMA, Body, apply_merge_patch, fit
 
 QUESTIONS: dict[str, Body] = {
     "serving": LLAMA,
@@ -42,7 +42,7 @@ def test_a_size_fits_after_any_fix_that_is_suggested_for_it(client: httpx.Client
     suggested = [(miss["size"], fix) for miss in rejected for fix in miss["fixes"]]
     assert suggested
     for size, fix in suggested:
-        changed = patched(body, fix["patch"])
+        changed = apply_merge_patch(body, fix["patch"])
         changed["constraints"] = changed.get("constraints", {}) | {"name": [size]}
         answer = fit(client, changed)
         assert [item["size"] for item in answer["items"]] == [size], (size, fix["text"], answer["nearest_misses"])

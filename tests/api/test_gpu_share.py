@@ -16,7 +16,7 @@ OF_ONE: dict[str, Any] = {"gpu_memory_gib_per_gpu": 96}
 
 
 @pytest.fixture
-def shares(service: Answers) -> Iterator[httpx.Client]:
+def gpu_share_client(service: Answers) -> Iterator[httpx.Client]:
     """A client of a catalog with sizes of one GPU, of a quarter of it, and of a part that nobody tells."""
     statements = [
         *size("Standard_G1", gpu_count=1, gpu_memory_gib=96, **OF_ONE),
@@ -30,28 +30,30 @@ def shares(service: Answers) -> Iterator[httpx.Client]:
         yield client
 
 
-def found(client: httpx.Client, path: str, **asked: Any) -> set[str]:
+def find_names(client: httpx.Client, path: str, **asked: Any) -> set[str]:
     body = client.get(path, params=asked).raise_for_status().json()
     return {(row.get("name") or row["size"]).removeprefix("Standard_") for row in body["items"]}
 
 
-def test_a_size_whose_share_of_a_gpu_is_unknown_meets_no_bound_of_one_gpu(shares: httpx.Client) -> None:
-    assert found(shares, "/sizes", min_gpu_mem_per_gpu=24) == {"G1", "G4th"}
-    assert found(shares, "/sizes", min_gpu_mem_per_gpu=25) == {"G1"}
-    assert found(shares, "/sizes", max_gpu_mem_per_gpu=96) == {"G1", "G4th"}
-    assert shares.get("/facets", params={"min_gpu_mem_per_gpu": 24}).json()["total"] == 2
-    exported = shares.get("/sizes.csv", params={"min_gpu_mem_per_gpu": 24, "fields": "name"}).text.split()
+def test_a_size_whose_share_of_a_gpu_is_unknown_meets_no_bound_of_one_gpu(gpu_share_client: httpx.Client) -> None:
+    assert find_names(gpu_share_client, "/sizes", min_gpu_mem_per_gpu=24) == {"G1", "G4th"}
+    assert find_names(gpu_share_client, "/sizes", min_gpu_mem_per_gpu=25) == {"G1"}
+    assert find_names(gpu_share_client, "/sizes", max_gpu_mem_per_gpu=96) == {"G1", "G4th"}
+    assert gpu_share_client.get("/facets", params={"min_gpu_mem_per_gpu": 24}).json()["total"] == 2
+    exported = gpu_share_client.get("/sizes.csv", params={"min_gpu_mem_per_gpu": 24, "fields": "name"}).text.split()
     assert exported == ["name", "Standard_G1", "Standard_G4th"]
 
 
-def test_a_fit_rejects_it_and_says_that_nobody_knows(shares: httpx.Client) -> None:
-    assert found(shares, "/fit", min_gpu_mem_per_gpu=24) == {"G1", "G4th"}
+def test_a_fit_rejects_it_and_says_that_nobody_knows(gpu_share_client: httpx.Client) -> None:
+    assert find_names(gpu_share_client, "/fit", min_gpu_mem_per_gpu=24) == {"G1", "G4th"}
     rejected = {
         miss["size"].removeprefix("Standard_"): miss["failures"][0]
-        for miss in shares.get("/fit", params={"min_gpu_mem_per_gpu": 24, "include": "rejected"}).json()["rejected"]
+        for miss in gpu_share_client.get("/fit", params={"min_gpu_mem_per_gpu": 24, "include": "rejected"}).json()[
+            "rejected"
+        ]
     }
     for name in ("GUnknown", "GCountUnknown"):
         assert rejected[name]["code"] == "GPU_MEMORY_PER_GPU"
         assert rejected[name]["detail"].endswith("no source says what it has")
-    body = shares.post("/fit", json={"resources": {"min_gpu_mem_per_gpu": 24}}).raise_for_status().json()
+    body = gpu_share_client.post("/fit", json={"resources": {"min_gpu_mem_per_gpu": 24}}).raise_for_status().json()
     assert {option["size"] for option in body["items"]} == {"Standard_G1", "Standard_G4th"}

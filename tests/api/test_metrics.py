@@ -21,22 +21,22 @@ def fresh(seeded_url: str) -> Iterator[httpx.Client]:
         yield client
 
 
-def told(client: httpx.Client) -> dict[str, float]:
+def get_metrics(client: httpx.Client) -> dict[str, float]:
     families = text_string_to_metric_families(client.get("/metrics").text)
     return {sample.name: sample.value for family in families for sample in family.samples}
 
 
 def test_hits_misses_and_what_is_kept_are_counted(fresh: httpx.Client) -> None:
-    assert told(fresh)["vmsizes_answers_misses_total"] == 0
+    assert get_metrics(fresh)["vmsizes_response_cache_misses_total"] == 0
     bodies = [fresh.get("/sizes?limit=3").content for _ in range(3)]
-    now = told(fresh)
-    assert (now["vmsizes_answers_misses_total"], now["vmsizes_answers_hits_total"]) == (1, 2)
-    assert now["vmsizes_questions_total"] == 1
-    assert now["vmsizes_answers_kept"] == 1
-    assert now["vmsizes_answers_kept_bytes"] > len(bodies[0])
+    now = get_metrics(fresh)
+    assert (now["vmsizes_response_cache_misses_total"], now["vmsizes_response_cache_hits_total"]) == (1, 2)
+    assert now["vmsizes_db_queries_total"] == 1
+    assert now["vmsizes_response_cache_entries"] == 1
+    assert now["vmsizes_response_cache_bytes"] > len(bodies[0])
 
 
 def test_every_metric_of_ours_is_told_and_so_is_the_process(fresh: httpx.Client) -> None:
-    names = set(told(fresh))
+    names = set(get_metrics(fresh))
     assert {f"{name}_total" for name in COUNTERS} | set(GAUGES) <= names
     assert "process_resident_memory_bytes" in names

@@ -21,11 +21,11 @@ WITH_GAPS = ("usd_per_hour", "usd_per_gpu_hour", "gpu_memory_gib", "retirement_d
 @pytest.fixture
 def service(service: Answers) -> Answers:
     """A service of one's own, over a catalog with six sizes."""
-    take_in(service.app.state.engine, naming("ABCDE"), now=NOW)
+    take_in(service.app.state.engine, reading_of("ABCDE"), now=NOW)
     return service
 
 
-def naming(names: Iterable[str]) -> Reading:
+def reading_of(names: Iterable[str]) -> Reading:
     """A page of sizes; what another page of the same source no longer names is gone."""
     return reading([each for name in ("Standard_X1", *names) for each in size(name, vcpus=8)])
 
@@ -79,20 +79,20 @@ def test_every_list_links_to_its_next_page(client: httpx.Client, path: str) -> N
 @pytest.mark.parametrize("path", ["/sizes?limit=2", "/fit?limit=2", "/sizes/a/similar?limit=2", "/revisions?limit=1"])
 def test_a_walk_that_an_ingest_lands_in_is_told_to_begin_again(service: Answers, path: str) -> None:
     engine = service.app.state.engine
-    take_in(engine, naming("ABCDEF"), now=NOW)
+    take_in(engine, reading_of("ABCDEF"), now=NOW)
     with server(service) as url, httpx.Client(base_url=url) as client:
         first = client.get(path).json()
         following = {"cursor": first["next_cursor"]}
         assert client.get(path, params=following).status_code == 200
-        take_in(engine, naming([*"ABCDEF", "Aa"]), now=NOW)
+        take_in(engine, reading_of([*"ABCDEF", "Aa"]), now=NOW)
         client.get("/healthz")
-        gone = answered_until(client, path, following, 410)
+        gone = get_until_status(client, path, following, 410)
         assert gone["type"] == "/problems/cursor-gone"
         assert "Begin again without cursor" in gone["detail"]
         assert client.get(path).status_code == 200
 
 
-def answered_until(client: httpx.Client, path: str, params: dict[str, str], status: int) -> dict[str, Any]:
+def get_until_status(client: httpx.Client, path: str, params: dict[str, str], status: int) -> dict[str, Any]:
     """Ask until the revision is seen, within a second; until then answers are those of the old one, whole."""
     deadline = time.monotonic() + 1
     while (answer := client.get(path, params=params)).status_code != status:

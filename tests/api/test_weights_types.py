@@ -22,7 +22,7 @@ def estimate(client: httpx.Client, **body: Any) -> Body:
     return answer
 
 
-def refusal(client: httpx.Client, path: str, **body: Any) -> tuple[str, str]:
+def get_error(client: httpx.Client, path: str, **body: Any) -> tuple[str, str]:
     response = client.post(path, json=body)
     assert response.status_code == 422, response.text
     (error,) = response.json()["errors"]
@@ -94,7 +94,7 @@ def test_fp8_of_a_16_bit_model_is_what_a_server_measured(client: httpx.Client) -
 @pytest.mark.parametrize("path", ["/estimate", "/fit"])
 def test_a_quantization_that_is_not_understood_is_refused_by_its_field(client: httpx.Client, path: str) -> None:
     config = CONFIG | {"quantization_config": {"quant_method": "aqlm"}}
-    pointer, detail = refusal(client, path, config=config, inference={})
+    pointer, detail = get_error(client, path, config=config, inference={})
     assert pointer == "/body/config/quantization_config/quant_method"
     assert "'aqlm'" in detail
     assert "compressed-tensors" in detail
@@ -114,7 +114,7 @@ def test_a_context_longer_than_the_model_is_made_for_is_refused_with_the_maximum
     client: httpx.Client, path: str, model: Body, most: int
 ) -> None:
     assert client.post(path, json=model | {"inference": {"context_tokens": most}}).status_code == 200
-    pointer, detail = refusal(client, path, **model, inference={"context_tokens": most + 1})
+    pointer, detail = get_error(client, path, **model, inference={"context_tokens": most + 1})
     assert pointer == "/body/inference/context_tokens"
     assert str(most) in detail
     assert str(most + 1) in detail

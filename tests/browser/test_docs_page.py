@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.api.openapi.made import document
+from tests.api.openapi.generated_files import document
 from tests.api.openapi.parts import operations
 from tests.browser.conftest import Watched
 

@@ -9,12 +9,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 from app.settings import PROJECT
-from tests.sdk.building import build, use
+from tests.sdk.building import build, run_program
 from tests.sdk.gates import DOCUMENT, all_gates
-from tests.sdk.newer import newer
+from tests.sdk.later_version import later_version
 from tests.sdk.releasing import BUILD, NEEDS, PACKAGES
 from tests.sdk.reports import expected
-from tests.sdk.results import Result, tell, timed
+from tests.sdk.results import Result, print_results, timed
 from tests.sdk.serving import seeded_service
 from tests.sdk.toolchains import TOOLCHAINS, Toolchain
 from tests.sdk.tools import ToolFailed, locked_version, missing
@@ -31,19 +31,21 @@ def main() -> int:
         "contract": lambda: all_gates(options.seconds, options.seed),
         "packages": all_packages,
     }
-    return 0 if tell(results[options.what](), as_json=options.json) else 1
+    return 0 if print_results(results[options.what](), as_json=options.json) else 1
 
 
 def all_clients(only: Collection[str] | None) -> Iterator[Result]:
     """Generate, compile and use every client, with the service and with a later one; the results come one by one."""
     shutil.rmtree(BUILT, ignore_errors=True)
-    with seeded_service("sqlite") as service, server(service) as now, server(newer(service, DOCUMENT)) as later:
+    with seeded_service("sqlite") as service, server(service) as now, server(later_version(service, DOCUMENT)) as later:
         for toolchain in TOOLCHAINS:
             if not only or toolchain.name in only:
-                yield timed(toolchain.name, locked_version(toolchain.package), partial(tried, toolchain, now, later))
+                yield timed(
+                    toolchain.name, locked_version(toolchain.package), partial(check_client, toolchain, now, later)
+                )
 
 
-def tried(toolchain: Toolchain, *urls: str) -> str:
+def check_client(toolchain: Toolchain, *urls: str) -> str:
     """Make one client and let it ask each service; gives what it saw. Raises ToolFailed."""
     absent = missing(toolchain.needs)
     if absent:
@@ -51,7 +53,7 @@ def tried(toolchain: Toolchain, *urls: str) -> str:
     folder = BUILT / toolchain.name
     build(toolchain, DOCUMENT.parent, folder)
     for url in urls:
-        report, truth = use(toolchain, folder, url), expected(url)
+        report, truth = run_program(toolchain, folder, url), expected(url)
         if report != truth:
             wrong = {name: (report.get(name), said) for name, said in truth.items() if report.get(name) != said}
             raise ToolFailed(f"{toolchain.name} saw otherwise than plain HTTP: {wrong}")

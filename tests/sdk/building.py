@@ -22,20 +22,20 @@ def build(toolchain: Toolchain, documents: Path, folder: Path) -> None:
         copy = shutil.copytree if (PROGRAMS / name).is_dir() else shutil.copy
         copy(PROGRAMS / name, folder / name)
     run(shlex.split(toolchain.generate), folder, toolchain.environment)
-    lost = lost_operations(folder / toolchain.document, folder)
+    lost = missing_operations(folder / toolchain.document, folder)
     if lost:
         raise ToolFailed(f"{toolchain.name} left out {', '.join(lost)}")
     for command in toolchain.compile:
         run(shlex.split(command), folder, toolchain.environment)
 
 
-def use(toolchain: Toolchain, folder: Path, url: str) -> Report:
+def run_program(toolchain: Toolchain, folder: Path, url: str) -> Report:
     """Let a compiled program ask the service at a URL; raises ToolFailed."""
     report: Report = json.loads(run([*shlex.split(toolchain.run), url], folder, toolchain.environment))
     return report
 
 
-def lost_operations(document: Path, folder: Path) -> list[str]:
+def missing_operations(document: Path, folder: Path) -> list[str]:
     """Name the operations of a document that a generated client does not have: a generator may drop some silently."""
     generated = [*folder.glob("client/**/*"), *folder.glob("client.*")]
     sources = [path for path in generated if path.suffix in SOURCES]

@@ -11,7 +11,7 @@ from tests.conftest import TODAY
 from tests.databases import Databases, forbid_writing
 from tests.sdk.building import build
 from tests.sdk.gates import DOCUMENT
-from tests.sdk.newer import newer
+from tests.sdk.later_version import later_version
 from tests.sdk.toolchains import Toolchain
 from tests.sdk.tools import missing
 from tests.servers import server
@@ -48,6 +48,6 @@ def later_url(seeded_url: str) -> Iterator[str]:
     """Where a later version answers: with one more field in every object, and new words wherever they may come."""
     service = create_service(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
     forbid_writing(service.app.state.engine)
-    with server(newer(service, DOCUMENT)) as url:
+    with server(later_version(service, DOCUMENT)) as url:
         yield url
     service.app.state.engine.dispose()

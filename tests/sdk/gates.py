@@ -12,13 +12,15 @@ from app.settings import PROJECT
 from tests.databases import START
 from tests.sdk.results import Result, timed
 from tests.sdk.serving import served
-from tests.sdk.toolchains import NEW, OLD
-from tests.sdk.tools import HERE, ToolFailed, heard, locked_version, missing
+from tests.sdk.toolchains import OPENAPI_30, OPENAPI_31
+from tests.sdk.tools import HERE, ToolFailed, locked_version, missing, run_with_stderr
 
-DOCUMENT, COPY, RELEASED = (PROJECT / "docs" / name for name in (NEW, OLD, f"released/{NEW}"))
-LEAST_SCORE = 80.0
+DOCUMENT, DOCUMENT_30, RELEASED = (
+    PROJECT / "docs" / name for name in (OPENAPI_31, OPENAPI_30, f"released/{OPENAPI_31}")
+)
+MIN_SCORE = 80.0
 """Of redocly's 100 for how easily programs use a document; it is experimental, so this is a floor and not a goal."""
-_SURROUNDINGS = {
+_ENVIRONMENT = {
     "REDOCLY_TELEMETRY": "off",
     "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true",
     "NO_COLOR": "1",
@@ -34,28 +36,28 @@ class Gate:
     name: str
     package: str
     command: str
-    says: str
+    output_pattern: str
 
 
 def _lint(document: Path) -> Iterator[Gate]:
-    kind = "3.0" if document == COPY else "3.1"
+    kind = "3.0" if document == DOCUMENT_30 else "3.1"
     yield Gate(
         name=f"openapi-spec-validator, {kind}",
         package="openapi-spec-validator",
         command=f"openapi-spec-validator {document}",
-        says=r".*OK",
+        output_pattern=r".*OK",
     )
     yield Gate(
         name=f"spectral, {kind}",
         package="@stoplight/spectral-cli",
         command=f"spectral lint {document} --ruleset {HERE}/spectral.yaml --fail-severity hint",
-        says=r"No results.*",
+        output_pattern=r"No results.*",
     )
     yield Gate(
         name=f"redocly recommended-strict, {kind}",
         package="@redocly/cli",
         command=f"redocly lint {document} --extends recommended-strict",
-        says=r".*API description.*valid.*",
+        output_pattern=r".*API description.*valid.*",
     )
 
 
@@ -63,7 +65,7 @@ SCORE = Gate(
     name="redocly score",
     package="@redocly/cli",
     command=f"redocly score {DOCUMENT}",
-    says=r"Agent Readiness:.*/100",
+    output_pattern=r"Agent Readiness:.*/100",
 )
 
 
@@ -73,7 +75,7 @@ def diff(released: Path, document: Path) -> Gate:
         name="redocly diff",
         package="@redocly/cli",
         command=f"redocly diff {released} {document} --fail-on major",
-        says=r"\d+ major, \d+ minor.*",
+        output_pattern=r"\d+ major, \d+ minor.*",
     )
 
 
@@ -84,25 +86,25 @@ def fuzz(url: str, limit: str) -> Gate:
         package="schemathesis",
         command=f"schemathesis --no-color --config-file {HERE}/fuzz/schemathesis.toml run {url}/openapi.json"
         f" --url {url} --workers 1 --continue-on-failure {limit}",
-        says=r"\d+ generated.*",
+        output_pattern=r"\d+ generated.*",
     )
 
 
-def passes(gate: Gate) -> str:
+def run_gate(gate: Gate) -> str:
     """Run a gate; gives the line that says how it went. Raises ToolFailed."""
     with tempfile.TemporaryDirectory() as folder:
-        said = heard(shlex.split(gate.command), Path(folder), _SURROUNDINGS)
-    lines = re.findall(gate.says, said)
+        said = run_with_stderr(shlex.split(gate.command), Path(folder), _ENVIRONMENT)
+    lines = re.findall(gate.output_pattern, said)
     if not lines:
-        raise ToolFailed(f"`{gate.command}` ended well, but says nothing like {gate.says}:\n{said}")
+        raise ToolFailed(f"`{gate.command}` ended well, but says nothing like {gate.output_pattern}:\n{said}")
     return str(lines[-1]).strip()
 
 
-def scored() -> str:
+def run_score_gate() -> str:
     """Let redocly score the document; raises ToolFailed where it is below the floor."""
-    says = passes(SCORE)
-    if float(re.findall(r"([\d.]+)/100", says)[0]) < LEAST_SCORE:
-        raise ToolFailed(f"{says}: less than {LEAST_SCORE:g}")
+    says = run_gate(SCORE)
+    if float(re.findall(r"([\d.]+)/100", says)[0]) < MIN_SCORE:
+        raise ToolFailed(f"{says}: less than {MIN_SCORE:g}")
     return says
 
 
@@ -110,13 +112,13 @@ def all_gates(seconds_of_fuzzing: int, seed: int | None = None) -> Iterator[Resu
     """Pass every gate, the last over the service on each kind of database; the results come one by one."""
     absent = missing(["openapi-spec-validator", "spectral", "redocly", "schemathesis"])
     if absent:
-        yield Result(tool="tools", version="", seconds=0, passed=False, says=absent)
+        yield Result(tool="tools", version="", seconds=0, passed=False, message=absent)
         return
-    for gate in (*_lint(DOCUMENT), *_lint(COPY), diff(RELEASED, DOCUMENT)):
-        yield timed(gate.name, locked_version(gate.package), partial(passes, gate))
-    yield timed(SCORE.name, locked_version(SCORE.package), scored)
+    for gate in (*_lint(DOCUMENT), *_lint(DOCUMENT_30), diff(RELEASED, DOCUMENT)):
+        yield timed(gate.name, locked_version(gate.package), partial(run_gate, gate))
+    yield timed(SCORE.name, locked_version(SCORE.package), run_score_gate)
     for kind in START:
         with served(kind) as url:
             same = f" --seed {seed}" if seed is not None else ""
             gate = fuzz(url, f"--max-time {seconds_of_fuzzing}{same}")
-            yield timed(f"{gate.name}, {kind}", locked_version(gate.package), partial(passes, gate))
+            yield timed(f"{gate.name}, {kind}", locked_version(gate.package), partial(run_gate, gate))

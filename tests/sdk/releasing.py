@@ -17,7 +17,7 @@ GENERATE = ("openapi-python-client", "generate", "--meta", "none", "--fail-on-wa
 NEEDS = {"python": ("openapi-python-client",), "typescript": ("openapi-typescript", "tsc", "npm")}
 
 
-def python_wheel(folder: Path) -> Path:
+def build_python_wheel(folder: Path) -> Path:
     """Generate and pack the Python client in a new folder; raises ToolFailed."""
     shutil.copytree(SOURCES / "python", folder)
     package, generated = folder / "vmsizes_client", folder / "generated"
@@ -30,7 +30,7 @@ def python_wheel(folder: Path) -> Path:
     return next(folder.glob("*.whl"))
 
 
-def npm_tarball(folder: Path) -> Path:
+def build_npm_tarball(folder: Path) -> Path:
     """Generate, compile and pack the TypeScript client in a new folder; raises ToolFailed."""
     shutil.copytree(SOURCES / "typescript", folder)
     (folder / "node_modules").symlink_to(NPM / "node_modules")
@@ -42,4 +42,4 @@ def npm_tarball(folder: Path) -> Path:
     return next(folder.glob("*.tgz"))
 
 
-BUILD: Mapping[str, Callable[[Path], Path]] = {"python": python_wheel, "typescript": npm_tarball}
+BUILD: Mapping[str, Callable[[Path], Path]] = {"python": build_python_wheel, "typescript": build_npm_tarball}

@@ -22,13 +22,13 @@ def expected(url: str) -> Report:
 
 
 def _of_sizes(client: httpx.Client) -> Report:
-    (cheapest,) = _got(client, "/sizes?min_gpu_mem=80&sort=usd_per_hour&limit=1")["items"]
-    everything = _got(client, "/sizes?limit=500")
-    size = _got(client, "/sizes/NV6ads_A10_v5")
+    (cheapest,) = _get(client, "/sizes?min_gpu_mem=80&sort=usd_per_hour&limit=1")["items"]
+    everything = _get(client, "/sizes?limit=500")
+    size = _get(client, "/sizes/NV6ads_A10_v5")
     return {
         "cheapest": {"name": cheapest["name"], "usd_per_hour": cheapest["usd_per_hour"]},
         "as_of": cheapest["on_demand_as_of"],
-        "chosen": _got(client, "/sizes?gpu=A100&gpu=H100&status=current&status=retiring&nvlink=true")["total"],
+        "chosen": _get(client, "/sizes?gpu=A100&gpu=H100&status=current&status=retiring&nvlink=true")["total"],
         "walked": [item["name"] for item in everything["items"]],
         "total": everything["total"],
         "size": {name: size[name] for name in ("name", "gpu_count", "gpu_fraction", "nvlink", "disputed_fields")},
@@ -56,6 +56,6 @@ def _problem(client: httpx.Client) -> Report:
     return {name: problem[name] for name in ("type", "title", "status", "detail")}
 
 
-def _got(client: httpx.Client, question: str) -> dict[str, Any]:
+def _get(client: httpx.Client, question: str) -> dict[str, Any]:
     body: dict[str, Any] = client.get(question).raise_for_status().json()
     return body

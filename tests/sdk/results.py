@@ -16,13 +16,13 @@ class Result:
     version: str
     seconds: float
     passed: bool
-    says: str
+    message: str
 
     def __str__(self) -> str:
         """Give one line, and under it the whole story of a failure."""
         verdict = "ok" if self.passed else "FAILED"
         line = f"{self.tool:34}{self.version:10}{self.seconds:6.1f} s  {verdict:8}"
-        return f"{line}{self.says}" if self.passed else f"{line}\n{self.says}"
+        return f"{line}{self.message}" if self.passed else f"{line}\n{self.message}"
 
 
 def timed(tool: str, version: str, act: Callable[[], str]) -> Result:
@@ -32,10 +32,10 @@ def timed(tool: str, version: str, act: Callable[[], str]) -> Result:
         says, passed = act(), True
     except ToolFailed as failure:
         says, passed = str(failure), False
-    return Result(tool=tool, version=version, seconds=time.perf_counter() - began, passed=passed, says=says)
+    return Result(tool=tool, version=version, seconds=time.perf_counter() - began, passed=passed, message=says)
 
 
-def tell(results: Iterable[Result], *, as_json: bool) -> bool:
+def print_results(results: Iterable[Result], *, as_json: bool) -> bool:
     """Print results as they come, then how long all took; gives whether all passed."""
     began, passed, told = time.perf_counter(), True, []
     for result in results:

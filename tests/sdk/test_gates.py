@@ -9,7 +9,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
-from tests.sdk.gates import DOCUMENT, Gate, diff, fuzz, passes
+from tests.sdk.gates import DOCUMENT, Gate, diff, fuzz, run_gate
 from tests.sdk.tools import ToolFailed, missing
 from tests.servers import server
 
@@ -60,11 +60,11 @@ def _changed(change: Change, folder: Path) -> Gate:
 )
 def test_a_change_that_breaks_clients_is_stopped(change: Change, tmp_path: Path) -> None:
     with pytest.raises(ToolFailed, match="major"):
-        passes(_changed(change, tmp_path))
+        run_gate(_changed(change, tmp_path))
 
 
 def test_a_new_field_breaks_nobody(tmp_path: Path) -> None:
-    assert passes(_changed(_with_a_new_field, tmp_path)).startswith("0 major, 1 minor")
+    assert run_gate(_changed(_with_a_new_field, tmp_path)).startswith("0 major, 1 minor")
 
 
 @pytest.mark.parametrize(("kind", "stopped"), [("bad-parameter", True), ("unknown-value", False)])
@@ -81,12 +81,12 @@ def test_a_service_may_refuse_what_its_document_allows_only_for_what_it_cannot_s
     with server(app) as url:
         if stopped:
             with pytest.raises(ToolFailed, match="refused_only_for_what_the_document_cannot_say"):
-                passes(fuzz(url, "--max-examples 10"))
+                run_gate(fuzz(url, "--max-examples 10"))
         else:
-            assert "passed" in passes(fuzz(url, "--max-examples 10"))
+            assert "passed" in run_gate(fuzz(url, "--max-examples 10"))
 
 
 def test_a_gate_that_says_nothing_fails(tmp_path: Path) -> None:
-    silent = Gate(name="silent", package="", command="true", says="all is well")
+    silent = Gate(name="silent", package="", command="true", output_pattern="all is well")
     with pytest.raises(ToolFailed, match="says nothing like"):
-        passes(silent)
+        run_gate(silent)

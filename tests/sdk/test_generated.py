@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from app.settings import PROJECT
-from tests.sdk.building import lost_operations, use
+from tests.sdk.building import missing_operations, run_program
 from tests.sdk.conftest import Built
-from tests.sdk.newer import MORE, NEW_WORD
+from tests.sdk.later_version import ADDED_FIELDS, NEW_WORD
 from tests.sdk.reports import expected
 from tests.sdk.toolchains import TOOLCHAINS, Toolchain
 
@@ -18,14 +18,14 @@ QUICK = [toolchain for toolchain in TOOLCHAINS if toolchain.quick]
 
 @pytest.mark.parametrize("toolchain", QUICK, ids=lambda toolchain: toolchain.name)
 def test_a_generated_client_sees_what_plain_http_sees(toolchain: Toolchain, built: Built, base_url: str) -> None:
-    report = use(toolchain, built(toolchain), base_url)
+    report = run_program(toolchain, built(toolchain), base_url)
     assert report == expected(base_url)
     assert len(set(report["walked"])) == len(report["walked"]) == report["total"]
 
 
 @pytest.mark.parametrize("toolchain", QUICK, ids=lambda toolchain: toolchain.name)
 def test_a_compiled_client_works_with_a_later_service(toolchain: Toolchain, built: Built, later_url: str) -> None:
-    report = use(toolchain, built(toolchain), later_url)
+    report = run_program(toolchain, built(toolchain), later_url)
     assert report == expected(later_url)
     assert report["fit"]["code"] == NEW_WORD
 
@@ -33,7 +33,7 @@ def test_a_compiled_client_works_with_a_later_service(toolchain: Toolchain, buil
 def test_a_later_service_has_more_fields_and_other_words(base_url: str, later_url: str) -> None:
     now, later = (httpx.get(f"{url}/sizes?gpu=A100&limit=1", trust_env=False).json() for url in (base_url, later_url))
     (size,), (later_size,) = now["items"], later["items"]
-    assert set(later) - set(now) == set(later_size) - set(size) == set(MORE)
+    assert set(later) - set(now) == set(later_size) - set(size) == set(ADDED_FIELDS)
     assert later_size["status"] == later_size["arch"] == NEW_WORD
     assert later_size["name"] == size["name"]
 
@@ -44,7 +44,7 @@ def test_an_operation_that_a_generator_leaves_out_is_named(tmp_path: Path) -> No
     document.write_text(json.dumps({"paths": {"/sizes": operations}}))
     (tmp_path / "client").mkdir()
     (tmp_path / "client" / "list_sizes.py").write_text("def sync() -> None: ...")
-    assert lost_operations(document, tmp_path) == ["fitWorkload"]
+    assert missing_operations(document, tmp_path) == ["fitWorkload"]
 
 
 @pytest.mark.parametrize("toolchain", TOOLCHAINS, ids=lambda toolchain: toolchain.name)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tests.sdk.tools import JACKSON
 
-NEW, OLD = "openapi.json", "openapi-3.0.json"
+OPENAPI_31, OPENAPI_30 = "openapi.json", "openapi-3.0.json"
 """The document as 3.1, and its copy as 3.0.3 for generators that do not read 3.1 well."""
 
 
@@ -28,7 +28,7 @@ class Toolchain:
 
 
 def _typescript(
-    name: str, generate: str, *, tool: str, package: str, document: str = NEW, quick: bool = False
+    name: str, generate: str, *, tool: str, package: str, document: str = OPENAPI_31, quick: bool = False
 ) -> Toolchain:
     return Toolchain(
         name=name,
@@ -52,7 +52,7 @@ TOOLCHAINS = (
     Toolchain(
         name="openapi-python-client",
         package="openapi-python-client",
-        document=NEW,
+        document=OPENAPI_31,
         files=("attrs_program.py", "openapi-python-client.yaml"),
         needs=("openapi-python-client",),
         generate="openapi-python-client generate --path openapi.json --output-path client --meta none --fail-on-warning"
@@ -92,12 +92,12 @@ TOOLCHAINS = (
         f"{_OG} -g typescript-fetch",
         tool="openapi-generator-cli",
         package="openapi-generator-cli",
-        document=OLD,
+        document=OPENAPI_30,
     ),
     Toolchain(
         name="python",
         package="openapi-generator-cli",
-        document=OLD,
+        document=OPENAPI_30,
         files=("pydantic_program.py",),
         needs=("openapi-generator-cli", "java"),
         generate=f"{_OG} -g python --package-name vmsizes_sdk",
@@ -108,7 +108,7 @@ TOOLCHAINS = (
     Toolchain(
         name="go",
         package="openapi-generator-cli",
-        document=OLD,
+        document=OPENAPI_30,
         files=("go",),
         needs=("openapi-generator-cli", "java", "go"),
         generate=f"{_OG} -g go --package-name vmsizes",
@@ -119,7 +119,7 @@ TOOLCHAINS = (
     Toolchain(
         name="java",
         package="openapi-generator-cli",
-        document=OLD,
+        document=OPENAPI_30,
         files=("java",),
         needs=("openapi-generator-cli", "java", "javac"),
         generate=f"{_OG} -g java {_JAVA}",
@@ -130,7 +130,7 @@ TOOLCHAINS = (
     Toolchain(
         name="ruby",
         package="openapi-generator-cli",
-        document=OLD,
+        document=OPENAPI_30,
         files=("program.rb",),
         needs=("openapi-generator-cli", "java", "ruby"),
         generate=f"{_OG} -g ruby --additional-properties=gemName=vmsizes_sdk,library=typhoeus",
@@ -140,7 +140,7 @@ TOOLCHAINS = (
     Toolchain(
         name="php",
         package="openapi-generator-cli",
-        document=OLD,
+        document=OPENAPI_30,
         files=("program.php",),
         needs=("openapi-generator-cli", "java", "php"),
         generate=f"{_OG} -g php --invoker-package VmsizesSdk",

@@ -65,7 +65,7 @@ def run(command: Sequence[str | Path], folder: Path, environment: Mapping[str, s
     return _ended(command, folder, environment).stdout
 
 
-def heard(command: Sequence[str | Path], folder: Path, environment: Mapping[str, str] | None = None) -> str:
+def run_with_stderr(command: Sequence[str | Path], folder: Path, environment: Mapping[str, str] | None = None) -> str:
     """Run a program to its end and give everything it said; raises ToolFailed with the same."""
     done = _ended(command, folder, environment)
     return f"{done.stdout}\n{done.stderr}"

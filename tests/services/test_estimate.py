@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sqlmodel import Session
 
 from app.api.converters.fit_request import to_workload
-from app.api.schemas.bodies import AS_TEXT
+from app.api.schemas.bodies import TEXT_VALUES
 from app.api.schemas.estimate_request import EstimateIn
 from app.api.schemas.estimate_response import EstimateOut
 from app.errors import BadWorkload
@@ -95,7 +95,7 @@ def test_every_workload_is_answered_or_refused_in_words(body: dict[str, Any]) ->
 def test_a_workload_written_without_its_defaults_is_the_same(body: dict[str, Any]) -> None:
     asked = EstimateIn.model_validate(body)
     written = asked.model_dump_json(exclude_defaults=True)
-    assert EstimateIn.model_validate_json(written, context={AS_TEXT: True}) == asked
+    assert EstimateIn.model_validate_json(written, context={TEXT_VALUES: True}) == asked
 
 
 def test_a_preset_with_shared_experts_becomes_a_shape() -> None:

@@ -6,7 +6,7 @@ from app.services.compare import Comparison
 from app.services.similar import Similar
 
 
-def similar_out(answer: Similar) -> SimilarPage:
+def to_similar_page(answer: Similar) -> SimilarPage:
     """Put the sizes that are like one on the wire."""
     return SimilarPage(
         size=answer.size.name,
@@ -16,7 +16,7 @@ def similar_out(answer: Similar) -> SimilarPage:
     )
 
 
-def comparison_out(answer: Comparison) -> ComparisonOut:
+def to_comparison_out(answer: Comparison) -> ComparisonOut:
     """Put sizes side by side on the wire."""
     return ComparisonOut.model_validate(answer)
 

@@ -3,7 +3,7 @@
 from datetime import date
 from typing import Any
 
-from app.api.converters.fit_response import placements_out, pooled_out
+from app.api.converters.fit_response import to_placement_answer_out, to_resource_answer_out
 from app.api.schemas.estimate_request import EstimateIn, InferenceIn, TrainingIn
 from app.api.schemas.fit_request import FitIn
 from app.api.schemas.fit_response import FitAnswerOut
@@ -43,19 +43,19 @@ def to_use(inference: InferenceIn | None, training: TrainingIn | None) -> Infere
     )
 
 
-def fitting(body: FitIn, known: Known, today: date) -> Question[FitAnswerOut]:
+def plan_fit(body: FitIn, known: Known, today: date) -> Question[FitAnswerOut]:
     """Answer a body from one query; raises BadWorkload naming the field that is wrong."""
     search = to_search(body, today)
     if isinstance(search, PlacementSearch):
         placements = yield from placing(search, known, today)
-        return placements_out(placements, limit=body.limit, include=body.include)
+        return to_placement_answer_out(placements, limit=body.limit, include=body.include)
     try:
         found = yield from recommending(
             search, known, today, verified_only=body.constraints.verified_only, priced_on=body.pricing.as_of
         )
     except BadQuestion as wrong:
         raise BadWorkload(FIELDS.get(wrong.field, wrong.field), wrong.allowed) from None
-    return pooled_out(found, purchases=body.pricing.purchases, include=body.include)
+    return to_resource_answer_out(found, purchases=body.pricing.purchases, include=body.include)
 
 
 def to_search(body: FitIn, today: date) -> FitSearch | PlacementSearch:
@@ -66,7 +66,7 @@ def to_search(body: FitIn, today: date) -> FitSearch | PlacementSearch:
 _SCOPE = ("series", "name", "gpu", "gpu_vendor")
 
 
-def _scope(body: FitIn) -> dict[str, Any]:
+def _scope_params(body: FitIn) -> dict[str, Any]:
     """Which sizes are asked about, and whose prices, as every search of the catalog says it."""
     asked, pricing = body.constraints, body.pricing
     given = {name: getattr(asked, name) for name in _SCOPE if name in asked.model_fields_set}
@@ -78,7 +78,7 @@ def _fit_search(body: FitIn) -> FitSearch:
     asked, pricing = body.constraints, body.pricing
     statuses = {"preview": asked.allow_preview, "retiring": asked.allow_retiring}
     return FitSearch(
-        **_scope(body),
+        **_scope_params(body),
         **(body.resources.model_dump(exclude_none=True) if body.resources is not None else {}),
         status=("current", *(status for status, allowed in statuses.items() if allowed)),
         max_nodes=asked.max_nodes,
@@ -98,7 +98,7 @@ def _placement_search(body: FitIn, today: date) -> PlacementSearch:
         architecture=body.fields,
         config=body.config,
         use=to_use(body.inference, body.training),
-        scope=SizeScope(**_scope(body)),
+        scope=SizeScope(**_scope_params(body)),
         hardware=Hardware(**body.hardware.model_dump()) if body.hardware is not None else None,
         constraints=Constraints(**binding),
         pricing=Pricing(**pricing.model_dump(exclude={"os", "as_of"}), today=today),

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from decimal import Decimal
 from typing import Any
 
-from app.api.converters.resource_fit import costs_out, headroom_out
+from app.api.converters.resource_fit import to_costs_out, to_headroom_out
 from app.api.schemas.architecture import ArchitectureOut
 from app.api.schemas.estimate_response import AssumptionOut, FigureOut, ParametersOut, WeightsTypeOut
 from app.api.schemas.fit_response import (
@@ -32,7 +32,7 @@ from app.services.placement import Placements
 from app.services.resource_fit import Recommendation
 
 
-def placements_out(answer: Placements, *, limit: int, include: Collection[str]) -> FitAnswerOut:
+def to_placement_answer_out(answer: Placements, *, limit: int, include: Collection[str]) -> FitAnswerOut:
     """Put an answer on the wire: the best options, and of the rejected sizes the nearest, or all."""
     ranking, job = answer.ranking, answer.prepared.job
     rejected = ranking.rejections if "rejected" in include else ()
@@ -79,10 +79,10 @@ def _option(answer: Placements, option: Placed) -> PlacedOut:
             idle_gpus=attempt.nodes * option.machine.ranks - attempt.gpus,
         ),
         per_gpu=PerGpuOut(**_figures(memory, PerGpuOut)) if memory is not None else None,
-        max_concurrency=figure(memory.max_concurrency) if memory is not None else None,
+        max_concurrency=to_figure_out(memory.max_concurrency) if memory is not None else None,
         speed=SpeedOut(**_figures(speed, SpeedOut)) if speed is not None else None,
         cost=CostsOut(**{name: _cost(option, name) for name in CostsOut.model_fields}),
-        headroom=[headroom_out(one) for one in option.headrooms],
+        headroom=[to_headroom_out(one) for one in option.headrooms],
         limiting_resource=option.limiting.resource if option.limiting else None,
         unused_gpu_memory_gib=None,
         pareto_optimal=option.optimal,
@@ -92,10 +92,10 @@ def _option(answer: Placements, option: Placed) -> PlacedOut:
 
 
 def _figures(known: PerGpu | SpeedFigures, shape: type[PerGpuOut | SpeedOut]) -> dict[str, Any]:
-    return {name: figure(getattr(known, name)) for name in shape.model_fields}
+    return {name: to_figure_out(getattr(known, name)) for name in shape.model_fields}
 
 
-def figure(known: Figure | None) -> Any:
+def to_figure_out(known: Figure | None) -> Any:
     """A figure on the wire."""
     return FigureOut.model_validate(known) if known is not None else None
 
@@ -110,8 +110,8 @@ def _cost(option: Placed, purchase: str) -> OptionCostOut | None:
         price_age_days=known.cost.price_age_days,
         approximate_date=known.cost.approximate_date,
         usd_per_month=known.cost.usd_per_month,
-        usd_per_job=figure(known.per_job),
-        usd_per_million_tokens=figure(known.per_million_tokens),
+        usd_per_job=to_figure_out(known.per_job),
+        usd_per_million_tokens=to_figure_out(known.per_million_tokens),
     )
 
 
@@ -121,11 +121,11 @@ def _miss(answer: Placements, rejection: Rejection) -> MissOut:
         size=vm.name,
         status=vm.status,
         failures=[FailureOut.model_validate(failure) for failure in rejection.failures],
-        fixes=[fix_out(fix) for fix in answer.fixer.fixes(vm, machine, rejection)],
+        fixes=[to_fix_out(fix) for fix in answer.fixer.fixes(vm, machine, rejection)],
     )
 
 
-def fix_out(fix: Fix) -> FixOut:
+def to_fix_out(fix: Fix) -> FixOut:
     """A fix on the wire; money is a plain number there."""
     return FixOut(text=fix.text, patch={part: _plain(fields) for part, fields in fix.patch.items()})
 
@@ -134,7 +134,9 @@ def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: float(value) if isinstance(value, Decimal) else value for name, value in fields.items()}
 
 
-def pooled_out(answer: Recommendation, *, purchases: Collection[str], include: Collection[str]) -> FitAnswerOut:
+def to_resource_answer_out(
+    answer: Recommendation, *, purchases: Collection[str], include: Collection[str]
+) -> FitAnswerOut:
     """Put an answer on the wire; nothing is assumed of raw amounts, and no change of them is suggested."""
     ranking = answer.ranking
     return FitAnswerOut(
@@ -161,8 +163,8 @@ def _pooled_option(option: Option, needs: Needs, purchases: Collection[str]) -> 
         per_gpu=None,
         max_concurrency=None,
         speed=None,
-        cost=costs_out(option, purchases),
-        headroom=[headroom_out(one) for one in option.headrooms],
+        cost=to_costs_out(option, purchases),
+        headroom=[to_headroom_out(one) for one in option.headrooms],
         limiting_resource=option.limiting.resource if option.limiting else None,
         unused_gpu_memory_gib=unused_gpu_memory_gib(option, needs),
         pareto_optimal=None,

@@ -19,7 +19,7 @@ from app.fit.verdict import Cost, Headroom, Option, Rejection
 from app.services.resource_fit import Recommendation
 
 
-def fit_out(answer: Recommendation, *, rejected: bool) -> FitOut:
+def to_fit_out(answer: Recommendation, *, rejected: bool) -> FitOut:
     """Put an answer on the wire."""
     ranking = answer.ranking
     return FitOut(
@@ -41,8 +41,8 @@ def _option(option: Option, needs: Needs) -> OptionOut:
         region=option.vm.region,
         status=option.vm.status,
         nodes=option.nodes,
-        cost=costs_out(option, PURCHASES),
-        headroom=[headroom_out(one) for one in option.headrooms],
+        cost=to_costs_out(option, PURCHASES),
+        headroom=[to_headroom_out(one) for one in option.headrooms],
         limiting_resource=option.limiting.resource if option.limiting else None,
         unused_gpu_memory_gib=unused,
         unused_gpu_memory_percent=wasted,
@@ -51,7 +51,7 @@ def _option(option: Option, needs: Needs) -> OptionOut:
     )
 
 
-def costs_out(option: Option, purchases: Collection[str]) -> CostsOut:
+def to_costs_out(option: Option, purchases: Collection[str]) -> CostsOut:
     """Put on the wire what an option costs: exactly, since the hours of a job are given."""
     return CostsOut(**{name: _cost(cost) if name in purchases else None for name, cost in option.costs.items()})
 
@@ -69,7 +69,7 @@ def _cost(cost: Cost) -> OptionCostOut:
     )
 
 
-def headroom_out(one: Headroom) -> HeadroomOut:
+def to_headroom_out(one: Headroom) -> HeadroomOut:
     """Put on the wire what is to spare of a resource."""
     return HeadroomOut(
         resource=one.resource,

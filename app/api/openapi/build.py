@@ -11,17 +11,17 @@ from pydantic.json_schema import models_json_schema
 
 from app.api.openapi.examples import with_example
 from app.api.openapi.openapi30 import Document
-from app.api.openapi.responses import header_components, refusal_components, to_responses
+from app.api.openapi.responses import header_components, response_components, to_responses
 from app.api.openapi.schemas import (
     ENUMS,
     REFERENCE,
     Schema,
-    in_order,
     references,
+    sort_parameters,
     to_enum,
     to_parameter,
-    to_plain,
-    with_fields,
+    to_plain_schema,
+    with_fields_example,
 )
 from app.http.problems import Problem
 
@@ -37,7 +37,7 @@ TAGS = {
 }
 """What each tag holds, in the order in which the documentation shows them."""
 
-_SPELLED = {"gpus": "GPUs", "csv": "as CSV", "parquet": "as Parquet"}
+_SPELLINGS = {"gpus": "GPUs", "csv": "as CSV", "parquet": "as Parquet"}
 
 
 def to_info(info: dict[str, Any], url: str) -> dict[str, Any]:
@@ -52,12 +52,12 @@ def to_info(info: dict[str, Any], url: str) -> dict[str, Any]:
 def to_summary(words: str) -> str:
     """Write what FastAPI takes from a function's name, `List Gpus`, as a heading: `List GPUs`."""
     first, *rest = words.lower().split()
-    return " ".join([first.capitalize(), *(_SPELLED.get(word, word) for word in rest)])
+    return " ".join([first.capitalize(), *(_SPELLINGS.get(word, word) for word in rest)])
 
 
-_ONE_AT_A_TIME = Lock()
+_LOCK = Lock()
 """What FastAPI finds out of a router while it describes it is shared by all apps, and by all threads."""
-_ORDER = ("operationId", "tags", "summary", "description", "parameters", "requestBody", "responses")
+_OPERATION_KEYS = ("operationId", "tags", "summary", "description", "parameters", "requestBody", "responses")
 
 
 def operation_id(route: APIRoute) -> str:
@@ -66,28 +66,28 @@ def operation_id(route: APIRoute) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-def describe(app: FastAPI) -> None:
+def install_openapi(app: FastAPI) -> None:
     """Let the app describe itself in the plain form; it is made once."""
     generate = app.openapi
 
     def openapi() -> Document:
-        with _ONE_AT_A_TIME:
+        with _LOCK:
             if app.openapi_schema is None:
-                app.openapi_schema = to_contract(generate())
+                app.openapi_schema = to_plain_document(generate())
             return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's own way to extend the document
 
 
-def to_contract(told: Document) -> Document:
+def to_plain_document(told: Document) -> Document:
     """Bring FastAPI's document to the plain form; `told` stays as it is."""
     told = deepcopy(told)
     paths = {
         path: {method: _to_operation(method, one, told) for method, one in operations.items()}
         for path, operations in told["paths"].items()
     }
-    responses = refusal_components()
-    schemas = _to_schemas({**told["components"]["schemas"], **_problems()}, paths)
+    responses = response_components()
+    schemas = _to_schemas({**told["components"]["schemas"], **_problem_schemas()}, paths)
     used = {tag for operations in paths.values() for one in operations.values() for tag in one["tags"]}
     return {
         "openapi": told["openapi"],
@@ -104,10 +104,10 @@ def _to_operation(method: str, told: dict[str, Any], document: Document) -> dict
     operation = {**told, "summary": to_summary(told["summary"])}
     operation["responses"] = to_responses(method, told)
     if "parameters" in told:
-        parameters = in_order([to_parameter(one) for one in told["parameters"]])
+        parameters = sort_parameters([to_parameter(one) for one in told["parameters"]])
         items = _item_fields(told, document["components"]["schemas"])
-        operation["parameters"] = [with_fields(one, items) for one in parameters]
-    return with_example({name: operation[name] for name in _ORDER if name in operation})
+        operation["parameters"] = [with_fields_example(one, items) for one in parameters]
+    return with_example({name: operation[name] for name in _OPERATION_KEYS if name in operation})
 
 
 def _item_fields(told: dict[str, Any], schemas: Mapping[str, Schema]) -> list[str]:
@@ -119,7 +119,7 @@ def _item_fields(told: dict[str, Any], schemas: Mapping[str, Schema]) -> list[st
     return []
 
 
-def _problems() -> dict[str, Schema]:
+def _problem_schemas() -> dict[str, Schema]:
     _, shapes = models_json_schema([(Problem, "serialization")], ref_template=REFERENCE + "{model}")
     return dict(shapes["$defs"])
 
@@ -127,15 +127,15 @@ def _problems() -> dict[str, Schema]:
 def _to_schemas(told: Mapping[str, Schema], paths: Mapping[str, Any]) -> dict[str, Schema]:
     """Every schema that is referred to, in its plain form: of requests closed, of answers open."""
     operations = [one for path in paths.values() for one in path.values()]
-    asked = _reached({name for one in operations for name in references(one.get("requestBody"))}, told)
-    given = _reached({name for one in operations for name in references(one["responses"])} | {"Problem"}, told)
-    plain = {name: to_plain(told[name], asked=True) for name in asked}
-    plain |= {name: to_plain(told[name], asked=False) for name in given}
+    asked = _with_references({name for one in operations for name in references(one.get("requestBody"))}, told)
+    given = _with_references({name for one in operations for name in references(one["responses"])} | {"Problem"}, told)
+    plain = {name: to_plain_schema(told[name], in_request=True) for name in asked}
+    plain |= {name: to_plain_schema(told[name], in_request=False) for name in given}
     words = set(references([plain, [one.get("parameters") for one in operations]])) & ENUMS.keys()
     return dict(sorted({**plain, **{name: to_enum(name) for name in words}}.items()))
 
 
-def _reached(names: set[str], told: Mapping[str, Schema]) -> set[str]:
+def _with_references(names: set[str], told: Mapping[str, Schema]) -> set[str]:
     """The names, and those of all that they are made of."""
     found, new = set(names), set(names)
     while new:

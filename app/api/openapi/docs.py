@@ -13,17 +13,17 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 from starlette.staticfiles import StaticFiles
 
-from app.api.openapi.openapi30 import Document, to_older
+from app.api.openapi.openapi30 import Document, to_openapi30
 from app.http.cache import ENCODINGS, encode, wanted
 from app.http.headers import PUBLIC_URL, conditions, matches
 
 router = APIRouter(include_in_schema=False)
-PATH, OLDER_PATH = "/openapi.json", "/openapi-3.0.json"
-PAGE, ASSETS = "/docs", "/docs/assets"
+OPENAPI_PATH, OPENAPI30_PATH = "/openapi.json", "/openapi-3.0.json"
+DOCS_PATH, ASSETS_PATH = "/docs", "/docs/assets"
 _LINKS = {
-    "documentation": PAGE,
-    "openapi": PATH,
-    "openapi_3_0": OLDER_PATH,
+    "documentation": DOCS_PATH,
+    "openapi": OPENAPI_PATH,
+    "openapi_3_0": OPENAPI30_PATH,
     "sizes": "/sizes",
     "prices": "/prices",
     "fit": "/fit",
@@ -32,52 +32,52 @@ _LINKS = {
     "ready": "/readyz",
 }
 """Where a program goes from `/`."""
-_KEPT = "public, max-age=300"
-_FILES = files("app.api.openapi") / "page"
-_POLICY = (
+_CACHE_CONTROL = "public, max-age=300"
+_PAGE_FILES = files("app.api.openapi") / "page"
+_CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Nothing is loaded from elsewhere, and no script stands in the page."""
+"""Nothing is loaded from elsewhere, and no inline script is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class EncodedDocument:
     """The bytes of a document in each encoding, and their mark: a weak one, since it is that of all of them."""
 
     bodies: Mapping[str | None, bytes]
     etag: str
 
 
-class Library:
+class OpenApiDocuments:
     """The documents of an app as bytes, each made the first time that somebody asks."""
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app
-        self.newer = cache(lambda: _to_copy(self._app.openapi()))
-        self.older = cache(lambda: _to_copy(to_older(self._app.openapi())))
+        self.openapi31 = cache(lambda: _encode_document(self._app.openapi()))
+        self.openapi30 = cache(lambda: _encode_document(to_openapi30(self._app.openapi())))
 
 
-def _to_copy(document: Document) -> Copy:
+def _encode_document(document: Document) -> EncodedDocument:
     body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
     bodies: dict[str | None, bytes] = {encoding: encode(body, encoding) for encoding in ENCODINGS}
-    return Copy(bodies | {None: body}, f'W/"{hashlib.blake2s(body, digest_size=12).hexdigest()}"')
+    return EncodedDocument(bodies | {None: body}, f'W/"{hashlib.blake2s(body, digest_size=12).hexdigest()}"')
 
 
-@router.get(PATH)
-def openapi(request: Request) -> Response:
+@router.get(OPENAPI_PATH)
+def get_openapi(request: Request) -> Response:
     """Give the OpenAPI 3.1 document."""
-    return _give(request.app.state.library.newer(), request)
+    return _send(request.app.state.openapi_documents.openapi31(), request)
 
 
-@router.get(OLDER_PATH)
-def openapi_older(request: Request) -> Response:
+@router.get(OPENAPI30_PATH)
+def get_openapi30(request: Request) -> Response:
     """Give the same contract as OpenAPI 3.0.3."""
-    return _give(request.app.state.library.older(), request)
+    return _send(request.app.state.openapi_documents.openapi30(), request)
 
 
-def _give(copy: Copy, request: Request) -> Response:
-    headers = {"etag": copy.etag, "cache-control": _KEPT, "vary": "accept-encoding"}
+def _send(copy: EncodedDocument, request: Request) -> Response:
+    headers = {"etag": copy.etag, "cache-control": _CACHE_CONTROL, "vary": "accept-encoding"}
     says = conditions(request.scope["headers"])
     if matches(says.marks, copy.etag.encode(), there=True):
         return Response(status_code=304, headers=headers)
@@ -94,7 +94,9 @@ def landing(request: Request) -> Response:
     version, base = request.app.version, request.scope.get(PUBLIC_URL, "")
     if "text/html" in request.headers.get("accept", ""):
         # a relative link stays under whatever path the service is reached at
-        html = _landing().replace("{base}", f"{escape(base)}/" if base else "").replace("{version}", escape(version))
+        html = (
+            _landing_html().replace("{base}", f"{escape(base)}/" if base else "").replace("{version}", escape(version))
+        )
         return HTMLResponse(html, headers={**headers, "content-security-policy": _landing_policy()})
     links = {name: f"{base}{path}" for name, path in _LINKS.items()}
     told = {"name": request.app.title, "version": version, "description": request.app.description, "links": links}
@@ -102,14 +104,14 @@ def landing(request: Request) -> Response:
 
 
 @cache
-def _landing() -> str:
-    return (_FILES / "landing.html").read_text(encoding="utf-8")
+def _landing_html() -> str:
+    return (_PAGE_FILES / "landing.html").read_text(encoding="utf-8")
 
 
 @cache
 def _landing_policy() -> str:
     """Nothing but the page's own style, known by its hash, and the icon."""
-    style = _landing().partition("<style>")[2].partition("</style>")[0]
+    style = _landing_html().partition("<style>")[2].partition("</style>")[0]
     digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return (
         f"default-src 'none'; style-src 'sha256-{digest}'; img-src 'self'; "
@@ -117,21 +119,24 @@ def _landing_policy() -> str:
     )
 
 
-@router.get(PAGE)
-def page() -> Response:
+@router.get(DOCS_PATH)
+def docs_page() -> Response:
     """Show the contract to people, and let them try it; every asset comes from this server."""
     return HTMLResponse(
-        (_FILES / "page.html").read_bytes(), headers={"content-security-policy": _POLICY, "cache-control": _KEPT}
+        (_PAGE_FILES / "page.html").read_bytes(),
+        headers={"content-security-policy": _CONTENT_SECURITY_POLICY, "cache-control": _CACHE_CONTROL},
     )
 
 
-@router.get(f"{PAGE}/page.js")
-def script() -> Response:
+@router.get(f"{DOCS_PATH}/page.js")
+def docs_script() -> Response:
     """Give the script that shows the contract."""
-    return Response((_FILES / "page.js").read_bytes(), media_type="text/javascript", headers={"cache-control": _KEPT})
+    return Response(
+        (_PAGE_FILES / "page.js").read_bytes(), media_type="text/javascript", headers={"cache-control": _CACHE_CONTROL}
+    )
 
 
-def mount_assets(app: FastAPI) -> None:
+def mount_docs(app: FastAPI) -> None:
     """Let the app have its documents at hand, and Swagger UI's files from the wheel that carries them."""
-    app.state.library = Library(app)
-    app.mount(ASSETS, StaticFiles(directory=str(files("fastapi_offline") / "static")), name="docs-assets")
+    app.state.openapi_documents = OpenApiDocuments(app)
+    app.mount(ASSETS_PATH, StaticFiles(directory=str(files("fastapi_offline") / "static")), name="docs-assets")

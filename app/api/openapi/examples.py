@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-FOLDER = files("app.api.openapi") / "examples"
-MOST = 2
+EXAMPLES = files("app.api.openapi") / "examples"
+MAX_ITEMS = 2
 """So many objects of a list are shown; lists of texts, such as `flags`, are whole."""
-MOST_TEXTS = 30
+MAX_STRINGS = 30
 """A list of more texts than this is cut, too: the sources of a revision."""
 
 
@@ -23,13 +23,13 @@ class Example:
 
 def find_example(operation: str) -> Example | None:
     """The example of an operation; None where there is none yet."""
-    file = FOLDER / f"{operation}.json"
+    file = EXAMPLES / f"{operation}.json"
     return Example(**json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else None
 
 
-def find_problem(refusal: str) -> Any:
+def find_problem_example(refusal: str) -> Any:
     """The example of a refusal; None where there is none yet."""
-    file = FOLDER / "problems" / f"{refusal}.json"
+    file = EXAMPLES / "problems" / f"{refusal}.json"
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
 
 
@@ -51,10 +51,10 @@ def with_example(operation: dict[str, Any]) -> dict[str, Any]:
 
 def _with_value(content: dict[str, Any], summary: str, value: Any) -> dict[str, Any]:
     ((media_type, told),) = content.items()
-    return {media_type: shown(told, summary, value)}
+    return {media_type: with_example_value(told, summary, value)}
 
 
-def shown(told: dict[str, Any], summary: str, value: Any) -> dict[str, Any]:
+def with_example_value(told: dict[str, Any], summary: str, value: Any) -> dict[str, Any]:
     """Show an example of a body beside its schema."""
     return {**told, "examples": {"example": {"summary": summary, "value": value}}}
 
@@ -70,7 +70,7 @@ def shorten(answer: Any) -> Any:
         return {name: shorten(value) for name, value in answer.items()}
     if isinstance(answer, list):
         objects = any(isinstance(value, dict | list) for value in answer)
-        return [shorten(value) for value in (answer[:MOST] if objects or len(answer) > MOST_TEXTS else answer)]
+        return [shorten(value) for value in (answer[:MAX_ITEMS] if objects or len(answer) > MAX_STRINGS else answer)]
     if isinstance(answer, str) and "\n" in answer:
-        return "".join(answer.splitlines(keepends=True)[: MOST + 1])
+        return "".join(answer.splitlines(keepends=True)[: MAX_ITEMS + 1])
     return answer

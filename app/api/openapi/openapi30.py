@@ -10,21 +10,21 @@ Document = dict[str, Any]
 LICENSE_URL = "https://opensource.org/license/mit"
 
 
-def to_older(document: Document) -> Document:
+def to_openapi30(document: Document) -> Document:
     """Write an OpenAPI 3.1 document of ours as OpenAPI 3.0.3."""
-    older: Document = {**deepcopy(document), "openapi": "3.0.3"}
-    older["info"].pop("summary")
-    older["info"]["license"] = {"name": older["info"]["license"]["name"], "url": LICENSE_URL}
-    schemas = older["components"]["schemas"]
-    older["components"]["schemas"] = {name: _older(schema) for name, schema in schemas.items()}
-    for place in _places(older):
-        place["schema"] = _older(place["schema"])
-    for file in _files(older):
+    converted: Document = {**deepcopy(document), "openapi": "3.0.3"}
+    converted["info"].pop("summary")
+    converted["info"]["license"] = {"name": converted["info"]["license"]["name"], "url": LICENSE_URL}
+    schemas = converted["components"]["schemas"]
+    converted["components"]["schemas"] = {name: _to_schema30(schema) for name, schema in schemas.items()}
+    for place in _schema_holders(converted):
+        place["schema"] = _to_schema30(place["schema"])
+    for file in _file_contents(converted):
         file["schema"]["format"] = "binary"
-    return older
+    return converted
 
 
-def _files(document: Document) -> Iterator[dict[str, Any]]:
+def _file_contents(document: Document) -> Iterator[dict[str, Any]]:
     """Answers that are files: as plain text, the clients for Java and of orval would read them as JSON."""
     for operation in (one for path in document["paths"].values() for one in path.values()):
         for media_type, content in operation["responses"]["200"].get("content", {}).items():
@@ -32,7 +32,7 @@ def _files(document: Document) -> Iterator[dict[str, Any]]:
                 yield content
 
 
-def _places(document: Document) -> Iterator[dict[str, Any]]:
+def _schema_holders(document: Document) -> Iterator[dict[str, Any]]:
     """Everything outside the components' schemas that has a schema: parameters, headers, bodies, answers."""
     components = document["components"]
     answers = list(components["responses"].values())
@@ -45,28 +45,28 @@ def _places(document: Document) -> Iterator[dict[str, Any]]:
     yield from components["headers"].values()
 
 
-def _older(schema: Schema) -> Schema:
+def _to_schema30(schema: Schema) -> Schema:
     """Write one schema, and all that lies in it, in the words of 3.0; beside a $ref nothing may stand.
 
     Answers say that they are open: the Go client takes an unknown field for an error otherwise.
     """
     if "$ref" in schema:
         return {"$ref": schema["$ref"]}
-    older = _in_older_words(schema)
+    converted = _with_30_keywords(schema)
     for inner in ("items", "additionalProperties"):
         if isinstance(schema.get(inner), dict):
-            older[inner] = _older(schema[inner])
+            converted[inner] = _to_schema30(schema[inner])
     if "properties" in schema:
-        older["properties"] = {name: _older(part) for name, part in schema["properties"].items()}
-        older.setdefault("additionalProperties", True)
-    return older
+        converted["properties"] = {name: _to_schema30(part) for name, part in schema["properties"].items()}
+        converted.setdefault("additionalProperties", True)
+    return converted
 
 
-def _in_older_words(schema: Schema) -> Schema:
+def _with_30_keywords(schema: Schema) -> Schema:
     """No list of types, and one example."""
-    older = dict(schema)
+    converted = dict(schema)
     if isinstance(schema.get("type"), list):
-        older |= {"type": schema["type"][0], "nullable": True}
+        converted |= {"type": schema["type"][0], "nullable": True}
     if "examples" in schema:
-        older["example"] = older.pop("examples")[0]
-    return older
+        converted["example"] = converted.pop("examples")[0]
+    return converted

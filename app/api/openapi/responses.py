@@ -4,25 +4,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.api.openapi.examples import find_problem, shown
-from app.api.openapi.schemas import REFERENCE, to_plain
+from app.api.openapi.examples import find_problem_example, with_example_value
+from app.api.openapi.schemas import REFERENCE, to_plain_schema
 from app.http.problems import MEDIA_TYPE
 
-_TAKES = {
+_PATH_PARAMETERS = {
     **dict.fromkeys(("showSize", "listSizeFacts", "listSizePrices", "listSimilarSizes"), "name"),
     "showSeries": "series_id",
     "showModel": "model_id",
 }
 """What an operation calls the name in its path."""
-_OF_SIZE = ("showSize", "listSizeFacts", "listSizePrices", "listSimilarSizes")
+_SIZE_OPERATIONS = ("showSize", "listSizeFacts", "listSizePrices", "listSimilarSizes")
 
 LINKS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "listSizes": ("/items/0/name", _OF_SIZE),
-    "listSimilarSizes": ("/items/0/size", _OF_SIZE),
-    "fitResources": ("/items/0/size", _OF_SIZE),
-    "fitWorkload": ("/items/0/size", _OF_SIZE),
+    "listSizes": ("/items/0/name", _SIZE_OPERATIONS),
+    "listSimilarSizes": ("/items/0/size", _SIZE_OPERATIONS),
+    "fitResources": ("/items/0/size", _SIZE_OPERATIONS),
+    "fitWorkload": ("/items/0/size", _SIZE_OPERATIONS),
     "listSeries": ("/items/0/id", ("showSeries",)),
-    "showSeries": ("/sizes/0", _OF_SIZE),
+    "showSeries": ("/sizes/0", _SIZE_OPERATIONS),
     "listModels": ("/items/0/id", ("showModel",)),
 }
 """The place of a name in an operation's answer, and the operations that take it in their path."""
@@ -34,7 +34,7 @@ def to_links(operation: str) -> dict[str, Any]:
     return {
         target: {
             "operationId": target,
-            "parameters": {_TAKES[target]: f"$response.body#{place}"},
+            "parameters": {_PATH_PARAMETERS[target]: f"$response.body#{place}"},
             "description": f"{target} takes the first name of the answer.",
         }
         for target in targets
@@ -42,32 +42,32 @@ def to_links(operation: str) -> dict[str, Any]:
 
 
 Response = dict[str, Any]
-_TEXT = {"type": "string"}
+_STRING = {"type": "string"}
 
 HEADERS: Mapping[str, Response] = {
     "ETag": {
         "description": "Marks this answer; send it as If-None-Match to be told that nothing changed.",
-        "schema": _TEXT,
+        "schema": _STRING,
         "example": 'W/"5b1e4a0c9d7f2e6b8a3c1d50"',
     },
     "CacheControl": {
         "description": "How long a copy may be used without asking again; no-cache: ask each time, with its ETag.",
-        "schema": _TEXT,
+        "schema": _STRING,
         "example": "no-cache",
     },
     "Link": {
         "description": "The OpenAPI document (service-desc); of a list, the next page (next), where there is one.",
-        "schema": _TEXT,
+        "schema": _STRING,
         "example": '</openapi.json>; rel="service-desc"',
     },
     "RequestID": {
         "description": "Names this request in the service's log: the one that was sent, or a new one.",
-        "schema": _TEXT,
+        "schema": _STRING,
         "example": "0f8fad5bd9cb469fa16570867728950e",
     },
-    "Allow": {"description": "The methods of this path.", "schema": _TEXT, "example": "GET, HEAD, OPTIONS"},
-    "AcceptPost": {"description": "The media types that are read.", "schema": _TEXT, "example": "application/json"},
-    "ContentRange": {"description": "How long the file is.", "schema": _TEXT, "example": "bytes */48213"},
+    "Allow": {"description": "The methods of this path.", "schema": _STRING, "example": "GET, HEAD, OPTIONS"},
+    "AcceptPost": {"description": "The media types that are read.", "schema": _STRING, "example": "application/json"},
+    "ContentRange": {"description": "How long the file is.", "schema": _STRING, "example": "bytes */48213"},
     "RetryAfter": {
         "description": "Seconds after which to try again.",
         "schema": {"type": "integer", "format": "int32"},
@@ -76,7 +76,7 @@ HEADERS: Mapping[str, Response] = {
 }
 """Headers as components; on the wire they are written as `WRITTEN` says."""
 
-WRITTEN = {
+HEADER_NAMES = {
     "CacheControl": "Cache-Control",
     "RequestID": "X-Request-ID",
     "RetryAfter": "Retry-After",
@@ -86,7 +86,7 @@ WRITTEN = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class ResponseComponent:
     """A status that many operations may answer with."""
 
     name: str
@@ -95,31 +95,37 @@ class Refusal:
     problem: bool = True
 
 
-REFUSALS: Mapping[int, Refusal] = {
-    304: Refusal(
+COMMON_RESPONSES: Mapping[int, ResponseComponent] = {
+    304: ResponseComponent(
         name="NotModified",
         description="The copy that If-None-Match names is still the answer.",
         headers=("ETag", "CacheControl"),
         problem=False,
     ),
-    400: Refusal(name="BadRequest", description="The cursor is none of this list in this order."),
-    404: Refusal(name="NotFound", description="Nothing has this name; the nearest names are told."),
-    405: Refusal(name="MethodNotAllowed", description="The path has other methods.", headers=("Allow",)),
-    410: Refusal(name="Gone", description="The catalog has changed since the page that gave the cursor: begin anew."),
-    412: Refusal(name="PreconditionFailed", description="The file is no longer the one that If-Match names."),
-    413: Refusal(name="ContentTooLarge", description="The body is longer than a question can be."),
-    415: Refusal(name="UnsupportedMediaType", description="The body is no application/json.", headers=("AcceptPost",)),
-    416: Refusal(
+    400: ResponseComponent(name="BadRequest", description="The cursor is none of this list in this order."),
+    404: ResponseComponent(name="NotFound", description="Nothing has this name; the nearest names are told."),
+    405: ResponseComponent(name="MethodNotAllowed", description="The path has other methods.", headers=("Allow",)),
+    410: ResponseComponent(
+        name="Gone", description="The catalog has changed since the page that gave the cursor: begin anew."
+    ),
+    412: ResponseComponent(name="PreconditionFailed", description="The file is no longer the one that If-Match names."),
+    413: ResponseComponent(name="ContentTooLarge", description="The body is longer than a question can be."),
+    415: ResponseComponent(
+        name="UnsupportedMediaType", description="The body is no application/json.", headers=("AcceptPost",)
+    ),
+    416: ResponseComponent(
         name="RangeNotSatisfiable",
         description="The file ends before the part that Range asks for.",
         headers=("ContentRange",),
     ),
-    422: Refusal(
+    422: ResponseComponent(
         name="UnprocessableContent",
         description="A parameter is unknown, out of bounds or contradicts another; `errors` points to each.",
     ),
-    500: Refusal(name="InternalServerError", description="A fault of the service; nothing sent should give one."),
-    503: Refusal(
+    500: ResponseComponent(
+        name="InternalServerError", description="A fault of the service; nothing sent should give one."
+    ),
+    503: ResponseComponent(
         name="ServiceUnavailable",
         description="The database cannot be reached, or has no catalog yet; the detail says what to do.",
         headers=("RetryAfter",),
@@ -127,38 +133,40 @@ REFUSALS: Mapping[int, Refusal] = {
 }
 """What a status means of most operations."""
 
-_OF_POST: Mapping[int, Refusal] = {
-    400: Refusal(name="UnreadableBody", description="The body is not valid JSON."),
-    405: Refusal(name="PostMethodNotAllowed", description="The path has other methods.", headers=("Allow",)),
-    422: Refusal(
+_POST_RESPONSES: Mapping[int, ResponseComponent] = {
+    400: ResponseComponent(name="UnreadableBody", description="The body is not valid JSON."),
+    405: ResponseComponent(name="PostMethodNotAllowed", description="The path has other methods.", headers=("Allow",)),
+    422: ResponseComponent(
         name="UnprocessableBody",
         description="A field is unknown, out of bounds or contradicts another; `errors` points to each.",
     ),
 }
-_OF_FILES: Mapping[int, Refusal] = {400: Refusal(name="UnreadableRange", description="Range cannot be read.")}
-_OF_OPERATIONS: Mapping[str, Mapping[int, Refusal]] = {
-    "showSeries": {404: Refusal(name="SeriesNotFound", description=REFUSALS[404].description)},
-    "showModel": {404: Refusal(name="ModelNotFound", description=REFUSALS[404].description)},
-    "exportSizesParquet": _OF_FILES,
-    "exportPricesParquet": _OF_FILES,
+_FILE_RESPONSES: Mapping[int, ResponseComponent] = {
+    400: ResponseComponent(name="UnreadableRange", description="Range cannot be read.")
+}
+_OPERATION_RESPONSES: Mapping[str, Mapping[int, ResponseComponent]] = {
+    "showSeries": {404: ResponseComponent(name="SeriesNotFound", description=COMMON_RESPONSES[404].description)},
+    "showModel": {404: ResponseComponent(name="ModelNotFound", description=COMMON_RESPONSES[404].description)},
+    "exportSizesParquet": _FILE_RESPONSES,
+    "exportPricesParquet": _FILE_RESPONSES,
 }
 """What it means of others: an example is of the kind that the operation gives."""
 
-STATUSES: Mapping[str, int] = {
+PROBLEM_STATUSES: Mapping[str, int] = {
     one.name: status
-    for table in (REFUSALS, _OF_POST, *_OF_OPERATIONS.values())
+    for table in (COMMON_RESPONSES, _POST_RESPONSES, *_OPERATION_RESPONSES.values())
     for status, one in table.items()
     if one.problem
 }
 """The status of every refusal that is a problem, by its name."""
 
-_ALWAYS = {405, 422, 500, 503}
-_OF_METHOD = {"get": {304}, "post": {400, 413, 415}}
+_COMMON_STATUSES = {405, 422, 500, 503}
+_METHOD_STATUSES = {"get": {304}, "post": {400, 413, 415}}
 
 
-def refusal_components() -> dict[str, Response]:
+def response_components() -> dict[str, Response]:
     """Every refusal by its name, with what may be said in it."""
-    tables = (REFUSALS, _OF_POST, *_OF_OPERATIONS.values())
+    tables = (COMMON_RESPONSES, _POST_RESPONSES, *_OPERATION_RESPONSES.values())
     return {one.name: _to_response(one) for table in tables for one in table.values()}
 
 
@@ -176,8 +184,12 @@ def to_responses(method: str, told: Mapping[str, Any]) -> dict[str, Response]:
     parameters = [(one["in"], one["name"]) for one in told.get("parameters", [])]
     named = {404} if "path" in dict(parameters) else set()
     paged = {400, 410} if ("query", "cursor") in parameters else set()
-    statuses = _ALWAYS | _OF_METHOD[method] | declared | named | paged
-    known = {**REFUSALS, **(_OF_POST if method == "post" else {}), **_OF_OPERATIONS.get(told["operationId"], {})}
+    statuses = _COMMON_STATUSES | _METHOD_STATUSES[method] | declared | named | paged
+    known = {
+        **COMMON_RESPONSES,
+        **(_POST_RESPONSES if method == "post" else {}),
+        **_OPERATION_RESPONSES.get(told["operationId"], {}),
+    }
     refused = {str(status): {"$ref": f"#/components/responses/{known[status].name}"} for status in sorted(statuses)}
     success = _to_success(method, told["responses"]["200"])
     links = to_links(told["operationId"])
@@ -192,18 +204,20 @@ def _to_success(method: str, told: Response) -> Response:
 
 
 def _to_content(media_type: str, told: Mapping[str, Any]) -> dict[str, Any]:
-    schema = to_plain(told["schema"], asked=False)
+    schema = to_plain_schema(told["schema"], in_request=False)
     if media_type == "application/octet-stream":
         schema["format"] = "binary"
     return {**told, "schema": schema}
 
 
-def _to_response(refusal: Refusal) -> Response:
+def _to_response(refusal: ResponseComponent) -> Response:
     response: Response = {"description": refusal.description, "headers": _headers(*refusal.headers, "Link")}
     if refusal.problem:
         content = {"schema": {"$ref": f"{REFERENCE}Problem"}}
-        problem = find_problem(refusal.name)
-        response["content"] = {MEDIA_TYPE: content if problem is None else shown(content, _summary(problem), problem)}
+        problem = find_problem_example(refusal.name)
+        response["content"] = {
+            MEDIA_TYPE: content if problem is None else with_example_value(content, _summary(problem), problem)
+        }
     return response
 
 
@@ -212,4 +226,4 @@ def _summary(problem: Mapping[str, Any]) -> str:
 
 
 def _headers(*names: str) -> dict[str, Response]:
-    return {WRITTEN.get(name, name): {"$ref": f"#/components/headers/{name}"} for name in (*names, "RequestID")}
+    return {HEADER_NAMES.get(name, name): {"$ref": f"#/components/headers/{name}"} for name in (*names, "RequestID")}

@@ -52,10 +52,10 @@ def to_enum(name: str) -> dict[str, Any]:
     `x-enum-varnames` gives each member a name that no other enumeration has: Go has one room for all of them.
     """
     words = ENUMS[name]
-    return {"type": "string", "enum": list(words), "x-enum-varnames": [_member(name, word) for word in words]}
+    return {"type": "string", "enum": list(words), "x-enum-varnames": [_enum_member(name, word) for word in words]}
 
 
-def _member(name: str, word: str) -> str:
+def _enum_member(name: str, word: str) -> str:
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
     return f"{spaced}_{word}".upper()
 
@@ -65,29 +65,31 @@ REFERENCE = "#/components/schemas/"
 _INT32 = 2**31 - 1
 _NULL = {"type": "null"}
 _BOUNDS = {"minimum", "maximum", "multipleOf"}
-_VALUES = {"number", "integer", "string", "boolean"}
+_SCALARS = {"number", "integer", "string", "boolean"}
 
 
-def to_plain(schema: Schema, *, asked: bool) -> Schema:
+def to_plain_schema(schema: Schema, *, in_request: bool) -> Schema:
     """Bring a schema, and all that lies in it, to one type; `asked` says that it is of a request, not of an answer.
 
     Null becomes a second type of a number, a text or a boolean. A part (a `$ref`) is never null: it is left out.
     """
-    chosen, nullable = _one_type(schema)
+    chosen, nullable = _unwrap_union(schema)
     plain = {name: value for name, value in chosen.items() if name != "title"}
     if "enum" in plain or "const" in plain:
-        plain = _with_words(plain, asked=asked)
+        plain = _with_enum_reference(plain, asked=in_request)
     if plain.get("type") in {"number", "integer"}:
-        plain = _as_number(plain)
-    if nullable and plain.get("type") in _VALUES:
+        plain = _with_number_format(plain)
+    if nullable and plain.get("type") in _SCALARS:
         plain["type"] = [plain["type"], "null"]
     for inner in ("items", "additionalProperties"):
         if isinstance(plain.get(inner), dict):
-            plain[inner] = to_plain(plain[inner], asked=asked)
+            plain[inner] = to_plain_schema(plain[inner], in_request=in_request)
     if "properties" in plain:
-        plain["properties"] = {name: to_plain(part, asked=asked) for name, part in plain["properties"].items()}
-        plain = _closed(plain) if asked else _open(plain)
-    return _with_default_told(plain)
+        plain["properties"] = {
+            name: to_plain_schema(part, in_request=in_request) for name, part in plain["properties"].items()
+        }
+        plain = _close_request(plain) if in_request else _open_response(plain)
+    return _with_described_default(plain)
 
 
 def references(part: Any) -> Iterator[str]:
@@ -102,7 +104,7 @@ def references(part: Any) -> Iterator[str]:
             yield from references(inner)
 
 
-def _one_type(schema: Schema) -> tuple[Schema, bool]:
+def _unwrap_union(schema: Schema) -> tuple[Schema, bool]:
     """Choose one of several types; what may be a number may also be its digits, and is called a number.
 
     What is left of a mixture says nothing of its type: it is any JSON value.
@@ -118,7 +120,7 @@ def _one_type(schema: Schema) -> tuple[Schema, bool]:
     return {**chosen, **rest}, _NULL in schema["anyOf"]
 
 
-def _with_words(schema: Schema, *, asked: bool) -> Schema:
+def _with_enum_reference(schema: Schema, *, asked: bool) -> Schema:
     """Refer to an enumeration in a request; in an answer the words are texts, since new ones may come."""
     rest = {name: value for name, value in schema.items() if name not in {"enum", "const"}}
     if not asked:
@@ -128,7 +130,7 @@ def _with_words(schema: Schema, *, asked: bool) -> Schema:
     return {"$ref": REFERENCE + enum_name(words), **kept}
 
 
-def _as_number(schema: Schema) -> Schema:
+def _with_number_format(schema: Schema) -> Schema:
     """Say how wide a number is; bounds and default of an integer are integers, a default in digits is a number."""
     if schema["type"] == "number":
         default = schema.get("default")
@@ -137,18 +139,18 @@ def _as_number(schema: Schema) -> Schema:
     return {**schema, "format": width, **{bound: int(schema[bound]) for bound in _BOUNDS & schema.keys()}}
 
 
-def _closed(schema: Schema) -> Schema:
+def _close_request(schema: Schema) -> Schema:
     """Nothing unknown may be sent. In TypeScript, a field with a default would be one that must be sent."""
-    told = {name: _default_in_words(part) for name, part in schema["properties"].items()}
+    told = {name: _move_default_to_description(part) for name, part in schema["properties"].items()}
     return {**schema, "properties": told, "additionalProperties": False}
 
 
-def _open(schema: Schema) -> Schema:
+def _open_response(schema: Schema) -> Schema:
     """New fields may come; of those that there are, every one is given but the parts that pydantic leaves out."""
     return {name: value for name, value in schema.items() if name != "additionalProperties"}
 
 
-def _with_default_told(schema: Schema) -> Schema:
+def _with_described_default(schema: Schema) -> Schema:
     """Keep the default of a single value; generators stumble over others, so they are told in words."""
     if "default" not in schema:
         return schema
@@ -156,31 +158,31 @@ def _with_default_told(schema: Schema) -> Schema:
     told = {name: value for name, value in schema.items() if name != "default"}
     if default is None or default in ([], {}) or isinstance(default, dict):
         return told
-    return schema if "$ref" not in schema and not isinstance(default, list) else _default_in_words(schema)
+    return schema if "$ref" not in schema and not isinstance(default, list) else _move_default_to_description(schema)
 
 
-def _default_in_words(schema: Schema) -> Schema:
+def _move_default_to_description(schema: Schema) -> Schema:
     if "default" not in schema:
         return schema
     default = schema["default"]
     told = {name: value for name, value in schema.items() if name != "default"}
-    words = ", ".join(_word(value) for value in (default if isinstance(default, list) else [default]))
+    words = ", ".join(_format_value(value) for value in (default if isinstance(default, list) else [default]))
     return {**told, "description": f"{schema['description']} Default: {words}."}
 
 
-def _word(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return f"`{value if isinstance(value, str) else json.dumps(value)}`"
 
 
 Parameter = dict[str, Any]
-_LAST = {"sort": 1, "limit": 2, "cursor": 3}
+_PARAMETER_ORDER = {"sort": 1, "limit": 2, "cursor": 3}
 
 
 def to_parameter(parameter: Parameter) -> Parameter:
     """Bring a parameter to its plain form; a value of a URL cannot be null."""
     told = parameter["schema"]
-    said = {"description": parameter.get("description", told.get("description", ""))}
-    schema = to_plain({**told, **said}, asked=True)
+    described = {"description": parameter.get("description", told.get("description", ""))}
+    schema = to_plain_schema({**told, **described}, in_request=True)
     examples = schema.pop("examples", None)
     description = schema.pop("description")
     if isinstance(schema.get("type"), list):
@@ -191,28 +193,30 @@ def to_parameter(parameter: Parameter) -> Parameter:
         plain["allowEmptyValue"] = not plain["required"]
     if schema.get("type") == "array":
         plain |= {"style": "form", "explode": True}
-        schema["items"] = _without_comma(schema["items"])
-    return {**plain, "schema": schema, "example": examples[0] if examples else _example(schema)}
+        schema["items"] = _without_commas(schema["items"])
+    return {**plain, "schema": schema, "example": examples[0] if examples else _default_example(schema)}
 
 
-def with_fields(parameter: Parameter, items: list[str]) -> Parameter:
+def with_fields_example(parameter: Parameter, items: list[str]) -> Parameter:
     """Show as an example of `fields` the first two that the items of the list have."""
     return {**parameter, "example": items[:2]} if parameter["name"] == "fields" and items else parameter
 
 
-def in_order(parameters: list[Parameter]) -> list[Parameter]:
+def sort_parameters(parameters: list[Parameter]) -> list[Parameter]:
     """The path first, then what must be said, what may be, order and page: the order of arguments in some clients."""
-    return sorted(parameters, key=lambda one: (one["in"] != "path", not one["required"], _LAST.get(one["name"], 0)))
+    return sorted(
+        parameters, key=lambda one: (one["in"] != "path", not one["required"], _PARAMETER_ORDER.get(one["name"], 0))
+    )
 
 
-def _without_comma(item: Schema) -> Schema:
+def _without_commas(item: Schema) -> Schema:
     """A comma separates two values of a list, so no value holds one."""
     return {**item, "pattern": PLAIN_ITEM} if item.get("pattern") == PLAIN else item
 
 
-def _example(schema: Schema) -> Any:
+def _default_example(schema: Schema) -> Any:
     """What a parameter may be where the question's model gives no example: a word of those allowed, or true."""
     if schema.get("type") == "array":
-        return [_example(schema["items"])]
+        return [_default_example(schema["items"])]
     name = schema.get("$ref", "").removeprefix(REFERENCE)
     return ENUMS[name][0] if name in ENUMS else {"boolean": True}.get(schema.get("type", ""))

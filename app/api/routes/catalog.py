@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
 
-from app.api.deps import Executor, as_json
+from app.api.deps import Executor, json_response
 from app.api.schemas.catalog import GpuPage, RegionPage, RevisionPage, SeriesDetailOut, SeriesPage, SourcePage
 from app.api.schemas.sizes import ConflictPage
 from app.catalog.models import Gpu, Region, Revision, Series, Source
@@ -18,13 +18,13 @@ PageQuery = Annotated[Page, Query()]
 @router.get("/conflicts", response_model=ConflictPage)
 async def list_conflicts(search: Annotated[ConflictSearch, Query()], executor: Executor) -> Response:
     """List every word of a source that was not accepted, beside the one that was, and why."""
-    return as_json(await executor.to_json(ConflictPage, find_conflicts, search))
+    return json_response(await executor.to_json(ConflictPage, find_conflicts, search))
 
 
 @router.get("/series", response_model=SeriesPage)
 async def list_series(page: PageQuery, executor: Executor) -> Response:
     """List the series."""
-    return as_json(await executor.to_json(SeriesPage, find_all, Series, page))
+    return json_response(await executor.to_json(SeriesPage, find_all, Series, page))
 
 
 @router.get("/series/{series_id}", response_model=SeriesDetailOut)
@@ -33,28 +33,28 @@ async def show_series(
     executor: Executor,
 ) -> Response:
     """Show a series by its id or name: its rack, its benchmarks, its sizes and what they all support."""
-    return as_json(await executor.to_json(SeriesDetailOut, get_series, series_id))
+    return json_response(await executor.to_json(SeriesDetailOut, get_series, series_id))
 
 
 @router.get("/gpus", response_model=GpuPage)
 async def list_gpus(page: PageQuery, executor: Executor) -> Response:
     """List the GPU models."""
-    return as_json(await executor.to_json(GpuPage, find_all, Gpu, page))
+    return json_response(await executor.to_json(GpuPage, find_all, Gpu, page))
 
 
 @router.get("/regions", response_model=RegionPage)
 async def list_regions(page: PageQuery, executor: Executor) -> Response:
     """List the regions."""
-    return as_json(await executor.to_json(RegionPage, find_all, Region, page))
+    return json_response(await executor.to_json(RegionPage, find_all, Region, page))
 
 
 @router.get("/sources", response_model=SourcePage)
 async def list_sources(page: PageQuery, executor: Executor) -> Response:
     """List the sources."""
-    return as_json(await executor.to_json(SourcePage, find_all, Source, page))
+    return json_response(await executor.to_json(SourcePage, find_all, Source, page))
 
 
 @router.get("/revisions", response_model=RevisionPage)
 async def list_revisions(page: PageQuery, executor: Executor) -> Response:
     """List the ingests that changed the catalog, the newest first."""
-    return as_json(await executor.to_json(RevisionPage, find_all, Revision, page, newest_first=True))
+    return json_response(await executor.to_json(RevisionPage, find_all, Revision, page, newest_first=True))

@@ -14,7 +14,7 @@ router = APIRouter(tags=["sizes"])
 @router.get("/compare", responses={404: {}})
 async def compare_sizes(search: Annotated[CompareSearch, Query()], request: Request) -> ComparisonOut:
     """Lay sizes side by side: every field with its difference from one of them, and what a unit of each GPU costs."""
-    from app.api.converters.compare import comparison_out
+    from app.api.converters.compare import to_comparison_out
     from app.services.compare import compare
 
-    return comparison_out(await request.app.state.executor.run(partial(compare, search)))
+    return to_comparison_out(await request.app.state.executor.run(partial(compare, search)))

@@ -14,61 +14,61 @@ from app.http.headers import conditions, holds
 from app.http.streaming import ETAG
 
 router = APIRouter(tags=["exports"])
-SizesAsked = Annotated[SizeExport, Query()]
-PricesAsked = Annotated[PriceExport, Query()]
-_BYTES: dict[int | str, dict[str, Any]] = {
+SizesQuery = Annotated[SizeExport, Query()]
+PricesQuery = Annotated[PriceExport, Query()]
+_PARQUET_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"content": {ParquetResponse.media_type: {"schema": {"type": "string", "format": "binary"}}}},
     **{status: {} for status in (400, 412, 416)},
 }
 
 
 @router.get("/sizes.csv", response_class=CsvResponse)
-async def export_sizes_csv(asked: SizesAsked, request: Request) -> Response:
+async def export_sizes_csv(asked: SizesQuery, request: Request) -> Response:
     """Export all sizes that a search finds, as CSV: a header line, CRLF, UTF-8."""
-    return CsvResponse(request.app.state.streams, await _sizes(asked, request), file="sizes.csv")
+    return CsvResponse(request.app.state.streams, await _export_sizes(asked, request), file="sizes.csv")
 
 
 @router.get("/sizes.ndjson", response_class=NdjsonResponse, include_in_schema=False)
-async def export_sizes_ndjson(asked: SizesAsked, request: Request) -> Response:
+async def export_sizes_ndjson(asked: SizesQuery, request: Request) -> Response:
     """Export all sizes that a search finds, as a JSON object a line."""
-    return NdjsonResponse(request.app.state.streams, await _sizes(asked, request), file="sizes.ndjson")
+    return NdjsonResponse(request.app.state.streams, await _export_sizes(asked, request), file="sizes.ndjson")
 
 
-@router.get("/sizes.parquet", response_class=ParquetResponse, responses=_BYTES)
-async def export_sizes_parquet(asked: SizesAsked, request: Request) -> Response:
+@router.get("/sizes.parquet", response_class=ParquetResponse, responses=_PARQUET_RESPONSES)
+async def export_sizes_parquet(asked: SizesQuery, request: Request) -> Response:
     """Export all sizes that a search finds, as a Parquet file, of which parts can be asked for."""
-    return await _file(await _sizes(asked, request), request)
+    return await _parquet_response(await _export_sizes(asked, request), request)
 
 
 @router.get("/prices.csv", response_class=CsvResponse)
-async def export_prices_csv(asked: PricesAsked, request: Request) -> Response:
+async def export_prices_csv(asked: PricesQuery, request: Request) -> Response:
     """Export prices as CSV: a header line, CRLF, UTF-8."""
-    return CsvResponse(request.app.state.streams, await _prices(asked, request), file="prices.csv")
+    return CsvResponse(request.app.state.streams, await _export_prices(asked, request), file="prices.csv")
 
 
 @router.get("/prices.ndjson", response_class=NdjsonResponse, include_in_schema=False)
-async def export_prices_ndjson(asked: PricesAsked, request: Request) -> Response:
+async def export_prices_ndjson(asked: PricesQuery, request: Request) -> Response:
     """Export prices as a JSON object a line."""
-    return NdjsonResponse(request.app.state.streams, await _prices(asked, request), file="prices.ndjson")
+    return NdjsonResponse(request.app.state.streams, await _export_prices(asked, request), file="prices.ndjson")
 
 
-@router.get("/prices.parquet", response_class=ParquetResponse, responses=_BYTES)
-async def export_prices_parquet(asked: PricesAsked, request: Request) -> Response:
+@router.get("/prices.parquet", response_class=ParquetResponse, responses=_PARQUET_RESPONSES)
+async def export_prices_parquet(asked: PricesQuery, request: Request) -> Response:
     """Export prices as a Parquet file, of which parts can be asked for."""
-    return await _file(await _prices(asked, request), request)
+    return await _parquet_response(await _export_prices(asked, request), request)
 
 
-async def _sizes(asked: SizeExport, request: Request) -> Export:
+async def _export_sizes(asked: SizeExport, request: Request) -> Export:
     executor = request.app.state.executor
-    return export_sizes(asked, await executor.known(), executor.today())
+    return export_sizes(asked, await executor.snapshot(), executor.today())
 
 
-async def _prices(asked: PriceExport, request: Request) -> Export:
+async def _export_prices(asked: PriceExport, request: Request) -> Export:
     export: Export = await request.app.state.executor.run(partial(export_prices, asked))
     return export
 
 
-async def _file(export: Export, request: Request) -> Response:
+async def _parquet_response(export: Export, request: Request) -> Response:
     """The file is known by its question and by what holds, as an answer that is kept in memory is."""
     etag: str = request.scope[ETAG]
     if not holds(conditions(request.scope["headers"]).needed, etag.encode()):

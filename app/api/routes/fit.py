@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from app.api.deps import Executor, as_json
+from app.api.deps import Executor, json_response
 from app.api.executor import QueryExecutor
 from app.api.schemas.estimate_request import EstimateIn
 from app.api.schemas.estimate_response import EstimateOut
@@ -21,7 +21,7 @@ router = APIRouter(tags=["fit"])
 @router.get("/fit", summary="Find sizes for raw needs", response_model=FitOut)
 async def fit_resources(search: Annotated[FitSearch, Query()], executor: Executor) -> Response:
     """Say which sizes meet the needs and what they cost; nothing fits: an empty list and the nearest misses."""
-    return as_json(await executor.run_cpu_bound(lambda known, today: _resources_text(search, known, today)))
+    return json_response(await executor.run_cpu_bound(lambda known, today: _render_resource_fit(search, known, today)))
 
 
 @router.post("/fit", summary="Find sizes for a model", response_model=FitAnswerOut)
@@ -30,28 +30,28 @@ async def fit_workload(body: FitIn, executor: Executor) -> Response:
 
     Sizes that do not fit come with every constraint that they fail, and with changes after which they would.
     """
-    return as_json(await answer_fit(executor, body))
+    return json_response(await render_workload_fit(executor, body))
 
 
-async def answer_fit(executor: QueryExecutor, body: FitIn) -> str:
+async def render_workload_fit(executor: QueryExecutor, body: FitIn) -> str:
     """Answer a body with JSON text, beside the event loop: it takes milliseconds of arithmetic."""
-    return await executor.run_cpu_bound(lambda known, today: _fit_text(body, known, today))
+    return await executor.run_cpu_bound(lambda known, today: _render_workload_fit(body, known, today))
 
 
-def _resources_text(search: FitSearch, known: Known, today: date) -> Question[str]:
+def _render_resource_fit(search: FitSearch, known: Known, today: date) -> Question[str]:
     """Answer raw needs with JSON text."""
-    from app.api.converters.resource_fit import fit_out
+    from app.api.converters.resource_fit import to_fit_out
     from app.services.resource_fit import recommending
 
     found = yield from recommending(search, known, today)
-    return fit_out(found, rejected="rejected" in search.include).model_dump_json(by_alias=True)
+    return to_fit_out(found, rejected="rejected" in search.include).model_dump_json(by_alias=True)
 
 
-def _fit_text(body: FitIn, known: Known, today: date) -> Question[str]:
+def _render_workload_fit(body: FitIn, known: Known, today: date) -> Question[str]:
     """Answer a body with JSON text."""
-    from app.api.converters.fit_request import fitting
+    from app.api.converters.fit_request import plan_fit
 
-    answered = yield from fitting(body, known, today)
+    answered = yield from plan_fit(body, known, today)
     return answered.model_dump_json(by_alias=True)
 
 
@@ -61,4 +61,4 @@ async def estimate_workload(workload: EstimateIn, executor: Executor) -> Respons
     from app.api.converters.fit_request import to_workload
     from app.services.estimate import estimate
 
-    return as_json(await executor.to_json(EstimateOut, estimate, to_workload(workload)))
+    return json_response(await executor.to_json(EstimateOut, estimate, to_workload(workload)))

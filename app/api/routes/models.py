@@ -4,14 +4,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
 
-from app.api.deps import Executor, as_json
+from app.api.deps import Executor, json_response
 from app.api.schemas.catalog import ModelOut, ModelPage
 from app.catalog.queries.language_models import ModelSearch, find_models, get_model
 from app.catalog.queries.params import Text
 
 router = APIRouter(prefix="/models", tags=["models"])
 
-Name = Annotated[
+ModelName = Annotated[
     Text,
     Path(
         description="A model's id, name, alias or repository in any case: `meta-llama/Llama-3.1-70B`.",
@@ -23,10 +23,10 @@ Name = Annotated[
 @router.get("", response_model=ModelPage)
 async def list_models(search: Annotated[ModelSearch, Query()], executor: Executor) -> Response:
     """List the language models whose configuration is known."""
-    return as_json(await executor.to_json(ModelPage, find_models, search))
+    return json_response(await executor.to_json(ModelPage, find_models, search))
 
 
 @router.get("/{model_id:path}", response_model=ModelOut)
-async def show_model(model_id: Name, executor: Executor) -> Response:
+async def show_model(model_id: ModelName, executor: Executor) -> Response:
     """Show one language model's configuration."""
-    return as_json(await executor.to_json(ModelOut, get_model, model_id))
+    return json_response(await executor.to_json(ModelOut, get_model, model_id))

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from app.api.deps import Executor, as_json
+from app.api.deps import Executor, json_response
 from app.api.executor import QueryExecutor
 from app.api.schemas.compare import SimilarPage
 from app.api.schemas.sizes import FacetsOut, FactPage, PricePage, SizeOut, SizePage, SizePricePage
@@ -19,7 +19,7 @@ from app.catalog.queries.sizes import find_sizes, get_size, render_page
 
 router = APIRouter(tags=["sizes"])
 
-Name = Annotated[
+SizeName = Annotated[
     Text,
     Path(
         description="A size's name in any case, with or without `Standard_`, or an alias.",
@@ -28,7 +28,7 @@ Name = Annotated[
 ]
 
 
-async def answer_sizes(executor: QueryExecutor, search: SizeSearch) -> str:
+async def render_sizes(executor: QueryExecutor, search: SizeSearch) -> str:
     """Answer a search with JSON text."""
     page = await executor.run(lambda known, today: find_sizes(search, known, today))
     return render_page(page.items, page.next_cursor, page.total)
@@ -37,32 +37,34 @@ async def answer_sizes(executor: QueryExecutor, search: SizeSearch) -> str:
 @router.get("/sizes", response_model=SizePage)
 async def list_sizes(request: Request, search: Annotated[SizeSearch, Query()]) -> Response:
     """Find sizes, each with the price of the asked region, else of the cheapest."""
-    return as_json(await answer_sizes(request.app.state.executor, search))
+    return json_response(await render_sizes(request.app.state.executor, search))
 
 
 @router.get("/sizes/{name}", response_model=SizeOut)
-async def show_size(name: Name, executor: Executor) -> Response:
+async def show_size(name: SizeName, executor: Executor) -> Response:
     """Show one size, with its cheapest on-demand Linux price."""
-    return as_json(await executor.run_in_session(get_size, name, today=executor.today()))
+    return json_response(await executor.run_in_session(get_size, name, today=executor.today()))
 
 
 @router.get("/sizes/{name}/similar")
-async def list_similar_sizes(name: Name, search: Annotated[SimilarSearch, Query()], request: Request) -> SimilarPage:
+async def list_similar_sizes(
+    name: SizeName, search: Annotated[SimilarSearch, Query()], request: Request
+) -> SimilarPage:
     """List the sizes that are most like one, with the distance of each told term by term."""
-    from app.api.converters.compare import similar_out
+    from app.api.converters.compare import to_similar_page
     from app.services.similar import find_similar
 
-    return similar_out(await request.app.state.executor.run(partial(find_similar, name, search)))
+    return to_similar_page(await request.app.state.executor.run(partial(find_similar, name, search)))
 
 
 @router.get("/sizes/{name}/facts", response_model=FactPage)
-async def list_size_facts(name: Name, search: Annotated[FactSearch, Query()], executor: Executor) -> Response:
+async def list_size_facts(name: SizeName, search: Annotated[FactSearch, Query()], executor: Executor) -> Response:
     """List what every source says of a size, which word was accepted, and why."""
-    return as_json(await executor.to_json(FactPage, find_facts, name, search))
+    return json_response(await executor.to_json(FactPage, find_facts, name, search))
 
 
 @router.get("/sizes/{name}/prices", response_model=PricePage)
-async def list_size_prices(name: Name, search: Annotated[PriceSearch, Query()], request: Request) -> Any:
+async def list_size_prices(name: SizeName, search: Annotated[PriceSearch, Query()], request: Request) -> Any:
     """List what a size costs: in force on a day, or all there ever was."""
     return await request.app.state.executor.run_in_thread(partial(find_prices, name, search))
 

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 router = APIRouter(include_in_schema=False)
 
 COUNTERS: dict[str, tuple[str, Callable[[Any], int]]] = {
-    "vmsizes_answers_hits": ("Answers that were kept, and given again.", lambda state: state.answers.hits),
-    "vmsizes_answers_misses": ("Answers that had to be made.", lambda state: state.answers.misses),
-    "vmsizes_questions": ("Questions that went to the database's driver.", lambda state: state.reader.asked),
+    "vmsizes_response_cache_hits": ("Answers that were kept, and given again.", lambda state: state.answers.hits),
+    "vmsizes_response_cache_misses": ("Answers that had to be made.", lambda state: state.answers.misses),
+    "vmsizes_db_queries": ("Questions that went to the database's driver.", lambda state: state.reader.asked),
 }
 GAUGES: dict[str, tuple[str, Callable[[Any], int]]] = {
-    "vmsizes_answers_kept": ("Answers that are kept now.", lambda state: state.answers.kept),
+    "vmsizes_response_cache_entries": ("Answers that are kept now.", lambda state: state.answers.kept),
     "vmsizes_exports_running": ("Exports that are being written now.", lambda state: len(state.streams.running)),
-    "vmsizes_exports_kept_bytes": ("Bytes of the Parquet files that are kept.", lambda state: state.files.kept_bytes),
-    "vmsizes_answers_kept_bytes": ("Bytes that the kept answers take up.", lambda state: state.answers.kept_bytes),
+    "vmsizes_export_files_bytes": ("Bytes of the Parquet files that are kept.", lambda state: state.files.size_bytes),
+    "vmsizes_response_cache_bytes": ("Bytes that the kept answers take up.", lambda state: state.answers.kept_bytes),
 }
 
 
@@ -37,13 +37,13 @@ async def metrics(request: Request) -> Response:
 
     state = request.app.state
 
-    class Ours(Collector):
+    class WorkerCollector(Collector):
         def collect(self) -> Iterator["Metric"]:
             yield from (CounterMetricFamily(name, told, value=of(state)) for name, (told, of) in COUNTERS.items())
             yield from (GaugeMetricFamily(name, told, value=of(state)) for name, (told, of) in GAUGES.items())
 
     registry = CollectorRegistry()
-    registry.register(Ours())
+    registry.register(WorkerCollector())
     body = generate_latest(registry) + generate_latest(REGISTRY)
     return Response(body, media_type=CONTENT_TYPE_LATEST)
 
@@ -64,25 +64,25 @@ async def readyz(executor: Executor) -> dict[str, Any]:
 @router.get("/problems")
 async def problems(request: Request) -> dict[str, Any]:
     """List the types of problems."""
-    return {"items": [_told(request, kind) for kind in _kinds().values()]}
+    return {"items": [_describe_problem(request, kind) for kind in _problem_types().values()]}
 
 
 @router.get("/problems/{slug}")
 async def problem(slug: str, request: Request) -> dict[str, Any]:
     """Explain a type of problem: what it means, what to do, and a request that is refused so."""
-    kinds = _kinds()
+    kinds = _problem_types()
     if slug not in kinds:
         raise NotFound("type of problem", slug, nearest=tuple(get_close_matches(slug, kinds, 2)))
-    return _told(request, kinds[slug])
+    return _describe_problem(request, kinds[slug])
 
 
-def _kinds() -> dict[str, Kind]:
+def _problem_types() -> dict[str, Kind]:
     """Every kind of problem by its name, in the order of their statuses."""
     kinds = {*KINDS.values(), CONTRADICTION, *map(kind_of, TITLES)}
     return {kind[1]: kind for kind in sorted(kinds)}
 
 
-def _told(request: Request, kind: Kind) -> dict[str, Any]:
+def _describe_problem(request: Request, kind: Kind) -> dict[str, Any]:
     status, slug, title = kind
     told = {"type": type_of(request, slug), "title": title, "status": status}
     explained = EXPLANATIONS.get(slug)

@@ -4,7 +4,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from app.api.schemas.bodies import In, Layers, Params, Tokens, Width, refuse
+from app.api.schemas.bodies import In, Layers, Params, Tokens, Width, contradiction
 from app.api.schemas.sizes import Out
 from app.catalog.queries.params import Text
 
@@ -73,7 +73,7 @@ class ModelIn(In):
     def _one_model(self) -> Self:
         models = [name for name in ("model", "architecture", "config") if getattr(self, name) is not None]
         if len(models) > 1:
-            raise refuse(f"{' and '.join(models)} are given, and each is the whole model: give one")
+            raise contradiction(f"{' and '.join(models)} are given, and each is the whole model: give one")
         return self
 
     @property

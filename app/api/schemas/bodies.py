@@ -26,49 +26,49 @@ from app.fit.formulas.optimizer import MODULES, RECIPES
 from app.nearest import did_you_mean, nearest
 from app.validation import MOST_ERRORS
 
-_NUMBERS = {int, float, Decimal}
-_TEXTS = {str, date}
-_DUE = {
+_NUMBER_TYPES = {int, float, Decimal}
+_TEXT_TYPES = {str, date}
+_EXPECTED = {
     "boolean": "true or false without quotes",
     "number": "a number without quotes",
     "text": "a text in quotes",
 }
 
 
-def refuse_lookalike(value: bool | float | str, annotation: Any) -> None:
+def check_strict_type(value: bool | float | str, annotation: Any) -> None:
     """Refuse "8" or true where a number is due, 1 or "yes" where a truth is, and a number where a date is."""
-    kinds = _kinds(annotation)
-    if kinds and _kind(value) not in kinds:
+    kinds = _json_types(annotation)
+    if kinds and _json_type(value) not in kinds:
         raise PydanticCustomError(
-            "lookalike", "expected {due}", {"due": " or ".join(_DUE[kind] for kind in sorted(kinds))}
+            "lookalike", "expected {due}", {"due": " or ".join(_EXPECTED[kind] for kind in sorted(kinds))}
         )
 
 
-def _kind(value: bool | float | str) -> str:
+def _json_type(value: bool | float | str) -> str:
     if isinstance(value, bool):
         return "boolean"
     return "text" if isinstance(value, str) else "number"
 
 
 @cache
-def _kinds(annotation: Any) -> frozenset[str]:
+def _json_types(annotation: Any) -> frozenset[str]:
     """Which kinds of plain values an annotation takes; none where it takes only others, which pydantic refuses well."""
-    return frozenset(_each_kind(annotation))
+    return frozenset(_iter_json_types(annotation))
 
 
-def _each_kind(annotation: Any) -> Iterator[str]:
+def _iter_json_types(annotation: Any) -> Iterator[str]:
     if annotation is bool:
         yield "boolean"
-    elif annotation in _NUMBERS:
+    elif annotation in _NUMBER_TYPES:
         yield "number"
-    elif annotation in _TEXTS or isinstance(annotation, str):
+    elif annotation in _TEXT_TYPES or isinstance(annotation, str):
         yield "text"
     else:
         for part in get_args(annotation):
-            yield from _each_kind(part)
+            yield from _iter_json_types(part)
 
 
-AS_TEXT = "as_text"
+TEXT_VALUES = "as_text"
 """Set in the context of a validation where every value is a text, as the options of a command line are."""
 
 
@@ -79,10 +79,10 @@ class In(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_unknown(cls, data: Any) -> Any:
+    def _reject_unknown_fields(cls, data: Any) -> Any:
         unknown = [name for name in data if name not in cls.model_fields] if isinstance(data, dict) else []
         if unknown:
-            told = [_unknown(name, data[name], cls.model_fields) for name in unknown[:MOST_ERRORS]]
+            told = [_unknown_field(name, data[name], cls.model_fields) for name in unknown[:MOST_ERRORS]]
             more = len(unknown) - len(told)
             if more:
                 several = PydanticCustomError("unknown_field", "there are {times} more such fields", {"times": more})
@@ -92,14 +92,14 @@ class In(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _as_it_is_typed(cls, value: Any, about: ValidationInfo) -> Any:
-        told_as_text = about.context is not None and about.context.get(AS_TEXT)
+    def _check_type(cls, value: Any, about: ValidationInfo) -> Any:
+        told_as_text = about.context is not None and about.context.get(TEXT_VALUES)
         if isinstance(value, bool | int | float | str) and about.field_name is not None and not told_as_text:
-            refuse_lookalike(value, cls.model_fields[about.field_name].annotation)
+            check_strict_type(value, cls.model_fields[about.field_name].annotation)
         return value
 
 
-def _unknown(name: str, value: Any, known: Collection[str]) -> InitErrorDetails:
+def _unknown_field(name: str, value: Any, known: Collection[str]) -> InitErrorDetails:
     hint = did_you_mean(nearest(name, known)) or f"there are {', '.join(known)}"
     return InitErrorDetails(
         type=PydanticCustomError("unknown_field", "there is no such field; {hint}", {"hint": hint}),
@@ -108,18 +108,18 @@ def _unknown(name: str, value: Any, known: Collection[str]) -> InitErrorDetails:
     )
 
 
-def refuse(detail: str) -> PydanticCustomError:
+def contradiction(detail: str) -> PydanticCustomError:
     """An error of a whole object, in plain words."""
     return PydanticCustomError("contradiction", "{detail}", {"detail": detail})
 
 
-def exactly_one(body: In, *names: str) -> None:
+def require_exactly_one(body: In, *names: str) -> None:
     """Refuse a body in which not exactly one of several parts is given."""
     given = [name for name in names if getattr(body, name) is not None]
     if len(given) != 1:
         all_of_them = f"{', '.join(names[:-1])} and {names[-1]}"
         said = f"{' and '.join(given)} are given" if given else "none is given"
-        raise refuse(f"give exactly one of {all_of_them}; {said}")
+        raise contradiction(f"give exactly one of {all_of_them}; {said}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +141,10 @@ class OneOf:
         raise PydanticCustomError("unknown_word", "{hint}allowed are {words}", told)
 
 
-Word = Annotated[str, Field(max_length=60)]
-Dtype = Annotated[Word, OneOf(tuple(BITS))]
-RecipeName = Annotated[Word, OneOf(tuple(RECIPES))]
-Module = Annotated[Word, OneOf(MODULES)]
+Keyword = Annotated[str, Field(max_length=60)]
+Dtype = Annotated[Keyword, OneOf(tuple(BITS))]
+RecipeName = Annotated[Keyword, OneOf(tuple(RECIPES))]
+Module = Annotated[Keyword, OneOf(MODULES)]
 Modules = Annotated[tuple[Module, ...], Field(max_length=7), AfterValidator(lambda names: tuple(sorted(set(names))))]
 """Any order and number of the same names is the same question."""
 
@@ -152,11 +152,11 @@ Params = Annotated[int, Field(ge=1, le=10**15)]
 Width = Annotated[int, Field(ge=1, le=100_000_000)]
 Layers = Annotated[int, Field(ge=1, le=10_000)]
 Tokens = Annotated[int, Field(ge=1, le=10**9)]
-Many = Annotated[int, Field(ge=1, le=100_000)]
+Count = Annotated[int, Field(ge=1, le=100_000)]
 Sequences = Annotated[int, Field(ge=1, le=10**9)]
 Positive = Annotated[float, Field(ge=1e-9, le=1e18, allow_inf_nan=False)]
 Bytes = Annotated[float, Field(ge=1, le=1e18, allow_inf_nan=False)]
-Size = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
-PerParam = Annotated[float, Field(ge=0, le=64, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=1e-9, le=1, allow_inf_nan=False)]
-Amount = Annotated[Decimal, Field(ge=0, le=Decimal("1e12"), allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
+BytesPerParam = Annotated[float, Field(ge=0, le=64, allow_inf_nan=False)]
+Fraction = Annotated[float, Field(ge=1e-9, le=1, allow_inf_nan=False)]
+NonNegativeDecimal = Annotated[Decimal, Field(ge=0, le=Decimal("1e12"), allow_inf_nan=False)]

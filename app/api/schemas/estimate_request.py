@@ -6,22 +6,22 @@ from pydantic import Field, model_validator
 
 from app.api.schemas.architecture import ModelIn
 from app.api.schemas.bodies import (
-    Amount,
     Bytes,
+    BytesPerParam,
+    Count,
     Dtype,
+    Fraction,
     In,
-    Many,
     Modules,
-    PerParam,
+    NonNegative,
+    NonNegativeDecimal,
     Positive,
     RecipeName,
     Sequences,
-    Share,
-    Size,
     Tokens,
     Width,
-    exactly_one,
-    refuse,
+    contradiction,
+    require_exactly_one,
 )
 
 TrainingMethod = Literal["full", "lora", "qlora"]
@@ -34,13 +34,13 @@ ActivationFormula = Literal["korthikanti", "modern", "zero"]
 class GpusIn(In):
     """GPUs of one kind; nothing is looked up."""
 
-    count: Many | None = Field(default=None, description="All GPUs; default 1, or those of the split.")
+    count: Count | None = Field(default=None, description="All GPUs; default 1, or those of the split.")
     usable_gib: Positive | None = Field(default=None, description="Memory of one GPU as the system sees it, GiB.")
     bandwidth_gb_per_s: Positive | None = Field(default=None, description="Memory bandwidth of one GPU, 10^9 bytes/s.")
     peak_tflops: Positive | None = Field(default=None, description="Dense peak of one GPU in the type used, TFLOP/s.")
     achieved_tflops: Positive | None = Field(default=None, description="What one GPU reaches in training, TFLOP/s.")
-    mfu: Share | None = Field(default=None, description="Share of the peak that is reached; default: a range.")
-    usd_per_gpu_hour: Amount | None = Field(default=None, description="Price of one GPU, USD an hour.")
+    mfu: Fraction | None = Field(default=None, description="Share of the peak that is reached; default: a range.")
+    usd_per_gpu_hour: NonNegativeDecimal | None = Field(default=None, description="Price of one GPU, USD an hour.")
 
 
 class InferenceIn(In):
@@ -67,19 +67,23 @@ class InferenceIn(In):
     )
     prompt_tokens: Tokens | None = Field(default=None, description="Tokens of a prompt; default: the context.")
     concurrency: Sequences | None = Field(default=None, description="Sequences at a time, over all copies; default 1.")
-    block_tokens: Many | None = Field(default=None, description="Tokens of a page of the KV cache; default 1, vLLM 16.")
+    block_tokens: Count | None = Field(
+        default=None, description="Tokens of a page of the KV cache; default 1, vLLM 16."
+    )
     max_batched_tokens: Tokens | None = Field(default=None, description="Tokens that one step computes; default 8192.")
-    utilization: Share | None = Field(default=None, description="Share of a GPU's memory that is used; default 0.92.")
-    tensor_parallel: Many | None = Field(default=None, description="GPUs that a layer is cut over.")
-    pipeline_parallel: Many | None = Field(default=None, description="Stages that the layers are cut into; default 1.")
+    utilization: Fraction | None = Field(
+        default=None, description="Share of a GPU's memory that is used; default 0.92."
+    )
+    tensor_parallel: Count | None = Field(default=None, description="GPUs that a layer is cut over.")
+    pipeline_parallel: Count | None = Field(default=None, description="Stages that the layers are cut into; default 1.")
 
     @model_validator(mode="after")
     def _one_size_of_weights(self) -> "InferenceIn":
         given = [name for name in ("dtype", "bits_per_weight", "weight_bytes") if getattr(self, name) is not None]
         if len(given) > 1:
-            raise refuse(f"{' and '.join(given)} say the same thing: give one")
+            raise contradiction(f"{' and '.join(given)} say the same thing: give one")
         if self.kv_dtype is not None and self.kv_bytes_per_value is not None:
-            raise refuse("kv_dtype and kv_bytes_per_value say the same thing: give one")
+            raise contradiction("kv_dtype and kv_bytes_per_value say the same thing: give one")
         return self
 
 
@@ -96,17 +100,19 @@ class TrainingIn(In):
 
     method: TrainingMethod | None = Field(default=None, description="Default full.")
     recipe: RecipeName | None = Field(default=None, description="Bytes a parameter; default mixed_adam_fp32_grads.")
-    weight_bytes_per_param: PerParam | None = Field(default=None, description="In place of the recipe's.")
-    gradient_bytes_per_param: PerParam | None = Field(default=None, description="In place of the recipe's.")
-    optimizer_bytes_per_param: PerParam | None = Field(default=None, description="In place of the recipe's.")
+    weight_bytes_per_param: BytesPerParam | None = Field(default=None, description="In place of the recipe's.")
+    gradient_bytes_per_param: BytesPerParam | None = Field(default=None, description="In place of the recipe's.")
+    optimizer_bytes_per_param: BytesPerParam | None = Field(default=None, description="In place of the recipe's.")
     base_dtype: Dtype | None = Field(default=None, description="Type of a frozen base; bf16, of qlora nf4_dq.")
     zero_stage: int | None = Field(default=None, ge=0, le=3, description="0 DDP, 2 SHARD_GRAD_OP, 3 FULL_SHARD.")
-    data_parallel: Many | None = Field(default=None, description="Copies of the model; default: as many as GPUs allow.")
-    shard_group: Many | None = Field(default=None, description="HSDP: copies that share one set of shards.")
-    tensor_parallel: Many | None = Field(default=None, description="GPUs that a layer is cut over; default 1.")
-    pipeline_parallel: Many | None = Field(default=None, description="Stages that the layers are cut into; default 1.")
+    data_parallel: Count | None = Field(
+        default=None, description="Copies of the model; default: as many as GPUs allow."
+    )
+    shard_group: Count | None = Field(default=None, description="HSDP: copies that share one set of shards.")
+    tensor_parallel: Count | None = Field(default=None, description="GPUs that a layer is cut over; default 1.")
+    pipeline_parallel: Count | None = Field(default=None, description="Stages that the layers are cut into; default 1.")
     sequence_parallel: bool = Field(default=False, description="Norms and dropout are cut over the tensor ranks, too.")
-    pipeline_chunks: Many | None = Field(default=None, description="Interleaved chunks of a stage; default 1.")
+    pipeline_chunks: Count | None = Field(default=None, description="Interleaved chunks of a stage; default 1.")
     micro_batches: Sequences | None = Field(default=None, description="Micro-batches of a step; default: the stages.")
     offload: Offload | None = Field(
         default=None, description="What lies in the host's memory: optimizer and gradients, or the weights, too."
@@ -116,15 +122,15 @@ class TrainingIn(In):
         description="How weights come to the GPUs: each VM reads or initializes its shards, reads all, or makes them "
         "there (from scratch). Default sharded.",
     )
-    gpus_per_node: Many | None = Field(default=None, description="GPUs of a host, for what is offloaded; default 8.")
-    static_bytes_per_gpu: Size | None = Field(default=None, description="What every GPU holds besides, bytes.")
+    gpus_per_node: Count | None = Field(default=None, description="GPUs of a host, for what is offloaded; default 8.")
+    static_bytes_per_gpu: NonNegative | None = Field(default=None, description="What every GPU holds besides, bytes.")
     lora_rank: Width | None = Field(default=None, description="Rank of the adapters; default 16.")
     lora_modules: Modules | None = Field(default=None, description="Matrices that get adapters; default: all seven.")
     lora_matrices: tuple[MatrixIn, ...] | None = Field(
         default=None, max_length=100, description="The matrices that get adapters, in place of modules."
     )
     sequence_tokens: Tokens | None = Field(default=None, description="Tokens of a sequence.")
-    micro_batch: Many | None = Field(default=None, description="Sequences that pass at a time on a GPU; default 1.")
+    micro_batch: Count | None = Field(default=None, description="Sequences that pass at a time on a GPU; default 1.")
     global_batch: Sequences | None = Field(default=None, description="Sequences of one step on all GPUs.")
     recompute: Recompute | None = Field(
         default=None, description="Activations that are computed anew; FlashAttention is selective. Default none."
@@ -143,7 +149,9 @@ class TrainingIn(In):
         default=None, description="FLOPs a parameter and token; default 6, with adapters 4."
     )
     attention_flops: bool = Field(default=False, description="Count what attention adds: 12 L h s FLOPs a token.")
-    gpu_hours: Amount | None = Field(default=None, description="GPU-hours that are known, in place of estimating them.")
+    gpu_hours: NonNegativeDecimal | None = Field(
+        default=None, description="GPU-hours that are known, in place of estimating them."
+    )
     tokens_per_s_per_gpu: Positive | None = Field(default=None, description="A rate that was measured.")
 
 
@@ -156,5 +164,5 @@ class EstimateIn(ModelIn):
 
     @model_validator(mode="after")
     def _one_use(self) -> Self:
-        exactly_one(self, "inference", "training")
+        require_exactly_one(self, "inference", "training")
         return self

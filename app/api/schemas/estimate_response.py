@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from app.api.schemas.architecture import ArchitectureOut
-from app.api.schemas.sizes import Out, Part
+from app.api.schemas.sizes import Omittable, Out
 
 
 class FigureOut(Out):
@@ -29,11 +29,11 @@ class ParametersOut(Out):
 class KvCacheOut(Out):
     """The KV cache of one copy, replicas of heads on tensor ranks not counted."""
 
-    per_token: Part[FigureOut] = Field(description="Of one sequence, before any window is full.")
-    per_sequence: Part[FigureOut] = Field(description="Of one sequence of the context.")
-    total: Part[FigureOut] = Field(description="Of all sequences at the same time.")
-    tokens_in_budget: Part[FigureOut] = Field(description="Tokens that fit in the budget.")
-    sequences_in_budget: Part[FigureOut] = Field(description="Sequences of the context that fit in the budget.")
+    per_token: Omittable[FigureOut] = Field(description="Of one sequence, before any window is full.")
+    per_sequence: Omittable[FigureOut] = Field(description="Of one sequence of the context.")
+    total: Omittable[FigureOut] = Field(description="Of all sequences at the same time.")
+    tokens_in_budget: Omittable[FigureOut] = Field(description="Tokens that fit in the budget.")
+    sequences_in_budget: Omittable[FigureOut] = Field(description="Sequences of the context that fit in the budget.")
 
 
 class ServingMemoryOut(Out):
@@ -47,9 +47,9 @@ class ServingMemoryOut(Out):
     activations: FigureOut = Field(description="Of one step.")
     overhead: FigureOut = Field(description="The runtime and the buffers of collectives.")
     need: FigureOut = Field(description="All parts together.")
-    budget: Part[FigureOut] = Field(description="What of a GPU is used; needs gpus.usable_gib.")
+    budget: Omittable[FigureOut] = Field(description="What of a GPU is used; needs gpus.usable_gib.")
     fits: bool | None = Field(description="Whether the middle of the need is within the budget.")
-    max_concurrency: Part[FigureOut] = Field(description="Sequences that all copies serve at the same time.")
+    max_concurrency: Omittable[FigureOut] = Field(description="Sequences that all copies serve at the same time.")
 
 
 class DecodeOut(Out):
@@ -64,11 +64,11 @@ class DecodeOut(Out):
 class InferenceOut(Out):
     """A model that is served."""
 
-    weights: Part[FigureOut] = Field(description="Weights of one copy.")
-    kv_cache: Part[KvCacheOut] = Field(description="The KV cache; needs inference.context_tokens.")
-    memory_per_gpu: Part[ServingMemoryOut] = Field(description="The fullest GPU of one copy.")
-    decode: Part[DecodeOut] = Field(description="Needs gpus.bandwidth_gb_per_s.")
-    prefill: Part[FigureOut] = Field(description="Time to read one prompt; needs gpus.peak_tflops.")
+    weights: Omittable[FigureOut] = Field(description="Weights of one copy.")
+    kv_cache: Omittable[KvCacheOut] = Field(description="The KV cache; needs inference.context_tokens.")
+    memory_per_gpu: Omittable[ServingMemoryOut] = Field(description="The fullest GPU of one copy.")
+    decode: Omittable[DecodeOut] = Field(description="Needs gpus.bandwidth_gb_per_s.")
+    prefill: Omittable[FigureOut] = Field(description="Time to read one prompt; needs gpus.peak_tflops.")
 
 
 class StatesOut(Out):
@@ -82,20 +82,22 @@ class StatesOut(Out):
     frozen_base: FigureOut = Field(description="Of LoRA and QLoRA.")
     static: FigureOut = Field(description="What every GPU holds besides.")
     total: FigureOut = Field(description="All of them.")
-    host: Part[FigureOut] = Field(description="Memory of a host for what is offloaded.")
+    host: Omittable[FigureOut] = Field(description="Memory of a host for what is offloaded.")
 
 
 class ActivationsOut(Out):
     """Activations of one micro-batch on one GPU."""
 
     formula: str = Field(description="korthikanti, modern or zero. Extensible.")
-    hidden_states: Part[FigureOut] = Field(description="One hidden state.")
-    checkpoints: Part[FigureOut] = Field(description="The inputs of all layers: what full recomputation keeps.")
-    layer_working_set: Part[FigureOut] = Field(description="What one layer keeps.")
-    kept: Part[FigureOut] = Field(description="What all layers keep, recomputed as asked.")
-    logits_fp32: Part[FigureOut] = Field(description="The logits of one micro-batch in fp32.")
-    checkpointed_peak: Part[FigureOut] = Field(description="Checkpoints, one layer's working set, and logits.")
-    selective_saving: Part[FigureOut] = Field(description="Share of a GPT layer that selective recomputation saves.")
+    hidden_states: Omittable[FigureOut] = Field(description="One hidden state.")
+    checkpoints: Omittable[FigureOut] = Field(description="The inputs of all layers: what full recomputation keeps.")
+    layer_working_set: Omittable[FigureOut] = Field(description="What one layer keeps.")
+    kept: Omittable[FigureOut] = Field(description="What all layers keep, recomputed as asked.")
+    logits_fp32: Omittable[FigureOut] = Field(description="The logits of one micro-batch in fp32.")
+    checkpointed_peak: Omittable[FigureOut] = Field(description="Checkpoints, one layer's working set, and logits.")
+    selective_saving: Omittable[FigureOut] = Field(
+        description="Share of a GPT layer that selective recomputation saves."
+    )
 
 
 class TrainingMemoryOut(Out):
@@ -105,7 +107,7 @@ class TrainingMemoryOut(Out):
     pipeline_parallel: int = Field(description="Stages that the layers are cut into.")
     data_parallel: int = Field(description="Copies of the model that train together.")
     states: FigureOut = Field(description="Weights, gradients, optimizer and frozen base.")
-    activations: Part[FigureOut] = Field(description="With logits; needs training.sequence_tokens.")
+    activations: Omittable[FigureOut] = Field(description="With logits; needs training.sequence_tokens.")
     buffers: FigureOut = Field(description="What sharding gathers for a moment.")
     overhead: FigureOut = Field(description="The runtime and the buffers of collectives.")
     need: FigureOut = Field(description="All parts together.")
@@ -115,23 +117,23 @@ class TrainingMemoryOut(Out):
 class ComputeOut(Out):
     """What training computes, and how long it takes."""
 
-    model_flops: Part[FigureOut] = Field(description="What the model needs, FLOPs.")
-    hardware_flops: Part[FigureOut] = Field(description="With what is computed anew.")
-    tokens_per_s: Part[FigureOut] = Field(description="Of all GPUs together.")
-    gpu_hours: Part[FigureOut] = Field(description="Hours of all GPUs.")
-    days: Part[FigureOut] = Field(description="How long all GPUs together take.")
-    iteration: Part[FigureOut] = Field(description="One step of the global batch.")
-    iteration_flops: Part[FigureOut] = Field(description="FLOPs of one step of the global batch.")
-    hfu_over_mfu: Part[FigureOut] = Field(description="What selective recomputation adds, for a GPT.")
+    model_flops: Omittable[FigureOut] = Field(description="What the model needs, FLOPs.")
+    hardware_flops: Omittable[FigureOut] = Field(description="With what is computed anew.")
+    tokens_per_s: Omittable[FigureOut] = Field(description="Of all GPUs together.")
+    gpu_hours: Omittable[FigureOut] = Field(description="Hours of all GPUs.")
+    days: Omittable[FigureOut] = Field(description="How long all GPUs together take.")
+    iteration: Omittable[FigureOut] = Field(description="One step of the global batch.")
+    iteration_flops: Omittable[FigureOut] = Field(description="FLOPs of one step of the global batch.")
+    hfu_over_mfu: Omittable[FigureOut] = Field(description="What selective recomputation adds, for a GPT.")
 
 
 class TrainingOut(Out):
     """A model that is trained."""
 
-    trainable_params: Part[FigureOut] = Field(description="Parameters that are trained.")
-    states: Part[StatesOut] = Field(description="Model states of the fullest GPU.")
-    activations: Part[ActivationsOut] = Field(description="Activations; needs training.sequence_tokens.")
-    memory_per_gpu: Part[TrainingMemoryOut] = Field(description="The fullest GPU.")
+    trainable_params: Omittable[FigureOut] = Field(description="Parameters that are trained.")
+    states: Omittable[StatesOut] = Field(description="Model states of the fullest GPU.")
+    activations: Omittable[ActivationsOut] = Field(description="Activations; needs training.sequence_tokens.")
+    memory_per_gpu: Omittable[TrainingMemoryOut] = Field(description="The fullest GPU.")
     compute: ComputeOut = Field(description="What it computes, and how long that takes.")
 
 
@@ -140,8 +142,8 @@ class EstimateCostOut(Out):
 
     per_hour: FigureOut = Field(description="All GPUs for an hour.")
     per_month: FigureOut = Field(description="730 hours.")
-    per_job: Part[FigureOut] = Field(description="The whole training.")
-    per_million_tokens: Part[FigureOut] = Field(description="Generated at the expected rate.")
+    per_job: Omittable[FigureOut] = Field(description="The whole training.")
+    per_million_tokens: Omittable[FigureOut] = Field(description="Generated at the expected rate.")
 
 
 class WeightsTypeOut(Out):
@@ -173,10 +175,10 @@ class EstimateOut(Out):
     """A workload broken down; a part that was not asked for, or of which too little is known, is left out."""
 
     architecture: ArchitectureOut = Field(description="The model as it was understood.")
-    parameters: Part[ParametersOut] = Field(description="Parameters of the model.")
-    inference: Part[InferenceOut] = Field(description="With inference in the workload.")
-    training: Part[TrainingOut] = Field(description="With training in the workload.")
-    cost: Part[EstimateCostOut] = Field(description="Needs gpus.usd_per_gpu_hour.")
-    weights_type: Part[WeightsTypeOut] = Field(description="With inference: the type of the weights.")
+    parameters: Omittable[ParametersOut] = Field(description="Parameters of the model.")
+    inference: Omittable[InferenceOut] = Field(description="With inference in the workload.")
+    training: Omittable[TrainingOut] = Field(description="With training in the workload.")
+    cost: Omittable[EstimateCostOut] = Field(description="Needs gpus.usd_per_gpu_hour.")
+    weights_type: Omittable[WeightsTypeOut] = Field(description="With inference: the type of the weights.")
     assumptions: list[AssumptionOut] = Field(description="Every default that a figure was computed from.")
     left_out: list[LeftOutOut] = Field(description="Figures that were not computed, with what they miss.")

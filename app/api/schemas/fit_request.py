@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from app.api.schemas.architecture import ModelIn
-from app.api.schemas.bodies import In, Many, Positive, Share, exactly_one, refuse
+from app.api.schemas.bodies import Count, Fraction, In, Positive, contradiction, require_exactly_one
 from app.api.schemas.estimate_request import InferenceIn, TrainingIn
 from app.catalog.queries.fit_params import Hours
 from app.catalog.queries.params import AnyOf, Day, Os, Purchase, Regions, SizeNeeds, Text, Usd
@@ -14,7 +14,7 @@ from app.catalog.queries.params import AnyOf, Day, Os, Purchase, Regions, SizeNe
 Nodes = Annotated[int, Field(ge=1, le=10_000)]
 
 
-def _once(values: tuple[str, ...]) -> tuple[str, ...]:
+def _drop_duplicates(values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(values))
 
 
@@ -36,11 +36,11 @@ class HardwareIn(In):
     compute_capability: Annotated[str, Field(pattern="^([0-9]{1,2}[.][0-9]|gfx[0-9a-f]{3,4})$")] | None = Field(
         default=None, description="`8.0`, or `gfx942`; unknown: every type is taken to be supported."
     )
-    scale_up_domain_gpus: Many | None = Field(default=None, description="GPUs that share NVLink; 1: PCIe only.")
+    scale_up_domain_gpus: Count | None = Field(default=None, description="GPUs that share NVLink; 1: PCIe only.")
     infiniband: bool | None = Field(default=None, description="Machines are joined by InfiniBand; default true.")
     host_memory_gib: Positive | None = Field(default=None, description="Memory of the machine, GiB.")
     local_disk_gib: Positive | None = Field(default=None, description="Local disks of the machine, GiB.")
-    vcpus: Many | None = Field(default=None, description="vCPUs of the machine.")
+    vcpus: Count | None = Field(default=None, description="vCPUs of the machine.")
     usd_per_hour: Usd | None = Field(default=None, description="What the machine costs an hour, USD.")
 
 
@@ -57,7 +57,7 @@ class ConstraintsIn(In):
     available_in: Regions = Field(default=(), description="Priced in all of these.")
     min_nodes: Nodes = Field(default=1, description="VMs at least.")
     max_nodes: Nodes = Field(default=1, description="VMs at most.")
-    utilization: Share | None = Field(
+    utilization: Fraction | None = Field(
         default=None, description="Share of a GPU's memory that may be used; default 0.92, in training 0.95."
     )
     tp_in_nvlink: bool = Field(default=False, description="Layers are cut over GPUs that share NVLink only.")
@@ -77,8 +77,8 @@ class ConstraintsIn(In):
 class PricingIn(In):
     """Whose prices count."""
 
-    purchases: Annotated[tuple[Purchase, ...], Field(min_length=1, max_length=2), AfterValidator(_once)] = Field(
-        default=("on_demand", "spot"), description="Purchase models to price; options are ranked by the first."
+    purchases: Annotated[tuple[Purchase, ...], Field(min_length=1, max_length=2), AfterValidator(_drop_duplicates)] = (
+        Field(default=("on_demand", "spot"), description="Purchase models to price; options are ranked by the first.")
     )
     os: Os = Field(default="linux", description="The operating system.")
     hours: Hours | None = Field(default=None, description="How long the VMs run, for the cost of the job.")
@@ -110,30 +110,30 @@ class FitIn(ModelIn):
 
     @model_validator(mode="after")
     def _one_use(self) -> Self:
-        exactly_one(self, "resources", "inference", "training")
+        require_exactly_one(self, "resources", "inference", "training")
         if self.resources is not None:
-            _resources_alone(self)
+            _check_resources_alone(self)
         elif self.sort == "waste":
-            raise refuse("sort=waste is of resources")
+            raise contradiction("sort=waste is of resources")
         if self.hardware is not None and {"regions", "available_in"} & self.constraints.model_fields_set:
-            raise refuse("constraints.regions are of the catalog, and hardware is judged in its place")
+            raise contradiction("constraints.regions are of the catalog, and hardware is judged in its place")
         return self
 
 
-_OF_RESOURCES = {
+_RESOURCE_CONSTRAINTS = {
     *("series", "name", "gpu", "gpu_vendor", "regions", "available_in", "max_nodes", "allow_preview"),
     *("allow_retiring", "verified_only", "budget_usd_per_month"),
 }
 """Constraints that hold for raw amounts, too."""
 
 
-def _resources_alone(body: FitIn) -> None:
+def _check_resources_alone(body: FitIn) -> None:
     """Refuse what is about models where resources are asked for."""
     beside = {name for name in ("model", "architecture", "config", "hardware") if getattr(body, name) is not None}
-    beside |= {f"constraints.{name}" for name in body.constraints.model_fields_set - _OF_RESOURCES}
+    beside |= {f"constraints.{name}" for name in body.constraints.model_fields_set - _RESOURCE_CONSTRAINTS}
     if beside:
-        raise refuse(f"{', '.join(sorted(beside))} cannot be given with resources")
+        raise contradiction(f"{', '.join(sorted(beside))} cannot be given with resources")
     if body.sort in {"cost_per_1m_tokens", "time"}:
-        raise refuse(f"sort={body.sort} is of inference and training")
+        raise contradiction(f"sort={body.sort} is of inference and training")
     if body.sort == "cost_per_job" and body.pricing.hours is None:
-        raise refuse("sort=cost_per_job needs pricing.hours")
+        raise contradiction("sort=cost_per_job needs pricing.hours")

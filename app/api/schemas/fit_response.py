@@ -7,7 +7,7 @@ from pydantic import Field
 
 from app.api.schemas.architecture import ArchitectureOut
 from app.api.schemas.estimate_response import AssumptionOut, FigureOut, ParametersOut, WeightsTypeOut
-from app.api.schemas.sizes import NextCursor, Out, Part, Total, Usd
+from app.api.schemas.sizes import NextCursor, Omittable, Out, Total, Usd
 
 
 class OptionCostOut(Out):
@@ -20,15 +20,15 @@ class OptionCostOut(Out):
         description="The price's source is undated: as_of is only the year it points to."
     )
     usd_per_month: Usd | None = Field(description="All VMs for the month's hours.")
-    usd_per_job: Part[FigureOut] = Field(description="On spot VMs with what interruptions add to a training.")
-    usd_per_million_tokens: Part[FigureOut] = Field(description="Generated, or trained on, at the expected rate.")
+    usd_per_job: Omittable[FigureOut] = Field(description="On spot VMs with what interruptions add to a training.")
+    usd_per_million_tokens: Omittable[FigureOut] = Field(description="Generated, or trained on, at the expected rate.")
 
 
 class CostsOut(Out):
     """What an option costs, by purchase model: those that were asked for."""
 
-    on_demand: Part[OptionCostOut] = Field(description="On demand.")
-    spot: Part[OptionCostOut] = Field(description="On spot.")
+    on_demand: Omittable[OptionCostOut] = Field(description="On demand.")
+    spot: Omittable[OptionCostOut] = Field(description="On spot.")
 
 
 class HeadroomOut(Out):
@@ -105,24 +105,24 @@ class ParallelismOut(Out):
 class PerGpuOut(Out):
     """What the fullest GPU needs, part by part, and what may be used of it; what does not apply is left out."""
 
-    weights: Part[FigureOut] = Field(description="Of a server.")
-    kv_cache: Part[FigureOut] = Field(description="Of a server.")
-    states: Part[FigureOut] = Field(description="Of a training: weights, gradients, optimizer, frozen base.")
-    activations: Part[FigureOut] = Field(description="Of one step, or of one micro-batch.")
-    buffers: Part[FigureOut] = Field(description="Of a training: what sharding gathers for a moment.")
+    weights: Omittable[FigureOut] = Field(description="Of a server.")
+    kv_cache: Omittable[FigureOut] = Field(description="Of a server.")
+    states: Omittable[FigureOut] = Field(description="Of a training: weights, gradients, optimizer, frozen base.")
+    activations: Omittable[FigureOut] = Field(description="Of one step, or of one micro-batch.")
+    buffers: Omittable[FigureOut] = Field(description="Of a training: what sharding gathers for a moment.")
     overhead: FigureOut = Field(description="The runtime and the buffers of collectives.")
     need: FigureOut = Field(description="All parts together.")
-    budget: Part[FigureOut] = Field(description="What of a GPU may be used.")
+    budget: Omittable[FigureOut] = Field(description="What of a GPU may be used.")
 
 
 class SpeedOut(Out):
     """How fast an option is; an estimate where it is no bound."""
 
-    step: Part[FigureOut] = Field(description="The least time of one token of every sequence; of a server.")
-    expected_step: Part[FigureOut] = Field(description="The time of a step that is expected; of a server.")
-    tokens_per_s: Part[FigureOut] = Field(description="The most that all copies generate; of a server.")
+    step: Omittable[FigureOut] = Field(description="The least time of one token of every sequence; of a server.")
+    expected_step: Omittable[FigureOut] = Field(description="The time of a step that is expected; of a server.")
+    tokens_per_s: Omittable[FigureOut] = Field(description="The most that all copies generate; of a server.")
     expected_tokens_per_s: FigureOut = Field(description="Generated, or trained on.")
-    hours: Part[FigureOut] = Field(description="Of the whole training, where its tokens are given.")
+    hours: Omittable[FigureOut] = Field(description="Of the whole training, where its tokens are given.")
 
 
 class PlacedOut(Out):
@@ -132,10 +132,10 @@ class PlacedOut(Out):
     region: str | None = Field(description="Where the prices hold: the cheapest of the asked regions.")
     status: str = Field(description="preview, current, retiring, withdrawn or retired, today. Extensible.")
     nodes: int = Field(description="How many VMs of this size.")
-    parallelism: Part[ParallelismOut] = Field(description="How the model is cut.")
-    per_gpu: Part[PerGpuOut] = Field(description="The fullest GPU.")
-    max_concurrency: Part[FigureOut] = Field(description="Sequences that all copies serve at the same time.")
-    speed: Part[SpeedOut] = Field(description="How fast it is.")
+    parallelism: Omittable[ParallelismOut] = Field(description="How the model is cut.")
+    per_gpu: Omittable[PerGpuOut] = Field(description="The fullest GPU.")
+    max_concurrency: Omittable[FigureOut] = Field(description="Sequences that all copies serve at the same time.")
+    speed: Omittable[SpeedOut] = Field(description="How fast it is.")
     cost: CostsOut = Field(description="What it costs, by purchase model.")
     headroom: list[HeadroomOut] = Field(description="What is to spare of each resource.")
     limiting_resource: str | None = Field(description="The resource with the least to spare.")
@@ -167,7 +167,7 @@ class WorkloadOut(Out):
     """The model as it was understood."""
 
     architecture: ArchitectureOut = Field(description="Its shape.")
-    parameters: Part[ParametersOut] = Field(description="Its parameters.")
+    parameters: Omittable[ParametersOut] = Field(description="Its parameters.")
 
 
 class FitAnswerOut(Out):
@@ -183,5 +183,7 @@ class FitAnswerOut(Out):
     assumptions: list[AssumptionOut] = Field(
         description="With `assumptions` in include: what was not given; else empty."
     )
-    weights_type: Part[WeightsTypeOut] = Field(description="Of a server: the type of the weights, and who says so.")
-    workload: Part[WorkloadOut] = Field(description="With `workload` in include.")
+    weights_type: Omittable[WeightsTypeOut] = Field(
+        description="Of a server: the type of the weights, and who says so."
+    )
+    workload: Omittable[WorkloadOut] = Field(description="With `workload` in include.")

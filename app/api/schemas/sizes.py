@@ -16,8 +16,8 @@ Usd = Annotated[
 NextCursor = Annotated[str | None, Field(description="Give it as `cursor` to get the next page; null on the last.")]
 Total = Annotated[int, Field(description="How many items the whole list has.")]
 
-Inner = TypeVar("Inner")
-Part = Annotated[Inner | None, Field(exclude_if=lambda part: part is None)]
+T = TypeVar("T")
+Omittable = Annotated[T | None, Field(exclude_if=lambda part: part is None)]
 """A part of an answer that is left out where it does not apply: generators cannot say of an object that it is null."""
 
 

@@ -3,14 +3,14 @@
 import logging
 
 from app.settings import PROJECT
-from tests.api.openapi.asking import write_examples
-from tests.api.openapi.made import MADE
+from tests.api.openapi.generated_examples import write_examples
+from tests.api.openapi.generated_files import GENERATED
 
 
 def main() -> None:
     logging.disable()  # one of the examples is a fault of the service
     write_examples()
-    for path, text in MADE.items():
+    for path, text in GENERATED.items():
         path.write_text(text(), encoding="utf-8")
         print(path.relative_to(PROJECT))  # noqa: T201  # a verb of the Makefile tells what it made
 

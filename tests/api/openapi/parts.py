@@ -4,16 +4,16 @@ from collections.abc import Iterator
 from typing import Any
 
 Part = dict[str, Any]
-Placed = tuple[str, Part]
+Located = tuple[str, Part]
 
 
-def operations(document: Part) -> Iterator[Placed]:
+def operations(document: Part) -> Iterator[Located]:
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             yield f"{method.upper()} {path}", operation
 
 
-def parameters(document: Part) -> Iterator[Placed]:
+def parameters(document: Part) -> Iterator[Located]:
     for place, operation in operations(document):
         for parameter in operation.get("parameters", []):
             yield f"{place} ?{parameter['name']}", parameter
@@ -31,7 +31,7 @@ def contents(document: Part) -> Iterator[tuple[str, str, Part]]:
             yield f"response {name}", media_type, content
 
 
-def schemas(document: Part) -> Iterator[Placed]:
+def schemas(document: Part) -> Iterator[Located]:
     """Every schema at every depth."""
     for name, schema in document["components"]["schemas"].items():
         yield from _within(name, schema)
@@ -41,16 +41,18 @@ def schemas(document: Part) -> Iterator[Placed]:
         yield from _within(place, content["schema"])
 
 
-def properties(document: Part) -> Iterator[Placed]:
+def properties(document: Part) -> Iterator[Located]:
     for name, schema in document["components"]["schemas"].items():
         for field, inner in schema.get("properties", {}).items():
             yield f"{name}.{field}", inner
 
 
-def components(document: Part, *, asked: bool) -> Iterator[Placed]:
+def components(document: Part, *, in_request: bool) -> Iterator[Located]:
     """The objects that requests, or else answers, are made of."""
-    roots = [operation.get("requestBody") if asked else operation["responses"] for _, operation in operations(document)]
-    found = references(roots if asked else [*roots, document["components"]["responses"]], document)
+    roots = [
+        operation.get("requestBody") if in_request else operation["responses"] for _, operation in operations(document)
+    ]
+    found = references(roots if in_request else [*roots, document["components"]["responses"]], document)
     for name in sorted(found):
         if "properties" in document["components"]["schemas"][name]:
             yield name, document["components"]["schemas"][name]
@@ -75,7 +77,7 @@ def _targets(part: Any) -> Iterator[str]:
             yield from _targets(inner)
 
 
-def _within(place: str, schema: Part) -> Iterator[Placed]:
+def _within(place: str, schema: Part) -> Iterator[Located]:
     yield place, schema
     for name, inner in schema.get("properties", {}).items():
         yield from _within(f"{place}.{name}", inner)

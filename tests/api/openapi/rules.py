@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping
 from inspect import getmembers, isfunction
 
-from tests.api.openapi import rules_of_operations, rules_of_shapes
+from tests.api.openapi import operation_rules, schema_rules
 from tests.api.openapi.parts import Part
 
 Rule = Callable[[Part], Iterator[str]]
 
 RULES: Mapping[str, Rule] = {
     name: rule
-    for room in (rules_of_shapes, rules_of_operations)
+    for room in (schema_rules, operation_rules)
     for name, rule in getmembers(room, isfunction)
     if rule.__module__ == room.__name__
 }

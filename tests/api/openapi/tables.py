@@ -27,7 +27,7 @@ def fill(page: str, document: Part) -> str:
     """Write the tables of a page anew."""
 
     def made(marked: re.Match[str]) -> str:
-        text = _MAKE[marked["what"]](document, marked["words"].split())
+        text = _TABLES[marked["what"]](document, marked["words"].split())
         return f"{marked['start']}\n{text}\n{marked['end']}"
 
     return _MARKED.sub(made, page)
@@ -40,7 +40,7 @@ def _parameters(document: Part, words: list[str]) -> str:
     (operation,) = (one for _, one in operations(document) if one["operationId"] == name)
     told = [one for one in operation["parameters"] if one["in"] == "query"]
     chosen = [one for one in told if (one["name"] in grouped) is (how == "in")]
-    rows = [(one["name"], _takes(one["schema"], document), one["description"]) for one in chosen]
+    rows = [(one["name"], _parameter_type(one["schema"], document), one["description"]) for one in chosen]
     return _TABLE.format("parameter", "takes") + _rows(rows)
 
 
@@ -58,13 +58,13 @@ def _endpoints(document: Part, _words: list[str]) -> str:
 def _answers(document: Part, _words: list[str]) -> str:
     return "\n".join(
         f"## {name}\n\n{schema['description']}\n\n{_fields(schema)}"
-        for name, schema in components(document, asked=False)
+        for name, schema in components(document, in_request=False)
     )
 
 
 def _fields(schema: Part) -> str:
     rows = [
-        (name, _holds(one) + ("" if name in schema.get("required", []) else ", or absent"), one["description"])
+        (name, _field_type(one) + ("" if name in schema.get("required", []) else ", or absent"), one["description"])
         for name, one in schema["properties"].items()
     ]
     return _TABLE.format("field", "holds") + _rows(rows)
@@ -74,38 +74,38 @@ def _rows(rows: Iterable[tuple[str, str, str]]) -> str:
     return "".join(f"| `{name}` | {kind} | {' '.join(said.split())} |\n" for name, kind, said in rows)
 
 
-def _takes(schema: Part, document: Part) -> str:
+def _parameter_type(schema: Part, document: Part) -> str:
     """What a parameter may be: its words, its bounds where they are of interest, its default."""
     if "$ref" in schema:
         words = document["components"]["schemas"][_reference(schema)]["enum"]
         return ", ".join(f"`{word}`" for word in words)
     if schema["type"] == "array":
         inner = schema["items"]
-        return f"several of {_takes(inner, document)}" if "$ref" in inner else "several"
+        return f"several of {_parameter_type(inner, document)}" if "$ref" in inner else "several"
     least, most, given = schema.get("minimum"), schema.get("maximum"), schema.get("default")
     default = f", default {given:g}" if isinstance(given, int | float) and not isinstance(given, bool) else ""
     if schema["type"] == "integer" and most is not None and most <= _SMALL:
         return f"{least} to {most}{default}"
-    return _word(schema["type"], schema) + default
+    return _type_name(schema["type"], schema) + default
 
 
-def _holds(schema: Part) -> str:
+def _field_type(schema: Part) -> str:
     """What a field of an answer is."""
     if "$ref" in schema:
         name = _reference(schema)
         return f"[{name}](#{name.lower()})"
     if schema.get("type") == "array":
-        return f"list of {_holds(schema['items'])}"
+        return f"list of {_field_type(schema['items'])}"
     if "additionalProperties" in schema:
         inner = schema["additionalProperties"]
-        return f"map to {_holds(inner) if isinstance(inner, dict) else 'any value'}"
+        return f"map to {_field_type(inner) if isinstance(inner, dict) else 'any value'}"
     kinds = schema.get("type", "any value")
     kind, *null = kinds if isinstance(kinds, list) else [kinds]
-    return _word(kind, schema) + (", or null" if null else "")
+    return _type_name(kind, schema) + (", or null" if null else "")
 
 
-def _word(kind: str, schema: Part) -> str:
-    return _WORDS.get(str(schema.get("format", kind)), kind)
+def _type_name(kind: str, schema: Part) -> str:
+    return _TYPE_NAMES.get(str(schema.get("format", kind)), kind)
 
 
 def _reference(schema: Part) -> str:
@@ -113,7 +113,7 @@ def _reference(schema: Part) -> str:
 
 
 _SMALL = 10_000
-_WORDS = {
+_TYPE_NAMES = {
     "string": "text",
     "double": "number",
     "int32": "integer",
@@ -121,7 +121,7 @@ _WORDS = {
     "date": "date",
     "date-time": "moment",
 }
-_MAKE: Mapping[str, Callable[[Part, list[str]], str]] = {
+_TABLES: Mapping[str, Callable[[Part, list[str]], str]] = {
     "parameters": _parameters,
     "endpoints": _endpoints,
     "answers": _answers,

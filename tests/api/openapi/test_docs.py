@@ -3,13 +3,13 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from app.api.openapi.openapi30 import to_older
-from tests.api.openapi.made import document
+from app.api.openapi.openapi30 import to_openapi30
+from tests.api.openapi.generated_files import document
 
 
 def test_both_documents_are_served_as_they_are_kept(client: httpx.Client) -> None:
     assert client.get("/openapi.json").json() == document()
-    assert client.get("/openapi-3.0.json").json() == to_older(document())
+    assert client.get("/openapi-3.0.json").json() == to_openapi30(document())
 
 
 def test_a_document_is_made_while_others_are_made() -> None:

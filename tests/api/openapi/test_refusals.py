@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 import httpx
 import pytest
 
-from app.api.openapi.examples import find_example, find_problem
-from app.api.openapi.responses import STATUSES
+from app.api.openapi.examples import find_example, find_problem_example
+from app.api.openapi.responses import PROBLEM_STATUSES
 from app.catalog.fields import SIZE_FLAGS
-from tests.api.openapi.made import document
+from tests.api.openapi.error_cases import ERROR_CASES, clients, get_problem
+from tests.api.openapi.generated_files import document
 from tests.api.openapi.parts import operations
-from tests.api.openapi.refusing import REFUSED, clients, refusal
 from tests.conftest import TODAY
 
 
@@ -21,12 +21,12 @@ def services(seeded_url: str, empty_url: str) -> Iterator[Mapping[str, httpx.Cli
 
 
 def test_every_refusal_is_brought_about() -> None:
-    assert set(REFUSED) == set(STATUSES)
+    assert set(ERROR_CASES) == set(PROBLEM_STATUSES)
 
 
 def test_problems_are_what_the_service_refuses_with(services: Mapping[str, httpx.Client]) -> None:
-    for name in REFUSED:
-        assert refusal(services, name) == find_problem(name)
+    for name in ERROR_CASES:
+        assert get_problem(services, name) == find_problem_example(name)
 
 
 def test_the_example_of_a_problem_is_of_the_kind_that_the_operation_gives() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from openapi_spec_validator import validate
 
-from app.api.openapi.openapi30 import to_older
-from tests.api.openapi.made import document
+from app.api.openapi.openapi30 import to_openapi30
+from tests.api.openapi.generated_files import document
 from tests.api.openapi.rules import RULES
 
 Break = Callable[[dict[str, Any]], object]
@@ -15,7 +15,7 @@ Break = Callable[[dict[str, Any]], object]
 @pytest.fixture(scope="module", params=["3.1", "3.0"])
 def told(request: pytest.FixtureRequest) -> dict[str, Any]:
     newer = document()
-    return newer if request.param == "3.1" else to_older(newer)
+    return newer if request.param == "3.1" else to_openapi30(newer)
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -42,35 +42,39 @@ def listing(told: dict[str, Any]) -> Any:
 BROKEN: dict[str, Break] = {
     "combined": lambda told: field("vcpus", "SizeOut")(told).update(anyOf=[{"type": "integer", "format": "int32"}]),
     "without_width": lambda told: field("memory_gib", "SizeOut")(told).pop("format"),
-    "null_parts": lambda told: field("inference", "EstimateOut")(told).update(type=["object", "null"], nullable=True),
+    "nullable_objects": lambda told: field("inference", "EstimateOut")(told).update(
+        type=["object", "null"], nullable=True
+    ),
     "titled": lambda told: field("vcpus", "SizeOut")(told).update(title="Vcpus"),
-    "words_outside_components": lambda told: field("arch", "SizeOut")(told).update(enum=["x64"]),
-    "words_in_answers": lambda told: field("arch", "SizeOut")(told).update(enum=["x64"]),
-    "members_twice": lambda told: schema("Os")(told).update({"x-enum-varnames": ["PURCHASE_SPOT"]}),
+    "enums_outside_components": lambda told: field("arch", "SizeOut")(told).update(enum=["x64"]),
+    "enums_in_responses": lambda told: field("arch", "SizeOut")(told).update(enum=["x64"]),
+    "duplicate_enum_members": lambda told: schema("Os")(told).update({"x-enum-varnames": ["PURCHASE_SPOT"]}),
     "defaults_in_requests": lambda told: field("limit", "FitIn")(told).update(default=10),
     "open_requests": lambda told: schema("FitIn")(told).pop("additionalProperties"),
-    "closed_answers": lambda told: schema("SizeOut")(told).update(additionalProperties=False),
+    "closed_responses": lambda told: schema("SizeOut")(told).update(additionalProperties=False),
     "optional_values": lambda told: schema("SizeOut")(told)["required"].remove("vcpus"),
-    "shared_shapes": lambda told: field("items", "SizePage")(told).update({"$ref": "#/components/schemas/GpusIn"}),
-    "badly_named": lambda told: told["components"]["schemas"].update({"Page_Size_": {}}),
+    "schemas_shared_by_requests_and_responses": lambda told: field("items", "SizePage")(told).update(
+        {"$ref": "#/components/schemas/GpusIn"}
+    ),
+    "bad_schema_names": lambda told: told["components"]["schemas"].update({"Page_Size_": {}}),
     "undescribed": lambda told: field("vcpus", "SizeOut")(told).pop("description"),
     "misnamed_operations": lambda told: listing(told).update(operationId="list_sizes_sizes_get"),
     "untagged": lambda told: listing(told).update(tags=["other"]),
     "several_media_types": lambda told: listing(told)["responses"]["200"]["content"].update({"text/csv": {}}),
-    "vague_statuses": lambda told: listing(told)["responses"].update({"4XX": {}}),
-    "other_errors": lambda told: told["components"]["responses"]["NotFound"].pop("content"),
-    "untyped_answers": lambda told: listing(told)["responses"]["200"]["content"].update(
+    "incomplete_statuses": lambda told: listing(told)["responses"].update({"4XX": {}}),
+    "errors_without_problem": lambda told: told["components"]["responses"]["NotFound"].pop("content"),
+    "untyped_responses": lambda told: listing(told)["responses"]["200"]["content"].update(
         {"application/json": {"schema": {"type": "array", "items": {}}}}
     ),
-    "badly_listed": lambda told: next(one for one in listing(told)["parameters"] if "explode" in one).pop("explode"),
-    "odd_parameters": lambda told: listing(told)["parameters"][0].pop("example"),
-    "arguments_astray": lambda told: listing(told)["parameters"].reverse(),
-    "broken_bounds": lambda told: field("limit", "FitIn")(told).update(maximum=500.0),
+    "bad_array_style": lambda told: next(one for one in listing(told)["parameters"] if "explode" in one).pop("explode"),
+    "incomplete_parameters": lambda told: listing(told)["parameters"][0].pop("example"),
+    "misordered_parameters": lambda told: listing(told)["parameters"].reverse(),
+    "non_integer_bounds": lambda told: field("limit", "FitIn")(told).update(maximum=500.0),
     "backslashes_in_patterns": lambda told: listing(told)["parameters"][0]["schema"].update(pattern=r"\d"),
     "bounds_that_exclude": lambda told: field("limit", "FitIn")(told).update(exclusiveMinimum=0),
-    "misspelt": lambda told: listing(told)["parameters"][0].update(name="minGpuMem"),
+    "bad_field_names": lambda told: listing(told)["parameters"][0].update(name="minGpuMem"),
     "missing_headers": lambda told: listing(told)["responses"]["200"].pop("headers"),
-    "incomplete_about": lambda told: told["info"].pop("contact"),
+    "incomplete_info": lambda told: told["info"].pop("contact"),
     "without_examples": lambda told: listing(told)["responses"]["200"]["content"]["application/json"].pop("examples"),
 }
 

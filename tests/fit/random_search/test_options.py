@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.api.bodies import Body, fit, patched
+from tests.api.bodies import Body, apply_merge_patch, fit
 
 MODELS = {
     "llama-3.1-8b": 131_072, "llama-3.1-70b": 131_072, "llama-3.1-405b": 131_072, "qwen2.5-72b": 131_072,
@@ -112,7 +112,7 @@ def test_a_size_fits_after_any_fix_of_a_random_question(
         missed = fit(client, body, include=["rejected"])["rejected"]
         told = [(miss["size"], fix) for miss in missed for fix in miss["fixes"]]
         for size, fix in random.sample(told, min(8, len(told))):
-            changed = patched(body, fix["patch"])
+            changed = apply_merge_patch(body, fix["patch"])
             changed["constraints"] = changed.get("constraints", {}) | {"name": [size]}
             assert [item["size"] for item in all_of(client, changed)] == [size], (body, size, fix)
 

@@ -33,7 +33,7 @@ def several_media_types(document: Part) -> Iterator[str]:
     return (place for place, one in operations(document) if len(one["responses"]["200"]["content"]) != 1)
 
 
-def vague_statuses(document: Part) -> Iterator[str]:
+def incomplete_statuses(document: Part) -> Iterator[str]:
     expected = {"get": {"200", "304", "405", "422", "500", "503"}, "post": {"200", "400", "405", "413", "415", "422"}}
     for place, operation in operations(document):
         statuses = set(operation["responses"])
@@ -43,7 +43,7 @@ def vague_statuses(document: Part) -> Iterator[str]:
             yield place
 
 
-def other_errors(document: Part) -> Iterator[str]:
+def errors_without_problem(document: Part) -> Iterator[str]:
     for name, response in document["components"]["responses"].items():
         content = response.get("content", {"": {"schema": {}}} if name != "NotModified" else {})
         for media_type, told in content.items():
@@ -51,7 +51,7 @@ def other_errors(document: Part) -> Iterator[str]:
                 yield name
 
 
-def untyped_answers(document: Part) -> Iterator[str]:
+def untyped_responses(document: Part) -> Iterator[str]:
     """JSON that is no named object; a file that is no string, as bytes where generators would read it as JSON."""
     older = document["openapi"].startswith("3.0")
     for place, media_type, content in contents(document):
@@ -61,13 +61,13 @@ def untyped_answers(document: Part) -> Iterator[str]:
             yield place
 
 
-def badly_listed(document: Part) -> Iterator[str]:
+def bad_array_style(document: Part) -> Iterator[str]:
     for place, one in parameters(document):
         if one["schema"].get("type") == "array" and (one.get("style"), one.get("explode")) != ("form", True):
             yield place
 
 
-def odd_parameters(document: Part) -> Iterator[str]:
+def incomplete_parameters(document: Part) -> Iterator[str]:
     for place, one in parameters(document):
         empty_is_absent = one["in"] != "query" or one["required"] or one.get("allowEmptyValue") is True
         nullable = one["schema"].get("nullable", False) or isinstance(one["schema"].get("type"), list)
@@ -75,7 +75,7 @@ def odd_parameters(document: Part) -> Iterator[str]:
             yield place
 
 
-def misspelt(document: Part) -> Iterator[str]:
+def bad_field_names(document: Part) -> Iterator[str]:
     named = [place.rpartition("?")[2] for place, _ in parameters(document)]
     named += [place.rpartition(".")[2] for place, _ in properties(document)]
     return (name for name in named if not re.fullmatch(r"[a-z][a-z0-9_]*", name))
@@ -91,7 +91,7 @@ def missing_headers(document: Part) -> Iterator[str]:
             yield name
 
 
-def incomplete_about(document: Part) -> Iterator[str]:
+def incomplete_info(document: Part) -> Iterator[str]:
     info, newer = document["info"], not document["openapi"].startswith("3.0")
     wanted = {"title", "version", "description", "contact", "license"} | ({"summary"} if newer else set())
     yield from sorted(wanted - info.keys())
@@ -107,7 +107,7 @@ def without_examples(document: Part) -> Iterator[str]:
             yield place
 
 
-def arguments_astray(document: Part) -> Iterator[str]:
+def misordered_parameters(document: Part) -> Iterator[str]:
     """What must be said comes first, then sort, limit and cursor last: the order of positional arguments."""
     for place, operation in operations(document):
         told = operation.get("parameters", [])

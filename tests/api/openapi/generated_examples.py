@@ -13,13 +13,13 @@ import httpx
 from app.api.openapi.examples import shorten
 from app.main import create_service
 from app.settings import PROJECT, Settings
-from tests.api.openapi.made import document
+from tests.api.openapi.error_cases import ERROR_CASES, clients, get_problem
+from tests.api.openapi.generated_files import document
 from tests.api.openapi.parts import Part, operations
-from tests.api.openapi.refusing import REFUSED, clients, refusal
 from tests.conftest import TODAY
 from tests.servers import server
 
-QUESTIONS: Mapping[str, str] = {
+EXAMPLE_PATHS: Mapping[str, str] = {
     "listSizes": "/sizes?gpu=A100&min_gpu_mem=80&region=eastus&sort=usd_per_hour&limit=2",
     "listSimilarSizes": "/sizes/nc24ads_a100_v4/similar?region=eastus&limit=2",
     "listSizeFacts": "/sizes/nd40rs_v2/facts?field=gpu_memory_gib&limit=2",
@@ -38,20 +38,20 @@ BODIES: Mapping[str, dict[str, Any]] = {
     "fitWorkload": {**_LLAMA, "constraints": {"regions": ["westeurope"]}, "include": ["rejected"], "limit": 2},
     "estimateWorkload": {**_LLAMA, "gpus": {"count": 4, "usable_gib": 79.25, "bandwidth_gb_per_s": 1935}},
 }
-MADE_WHEN_FILLED = {"created_at", "next_cursor"}
+VOLATILE_FIELDS = {"created_at", "next_cursor"}
 """Fields that say when, or from which revision; examples of two catalogs differ in them."""
 
 
-def question(path: str, operation: Part) -> str:
+def example_path(path: str, operation: Part) -> str:
     """The question of an operation's example: two items of what its required parameters name, where none is chosen."""
     parameters = operation.get("parameters", [])
     for one in parameters:
         path = path.replace(f"{{{one['name']}}}", str(one["example"]))
     limit = "?limit=2" if any(one["name"] == "limit" for one in parameters) else ""
-    return QUESTIONS.get(operation["operationId"], path + limit)
+    return EXAMPLE_PATHS.get(operation["operationId"], path + limit)
 
 
-def ask(client: httpx.Client, path: str, body: dict[str, Any] | None) -> Any:
+def send_shortened(client: httpx.Client, path: str, body: dict[str, Any] | None) -> Any:
     """Ask the service, and shorten what it answers as an example does."""
     answer = client.get(path) if body is None else client.post(path, json=body)
     assert answer.status_code == httpx.codes.OK, answer.text
@@ -59,11 +59,11 @@ def ask(client: httpx.Client, path: str, body: dict[str, Any] | None) -> Any:
     return shorten(answer.json() if is_json else answer.text)
 
 
-def timeless(answer: Any) -> Any:
+def without_volatile_fields(answer: Any) -> Any:
     """An answer without what differs from one filling of a catalog to the next."""
     if isinstance(answer, dict):
-        return {name: timeless(value) for name, value in answer.items() if name not in MADE_WHEN_FILLED}
-    return [timeless(value) for value in answer] if isinstance(answer, list) else answer
+        return {name: without_volatile_fields(value) for name, value in answer.items() if name not in VOLATILE_FIELDS}
+    return [without_volatile_fields(value) for value in answer] if isinstance(answer, list) else answer
 
 
 def write_examples() -> None:
@@ -76,22 +76,24 @@ def write_examples() -> None:
         service = create_service(Settings(_env_file=None, database_url=url), today=lambda: TODAY)
         with server(service) as base_url, httpx.Client(base_url=base_url, trust_env=False) as client:
             for place, operation in operations(document()):
-                _ask_and_keep(client, place.partition(" ")[2], operation)
+                _write_operation_example(client, place.partition(" ")[2], operation)
         with clients(url, f"sqlite:///{folder}/empty.db", TODAY) as services:
-            for name in REFUSED:
-                _keep(f"problems/{name}", refusal(services, name))
+            for name in ERROR_CASES:
+                _write_example(f"problems/{name}", get_problem(services, name))
 
 
-def _ask_and_keep(client: httpx.Client, path: str, operation: Part) -> None:
+def _write_operation_example(client: httpx.Client, path: str, operation: Part) -> None:
     if "application/octet-stream" in operation["responses"]["200"]["content"]:
         return  # bytes are no example
-    asked, body = question(path, operation), BODIES.get(operation["operationId"])
-    _keep(operation["operationId"], {"path": asked, "body": body, "answer": ask(client, asked, body)})
+    asked, body = example_path(path, operation), BODIES.get(operation["operationId"])
+    _write_example(
+        operation["operationId"], {"path": asked, "body": body, "answer": send_shortened(client, asked, body)}
+    )
 
 
-def _keep(name: str, example: Part) -> None:
+def _write_example(name: str, example: Part) -> None:
     """Write an example, but not for what differs from one filling to the next alone."""
     file = PROJECT / "app/api/openapi/examples" / f"{name}.json"
     before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
-    if timeless(before) != timeless(example):
+    if without_volatile_fields(before) != without_volatile_fields(example):
         file.write_text(json.dumps(example, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from app.api.openapi.openapi30 import Document, to_older
+from app.api.openapi.openapi30 import Document, to_openapi30
 from app.main import create_app
 from app.settings import PROJECT, Settings
 from tests.api.openapi.tables import fill
@@ -26,9 +26,9 @@ def _filled(page: Path) -> str:
     return fill(page.read_text(encoding="utf-8"), document())
 
 
-MADE: Mapping[Path, Callable[[], str]] = {
+GENERATED: Mapping[Path, Callable[[], str]] = {
     PROJECT / "docs/openapi.json": lambda: _as_text(document()),
-    PROJECT / "docs/openapi-3.0.json": lambda: _as_text(to_older(document())),
+    PROJECT / "docs/openapi-3.0.json": lambda: _as_text(to_openapi30(document())),
     **{page: partial(_filled, page) for page in (PROJECT / "docs/api.md", PROJECT / "docs/answers.md")},
 }
 """The files, and how the text of each is made."""

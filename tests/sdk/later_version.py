@@ -7,16 +7,16 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-MORE = {"added_later": "clients that were built before this field do not know it"}
+ADDED_FIELDS = {"added_later": "clients that were built before this field do not know it"}
 NEW_WORD = "a-word-of-a-later-version"
 
 
-def newer(app: ASGIApp, document: Path) -> ASGIApp:
+def later_version(app: ASGIApp, document: Path) -> ASGIApp:
     """Wrap an app, so that it answers as a later version may by the OpenAPI document in a file."""
-    return Newer(app, json.loads(document.read_text(encoding="utf-8")))
+    return LaterVersion(app, json.loads(document.read_text(encoding="utf-8")))
 
 
-class Newer:
+class LaterVersion:
     """Puts later answers in place of the JSON answers of an app, by what its OpenAPI document says of them."""
 
     def __init__(self, app: ASGIApp, document: dict[str, Any]) -> None:
@@ -56,7 +56,7 @@ class Newer:
         """Give a part of an answer, which is the value of a name, as a later version may."""
         if isinstance(part, dict):
             inner = {key: self.later(value, key) for key, value in part.items()}
-            return inner if name in self._maps else {**inner, **MORE}
+            return inner if name in self._maps else {**inner, **ADDED_FIELDS}
         if isinstance(part, list):
             return [self.later(item, name) for item in part]
         return NEW_WORD if name in self._words and isinstance(part, str) else part

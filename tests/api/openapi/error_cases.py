@@ -9,7 +9,7 @@ from datetime import date
 
 import httpx
 
-from app.api.openapi.responses import STATUSES
+from app.api.openapi.responses import PROBLEM_STATUSES
 from app.main import create_service
 from app.settings import Settings
 from tests.api.openapi.parts import Part
@@ -20,7 +20,7 @@ _JSON = {"content-type": "application/json"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class ErrorCase:
     """A request that is refused, and in which state of the service."""
 
     path: str
@@ -30,29 +30,29 @@ class Refused:
     state: str = "seeded"
 
 
-REFUSED: Mapping[str, Refused] = {
-    "BadRequest": Refused(path="/sizes?cursor=of-another-list"),
-    "UnreadableBody": Refused(method="POST", path="/fit", body=b'{"model":', headers=_JSON),
-    "UnreadableRange": Refused(path="/sizes.parquet", headers={"range": "bytes=9-3"}),
-    "NotFound": Refused(path="/sizes/nd40rs_v3"),
-    "SeriesNotFound": Refused(path="/series/nd_h100_v6"),
-    "ModelNotFound": Refused(path="/models/llama-3.1-71b"),
-    "MethodNotAllowed": Refused(method="DELETE", path="/sizes"),
-    "PostMethodNotAllowed": Refused(method="DELETE", path="/fit"),
-    "PreconditionFailed": Refused(path="/sizes.parquet", headers={"if-match": '"0"'}),
-    "RangeNotSatisfiable": Refused(path="/sizes.parquet", headers={"range": "bytes=99999999-"}),
-    "Gone": Refused(path="/regions?limit=2&cursor={earlier}"),
-    "ContentTooLarge": Refused(method="POST", path="/fit", body=b" " * 3 * 2**20, headers=_JSON),
-    "UnsupportedMediaType": Refused(method="POST", path="/fit", body=b"{}", headers={"content-type": "text/plain"}),
-    "UnprocessableContent": Refused(path="/sizes?min_gpu_memory=80"),
-    "UnprocessableBody": Refused(
+ERROR_CASES: Mapping[str, ErrorCase] = {
+    "BadRequest": ErrorCase(path="/sizes?cursor=of-another-list"),
+    "UnreadableBody": ErrorCase(method="POST", path="/fit", body=b'{"model":', headers=_JSON),
+    "UnreadableRange": ErrorCase(path="/sizes.parquet", headers={"range": "bytes=9-3"}),
+    "NotFound": ErrorCase(path="/sizes/nd40rs_v3"),
+    "SeriesNotFound": ErrorCase(path="/series/nd_h100_v6"),
+    "ModelNotFound": ErrorCase(path="/models/llama-3.1-71b"),
+    "MethodNotAllowed": ErrorCase(method="DELETE", path="/sizes"),
+    "PostMethodNotAllowed": ErrorCase(method="DELETE", path="/fit"),
+    "PreconditionFailed": ErrorCase(path="/sizes.parquet", headers={"if-match": '"0"'}),
+    "RangeNotSatisfiable": ErrorCase(path="/sizes.parquet", headers={"range": "bytes=99999999-"}),
+    "Gone": ErrorCase(path="/regions?limit=2&cursor={earlier}"),
+    "ContentTooLarge": ErrorCase(method="POST", path="/fit", body=b" " * 3 * 2**20, headers=_JSON),
+    "UnsupportedMediaType": ErrorCase(method="POST", path="/fit", body=b"{}", headers={"content-type": "text/plain"}),
+    "UnprocessableContent": ErrorCase(path="/sizes?min_gpu_memory=80"),
+    "UnprocessableBody": ErrorCase(
         method="POST",
         path="/fit",
         body=b'{"model": "llama-3.1-70b", "inference": {"context": 8192}}',
         headers=_JSON,
     ),
-    "InternalServerError": Refused(path="/sizes", state="broken"),
-    "ServiceUnavailable": Refused(path="/sizes", state="empty"),
+    "InternalServerError": ErrorCase(path="/sizes", state="broken"),
+    "ServiceUnavailable": ErrorCase(path="/sizes", state="empty"),
 }
 
 
@@ -64,19 +64,19 @@ def clients(seeded_url: str, empty_url: str, today: date) -> Iterator[Mapping[st
         for state, url in (("seeded", seeded_url), ("broken", seeded_url), ("empty", empty_url)):
             service = create_service(Settings(_env_file=None, database_url=url), today=lambda: today)
             if state == "broken":
-                service.app.state.executor.today = _break_down
+                service.app.state.executor.today = _fail
             base_url = stack.enter_context(server(service))
             made[state] = stack.enter_context(httpx.Client(base_url=base_url, trust_env=False))
         yield made
 
 
-def refusal(services: Mapping[str, httpx.Client], name: str) -> Part:
+def get_problem(services: Mapping[str, httpx.Client], name: str) -> Part:
     """The problem that a request is refused with; raises AssertionError where it has another status."""
-    asked, client = REFUSED[name], services[REFUSED[name].state]
+    asked, client = ERROR_CASES[name], services[ERROR_CASES[name].state]
     path = asked.path.replace("{earlier}", _earlier(client)) if "{" in asked.path else asked.path
     headers = {**asked.headers, "x-request-id": ID}
     answer = client.request(asked.method, path, content=asked.body, headers=headers)
-    assert answer.status_code == STATUSES[name], answer.text
+    assert answer.status_code == PROBLEM_STATUSES[name], answer.text
     problem: Part = answer.json()
     return problem
 
@@ -88,5 +88,5 @@ def _earlier(client: httpx.Client) -> str:
     return base64.urlsafe_b64encode(json.dumps([mark, "0-00000000", *place]).encode()).decode().rstrip("=")
 
 
-def _break_down() -> date:
+def _fail() -> date:
     raise RuntimeError("a fault, brought about on purpose")

@@ -22,7 +22,7 @@ def without_width(document: Part) -> Iterator[str]:
             yield place
 
 
-def null_parts(document: Part) -> Iterator[str]:
+def nullable_objects(document: Part) -> Iterator[str]:
     for place, schema in schemas(document):
         kinds = schema.get("type", [])
         kinds = kinds if isinstance(kinds, list) else [kinds]
@@ -34,19 +34,19 @@ def titled(document: Part) -> Iterator[str]:
     return (place for place, schema in schemas(document) if isinstance(schema.get("title"), str))
 
 
-def words_outside_components(document: Part) -> Iterator[str]:
+def enums_outside_components(document: Part) -> Iterator[str]:
     return (place for place, schema in schemas(document) if "enum" in schema and re.search(r"[. ]", place))
 
 
-def words_in_answers(document: Part) -> Iterator[str]:
-    for name, schema in components(document, asked=False):
+def enums_in_responses(document: Part) -> Iterator[str]:
+    for name, schema in components(document, in_request=False):
         for field, inner in schema["properties"].items():
             target = inner.get("$ref", inner.get("items", {}).get("$ref", "")).rpartition("/")[2]
             if "enum" in document["components"]["schemas"].get(target, inner):
                 yield f"{name}.{field}"
 
 
-def members_twice(document: Part) -> Iterator[str]:
+def duplicate_enum_members(document: Part) -> Iterator[str]:
     enums = [one for one in document["components"]["schemas"].values() if "enum" in one]
     names = Counter(name for one in enums for name in one.get("x-enum-varnames", one["enum"]))
     return (name for name, times in names.items() if times > 1 or not re.fullmatch(r"[A-Z][A-Z0-9_]*", name))
@@ -54,38 +54,38 @@ def members_twice(document: Part) -> Iterator[str]:
 
 def defaults_in_requests(document: Part) -> Iterator[str]:
     """Defaults of a body stand in words: TypeScript takes a field with a default for one that must be there."""
-    for name, schema in components(document, asked=True):
+    for name, schema in components(document, in_request=True):
         yield from (f"{name}.{field}" for field, inner in schema["properties"].items() if "default" in inner)
 
 
 def open_requests(document: Part) -> Iterator[str]:
-    return (name for name, one in components(document, asked=True) if one.get("additionalProperties") is not False)
+    return (name for name, one in components(document, in_request=True) if one.get("additionalProperties") is not False)
 
 
-def closed_answers(document: Part) -> Iterator[str]:
+def closed_responses(document: Part) -> Iterator[str]:
     said = True if document["openapi"].startswith("3.0") else None
-    return (name for name, one in components(document, asked=False) if one.get("additionalProperties") is not said)
+    return (name for name, one in components(document, in_request=False) if one.get("additionalProperties") is not said)
 
 
 def optional_values(document: Part) -> Iterator[str]:
     """Fields of answers that may be absent and are no parts."""
-    for name, schema in components(document, asked=False):
+    for name, schema in components(document, in_request=False):
         for field in schema["properties"].keys() - set(schema.get("required", [])):
             if "$ref" not in schema["properties"][field]:
                 yield f"{name}.{field}"
 
 
-def shared_shapes(document: Part) -> Iterator[str]:
-    answers = {name for name, _ in components(document, asked=False)}
-    return (name for name, _ in components(document, asked=True) if name in answers)
+def schemas_shared_by_requests_and_responses(document: Part) -> Iterator[str]:
+    answers = {name for name, _ in components(document, in_request=False)}
+    return (name for name, _ in components(document, in_request=True) if name in answers)
 
 
-def badly_named(document: Part) -> Iterator[str]:
+def bad_schema_names(document: Part) -> Iterator[str]:
     names = document["components"]["schemas"]
     return (name for name in names if not re.fullmatch(r"[A-Z][A-Za-z0-9]*", name) or "Validation" in name)
 
 
-def broken_bounds(document: Part) -> Iterator[str]:
+def non_integer_bounds(document: Part) -> Iterator[str]:
     for place, schema in schemas(document):
         bounds = [schema[bound] for bound in ("minimum", "maximum", "multipleOf", "default") if bound in schema]
         if "integer" in schema.get("type", "") and not all(isinstance(bound, int) for bound in bounds):
