@@ -24,7 +24,7 @@ from app.catalog.readings import (
     silent,
 )
 from app.errors import BadData
-from app.ingest.documents.gpu_memory import GpuMemories
+from app.ingest.documents.gpu_memory import GpuMemoryIndex
 from app.ingest.sources.claims import load_gpu_rows, read_gpus, read_series, read_sizes, read_sources
 from app.ingest.sources.documents import find_pages, read_documents
 from app.ingest.sources.models import read_models
@@ -90,7 +90,7 @@ def read_pages(
     paths: Sequence[Path], seeds: Path, *, kind: SourceKind | None = None, progress: Progress = silent
 ) -> Reading:
     """Read documentation pages; which memories a GPU model can have is known from the seeds."""
-    memories = GpuMemories.from_rows(load_gpu_rows(seeds / "gpus.csv"))
+    memories = GpuMemoryIndex.from_rows(load_gpu_rows(seeds / "gpus.csv"))
     pages, done = len(find_pages(paths)), count(1)
     return read_documents(
         paths,

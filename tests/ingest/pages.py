@@ -7,10 +7,12 @@ from textwrap import dedent
 
 from app.catalog.fields import FactValue
 from app.catalog.readings import Reading, SourceKind
-from app.ingest.documents.gpu_memory import GpuMemories
+from app.ingest.documents.gpu_memory import GpuMemoryIndex
 from app.ingest.sources.documents import read_documents
 
-MEMORIES = GpuMemories.of({"V100": [16, 32], "A100": [40, 80], "P40": [24], "A10": [24], "M60": [16], "MI300X": [192]})
+MEMORIES = GpuMemoryIndex.from_mapping(
+    {"V100": [16, 32], "A100": [40, 80], "P40": [24], "A10": [24], "M60": [16], "MI300X": [192]}
+)
 FRONT = "---\ntitle: {title}\nms.service: machines\nms.date: 05/26/2021\n---\n\n"
 
 REAL = [Path(folder) for folder in os.environ.get("VMSIZES_TEST_PAGES", "").split(os.pathsep) if folder]

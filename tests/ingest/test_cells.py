@@ -125,7 +125,7 @@ def test_a_cell_that_is_not_understood_is_reported_with_its_place(tmp_path: Path
 def test_an_amount_is_a_number_with_what_follows(text: str, total: object, rest: str) -> None:
     amount = to_amount(text)
     assert amount is not None
-    assert (amount.total, amount.rest) == (total, rest)
+    assert (amount.total, amount.suffix) == (total, rest)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from decimal import Decimal
 
 import pytest
 
-from app.ingest.documents.gpu_memory import GpuMemories
+from app.ingest.documents.gpu_memory import GpuMemoryIndex
 
 ROWS = [
     {"id": "v100-16", "model": "V100 16GB", "family": "V100", "aliases": "Tesla V100", "memory_gib": "16"},
@@ -28,11 +28,11 @@ ROWS = [
     ],
 )
 def test_a_model_is_found_however_it_is_written(text: str, memories: list[int]) -> None:
-    assert GpuMemories.from_rows(ROWS).find(text) == tuple(Decimal(memory) for memory in memories)
+    assert GpuMemoryIndex.from_rows(ROWS).find(text) == tuple(Decimal(memory) for memory in memories)
 
 
 @pytest.mark.parametrize(
     ("title", "memories"), [("NVadsA10_v5 size series", [24]), ("NDasrA100_v4", []), ("NX-H100-v5", [80, 94])]
 )
 def test_a_model_is_found_inside_the_words_of_a_title(title: str, memories: list[int]) -> None:
-    assert GpuMemories.from_rows(ROWS).find_in_title(title) == tuple(Decimal(memory) for memory in memories)
+    assert GpuMemoryIndex.from_rows(ROWS).find_in_title(title) == tuple(Decimal(memory) for memory in memories)

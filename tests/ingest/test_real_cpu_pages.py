@@ -6,7 +6,7 @@ import pytest
 
 from app.catalog.fields import FactValue
 from app.catalog.readings import Reading
-from app.ingest.documents.gpu_memory import GpuMemories
+from app.ingest.documents.gpu_memory import GpuMemoryIndex
 from app.ingest.sources.documents import read_documents
 from tests.ingest.pages import REAL, facts
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(len(REAL) < 2, reason="VMSIZES_TEST_PAGES names 
 
 def page(name: str) -> Reading:
     """Read a page by its file's name."""
-    return read_documents([REAL[1] / name], gpu_memories=GpuMemories.of({"V100": [16, 32]}))
+    return read_documents([REAL[1] / name], gpu_memories=GpuMemoryIndex.from_mapping({"V100": [16, 32]}))
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ import pytest
 from app.catalog.fields import FIELDS, FactValue
 from app.catalog.names import size_key
 from app.catalog.readings import Reading
-from app.ingest.documents.gpu_memory import GpuMemories
+from app.ingest.documents.gpu_memory import GpuMemoryIndex
 from app.ingest.sources.documents import read_documents
 from tests.ingest.pages import REAL
 
 pytestmark = pytest.mark.skipif(not REAL, reason="VMSIZES_TEST_PAGES names no folder of documentation pages")
 
-MEMORIES = GpuMemories.of(
+MEMORIES = GpuMemoryIndex.from_mapping(
     {
         "V100": [16, 32], "A100": [40, 80], "P40": [24], "P100": [16], "M60": [8, 16], "K80": [12, 24], "T4": [16],
         "H100": [80, 94], "H200": [141], "MI300X": [192], "GB200": [192], "GB300": [288], "A10": [24], "MI25": [16],

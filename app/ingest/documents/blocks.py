@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-LINE, BREAK = "\n", "\v"
+LINE_END, HTML_BREAK = "\n", "\v"
 """In a passage's text: the end of a source line, and a `<br>` (which ends no source line)."""
 
 
@@ -13,30 +13,30 @@ PassageKind = Literal["heading", "paragraph", "item"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class TableCell:
     """A cell of a table: `text` is without markup, `raw` as in the file, `marks` its footnote marks (`*`, `1`)."""
 
     text: str
     raw: str
-    marks: tuple[str, ...] = ()
+    footnote_marks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class TableRow:
     """A row as wide as the header; `surplus` are the cells beyond the last column."""
 
     line: int
-    cells: tuple[Cell, ...]
-    surplus: tuple[str, ...] = ()
+    cells: tuple[TableCell, ...]
+    extra_cells: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class MarkdownTable:
     """A table, and whether it stands inside a list."""
 
     line: int
-    header: tuple[Cell, ...]
-    rows: tuple[Row, ...]
+    header: tuple[TableCell, ...]
+    rows: tuple[TableRow, ...]
     in_list: bool
 
 
@@ -52,12 +52,12 @@ class Passage:
     line: int
     heading: str
     bold: tuple[str, ...] = ()
-    marks: tuple[str, ...] = ()
+    footnote_marks: tuple[str, ...] = ()
     level: int = 0
 
     def line_at(self, offset: int) -> int:
         """Find the source line of a place in the text."""
-        return self.line + self.text.count(LINE, 0, offset)
+        return self.line + self.text.count(LINE_END, 0, offset)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +72,10 @@ class Include:
 class Blocks:
     """The parsed body of a page; `unread` are places where a table stands that is no Markdown table."""
 
-    tables: tuple[Table, ...]
+    tables: tuple[MarkdownTable, ...]
     passages: tuple[Passage, ...]
     includes: tuple[Include, ...]
-    unread: tuple[int, ...]
+    html_tables: tuple[int, ...]
 
 
 _PIPE = re.compile(r"(?<!\\)\|")
@@ -91,7 +91,7 @@ def split_row(line: str) -> list[str]:
     return cells[:-1] if cells and not cells[-1] else cells
 
 
-def numbered(lines: Sequence[str], first: int) -> tuple[list[str], list[int]]:
+def repair_layout(lines: Sequence[str], first: int) -> tuple[list[str], list[int]]:
     """Give the mended lines and, for each, the number of the source line that it stands for.
 
     A table is set apart from what stands directly above or below it, a delimiter row is made as wide as its header,
@@ -99,35 +99,35 @@ def numbered(lines: Sequence[str], first: int) -> tuple[list[str], list[int]]:
     """
     texts: list[str] = []
     numbers: list[int] = []
-    for number, text in _mended(lines, first):
+    for number, text in _repaired_lines(lines, first):
         texts.append(text)
         numbers.append(number)
     return texts, numbers
 
 
-def _mended(lines: Sequence[str], first: int) -> Iterator[tuple[int, str]]:
+def _repaired_lines(lines: Sequence[str], first: int) -> Iterator[tuple[int, str]]:
     inside = False
     for at, source in enumerate(lines):
         line, number = source, first + at
-        opens = not inside and _opens_table(lines, at)
+        opens = not inside and _is_table_header(lines, at)
         if inside and not _PIPE.search(line):
             inside = False
             yield number, ""
         if opens:
             inside = True
             yield number, ""
-        elif inside and _DELIMITER.match(line) and _opens_table(lines, at - 1):
-            line = _as_wide(line, len(split_row(lines[at - 1])))
+        elif inside and _DELIMITER.match(line) and _is_table_header(lines, at - 1):
+            line = _fit_delimiter_row(line, len(split_row(lines[at - 1])))
         yield number, "" if _SPACER.match(line) else line
 
 
-def _opens_table(lines: Sequence[str], at: int) -> bool:
+def _is_table_header(lines: Sequence[str], at: int) -> bool:
     if at < 0 or at + 1 >= len(lines) or not _PIPE.search(lines[at]):
         return False
     return bool(_DELIMITER.match(lines[at + 1]) and "|" in lines[at + 1]) and not _DELIMITER.match(lines[at])
 
 
-def _as_wide(line: str, width: int) -> str:
+def _fit_delimiter_row(line: str, width: int) -> str:
     cells = split_row(line)
     if len(cells) == width:
         return line

@@ -26,7 +26,7 @@ def to_cpu(text: str) -> dict[str, str]:
     found = {"arch": arch} if (arch := to_arch(text)) else {}
     bare = re.sub(r"[®™]|\((?:R|TM)\)", "", re.sub(r"\[[^\]]*\]", "", text), flags=re.IGNORECASE)
     bare = re.sub(r",?\s*up to\b.*|\b(?:CPUs?|processors?)\b", "", bare, flags=re.IGNORECASE)
-    name = _spelled(bare)
+    name = _normalize_name(bare)
     return {"cpu_model": name, **found} if re.search(r"[A-Za-z]{3}", name) and not _is_arch(name) else found
 
 
@@ -37,12 +37,12 @@ def to_arch(text: str) -> str | None:
 
 def find_cpus(text: str) -> list[str]:
     """Find the CPUs that a sentence names, `Intel Xeon Platinum 8168 (Skylake)`."""
-    return list(dict.fromkeys(_name(found) for found in _NAMES.finditer(re.sub(r"\s+", " ", text))))
+    return list(dict.fromkeys(_to_name(found) for found in _NAMES.finditer(re.sub(r"\s+", " ", text))))
 
 
-def _name(found: re.Match[str]) -> str:
+def _to_name(found: re.Match[str]) -> str:
     code = (found["code"] or "").strip("() ")
-    name = _spelled(" ".join(part for part in (found["maker"], found["line"], found["model"].strip()) if part))
+    name = _normalize_name(" ".join(part for part in (found["maker"], found["line"], found["model"].strip()) if part))
     if code:
         return f"{name} ({code})"
     gen = found["gen"]
@@ -50,7 +50,7 @@ def _name(found: re.Match[str]) -> str:
     return f"{name} (generation {number})" if gen and not re.search(r"\d", name) else name
 
 
-def _spelled(text: str) -> str:
+def _normalize_name(text: str) -> str:
     text = re.sub(r"\bnvidia\b", "NVIDIA", re.sub(r"\bepyc\b", "EPYC", text, flags=re.IGNORECASE), flags=re.IGNORECASE)
     return re.sub(r"\s+", " ", re.sub(r"(?<=\w)\(", " (", text)).strip(" ,;")
 

@@ -7,30 +7,36 @@ from datetime import date
 
 from app.catalog.names import series_key, size_key
 from app.catalog.readings import BenchmarkRow, Reading, Report, StatedFact
-from app.ingest.documents.features import find_flags, find_restrictions, find_table_flags, restrict, to_flag_findings
-from app.ingest.documents.gpu_memory import GpuMemories
-from app.ingest.documents.gpu_rows import Host, read_gpus
-from app.ingest.documents.gpu_text import find_mentions, only_model
-from app.ingest.documents.page import Document, Finding
+from app.ingest.documents.document_tables import DocumentTables, add_infiniband_totals, read_cells, read_tables
+from app.ingest.documents.features import (
+    apply_restrictions,
+    find_flag_facts,
+    find_flags,
+    find_restrictions,
+    find_table_flags,
+)
+from app.ingest.documents.gpu_memory import GpuMemoryIndex
+from app.ingest.documents.gpu_rows import PageGpus, read_gpus
+from app.ingest.documents.gpu_text import find_mentions, find_only_model
+from app.ingest.documents.page import Finding, SourceDocument
 from app.ingest.documents.page_facts import (
-    footnotes,
-    no_gpus,
-    preview,
-    previews,
-    retirement,
-    said,
-    specified,
-    stated_values,
+    find_footnote_facts,
+    find_host_spec_facts,
+    find_non_gpu_reason,
+    find_page_preview_facts,
+    find_retirement_facts,
+    find_row_preview_facts,
+    find_sentence_facts,
+    to_row_values,
 )
 from app.ingest.documents.racks import find_benchmarks, find_rack_facts, find_vm_facts
 from app.ingest.documents.row_facts import is_per_nic, read_nvme, read_scale_networks, read_temp_disks
-from app.ingest.documents.sections import split
+from app.ingest.documents.sections import split_by_series
 from app.ingest.documents.sentences import Sentence, to_sentences
-from app.ingest.documents.series import SEPARATOR, SeriesTitle, find_listed, find_series, fits
-from app.ingest.documents.sizes import Tables, read_cells, read_tables, with_infiniband
+from app.ingest.documents.series import LIST_SEPARATOR, SeriesTitle, belongs_to_series, find_listed, find_series
 
 
-def merged(findings: Iterable[Finding]) -> tuple[list[StatedFact], list[Report]]:
+def merge_findings(findings: Iterable[Finding]) -> tuple[list[StatedFact], list[Report]]:
     """Keep the first statement of each field; of two texts the one that says more, in whatever order they stand."""
     kept: dict[tuple[str, str, str, str], StatedFact] = {}
     reports: dict[Report, None] = {}
@@ -44,7 +50,7 @@ def merged(findings: Iterable[Finding]) -> tuple[list[StatedFact], list[Report]]
         if earlier.value == finding.value:
             continue
         if isinstance(earlier.value, str) and isinstance(finding.value, str):
-            if _says_more(finding.value, earlier.value):
+            if _is_more_specific(finding.value, earlier.value):
                 kept[key] = finding
             continue
         detail = (
@@ -55,7 +61,7 @@ def merged(findings: Iterable[Finding]) -> tuple[list[StatedFact], list[Report]]
     return list(kept.values()), list(reports)
 
 
-def _says_more(text: str, than: str) -> bool:
+def _is_more_specific(text: str, than: str) -> bool:
     words, fewer = text.lower().split(), than.lower().split()
     return len(words) > len(fewer) and all(word in words for word in fewer)
 
@@ -64,14 +70,14 @@ def _says_more(text: str, than: str) -> bool:
 class DocumentFacts:
     """What a document gives before it is known whose its sizes are."""
 
-    document: Document
+    document: SourceDocument
     series: SeriesTitle | None
     subjects: tuple[str, ...]
-    statements: tuple[StatedFact, ...]
+    facts: tuple[StatedFact, ...]
     reports: tuple[Report, ...]
 
 
-def read_document(document: Document, memories: GpuMemories) -> DocumentFacts:
+def read_document(document: SourceDocument, memories: GpuMemoryIndex) -> DocumentFacts:
     """Read everything that a document says of sizes."""
     tables, sentences = read_tables(document), list(to_sentences(document))
     series = find_series(document.page)
@@ -81,39 +87,39 @@ def read_document(document: Document, memories: GpuMemories) -> DocumentFacts:
         announced = list(find_vm_facts(sentences, series.name))
         subjects = [series.name] if announced else []
         findings += announced
-    spoken = sentences if _is_of_series(series, subjects) else []
-    findings += _from_tables(document, tables, spoken, memories)
-    findings += _from_page(document, subjects, sentences, series)
-    findings += said(spoken, subjects)
+    spoken = sentences if _sentences_apply(series, subjects) else []
+    findings += _find_row_facts(document, tables, spoken, memories)
+    findings += _find_page_facts(document, subjects, sentences, series)
+    findings += find_sentence_facts(spoken, subjects)
     if not subjects and not findings:
-        findings += _nothing_read(document)
-    statements, reports = merged(with_infiniband(findings))
+        findings += _report_nothing_read(document)
+    statements, reports = merge_findings(add_infiniband_totals(findings))
     return DocumentFacts(
-        document=document, series=series, subjects=tuple(subjects), statements=tuple(statements), reports=tuple(reports)
+        document=document, series=series, subjects=tuple(subjects), facts=tuple(statements), reports=tuple(reports)
     )
 
 
-def series_findings(facts: DocumentFacts, series: str) -> tuple[list[Finding], list[BenchmarkRow]]:
+def read_series(facts: DocumentFacts, series: str) -> tuple[list[Finding], list[BenchmarkRow]]:
     """State what a document says of its series under the name that the series goes by."""
     sentences = list(to_sentences(facts.document))
     findings: list[Finding] = [*find_rack_facts(sentences, series)]
     items: dict[tuple[str, str], tuple[list[str], StatedFact]] = {}
     for page, name, item, raw, line in find_listed(facts.document, sentences):
-        first = page.states_of_series(series, name, item, raw, line)
+        first = page.series_fact(series, name, item, raw, line)
         listed, _ = items.setdefault((page.file, name), ([], first))
         if item.lower() not in (other.lower() for other in listed):
             listed.append(item)
-    findings += [_joined(first, listed) for listed, first in items.values()]
+    findings += [_join_items(first, listed) for listed, first in items.values()]
     return findings, list(find_benchmarks(sentences, series))
 
 
-def _from_tables(
-    document: Document, tables: Tables, sentences: list[Sentence], memories: GpuMemories
+def _find_row_facts(
+    document: SourceDocument, tables: DocumentTables, sentences: list[Sentence], memories: GpuMemoryIndex
 ) -> Iterator[Finding]:
     mentions = list(find_mentions(sentences))
-    model = only_model(mentions)
-    host = Host(
-        specs=tables.specs.gpu,
+    model = find_only_model(mentions)
+    host = PageGpus(
+        from_specs=tables.specs.gpu,
         prose_memories=frozenset(mention.memory_gib for mention in mentions if mention.memory_gib),
         prose_models=tuple(dict.fromkeys(mention.model for mention in mentions)),
         prose_count=model.count if model else None,
@@ -122,7 +128,7 @@ def _from_tables(
     cells = [*read_cells(tables.rows), *read_temp_disks(tables.rows)]
     yield from cells
     decided: dict[str, object] = {}
-    doubt = no_gpus(document, tables, host, sentences, memories)
+    doubt = find_non_gpu_reason(document, tables, host, sentences, memories)
     if doubt:
         yield document.page.report(doubt, 1)
     for found in read_gpus(tables.rows, host, memories) if not doubt else ():
@@ -133,45 +139,45 @@ def _from_tables(
     yield from read_nvme(tables.rows, tables.specs.nvme_gib)
     per_nic = is_per_nic(passage for _, passage in document.passages())
     yield from read_scale_networks(tables.rows, per_nic=per_nic)
-    yield from footnotes(document, tables.rows)
-    yield from previews(tables.rows)
-    yield from specified(tables.specs, tables.subjects, decided, stated_values(cells))
+    yield from find_footnote_facts(document, tables.rows)
+    yield from find_row_preview_facts(tables.rows)
+    yield from find_host_spec_facts(tables.specs, tables.subjects, decided, to_row_values(cells))
 
 
-def _from_page(
-    document: Document, subjects: list[str], sentences: list[Sentence], series: SeriesTitle | None
+def _find_page_facts(
+    document: SourceDocument, subjects: list[str], sentences: list[Sentence], series: SeriesTitle | None
 ) -> Iterator[Finding]:
     restricted = {found.field: found for found in find_restrictions(sentences, subjects)}
     for page in document.pages:
         flags = list(find_flags(page.blocks.passages))
         flags += [flag for table in page.blocks.tables for flag in find_table_flags(table)]
-        yield from restrict(to_flag_findings(page, iter(flags), subjects), restricted)
-    yield from preview(document, subjects)
-    yield from retirement(sentences, subjects, series.name if series else None)
+        yield from apply_restrictions(find_flag_facts(page, iter(flags), subjects), restricted)
+    yield from find_page_preview_facts(document, subjects)
+    yield from find_retirement_facts(sentences, subjects, series.name if series else None)
 
 
-def _is_of_series(series: SeriesTitle | None, subjects: list[str]) -> bool:
+def _sentences_apply(series: SeriesTitle | None, subjects: list[str]) -> bool:
     """Say whether most sizes are of the page's series, so that its sentences speak of them; notes list any sizes."""
-    own = [subject for subject in subjects if series and (series.stated or fits(series.name, subject))]
+    own = [subject for subject in subjects if series and (series.stated or belongs_to_series(series.name, subject))]
     return 2 * len(own) > len(subjects)
 
 
-def _joined(first: StatedFact, items: list[str]) -> StatedFact:
-    value = SEPARATOR.join(items)
+def _join_items(first: StatedFact, items: list[str]) -> StatedFact:
+    value = LIST_SEPARATOR.join(items)
     return StatedFact(
         kind="series", subject=first.subject, field=first.field, value=value, raw=first.raw, file=first.file,
         line=first.line, source=first.source, note=first.note,
     )  # fmt: skip
 
 
-def _nothing_read(document: Document) -> Iterator[Report]:
+def _report_nothing_read(document: SourceDocument) -> Iterator[Report]:
     for page, passage in document.passages():
         if re.search(r"\bStandard_[A-Z]+\d", passage.text):
             yield page.report("names sizes in its text only, nothing is read of them", passage.line, None, None)
             return
 
 
-_NAMED = 5
+_MAX_NAMED_SIZES = 5
 """Sizes that a report names; it only counts the others."""
 
 
@@ -182,65 +188,65 @@ class _Owners:
     by_size: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
-def read_batch(documents: Sequence[Document], memories: GpuMemories) -> Reading:
+def read_batch(documents: Sequence[SourceDocument], memories: GpuMemoryIndex) -> Reading:
     """Read documents, the oldest first: who names a size first, gives it its series."""
     owners = _Owners()
     findings: list[Finding] = []
     benchmarks: list[BenchmarkRow] = []
-    parts = [part for whole in documents for part in split(whole)]
-    for document in sorted(parts, key=_age):
+    parts = [part for whole in documents for part in split_by_series(whole)]
+    for document in sorted(parts, key=_published_order):
         facts = read_document(document, memories)
-        findings += [*facts.statements, *facts.reports]
-        name, owned = _own(facts, owners)
+        findings += [*facts.facts, *facts.reports]
+        name, owned = _assign_series(facts, owners)
         findings += owned
         if name and (facts.subjects or not document.page.blocks.tables):
-            of_series, results = series_findings(facts, name)
+            of_series, results = read_series(facts, name)
             findings += of_series
             benchmarks += results
-    statements, reports = merged(findings)
+    statements, reports = merge_findings(findings)
     unique = {row.id: row for row in reversed(benchmarks)}
     return Reading(facts=tuple(statements), reports=tuple(reports), benchmarks=tuple(unique.values()))
 
 
-def _age(document: Document) -> tuple[date, str]:
+def _published_order(document: SourceDocument) -> tuple[date, str]:
     return document.page.source.published_on or date.max, document.page.file
 
 
-def _own(facts: DocumentFacts, owners: _Owners) -> tuple[str | None, list[Finding]]:
+def _assign_series(facts: DocumentFacts, owners: _Owners) -> tuple[str | None, list[Finding]]:
     """Give the name that the document's series goes by, and the statements of what belongs to it."""
     page, series = facts.document.page, facts.series
     if series is None:
         if facts.subjects:
             return None, [page.report("names sizes, but no series can be read from its title", 1)]
         return None, []
-    fitting = [subject for subject in facts.subjects if series.stated or fits(series.name, subject)]
-    findings: list[Finding] = _unfitting(facts, series, fitting)
+    fitting = [subject for subject in facts.subjects if series.stated or belongs_to_series(series.name, subject)]
+    findings: list[Finding] = _report_mismatches(facts, series, fitting)
     if facts.subjects and not fitting:
         return None, findings
     theirs: set[str] = set()
     for subject in fitting:
         owner, file = owners.by_size.setdefault(size_key(subject), (series.name, page.file))
         if series_key(owner) == series_key(series.name):
-            findings.append(page.states(subject, "series", series.name, series.raw, series.line))
+            findings.append(page.size_fact(subject, "series", series.name, series.raw, series.line))
             continue
         theirs.add(owner)
         detail = f"claims {subject} for {series.name}, which {file} already gave to {owner}"
         findings.append(page.report(detail, series.line, None, series.raw))
-    if len(theirs) == 1 and len(findings) == _reports(findings):
+    if len(theirs) == 1 and len(findings) == _count_reports(findings):
         return theirs.pop(), findings
     if facts.subjects:
-        findings.append(page.states_of_series(series.name, "name", series.name, series.raw, series.line))
+        findings.append(page.series_fact(series.name, "name", series.name, series.raw, series.line))
     return series.name, findings
 
 
-def _unfitting(facts: DocumentFacts, series: SeriesTitle, fitting: Sequence[str]) -> list[Finding]:
+def _report_mismatches(facts: DocumentFacts, series: SeriesTitle, fitting: Sequence[str]) -> list[Finding]:
     others = [subject for subject in facts.subjects if subject not in fitting]
     if not others:
         return []
-    more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
-    detail = f"does not fit {', '.join(others[:_NAMED])}{more}, whose series is left open"
+    more = f" and {len(others) - _MAX_NAMED_SIZES} more" if len(others) > _MAX_NAMED_SIZES else ""
+    detail = f"does not fit {', '.join(others[:_MAX_NAMED_SIZES])}{more}, whose series is left open"
     return [facts.document.page.report(detail, series.line, "series", series.raw)]
 
 
-def _reports(findings: Sequence[Finding]) -> int:
+def _count_reports(findings: Sequence[Finding]) -> int:
     return sum(isinstance(finding, Report) for finding in findings)

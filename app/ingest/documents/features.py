@@ -8,11 +8,11 @@ from decimal import Decimal
 from app.catalog.fields import FactValue
 from app.catalog.names import size_key
 from app.catalog.readings import StatedFact
-from app.ingest.documents.blocks import Passage, Table
-from app.ingest.documents.network import Unreadable, read_infiniband
-from app.ingest.documents.page import Finding, Page
+from app.ingest.documents.blocks import MarkdownTable, Passage
+from app.ingest.documents.network import UnreadableCell, read_infiniband
+from app.ingest.documents.page import Finding, SourcePage
 from app.ingest.documents.sentences import Sentence
-from app.ingest.documents.values import spelled
+from app.ingest.documents.values import normalize_rates
 
 _LINE = re.compile(r"^\s*[-*+]?\s*(?P<name>[A-Z][\w .\-/()]{2,60}?)\s*:\s*(?P<status>\S.*?)\s*$")
 _STATUS = re.compile(
@@ -61,7 +61,7 @@ FLAGS: dict[str, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flag:
+class FeatureFlag:
     """One flag as the page has it; `problem` says why it is not read."""
 
     name: str
@@ -71,7 +71,7 @@ class Flag:
     problem: str | None = None
 
 
-def find_flags(passages: tuple[Passage, ...]) -> Iterator[Flag]:
+def find_flags(passages: tuple[Passage, ...]) -> Iterator[FeatureFlag]:
     """Find the flags that stand in lines, wherever the page has them."""
     for passage in passages:
         for line, text in _lines(passage):
@@ -79,48 +79,48 @@ def find_flags(passages: tuple[Passage, ...]) -> Iterator[Flag]:
             if (
                 found
                 and passage.kind != "heading"
-                and (key_of_flag(found["name"]) in FLAGS or _is_flag(found["status"]))
+                and (flag_key(found["name"]) in FLAGS or _is_support_status(found["status"]))
             ):
-                yield Flag(name=found["name"], status=found["status"], raw=text.strip(), line=line)
+                yield FeatureFlag(name=found["name"], status=found["status"], raw=text.strip(), line=line)
 
 
-def find_table_flags(table: Table) -> Iterator[Flag]:
+def find_table_flags(table: MarkdownTable) -> Iterator[FeatureFlag]:
     """Find the flags of a table whose second column holds their status; another kind of table gives nothing."""
     rows = [row for row in table.rows if len(row.cells) > 1 and row.cells[1].text]
-    columns = [key_of_flag(cell.text) for cell in table.header]
+    columns = [flag_key(cell.text) for cell in table.header]
     if len(columns) > 3 or re.search(r"\d", "".join(columns)):  # noqa: PLR2004  # name, status, notes; no sizes
         return
-    known = columns[0].startswith("feature") or any(key_of_flag(row.cells[0].text) in FLAGS for row in rows)
+    known = columns[0].startswith("feature") or any(flag_key(row.cells[0].text) in FLAGS for row in rows)
     if not known or not any(_STATUS.match(row.cells[1].text) for row in rows):
         return
     if any(len(row.cells) > 2 and _STATUS.match(row.cells[2].text) for row in rows):  # noqa: PLR2004  # a second status
         header = " | ".join(cell.text for cell in table.header)
         problem = "are features of several series side by side, nobody knows which are those of a size"
-        yield Flag(name=columns[0], status=header, raw=header, line=table.line, problem=problem)
+        yield FeatureFlag(name=columns[0], status=header, raw=header, line=table.line, problem=problem)
         return
     for row in rows:
         name, status = row.cells[0].text, row.cells[1].text
-        yield Flag(name=name, status=status, raw=f"{name} | {status}", line=row.line)
+        yield FeatureFlag(name=name, status=status, raw=f"{name} | {status}", line=row.line)
 
 
-def read_flag(flag: Flag) -> list[tuple[str, FactValue, str | None]]:
+def read_flag(flag: FeatureFlag) -> list[tuple[str, FactValue, str | None]]:
     """Give the fields that a flag states, with notes; raises Unreadable for a flag that is not understood."""
     if flag.problem:
-        raise Unreadable(flag.problem)
-    name = FLAGS.get(key_of_flag(flag.name))
+        raise UnreadableCell(flag.problem)
+    name = FLAGS.get(flag_key(flag.name))
     if name is None:
-        raise Unreadable("is a feature that nobody knows")
+        raise UnreadableCell("is a feature that nobody knows")
     if name == "generations":
         return _generations(flag.status)
     found = _STATUS.match(flag.status)
     if not found:
-        raise Unreadable("is neither Supported nor Not Supported")
+        raise UnreadableCell("is neither Supported nor Not Supported")
     value = found["yes"] is not None
     note = "in preview" if value and re.search(r"\bpreview\b", flag.status, re.IGNORECASE) else None
-    return [(name, value, note), *(_more(name, flag.status[found.end() :]) if value else [])]
+    return [(name, value, note), *(_implied_fields(name, flag.status[found.end() :]) if value else [])]
 
 
-def _more(name: str, rest: str) -> list[tuple[str, FactValue, str | None]]:
+def _implied_fields(name: str, rest: str) -> list[tuple[str, FactValue, str | None]]:
     found: list[tuple[str, FactValue, str | None]] = []
     if name == "nvlink":
         found.append(("gpu_interconnect", "NVLink", None))
@@ -132,7 +132,7 @@ def _more(name: str, rest: str) -> list[tuple[str, FactValue, str | None]]:
 
 
 def _bandwidth(rest: str) -> list[tuple[str, FactValue, str | None]]:
-    for piece in re.split(r"[,;]", spelled(rest)):
+    for piece in re.split(r"[,;]", normalize_rates(rest)):
         if re.search(r"\d", piece):
             return [item for item in read_infiniband(piece, None) if isinstance(item[1], bool | Decimal)]
     return []
@@ -141,7 +141,7 @@ def _bandwidth(rest: str) -> list[tuple[str, FactValue, str | None]]:
 def _generations(status: str) -> list[tuple[str, FactValue, str | None]]:
     found = _GENERATIONS.match(status)
     if not found:
-        raise Unreadable("names no generation")
+        raise UnreadableCell("names no generation")
     return [(f"generation_{number}", str(number) in found["which"], None) for number in (1, 2)]
 
 
@@ -151,39 +151,39 @@ def _lines(passage: Passage) -> Iterator[tuple[int, str]]:
             yield passage.line + number, text
 
 
-def _is_flag(status: str) -> bool:
+def _is_support_status(status: str) -> bool:
     return bool(re.match(r"(?:not\s+)?supported\b", status, re.IGNORECASE))
 
 
-def key_of_flag(name: str) -> str:
+def flag_key(name: str) -> str:
     """Reduce a flag's name to its words in lower case."""
     return re.sub(r"[^a-z0-9]+", " ", name.lower()).strip()
 
 
-def to_flag_findings(page: Page, flags: Iterator[Flag], subjects: list[str]) -> Iterator[Finding]:
+def find_flag_facts(page: SourcePage, flags: Iterator[FeatureFlag], subjects: list[str]) -> Iterator[Finding]:
     """State every flag for every size; what is not understood is reported once."""
     for flag in flags:
         try:
             values = read_flag(flag)
-        except Unreadable as problem:
+        except UnreadableCell as problem:
             yield page.report(f"{problem}", flag.line, flag.name, flag.status)
             continue
         for subject in subjects:
             for name, value, note in values:
-                yield page.states(subject, name, value, flag.raw, flag.line, note)
+                yield page.size_fact(subject, name, value, flag.raw, flag.line, note)
 
 
-_ONLY = re.compile(
+_ONLY_SUPPORTED = re.compile(
     r"^(?P<name>[A-Z][\w .\-/]{2,60}?)\s+(?:is|are)\s+"
     r"(?:only\s+(?:supported|available)|(?:supported|available)\s+only)\s+(?:for|on|with|in|by)\s+(?P<rest>.+)$",
     re.IGNORECASE,
 )
 _SIZE = re.compile(r"\b(?:Standard_|Basic_)?[A-Za-z]+[\w\-]*\d[\w\-]*")
-_OF_SIZES = re.compile(r"\bsizes?\b|\bv?CPUs?\b|\bv?cores?\b", re.IGNORECASE)
+_SPEAKS_OF_SIZES = re.compile(r"\bsizes?\b|\bv?CPUs?\b|\bv?cores?\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restriction:
+class FeatureRestriction:
     """A feature of some sizes only, by their keys; no sizes where the note says which in words that are not read."""
 
     field: str
@@ -191,20 +191,20 @@ class Restriction:
     sentence: Sentence
 
 
-def find_restrictions(sentences: Iterable[Sentence], subjects: Sequence[str]) -> Iterator[Restriction]:
+def find_restrictions(sentences: Iterable[Sentence], subjects: Sequence[str]) -> Iterator[FeatureRestriction]:
     """Find the sentences that restrict a feature to sizes of the page."""
-    keys = {size_key(subject) for subject in subjects}
+    page_keys = {size_key(subject) for subject in subjects}
     for sentence in sentences:
-        found = _ONLY.match(sentence.text)
-        field = FLAGS.get(key_of_flag(found["name"])) if found else None
+        found = _ONLY_SUPPORTED.match(sentence.text)
+        field = FLAGS.get(flag_key(found["name"])) if found else None
         if not found or field is None:
             continue
-        named = frozenset(size_key(name) for name in _SIZE.findall(found["rest"])) & keys
-        if named or _OF_SIZES.search(found["rest"]):
-            yield Restriction(field=field, sizes=named, sentence=sentence)
+        named = frozenset(size_key(name) for name in _SIZE.findall(found["rest"])) & page_keys
+        if named or _SPEAKS_OF_SIZES.search(found["rest"]):
+            yield FeatureRestriction(field=field, sizes=named, sentence=sentence)
 
 
-def restrict(findings: Iterable[Finding], restricted: Mapping[str, Restriction]) -> Iterator[Finding]:
+def apply_restrictions(findings: Iterable[Finding], restricted: Mapping[str, FeatureRestriction]) -> Iterator[Finding]:
     """Give the features of a page as its notes restrict them: the other sizes do not have what only some have."""
     told: set[str] = set()
     for found in findings:
@@ -214,7 +214,7 @@ def restrict(findings: Iterable[Finding], restricted: Mapping[str, Restriction])
             continue
         said = note.sentence
         if note.sizes:
-            yield said.page.states(found.subject, found.field, False, said.raw, said.line)
+            yield said.page.size_fact(found.subject, found.field, False, said.raw, said.line)
         elif found.field not in told:
             told.add(found.field)
             detail = f"restricts {found.field} to sizes that are not read, it is taken for none"

@@ -18,42 +18,42 @@ Holder = Literal["vm", "gpu", "both"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class HolderDecision:
     """Of what the cell is, the memory of one GPU that showed it, and the kind of evidence."""
 
     holder: Holder
     per_gpu: Decimal
-    by: str
+    evidence: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """The memories that one GPU may have, as one kind of evidence has it."""
 
-    by: str
+    name: str
     per_gpu: frozenset[Decimal]
 
 
-def decide(count: Fraction, memory: Decimal, levels: Iterable[Evidence]) -> Decision | None:
+def decide_holder(count: Fraction, memory: Decimal, levels: Iterable[Evidence]) -> HolderDecision | None:
     """Ask the kinds of evidence in order of weight; the first that explains the cell in one way only decides."""
     if count == 1:
-        return Decision(holder="both", per_gpu=memory, by="a single GPU")
+        return HolderDecision(holder="both", per_gpu=memory, evidence="a single GPU")
     for level in levels:
-        found = {(holder, per_gpu) for per_gpu in level.per_gpu for holder in _explained(count, memory, per_gpu)}
+        found = {(holder, per_gpu) for per_gpu in level.per_gpu for holder in _possible_holders(count, memory, per_gpu)}
         if len({holder for holder, _ in found}) == 1:
             holder, per_gpu = min(found, key=lambda item: abs(Fraction(memory) - count * Fraction(item[1])))
-            return Decision(holder=holder, per_gpu=per_gpu, by=level.by)
+            return HolderDecision(holder=holder, per_gpu=per_gpu, evidence=level.name)
     return None
 
 
-def _explained(count: Fraction, memory: Decimal, per_gpu: Decimal) -> set[Holder]:
+def _possible_holders(count: Fraction, memory: Decimal, per_gpu: Decimal) -> set[Holder]:
     total = count * Fraction(per_gpu)
     if total > 0 and abs(Fraction(memory) - total) <= TOLERANCE * total:
         return {"vm"}
     return {"gpu"} if memory == per_gpu else set()
 
 
-def from_column(rows: Sequence[tuple[Fraction, Decimal]]) -> frozenset[Decimal]:
+def find_per_gpu_in_column(rows: Sequence[tuple[Fraction, Decimal]]) -> frozenset[Decimal]:
     """Find one GPU's memory in a column of counts and memories.
 
     A row of one GPU gives it; without one, memories that grow with the count, or stay the same while it grows, do.
@@ -79,13 +79,13 @@ _MEMORY = re.compile(r"\b\d+\s*-?\s*GI?B\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GpuMemories:
+class GpuMemoryIndex:
     """The memories in GiB that each model is made with, by the words of its names, the longest names first."""
 
     by_words: tuple[tuple[tuple[str, ...], tuple[Decimal, ...]], ...] = ()
 
     @classmethod
-    def of(cls, memories: Mapping[str, Sequence[int | str | Decimal]]) -> "GpuMemories":
+    def from_mapping(cls, memories: Mapping[str, Sequence[int | str | Decimal]]) -> "GpuMemoryIndex":
         """Build from models and their memories: `{"V100": [16, 32]}`."""
         found: dict[tuple[str, ...], set[Decimal]] = {}
         for name, sizes in memories.items():
@@ -95,7 +95,7 @@ class GpuMemories:
         return cls(by_words=tuple((words, tuple(sorted(sizes))) for words, sizes in ordered))
 
     @classmethod
-    def from_rows(cls, rows: Iterable[Mapping[str, str]]) -> "GpuMemories":
+    def from_rows(cls, rows: Iterable[Mapping[str, str]]) -> "GpuMemoryIndex":
         """Build from rows with `model`, `family`, `aliases` (`;` between them) and `memory_gib`."""
         memories: dict[str, list[int | str | Decimal]] = {}
         for row in rows:
@@ -104,7 +104,7 @@ class GpuMemories:
             names = [row.get("model") or "", row.get("family") or "", *(row.get("aliases") or "").split(";")]
             for name in {name.strip() for name in names} - {""}:
                 memories.setdefault(name, []).append(size)
-        return cls.of(memories)
+        return cls.from_mapping(memories)
 
     def find(self, text: str) -> tuple[Decimal, ...]:
         """Give the possible memories of the model a text names, `()` where it names none that is known."""
@@ -131,23 +131,25 @@ def _contains(words: tuple[str, ...], name: tuple[str, ...]) -> bool:
     return all(word in words for word in name)
 
 
-def settle(rows: Sequence[SizeRow], texts: dict[str, GpuText], memories: GpuMemories) -> Iterator[Report]:
+def resolve_text_memories(
+    rows: Sequence[SizeRow], texts: dict[str, GpuText], memories: GpuMemoryIndex
+) -> Iterator[Report]:
     """Make the memory of every text that of one GPU; what stays open is taken out and reported."""
-    possible = {name: _possible(text, memories) for name, text in texts.items()}
+    possible = {name: _possible_memories(text, memories) for name, text in texts.items()}
     tables = {row.name: (row.page.file, row.table) for row in rows if row.find("gpu", "gpu_model")}
     for name, text in list(texts.items()):
         found = possible[name]
         if len(found) > 1:
             beside = {other: possible[other] for other in texts if tables.get(other) == tables.get(name)}
-            found = found & _shown(text, beside, texts)
+            found = found & _memories_of_same_model(text, beside, texts)
         if len(found) == 1:
             texts[name] = replace(text, memory_gib=next(iter(found)))
         elif text.memory_gib is not None:
             texts[name] = replace(text, memory_gib=None)
-            yield from _report(name, rows)
+            yield from _report_undecided(name, rows)
 
 
-def _possible(text: GpuText, memories: GpuMemories) -> set[Decimal]:
+def _possible_memories(text: GpuText, memories: GpuMemoryIndex) -> set[Decimal]:
     """Give the memories that one GPU has by its text: as it stands, or a share of it where the model is made so."""
     memory, count = text.memory_gib, text.count
     if memory is None:
@@ -163,7 +165,9 @@ def _possible(text: GpuText, memories: GpuMemories) -> set[Decimal]:
     return ({memory} & set(known)) | shares
 
 
-def _shown(text: GpuText, possible: dict[str, set[Decimal]], texts: dict[str, GpuText]) -> set[Decimal]:
+def _memories_of_same_model(
+    text: GpuText, possible: dict[str, set[Decimal]], texts: dict[str, GpuText]
+) -> set[Decimal]:
     """Give what the table's other sizes with the same model leave no doubt about."""
     return {
         size for name, found in possible.items() if len(found) == 1 and texts[name].model == text.model
@@ -171,7 +175,7 @@ def _shown(text: GpuText, possible: dict[str, set[Decimal]], texts: dict[str, Gp
     }  # fmt: skip
 
 
-def _report(name: str, rows: Sequence[SizeRow]) -> Iterator[Report]:
+def _report_undecided(name: str, rows: Sequence[SizeRow]) -> Iterator[Report]:
     for row in rows:
         piece = row.find("gpu", "gpu_model")
         if row.name == name and piece:

@@ -12,21 +12,23 @@ from app.ingest.documents.values import NUMBER, is_blank, to_decimal, to_fractio
 _COUNT = re.compile(
     r"^\s*(\d+\s*[/⁄]\s*\d+|[½⅓⅔¼¾⅙⅛]|\d+(?:\.\d+)?)(?:\s*[x×*]\s+|\s*[x×*](?=[A-Z\d])|\s+|$)", re.IGNORECASE
 )
-_TIMES_BEHIND = re.compile(r"\s*\(?\s*(?:(\d+)\s*[x×]|(?<![A-Za-z\d])[x×]\s*(\d+))\s*\)?\s*$", re.IGNORECASE)
-_TIMES_BEFORE = re.compile(r"^\s*\d+\s*[x×]\s", re.IGNORECASE)
-_SHARE_BEHIND = re.compile(r"\s*\(\s*(\d+\s*/\s*\d+)\s*\)\s*$")
+_COUNT_AFTER = re.compile(r"\s*\(?\s*(?:(\d+)\s*[x×]|(?<![A-Za-z\d])[x×]\s*(\d+))\s*\)?\s*$", re.IGNORECASE)
+_COUNT_BEFORE = re.compile(r"^\s*\d+\s*[x×]\s", re.IGNORECASE)
+_FRACTION_AFTER = re.compile(r"\s*\(\s*(\d+\s*/\s*\d+)\s*\)\s*$")
 _NO_GPU = re.compile(r"^(?:0|no|none|no gpus?|cpu only)\b(?:\s*\([^()]*\))?$", re.IGNORECASE)
-_ASIDE = re.compile(r"\((?![^()]*\b(?:PCIe|SXM\d?|NVL)\b)[^()]*\)|[,;+].*$", re.IGNORECASE)
+_PARENTHESES = re.compile(r"\((?![^()]*\b(?:PCIe|SXM\d?|NVL)\b)[^()]*\)|[,;+].*$", re.IGNORECASE)
 _RANGE = re.compile(r"^[~≈]|^\d+\s*[-–]\s*\d+\b|\b\d+\s*[-–]\s*\d+\s*[x×]", re.IGNORECASE)
 _MEMORY = re.compile(
     rf"\(?\s*({NUMBER})\s*-?\s*Gi?B\b(?:\s+(?:of\s+)?(?:HBM\w*|GDDR\w*|memory|vRAM|"
     rf"VRAM))*(?:\s+(?:each|per GPU))?\s*\)?",
     re.IGNORECASE,
 )
-_LINK = re.compile(r"\(?\b(NV\s?Link|Infinity Fabric)\b[\s-]*(\d+(?:\.\d+)?)?(?:[\s-]*connected)?\s*\)?", re.IGNORECASE)
+_INTERCONNECT = re.compile(
+    r"\(?\b(NV\s?Link|Infinity Fabric)\b[\s-]*(\d+(?:\.\d+)?)?(?:[\s-]*connected)?\s*\)?", re.IGNORECASE
+)
 _VENDORS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel"}
 _VENDOR = re.compile(r"\b(NVIDIA|AMD|Intel)\b[®™]?(?:\(tm\))?", re.IGNORECASE)
-_MAKERS = {
+_BRAND_VENDORS = {
     "tesla": "NVIDIA",
     "geforce": "NVIDIA",
     "blackwell": "NVIDIA",
@@ -41,7 +43,7 @@ _NOISE = re.compile(
     r"|\b\d+(?:\.\d+)?\s*Ti?B\b|\bRadeon(?=\s+Instinct\b)|\bACCELMEM\b",
     re.IGNORECASE,
 )
-_JOINING = frozenset({"with", "of", "each", "and", "per", "x", "full", "whole", "single", "dedicated"})
+_FILLER_WORDS = frozenset({"with", "of", "each", "and", "per", "x", "full", "whole", "single", "dedicated"})
 _FORM = re.compile(r"\b(PCIe|SXM\d?|NVL)\b", re.IGNORECASE)
 
 
@@ -74,11 +76,11 @@ def to_gpu_text(text: str, *, counted: bool = True) -> GpuText | None:
         return GpuText(count=Fraction(0))
     if _RANGE.search(text):
         return None
-    count, rest = _counted(text, counted=counted or bool(_TIMES_BEFORE.match(text)))
-    memory, link = _MEMORY.search(rest), _LINK.search(rest)
+    count, rest = _split_count(text, counted=counted or bool(_COUNT_BEFORE.match(text)))
+    memory, link = _MEMORY.search(rest), _INTERCONNECT.search(rest)
     before = f"{rest[: memory.start()]} {' '.join(_FORM.findall(rest[memory.end() :]))}" if memory else ""
-    bare = _MEMORY.sub(" ", _LINK.sub(" ", rest))
-    model = to_model(_LINK.sub(" ", before)) or to_model(_ASIDE.sub("", bare)) or to_model(bare)
+    bare = _MEMORY.sub(" ", _INTERCONNECT.sub(" ", rest))
+    model = to_model(_INTERCONNECT.sub(" ", before)) or to_model(_PARENTHESES.sub("", bare)) or to_model(bare)
     if count is None and model is None:
         return None
     return GpuText(
@@ -87,7 +89,7 @@ def to_gpu_text(text: str, *, counted: bool = True) -> GpuText | None:
         model=model,
         memory_gib=to_decimal(memory[1]) if memory else None,
         holder=_holder(rest[memory.start() :]) if memory else None,
-        interconnect=to_link(link[0]) if link else None,
+        interconnect=to_interconnect(link[0]) if link else None,
     )
 
 
@@ -97,20 +99,20 @@ def _holder(memory: str) -> str | None:
     return "vm" if re.search(r"\btotal\b|\bcombined\b", memory, re.IGNORECASE) else None
 
 
-def _counted(text: str, *, counted: bool) -> tuple[Fraction | None, str]:
+def _split_count(text: str, *, counted: bool) -> tuple[Fraction | None, str]:
     """Take the count off, which stands before the model (`2 x A100`) or behind it (`A100 (2x)`)."""
     if found := _COUNT.match(text) if counted else None:
         return to_fraction(found[1]), text[found.end() :]
-    if found := _SHARE_BEHIND.search(text):
+    if found := _FRACTION_AFTER.search(text):
         return to_fraction(found[1]), text[: found.start()]
-    if found := _TIMES_BEHIND.search(_MEMORY.sub(" ", text)):
+    if found := _COUNT_AFTER.search(_MEMORY.sub(" ", text)):
         return Fraction(int(found[1] or found[2])), text.replace(found[0].strip(), " ", 1)
     return None, text
 
 
-def to_link(text: str) -> str | None:
+def to_interconnect(text: str) -> str | None:
     """Write the link between GPUs in one way: `NVLINK 3.0` is `NVLink 3.0`."""
-    found = _LINK.search(text)
+    found = _INTERCONNECT.search(text)
     if not found:
         return None
     name = "NVLink" if found[1].lower().startswith("nv") else "Infinity Fabric"
@@ -121,7 +123,9 @@ def to_vendor(text: str) -> str | None:
     """Find the vendor by name, or by a brand that it alone has."""
     if found := _VENDOR.search(text):
         return _VENDORS[found[1].lower()]
-    return next((vendor for brand, vendor in _MAKERS.items() if re.search(rf"\b{brand}\b", text, re.IGNORECASE)), None)
+    return next(
+        (vendor for brand, vendor in _BRAND_VENDORS.items() if re.search(rf"\b{brand}\b", text, re.IGNORECASE)), None
+    )
 
 
 def to_model(text: str) -> str | None:
@@ -135,13 +139,13 @@ def to_model(text: str) -> str | None:
     forms = [form.upper().replace("PCIE", "PCIe") for form in _FORM.findall(bare)]
     bare = re.sub(r"\bpro\b", "PRO", _FORM.sub(" ", bare), flags=re.IGNORECASE)
     words = re.sub(r"[()\[\],;*]", " ", bare).split()
-    words = [word.strip("-–:") for word in words if word.lower() not in _JOINING]
+    words = [word.strip("-–:") for word in words if word.lower() not in _FILLER_WORDS]
     words = [word for word in words if re.search(r"\w", word)]
     name = " ".join([*words, *dict.fromkeys(forms)])
-    return name if re.search(r"[A-Za-z]", name) and (re.search(r"\d", name) or name in _NAMED) else None
+    return name if re.search(r"[A-Za-z]", name) and (re.search(r"\d", name) or name in _MODELS_WITHOUT_DIGITS) else None
 
 
-_NAMED = frozenset({"Blackwell", "Blackwell Ultra"})
+_MODELS_WITHOUT_DIGITS = frozenset({"Blackwell", "Blackwell Ultra"})
 """Models whose name has no number in it."""
 
 
@@ -157,22 +161,22 @@ _MENTION = re.compile(
     rf"(?P<rest>(?:\s+{NUMBER}\s*GB)?(?:\s+(?:NVLINK[ -](?:inter)?connected|Tensor[ -]Core|NVL\d+))*"
     r"\s+(?:GPUs?|cards?)\b)"
 )
-_EACH = re.compile(
+_EACH_WITH_MEMORY = re.compile(
     rf"\b(?:each\s+(?:with|featuring)\s+|with\s+|featuring\s+)({NUMBER})[\s-]*GI?B\b[^.;]*?\bmemory\b", re.IGNORECASE
 )
-_BESIDE = re.compile(rf"({NUMBER})\s*GB\b")
+_ADJACENT_MEMORY = re.compile(rf"({NUMBER})\s*GB\b")
 _THIS_VM = re.compile(
     r"\bper VM\b|\beach\b.*\bVMs?\b|\bsingle (?:virtual machine|VM)\b|\bpowered by\b|\bfeatures?\b|\bstarts with\b",
     re.IGNORECASE,
 )
-_OTHERS = re.compile(
+_COMPARISON = re.compile(
     r"\b(?:compared (?:to|with)|over the|unlike|previous gen|per rack|rack[\s-]?scale|migrat\w*|alternatives?)\b",
     re.IGNORECASE,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mention:
+class GpuMention:
     """A GPU as a sentence names it; `count` only where it is exact and of one VM."""
 
     sentence: Sentence
@@ -182,16 +186,16 @@ class Mention:
     memory_gib: Decimal | None
 
 
-def find_mentions(sentences: Iterable[Sentence]) -> Iterator[Mention]:
+def find_mentions(sentences: Iterable[Sentence]) -> Iterator[GpuMention]:
     """Find the GPUs in the sentences that speak of this series only, and name one model only."""
     for sentence in sentences:
         text = sentence.text.replace("®", "").replace("™", "")
-        if _OTHERS.search(text):
+        if _COMPARISON.search(text):
             continue
         for found in _MENTION.finditer(text):
             vendor, model = to_vendor(found["vendor"]), to_model(found["model"])
             if vendor and model and not re.search(r"\b(?:or|and)\s+[A-Z]\w*\d+\s", found["rest"]):
-                yield Mention(
+                yield GpuMention(
                     sentence=sentence,
                     vendor=vendor,
                     model=model,
@@ -200,7 +204,7 @@ def find_mentions(sentences: Iterable[Sentence]) -> Iterator[Mention]:
                 )
 
 
-def only_model(mentions: Iterable[Mention]) -> Mention | None:
+def find_only_model(mentions: Iterable[GpuMention]) -> GpuMention | None:
     """Give the mention that names the model of a page: the only one, or the only one that is counted."""
     listed = list(mentions)
     counted = [mention for mention in listed if mention.count is not None]
@@ -218,7 +222,7 @@ def _count(found: re.Match[str], text: str) -> Fraction | None:
 
 
 def _memory(found: re.Match[str], text: str) -> Decimal | None:
-    if beside := _BESIDE.search(found["rest"]):
+    if beside := _ADJACENT_MEMORY.search(found["rest"]):
         return to_decimal(beside[1])
-    each = _EACH.search(text, found.end())
+    each = _EACH_WITH_MEMORY.search(text, found.end())
     return to_decimal(each[1]) if each else None

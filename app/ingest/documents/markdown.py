@@ -8,22 +8,22 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from app.ingest.documents.blocks import (
-    BREAK,
-    LINE,
+    HTML_BREAK,
+    LINE_END,
     Blocks,
-    Cell,
     Include,
+    MarkdownTable,
     Passage,
     PassageKind,
-    Row,
-    Table,
-    numbered,
+    TableCell,
+    TableRow,
+    repair_layout,
     split_row,
 )
 
 _TAG = re.compile(r"<\s*(/?)\s*([a-zA-Z]+)")
 _FOOTNOTE = re.compile(r"^[\s(]*(\d{1,2}|[*†‡§]+|[a-e])(?:\s*,\s*\d{1,2})*[\s)]*$")
-_NAME_MARK = re.compile(r"[\s*†‡§¹²³⁴⁵⁶⁷⁸⁹]+$")
+_TRAILING_MARK = re.compile(r"[\s*†‡§¹²³⁴⁵⁶⁷⁸⁹]+$")
 
 
 def to_plain(tokens: Sequence[Token]) -> tuple[str, tuple[str, ...]]:
@@ -36,22 +36,22 @@ def to_plain(tokens: Sequence[Token]) -> tuple[str, tuple[str, ...]]:
     raised: list[str] | None = None
     for token in tokens:
         if token.type == "html_inline" and (tag := _TAG.match(token.content)) and tag[2].lower() == "sup":
-            _lower(raised, parts, marks)
+            _end_superscript(raised, parts, marks)
             raised = None if tag[1] else []
             continue
         (parts if raised is None else raised).append(_text(token))
-    _lower(raised, parts, marks)
+    _end_superscript(raised, parts, marks)
     return "".join(parts), tuple(marks)
 
 
-def to_cell(tokens: Sequence[Token], raw: str) -> Cell:
+def to_cell(tokens: Sequence[Token], raw: str) -> TableCell:
     """Read a table's cell; breaks become spaces, a trailing asterisk is a mark."""
     text, marks = to_plain(tokens)
     text = re.sub(r"[ \t\n]+", " ", text).strip(" \v")
-    if found := _NAME_MARK.search(text):
+    if found := _TRAILING_MARK.search(text):
         marks = (*marks, *found[0].replace(" ", ""))
         text = text[: found.start()]
-    return Cell(text=text, raw=raw.strip(), marks=marks)
+    return TableCell(text=text, raw=raw.strip(), footnote_marks=marks)
 
 
 def to_bold(tokens: Sequence[Token]) -> tuple[str, ...]:
@@ -71,14 +71,14 @@ def to_bold(tokens: Sequence[Token]) -> tuple[str, ...]:
 
 def _text(token: Token) -> str:
     if token.type in ("softbreak", "hardbreak"):
-        return LINE
+        return LINE_END
     if token.type == "html_inline":
         tag = _TAG.match(token.content)
-        return BREAK if tag and tag[2].lower() == "br" else ""
+        return HTML_BREAK if tag and tag[2].lower() == "br" else ""
     return token.content
 
 
-def _lower(raised: list[str] | None, parts: list[str], marks: list[str]) -> None:
+def _end_superscript(raised: list[str] | None, parts: list[str], marks: list[str]) -> None:
     if raised is None:
         return
     text = "".join(raised)
@@ -93,20 +93,20 @@ _PARSER = MarkdownIt("commonmark").enable("table")
 
 
 @dataclass(slots=True)
-class _Walk:
+class _BlockBuilder:
     """Where the walk through the tokens stands."""
 
     lines: list[str]
-    numbers: list[int]
+    line_numbers: list[int]
     heading: str = ""
-    lists: int = 0
-    tables: list[Table] = field(default_factory=list)
+    list_depth: int = 0
+    tables: list[MarkdownTable] = field(default_factory=list)
     passages: list[Passage] = field(default_factory=list)
-    unread: list[int] = field(default_factory=list)
+    html_tables: list[int] = field(default_factory=list)
 
-    def number(self, token: Token) -> int:
+    def line_number(self, token: Token) -> int:
         """Give the source line of a token, the first line being 1."""
-        return self.numbers[token.map[0]] if token.map else 0
+        return self.line_numbers[token.map[0]] if token.map else 0
 
 
 def to_blocks(lines: Sequence[str], *, first: int = 1) -> Blocks:
@@ -116,46 +116,49 @@ def to_blocks(lines: Sequence[str], *, first: int = 1) -> Blocks:
         for offset, line in enumerate(lines)
         for target in _INCLUDE.findall(line)
     ]
-    texts, numbers = numbered([_INCLUDE.sub("", line) for line in lines], first)
-    walk = _Walk(lines=texts, numbers=numbers)
+    texts, numbers = repair_layout([_INCLUDE.sub("", line) for line in lines], first)
+    walk = _BlockBuilder(lines=texts, line_numbers=numbers)
     tokens = _PARSER.parse("\n".join(texts))
     for at, token in enumerate(tokens):
         _visit(walk, tokens, at, token)
     return Blocks(
-        tables=tuple(walk.tables), passages=tuple(walk.passages), includes=tuple(includes), unread=tuple(walk.unread)
+        tables=tuple(walk.tables),
+        passages=tuple(walk.passages),
+        includes=tuple(includes),
+        html_tables=tuple(walk.html_tables),
     )
 
 
-def _visit(walk: _Walk, tokens: list[Token], at: int, token: Token) -> None:
+def _visit(walk: _BlockBuilder, tokens: list[Token], at: int, token: Token) -> None:
     if token.type in ("bullet_list_open", "ordered_list_open"):
-        walk.lists += 1
+        walk.list_depth += 1
     elif token.type in ("bullet_list_close", "ordered_list_close"):
-        walk.lists -= 1
+        walk.list_depth -= 1
     elif token.type == "table_open":
         walk.tables.append(_table(walk, tokens, at))
     elif token.type == "html_block" and "<table" in token.content.lower():
-        walk.unread.append(walk.number(token))
+        walk.html_tables.append(walk.line_number(token))
     elif token.type == "inline" and tokens[at - 1].type in ("paragraph_open", "heading_open"):
         _passage(walk, tokens[at - 1], token)
 
 
-def _passage(walk: _Walk, opening: Token, token: Token) -> None:
+def _passage(walk: _BlockBuilder, opening: Token, token: Token) -> None:
     text, marks = to_plain(token.children or [])
     if opening.type == "heading_open":
         walk.heading = text
-    kind: PassageKind = "heading" if opening.type == "heading_open" else "item" if walk.lists else "paragraph"
+    kind: PassageKind = "heading" if opening.type == "heading_open" else "item" if walk.list_depth else "paragraph"
     if text.strip():
         bold = to_bold(token.children or [])
-        line = walk.number(opening)
+        line = walk.line_number(opening)
         level = int(opening.tag[1]) if kind == "heading" else 0
         walk.passages.append(
-            Passage(kind=kind, text=text, line=line, heading=walk.heading, bold=bold, marks=marks, level=level)
+            Passage(kind=kind, text=text, line=line, heading=walk.heading, bold=bold, footnote_marks=marks, level=level)
         )
 
 
-def _table(walk: _Walk, tokens: list[Token], at: int) -> Table:
-    rows: list[Row] = []
-    cells: list[Cell] = []
+def _table(walk: _BlockBuilder, tokens: list[Token], at: int) -> MarkdownTable:
+    rows: list[TableRow] = []
+    cells: list[TableCell] = []
     opening = tokens[at]
     for token in tokens[at + 1 :]:
         if token.type == "tr_open":
@@ -163,16 +166,16 @@ def _table(walk: _Walk, tokens: list[Token], at: int) -> Table:
         elif token.type == "inline":
             cells.append(to_cell(token.children or [], token.content))
         elif token.type == "tr_close":
-            surplus = _surplus(walk, opening, len(cells))
-            rows.append(Row(line=walk.number(opening), cells=tuple(cells), surplus=surplus))
+            surplus = _extra_cells(walk, opening, len(cells))
+            rows.append(TableRow(line=walk.line_number(opening), cells=tuple(cells), extra_cells=surplus))
         elif token.type == "table_close":
             break
     header, *body = rows
     if body and not any(cell.text for cell in header.cells):
         header, *body = body
-    return Table(line=header.line, header=header.cells, rows=tuple(body), in_list=walk.lists > 0)
+    return MarkdownTable(line=header.line, header=header.cells, rows=tuple(body), in_list=walk.list_depth > 0)
 
 
-def _surplus(walk: _Walk, row: Token, width: int) -> tuple[str, ...]:
+def _extra_cells(walk: _BlockBuilder, row: Token, width: int) -> tuple[str, ...]:
     cells = split_row(walk.lines[row.map[0]]) if row.map else []
     return tuple(cell for cell in cells[width:] if cell)

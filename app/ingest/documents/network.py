@@ -4,7 +4,16 @@ import re
 from decimal import Decimal
 
 from app.catalog.fields import FactValue
-from app.ingest.documents.values import Amount, find_units, is_blank, rounded, spelled, to_amount, to_integer, to_kept
+from app.ingest.documents.values import (
+    Amount,
+    find_units,
+    is_blank,
+    normalize_rates,
+    rounded,
+    to_amount,
+    to_base_unit,
+    to_integer,
+)
 
 GENERATIONS = {"FDR": 56, "EDR": 100, "HDR": 200, "NDR": 400, "XDR": 800}
 """Gbps of one InfiniBand port (4X) by generation, from the InfiniBand Trade Association's roadmap."""
@@ -12,70 +21,70 @@ GENERATIONS = {"FDR": 56, "EDR": 100, "HDR": 200, "NDR": 400, "XDR": 800}
 _INFINIBAND = re.compile(r"infini\s?band|\bIB\b|\brdma\b|\b[FEHNX]DR\b", re.IGNORECASE)
 _YES = re.compile(r"^(?:yes|true|supported|✓|✔|y|rdma capable)\b", re.IGNORECASE)
 _NO = re.compile(r"^(?:no|false|not supported|✗|✘|n)\b", re.IGNORECASE)
-_WORDS = re.compile(
+_FILLER_WORDS = re.compile(
     r"\b(?:infini\s?band|ethernet|network(?:ing)?|accelerated|nvidia|mellanox|quantum-?\d?|connectx-?\d?|cx\d|[FEHNX]DR|RDMA|IB|GPUDirect|backend|total|with)\b",
     re.IGNORECASE,
 )
 Triple = tuple[str, FactValue, str | None]
 
 
-class Unreadable(Exception):
+class UnreadableCell(Exception):
     """A cell that is not wholly understood; the text completes the sentence `this cell …`."""
 
 
 def read_network(text: str, unit: str | None) -> list[Triple]:
     """Read a cell of one or more networks; every piece must be understood."""
     values: list[Triple] = []
-    for piece in re.split(r"\s*[/,;+]\s*|\s+and\s+", spelled(text)):
+    for piece in re.split(r"\s*[/,;+]\s*|\s+and\s+", normalize_rates(text)):
         if piece:
-            values.extend(_piece(piece.strip(" ()"), unit))
+            values.extend(_read_network_part(piece.strip(" ()"), unit))
     return values
 
 
 def read_infiniband(text: str, unit: str | None) -> list[Triple]:
     """Read a cell that speaks of InfiniBand: whether it is there, and the Gbps of the whole VM."""
-    text = spelled(text).strip()
+    text = normalize_rates(text).strip()
     if _NO.match(text):
         return [("infiniband", False, None)]
     if _YES.match(text) and not re.search(r"\d", text):
         return [("infiniband", True, None)]
     amount = _amount(text)
     if amount is None:
-        if _INFINIBAND.search(text) and not re.search(r"\d", _WORDS.sub("", text)):
+        if _INFINIBAND.search(text) and not re.search(r"\d", _FILLER_WORDS.sub("", text)):
             return [("infiniband", True, None)]
-        raise Unreadable("does not say what the InfiniBand is")
+        raise UnreadableCell("does not say what the InfiniBand is")
     gbps = _gbps(amount, text, unit)
     return [
         ("infiniband", True, None),
-        ("infiniband_gbps", rounded(gbps * (amount.times or 1)), _product(amount, gbps)),
+        ("infiniband_gbps", rounded(gbps * (amount.times or 1)), _product_note(amount, gbps)),
     ]
 
 
 def to_gbps(number: Decimal, unit: str, text: str) -> Decimal | None:
     """Convert to Gbps; GB/s is accepted only where the text's generation says that bits were meant."""
-    mbps = to_kept(number, unit, "network")
+    mbps = to_base_unit(number, unit, "network")
     if mbps is not None:
         return rounded(mbps / 1000)
     generation = next((rate for name, rate in GENERATIONS.items() if re.search(rf"\b{name}\b", text)), None)
     return number if unit == "GBps" and generation == number else None
 
 
-def _piece(piece: str, unit: str | None) -> list[Triple]:
+def _read_network_part(piece: str, unit: str | None) -> list[Triple]:
     if _INFINIBAND.search(piece):
         return read_infiniband(piece, unit)
     if is_blank(piece) or not re.search(r"\d", piece):
-        if _WORDS.sub("", piece).strip():
-            raise Unreadable(f"has words in it that are not understood: {piece}")
+        if _FILLER_WORDS.sub("", piece).strip():
+            raise UnreadableCell(f"has words in it that are not understood: {piece}")
         return []
     amount = _amount(piece)
-    units = find_units(amount.rest) if amount else []
+    units = find_units(amount.suffix) if amount else []
     stated = units[0] if units else unit
     if amount is None or stated is None:
-        raise Unreadable("is not one number with a unit")
-    mbps = to_kept(amount.total, stated, "network")
+        raise UnreadableCell("is not one number with a unit")
+    mbps = to_base_unit(amount.total, stated, "network")
     whole = None if mbps is None else to_integer(mbps)
     if whole is None:
-        raise Unreadable(f"is in {stated}, which is no unit of a network")
+        raise UnreadableCell(f"is in {stated}, which is no unit of a network")
     return [("network_mbps", whole, None if amount.times is None else f"{amount.times} x {amount.number} {stated}")]
 
 
@@ -84,9 +93,9 @@ def _amount(text: str) -> Amount | None:
     amount = to_amount(text[found.start() :]) if found else None
     if amount is None:
         return None
-    left = re.sub(r"[KMGT]i?[Bb]ps", "", _WORDS.sub("", text[: found.start()] + amount.rest if found else ""))
+    left = re.sub(r"[KMGT]i?[Bb]ps", "", _FILLER_WORDS.sub("", text[: found.start()] + amount.suffix if found else ""))
     if re.search(r"\w", left):
-        raise Unreadable(
+        raise UnreadableCell(
             "is not one number"
             if re.search(r"\d", left)
             else f"has words in it that are not understood: {left.strip()}"
@@ -95,13 +104,13 @@ def _amount(text: str) -> Amount | None:
 
 
 def _gbps(amount: Amount, text: str, unit: str | None) -> Decimal:
-    units = find_units(amount.rest)
+    units = find_units(amount.suffix)
     stated = units[0] if units else unit
     gbps = None if stated is None else to_gbps(amount.number, stated, text)
     if gbps is None:
-        raise Unreadable("has no unit of an InfiniBand bandwidth")
+        raise UnreadableCell("has no unit of an InfiniBand bandwidth")
     return gbps
 
 
-def _product(amount: Amount, gbps: Decimal) -> str | None:
+def _product_note(amount: Amount, gbps: Decimal) -> str | None:
     return None if amount.times is None else f"{amount.times} x {gbps} Gbps"

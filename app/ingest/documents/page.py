@@ -24,7 +24,7 @@ class FrontMatter:
 
     values: dict[str, str] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
-    body: int = 1
+    body_line: int = 1
 
     def first(self, *keys: str) -> str | None:
         """Give the value of the first of the keys that is there and not empty."""
@@ -50,7 +50,7 @@ def to_front_matter(lines: Sequence[str]) -> FrontMatter:
         return FrontMatter()
     plain = {match[1].lower(): match[2].strip("'\" ") for line in block if (match := _KEY.match(line))}
     return FrontMatter(
-        values=plain | _yaml(block), lines={key: start + 2 + at for key, at in found.items()}, body=end + 2
+        values=plain | _yaml(block), lines={key: start + 2 + at for key, at in found.items()}, body_line=end + 2
     )
 
 
@@ -68,7 +68,7 @@ Finding = StatedFact | Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class SourcePage:
     """One file, or the section of one that `heading` opens."""
 
     file: str
@@ -82,21 +82,21 @@ class Page:
         """Give the heading of a section, the title of a whole page."""
         return self.heading or self.source.title
 
-    def states(  # noqa: PLR0917  # what every statement has, in the order in which it is read
+    def size_fact(  # noqa: PLR0917  # what every statement has, in the order in which it is read
         self, subject: str, field: str, value: FactValue, raw: str, line: int, note: str | None = None
     ) -> StatedFact:
         """State a field of a size."""
-        return self._statement("size", subject, field, value, (raw, line, note))
+        return self._fact("size", subject, field, value, (raw, line, note))
 
-    def states_of_series(self, subject: str, field: str, value: FactValue, raw: str, line: int) -> StatedFact:
+    def series_fact(self, subject: str, field: str, value: FactValue, raw: str, line: int) -> StatedFact:
         """State a field of a series."""
-        return self._statement("series", subject, field, value, (raw, line, None))
+        return self._fact("series", subject, field, value, (raw, line, None))
 
     def report(self, detail: str, line: int | None, column: str | None = None, cell: str | None = None) -> Report:
         """Report something that was not read."""
         return Report(file=self.file, line=line, column=column, cell=cell, detail=detail)
 
-    def _statement(
+    def _fact(
         self, kind: SubjectKind, subject: str, field: str, value: FactValue, at: tuple[str, int, str | None]
     ) -> StatedFact:
         raw, line, note = at
@@ -107,18 +107,18 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class SourceDocument:
     """A page together with the files that it includes, itself first."""
 
-    page: Page
-    included: tuple[Page, ...] = ()
+    page: SourcePage
+    included: tuple[SourcePage, ...] = ()
 
     @property
-    def pages(self) -> tuple[Page, ...]:
+    def pages(self) -> tuple[SourcePage, ...]:
         """Give all files of the document."""
         return (self.page, *self.included)
 
-    def passages(self) -> Iterable[tuple[Page, Passage]]:
+    def passages(self) -> Iterable[tuple[SourcePage, Passage]]:
         """Give every passage with the file it stands in."""
         return ((page, passage) for page in self.pages for passage in page.blocks.passages)
 
@@ -127,27 +127,27 @@ class Document:
 class SourceIds:
     """The ids given so far: two different files of one name and day get two ids."""
 
-    given: dict[str, str] = field(default_factory=dict)
+    sha256_by_id: dict[str, str] = field(default_factory=dict)
 
-    def take(self, wanted: str, sha256: str) -> str:
+    def assign(self, wanted: str, sha256: str) -> str:
         """Give the wanted id, lengthened where another content has it."""
-        source = wanted if self.given.get(wanted, sha256) == sha256 else f"{wanted}-{sha256[:8]}"
-        self.given[source] = sha256
+        source = wanted if self.sha256_by_id.get(wanted, sha256) == sha256 else f"{wanted}-{sha256[:8]}"
+        self.sha256_by_id[source] = sha256
         return source
 
 
 def to_page(
     data: bytes, file: str, *, kind: SourceKind | None, inherited: SourceNote | None, ids: SourceIds
-) -> tuple[Page, list[Report]]:
+) -> tuple[SourcePage, list[Report]]:
     """Parse a file; what includes a file lends it what its own front matter does not say."""
     lines = to_lines(data)
     front = to_front_matter(lines)
-    blocks = to_blocks(lines[front.body - 1 :], first=front.body)
-    published = _published(front)
+    blocks = to_blocks(lines[front.body_line - 1 :], first=front.body_line)
+    published = _published_on(front)
     sha256 = hashlib.sha256(data).hexdigest()
     wanted = front.first("id") or _slug(f"{PurePath(file).stem} {published or ''}")
     source = SourceNote(
-        id=ids.take(wanted, sha256),
+        id=ids.assign(wanted, sha256),
         title=front.first("title") or _first_heading(blocks) or PurePath(file).stem,
         publisher=_publisher(front, inherited),
         kind=_kind(front, kind, inherited),
@@ -156,7 +156,7 @@ def to_page(
         sha256=sha256,
         pinned=front.first("pinned") == "true",
     )
-    page = Page(file=file, front=front, blocks=blocks, source=source)
+    page = SourcePage(file=file, front=front, blocks=blocks, source=source)
     stated = front.first("kind")
     reports = []
     if stated and stated not in AUTHORITY:
@@ -182,7 +182,7 @@ def _publisher(front: FrontMatter, inherited: SourceNote | None) -> str:
     return inherited.publisher if inherited else front.first("feed_name") or "unknown"
 
 
-def _published(front: FrontMatter) -> date | None:
+def _published_on(front: FrontMatter) -> date | None:
     stated = front.first("published_on", "ms.date", "date")
     return find_date(stated) if stated else None
 

@@ -7,27 +7,31 @@ from pathlib import PurePath
 from app.catalog.fields import FactValue
 from app.catalog.readings import StatedFact
 from app.ingest.documents.blocks import Passage
-from app.ingest.documents.gpu_memory import GpuMemories
-from app.ingest.documents.gpu_rows import Host
-from app.ingest.documents.gpu_text import find_mentions, only_model, to_gpu_text
-from app.ingest.documents.page import Document, Finding
-from app.ingest.documents.prose import find_said
+from app.ingest.documents.document_tables import DocumentTables
+from app.ingest.documents.gpu_memory import GpuMemoryIndex
+from app.ingest.documents.gpu_rows import PageGpus
+from app.ingest.documents.gpu_text import find_mentions, find_only_model, to_gpu_text
+from app.ingest.documents.page import Finding, SourceDocument
+from app.ingest.documents.prose import find_sentence_fields
 from app.ingest.documents.retirement import find_retirement
 from app.ingest.documents.sentences import Sentence
-from app.ingest.documents.series import is_preview
-from app.ingest.documents.size_tables import PREVIEW, SizeRow
-from app.ingest.documents.sizes import Tables
+from app.ingest.documents.series import find_preview_title
+from app.ingest.documents.size_tables import PREVIEW_MARK, SizeRow
 from app.ingest.documents.specs import HostFact, HostSpecs
-from app.ingest.documents.values import spelled
+from app.ingest.documents.values import normalize_rates
 
-_OTHER = re.compile(r"\b(?:FPGAs?|VPUs?|NPUs?|TPUs?|ASICs?)\b", re.IGNORECASE)
+_OTHER_ACCELERATOR = re.compile(r"\b(?:FPGAs?|VPUs?|NPUs?|TPUs?|ASICs?)\b", re.IGNORECASE)
 _GPU = re.compile(r"\bGPUs?\b|\bgraphics\b", re.IGNORECASE)
 _SPECS = re.compile(r"spec|summary", re.IGNORECASE)
-_ADVICE = re.compile(r"\bmigrat\w*|\balternatives?\b|\binstead\b|\breplacements?\b", re.IGNORECASE)
+_MIGRATION_ADVICE = re.compile(r"\bmigrat\w*|\balternatives?\b|\binstead\b|\breplacements?\b", re.IGNORECASE)
 
 
-def no_gpus(
-    document: Document, tables: Tables, host: Host, sentences: Sequence[Sentence], memories: GpuMemories
+def find_non_gpu_reason(
+    document: SourceDocument,
+    tables: DocumentTables,
+    host: PageGpus,
+    sentences: Sequence[Sentence],
+    memories: GpuMemoryIndex,
 ) -> str | None:
     """Say why the accelerators of a page are not taken for GPUs; None where they are.
 
@@ -38,37 +42,37 @@ def no_gpus(
     if not tables.specs.has_gpus:
         return "has accelerators that are no GPUs, nothing is kept of them"
     pieces = [
-        piece for row in tables.rows for piece in row.pieces if piece.part.field in ("gpu", "gpu_model", "gpu_memory")
+        piece for row in tables.rows for piece in row.cells if piece.column.field in ("gpu", "gpu_model", "gpu_memory")
     ]
-    captions = [sentence for sentence in sentences if _OTHER.search(sentence.text)]
-    if not pieces or not captions or _lacks_specs(document) or _names_gpu(tables, host, memories):
+    captions = [sentence for sentence in sentences if _OTHER_ACCELERATOR.search(sentence.text)]
+    if not pieces or not captions or _is_specs_file_missing(document) or _names_gpu(tables, host, memories):
         return None
-    own = [item.text for item in sentences if item not in captions and not is_advice(item)]
+    own = [item.text for item in sentences if item not in captions and not is_migration_advice(item)]
     own += [passage.text for _, passage in document.passages() if passage.kind == "heading"]
     if any(_GPU.search(text) for text in own):
         return None
     return "counts accelerators and does not say that they are GPUs, nothing is kept of them"
 
 
-def is_advice(sentence: Sentence) -> bool:
+def is_migration_advice(sentence: Sentence) -> bool:
     """Say whether a sentence speaks of what to use in place of these sizes."""
-    return bool(_ADVICE.search(sentence.text))
+    return bool(_MIGRATION_ADVICE.search(sentence.text))
 
 
-def _lacks_specs(document: Document) -> bool:
+def _is_specs_file_missing(document: SourceDocument) -> bool:
     there = {PurePath(page.file).name for page in document.included}
     targets = {PurePath(include.target).name for page in document.pages for include in page.blocks.includes}
     return any(_SPECS.search(target) for target in targets - there)
 
 
-def _names_gpu(tables: Tables, host: Host, memories: GpuMemories) -> bool:
-    if host.specs.model or host.specs.vendor or host.prose_models or memories.find_in_title(host.title):
+def _names_gpu(tables: DocumentTables, host: PageGpus, memories: GpuMemoryIndex) -> bool:
+    if host.from_specs.model or host.from_specs.vendor or host.prose_models or memories.find_in_title(host.title):
         return True
     for row in tables.rows:
-        for piece in row.pieces:
-            if piece.part.field in ("gpu", "gpu_model", "gpu_memory") and _GPU.search(piece.header):
+        for piece in row.cells:
+            if piece.column.field in ("gpu", "gpu_model", "gpu_memory") and _GPU.search(piece.header):
                 return True
-            text = to_gpu_text(spelled(piece.text)) if piece.part.field in ("gpu", "gpu_model") else None
+            text = to_gpu_text(normalize_rates(piece.text)) if piece.column.field in ("gpu", "gpu_model") else None
             if text and (text.model or text.vendor):
                 return True
     return False
@@ -80,23 +84,23 @@ _GPU_VENDOR = re.compile(
 )
 
 
-Stated = dict[tuple[str, str, str], FactValue]
+RowValues = dict[tuple[str, str, str], FactValue]
 """The values of the sizes' own rows by file, size and field."""
 
 
-def stated_values(findings: Iterable[Finding]) -> Stated:
+def to_row_values(findings: Iterable[Finding]) -> RowValues:
     """Gather what rows state, so that a page's host specifications do not speak against its own tables."""
     return {
         (found.file, found.subject, found.field): found.value for found in findings if isinstance(found, StatedFact)
     }
 
 
-def specified(
-    specs: HostSpecs, subjects: Sequence[str], decided: dict[str, object], stated: Stated
+def find_host_spec_facts(
+    specs: HostSpecs, subjects: Sequence[str], decided: dict[str, object], stated: RowValues
 ) -> Iterator[Finding]:
     """State the host specifications for every size; `decided` is what the sizes' own rows show one GPU to have."""
     facts = specs.facts
-    if contradicted := _contradicted(specs, subjects, stated):
+    if contradicted := _find_contradicted_vcpus(specs, subjects, stated):
         detail = "are of the host and not of its sizes, as the tables show: none of their figures is taken"
         yield contradicted.page.report(detail, contradicted.line, contradicted.field, contradicted.raw)
         facts = [fact for fact in facts if isinstance(fact.value, str)]
@@ -109,15 +113,15 @@ def specified(
             if shown != fact.value:
                 others.append(f"{subject} ({shown})")
                 continue
-            yield fact.page.states(subject, fact.field, fact.value, fact.raw, fact.line)
+            yield fact.page.size_fact(subject, fact.field, fact.value, fact.raw, fact.line)
             if fact.field == "gpu_count" and getattr(fact.value, "denominator", 1) != 1:
-                yield fact.page.states(subject, "gpu_fraction", str(fact.value), fact.raw, fact.line)
+                yield fact.page.size_fact(subject, "gpu_fraction", str(fact.value), fact.raw, fact.line)
         if others:
             detail = f"the host specifications say {fact.value}, the tables show otherwise for {', '.join(others)}"
             yield fact.page.report(f"{detail}: not taken there", fact.line, fact.field, fact.raw)
 
 
-def _contradicted(specs: HostSpecs, subjects: Sequence[str], stated: Stated) -> HostFact | None:
+def _find_contradicted_vcpus(specs: HostSpecs, subjects: Sequence[str], stated: RowValues) -> HostFact | None:
     """Give the vCPUs of the specifications where the tables beside them give every size other ones."""
     for fact in specs.facts:
         shown = [stated.get((fact.page.file, subject, fact.field), fact.value) for subject in subjects]
@@ -126,68 +130,70 @@ def _contradicted(specs: HostSpecs, subjects: Sequence[str], stated: Stated) -> 
     return None
 
 
-def said(sentences: Sequence[Sentence], subjects: Sequence[str]) -> Iterator[Finding]:
+def find_sentence_facts(sentences: Sequence[Sentence], subjects: Sequence[str]) -> Iterator[Finding]:
     """State what the sentences say, and the GPU that they name."""
-    for item in find_said(sentences) if subjects else ():
+    for item in find_sentence_fields(sentences) if subjects else ():
         for subject in subjects:
             sentence = item.sentence
-            yield sentence.page.states(subject, item.field, item.value, sentence.raw, sentence.line, item.note)
-    if model := only_model(find_mentions(sentences)):
+            yield sentence.page.size_fact(subject, item.field, item.value, sentence.raw, sentence.line, item.note)
+    if model := find_only_model(find_mentions(sentences)):
         for subject in subjects:
             at = model.sentence
-            yield at.page.states(subject, "gpu_model", model.model, at.raw, at.line)
-            yield at.page.states(subject, "gpu_vendor", model.vendor, at.raw, at.line)
+            yield at.page.size_fact(subject, "gpu_model", model.model, at.raw, at.line)
+            yield at.page.size_fact(subject, "gpu_vendor", model.vendor, at.raw, at.line)
     else:
-        yield from _vendor(sentences, subjects)
+        yield from _find_vendor_facts(sentences, subjects)
 
 
-def footnotes(document: Document, rows: Sequence[SizeRow]) -> Iterator[Finding]:
+def find_footnote_facts(document: SourceDocument, rows: Sequence[SizeRow]) -> Iterator[Finding]:
     """State InfiniBand for the sizes whose name bears the mark of the footnote `RDMA capable`."""
     for page, passage in document.passages():
-        marks = _rdma_marks(passage)
+        marks = _rdma_footnote_marks(passage)
         for row in rows if marks else ():
-            if row.page.file == page.file and marks & set(row.marks):
-                yield page.states(row.name, "infiniband", True, passage.text.strip(), passage.line)
+            if row.page.file == page.file and marks & set(row.footnote_marks):
+                yield page.size_fact(row.name, "infiniband", True, passage.text.strip(), passage.line)
 
 
-def previews(rows: Sequence[SizeRow]) -> Iterator[Finding]:
+def find_row_preview_facts(rows: Sequence[SizeRow]) -> Iterator[Finding]:
     """State that those sizes are in preview whose name says so."""
     for row in rows:
-        if PREVIEW in row.marks:
-            yield row.page.states(row.name, "preview", True, row.name, row.line)
+        if PREVIEW_MARK in row.footnote_marks:
+            yield row.page.size_fact(row.name, "preview", True, row.name, row.line)
 
 
-def preview(document: Document, subjects: Sequence[str]) -> Iterator[Finding]:
+def find_page_preview_facts(document: SourceDocument, subjects: Sequence[str]) -> Iterator[Finding]:
     """State that sizes are in preview, where the title says so or the page includes the notice that they are."""
     page = document.page
-    title = is_preview(page)
+    title = find_preview_title(page)
     for subject in subjects:
         if title:
-            yield page.states(subject, "preview", True, title[0], title[1])
+            yield page.size_fact(subject, "preview", True, title[0], title[1])
         for include in page.blocks.includes:
             if "preview-tag" in include.target:
-                yield page.states(subject, "preview", True, include.target, include.line)
+                yield page.size_fact(subject, "preview", True, include.target, include.line)
 
 
-def retirement(sentences: Sequence[Sentence], subjects: Sequence[str], series: str | None) -> Iterator[Finding]:
+def find_retirement_facts(
+    sentences: Sequence[Sentence], subjects: Sequence[str], series: str | None
+) -> Iterator[Finding]:
     """State the day on which the page's own sizes retire."""
     if found := find_retirement(sentences, series):
         sentence, day = found
         for subject in subjects:
-            yield sentence.page.states(subject, "retirement_date", day, sentence.raw, sentence.line)
+            yield sentence.page.size_fact(subject, "retirement_date", day, sentence.raw, sentence.line)
 
 
-def _vendor(sentences: Sequence[Sentence], subjects: Sequence[str]) -> Iterator[Finding]:
-    own = [sentence for sentence in sentences if not is_advice(sentence)]
+def _find_vendor_facts(sentences: Sequence[Sentence], subjects: Sequence[str]) -> Iterator[Finding]:
+    own = [sentence for sentence in sentences if not is_migration_advice(sentence)]
     found = [(sentence, match[1].upper()) for sentence in own for match in _GPU_VENDOR.finditer(sentence.text)]
     if len({vendor for _, vendor in found}) == 1:
         sentence, vendor = found[0]
         for subject in subjects:
-            yield sentence.page.states(subject, "gpu_vendor", vendor, sentence.raw, sentence.line)
+            yield sentence.page.size_fact(subject, "gpu_vendor", vendor, sentence.raw, sentence.line)
 
 
-def _rdma_marks(passage: Passage) -> set[str]:
+def _rdma_footnote_marks(passage: Passage) -> set[str]:
     found = _RDMA.search(passage.text)
     if not found:
         return set()
-    return set(found["mark"]) or set(passage.marks) or ({"*"} if passage.kind == "item" else set())
+    return set(found["mark"]) or set(passage.footnote_marks) or ({"*"} if passage.kind == "item" else set())

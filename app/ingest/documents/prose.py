@@ -9,13 +9,13 @@ from app.catalog.fields import FactValue
 from app.ingest.documents.cpu import find_cpus, to_arch
 from app.ingest.documents.network import to_gbps
 from app.ingest.documents.sentences import Sentence
-from app.ingest.documents.values import NUMBER, find_units, spelled, to_decimal
+from app.ingest.documents.values import NUMBER, find_units, normalize_rates, to_decimal
 
 Fields = list[tuple[str, FactValue, str | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class SentenceField:
     """A field that a sentence states for all sizes of its page."""
 
     sentence: Sentence
@@ -42,12 +42,12 @@ def _per_vm(found: re.Match[str], sentence: str) -> Fields:
     return [("infiniband", True, None), ("infiniband_gbps", rate * int(found["times"]), note)]
 
 
-def _whole(found: re.Match[str], sentence: str) -> Fields:
+def _whole_vm(found: re.Match[str], sentence: str) -> Fields:
     rate = _rate(found, sentence)
     return [] if rate is None else [("infiniband", True, None), ("infiniband_gbps", rate, None)]
 
 
-def _link(found: re.Match[str], _sentence: str) -> Fields:
+def _nvlink_version(found: re.Match[str], _sentence: str) -> Fields:
     return [("nvlink", True, None), ("gpu_interconnect", f"NVLink {found['version']}", None)]
 
 
@@ -61,9 +61,9 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], Fields]],
     # A product of links and rate is the VM's, which such sentences say: `per VM`.
     (re.compile(rf"\b(?P<times>\d+)\s*[x×]\s*{_RATE}[^.;]*?\bInfiniBand\b[^.;]*?\bper VM\b", re.IGNORECASE), _per_vm),
     # The backend network of the VM as a whole, named by its rate and generation.
-    (re.compile(rf"\bsupports?\b[^.;]*?{_RATE}\s+InfiniBand\b", re.IGNORECASE), _whole),
+    (re.compile(rf"\bsupports?\b[^.;]*?{_RATE}\s+InfiniBand\b", re.IGNORECASE), _whole_vm),
     # Versions of NVLink are told apart because they differ in bandwidth.
-    (re.compile(r"\bNVLink\s+(?P<version>\d(?:\.\d)?)\b", re.IGNORECASE), _link),
+    (re.compile(r"\bNVLink\s+(?P<version>\d(?:\.\d)?)\b", re.IGNORECASE), _nvlink_version),
     (
         re.compile(
             r"\b(?P<ordinal>third|fourth|fifth|sixth)[\s-]gen(?:eration)?\s+(?:NVIDIA\s+)?NVLink\b", re.IGNORECASE
@@ -95,7 +95,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], Fields]],
         lambda _found, _text: [("gpudirect_rdma", True, None)],
     ),
 )
-_OTHERS = re.compile(
+_COMPARISON = re.compile(
     r"\b(?:compared (?:to|with)|unlike|previous gen|earlier|predecessors?|not (?:support|available)|"
     r"doesn't|does not|over the|vs\.?)\b",
     re.IGNORECASE,
@@ -103,19 +103,19 @@ _OTHERS = re.compile(
 """Words of a sentence that speaks of other series too, so that its figures may not be of this one."""
 
 
-def find_said(sentences: Iterable[Sentence]) -> Iterator[Said]:
+def find_sentence_fields(sentences: Iterable[Sentence]) -> Iterator[SentenceField]:
     """Apply the patterns and the names of CPUs to every sentence that speaks of this series only."""
-    own = [sentence for sentence in sentences if not _OTHERS.search(sentence.text)]
+    own = [sentence for sentence in sentences if not _COMPARISON.search(sentence.text)]
     for sentence in own:
-        text = spelled(sentence.text)
+        text = normalize_rates(sentence.text)
         for pattern, rule in _PATTERNS:
             if found := pattern.search(text):
                 for field, value, note in rule(found, text):
-                    yield Said(sentence=sentence, field=field, value=value, note=note)
-    yield from _cpus(own)
+                    yield SentenceField(sentence=sentence, field=field, value=value, note=note)
+    yield from _find_cpu(own)
 
 
-def _cpus(sentences: Iterable[Sentence]) -> Iterator[Said]:
+def _find_cpu(sentences: Iterable[Sentence]) -> Iterator[SentenceField]:
     """Give the CPU of a page in the words that say most; a page that names several says nothing of its sizes."""
     named = [(name, sentence) for sentence in sentences for name in find_cpus(sentence.text)]
     if not named:
@@ -123,9 +123,9 @@ def _cpus(sentences: Iterable[Sentence]) -> Iterator[Said]:
     best, sentence = max(named, key=lambda item: len(item[0]))
     if any(not _words(name) <= _words(best) for name, _ in named):
         return
-    yield Said(sentence=sentence, field="cpu_model", value=best)
+    yield SentenceField(sentence=sentence, field="cpu_model", value=best)
     if arch := to_arch(best):
-        yield Said(sentence=sentence, field="arch", value=arch)
+        yield SentenceField(sentence=sentence, field="arch", value=arch)
 
 
 def _words(name: str) -> set[str]:

@@ -14,7 +14,7 @@ from app.ingest.documents.sentences import Sentence
 from app.ingest.documents.values import NUMBER, to_decimal
 
 _TB = rf"~?(?P<number>{NUMBER})\s*TB"
-_RACK: tuple[tuple[str, str, int], ...] = (
+_RACK_PATTERNS: tuple[tuple[str, str, int], ...] = (
     ("rack_vms", r"\brack contains (?P<number>\d+) VMs", 1),
     ("rack_vms", r"\b(?P<number>\d+) VMs per rack", 1),
     ("rack_vms", r"\bgroups of (?P<number>\d+) [\w ]*?VMs", 1),
@@ -39,17 +39,17 @@ _TOKENS = re.compile(
     rf"per )\s*s(?:ec(?:ond)?)?\b.*?\bfor\s+(?P<workload>[A-Z][\w .-]*?)\s*(?:\((?P<comparison>[^)]*)\)|[.,;]|$)"
 )
 _SCALES = {"million": 10**6, "m": 10**6, "thousand": 1000, "k": 1000}
-_WORDS = {"one": 1, "two": 2, "four": 4, "eight": 8}
+_NUMBER_WORDS = {"one": 1, "two": 2, "four": 4, "eight": 8}
 
 
 def find_rack_facts(sentences: Iterable[Sentence], series: str) -> Iterator[StatedFact]:
     """State what a series' rack has, from sentences and list items."""
     for sentence in sentences:
-        for field, pattern, factor in _RACK:
+        for field, pattern, factor in _RACK_PATTERNS:
             if found := re.search(pattern, sentence.text, re.IGNORECASE):
                 number = to_decimal(next(text for text in found.groups() if text)) * factor
                 value: FactValue = int(number) if SERIES_FIELDS[field].kind == "integer" else number
-                yield sentence.page.states_of_series(series, field, value, sentence.raw, sentence.line)
+                yield sentence.page.series_fact(series, field, value, sentence.raw, sentence.line)
 
 
 def find_vm_facts(sentences: Iterable[Sentence], subject: str) -> Iterator[StatedFact]:
@@ -60,7 +60,7 @@ def find_vm_facts(sentences: Iterable[Sentence], subject: str) -> Iterator[State
             continue
         text = sentence.text[start.start() :]
         for field, value in _vm_fields(text):
-            yield sentence.page.states(subject, field, value, sentence.raw, sentence.line)
+            yield sentence.page.size_fact(subject, field, value, sentence.raw, sentence.line)
 
 
 def _vm_fields(text: str) -> Iterator[tuple[str, FactValue]]:
@@ -102,7 +102,7 @@ def find_benchmarks(sentences: Iterable[Sentence], series: str) -> Iterator[Benc
 
 
 def _count(word: str) -> int:
-    return _WORDS.get(word.lower()) or int(word)
+    return _NUMBER_WORDS.get(word.lower()) or int(word)
 
 
 def _slug(text: str) -> str:

@@ -5,20 +5,20 @@ from collections.abc import Iterable, Iterator
 from datetime import date
 
 from app.catalog.names import series_key
-from app.ingest.documents.blocks import Row, Table
-from app.ingest.documents.headers import key_of
-from app.ingest.documents.page import Finding, Page
+from app.ingest.documents.blocks import MarkdownTable, TableRow
+from app.ingest.documents.columns import header_key
+from app.ingest.documents.page import Finding, SourcePage
 from app.ingest.documents.sentences import Sentence
 from app.ingest.documents.series import to_series_name
-from app.ingest.documents.values import find_date, is_blank, slashed_readings
+from app.ingest.documents.values import find_date, find_slashed_dates, is_blank
 
 _RETIRES = re.compile(
     r"\b(?:will be retired|planned to retire|(?:has|have|was|were|is|are) retired?|retires?|"
     r"(?:be|is|are) retiring|scheduled to retire|(?:scheduled|planned|set|slated) for retirement)\b",
     re.IGNORECASE,
 )
-_NOT = re.compile(r"\b(?:not|n't|doesn't|won't)\b", re.IGNORECASE)
-_THESE = re.compile(
+_NEGATION = re.compile(r"\b(?:not|n't|doesn't|won't)\b", re.IGNORECASE)
+_THESE_SIZES = re.compile(
     r"^(?:the|this|these)\s+(?:vm\s+)?(?:sizes?|series)\b|\b(?:this|these)\s+(?:vm\s+)?(?:sizes?|series)\b",
     re.IGNORECASE,
 )
@@ -33,7 +33,7 @@ _LIST = re.compile(r"\s*(?:,|\band\b|&|/)\s*", re.IGNORECASE)
 def is_retiring(text: str) -> bool:
     """Say whether a text retires series that it names on a day."""
     verb = _RETIRES.search(text)
-    if not verb or _THESE.search(text[: verb.start()]):
+    if not verb or _THESE_SIZES.search(text[: verb.start()]):
         return False
     return find_date(text[verb.start() :]) is not None
 
@@ -42,16 +42,16 @@ def find_retirement(sentences: Iterable[Sentence], series: str | None) -> tuple[
     """Find the sentence that retires the page's own series; sentences about others say nothing of it."""
     for sentence in sentences:
         verb = _RETIRES.search(sentence.text)
-        if not verb or _NOT.search(sentence.text):
+        if not verb or _NEGATION.search(sentence.text):
             continue
         day = find_date(sentence.text[verb.start() :])
-        if day and _speaks_of(sentence.text[: verb.start()], series):
+        if day and _names_series(sentence.text[: verb.start()], series):
             return sentence, day
     return None
 
 
-def _speaks_of(subject: str, series: str | None) -> bool:
-    if _THESE.search(subject):
+def _names_series(subject: str, series: str | None) -> bool:
+    if _THESE_SIZES.search(subject):
         return True
     if series is None:
         return False
@@ -64,41 +64,41 @@ def _speaks_of(subject: str, series: str | None) -> bool:
     return series_key(series) in keys
 
 
-def is_retirement_table(table: Table) -> bool:
+def is_retirement_table(table: MarkdownTable) -> bool:
     """Say whether a table lists series or sizes with the day on which they retire."""
-    keys = [key_of(cell.text) for cell in table.header]
+    keys = [header_key(cell.text) for cell in table.header]
     return bool({"series name", "series", "size series", "size"} & set(keys)) and any(
         _is_date_header(key) for key in keys
     )
 
 
-def read_retirement_table(page: Page, table: Table) -> Iterator[Finding]:
+def read_retirement_table(page: SourcePage, table: MarkdownTable) -> Iterator[Finding]:
     """State the retirement date of every series (or size) listed; days that can be read in two ways follow the rest."""
-    keys = [key_of(cell.text) for cell in table.header]
+    keys = [header_key(cell.text) for cell in table.header]
     names = next(at for at, key in enumerate(keys) if key in ("series name", "series", "size series", "size"))
     dates = next(at for at, key in enumerate(keys) if _is_date_header(key))
-    order = _order(row.cells[dates].text for row in table.rows)
+    order = _is_month_first(row.cells[dates].text for row in table.rows)
     for row in table.rows:
         if not is_blank(row.cells[dates].text) and not is_blank(row.cells[names].text):
             yield from _row(page, row, (names, dates), order, table.header[dates].text)
 
 
-def _row(page: Page, row: Row, at: tuple[int, int], order: bool | None, header: str) -> Iterator[Finding]:
+def _row(page: SourcePage, row: TableRow, at: tuple[int, int], order: bool | None, header: str) -> Iterator[Finding]:
     name, cell = row.cells[at[0]].text, row.cells[at[1]]
     day = find_date(cell.text, month_first=order)
     if day is None:
         yield page.report("is not a date, or may be two", row.line, header, cell.raw)
     elif re.match(r"Standard_", name):
-        yield page.states(name, "retirement_date", day, cell.raw, row.line)
+        yield page.size_fact(name, "retirement_date", day, cell.raw, row.line)
     else:
         for part in re.split(r"/(?=[A-Z])|\s*,\s*(?:and\s+)?(?=[A-Z])", re.sub(r"\s*\([^)]*\)", "", name)):
             series = to_series_name(part) or part.strip()
-            yield page.states_of_series(series, "retirement_date", day, cell.raw, row.line)
+            yield page.series_fact(series, "retirement_date", day, cell.raw, row.line)
 
 
-def _order(cells: Iterable[str]) -> bool | None:
+def _is_month_first(cells: Iterable[str]) -> bool | None:
     """Find out whether the column's months stand first, from those of its cells that can be read in one way only."""
-    single = [next(iter(readings)) for cell in cells if len(readings := slashed_readings(cell)) == 1]
+    single = [next(iter(readings)) for cell in cells if len(readings := find_slashed_dates(cell)) == 1]
     return None if not single or len(set(single)) > 1 else single[0]
 
 

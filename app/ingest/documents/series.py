@@ -5,18 +5,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from app.ingest.documents.blocks import Passage
-from app.ingest.documents.page import Document, Page
+from app.ingest.documents.page import SourceDocument, SourcePage
 from app.ingest.documents.sentences import Sentence
 
-SEPARATOR = "; "
+LIST_SEPARATOR = "; "
 """Stands between the items of a list field's value."""
 
-Found = tuple[Page, str, str, str, int]
+Found = tuple[SourcePage, str, str, str, int]
 """Page, field, item, raw text and line."""
 
 _USE_CASES = re.compile(r"^(?:key |common |typical |ideal )?use cases?$", re.IGNORECASE)
 _INTEGRATION = re.compile(r"\bintegrations?\b", re.IGNORECASE)
-_IDEAL = re.compile(
+_IDEAL_FOR = re.compile(
     r"\b(?:ideal|suited|designed) for\b.*(?:such as|like|including)?\s*:\s*$", re.IGNORECASE | re.DOTALL
 )
 _SUCH_AS = re.compile(
@@ -42,7 +42,7 @@ _OFED = re.compile(
 )
 
 
-def find_listed(document: Document, sentences: Iterable[Sentence]) -> Iterator[Found]:
+def find_listed(document: SourceDocument, sentences: Iterable[Sentence]) -> Iterator[Found]:
     """Give every item of a list field, in the order of the page."""
     for page in document.pages:
         yield from _bullets(page)
@@ -50,11 +50,11 @@ def find_listed(document: Document, sentences: Iterable[Sentence]) -> Iterator[F
         yield from _sentence(sentence)
 
 
-def _bullets(page: Page) -> Iterator[Found]:
+def _bullets(page: SourcePage) -> Iterator[Found]:
     listing = False
     for passage in page.blocks.passages:
         if passage.kind != "item":
-            listing = passage.kind == "paragraph" and bool(_IDEAL.search(passage.text))
+            listing = passage.kind == "paragraph" and bool(_IDEAL_FOR.search(passage.text))
             continue
         item = passage.bold[0] if passage.bold else _first_line(passage)
         if _USE_CASES.match(passage.heading.strip()) or listing:
@@ -64,7 +64,7 @@ def _bullets(page: Page) -> Iterator[Found]:
 
 
 def _sentence(sentence: Sentence) -> Iterator[Found]:
-    for field, item in [*_integrations(sentence.text), *_others(sentence.text)]:
+    for field, item in [*_integrations(sentence.text), *_dtypes_images_driver(sentence.text)]:
         yield sentence.page, field, item, sentence.raw, sentence.line
 
 
@@ -74,7 +74,7 @@ def _integrations(text: str) -> Iterator[tuple[str, str]]:
             yield from (("integrations", item) for item in _items(found[1]))
 
 
-def _others(text: str) -> Iterator[tuple[str, str]]:
+def _dtypes_images_driver(text: str) -> Iterator[tuple[str, str]]:
     if _SUPPORTS_DTYPES.search(text):
         for item in dict.fromkeys(_dtype(found[0]) for found in _DTYPE.finditer(text)):
             yield "gpu_dtypes", item
@@ -115,20 +115,22 @@ def _first_line(passage: Passage) -> str:
     return re.sub(r"\s+", " ", passage.text).strip()
 
 
-_LEADS = re.compile(r"^(?:overview of|about|updated|new|the|microsoft|azure|sizes? (?:for|of|in))\b\s*", re.IGNORECASE)
+_LEADING_WORDS = re.compile(
+    r"^(?:overview of|about|updated|new|the|microsoft|azure|sizes? (?:for|of|in))\b\s*", re.IGNORECASE
+)
 _PREVIEW = re.compile(r"\(\s*(?:public |private )?preview\s*\)|^(?:public |private )?preview:\s", re.IGNORECASE)
-_TAIL = re.compile(
+_TRAILING_WORDS = re.compile(
     r"[\s_-]*\b(?:sizes?|vm|vms|virtual machines?|series|gpu|specifications?|specs?|"
     r"include(?: file)?|overview|general availability)\s*$",
     re.IGNORECASE,
 )
 _NAME = re.compile(r"^(?=[^a-z]*[A-Z])[A-Z][A-Za-z0-9_+.-]*(?: [A-Z0-9v][A-Za-z0-9_+.-]*){0,7}$")
 _SHORT = re.compile(r"^[A-Z]{1,4}[a-z]{0,4}$")
-_LONGEST = 45
+_MAX_NAME_LENGTH = 45
 _SIZE = re.compile(r"^(?:standard_|basic_)?(?P<letters>[a-z]+)\d", re.IGNORECASE)
 _VERSION = re.compile(r"(?:v|[ _-]V)(\d{1,2})(?!\d)")
 _SIZE_VERSION = re.compile(r"[_ ]v(\d{1,2})$", re.IGNORECASE)
-_BARE = re.compile(r"^[A-Z]+[a-z]*$")
+_NAME_WITHOUT_VERSION = re.compile(r"^[A-Z]+[a-z]*$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +146,7 @@ class SeriesTitle:
     stated: bool = False
 
 
-def find_series(page: Page) -> SeriesTitle | None:
+def find_series(page: SourcePage) -> SeriesTitle | None:
     """Find the name: a `series:` of the front matter, else the title, else the first heading."""
     front = page.front
     if stated := front.first("series"):
@@ -161,14 +163,14 @@ def to_series_name(title: str) -> str | None:
     """Clean a title: `Overview of NGads V620 Series (preview)` is NGads V620; None where no name is left."""
     text = _PREVIEW.sub(" ", title.strip("'\" #")).strip()
     text = re.split(r":\s|\s[-–—|]\s", text)[0].strip()
-    while (shorter := _TAIL.sub("", _LEADS.sub("", text)).strip(" -_,")) != text:
+    while (shorter := _TRAILING_WORDS.sub("", _LEADING_WORDS.sub("", text)).strip(" -_,")) != text:
         text = shorter
     text = re.sub(r"\s+", " ", text)
     named = bool(re.search(r"[\d_]", text) or _SHORT.match(text))
-    return text if named and _NAME.match(text) and len(text) <= _LONGEST else None
+    return text if named and _NAME.match(text) and len(text) <= _MAX_NAME_LENGTH else None
 
 
-def fits(series: str, size: str) -> bool:
+def belongs_to_series(series: str, size: str) -> bool:
     """Say whether a size bears the letters and the version of a series, as NC24rs_v3 those of NCv3.
 
     A title is read by its form, so that it may be no series at all, or not that of every size below it.
@@ -183,10 +185,10 @@ def fits(series: str, size: str) -> bool:
     theirs, own = _VERSION.findall(series), _SIZE_VERSION.findall(size)
     if theirs and own:
         return int(theirs[-1]) == int(own[-1])
-    return not (_BARE.match(series) and own and int(own[-1]) > 1)
+    return not (_NAME_WITHOUT_VERSION.match(series) and own and int(own[-1]) > 1)
 
 
-def is_preview(page: Page) -> tuple[str, int] | None:
+def find_preview_title(page: SourcePage) -> tuple[str, int] | None:
     """Give the title or first heading that says preview."""
     titles = [(page.front.first("title"), page.front.lines.get("title", 1))]
     titles += [(part.text, part.line) for part in page.blocks.passages if part.kind == "heading"][:1]

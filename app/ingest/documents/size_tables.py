@@ -6,36 +6,36 @@ from dataclasses import dataclass
 
 from app.catalog.names import size_key
 from app.catalog.readings import Report
-from app.ingest.documents.blocks import Cell, Row, Table
-from app.ingest.documents.headers import Column, Part, to_columns, to_parts
-from app.ingest.documents.page import Document, Finding, Page
+from app.ingest.documents.blocks import MarkdownTable, TableCell, TableRow
+from app.ingest.documents.columns import ColumnField, TableColumn, to_column_fields, to_columns
+from app.ingest.documents.page import Finding, SourceDocument, SourcePage
 from app.ingest.documents.series import to_series_name
 from app.ingest.documents.values import is_blank
 
 _NAME = re.compile(r"^(?:Standard_|Basic_)?[A-Za-z]+[\w.\-+]*\d[\w.\-+]*$")
 _SPACED_NAME = re.compile(r"^[A-Z]{1,4}\d+\w*(?: (?:v\d+|[A-Z]\w*\d\w*))+$")
-_PREVIEW = re.compile(r"\((?:in )?(?:public )?preview\)\W*$", re.IGNORECASE)
+_PREVIEW_SUFFIX = re.compile(r"\((?:in )?(?:public )?preview\)\W*$", re.IGNORECASE)
 _ANNOTATION = re.compile(r"(?:\s*\([^()]*\)|[^\w\s().+-]|\s)+$")
 """What follows a name without being part of it: `(default)`, a star."""
 _SERIES = re.compile(
     r"^(?:[A-Za-z]+[vV]\d+|[A-Z]{1,3}[a-z]{1,4}_?[A-Z]+\d\w*|(?:Standard_)?(?!Standard_|Basic_)[A-Z]{1,3}[a-z]*_\w+)$"
 )
 """Series as NCv3, NCasT4_v3, NC_A100_v4: their letters are not followed by a count of vCPUs as those of a size are."""
-_LONGEST = 60
+_MAX_NAME_LENGTH = 60
 _NAME_HEADER = re.compile(r"\b(?:sizes?|names?|skus?|instances?|vms?)\b", re.IGNORECASE)
 _VENDOR_NAME = re.compile(r"\bStandard_[A-Z]+\d")
-_MANY = re.compile(r"\s(?:-|–|to|and|,|/)\s|,\s|\v")
+_SEVERAL_NAMES = re.compile(r"\s(?:-|–|to|and|,|/)\s|,\s|\v")
 
 
-PREVIEW = "preview"
+PREVIEW_MARK = "preview"
 """The mark of a size whose name is followed by `(preview)`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class FieldCell:
     """What a row says in one part of one column."""
 
-    part: Part
+    column: ColumnField
     text: str
     raw: str
     header: str
@@ -45,138 +45,150 @@ class Piece:
 class SizeRow:
     """A row that speaks of a size; `table` is the line its table starts on, `marks` are the name's footnotes."""
 
-    page: Page
+    page: SourcePage
     table: int
     line: int
     name: str
-    marks: tuple[str, ...]
-    pieces: tuple[Piece, ...]
+    footnote_marks: tuple[str, ...]
+    cells: tuple[FieldCell, ...]
 
-    def find(self, *fields: str) -> Piece | None:
+    def find(self, *fields: str) -> FieldCell | None:
         """Give the piece of the first of the fields that the row has and that is not blank."""
-        pieces = (piece for field in fields for piece in self.pieces if piece.part.field == field)
+        pieces = (piece for field in fields for piece in self.cells if piece.column.field == field)
         return next((piece for piece in pieces if not is_blank(piece.text)), None)
 
 
 def is_size_name(text: str) -> bool:
     """Say whether a cell can be the name of one size."""
-    if len(text) > _LONGEST or _SERIES.match(text):
+    if len(text) > _MAX_NAME_LENGTH or _SERIES.match(text):
         return False
     return bool(_NAME.match(text) or _SPACED_NAME.match(text))
 
 
-def _bare(text: str) -> str:
+def _without_annotation(text: str) -> str:
     return _ANNOTATION.sub("", text)
 
 
-def name_column(table: Table, columns: tuple[Column, ...]) -> Column | None:
+def find_name_column(table: MarkdownTable, columns: tuple[TableColumn, ...]) -> TableColumn | None:
     """Find the column of the sizes' names: its header says so and most of its cells look so."""
     for column in columns:
         cells = [row.cells[column.index].text for row in table.rows]
         filled = [cell for cell in cells if not is_blank(cell)]
-        names = sum(is_size_name(_bare(cell)) for cell in filled)
+        names = sum(is_size_name(_without_annotation(cell)) for cell in filled)
         if column.is_for("name") and names and 2 * names >= len(filled):
             return column
     return None
 
 
-def names_of(table: Table, column: Column) -> list[str]:
+def find_names(table: MarkdownTable, column: TableColumn) -> list[str]:
     """Give the sizes that a column of names holds."""
-    names = (_bare(row.cells[column.index].text) for row in table.rows)
+    names = (_without_annotation(row.cells[column.index].text) for row in table.rows)
     return [name for name in names if is_size_name(name)]
 
 
-def read_size_table(page: Page, table: Table) -> Iterator[SizeRow | Finding]:
+def read_size_table(page: SourcePage, table: MarkdownTable) -> Iterator[SizeRow | Finding]:
     """Give the rows of a table of sizes and what of it is not read; another kind of table gives nothing."""
     columns = to_columns(table.header)
-    names = name_column(table, columns)
+    names = find_name_column(table, columns)
     if names is None:
-        yield from _unread(page, table, columns)
+        yield from _report_unread_table(page, table, columns)
         return
-    if not any(column.parts for column in columns if column is not names):
-        yield page.report("names sizes, but none of its columns is known", table.line, None, _joined(table.header))
+    if not any(column.fields for column in columns if column is not names):
+        yield page.report("names sizes, but none of its columns is known", table.line, None, _join_texts(table.header))
         return
-    yield from _unknown_columns(page, table, columns)
+    yield from _report_unread_columns(page, table, columns)
     for row in table.rows:
-        yield from _row(page, table, row, columns, names)
+        yield from _read_row(page, table, row, columns, names)
 
 
-def _row(page: Page, table: Table, row: Row, columns: tuple[Column, ...], names: Column) -> Iterator[SizeRow | Finding]:
+def _read_row(
+    page: SourcePage, table: MarkdownTable, row: TableRow, columns: tuple[TableColumn, ...], names: TableColumn
+) -> Iterator[SizeRow | Finding]:
     cell = row.cells[names.index]
-    name = _bare(cell.text)
-    marks = (*cell.marks, PREVIEW) if _PREVIEW.search(cell.text) else cell.marks
+    name = _without_annotation(cell.text)
+    marks = (*cell.footnote_marks, PREVIEW_MARK) if _PREVIEW_SUFFIX.search(cell.text) else cell.footnote_marks
     if all(is_blank(other.text) for other in row.cells if other is not cell):
         return
-    if row.surplus:
+    if row.extra_cells:
         yield page.report(
-            "has more cells than the table has columns, the row is left out", row.line, None, " | ".join(row.surplus)
+            "has more cells than the table has columns, the row is left out",
+            row.line,
+            None,
+            " | ".join(row.extra_cells),
         )
     elif not is_size_name(name):
-        detail = "names more than one size" if _MANY.search(cell.text) else "is not the name of a size"
+        detail = "names more than one size" if _SEVERAL_NAMES.search(cell.text) else "is not the name of a size"
         yield page.report(f"{detail}, the row is left out", row.line, names.header, cell.raw)
     else:
         reports, pieces = [], []
         for column in columns:
             if column is not names:
-                found = to_pieces(column, row.cells[column.index])
+                found = to_field_cells(column, row.cells[column.index])
                 pieces.extend(found)
-                if not found and column.parts and not is_blank(row.cells[column.index].text):
+                if not found and column.fields and not is_blank(row.cells[column.index].text):
                     reports.append(_joint_report(page, row, column))
         yield from reports
-        yield SizeRow(page=page, table=table.line, line=row.line, name=name, marks=marks, pieces=tuple(pieces))
+        yield SizeRow(page=page, table=table.line, line=row.line, name=name, footnote_marks=marks, cells=tuple(pieces))
 
 
-def to_pieces(column: Column, cell: Cell) -> list[Piece]:
+def to_field_cells(column: TableColumn, cell: TableCell) -> list[FieldCell]:
     """Take a cell apart as its column's header is; nothing where it does not have as many parts."""
-    if not column.parts or is_blank(cell.text):
+    if not column.fields or is_blank(cell.text):
         return []
     texts = [cell.text]
-    if len(column.parts) > 1:
+    if len(column.fields) > 1:
         texts = re.split(r"\s+/\s+" if re.search(r"\s/\s", cell.text) else r"\s*[/\v]\s*|\s*,\s+", cell.text)
-    if len(texts) != len(column.parts):
+    if len(texts) != len(column.fields):
         return []
     return [
-        Piece(part=part, text=text, raw=cell.raw, header=column.header)
-        for part, text in zip(column.parts, texts, strict=True)
+        FieldCell(column=part, text=text, raw=cell.raw, header=column.header)
+        for part, text in zip(column.fields, texts, strict=True)
     ]
 
 
-def _joint_report(page: Page, row: Row, column: Column) -> Report:
-    detail = f"does not have the {len(column.parts)} values that the header names"
+def _joint_report(page: SourcePage, row: TableRow, column: TableColumn) -> Report:
+    detail = f"does not have the {len(column.fields)} values that the header names"
     return page.report(detail, row.line, column.header, row.cells[column.index].raw)
 
 
-def _unknown_columns(page: Page, table: Table, columns: tuple[Column, ...]) -> Iterator[Report]:
+def _report_unread_columns(
+    page: SourcePage, table: MarkdownTable, columns: tuple[TableColumn, ...]
+) -> Iterator[Report]:
     for column in columns:
         filled = [row.cells[column.index] for row in table.rows if not is_blank(row.cells[column.index].text)]
-        if not column.parts and filled:
-            yield page.report(f"{column.doubt}, none of its cells is read", table.line, column.header, filled[0].raw)
+        if not column.fields and filled:
+            yield page.report(
+                f"{column.unread_reason}, none of its cells is read", table.line, column.header, filled[0].raw
+            )
     if prices := [column for column in columns if column.is_for("price")]:
         header = ", ".join(column.header for column in prices)
         cell = next((row.cells[prices[0].index].raw for row in table.rows if row.cells[prices[0].index].text), None)
         yield page.report("states prices, which are no facts of a size", table.line, header, cell)
 
 
-def _unread(page: Page, table: Table, columns: tuple[Column, ...]) -> Iterator[Report]:
+def _report_unread_table(page: SourcePage, table: MarkdownTable, columns: tuple[TableColumn, ...]) -> Iterator[Report]:
     first = [row.cells[0].text for row in table.rows]
     if any(_lists_series(table, column) for column in columns):
         return
-    sizes = [cell.text for cell in table.header[1:] if is_size_name(cell.text) and not to_parts(cell.text)]
-    if sizes and any(to_parts(text) for text in first):
+    sizes = [cell.text for cell in table.header[1:] if is_size_name(cell.text) and not to_column_fields(cell.text)]
+    if sizes and any(to_column_fields(text) for text in first):
         yield page.report(
-            "has the sizes in its columns, such a table is not read", table.line, None, _joined(table.header)
+            "has the sizes in its columns, such a table is not read", table.line, None, _join_texts(table.header)
         )
         return
-    specs = sum(bool(column.parts) and not (column.is_for("name") or column.is_for("price")) for column in columns)
+    specs = sum(bool(column.fields) and not (column.is_for("name") or column.is_for("price")) for column in columns)
     named = sum(any(_VENDOR_NAME.search(cell.text) for cell in row.cells) for row in table.rows)
     may_name = any(_NAME_HEADER.search(column.header) for column in columns)
     if (named and (named > 1 or specs) and not table.in_list) or (specs > 1 and may_name):
         yield page.report(
-            "seems to speak of sizes, but no column of it holds their names", table.line, None, _joined(table.header)
+            "seems to speak of sizes, but no column of it holds their names",
+            table.line,
+            None,
+            _join_texts(table.header),
         )
 
 
-def _lists_series(table: Table, column: Column) -> bool:
+def _lists_series(table: MarkdownTable, column: TableColumn) -> bool:
     if not (column.is_for("name") or re.search(r"\bseries\b|\bfamily\b", column.header, re.IGNORECASE)):
         return False
     cells = [row.cells[column.index].text for row in table.rows if not is_blank(row.cells[column.index].text)]
@@ -184,64 +196,64 @@ def _lists_series(table: Table, column: Column) -> bool:
     return bool(cells) and 2 * len(series) >= len(cells)
 
 
-def _joined(cells: tuple[Cell, ...]) -> str:
+def _join_texts(cells: tuple[TableCell, ...]) -> str:
     return " | ".join(cell.text for cell in cells)
 
 
 _NUMBER = re.compile(r"\d+")
 _DASHES = re.compile(r"[-_ ]")
-_MARKED = re.compile(r"(?P<name>.*[a-z])[1-9]$")
+_ENDS_WITH_DIGIT = re.compile(r"(?P<name>.*[a-z])[1-9]$")
 
 
-def other_spellings(document: Document) -> Mapping[str, str]:
+def find_alternate_spellings(document: SourceDocument) -> Mapping[str, str]:
     """Map the key of a name to the key of the size that it means, where the document's own tables show it.
 
     Two names are one size if no table has both, and they differ in dashes only; or if one has a digit more, the page
     marks footnotes by digits, and two tables are the same name for name but for these two.
     """
-    tables = [names for page in document.pages for table in page.blocks.tables if (names := _names(table))]
+    tables = [names for page in document.pages for table in page.blocks.tables if (names := _size_keys(table))]
     seen = list(dict.fromkeys(name for names in tables for name in names))
-    marked = _has_marks(document)
+    marked = _has_numeric_footnotes(document)
     together = {(one, other) for names in tables for one in names for other in names}
     found: dict[str, str] = {}
     for name in seen:
         for other in seen:
-            if (name, other) not in together and _is_other(name, other, seen, tables, marked=marked):
+            if (name, other) not in together and _is_alternate(name, other, seen, tables, marked=marked):
                 found[name] = other
     return found
 
 
-def _is_other(name: str, other: str, seen: Sequence[str], tables: Sequence[Sequence[str]], *, marked: bool) -> bool:
+def _is_alternate(name: str, other: str, seen: Sequence[str], tables: Sequence[Sequence[str]], *, marked: bool) -> bool:
     if _DASHES.sub("", name) == _DASHES.sub("", other):
-        return _standing(other, seen) < _standing(name, seen)
-    found = _MARKED.match(name)
-    return marked and found is not None and found["name"] == other and _same_but(name, other, tables)
+        return _spelling_rank(other, seen) < _spelling_rank(name, seen)
+    found = _ENDS_WITH_DIGIT.match(name)
+    return marked and found is not None and found["name"] == other and _is_same_table(name, other, tables)
 
 
-def _standing(name: str, seen: Sequence[str]) -> tuple[int, int]:
+def _spelling_rank(name: str, seen: Sequence[str]) -> tuple[int, int]:
     """Sorts the spelling to the front that most of the page's sizes are written like, then the one that comes first."""
     return -sum(_NUMBER.sub("#", each) == _NUMBER.sub("#", name) for each in seen), seen.index(name)
 
 
-def _same_but(name: str, other: str, tables: Sequence[Sequence[str]]) -> bool:
+def _is_same_table(name: str, other: str, tables: Sequence[Sequence[str]]) -> bool:
     """Whether a table with the one name is a table with the other name but for these."""
     replaced = [[other if each == name else each for each in names] for names in tables if name in names]
     return any(list(names) in replaced for names in tables if other in names and len(names) > 1)
 
 
-def _names(table: Table) -> list[str]:
-    column = name_column(table, to_columns(table.header)) if not table.in_list else None
-    return [size_key(name) for name in names_of(table, column)] if column else []
+def _size_keys(table: MarkdownTable) -> list[str]:
+    column = find_name_column(table, to_columns(table.header)) if not table.in_list else None
+    return [size_key(name) for name in find_names(table, column)] if column else []
 
 
-def _has_marks(document: Document) -> bool:
-    return any(mark.isdecimal() or mark in "²³¹" for mark in _marks(document))
+def _has_numeric_footnotes(document: SourceDocument) -> bool:
+    return any(mark.isdecimal() or mark in "²³¹" for mark in _footnote_marks(document))
 
 
-def _marks(document: Document) -> Iterator[str]:
+def _footnote_marks(document: SourceDocument) -> Iterator[str]:
     for page in document.pages:
         for passage in page.blocks.passages:
-            yield from passage.marks
+            yield from passage.footnote_marks
         for table in page.blocks.tables:
             for cell in (*table.header, *(cell for row in table.rows for cell in row.cells)):
-                yield from cell.marks
+                yield from cell.footnote_marks

@@ -7,25 +7,25 @@ from decimal import Decimal
 from fractions import Fraction
 
 from app.catalog.fields import SIZE_FIELDS, FactValue
-from app.ingest.documents.blocks import Row, Table
+from app.ingest.documents.blocks import MarkdownTable, TableRow
+from app.ingest.documents.columns import header_key
 from app.ingest.documents.cpu import to_cpu
 from app.ingest.documents.gpu_text import GpuText, to_gpu_text
-from app.ingest.documents.headers import key_of
-from app.ingest.documents.page import Page
+from app.ingest.documents.page import SourcePage
 from app.ingest.documents.values import (
     NUMBER,
     Dimension,
     find_units,
+    normalize_rates,
     rounded,
-    spelled,
     to_amount,
+    to_base_unit,
     to_fraction,
     to_integer,
-    to_kept,
 )
 
 _RANGE = re.compile(rf"{NUMBER}\s*(?:[-–—]|to)\s*\d|\bup\s?to\b|\bfrom\b", re.IGNORECASE)
-_NO_GPU = re.compile(r"\b(?:FPGAs?|VPUs?|NPUs?|TPUs?|ASICs?|Xilinx|Alveo|U250)\b", re.IGNORECASE)
+_OTHER_ACCELERATOR = re.compile(r"\b(?:FPGAs?|VPUs?|NPUs?|TPUs?|ASICs?|Xilinx|Alveo|U250)\b", re.IGNORECASE)
 _PARTS: tuple[tuple[str, str], ...] = (
     (r"processors?|cpus?", "processor"),
     (r"memory|ram", "memory"),
@@ -40,7 +40,7 @@ _PARTS: tuple[tuple[str, str], ...] = (
 class HostFact:
     """A field that holds for every size of the page."""
 
-    page: Page
+    page: SourcePage
     field: str
     value: FactValue
     raw: str
@@ -60,34 +60,38 @@ class HostSpecs:
     nvme_gib: Decimal | None = None
 
 
-def is_specs_table(table: Table) -> bool:
+def is_specs_table(table: MarkdownTable) -> bool:
     """Say whether a table's headers are those of host specifications."""
     keys = [cell.text.lower().strip() for cell in table.header]
-    return len(keys) >= 3 and key_of(keys[0]) in ("part", "component") and keys[2].startswith("spec")  # noqa: PLR2004  # three columns
+    return len(keys) >= 3 and header_key(keys[0]) in ("part", "component") and keys[2].startswith("spec")  # noqa: PLR2004  # three columns
 
 
-def read_specs(page: Page, table: Table, specs: HostSpecs) -> None:
+def read_specs(page: SourcePage, table: MarkdownTable, specs: HostSpecs) -> None:
     """Add what a table says to the specifications."""
     for row in table.rows:
         part = row.cells[0].text.strip().lower()
         name = next((name for pattern, name in _PARTS if re.fullmatch(pattern, part)), None)
         if name == "accelerators":
-            _accelerators(page, row, specs)
+            _read_accelerators(page, row, specs)
         elif name is not None:
-            for fact_field, value, raw in _READERS[name](_single(row.cells[1].text), _single(row.cells[2].text)):
-                specs.facts.append(_fact(page, row, (fact_field, value, raw)))
+            for fact_field, value, raw in _READERS[name](
+                _single_values(row.cells[1].text), _single_values(row.cells[2].text)
+            ):
+                specs.facts.append(_host_fact(page, row, (fact_field, value, raw)))
         if name == "processor":
             text = row.cells[2].text.split("\v")[0].strip()
-            specs.facts.extend(_fact(page, row, (key, value, text)) for key, value in to_cpu(text).items())
+            specs.facts.extend(_host_fact(page, row, (key, value, text)) for key, value in to_cpu(text).items())
         if name == "local":
-            specs.nvme_gib = next((gib for gib, text in _sizes(row.cells[2].text) if "nvme" in text.lower()), None)
+            specs.nvme_gib = next(
+                (gib for gib, text in _drive_sizes(row.cells[2].text) if "nvme" in text.lower()), None
+            )
 
 
 Found = Iterator[tuple[str, FactValue, str]]
 
 
-def _single(text: str) -> list[str]:
-    pieces = (piece.strip() for piece in spelled(text).split("\v"))
+def _single_values(text: str) -> list[str]:
+    pieces = (piece.strip() for piece in normalize_rates(text).split("\v"))
     return [piece for piece in pieces if piece and not _RANGE.search(piece)]
 
 
@@ -128,7 +132,7 @@ _READERS: dict[str, Callable[[list[str], list[str]], Found]] = {
 def _counts(name: str, texts: list[str]) -> Found:
     for text in texts:
         amount = to_amount(text)
-        count = to_integer(amount.number) if amount and amount.times is None and not find_units(amount.rest) else None
+        count = to_integer(amount.number) if amount and amount.times is None and not find_units(amount.suffix) else None
         if count is not None:
             yield name, count, text
 
@@ -136,38 +140,38 @@ def _counts(name: str, texts: list[str]) -> Found:
 def _amounts(name: str, texts: list[str], dimension: Dimension) -> Found:
     for text in texts:
         amount = to_amount(text)
-        units = find_units(amount.rest) if amount else []
-        kept = to_kept(amount.total, units[0], dimension) if amount and units else None
+        units = find_units(amount.suffix) if amount else []
+        kept = to_base_unit(amount.total, units[0], dimension) if amount and units else None
         if kept is not None:
             whole = to_integer(kept)
             yield name, rounded(kept) if SIZE_FIELDS[name].kind == "number" or whole is None else whole, text
 
 
-def _sizes(text: str) -> Iterator[tuple[Decimal, str]]:
-    for piece in _single(text):
+def _drive_sizes(text: str) -> Iterator[tuple[Decimal, str]]:
+    for piece in _single_values(text):
         for _, value, raw in _amounts("nvme_disk_gib", [piece], "disk"):
             if isinstance(value, Decimal):
                 yield value, raw
 
 
-def _accelerators(page: Page, row: Row, specs: HostSpecs) -> None:
-    quantity, text = spelled(row.cells[1].text), row.cells[2].text.split("\v")[0].strip()
-    if _NO_GPU.search(f"{quantity} {text}"):
+def _read_accelerators(page: SourcePage, row: TableRow, specs: HostSpecs) -> None:
+    quantity, text = normalize_rates(row.cells[1].text), row.cells[2].text.split("\v")[0].strip()
+    if _OTHER_ACCELERATOR.search(f"{quantity} {text}"):
         specs.has_gpus = False
         return
-    single = _single(quantity)
+    single = _single_values(quantity)
     count = to_fraction(re.sub(r"[^\d./⁄½⅓¼⅙⅛]+", " ", single[0]).strip()) if single else None
     found = (to_gpu_text(text, counted=False) if text else None) or GpuText()
     specs.gpu = GpuText(count=count, vendor=found.vendor, model=found.model, memory_gib=found.memory_gib)
     values: dict[str, FactValue | None] = {"gpu_vendor": found.vendor, "gpu_model": found.model}
     for name, value in values.items():
         if value is not None:
-            specs.facts.append(_fact(page, row, (name, value, row.cells[2].raw)))
+            specs.facts.append(_host_fact(page, row, (name, value, row.cells[2].raw)))
     if found.memory_gib is not None:
-        specs.facts.append(_fact(page, row, ("gpu_memory_gib_per_gpu", found.memory_gib, row.cells[2].raw)))
+        specs.facts.append(_host_fact(page, row, ("gpu_memory_gib_per_gpu", found.memory_gib, row.cells[2].raw)))
     if isinstance(count, Fraction):
-        specs.facts.append(_fact(page, row, ("gpu_count", count, row.cells[1].raw)))
+        specs.facts.append(_host_fact(page, row, ("gpu_count", count, row.cells[1].raw)))
 
 
-def _fact(page: Page, row: Row, found: tuple[str, FactValue, str]) -> HostFact:
+def _host_fact(page: SourcePage, row: TableRow, found: tuple[str, FactValue, str]) -> HostFact:
     return HostFact(page=page, field=found[0], value=found[1], raw=found[2], line=row.line)

@@ -26,32 +26,32 @@ def find_date(text: str, *, month_first: bool | None = True) -> date | None:
     """Find the first date in a text; `month_first` says how `05/06/2021` is to be read, None that nobody knows."""
     for pattern, order in ((_ISO, "ymd"), (_MONTH_FIRST, "mdy"), (_DAY_FIRST, "dmy")):
         if found := pattern.search(text):
-            return _named(dict(zip(order, found.groups(), strict=True)))
+            return _from_parts(dict(zip(order, found.groups(), strict=True)))
     found = _SLASHED.search(text)
-    readings = slashed_readings(found[0]) if found else {}
+    readings = find_slashed_dates(found[0]) if found else {}
     if len(set(readings.values())) == 1:
         return next(iter(readings.values()))
     return None if month_first is None else readings.get(month_first)
 
 
-def slashed_readings(text: str) -> dict[bool, date]:
+def find_slashed_dates(text: str) -> dict[bool, date]:
     """Give the possible readings of `30/9/25` by whether the month stands first."""
     found = _SLASHED.search(text)
     if not found:
         return {}
     first, second, year = (int(part) for part in found.groups())
     year += _CENTURY if year < _CENTURY else 0
-    options = {True: _date(year, first, second), False: _date(year, second, first)}
+    options = {True: _valid_date(year, first, second), False: _valid_date(year, second, first)}
     return {month_first: day for month_first, day in options.items() if day}
 
 
-def _named(parts: dict[str, str]) -> date | None:
+def _from_parts(parts: dict[str, str]) -> date | None:
     month = parts["m"]
     number = int(month) if month.isdecimal() else [name[:3] for name in MONTHS].index(month[:3].lower()) + 1
-    return _date(int(parts["y"]), number, int(parts["d"]))
+    return _valid_date(int(parts["y"]), number, int(parts["d"]))
 
 
-def _date(year: int, month: int, day: int) -> date | None:
+def _valid_date(year: int, month: int, day: int) -> date | None:
     try:
         return date(year, month, day)
     except ValueError:
@@ -68,9 +68,9 @@ _BLANK = re.compile(
 )
 _PRODUCT = re.compile(rf"^(\d+)\s*[x×*]\s*({NUMBER})\s*(.*)$", re.IGNORECASE | re.DOTALL)
 _SINGLE = re.compile(rf"^({NUMBER})\s*([^\d\s,.].*)?$", re.DOTALL)
-_LARGEST_SHARE = 16
-_DIGITS = 15
-_EITHER = re.compile(r"^[1-9]\d{0,2}\.\d{3}$")
+_MAX_DENOMINATOR = 16
+_MAX_DIGITS = 15
+_DECIMAL_OR_THOUSANDS = re.compile(r"^[1-9]\d{0,2}\.\d{3}$")
 """A decimal here, a thousand elsewhere: `24.000 Mbps`."""
 
 
@@ -79,7 +79,7 @@ class Amount:
     """A number with what follows it; `times` is the 4 of `4 x 800 Gbps`, absent where no product is written."""
 
     number: Decimal
-    rest: str = ""
+    suffix: str = ""
     times: int | None = None
 
     @property
@@ -101,19 +101,19 @@ def to_decimal(text: str) -> Decimal:
 def to_amount(text: str) -> Amount | None:
     """Read `1,900 GiB`, `4x800`, `2 x 960 GB`; a range or anything else is no amount."""
     text = text.strip()
-    if len(text) > 10 * _DIGITS or re.search(rf"\d{{{_DIGITS}}}", text):
+    if len(text) > 10 * _MAX_DIGITS or re.search(rf"\d{{{_MAX_DIGITS}}}", text):
         return None
     if product := _PRODUCT.match(text):
         if _is_ambiguous(product[2], product[3]):
             return None
-        return Amount(number=to_decimal(product[2]), rest=product[3].strip(), times=int(product[1]))
+        return Amount(number=to_decimal(product[2]), suffix=product[3].strip(), times=int(product[1]))
     if (single := _SINGLE.match(text)) and not _is_ambiguous(single[1], single[2] or ""):
-        return Amount(number=to_decimal(single[1]), rest=(single[2] or "").strip())
+        return Amount(number=to_decimal(single[1]), suffix=(single[2] or "").strip())
     return None
 
 
 def _is_ambiguous(number: str, rest: str) -> bool:
-    return bool(_EITHER.match(number)) and not rest.strip().startswith("T")
+    return bool(_DECIMAL_OR_THOUSANDS.match(number)) and not rest.strip().startswith("T")
 
 
 def to_fraction(text: str) -> Fraction | None:
@@ -128,12 +128,12 @@ def to_fraction(text: str) -> Fraction | None:
         return Fraction(int(quotient[1]), int(quotient[2]))
     if not re.fullmatch(NUMBER, text):
         return None
-    return _share(to_decimal(text))
+    return _simplest_fraction(to_decimal(text))
 
 
-def _share(number: Decimal) -> Fraction:
+def _simplest_fraction(number: Decimal) -> Fraction:
     exact = Fraction(number)
-    if exact.denominator <= _LARGEST_SHARE:
+    if exact.denominator <= _MAX_DENOMINATOR:
         return exact
     near = exact.limit_denominator(8)
     digits = -int(number.as_tuple().exponent)
@@ -142,7 +142,7 @@ def _share(number: Decimal) -> Fraction:
 
 _INVISIBLE = re.compile("[\u200b-\u200f\u2060\ufeff\u00ad\x00]")
 _SPACES = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
-_MANGLED = re.compile("[ÂÃâ][^\x00-\x7f]+")
+_MOJIBAKE = re.compile("[ÂÃâ][^\x00-\x7f]+")
 _LINE_END = re.compile(r"\r\n?|\n")
 
 
@@ -163,16 +163,16 @@ def decode(data: bytes) -> str:
 
 def to_lines(data: bytes) -> list[str]:
     """Split into lines without their ends; UTF-8 once read as Windows-1252 is turned back into what was meant."""
-    return [_mended(line) for line in _LINE_END.split(decode(data))]
+    return [_repair_line(line) for line in _LINE_END.split(decode(data))]
 
 
-def _mended(line: str) -> str:
+def _repair_line(line: str) -> str:
     if not line.isascii():
-        line = _MANGLED.sub(_decoded, ftfy.fix_encoding(line))
+        line = _MOJIBAKE.sub(_decode_mojibake, ftfy.fix_encoding(line))
     return _SPACES.sub(" ", _INVISIBLE.sub("", line))
 
 
-def _decoded(found: re.Match[str]) -> str:
+def _decode_mojibake(found: re.Match[str]) -> str:
     """Mend what ftfy leaves alone because it could be meant: `â„¢` in an otherwise sound line."""
     try:
         return found[0].encode("sloppy-windows-1252").decode()
@@ -184,21 +184,21 @@ Dimension = Literal["memory", "disk", "network", "throughput", "iops", "count", 
 
 _GIB = Decimal(2**30)
 _THOUSANDTH = Decimal("0.001")
-_UNROUNDED = Decimal(10**15)
-_SPELLINGS = (
+_TOO_LARGE_TO_ROUND = Decimal(10**15)
+_RATE_SPELLINGS = (
     (re.compile(r"([KMGT])i?b(?:it)?s?\s*(?:/|per)\s*s(?:ec(?:ond)?)?\b"), r"\1bps"),
     (re.compile(r"([KMGT])(i?)B(?:ytes?)?\s*(?:/|per)\s*s(?:ec(?:ond)?)?\b"), r"\1\2Bps"),
     (re.compile(r"([KMGT])ibps\b"), r"\1bps"),
     (re.compile(r"\b(\d*)\s*Gigabit\b(?:/s)?", re.IGNORECASE), r"\1 Gbps"),
 )
 _UNIT = re.compile(r"(?<![A-Za-z])(?:[KMGT]i?B|[KMGT]iB?ps|[KMGT]i?Bps|[KMGT]bps|IOPS)(?![A-Za-z])")
-_LOOSE = {
+_UNIT_BY_LOWER_CASE = {
     "gib": "GiB", "gb": "GB", "tib": "TiB", "tb": "TB", "mib": "MiB", "mb": "MB", "g": "GB", "mbps": "Mbps",
     "gbps": "Gbps", "tbps": "Tbps", "iops": "IOPS",
 }  # fmt: skip
-_LOOSE_UNIT = re.compile(r"(?<![A-Za-z])(?:gib|gb|tib|tb|mib|mb|[mgt]bps|iops)(?![A-Za-z])", re.IGNORECASE)
+_UNIT_ANY_CASE = re.compile(r"(?<![A-Za-z])(?:gib|gb|tib|tb|mib|mb|[mgt]bps|iops)(?![A-Za-z])", re.IGNORECASE)
 
-_TO_KEPT: dict[Dimension, dict[str, Decimal]] = {
+_TO_BASE_UNIT: dict[Dimension, dict[str, Decimal]] = {
     # Pages say GB and GiB for the same number of memory; what is larger than that is converted exactly.
     "memory": {
         "GiB": Decimal(1), "GB": Decimal(1), "TiB": Decimal(1024), "TB": Decimal(10**12) / _GIB,
@@ -217,29 +217,29 @@ _TO_KEPT: dict[Dimension, dict[str, Decimal]] = {
 }  # fmt: skip
 
 
-def spelled(text: str) -> str:
+def normalize_rates(text: str) -> str:
     """Write rates in one way: `Mb/s` is Mbps, `MB/s` is MBps; they differ by the letter's case only."""
-    for pattern, replacement in _SPELLINGS:
+    for pattern, replacement in _RATE_SPELLINGS:
         text = pattern.sub(replacement, text)
     return text
 
 
 def find_units(text: str) -> list[str]:
     """Find the units in a header or cell, in order; a wrong case (`Gib`, `mbps`) is taken where it leaves no doubt."""
-    text = spelled(text)
+    text = normalize_rates(text)
     exact: list[str] = _UNIT.findall(text)
-    return exact or [_LOOSE[unit.lower()] for unit in _LOOSE_UNIT.findall(text)]
+    return exact or [_UNIT_BY_LOWER_CASE[unit.lower()] for unit in _UNIT_ANY_CASE.findall(text)]
 
 
-def to_kept(number: Decimal, unit: str, dimension: Dimension) -> Decimal | None:
+def to_base_unit(number: Decimal, unit: str, dimension: Dimension) -> Decimal | None:
     """Convert to GiB, Mbps, MBps or IOPS, unrounded; None where the unit is not of the dimension."""
-    factor = _TO_KEPT.get(dimension, {}).get(unit)
+    factor = _TO_BASE_UNIT.get(dimension, {}).get(unit)
     return None if factor is None else number * factor
 
 
 def rounded(number: Decimal) -> Decimal:
     """Keep three decimals: a thousandth of a GiB is less than any drive's size is known to."""
-    if abs(number) >= _UNROUNDED:
+    if abs(number) >= _TOO_LARGE_TO_ROUND:
         return number
     return number.quantize(_THOUSANDTH, rounding=ROUND_HALF_UP).normalize() + 0
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from app.catalog.readings import FileRead, Reading, Report, SourceKind
 from app.errors import BadData
 from app.ingest.documents.document import read_batch
-from app.ingest.documents.gpu_memory import GpuMemories
-from app.ingest.documents.page import Document, Page, SourceIds, to_page
+from app.ingest.documents.gpu_memory import GpuMemoryIndex
+from app.ingest.documents.page import SourceDocument, SourceIds, SourcePage, to_page
 from app.ingest.documents.values import is_binary
 
 _UNIMPORTANT = re.compile(r"footer|-defs\b|preview-tag", re.IGNORECASE)
@@ -21,14 +21,14 @@ class _Shelf:
     """The files read so far: a file that several pages include is one source."""
 
     ids: SourceIds = field(default_factory=SourceIds)
-    pages: dict[Path, Page] = field(default_factory=dict)
+    pages: dict[Path, SourcePage] = field(default_factory=dict)
     reports: list[Report] = field(default_factory=list)
 
 
 def read_documents(
     paths: Sequence[Path],
     *,
-    gpu_memories: GpuMemories,
+    gpu_memories: GpuMemoryIndex,
     kind: SourceKind | None = None,
     on_page: Callable[[Path], None] | None = None,
     refuse_silent: bool = False,
@@ -39,7 +39,7 @@ def read_documents(
     nothing is no source: it is refused where it was asked for by name, and left out where it lies in a folder.
     """
     shelf = _Shelf()
-    documents: dict[Path, Document] = {}
+    documents: dict[Path, SourceDocument] = {}
     for path in find_pages(paths):
         documents[path] = _document(shelf, path, kind)
         if on_page:
@@ -56,10 +56,10 @@ def read_documents(
 _SILENT = "no figure of a size or series can be read in it"
 
 
-def _without_silent(paths: Sequence[Path], documents: Mapping[Path, Document], reading: Reading) -> Reading:
+def _without_silent(paths: Sequence[Path], documents: Mapping[Path, SourceDocument], reading: Reading) -> Reading:
     """Leave out the pages of a folder that state nothing; raises BadData for one that was named, or if all do."""
     stating = {each.source for each in reading.facts} | {each.source for each in reading.benchmarks}
-    silent: dict[Path, Document] = {}
+    silent: dict[Path, SourceDocument] = {}
     kept: set[str] = set()
     for path, document in documents.items():
         ids = {page.source.id for page in document.pages}
@@ -80,7 +80,7 @@ def _without_silent(paths: Sequence[Path], documents: Mapping[Path, Document], r
     )
 
 
-def _refused(path: Path, document: Document, reports: Sequence[Report]) -> BadData:
+def _refused(path: Path, document: SourceDocument, reports: Sequence[Report]) -> BadData:
     data, file = path.read_bytes(), document.page.file
     if not data.strip():
         return BadData("is empty; give a Markdown page", file=file)
@@ -111,12 +111,12 @@ def _pages_below(folder: Path) -> list[Path]:
     return sorted(path for path in pages if "includes" not in path.relative_to(folder).parts[:-1])
 
 
-def _document(shelf: _Shelf, path: Path, kind: SourceKind | None) -> Document:
+def _document(shelf: _Shelf, path: Path, kind: SourceKind | None) -> SourceDocument:
     page = _page(shelf, path, kind, None)
-    return Document(page=page, included=tuple(_included(shelf, path, page, {path.resolve()})))
+    return SourceDocument(page=page, included=tuple(_included(shelf, path, page, {path.resolve()})))
 
 
-def _included(shelf: _Shelf, path: Path, page: Page, seen: set[Path]) -> Iterator[Page]:
+def _included(shelf: _Shelf, path: Path, page: SourcePage, seen: set[Path]) -> Iterator[SourcePage]:
     for include in page.blocks.includes:
         target = path.parent / re.split(r"[?#]", include.target)[0]
         if target.suffix.lower() != ".md" or not target.is_file():
@@ -131,7 +131,7 @@ def _included(shelf: _Shelf, path: Path, page: Page, seen: set[Path]) -> Iterato
             yield from _included(shelf, target, part, seen)
 
 
-def _page(shelf: _Shelf, path: Path, kind: SourceKind | None, includer: Page | None) -> Page:
+def _page(shelf: _Shelf, path: Path, kind: SourceKind | None, includer: SourcePage | None) -> SourcePage:
     known = shelf.pages.get(path.resolve())
     if known:
         return known

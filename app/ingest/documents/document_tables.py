@@ -8,19 +8,26 @@ from fractions import Fraction
 from app.catalog.names import size_key
 from app.catalog.readings import Report, StatedFact
 from app.ingest.documents.cells import read_cell
+from app.ingest.documents.columns import to_columns
 from app.ingest.documents.features import find_table_flags
-from app.ingest.documents.headers import to_columns
-from app.ingest.documents.network import Unreadable
-from app.ingest.documents.page import Document, Finding, Page
+from app.ingest.documents.network import UnreadableCell
+from app.ingest.documents.page import Finding, SourceDocument, SourcePage
 from app.ingest.documents.retirement import is_retirement_table, read_retirement_table
-from app.ingest.documents.size_tables import Piece, SizeRow, name_column, names_of, other_spellings, read_size_table
+from app.ingest.documents.size_tables import (
+    FieldCell,
+    SizeRow,
+    find_alternate_spellings,
+    find_name_column,
+    find_names,
+    read_size_table,
+)
 from app.ingest.documents.specs import HostSpecs, is_specs_table, read_specs
 
-_LINKS = frozenset({Decimal(200), Decimal(400), Decimal(800)})
+_SINGLE_PORT_GBPS = frozenset({Decimal(200), Decimal(400), Decimal(800)})
 """Gbps of one port since HDR. Sizes with several GPUs have a port for each since then, older ones one port in all."""
 
 
-def with_infiniband(findings: Sequence[Finding]) -> Iterator[Finding]:
+def add_infiniband_totals(findings: Sequence[Finding]) -> Iterator[Finding]:
     """Multiply the InfiniBand of one GPU by the GPUs, where both are stated; report what may be of one port."""
     counts: dict[str, Fraction] = {}
     for finding in findings:
@@ -28,20 +35,20 @@ def with_infiniband(findings: Sequence[Finding]) -> Iterator[Finding]:
             counts.setdefault(size_key(finding.subject), finding.value)
     for finding in findings:
         count = counts.get(size_key(finding.subject)) if isinstance(finding, StatedFact) else None
-        yield from _stated(finding, count) if isinstance(finding, StatedFact) and count else [finding]
+        yield from _with_total(finding, count) if isinstance(finding, StatedFact) and count else [finding]
 
 
-def _stated(finding: StatedFact, count: Fraction) -> Iterator[Finding]:
-    if finding.field == "infiniband_gbps" and count > 1 and not finding.note and finding.value in _LINKS:
+def _with_total(finding: StatedFact, count: Fraction) -> Iterator[Finding]:
+    if finding.field == "infiniband_gbps" and count > 1 and not finding.note and finding.value in _SINGLE_PORT_GBPS:
         detail = f"may be the rate of one of several links of {finding.subject} or of all of them"
         yield Report(file=finding.file, line=finding.line, column=finding.field, cell=finding.raw, detail=detail)
         return
     yield finding
     if finding.field == "infiniband_gbps_per_gpu" and count.denominator == 1 and isinstance(finding.value, Decimal):
-        yield _product(finding, finding.value, int(count))
+        yield _total_fact(finding, finding.value, int(count))
 
 
-def _product(per_gpu: StatedFact, gbps: Decimal, count: int) -> StatedFact:
+def _total_fact(per_gpu: StatedFact, gbps: Decimal, count: int) -> StatedFact:
     return StatedFact(
         kind="size", subject=per_gpu.subject, field="infiniband_gbps", value=gbps * count,
         raw=per_gpu.raw, file=per_gpu.file, line=per_gpu.line, source=per_gpu.source,
@@ -49,14 +56,14 @@ def _product(per_gpu: StatedFact, gbps: Decimal, count: int) -> StatedFact:
     )  # fmt: skip
 
 
-_OF_THE_ROW = frozenset(
+_WHOLE_ROW_FIELDS = frozenset(
     {"gpu", "gpu_model", "gpu_memory", "temp_disk_gib", "nvme", "nvme_size", "scale_nics", "scale_bandwidth"}
 )
 """Columns whose cells need the rest of the row to be understood."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Tables:
+class DocumentTables:
     """What all tables of a document hold."""
 
     rows: list[SizeRow] = field(default_factory=list)
@@ -72,12 +79,12 @@ class Tables:
         return list(names.values())
 
 
-def read_tables(document: Document) -> Tables:
+def read_tables(document: SourceDocument) -> DocumentTables:
     """Sort the tables by kind and read each as what it is."""
-    tables = Tables()
+    tables = DocumentTables()
     for page in document.pages:
         _read_page(page, tables)
-    others = other_spellings(document)
+    others = find_alternate_spellings(document)
     spellings = _all_names(document) | {size_key(name): name for name in reversed(tables.subjects)}
     reported: set[str] = set()
     for at, row in enumerate(tables.rows):
@@ -87,17 +94,17 @@ def read_tables(document: Document) -> Tables:
             reported.add(key)
             detail = f"is taken for {meant}, as the tables of the page spell it elsewhere"
             tables.findings.append(row.page.report(detail, row.line, None, row.name))
-        tables.rows[at] = _respelled(row, meant)
+        tables.rows[at] = _rename_row(row, meant)
     return tables
 
 
-def _all_names(document: Document) -> dict[str, str]:
+def _all_names(document: SourceDocument) -> dict[str, str]:
     """The names in all tables by their keys, those of tables that nothing else is read of, too."""
     found: dict[str, str] = {}
     for page in document.pages:
         for table in page.blocks.tables:
-            if column := name_column(table, to_columns(table.header)):
-                for name in names_of(table, column):
+            if column := find_name_column(table, to_columns(table.header)):
+                for name in find_names(table, column):
                     found.setdefault(size_key(name), name)
     return found
 
@@ -105,13 +112,13 @@ def _all_names(document: Document) -> dict[str, str]:
 def read_cells(rows: Sequence[SizeRow]) -> Iterator[Finding]:
     """State what stands in the cells that can be read by themselves."""
     for row in rows:
-        for piece in row.pieces:
-            if piece.part.field not in _OF_THE_ROW:
+        for piece in row.cells:
+            if piece.column.field not in _WHOLE_ROW_FIELDS:
                 yield from _cell(row, piece)
 
 
-def _read_page(page: Page, tables: Tables) -> None:
-    for line in page.blocks.unread:
+def _read_page(page: SourcePage, tables: DocumentTables) -> None:
+    for line in page.blocks.html_tables:
         tables.findings.append(page.report("holds a table in HTML, which is not read", line))
     for table in page.blocks.tables:
         if is_specs_table(table):
@@ -126,15 +133,17 @@ def _read_page(page: Page, tables: Tables) -> None:
                     tables.findings.append(found)
 
 
-def _cell(row: SizeRow, piece: Piece) -> Iterator[Finding]:
+def _cell(row: SizeRow, piece: FieldCell) -> Iterator[Finding]:
     try:
-        values = read_cell(piece.part, piece.text)
-    except Unreadable as problem:
+        values = read_cell(piece.column, piece.text)
+    except UnreadableCell as problem:
         yield row.page.report(f"{problem}", row.line, piece.header, piece.raw)
         return
     for value in values:
-        yield row.page.states(row.name, value.field, value.value, piece.raw, row.line, value.note)
+        yield row.page.size_fact(row.name, value.field, value.value, piece.raw, row.line, value.note)
 
 
-def _respelled(row: SizeRow, name: str) -> SizeRow:
-    return SizeRow(page=row.page, table=row.table, line=row.line, name=name, marks=row.marks, pieces=row.pieces)
+def _rename_row(row: SizeRow, name: str) -> SizeRow:
+    return SizeRow(
+        page=row.page, table=row.table, line=row.line, name=name, footnote_marks=row.footnote_marks, cells=row.cells
+    )

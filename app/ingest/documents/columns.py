@@ -3,10 +3,10 @@
 import re
 from dataclasses import dataclass, replace
 
-from app.ingest.documents.blocks import Cell
-from app.ingest.documents.features import FLAGS, key_of_flag
-from app.ingest.documents.synonyms import find_field
-from app.ingest.documents.values import find_units, spelled
+from app.ingest.documents.blocks import TableCell
+from app.ingest.documents.column_synonyms import find_field
+from app.ingest.documents.features import FLAGS, flag_key
+from app.ingest.documents.values import find_units, normalize_rates
 
 _UNIT_WORDS = re.compile(r"(?<![A-Za-z])(?:[KMGT]i?B(?:ps)?|[kmgt]i?b(?:ps)?|[KMGT]i?b(?:ps)?|[KMGT]BPS)(?![A-Za-z])")
 _COUNT_WORDS = re.compile(
@@ -24,7 +24,7 @@ _SHARED_PREFIX = re.compile(
     r"^(.*?)[:(]?\s*IOPS\)?\s*(?:/|and|&|,)\s*(?:speed|throughput)?\s*\(?([KMG]i?Bps)", re.IGNORECASE
 )
 
-RATES = frozenset(
+DISK_RATES = frozenset(
     {
         "uncached_disk",
         "uncached_disk_burst",
@@ -39,100 +39,100 @@ RATES = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ColumnField:
     """One field of a column: its unit as the header states it, and whether the header says that it is a count."""
 
     field: str
     unit: str | None = None
-    counts: bool = False
-    side: str = ""
+    is_count: bool = False
+    qualifier: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class TableColumn:
     """A column by its place, its header as written, and its parts; without parts it is not read, `doubt` says why."""
 
     index: int
     header: str
-    parts: tuple[Part, ...]
-    doubt: str = "is a column that nobody knows"
+    fields: tuple[ColumnField, ...]
+    unread_reason: str = "is a column that nobody knows"
 
     def is_for(self, field: str) -> bool:
         """Say whether it holds this field and nothing else."""
-        return len(self.parts) == 1 and self.parts[0].field == field
+        return len(self.fields) == 1 and self.fields[0].field == field
 
 
-def to_columns(header: tuple[Cell, ...]) -> tuple[Column, ...]:
+def to_columns(header: tuple[TableCell, ...]) -> tuple[TableColumn, ...]:
     """Recognise every column of a table; what stands beside a column may make its own header ambiguous."""
     columns = tuple(
-        Column(index=index, header=cell.text.replace("\v", " "), parts=to_parts(cell.text))
+        TableColumn(index=index, header=cell.text.replace("\v", " "), fields=to_column_fields(cell.text))
         for index, cell in enumerate(header)
     )
-    fields = {part.field for column in columns for part in column.parts}
-    return tuple(_doubted(column, fields) for column in columns)
+    fields = {part.field for column in columns for part in column.fields}
+    return tuple(_clear_if_ambiguous(column, fields) for column in columns)
 
 
-def _doubted(column: Column, fields: set[str]) -> Column:
-    key = key_of(column.header)
+def _clear_if_ambiguous(column: TableColumn, fields: set[str]) -> TableColumn:
+    key = header_key(column.header)
     if key == "bandwidth" and "infiniband" in fields:
-        doubt = "may be the bandwidth of the InfiniBand beside it or of the other network"
+        reason = "may be the bandwidth of the InfiniBand beside it or of the other network"
     elif (
         key == "memory"
         and "gpu" in fields | {_kind(field) for field in fields}
         and not fields & {"vcpus", "gpu_memory"}
     ):
-        doubt = "may be the memory of the machine or of the GPU beside it"
+        reason = "may be the memory of the machine or of the GPU beside it"
     else:
         return column
-    return replace(column, parts=(), doubt=doubt)
+    return replace(column, fields=(), unread_reason=reason)
 
 
 def _kind(field: str) -> str:
     return "gpu" if field == "gpu_model" else field
 
 
-def to_parts(header: str) -> tuple[Part, ...]:
+def to_column_fields(header: str) -> tuple[ColumnField, ...]:
     """Recognise a header, joint ones too: `Max NICs / network bandwidth (MBps)`, `vCPU / Memory (GiB)`."""
-    text = _PER_GPU.sub(r"\1 per GPU", spelled(header.replace("\v", " ")))
+    text = _PER_GPU.sub(r"\1 per GPU", normalize_rates(header.replace("\v", " ")))
     if found := _SHARED_PREFIX.match(text):
-        first, second = _part(f"{found[1]} IOPS"), _part(f"{found[1]} {found[2]}")
+        first, second = _column_field(f"{found[1]} IOPS"), _column_field(f"{found[1]} {found[2]}")
         if first and second:
             return (first, second)
-    whole = _part(text)
+    whole = _column_field(text)
     if whole and "/" not in text:
         return (whole,)
     pieces = re.split(r"\s*/\s*|\s+and\s+|\s*&\s*|\s*,\s*", text)
-    parts = [part for piece in pieces if (part := _part(piece))]
+    parts = [part for piece in pieces if (part := _column_field(piece))]
     if len(parts) == len(pieces) == len({part.field for part in parts}) and len(pieces) > 1:
-        return tuple(_of_gpu(part) if parts[0].field in ("gpu", "gpu_model") else part for part in parts)
+        return tuple(_as_gpu_memory(part) if parts[0].field in ("gpu", "gpu_model") else part for part in parts)
     return (whole,) if whole else ()
 
 
-def _of_gpu(part: Part) -> Part:
+def _as_gpu_memory(part: ColumnField) -> ColumnField:
     """Take the memory of `GPU / Memory` for the GPU's, not the machine's."""
     return replace(part, field="gpu_memory") if part.field == "memory_gib" else part
 
 
-def key_of(header: str) -> str:
+def header_key(header: str) -> str:
     """Reduce a header to what it is about: lower case, no units, counts, footnotes, punctuation."""
-    text = re.sub(r"[¹²³⁴⁵⁶⁷⁸⁹]", "", spelled(header))
+    text = re.sub(r"[¹²³⁴⁵⁶⁷⁸⁹]", "", normalize_rates(header))
     text = _COUNT_WORDS.sub(" ", _UNIT_WORDS.sub(" ", text)).lower()
     return re.sub(r"\s+", " ", re.sub(r"[^a-z0-9]+", " ", text)).strip()
 
 
-def _part(text: str) -> Part | None:
+def _column_field(text: str) -> ColumnField | None:
     if _PRICE.search(text):
-        return Part(field="price")
-    found = find_field(key_of(text)) or find_field(key_of(_CAMEL.sub(" ", text)))
+        return ColumnField(field="price")
+    found = find_field(header_key(text)) or find_field(header_key(_CAMEL.sub(" ", text)))
     if not found:
-        flag = FLAGS.get(key_of_flag(text))
-        return Part(field="flag", side=text) if flag else None
+        flag = FLAGS.get(flag_key(text))
+        return ColumnField(field="flag", qualifier=text) if flag else None
     field, side = found
     units = find_units(text)
     counts = bool(_QUANTITY.search(text))
-    if field in RATES:
+    if field in DISK_RATES:
         field = f"{field}_{'iops' if 'IOPS' in units or 'iops' in text.lower() else 'mbps'}"
     elif field == "temp_disk":
         plural = bool(re.search(r"disks\b", text, re.IGNORECASE))
         field = "temp_disk_count" if not units and (counts or plural) else "temp_disk_gib"
-    return Part(field=field, unit=units[0] if units else None, counts=counts, side=side)
+    return ColumnField(field=field, unit=units[0] if units else None, is_count=counts, qualifier=side)
