@@ -8,16 +8,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
-from tests.databases import CHOSEN
+from tests.databases import SELECTED_KINDS
 
 PYTEST = str(Path(sys.executable).with_name("pytest"))
 
 
 def main(arguments: list[str]) -> int:
     """Run the tests and return the worst exit code; the first output is shown as it comes, the others after it."""
-    runs = [("other tests", CHOSEN[0], "without"), *((kind, kind, "with") for kind in CHOSEN)]
+    runs = [("other tests", SELECTED_KINDS[0], "without"), *((kind, kind, "with") for kind in SELECTED_KINDS)]
     with ExitStack() as stack:
-        outputs = [None, *(stack.enter_context(tempfile.TemporaryFile("w+")) for _ in CHOSEN)]
+        outputs = [None, *(stack.enter_context(tempfile.TemporaryFile("w+")) for _ in SELECTED_KINDS)]
         started = [
             _start(kind, [f"--databases={which}", *arguments], output)
             for (_, kind, which), output in zip(runs, outputs, strict=True)

@@ -15,7 +15,7 @@ from app.db import migrations
 from app.db.engines import make_engine
 from app.main import create_service
 from app.settings import Settings
-from tests.databases import CHOSEN, START, Databases, forbid_writing, versions
+from tests.databases import SELECTED_KINDS, START, Databases, make_read_only, versions
 from tests.servers import server
 
 TODAY = date(2026, 9, 1)
@@ -55,13 +55,13 @@ def pytest_report_header() -> str:
 
 
 @pytest.fixture(scope="session")
-def one_kind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databases]:
+def single_database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databases]:
     """The first kind of database, for folders whose tests are about something else; they take it for `databases`."""
-    with START[CHOSEN[0]](tmp_path_factory.mktemp("one")) as running:
+    with START[SELECTED_KINDS[0]](tmp_path_factory.mktemp("one")) as running:
         yield running
 
 
-@pytest.fixture(scope="session", params=CHOSEN)
+@pytest.fixture(scope="session", params=SELECTED_KINDS)
 def databases(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databases]:
     """One kind of database, running."""
     with START[request.param](tmp_path_factory.mktemp(request.param)) as running:
@@ -131,7 +131,7 @@ def seeded_url(databases: Databases, seeded_template_url: str) -> str:
 def seeded_engine(seeded_url: str) -> Iterator[Engine]:
     """An engine for the seeded database; it refuses to write."""
     engine = make_engine(seeded_url)
-    forbid_writing(engine)
+    make_read_only(engine)
     yield engine
     engine.dispose()
 
@@ -140,7 +140,7 @@ def seeded_engine(seeded_url: str) -> Iterator[Engine]:
 def base_url(seeded_url: str) -> Iterator[str]:
     """Where the service answers, over real HTTP and over the seeded database, on TODAY."""
     service = create_service(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
-    forbid_writing(service.app.state.engine)
+    make_read_only(service.app.state.engine)
     with server(service) as url:
         yield url
     service.app.state.engine.dispose()

@@ -14,7 +14,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from app.db.engines import make_engine
 from tests.postgres import installation, postgres_running, version
 
-CHOSEN = tuple(filter(None, os.environ.get("VMSIZES_TEST_DATABASES", "sqlite,postgresql").split(",")))
+SELECTED_KINDS = tuple(filter(None, os.environ.get("VMSIZES_TEST_DATABASES", "sqlite,postgresql").split(",")))
 
 
 class Databases(Protocol):
@@ -104,13 +104,13 @@ VERSIONS: dict[str, Callable[[], str]] = {
 
 def versions() -> str:
     """Name the chosen databases with their versions; raises RuntimeError where one is unknown or missing."""
-    unknown = set(CHOSEN) - set(VERSIONS)
-    if unknown or not CHOSEN:
-        raise RuntimeError(f"VMSIZES_TEST_DATABASES={','.join(CHOSEN)}: choose from {', '.join(VERSIONS)}.")
-    return ", ".join(VERSIONS[name]() for name in CHOSEN)
+    unknown = set(SELECTED_KINDS) - set(VERSIONS)
+    if unknown or not SELECTED_KINDS:
+        raise RuntimeError(f"VMSIZES_TEST_DATABASES={','.join(SELECTED_KINDS)}: choose from {', '.join(VERSIONS)}.")
+    return ", ".join(VERSIONS[name]() for name in SELECTED_KINDS)
 
 
-def forbid_writing(engine: Engine) -> None:
+def make_read_only(engine: Engine) -> None:
     """Make every connection of an engine refuse to write, for a database that tests share."""
 
     @event.listens_for(engine, "connect")

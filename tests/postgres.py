@@ -23,7 +23,7 @@ CLUSTER = (
     *("--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-sync"),
     *("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
 )
-STARTS_WITHIN = 30.0  # seconds
+START_TIMEOUT = 30.0  # seconds
 RUN_UNTIL_END_OF_INPUT = """
 "$@" &
 server=$!
@@ -88,7 +88,7 @@ def _copy(to: Path) -> Path:
 
 
 def _wait_until_ready(shell: "subprocess.Popen[bytes]", here: Path) -> None:
-    deadline = time.monotonic() + STARTS_WITHIN
+    deadline = time.monotonic() + START_TIMEOUT
     while True:
         try:
             psycopg.connect(host=str(here), user="postgres", dbname="postgres").close()

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import httpx
 
-STARTS_WITHIN = 60.0  # seconds
+START_TIMEOUT = 60.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServiceProcess:
     """A service that runs, and where it answers."""
 
     process: "subprocess.Popen[bytes]"
@@ -35,7 +35,7 @@ class Served:
 
 
 @contextmanager
-def served(database_url: str, log: Path, **settings: str) -> Iterator[Served]:
+def run_service(database_url: str, log: Path, **settings: str) -> Iterator[ServiceProcess]:
     """Run `vmsizes serve` on a free port until the end; `log` is what it says."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
@@ -43,17 +43,17 @@ def served(database_url: str, log: Path, **settings: str) -> Iterator[Served]:
     environment = {**os.environ, "VMSIZES_DATABASE_URL": database_url, **settings}
     with log.open("wb") as said:
         process = subprocess.Popen([program, "serve", "--port", str(port)], env=environment, stdout=said, stderr=said)
-        running = Served(process, port)
+        running = ServiceProcess(process, port)
         try:
-            _wait_until_it_answers(running, log)
+            _wait_until_ready(running, log)
             yield running
         finally:
             process.terminate()
             process.wait(timeout=20)
 
 
-def _wait_until_it_answers(running: Served, log: Path) -> None:
-    deadline = time.monotonic() + STARTS_WITHIN
+def _wait_until_ready(running: ServiceProcess, log: Path) -> None:
+    deadline = time.monotonic() + START_TIMEOUT
     while True:
         try:
             httpx.get(f"{running.url}/healthz", trust_env=False)

@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from starlette.types import Receive, Scope, Send
 
 from app.db.engines import make_engine
-from tests.databases import Databases, forbid_writing
+from tests.databases import Databases, make_read_only
 from tests.servers import server
 
 A_SOURCE = text("insert into source (id, title, publisher, kind, sha256) values ('a', 'A', 'B', 'third_party', '')")
@@ -40,7 +40,7 @@ def test_a_copy_holds_the_rows_of_the_original(databases: Databases, database_ur
 
 def test_a_shared_database_refuses_to_be_written(database_url: str) -> None:
     shared = make_engine(database_url)
-    forbid_writing(shared)
+    make_read_only(shared)
     with shared.connect() as connection:
         assert connection.scalar(text("select count(*) from source")) == 0
         with pytest.raises(DBAPIError, match=r"(?i)read-?only"):

@@ -11,34 +11,34 @@ NOT_FOR_SERVING = (
     *("alembic", "psycopg", "pyarrow", "sqlalchemy.dialects.postgresql", "app.ingest", "app.cli"),
     *("app.fit.placement", "app.fit.estimator", "app.services"),
 )
-ROOMS = {"search", "compare", "export", "estimate", "ingest", "serve"}
+COMMAND_FILES = {"search", "compare", "export", "estimate", "ingest", "serve"}
 
 
-def told_by(program: str) -> str:
+def run_python(program: str) -> str:
     command = [sys.executable, "-c", program]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 @cache
-def loaded_to_serve() -> set[str]:
-    return set(told_by("import sys, app.asgi; app.asgi.service(); print(*sys.modules)").split())
+def modules_loaded_to_serve() -> set[str]:
+    return set(run_python("import sys, app.asgi; app.asgi.service(); print(*sys.modules)").split())
 
 
 @pytest.mark.parametrize("name", NOT_FOR_SERVING)
 def test_serving_does_not_load(name: str) -> None:
-    assert name not in loaded_to_serve()
+    assert name not in modules_loaded_to_serve()
 
 
 def test_the_garbage_collector_works_again_once_the_service_is_made() -> None:
     program = "import gc, app.asgi; app.asgi.service(); print(gc.isenabled(), gc.get_freeze_count() > 0)"
-    assert told_by(program) == "True True\n"
+    assert run_python(program) == "True True\n"
 
 
 @pytest.mark.parametrize(("command", "room"), [("serve", "serve"), ("ingest", "ingest"), ("estimate", "estimate")])
 def test_a_command_loads_its_own_room_alone(command: str, room: str) -> None:
     find = f"typer.main.get_command(commands.app).get_command(None, {command!r})"
-    loaded = told_by(f"import sys, typer\nfrom app.cli import commands\n{find}\nprint(*sys.modules)").split()
-    assert {name for name in ROOMS if f"app.cli.{name}" in loaded} == {room}
+    loaded = run_python(f"import sys, typer\nfrom app.cli import commands\n{find}\nprint(*sys.modules)").split()
+    assert {name for name in COMMAND_FILES if f"app.cli.{name}" in loaded} == {room}
 
 
 NOT_TO_SEARCH = ("rich", "app.api", "app.services", "app.fit.placement", "app.ingest", "fastapi", "alembic")

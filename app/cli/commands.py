@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-ROOMS: Mapping[str, tuple[str, str]] = {
+COMMAND_MODULES: Mapping[str, tuple[str, str]] = {
     "search": ("search", "Find sizes by GPU, memory, price and all else: `vmsizes search H100:8`."),
     "show": ("search", "Show one size: its GPUs and price first."),
     "fit": ("search", "Say which sizes hold a model or meet needs, at what cost: `vmsizes fit llama-3.3-70b`."),
@@ -29,7 +29,7 @@ ROOMS: Mapping[str, tuple[str, str]] = {
 }
 """The module of each command and what it does, in the order of the help."""
 
-MEANT: Mapping[str, str] = {
+SYNONYMS: Mapping[str, str] = {
     **dict.fromkeys(("list", "ls", "sizes", "find", "query", "vms", "instances", "list-sizes"), "search"),
     **dict.fromkeys(("gpus", "gpu", "show-gpus", "list-gpus", "accelerators"), "export gpus"),
     **dict.fromkeys(("prices", "price", "pricing", "cost"), "export prices"),
@@ -45,58 +45,58 @@ MEANT: Mapping[str, str] = {
 """What other command lines call what we have."""
 
 
-class Rooms(TyperGroup):
+class LazyGroup(TyperGroup):
     """Loads a module when a command of it is called, and all of them where all are to be told of."""
 
     def list_commands(self, _ctx: Any) -> list[str]:
         """All names, without loading any."""
-        return list(ROOMS)
+        return list(COMMAND_MODULES)
 
     def get_command(self, _ctx: Any, cmd_name: str) -> Any:
         """The command of a name."""
-        if cmd_name in ROOMS:
-            self.commands.setdefault(cmd_name, _load(cmd_name))
+        if cmd_name in COMMAND_MODULES:
+            self.commands.setdefault(cmd_name, _load_command(cmd_name))
         return self.commands.get(cmd_name)
 
     def format_commands(self, _ctx: Any, formatter: Any) -> None:
         """Tell what each command does, in full, and without loading any."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in ROOMS.items()])
+            formatter.write_dl([(name, text) for name, (_, text) in COMMAND_MODULES.items()])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command; a name that there is not is refused with what is meant by it, if that is plain."""
         if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            ctx.fail(unknown(args[0]))
+            ctx.fail(unknown_command_message(args[0]))
         return super().resolve_command(ctx, args)
 
 
-def unknown(name: str) -> str:
+def unknown_command_message(name: str) -> str:
     """Say that there is no such command, and what does what it means elsewhere, or is a slip of the pen away."""
-    meant = MEANT.get(name.lower())
-    near = get_close_matches(name.lower(), ROOMS, 1, 0.75)
+    meant = SYNONYMS.get(name.lower())
+    near = get_close_matches(name.lower(), COMMAND_MODULES, 1, 0.75)
     hint = f" Try `vmsizes {meant.format(name.lower())}`." if meant else f" Did you mean {near[0]}?" if near else ""
     return f"No such command '{name}'.{hint}"
 
 
-def _load(name: str) -> Any:
+def _load_command(name: str) -> Any:
     """A command of a module, or the module itself where it is a group of commands."""
-    room = typer.main.get_group(import_module(f"app.cli.{ROOMS[name][0]}").app)
+    room = typer.main.get_group(import_module(f"app.cli.{COMMAND_MODULES[name][0]}").app)
     if name not in room.commands:
         room.name = name
-    return _in_plain_text(room.commands.get(name, room))
+    return _disable_rich_markup(room.commands.get(name, room))
 
 
-def _in_plain_text(command: Any) -> Any:
+def _disable_rich_markup(command: Any) -> Any:
     """Tell help as plain text: a table of it cuts the names of options on a narrow terminal."""
     command.rich_markup_mode = None
     for one in getattr(command, "commands", {}).values():
-        _in_plain_text(one)
+        _disable_rich_markup(one)
     return command
 
 
 app = typer.Typer(
     name="vmsizes",
-    cls=Rooms,
+    cls=LazyGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -104,8 +104,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(asked: bool) -> None:  # as Typer calls it
-    if asked:
+def _print_version(requested: bool) -> None:  # as Typer calls it
+    if requested:
         from importlib.metadata import version
 
         typer.echo(f"vmsizes {version('vmsizes')}")
@@ -135,6 +135,6 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001  # raised again where it is not ours
         from app.cli import context
 
-        context.end(error)
+        context.exit_with_error(error)
     finally:
         gc.freeze()

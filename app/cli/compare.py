@@ -7,9 +7,19 @@ import typer
 
 from app.catalog.queries.fit_params import CompareSearch, SimilarSearch
 from app.cli import context, options
-from app.cli.options import Command, asks, question
-from app.cli.output import Format, View, check_column, note, note_more, say, show, tell, with_view
-from app.cli.tables import Column, least_width, table, text_of, width
+from app.cli.options import Command, parse_params, query_options
+from app.cli.output import (
+    Format,
+    OutputOptions,
+    check_column,
+    print_line,
+    print_next_cursor,
+    print_note,
+    print_rows,
+    print_text,
+    with_output_options,
+)
+from app.cli.tables import Column, format_table, format_value, min_table_width, terminal_width
 
 app = typer.Typer()
 
@@ -29,12 +39,12 @@ SIMILAR_COLUMNS = {
 
 
 @app.command(cls=Command)
-@asks(SimilarSearch)
-@with_view
+@query_options(SimilarSearch)
+@with_output_options
 def similar(
-    name: Annotated[str, options.SIZE],
+    name: Annotated[str, options.SIZE_ARGUMENT],
     *,
-    how: View,
+    output: OutputOptions,
     **given: Any,
 ) -> None:
     """List the sizes that are most like one, with the distance of each told term by term."""
@@ -43,42 +53,42 @@ def similar(
     from app.db.statements import answer
     from app.services.similar import find_similar
 
-    asked = question(SimilarSearch, given)
+    asked = parse_params(SimilarSearch, given)
     with context.session() as session:
         page = to_similar_page(answer(session, find_similar(name, asked, read_known(session), context.today())))
     told = page.model_dump(mode="json")
     for item in told["items"]:
-        item["terms"] = item["terms"] if how.form is Format.json else [_spoken(term) for term in item["terms"]]
-    show(told["items"], SIMILAR_COLUMNS, how)
-    if how.form is Format.table:
+        item["terms"] = item["terms"] if output.format is Format.json else [_term_text(term) for term in item["terms"]]
+    print_rows(told["items"], SIMILAR_COLUMNS, output)
+    if output.format is Format.table:
         for item in told["items"][:1]:
-            say()
-            tell(f"{item['size']}: {'; '.join(item['terms'])}.")
-        say()
-        tell(f"{len(told['items'])} of {page.total}, the most like {page.size} first.")
+            print_line()
+            print_text(f"{item['size']}: {'; '.join(item['terms'])}.")
+        print_line()
+        print_text(f"{len(told['items'])} of {page.total}, the most like {page.size} first.")
     if page.next_cursor:
-        note_more(page.next_cursor)
+        print_next_cursor(page.next_cursor)
     if not page.total:
-        raise typer.Exit(context.NOTHING)
+        raise typer.Exit(context.EXIT_NOT_FOUND)
 
 
-def _spoken(term: dict[str, Any]) -> str:
+def _term_text(term: dict[str, Any]) -> str:
     return f"{term['term']} {term['contribution']:g} ({term['detail']})"
 
 
 @app.command(cls=Command)
-@asks(CompareSearch, leave_out=frozenset({"size", "fields"}))
-@with_view
+@query_options(CompareSearch, leave_out=frozenset({"size", "fields"}))
+@with_output_options
 def compare(
     sizes: Annotated[
         list[str],
         typer.Argument(
             help="The sizes, 2 to 10, in any case, with or without `Standard_`.",
-            autocompletion=options.completing(options.sizes),
+            autocompletion=options.completer(options.size_names),
         ),
     ],
     *,
-    how: View,
+    output: OutputOptions,
     **given: Any,
 ) -> None:
     """Lay sizes side by side: every field with its difference from one of them."""
@@ -87,26 +97,31 @@ def compare(
     from app.db.statements import answer
     from app.services.compare import compare as compare_sizes
 
-    asked = question(CompareSearch, {**given, "size": sizes})
+    asked = parse_params(CompareSearch, {**given, "size": sizes})
     with context.session() as session:
         found = to_comparison_out(answer(session, compare_sizes(asked, read_known(session), context.today())))
     told = found.model_dump(mode="json")
-    if how.columns:
-        told["fields"] = _only(told["fields"], how.columns)
-    if how.form is Format.table:
-        _print_comparison(told, how)
+    if output.columns:
+        told["fields"] = _select_fields(told["fields"], output.columns)
+    if output.format is Format.table:
+        _print_comparison(told, output)
     else:
-        show([_row(line, told["baseline"]) for line in told["fields"]], {}, View(form=how.form), whole=told)
+        print_rows(
+            [_comparison_row(line, told["baseline"]) for line in told["fields"]],
+            {},
+            OutputOptions(format=output.format),
+            json_value=told,
+        )
 
 
-def _only(lines: Sequence[Any], names: Sequence[str]) -> list[Any]:
+def _select_fields(lines: Sequence[Any], names: Sequence[str]) -> list[Any]:
     known = {line["field"]: line for line in lines}
     for name in names:
         check_column(name, known)
     return [known[name] for name in names]
 
 
-def _row(line: Mapping[str, Any], baseline: str) -> dict[str, Any]:
+def _comparison_row(line: Mapping[str, Any], baseline: str) -> dict[str, Any]:
     """A field as a row: each size's value, and beside it by how many percent it differs from the baseline's."""
     row: dict[str, Any] = {"field": line["field"], "unit": line["unit"]}
     for cell in line["values"]:
@@ -116,32 +131,34 @@ def _row(line: Mapping[str, Any], baseline: str) -> dict[str, Any]:
     return row
 
 
-def _print_comparison(told: Mapping[str, Any], how: View) -> None:
+def _print_comparison(told: Mapping[str, Any], output: OutputOptions) -> None:
     """Print fields as rows and sizes as columns; where a line has no room for all, some at a time."""
-    most = None if how.wide else width()
-    rows, left_out = _rows(told, how, most)
+    most = None if output.wide else terminal_width()
+    rows, left_out = _table_rows(told, output, most)
     headings = {size: size for size in told["sizes"]}
-    say(f"Compared with {told['baseline']}")
-    if most is not None and least_width(rows, _columns(headings)) > most:
+    print_line(f"Compared with {told['baseline']}")
+    if most is not None and min_table_width(rows, _columns(headings)) > most:
         headings = {size: str(number) for number, size in enumerate(told["sizes"], 1)}
         for size, heading in headings.items():
-            say(f"  {heading:>2}  {size}")
-    for part in _in_parts(headings, told["baseline"], rows, most):
-        say()
-        for line in table(rows, _columns(part), most)[0]:
-            say(line)
+            print_line(f"  {heading:>2}  {size}")
+    for part in _split_sizes(headings, told["baseline"], rows, most):
+        print_line()
+        for line in format_table(rows, _columns(part), most)[0]:
+            print_line(line)
     if left_out:
-        note(f"Left out at {most} columns: {', '.join(left_out)}. --wide shows all.")
+        print_note(f"Left out at {most} columns: {', '.join(left_out)}. --wide shows all.")
 
 
-def _rows(told: Mapping[str, Any], how: View, most: int | None) -> tuple[list[dict[str, str]], list[str]]:
+def _table_rows(
+    told: Mapping[str, Any], output: OutputOptions, most: int | None
+) -> tuple[list[dict[str, str]], list[str]]:
     """The fields that are known of any size, or that were chosen; of a narrow table those that no line has room for."""
-    lines = [line for line in told["fields"] if how.columns or _is_known(line)]
+    lines = [line for line in told["fields"] if output.columns or _is_known(line)]
     rows = [
         {"field": line["field"]} | {cell["size"]: _cell(cell, told["baseline"]) for cell in line["values"]}
         for line in lines
     ]
-    longest = max(SHORT, (most - LABEL) // len(told["sizes"]) - 2) if most is not None else None
+    longest = max(MIN_WORD_WIDTH, (most - LABEL_WIDTH) // len(told["sizes"]) - 2) if most is not None else None
     long = [row["field"] for row in rows if longest is not None and any(len(one) > longest for one in _words(row))]
     return [row for row in rows if row["field"] not in long], [field for field in long if field != "name"]
 
@@ -154,9 +171,9 @@ def _words(row: Mapping[str, str]) -> Iterator[str]:
     return (word for name, cell in row.items() if name != "field" for word in cell.split())
 
 
-LABEL = 24
+LABEL_WIDTH = 24
 """About as long is the name of a field."""
-SHORT = 13
+MIN_WORD_WIDTH = 13
 """A word of a value may always be so long; names of sizes, which are longer, stand above the table."""
 
 
@@ -167,20 +184,20 @@ def _columns(headings: Mapping[str, str]) -> dict[str, Column]:
 
 def _cell(cell: Mapping[str, Any], baseline: str) -> str:
     percent = cell["difference_percent"]
-    text = text_of(cell["value"] if cell["value"] != [] else None)
+    text = format_value(cell["value"] if cell["value"] != [] else None)
     return f"{text} ({percent:+.4g}%)" if percent and cell["size"] != baseline else text
 
 
-def _in_parts(
+def _split_sizes(
     headings: Mapping[str, str], baseline: str, rows: Sequence[Mapping[str, Any]], most: int | None
 ) -> Iterator[dict[str, str]]:
     """The sizes of each table: all of them, else the baseline with as many others as there is room for."""
-    if most is None or least_width(rows, _columns(headings)) <= most:
+    if most is None or min_table_width(rows, _columns(headings)) <= most:
         yield dict(headings)
         return
     part = {baseline: headings[baseline]}
     for size, heading in headings.items():
-        if len(part) > 1 and least_width(rows, _columns({**part, size: heading})) > most:
+        if len(part) > 1 and min_table_width(rows, _columns({**part, size: heading})) > most:
             yield part
             part = {baseline: headings[baseline]}
         part[size] = heading

@@ -21,23 +21,23 @@ from sqlalchemy.exc import (
 from sqlmodel import Session
 
 from app.catalog.queries.pagination import revision_of
-from app.cli.model_options import FIELDS
-from app.cli.options import option
-from app.cli.output import fail
+from app.cli.model_options import OPTION_OF_FIELD
+from app.cli.options import option_name
+from app.cli.output import print_error
 from app.db.engines import cause_of, first_line, has_no_tables, make_engine, reading
 from app.errors import BadData, BadQuestion, BadWorkload, NotFound, NotReady, VmsizesError
 from app.settings import Settings
 from app.validation import explain
 
-FOUND, NOTHING, USAGE, BAD_DATA, NOT_READY = 0, 1, 2, 3, 4
+EXIT_OK, EXIT_NOT_FOUND, EXIT_USAGE, EXIT_BAD_DATA, EXIT_NOT_READY = 0, 1, 2, 3, 4
 """Exit codes: 0 done or found; 1 nothing found; 2 what was asked or set cannot be done; 3 bad data; 4 no catalog."""
 
-_CODES: dict[type[VmsizesError], int] = {
-    NotFound: NOTHING,
-    BadQuestion: USAGE,
-    BadWorkload: USAGE,
-    BadData: BAD_DATA,
-    NotReady: NOT_READY,
+_EXIT_CODES: dict[type[VmsizesError], int] = {
+    NotFound: EXIT_NOT_FOUND,
+    BadQuestion: EXIT_USAGE,
+    BadWorkload: EXIT_USAGE,
+    BadData: EXIT_BAD_DATA,
+    NotReady: EXIT_NOT_READY,
 }
 
 
@@ -83,19 +83,19 @@ def session() -> Iterator[Session]:
         yield opened
 
 
-def end(error: Exception) -> NoReturn:
+def exit_with_error(error: Exception) -> NoReturn:
     """End with a message on stderr and an exit code where an error is ours or the database's; else raise it again."""
     if isinstance(error, VmsizesError):
-        _end(in_options(error), _CODES.get(type(error), 1))
+        _exit(to_cli_text(error), _EXIT_CODES.get(type(error), 1))
     if isinstance(error, OperationalError | ProgrammingError | InterfaceError):
-        _end(_trouble(error), NOT_READY)
+        _exit(_database_message(error), EXIT_NOT_READY)
     if isinstance(error, BrokenPipeError):  # whoever reads has seen enough: `vmsizes search | head -1`
         sys.stderr.close()
-        sys.exit(FOUND)
+        sys.exit(EXIT_OK)
     raise error
 
 
-def _trouble(error: DBAPIError) -> str:
+def _database_message(error: DBAPIError) -> str:
     """What is wrong with a database, and what to do: each kind of failure has its own remedy."""
     said = first_line(error)
     if has_no_tables(error):
@@ -111,12 +111,12 @@ def _trouble(error: DBAPIError) -> str:
 _NO_COLUMN = re.compile(r"no such column|column .* does not exist|has no column named")
 
 
-def in_options(error: VmsizesError) -> str:
+def to_cli_text(error: VmsizesError) -> str:
     """The text of an error as whoever typed options understands it: options for fields, commands for addresses."""
     text = str(error)
     if isinstance(error, BadQuestion | BadWorkload):
-        text = f"{_option_of(error.field)}{text.removeprefix(error.field)}"
-    text = _FIELD.sub(lambda found: _option_of(found[0]), text)
+        text = f"{_option_for_field(error.field)}{text.removeprefix(error.field)}"
+    text = _FIELD.sub(lambda found: _option_for_field(found[0]), text)
     return _LISTED.sub(lambda found: f"`vmsizes {_COMMANDS.get(found[1], f'export {found[1]}')}` lists them", text)
 
 
@@ -125,14 +125,14 @@ _FIELD = re.compile(r"(?<![-\w])(?:inference|training|constraints|pricing|archit
 _COMMANDS = {"models": "models", "sizes": "search"}
 
 
-def _option_of(field: str) -> str:
-    if field in FIELDS:
-        return option(FIELDS[field])
+def _option_for_field(field: str) -> str:
+    if field in OPTION_OF_FIELD:
+        return option_name(OPTION_OF_FIELD[field])
     if field == "architecture" or field.startswith("architecture."):
         return "--model"
-    return option(field.removeprefix("pricing.")) if re.fullmatch(r"(pricing\.)?[a-z_]+", field) else field
+    return option_name(field.removeprefix("pricing.")) if re.fullmatch(r"(pricing\.)?[a-z_]+", field) else field
 
 
-def _end(told: str, code: int) -> NoReturn:
-    fail(told)
+def _exit(told: str, code: int) -> NoReturn:
+    print_error(told)
     sys.exit(code)

@@ -19,18 +19,18 @@ from app.catalog.queries.params import SizeScope
 from app.catalog.queries.snapshot import Known, read_known
 from app.cli import context, options
 from app.cli.model_options import (
-    CONSTRAINTS,
-    FIELDS,
-    INFERENCE,
-    PRICING,
-    SCOPE,
-    TOP,
-    TRAINING,
+    BODY_OPTIONS,
+    CONSTRAINT_FIELDS,
+    INFERENCE_FIELDS,
+    OPTION_OF_FIELD,
+    PRICING_FIELDS,
+    SCOPE_OPTIONS,
+    TRAINING_FIELDS,
     GpuOptions,
     ModelOptions,
 )
-from app.cli.options import Command, asks, option, question
-from app.cli.output import Format, View, show, tell, with_view
+from app.cli.options import Command, option_name, parse_params, query_options
+from app.cli.output import Format, OutputOptions, print_rows, print_text, with_output_options
 from app.cli.tables import Column
 from app.db.statements import Question, answer
 from app.errors import BadQuestion
@@ -42,7 +42,7 @@ app = typer.Typer()
 
 Body = TypeVar("Body", bound=BaseModel)
 
-PLACED_COLUMNS = {
+PLACEMENT_COLUMNS = {
     "size": Column(heading="size"),
     "nodes": Column(heading="nodes", rank=2),
     "region": Column(heading="region", rank=6),
@@ -56,7 +56,7 @@ PLACED_COLUMNS = {
     "usd_per_job": Column(heading="USD/job", rank=9),
     "warnings": Column(heading="warnings", rank=7, wraps=True),
 }
-TRAINED = {"hours": 4, "usd_per_job": 3, "tokens_per_s": 9, "sequences": 10}
+TRAINING_RANKS = {"hours": 4, "usd_per_job": 3, "tokens_per_s": 9, "sequences": 10}
 """Of a training the hours and the cost of the job matter more than what serving is about."""
 FIGURE_COLUMNS = {
     "figure": Column(heading="figure"),
@@ -64,40 +64,43 @@ FIGURE_COLUMNS = {
     "unit": Column(heading="unit", rank=1),
     "class": Column(heading="class", rank=2),
 }
-MODEL = typer.Argument(
+MODEL_ARGUMENT = typer.Argument(
     metavar="MODEL",
     help="A language model by any of its names: `llama-3.3-70b`.",
-    autocompletion=options.completing(options.models),
+    autocompletion=options.completer(options.model_ids),
 )
 
 
 @app.command(cls=Command)
-@asks(ModelOptions, GpuOptions)
-@with_view
+@query_options(ModelOptions, GpuOptions)
+@with_output_options
 def estimate(
-    model_name: Annotated[str | None, MODEL] = None,
+    model_name: Annotated[str | None, MODEL_ARGUMENT] = None,
     *,
-    how: View,
+    output: OutputOptions,
     **given: Any,
 ) -> None:
     """Say what a language model needs of memory, time and money, on GPUs that are given by their figures."""
-    given = named(model_name, given)
-    body = _read(
-        EstimateIn, _workload(given) | {"gpus": _known({name: given[name] for name in GpuOptions.model_fields})}
+    given = with_model_name(model_name, given)
+    body = _parse_body(
+        EstimateIn,
+        _workload_body(given) | {"gpus": _drop_unset({name: given[name] for name in GpuOptions.model_fields})},
     )
     with context.session() as session:
         told = EstimateOut.model_validate(estimate_workload(session, to_workload(body))).model_dump(
             mode="json", by_alias=True
         )
-    show(list(_figures(told)), FIGURE_COLUMNS, how, whole=told)
-    if how.form is Format.table:
+    print_rows(list(_flatten_figures(told)), FIGURE_COLUMNS, output, json_value=told)
+    if output.format is Format.table:
         if kind := told.get("weights_type"):
-            tell(f"weights: {kind['dtype'] or kind['detail']} ({kind['source']}: {kind['detail']})", indent="    ")
+            print_text(
+                f"weights: {kind['dtype'] or kind['detail']} ({kind['source']}: {kind['detail']})", indent="    "
+            )
         for one in told["assumptions"]:
-            tell(f"assumed {one['field']} = {one['value']}: {one['why']}", indent="    ")
+            print_text(f"assumed {one['field']} = {one['value']}: {one['why']}", indent="    ")
 
 
-def named(name: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
+def with_model_name(name: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a model with its name, which may stand without an option."""
     if name is None:
         return dict(given)
@@ -106,7 +109,7 @@ def named(name: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
     return {**given, "model": name}
 
 
-def _figures(part: Mapping[str, Any], path: str = "") -> Iterator[dict[str, Any]]:
+def _flatten_figures(part: Mapping[str, Any], path: str = "") -> Iterator[dict[str, Any]]:
     """Every figure of an answer, with the path to it; of a range all of its ends."""
     for name, value in part.items():
         if isinstance(value, dict) and "class" in value:
@@ -114,44 +117,48 @@ def _figures(part: Mapping[str, Any], path: str = "") -> Iterator[dict[str, Any]
             shown = f"{value['value']:.6g}" if value["value"] is not None else " .. ".join(f"{end:.4g}" for end in ends)
             yield {"figure": f"{path}{name}", "value": shown, "unit": value["unit"], "class": value["class"]}
         elif isinstance(value, dict) and name != "architecture":
-            yield from _figures(value, f"{path}{name}.")
+            yield from _flatten_figures(value, f"{path}{name}.")
 
 
-def fit_model(model: Mapping[str, Any], given: Mapping[str, Any], how: View) -> None:
+def fit_model(model: Mapping[str, Any], given: Mapping[str, Any], output: OutputOptions) -> None:
     """Say which sizes hold a model, from the options of a fit; raises BadQuestion for those of raw amounts."""
-    given = _known(given)
-    stray = sorted(given.keys() - {*CONSTRAINTS, *PRICING, *TOP, *SCOPE, "status", "purchase"})
+    given = _drop_unset(given)
+    stray = sorted(
+        given.keys() - {*CONSTRAINT_FIELDS, *PRICING_FIELDS, *BODY_OPTIONS, *SCOPE_OPTIONS, "status", "purchase"}
+    )
     if stray:
-        raise BadQuestion(option(stray[0]), shown(given[stray[0]]), "is about raw amounts, not about a model")
+        raise BadQuestion(option_name(stray[0]), shown(given[stray[0]]), "is about raw amounts, not about a model")
     first = given.get("purchase", "on_demand")
     purchases = [first, *(other for other in ("on_demand", "spot") if other != first)]
-    body = _workload(model) | {name: given[name] for name in TOP if name in given}
-    body["constraints"] = {name: given[own] for own, name in CONSTRAINTS.items() if own in given}
-    body["constraints"] |= _standing(given.get("status", []))
-    body["pricing"] = {name: given[own] for own, name in PRICING.items() if own in given} | {"purchases": purchases}
-    narrowed = {name: given[name] for name in SCOPE if name in given}
+    body = _workload_body(model) | {name: given[name] for name in BODY_OPTIONS if name in given}
+    body["constraints"] = {name: given[own] for own, name in CONSTRAINT_FIELDS.items() if own in given}
+    body["constraints"] |= _status_constraints(given.get("status", []))
+    body["pricing"] = {name: given[own] for own, name in PRICING_FIELDS.items() if own in given} | {
+        "purchases": purchases
+    }
+    narrowed = {name: given[name] for name in SCOPE_OPTIONS if name in given}
     narrowed |= {"verified": False} if given.get("verified") is False else {}
-    asked, scope = _read(FitIn, body), question(SizeScope, narrowed)
+    asked, scope = _parse_body(FitIn, body), parse_params(SizeScope, narrowed)
     with context.session() as session:
-        found = answer(session, _fitting(asked, scope, read_known(session), context.today()))
+        found = answer(session, _fit_query(asked, scope, read_known(session), context.today()))
     told = found.model_dump(mode="json", by_alias=True)
     items = told["items"]
-    show([_row(item, first) for item in items], _columns(model), how, whole=told, inside=items)
-    if how.form is Format.table:
-        _tell(told)
+    print_rows([_placement_row(item, first) for item in items], _columns(model), output, json_value=told, objects=items)
+    if output.format is Format.table:
+        _print_summary(told)
     if not told["fits"]:
-        raise typer.Exit(context.NOTHING)
+        raise typer.Exit(context.EXIT_NOT_FOUND)
 
 
 def _columns(model: Mapping[str, Any]) -> Mapping[str, Column]:
     if not model.get("train"):
-        return PLACED_COLUMNS
-    return {name: replace(one, rank=TRAINED.get(name, one.rank)) for name, one in PLACED_COLUMNS.items()}
+        return PLACEMENT_COLUMNS
+    return {name: replace(one, rank=TRAINING_RANKS.get(name, one.rank)) for name, one in PLACEMENT_COLUMNS.items()}
 
 
-def _standing(statuses: Any) -> dict[str, bool]:
+def _status_constraints(statuses: Any) -> dict[str, bool]:
     """Which sizes that can be ordered count: `current` always does."""
-    asked = set(question(SizeScope, {"status": statuses}).status)
+    asked = set(parse_params(SizeScope, {"status": statuses}).status)
     if not asked or "any" in asked:
         return {}
     if "current" not in asked or "retired" in asked:
@@ -161,7 +168,7 @@ def _standing(statuses: Any) -> dict[str, bool]:
     return {"allow_preview": "preview" in asked, "allow_retiring": "retiring" in asked}
 
 
-def _fitting(asked: FitIn, scope: SizeScope, known: Known, today: date) -> Question[FitAnswerOut]:
+def _fit_query(asked: FitIn, scope: SizeScope, known: Known, today: date) -> Question[FitAnswerOut]:
     """Ask as a body does, of the sizes that the options of a search leave."""
     search = to_search(asked, today)
     given = {name: getattr(scope, name) for name in scope.model_fields_set}
@@ -172,32 +179,32 @@ def _fitting(asked: FitIn, scope: SizeScope, known: Known, today: date) -> Quest
     return to_placement_answer_out(placements, limit=asked.limit, include=asked.include)
 
 
-def _known(given: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_unset(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value not in (None, [])}
 
 
-def _workload(given: Mapping[str, Any]) -> dict[str, Any]:
+def _workload_body(given: Mapping[str, Any]) -> dict[str, Any]:
     """The model and its use, as a body says them."""
-    use, names = ("training", TRAINING) if given.get("train") else ("inference", INFERENCE)
-    wrong = [own for own in {**INFERENCE, **TRAINING} if given.get(own) is not None and own not in names]
+    use, names = ("training", TRAINING_FIELDS) if given.get("train") else ("inference", INFERENCE_FIELDS)
+    wrong = [own for own in {**INFERENCE_FIELDS, **TRAINING_FIELDS} if given.get(own) is not None and own not in names]
     if wrong:
-        raise BadQuestion(option(wrong[0]), given[wrong[0]], f"is not of {use}; --train says which is meant")
+        raise BadQuestion(option_name(wrong[0]), given[wrong[0]], f"is not of {use}; --train says which is meant")
     workload = {name: given[own] for own, name in names.items() if given.get(own) is not None}
     return {"model": given.get("model"), use: workload}
 
 
-def _read(shape: type[Body], body: Mapping[str, Any]) -> Body:
+def _parse_body(model: type[Body], body: Mapping[str, Any]) -> Body:
     """Read a body; raises BadQuestion naming the option that is wrong."""
     try:
-        return shape.model_validate(body, context={TEXT_VALUES: True})
+        return model.model_validate(body, context={TEXT_VALUES: True})
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"] if isinstance(part, str))
-        field = FIELDS.get(place, place.rpartition(".")[2] or "question")
-        raise BadQuestion(option(field), shown(first.get("input")), explain(first)) from None
+        field = OPTION_OF_FIELD.get(place, place.rpartition(".")[2] or "question")
+        raise BadQuestion(option_name(field), shown(first.get("input")), explain(first)) from None
 
 
-def _row(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:
+def _placement_row(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:
     """An option as a line of a table."""
     cut, memory, speed = item["parallelism"], item["per_gpu"], item["speed"]
     cost = item["cost"][purchase]
@@ -208,24 +215,24 @@ def _row(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:
         "region": item["region"],
         "parallelism": " ".join(f"{name}{count}" for name, count in parts.items() if count > 1) or "-",
         "gib_per_gpu": f"{memory['need']['mid']:.1f} of {memory['budget']['value']:.1f}",
-        "sequences": _middle(item.get("max_concurrency")),
-        "tokens_per_s": _middle(speed.get("expected_tokens_per_s")),
-        "hours": _middle(speed.get("hours")),
+        "sequences": _mid(item.get("max_concurrency")),
+        "tokens_per_s": _mid(speed.get("expected_tokens_per_s")),
+        "hours": _mid(speed.get("hours")),
         "usd_per_hour": cost["usd_per_hour"],
-        "usd_per_million_tokens": _middle(cost.get("usd_per_million_tokens")),
-        "usd_per_job": _middle(cost.get("usd_per_job")),
+        "usd_per_million_tokens": _mid(cost.get("usd_per_million_tokens")),
+        "usd_per_job": _mid(cost.get("usd_per_job")),
         "warnings": item["warnings"],
     }
 
 
-def _middle(figure: Mapping[str, Any] | None) -> float | None:
+def _mid(figure: Mapping[str, Any] | None) -> float | None:
     """The middle of a figure to four digits."""
     if figure is None:
         return None
     return float(f"{figure['mid'] if figure['value'] is None else figure['value']:.4g}")
 
 
-def _tell(told: Mapping[str, Any]) -> None:
+def _print_summary(told: Mapping[str, Any]) -> None:
     """Say the best option in a sentence, how many do not fit, and of the nearest what would help."""
     reasons = ", ".join(f"{count} {code}" for code, count in told["rejection_summary"].items())
     lines = [f"{told['items'][0]['size']}: {told['items'][0]['explanation']}", ""] if told["items"] else []
@@ -236,4 +243,4 @@ def _tell(told: Mapping[str, Any]) -> None:
         lines += [f"    fits with {fixes}"] if fixes else []
     for line in ["", *lines]:
         start = line[: len(line) - len(line.lstrip())]
-        tell(line.lstrip(), first=start, indent=f"{start}  " if start else "")
+        print_text(line.lstrip(), first=start, indent=f"{start}  " if start else "")

@@ -24,8 +24,8 @@ from app.catalog.queries.exports import (
 )
 from app.catalog.queries.snapshot import read_known
 from app.cli import context, options
-from app.cli.options import Command, Group, asks, question
-from app.cli.output import note
+from app.cli.options import Command, Group, parse_params, query_options
+from app.cli.output import print_note
 from app.db.statements import answer
 from app.db.streams import Stream
 from app.errors import BadQuestion
@@ -34,7 +34,7 @@ from app.formats.text import Csv, Ndjson, TextFormat
 app = typer.Typer(cls=Group, help="Write a whole list or table as CSV, NDJSON or Parquet.", no_args_is_help=True)
 
 
-class Form(StrEnum):
+class FileFormat(StrEnum):
     """The forms of a file."""
 
     csv = "csv"
@@ -42,55 +42,55 @@ class Form(StrEnum):
     parquet = "parquet"
 
 
-_TEXTS: dict[Form, type[TextFormat]] = {Form.csv: Csv, Form.ndjson: Ndjson}
-Format = Annotated[Form, typer.Option("--format", help="The form of the file.")]
-Output = Annotated[Path | None, typer.Option("--output", "-o", help="The file. (default: standard output)")]
+_TEXT_FORMATS: dict[FileFormat, type[TextFormat]] = {FileFormat.csv: Csv, FileFormat.ndjson: Ndjson}
+FormatOption = Annotated[FileFormat, typer.Option("--format", help="The form of the file.")]
+OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="The file. (default: standard output)")]
 
 
 @app.command(cls=Command)
-@asks(SizeExport, leave_out=frozenset(), words={"sort": options.sort_keys})
-def sizes(*, form: Format = Form.csv, output: Output = None, **given: Any) -> None:
+@query_options(SizeExport, leave_out=frozenset(), choices={"sort": options.sort_keys})
+def sizes(*, form: FormatOption = FileFormat.csv, output: OutputOption = None, **given: Any) -> None:
     """Write all sizes that a search finds, as GET /sizes.csv does."""
-    asked = question(SizeExport, given)
+    asked = parse_params(SizeExport, given)
     with context.session() as session:
         export = export_sizes(asked, read_known(session), context.today())
-    _write("sizes", export, form, output)
+    _write_export("sizes", export, form, output)
 
 
 @app.command(cls=Command)
-@asks(PriceExport, leave_out=frozenset())
-def prices(*, form: Format = Form.csv, output: Output = None, **given: Any) -> None:
+@query_options(PriceExport, leave_out=frozenset())
+def prices(*, form: FormatOption = FileFormat.csv, output: OutputOption = None, **given: Any) -> None:
     """Write prices: those in force, or with --history all, as GET /prices.csv does."""
-    asked = question(PriceExport, given)
+    asked = parse_params(PriceExport, given)
     with context.session() as session:
         export = answer(session, export_prices(asked, read_known(session), context.today()))
-    _write("prices", export, form, output)
+    _write_export("prices", export, form, output)
 
 
-def _command(name: str) -> Callable[..., None]:
-    @asks(Columns, leave_out=frozenset())
-    def table(*, form: Format = Form.csv, output: Output = None, **given: Any) -> None:
-        export = export_table(name, question(Columns, given))
+def _table_command(name: str) -> Callable[..., None]:
+    @query_options(Columns, leave_out=frozenset())
+    def table(*, form: FormatOption = FileFormat.csv, output: OutputOption = None, **given: Any) -> None:
+        export = export_table(name, parse_params(Columns, given))
         with context.session():
-            _write(name, export, form, output)
+            _write_export(name, export, form, output)
 
     table.__doc__ = f"Write all {name}."
     return table  # type: ignore[no-any-return]  # what the decorator gives is a command
 
 
 for _name in TABLES:
-    app.command(_name, cls=Command)(_command(_name))
+    app.command(_name, cls=Command)(_table_command(_name))
 
 
-def _write(name: str, export: Export, form: Form, output: Path | None) -> None:
+def _write_export(name: str, export: Export, form: FileFormat, output: Path | None) -> None:
     if output is not None:
-        _check_place(output)
-    count = (_write_parquet if form is Form.parquet else _write_text)(export, form, output)
+        _check_output_path(output)
+    count = (_write_parquet if form is FileFormat.parquet else _write_text)(export, form, output)
     if output is not None:
-        note(f"{count} {name} written to {output}.")
+        print_note(f"{count} {name} written to {output}.")
 
 
-def _check_place(output: Path) -> None:
+def _check_output_path(output: Path) -> None:
     """Refuse a place that cannot be written before anything is read; raises BadQuestion."""
     if output.is_dir():
         raise BadQuestion("--output", output, f"is a folder; name a file in it: {output / 'export'}")
@@ -101,9 +101,9 @@ def _check_place(output: Path) -> None:
         raise BadQuestion("--output", output, f"{place} may not be written to")
 
 
-def _write_text(export: Export, form: Form, output: Path | None) -> int:
-    text, count = _TEXTS[form](export.columns), 0
-    with _opened(output) as file:
+def _write_text(export: Export, form: FileFormat, output: Path | None) -> int:
+    text, count = _TEXT_FORMATS[form](export.columns), 0
+    with _open_output(output) as file:
         file.write(text.head)
         for rows in Stream(context.engine(), export.asked).blocks():
             file.write(text.write(map(export.values, rows)))
@@ -111,7 +111,7 @@ def _write_text(export: Export, form: Form, output: Path | None) -> int:
     return count
 
 
-def _write_parquet(export: Export, _form: Form, output: Path | None) -> int:
+def _write_parquet(export: Export, _form: FileFormat, output: Path | None) -> int:
     from app.formats.parquet import write_parquet  # the other forms do not need it
 
     blocks = Stream(context.engine(), export.asked).blocks()
@@ -125,7 +125,7 @@ def _write_parquet(export: Export, _form: Form, output: Path | None) -> int:
 
 
 @contextmanager
-def _opened(output: Path | None) -> Iterator[BinaryIO]:
+def _open_output(output: Path | None) -> Iterator[BinaryIO]:
     if output is None:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()

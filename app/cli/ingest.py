@@ -46,9 +46,9 @@ def documents(
     with progress() as step:
         reading = read_pages(paths, context.settings().seeds, kind=kind, progress=step)
     if dry_run:
-        _try_pages(reading, strict=strict, as_json=as_json)
+        _dry_run_pages(reading, strict=strict, as_json=as_json)
     else:
-        _take_in(reading, strict=strict, as_json=as_json)
+        _ingest(reading, strict=strict, as_json=as_json)
 
 
 @app.command()
@@ -63,7 +63,7 @@ def seeds(
     folder = folder or context.settings().seeds
     with progress() as step:
         reading = below(folder, read_seeds(folder, progress=step))
-    _take_in(reading, strict=strict, as_json=as_json, dry_run=dry_run)
+    _ingest(reading, strict=strict, as_json=as_json, dry_run=dry_run)
 
 
 Sources = Annotated[Path | None, typer.Option(help="The list of sources it cites. (default: sources.csv beside it)")]
@@ -74,7 +74,7 @@ def _add_feed(name: str, help_text: str) -> None:
     def feed(
         path: File, *, sources: Sources = None, dry_run: DryRun = False, strict: Strict = False, as_json: Json = False
     ) -> None:
-        _take_in(read_feed(name, path, sources), strict=strict, as_json=as_json, dry_run=dry_run)
+        _ingest(read_feed(name, path, sources), strict=strict, as_json=as_json, dry_run=dry_run)
 
     app.command(name, help=help_text)(feed)
 
@@ -90,7 +90,7 @@ def prices(
 ) -> None:
     """Read a price list."""
     reading = read_feed("prices", path, sources, new_sizes=new_sizes)
-    _take_in(reading, strict=strict, as_json=as_json, dry_run=dry_run)
+    _ingest(reading, strict=strict, as_json=as_json, dry_run=dry_run)
 
 
 for _name, _feed in FEEDS.items():
@@ -100,7 +100,7 @@ for _name, _feed in FEEDS.items():
         _add_feed(_name, _feed.help)
 
 
-def _take_in(reading: Reading, *, strict: bool, as_json: bool, dry_run: bool = False) -> None:
+def _ingest(reading: Reading, *, strict: bool, as_json: bool, dry_run: bool = False) -> None:
     with progress() as step:
         outcome = take_in(context.engine(), reading, now=context.now(), strict=strict, dry_run=dry_run, progress=step)
     print_outcome(outcome, as_json=as_json)
@@ -150,7 +150,7 @@ def _print_tables(outcome: Outcome, to: Console) -> None:
     )
 
 
-def _try_pages(reading: Reading, *, strict: bool, as_json: bool) -> None:
+def _dry_run_pages(reading: Reading, *, strict: bool, as_json: bool) -> None:
     """Print what pages say; then, where there is a catalog, what an ingest of them would do: with JSON beside it."""
     _print_facts(reading, as_json=as_json)
     engine = context.engine()
@@ -160,10 +160,10 @@ def _try_pages(reading: Reading, *, strict: bool, as_json: bool) -> None:
         _print_tables(outcome, err if as_json else out)
     else:
         _print_reports(reading.reports)
-    facts, files = _several(len(reading.facts), "fact"), _several(len(reading.sources), "file")
-    reports = _several(len(reading.reports), "report")
+    facts, files = _plural(len(reading.facts), "fact"), _plural(len(reading.sources), "file")
+    reports = _plural(len(reading.reports), "report")
     err.print(f"{facts} from {files}, {reports}; nothing was written.", highlight=False)
-    _refuse_reports(reading, strict=strict)
+    _fail_on_reports(reading, strict=strict)
 
 
 def _print_facts(reading: Reading, *, as_json: bool) -> None:
@@ -181,11 +181,11 @@ def _print_facts(reading: Reading, *, as_json: bool) -> None:
             )
 
 
-def _several(number: int, thing: str) -> str:
+def _plural(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
-def _refuse_reports(reading: Reading, *, strict: bool) -> None:
+def _fail_on_reports(reading: Reading, *, strict: bool) -> None:
     if strict and reading.reports:
         first = reading.reports[0]
         raise BadData(first.detail, file=first.file, line=first.line, column=first.column)

@@ -4,18 +4,18 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from app.cli.options import Reads, amount, dtype
+from app.cli.options import ParsedBy, amount_parser, parse_dtype
 
-Context = Annotated[int, Reads(amount(1024))]
-Tokens = Annotated[float, Reads(amount(1000))]
-Dtype = Annotated[str, Reads(dtype)]
+ContextTokens = Annotated[int, ParsedBy(amount_parser(1024))]
+TokenCount = Annotated[float, ParsedBy(amount_parser(1000))]
+Dtype = Annotated[str, ParsedBy(parse_dtype)]
 
 
 class ModelOptions(BaseModel):
     """A model and its use."""
 
     model: str | None = Field(default=None, description="A language model by any of its names: `llama-3.1-70b`.")
-    context: Context | None = Field(default=None, description="Tokens that a sequence keeps; 32k is 32,768.")
+    context: ContextTokens | None = Field(default=None, description="Tokens that a sequence keeps; 32k is 32,768.")
     concurrency: int | None = Field(default=None, description="Sequences at a time. (default: 1)")
     allow_longer_context: bool | None = Field(
         default=None, description="Take a context that is longer than the model is made for."
@@ -25,13 +25,13 @@ class ModelOptions(BaseModel):
     train: bool | None = Field(default=None, description="The model is trained, not served.")
     method: Literal["full", "lora", "qlora"] | None = Field(default=None, description="Of training. (default: full)")
     recipe: str | None = Field(default=None, description="Of training: bytes a parameter, by name.")
-    sequence: Context | None = Field(default=None, description="Of training: tokens of a sequence; 4k is 4,096.")
+    sequence: ContextTokens | None = Field(default=None, description="Of training: tokens of a sequence; 4k is 4,096.")
     micro_batch: int | None = Field(default=None, description="Of training: sequences at a time. (default: 1)")
     recompute: Literal["none", "selective", "full"] | None = Field(
         default=None, description="Of training. (default: none)"
     )
     zero_stage: int | None = Field(default=None, description="Of training: 0 to 3.")
-    tokens: Tokens | None = Field(
+    tokens: TokenCount | None = Field(
         default=None, description="Of training: tokens in all, 100M or 1e8; gives hours and the job's cost."
     )
     tensor_parallel: int | None = Field(default=None, description="GPUs that a layer is cut over.")
@@ -49,7 +49,7 @@ class GpuOptions(BaseModel):
 
 
 _BOTH = {"tensor_parallel": "tensor_parallel", "pipeline_parallel": "pipeline_parallel"}
-INFERENCE = _BOTH | {
+INFERENCE_FIELDS = _BOTH | {
     "context": "context_tokens",
     "concurrency": "concurrency",
     "allow_longer_context": "allow_longer_context",
@@ -57,7 +57,7 @@ INFERENCE = _BOTH | {
     "kv_dtype": "kv_dtype",
 }
 """Options of a model that is served, and the fields that they set."""
-TRAINING = _BOTH | {
+TRAINING_FIELDS = _BOTH | {
     "method": "method",
     "recipe": "recipe",
     "sequence": "sequence_tokens",
@@ -67,7 +67,7 @@ TRAINING = _BOTH | {
     "tokens": "tokens",
 }
 """Options of a model that is trained."""
-CONSTRAINTS = {
+CONSTRAINT_FIELDS = {
     "region": "regions",
     "available_in": "available_in",
     "series": "series",
@@ -80,14 +80,14 @@ CONSTRAINTS = {
     "budget_usd_per_month": "budget_usd_per_month",
 }
 """Options of any fit that are constraints."""
-SCOPE = ("q", "disputed")
+SCOPE_OPTIONS = ("q", "disputed")
 """Options of any fit that say which sizes are asked about, and that a body does not have."""
-PRICING = {"os": "os", "hours": "hours", "hours_per_month": "hours_per_month"}
-TOP = ("sort", "limit", "include")
-FIELDS = {
+PRICING_FIELDS = {"os": "os", "hours": "hours", "hours_per_month": "hours_per_month"}
+BODY_OPTIONS = ("sort", "limit", "include")
+OPTION_OF_FIELD = {
     f"{use}.{field}": own
-    for use, names in (("inference", INFERENCE), ("training", TRAINING))
+    for use, names in (("inference", INFERENCE_FIELDS), ("training", TRAINING_FIELDS))
     for own, field in names.items()
 }
-FIELDS |= {f"constraints.{field}": own for own, field in CONSTRAINTS.items()}
+OPTION_OF_FIELD |= {f"constraints.{field}": own for own, field in CONSTRAINT_FIELDS.items()}
 """The option that sets a field, by its place in a body."""

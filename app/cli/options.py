@@ -22,7 +22,7 @@ _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "b": 3, "t": 4}
 _AMOUNT = re.compile(r"(?P<number>\d[\d_,]*(?:\.\d+)?(?:e\+?\d{1,2})?)\s*(?P<suffix>[kmgbt]?)i?", re.IGNORECASE)
 
 
-def amount(base: int) -> Callable[[Any], Any]:
+def amount_parser(base: int) -> Callable[[Any], Any]:
     """Read a whole amount with a suffix: k, M, G (or B) and T are powers of `base`."""
 
     def read(text: Any) -> Any:
@@ -38,14 +38,14 @@ def amount(base: int) -> Callable[[Any], Any]:
     return read
 
 
-_SPELLED = {
+_DTYPE_ALIASES = {
     "float32": "fp32", "float": "fp32", "single": "fp32", "float16": "fp16", "half": "fp16", "16bit": None,
     "bfloat16": "bf16", "float8": "fp8", "e4m3": "fp8", "e5m2": "fp8", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8",
     "float8_e4m3fn": "fp8", "float8_e4m3": "fp8", "float8_e5m2": "fp8", "awq": "awq_int4", "gptq": "gptq_int4",
     "float4": "fp4", "mx4": "mxfp4", "nvfp": "nvfp4", "w8a8": None, "32bit": "fp32",
 }  # fmt: skip
 """Other spellings of types of numbers; None where one means several of them."""
-_MEANINGS = {
+_AMBIGUOUS_DTYPES = {
     "4bit": ("int4", "awq_int4", "gptq_int4", "nf4", "fp4", "mxfp4", "nvfp4"),
     "8bit": ("int8", "fp8"),
     "16bit": ("bf16", "fp16"),
@@ -56,16 +56,16 @@ _MEANINGS = {
 """What says less than a type: which could be meant."""
 
 
-def dtype(text: Any) -> Any:
+def parse_dtype(text: Any) -> Any:
     """Read a type of numbers in any case and common spelling; one that means several, or none, names the nearest."""
     from app.fit.formulas.memory import BITS
 
     word = str(text).strip().lower().replace("-", "_")
     word = re.sub(r"^(\d+)_bits?$", r"\1bit", word)
-    for known in (word, _SPELLED.get(word), f"gguf_{word}"):
+    for known in (word, _DTYPE_ALIASES.get(word), f"gguf_{word}"):
         if known in BITS:
             return known
-    meant = _MEANINGS.get(word) or get_close_matches(word, BITS, 4, 0.5)
+    meant = _AMBIGUOUS_DTYPES.get(word) or get_close_matches(word, BITS, 4, 0.5)
     nearest = f"it could be {', '.join(meant)}" if meant else "common ones are bf16, fp16, fp8, int8, int4, mxfp4"
     raise typer.BadParameter(f"{text!r} is no type of numbers; {nearest}; --help lists all")
 
@@ -73,25 +73,25 @@ def dtype(text: Any) -> Any:
 _GPU_AND_COUNT = re.compile(r"(?P<gpu>.+):(?P<count>\d+(?:\.\d+)?(?:/\d+)?)")
 
 
-def gpu_and_count(text: str) -> tuple[str, str | None]:
+def parse_gpu_and_count(text: str) -> tuple[str, str | None]:
     """Split `H100:8` into a GPU and how many of it, as others write it."""
     written = _GPU_AND_COUNT.fullmatch(text.strip())
     return (written["gpu"], written["count"]) if written else (text.strip(), None)
 
 
-MOST_IN_A_NAME = 6
+MAX_METAVAR_CHOICES = 6
 """So many words stand in the place of the value (`--os linux|windows`); more of them are listed in the text."""
 
 
-def words_of(annotation: Any) -> tuple[str, ...]:
+def choices_of(annotation: Any) -> tuple[str, ...]:
     """The words that a type takes, where it takes but a few."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         return tuple(map(str, arguments))
     if origin in (Annotated, tuple):
-        return words_of(arguments[0])
+        return choices_of(arguments[0])
     if origin in (Union, types.UnionType):
-        return next((words for words in map(words_of, arguments) if words), ())
+        return next((words for words in map(choices_of, arguments) if words), ())
     return ()
 
 
@@ -116,7 +116,7 @@ def recipes() -> tuple[str, ...]:
     return tuple(RECIPES)
 
 
-def _column_of_the_catalog(table: str, column: str) -> Callable[[], Sequence[str]]:
+def _catalog_column(table: str, column: str) -> Callable[[], Sequence[str]]:
     def read() -> Sequence[str]:
         from sqlalchemy import select
         from sqlalchemy.exc import SQLAlchemyError
@@ -136,67 +136,69 @@ def _column_of_the_catalog(table: str, column: str) -> Callable[[], Sequence[str
     return read
 
 
-sizes = _column_of_the_catalog("Size", "name")
-models = _column_of_the_catalog("Model", "id")
-gpus = _column_of_the_catalog("Gpu", "id")
-regions = _column_of_the_catalog("Region", "code")
-series = _column_of_the_catalog("Series", "id")
+size_names = _catalog_column("Size", "name")
+model_ids = _catalog_column("Model", "id")
+gpu_ids = _catalog_column("Gpu", "id")
+region_codes = _catalog_column("Region", "code")
+series_ids = _catalog_column("Series", "id")
 
-LISTED: Mapping[str, Callable[[], Sequence[str]]] = {
+CHOICES: Mapping[str, Callable[[], Sequence[str]]] = {
     "dtype": dtypes,
     "kv_dtype": dtypes,
     "recipe": recipes,
 }
 """Words of options whose type does not say them, by the name of the option."""
 
-COMPLETED: Mapping[str, Callable[[], Sequence[str]]] = {
-    "region": regions,
-    "available_in": regions,
-    "gpu": gpus,
-    "series": series,
-    "model": models,
-    "name": sizes,
-    "baseline": sizes,
-    "subject": sizes,
-    "size": sizes,
+CATALOG_VALUES: Mapping[str, Callable[[], Sequence[str]]] = {
+    "region": region_codes,
+    "available_in": region_codes,
+    "gpu": gpu_ids,
+    "series": series_ids,
+    "model": model_ids,
+    "name": size_names,
+    "baseline": size_names,
+    "subject": size_names,
+    "size": size_names,
 }
 """What the catalog has, by the name of the option."""
 
 
-def _forms(word: str) -> Iterator[str]:
+def _spellings(word: str) -> Iterator[str]:
     """How a word may be written: a shell only takes what goes on as it was begun."""
     short = word.removeprefix("Standard_")
     yield from (word, word.lower(), short, short.lower(), f"-{word}")
 
 
-def completing(words: Callable[[], Iterable[str]], *, several: bool = False) -> Callable[[str], list[str]]:
+def completer(words: Callable[[], Iterable[str]], *, several: bool = False) -> Callable[[str], list[str]]:
     """Complete a word as it was begun; of several values, with commas between them, the last one."""
 
     def complete(incomplete: str) -> list[str]:
         before, comma, last = incomplete.rpartition(",") if several else ("", "", incomplete)
-        forms = (next((form for form in _forms(word) if form.startswith(last)), None) for word in words())
+        forms = (next((form for form in _spellings(word) if form.startswith(last)), None) for word in words())
         return [f"{before}{comma}{form}" for form in forms if form is not None]
 
     return complete
 
 
-SIZE = typer.Argument(help="The size, in any case, with or without `Standard_`.", autocompletion=completing(sizes))
+SIZE_ARGUMENT = typer.Argument(
+    help="The size, in any case, with or without `Standard_`.", autocompletion=completer(size_names)
+)
 """The argument that is a size."""
 
 
-Asked = TypeVar("Asked", bound=BaseModel)
-Words = Mapping[str, Callable[[], Sequence[str]]]
+Params = TypeVar("Params", bound=BaseModel)
+Choices = Mapping[str, Callable[[], Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Reads:
+class ParsedBy:
     """In the annotation of a field: how its option is read from a text."""
 
-    read: Callable[[Any], Any]
+    parse: Callable[[Any], Any]
 
 
-def asks(
-    *models: type[BaseModel], leave_out: frozenset[str] = frozenset({"fields"}), words: Words | None = None
+def query_options(
+    *models: type[BaseModel], leave_out: frozenset[str] = frozenset({"fields"}), choices: Choices | None = None
 ) -> Callable[[Any], Any]:
     """Give a command one option for each field of one or several models; the command gets them as `given`.
 
@@ -210,7 +212,7 @@ def asks(
             name: (field, _heading(model, name)) for model in models for name, field in model.model_fields.items()
         }
         options = [
-            _option(name, field, heading, {**LISTED, **(words or {})})
+            _make_option(name, field, heading, {**CHOICES, **(choices or {})})
             for name, (field, heading) in fields.items()
             if name not in leave_out
         ]
@@ -247,81 +249,81 @@ _HEADINGS = {
 }
 
 
-def question(model: type[Asked], given: dict[str, Any]) -> Asked:
+def parse_params(model: type[Params], values: dict[str, Any]) -> Params:
     """Make the question from the options that were given; raises BadQuestion naming the option."""
     try:
-        return model(**{name: value for name, value in given.items() if value is not None and value != []})
+        return model(**{name: value for name, value in values.items() if value is not None and value != []})
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else "question"
-        raise BadQuestion(option(name), shown(first.get("input")), explain(first)) from None
+        raise BadQuestion(option_name(name), shown(first.get("input")), explain(first)) from None
 
 
-def option(name: str) -> str:
+def option_name(name: str) -> str:
     """The option that sets a field."""
     return f"--{name.replace('_', '-')}"
 
 
-def _option(name: str, field: FieldInfo, heading: str | None, listed: Words) -> inspect.Parameter:
+def _make_option(name: str, field: FieldInfo, heading: str | None, choices: Choices) -> inspect.Parameter:
     many = holds_several(field)
-    read = _reader(field.annotation)
-    kind: Any = list[str] if many else str if read else _plain(field.annotation)
-    flag = option(name)
-    words = words_of(field.annotation) or (listed[name]() if name in listed else ())
+    read = _find_parser(field.annotation)
+    kind: Any = list[str] if many else str if read else _cli_type(field.annotation)
+    flag = option_name(name)
+    words = choices_of(field.annotation) or (choices[name]() if name in choices else ())
     made = typer.Option(
         f"{flag}/--no-{flag[2:]}" if kind is bool else flag,
-        help=_help(field, words),
+        help=_help_text(field, words),
         show_default=False,
         metavar=None if kind is bool else _metavar(kind, words),
         parser=read,
         rich_help_panel=heading,
-        autocompletion=completing(lambda: words, several=many) if words else _of_the_catalog(name, several=many),
+        autocompletion=completer(lambda: words, several=many) if words else _catalog_completer(name, several=many),
     )
     optional: Any = kind if many else kind | None
     annotation: Any = Annotated[optional, made]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
-def _reader(annotation: Any) -> Callable[[Any], Any] | None:
-    if isinstance(annotation, Reads):
-        return annotation.read
-    return next(filter(None, map(_reader, get_args(annotation))), None)
+def _find_parser(annotation: Any) -> Callable[[Any], Any] | None:
+    if isinstance(annotation, ParsedBy):
+        return annotation.parse
+    return next(filter(None, map(_find_parser, get_args(annotation))), None)
 
 
-def _of_the_catalog(name: str, *, several: bool) -> Callable[[str], list[str]] | None:
-    return completing(COMPLETED[name], several=several) if name in COMPLETED else None
+def _catalog_completer(name: str, *, several: bool) -> Callable[[str], list[str]] | None:
+    return completer(CATALOG_VALUES[name], several=several) if name in CATALOG_VALUES else None
 
 
-def _help(field: FieldInfo, words: Sequence[str]) -> str:
+def _help_text(field: FieldInfo, words: Sequence[str]) -> str:
     text = field.description or ""
-    if len(words) > MOST_IN_A_NAME and words[-1] not in text:
+    if len(words) > MAX_METAVAR_CHOICES and words[-1] not in text:
         text += f" One of {', '.join(words)}."
-    return text + (f" (default: {_spoken(field.default)})" if field.default else "")
+    return text + (f" (default: {_default_text(field.default)})" if field.default else "")
 
 
 def _metavar(kind: Any, words: Sequence[str]) -> str:
     if words:
-        return "|".join(words) if len(words) <= MOST_IN_A_NAME else "NAME"
+        return "|".join(words) if len(words) <= MAX_METAVAR_CHOICES else "NAME"
     return {list[str]: "A,B", int: "N"}.get(kind, "VALUE")
 
 
-def _plain(annotation: Any) -> type:
+def _cli_type(annotation: Any) -> type:
     """The type that the command line reads; what only the model can check is read as text."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return _plain(arguments[0])
+        return _cli_type(arguments[0])
     if origin in (Union, types.UnionType):
-        return _plain(next(argument for argument in arguments if argument is not type(None)))
+        return _cli_type(next(argument for argument in arguments if argument is not type(None)))
     if origin is Literal or annotation in (Decimal, float):
         return str
     return annotation if annotation in (int, bool) else str
 
 
-def _spoken(default: Any) -> str:
+def _default_text(default: Any) -> str:
     return ", ".join(default) if isinstance(default, tuple) else str(default)
 
 
-ORDER = (
+HEADING_ORDER = (
     *("Arguments", "A model and its use", "GPUs by their figures", "Which sizes", "What a VM must have"),
     *("What a VM may have at most", "Whose prices", "Order and page", "Output", "Options"),
 )
@@ -333,7 +335,7 @@ class Command(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments, then the options under their headings."""
-        groups: dict[str, list[tuple[str, str]]] = {heading: [] for heading in ORDER}
+        groups: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADING_ORDER}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
             if record is None:

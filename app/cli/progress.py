@@ -9,9 +9,9 @@ from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColum
 from rich.progress import Progress as Bar
 
 from app.catalog.readings import Progress
-from app.cli.output import console_of
+from app.cli.output import get_console
 
-EVERY = 5.0
+INTERVAL = 5.0
 """Seconds between two lines, and before the first: what is quick says nothing."""
 
 Clock = Callable[[], float]
@@ -19,7 +19,7 @@ Clock = Callable[[], float]
 
 def progress(console: Console | None = None, clock: Clock = monotonic) -> AbstractContextManager[Progress]:
     """Tell whoever runs a command how far it is; on standard error by default."""
-    console = console or console_of("err")
+    console = console or get_console("err")
     return _live(console, clock) if console.is_terminal else _lines(console, clock)
 
 
@@ -27,10 +27,10 @@ def progress(console: Console | None = None, clock: Clock = monotonic) -> Abstra
 def _live(console: Console, clock: Clock) -> Iterator[Progress]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Bar(*columns, console=console, transient=True) as bar:
-        task, pace = bar.add_task("starting", total=1.0), _Pace(clock)
+        task, pace = bar.add_task("starting", total=1.0), _Rate(clock)
 
         def tell(doing: str, share: float | None, rows: int = 0) -> None:
-            said = pace.say(doing, rows)
+            said = pace.describe(doing, rows)
             bar.update(task, description=said, completed=share or 0.0, total=None if share is None else 1.0)
 
         yield tell
@@ -38,13 +38,13 @@ def _live(console: Console, clock: Clock) -> Iterator[Progress]:
 
 @contextmanager
 def _lines(console: Console, clock: Clock) -> Iterator[Progress]:
-    pace, last, last_doing = _Pace(clock), clock(), ""
-    quick_until = last + EVERY
+    pace, last, last_doing = _Rate(clock), clock(), ""
+    quick_until = last + INTERVAL
 
     def tell(doing: str, share: float | None, rows: int = 0) -> None:
         nonlocal last, last_doing
-        said, now = pace.say(doing, rows), clock()
-        if now >= quick_until and (now - last >= EVERY or doing != last_doing):
+        said, now = pace.describe(doing, rows), clock()
+        if now >= quick_until and (now - last >= INTERVAL or doing != last_doing):
             last, last_doing = now, doing
             done = "" if share is None else f", {share:.0%}"
             console.print(f"{said}{done}", highlight=False, markup=False, soft_wrap=True)
@@ -52,13 +52,13 @@ def _lines(console: Console, clock: Clock) -> Iterator[Progress]:
     yield tell
 
 
-class _Pace:
+class _Rate:
     """How many rows a second what is being done goes through, since it began."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock, self._doing, self._since, self._before = clock, "", 0.0, 0
 
-    def say(self, doing: str, rows: int) -> str:
+    def describe(self, doing: str, rows: int) -> str:
         """Say what is done, with its rows and their rate, where it has rows."""
         now = self._clock()
         if doing != self._doing:

@@ -14,8 +14,18 @@ from app.catalog.queries.params import SizeSearch
 from app.catalog.queries.provenance import ConflictSearch
 from app.cli import context, options
 from app.cli.model_options import ModelOptions
-from app.cli.options import Command, asks, gpu_and_count, question
-from app.cli.output import Format, View, note, note_more, say, show, tell, with_view, write_json
+from app.cli.options import Command, parse_gpu_and_count, parse_params, query_options
+from app.cli.output import (
+    Format,
+    OutputOptions,
+    print_line,
+    print_next_cursor,
+    print_note,
+    print_rows,
+    print_text,
+    with_output_options,
+    write_json,
+)
 from app.cli.tables import Column
 from app.errors import BadQuestion
 
@@ -53,8 +63,8 @@ def _in_billions(params: float) -> str:
 
 MODEL_COLUMNS = {
     "id": Column(heading="model"),
-    "params": Column(heading="params", shown=_in_billions),
-    "active_params": Column(heading="active", rank=1, shown=_in_billions),
+    "params": Column(heading="params", format=_in_billions),
+    "active_params": Column(heading="active", rank=1, format=_in_billions),
     "layers": Column(heading="layers", rank=4),
     "hidden": Column(heading="hidden", rank=5),
     "attention": Column(heading="attention", rank=6),
@@ -65,7 +75,7 @@ MODEL_COLUMNS = {
     "max_context_tokens": Column(heading="context", rank=1),
     "license": Column(heading="license", rank=2),
 }
-OPTION_COLUMNS = {
+FIT_COLUMNS = {
     "size": Column(heading="size"),
     "nodes": Column(heading="nodes", rank=1),
     "region": Column(heading="region", rank=2),
@@ -80,16 +90,16 @@ OPTION_COLUMNS = {
 
 
 @app.command(cls=Command)
-@asks(SizeSearch, words={"sort": options.sort_keys})
-@with_view
+@query_options(SizeSearch, choices={"sort": options.sort_keys})
+@with_output_options
 def search(
-    what: Annotated[
+    words: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="GPU",
             help="A GPU by any of its names: `A100`, `A100-80GB`, `H100:8` for exactly 8 of it; several: any of them. "
             "What is the name of no GPU is looked for in the names of sizes and series.",
-            autocompletion=options.completing(options.gpus),
+            autocompletion=options.completer(options.gpu_ids),
         ),
     ] = None,
     *,
@@ -102,20 +112,20 @@ def search(
             rich_help_panel="What a VM must have",
         ),
     ] = None,
-    how: View,
+    output: OutputOptions,
     **given: Any,
 ) -> None:
     """Find sizes, each with its price in the asked region, else in the cheapest."""
     from app.catalog.queries.sizes import search_sizes
 
     with context.session() as session:
-        given = understood(session, what or [], _exactly(gpus, given))
-        page = search_sizes(session, question(SizeSearch, given), today=context.today())
-    show([json.loads(item) for item in page.items], SIZE_COLUMNS, how)
-    end(len(page.items), page.total, page.next_cursor, how)
+        given = add_search_words(session, words or [], _exact_gpu_count(gpus, given))
+        page = search_sizes(session, parse_params(SizeSearch, given), today=context.today())
+    print_rows([json.loads(item) for item in page.items], SIZE_COLUMNS, output)
+    print_footer(len(page.items), page.total, page.next_cursor, output)
 
 
-def _exactly(gpus: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
+def _exact_gpu_count(gpus: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
     """A number of GPUs is a least and a most."""
     if gpus is None:
         return dict(given)
@@ -125,47 +135,47 @@ def _exactly(gpus: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @app.command(cls=Command)
-@asks(ConflictSearch)
-@with_view
+@query_options(ConflictSearch)
+@with_output_options
 def conflicts(
     *,
-    how: View,
+    output: OutputOptions,
     **given: Any,
 ) -> None:
     """List every figure on which sources disagree: the accepted one and the other."""
     from app.catalog.queries.provenance import find_conflicts
 
     with context.session() as session:
-        page = find_conflicts(session, question(ConflictSearch, given))
-    show(page.items, CONFLICT_COLUMNS, how)
-    end(len(page.items), page.total, page.next_cursor, how)
+        page = find_conflicts(session, parse_params(ConflictSearch, given))
+    print_rows(page.items, CONFLICT_COLUMNS, output)
+    print_footer(len(page.items), page.total, page.next_cursor, output)
 
 
 @app.command(cls=Command)
-@asks(ModelSearch)
-@with_view
+@query_options(ModelSearch)
+@with_output_options
 def models(
     *,
-    how: View,
+    output: OutputOptions,
     **given: Any,
 ) -> None:
     """List language models whose configuration is known."""
     from app.catalog.queries.language_models import find_models
 
     with context.session() as session:
-        page = find_models(session, question(ModelSearch, given))
-    show(page.items, MODEL_COLUMNS, how)
-    end(len(page.items), page.total, page.next_cursor, how)
+        page = find_models(session, parse_params(ModelSearch, given))
+    print_rows(page.items, MODEL_COLUMNS, output)
+    print_footer(len(page.items), page.total, page.next_cursor, output)
 
 
 @app.command(name="show", cls=Command)
-@with_view
+@with_output_options
 def show_size(
-    name: Annotated[str, options.SIZE],
+    name: Annotated[str, options.SIZE_ARGUMENT],
     *,
     with_facts: Annotated[bool, typer.Option("--facts", help="Who says what of it.")] = False,
     with_prices: Annotated[bool, typer.Option("--prices", help="All its prices in force.")] = False,
-    how: View,
+    output: OutputOptions,
 ) -> None:
     """Show a size: its GPUs and price first, then all else, and its cheapest regions."""
     from app.catalog.queries.prices import PriceSearch, find_prices
@@ -181,20 +191,20 @@ def show_size(
         facts = find_facts(session, name, FactSearch(limit=500)).items
         prices = answer(session, find_prices(name, PriceSearch(limit=500), read_known(session), context.today())).items
     if with_facts or with_prices:
-        _print_list(facts if with_facts else prices, how, facts=with_facts)
-    elif how.form is Format.json and not how.columns:
+        _print_list(facts if with_facts else prices, output, facts=with_facts)
+    elif output.format is Format.json and not output.columns:
         write_json({"size": size, "facts": facts, "prices": prices})
-    elif how.columns or how.form is Format.csv:
-        show([size], {}, how)
+    elif output.columns or output.format is Format.csv:
+        print_rows([size], {}, output)
     else:
         _print_size(size, prices)
 
 
-def _print_list(rows: Sequence[Any], how: View, *, facts: bool) -> None:
-    from app.cli.size_text import EVERY_PRICE_COLUMNS, FACT_COLUMNS
+def _print_list(rows: Sequence[Any], output: OutputOptions, *, facts: bool) -> None:
+    from app.cli.size_text import FACT_COLUMNS, PRICE_COLUMNS
 
-    show(rows, FACT_COLUMNS if facts else EVERY_PRICE_COLUMNS, how)
-    end(len(rows), len(rows), None, how)
+    print_rows(rows, FACT_COLUMNS if facts else PRICE_COLUMNS, output)
+    print_footer(len(rows), len(rows), None, output)
 
 
 def _print_size(size: Any, prices: Sequence[Any]) -> None:
@@ -205,8 +215,8 @@ def _print_size(size: Any, prices: Sequence[Any]) -> None:
 
 
 @app.command(cls=Command)
-@asks(ModelOptions, FitSearch)
-@with_view
+@query_options(ModelOptions, FitSearch)
+@with_output_options
 def fit(
     model_name: Annotated[
         str | None,
@@ -214,76 +224,80 @@ def fit(
             metavar="MODEL",
             help="A language model by any of its names: `llama-3.3-70b`. Without one the options say what a VM must "
             "have.",
-            autocompletion=options.completing(options.models),
+            autocompletion=options.completer(options.model_ids),
         ),
     ] = None,
     *,
-    how: View,
+    output: OutputOptions,
     **given: Any,
 ) -> None:
     """Say which sizes hold a model or meet the needs, on how many VMs, at what cost, and why not others."""
-    from app.cli.estimate import fit_model, named
+    from app.cli.estimate import fit_model, with_model_name
 
-    model = named(model_name, {field: given.pop(field) for field in ModelOptions.model_fields})
+    model = with_model_name(model_name, {field: given.pop(field) for field in ModelOptions.model_fields})
     if any(value is not None for value in model.values()):
-        fit_model(model, given, how)
+        fit_model(model, given, output)
     else:
-        _fit_needs(given, how)
+        _fit_needs(given, output)
 
 
-def _fit_needs(given: dict[str, Any], how: View) -> None:
+def _fit_needs(given: dict[str, Any], output: OutputOptions) -> None:
     from app.api.converters.resource_fit import to_fit_out
     from app.services.resource_fit import recommend
 
-    asked = question(FitSearch, given)
+    asked = parse_params(FitSearch, given)
     with context.session() as session:
         answer = recommend(session, asked, today=context.today())
     told = to_fit_out(answer, rejected="rejected" in asked.include).model_dump(mode="json", by_alias=True)
     items = told["items"]
-    show(
-        [item | _plainly(item["cost"][asked.purchase]) for item in items], OPTION_COLUMNS, how, whole=told, inside=items
+    print_rows(
+        [item | _plain_cost(item["cost"][asked.purchase]) for item in items],
+        FIT_COLUMNS,
+        output,
+        json_value=told,
+        objects=items,
     )
-    if how.form is Format.table:
-        _tell_misses(told)
+    if output.format is Format.table:
+        _print_misses(told)
     if not items:
-        raise typer.Exit(context.NOTHING)
+        raise typer.Exit(context.EXIT_NOT_FOUND)
 
 
-def _plainly(cost: Mapping[str, Any]) -> dict[str, Any]:
+def _plain_cost(cost: Mapping[str, Any]) -> dict[str, Any]:
     """A cost with plain numbers: of raw amounts every one is exact."""
     return {name: part["value"] if isinstance(part, dict) else part for name, part in cost.items()}
 
 
-def _tell_misses(told: Mapping[str, Any]) -> None:
+def _print_misses(told: Mapping[str, Any]) -> None:
     reasons = ", ".join(f"{count} {code}" for code, count in told["rejection_summary"].items())
     if told["items"]:
         best = told["items"][0]
-        say()
-        tell(f"{best['size']}: {best['explanation']}")
-    say()
-    tell(f"{told['total']} sizes fit, {told['rejected_total']} do not ({reasons or 'none'}).")
+        print_line()
+        print_text(f"{best['size']}: {best['explanation']}")
+    print_line()
+    print_text(f"{told['total']} sizes fit, {told['rejected_total']} do not ({reasons or 'none'}).")
     for miss in told["rejected"] or (told["nearest_misses"] if not told["items"] else []):
         for failure in miss["failures"]:
-            tell(f"{miss['size']}: {failure['code']}: {failure['detail']}", first="  ", indent="    ")
+            print_text(f"{miss['size']}: {failure['code']}: {failure['detail']}", first="  ", indent="    ")
 
 
-def end(shown: int, total: int, cursor: str | None, how: View) -> None:
+def print_footer(shown: int, total: int, cursor: str | None, output: OutputOptions) -> None:
     """Say on stderr what is not shown; finding nothing has an exit code of its own."""
     if total == 0:
-        note("Nothing matches.")
-        raise typer.Exit(context.NOTHING)
-    if how.form is Format.table:
-        say()
-        say(f"{shown} of {total}.")
+        print_note("Nothing matches.")
+        raise typer.Exit(context.EXIT_NOT_FOUND)
+    if output.format is Format.table:
+        print_line()
+        print_line(f"{shown} of {total}.")
     if cursor:
-        note_more(cursor)
+        print_next_cursor(cursor)
 
 
-def understood(session: Session, words: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
+def add_search_words(session: Session, words: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
     """Add to the options what the words say; raises BadQuestion for `X:8` where X is no GPU, or two numbers differ."""
     asked = dict(given)
-    parts = [gpu_and_count(one) for word in words for one in word.split(",") if one.strip()]
-    phrase = [gpu_and_count(" ".join(words))] if len(words) > 1 else []
+    parts = [parse_gpu_and_count(one) for word in words for one in word.split(",") if one.strip()]
+    phrase = [parse_gpu_and_count(" ".join(words))] if len(words) > 1 else []
     known = read_gpu_names(session)
     if phrase and _is_gpu(known, phrase[0][0]):
         parts = phrase
@@ -292,11 +306,11 @@ def understood(session: Session, words: Sequence[str], given: Mapping[str, Any])
             asked["gpu"] = [*(asked["gpu"] or []), word]
         else:
             asked["q"] = " ".join(filter(None, (asked["q"], word)))
-        _count(asked, word, count)
+        _set_gpu_count(asked, word, count)
     return asked
 
 
-def _count(asked: dict[str, Any], word: str, count: str | None) -> None:
+def _set_gpu_count(asked: dict[str, Any], word: str, count: str | None) -> None:
     if count is None:
         return
     for bound in ("min_gpus", "max_gpus"):

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from app.cli import context
-from app.cli.output import say
+from app.cli.output import print_line
 from app.errors import BadQuestion
 
 app = typer.Typer()
@@ -21,9 +21,9 @@ def serve(
     import uvicorn
 
     settings = context.settings()
-    _check_free(host or settings.host, port or settings.port)
+    _check_address(host or settings.host, port or settings.port)
     where = f"http://{host or settings.host}:{port or settings.port}"
-    say(f"Serving {where} - documentation at {where}/docs")
+    print_line(f"Serving {where} - documentation at {where}/docs")
     uvicorn.run(
         "app.asgi:service",
         factory=True,
@@ -36,7 +36,7 @@ def serve(
     )
 
 
-def _check_free(host: str, port: int) -> None:
+def _check_address(host: str, port: int) -> None:
     """Refuse an address that cannot be listened on before anything says it is served; raises BadQuestion."""
     import socket
 
@@ -67,5 +67,5 @@ def migrate() -> None:
         if not is_derived(session):
             derived = save_derived(session, context.today())
             take_statistics(session)
-            say(f"Offers and documents are derived anew: {derived.added} offers.")
-    say("The database has the newest schema.")
+            print_line(f"Offers and documents are derived anew: {derived.added} offers.")
+    print_line("The database has the newest schema.")

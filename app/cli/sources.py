@@ -7,14 +7,14 @@ import typer
 from app.catalog.store.revisions import list_revisions, list_sources
 from app.cli import context
 from app.cli.ingest import DryRun, print_outcome
-from app.cli.output import Format, Json, View, show, with_view
+from app.cli.output import Format, Json, OutputOptions, print_rows, with_output_options
 from app.cli.progress import progress
 from app.cli.tables import Column
 from app.ingest.run import forget as forget_source
 
 app = typer.Typer()
 
-_SOURCES = {
+SOURCE_COLUMNS = {
     "id": Column(heading="source"),
     "kind": Column(heading="kind", rank=3),
     "published_on": Column(heading="published on", rank=2),
@@ -23,7 +23,7 @@ _SOURCES = {
     "others": Column(heading="others", rank=4),
     "title": Column(heading="title", rank=5, wraps=True),
 }
-_REVISIONS = {
+REVISION_COLUMNS = {
     "number": Column(heading="revision"),
     "created_at": Column(heading="at"),
     "facts": Column(heading="facts", rank=2),
@@ -34,12 +34,12 @@ _REVISIONS = {
 
 
 @app.command()
-@with_view
-def sources(*, how: View) -> None:
+@with_output_options
+def sources(*, output: OutputOptions) -> None:
     """List what the catalog was read from, and how much of it each source says."""
     with context.session() as session:
         rows = list_sources(session)
-    show(rows, _SOURCES, how)
+    print_rows(rows, SOURCE_COLUMNS, output)
 
 
 @app.command()
@@ -56,17 +56,17 @@ def forget(
 
 
 @app.command()
-@with_view
-def revisions(*, how: View) -> None:
+@with_output_options
+def revisions(*, output: OutputOptions) -> None:
     """List the ingests that changed something, the newest first."""
     with context.session() as session:
         rows = list_revisions(session)
-    if how.form is Format.table and not how.columns:
-        rows = [_short(row) for row in rows]
-    show(rows, _REVISIONS, how)
+    if output.format is Format.table and not output.columns:
+        rows = [_short_revision(row) for row in rows]
+    print_rows(rows, REVISION_COLUMNS, output)
 
 
-def _short(row: dict[str, object]) -> dict[str, object]:
+def _short_revision(row: dict[str, object]) -> dict[str, object]:
     """A revision on one line: how many of what, and from which sources."""
     counts, ids = row["counts"], row["source_ids"]
     assert isinstance(counts, dict)  # noqa: S101  # tells the type checker

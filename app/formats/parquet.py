@@ -9,10 +9,10 @@ from pyarrow.parquet import ParquetWriter  # type: ignore[import-untyped]
 
 from app.catalog.fields import Kind
 
-ROWS_A_GROUP = 50_000
+ROWS_PER_GROUP = 50_000
 """A group of sizes of sixty columns takes some 20 MB in memory until it is written."""
 
-_TYPES: Mapping[Kind, pa.DataType] = {
+_ARROW_TYPES: Mapping[Kind, pa.DataType] = {
     "integer": pa.int64(),
     "number": pa.float64(),
     "text": pa.string(),
@@ -25,7 +25,7 @@ _TYPES: Mapping[Kind, pa.DataType] = {
 
 def write_parquet(path: Path, columns: Mapping[str, Kind], blocks: Iterable[Iterable[Sequence[Any]]]) -> int:
     """Write a file and say how many rows it has; dates come as ISO texts. What is begun and fails is removed."""
-    schema = pa.schema([(name, _TYPES[kind]) for name, kind in columns.items()])
+    schema = pa.schema([(name, _ARROW_TYPES[kind]) for name, kind in columns.items()])
     begun = path.with_name(f"{path.name}.part")
     written = 0
     try:
@@ -33,7 +33,7 @@ def write_parquet(path: Path, columns: Mapping[str, Kind], blocks: Iterable[Iter
             group: list[pa.RecordBatch] = []
             for block in blocks:
                 group.append(_batch(schema, list(block)))
-                if sum(batch.num_rows for batch in group) >= ROWS_A_GROUP:
+                if sum(batch.num_rows for batch in group) >= ROWS_PER_GROUP:
                     written += _flush(writer, group)
             written += _flush(writer, group)
         begun.rename(path)

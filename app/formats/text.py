@@ -9,12 +9,12 @@ import orjson
 
 from app.catalog.fields import Kind
 
-Values = Sequence[Any]
+RowValues = Sequence[Any]
 """The values of a row in the order of its columns."""
 
-FORMULA_STARTS = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")
+FORMULA_PREFIXES = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")
 """A spreadsheet may run a cell that begins so; the last four are the full-width forms of the first."""
-BETWEEN = "; "
+LIST_SEPARATOR = "; "
 """What stands between the parts of a list, here and in every CSV file that the catalog reads."""
 
 
@@ -26,7 +26,7 @@ class TextFormat(Protocol):
     def __init__(self, columns: Mapping[str, Kind]) -> None:
         """Take the columns, in their order."""
 
-    def write(self, rows: Iterable[Values]) -> bytes:
+    def write(self, rows: Iterable[RowValues]) -> bytes:
         """Write a block of rows."""
 
 
@@ -38,14 +38,14 @@ class Csv:
 
     def __init__(self, columns: Mapping[str, Kind]) -> None:
         self.head = _lines([list(columns)])
-        made = ((place, _CELLS.get(kind)) for place, kind in enumerate(columns.values()))
+        made = ((place, _CELL_FORMATTERS.get(kind)) for place, kind in enumerate(columns.values()))
         self._cells = [(place, cell) for place, cell in made if cell is not None]
 
-    def write(self, rows: Iterable[Values]) -> bytes:
+    def write(self, rows: Iterable[RowValues]) -> bytes:
         """Write a block of rows."""
         return _lines(map(self._row, rows))
 
-    def _row(self, values: Values) -> Values:
+    def _row(self, values: RowValues) -> RowValues:
         cells = list(values)
         for place, cell in self._cells:
             if cells[place] is not None:
@@ -61,7 +61,7 @@ class Ndjson:
     def __init__(self, columns: Mapping[str, Kind]) -> None:
         self._names = tuple(columns)
 
-    def write(self, rows: Iterable[Values]) -> bytes:
+    def write(self, rows: Iterable[RowValues]) -> bytes:
         """Write a block of rows."""
         block = bytearray()
         for row in rows:
@@ -69,24 +69,28 @@ class Ndjson:
         return bytes(block)
 
 
-def _lines(rows: Iterable[Values]) -> bytes:
+def _lines(rows: Iterable[RowValues]) -> bytes:
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\r\n").writerows(rows)
     return text.getvalue().encode()
 
 
-def harmless(text: str) -> str:
+def escape_formula(text: str) -> str:
     """Put an apostrophe before a text that a spreadsheet would run as a formula."""
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+    return f"'{text}" if text.startswith(FORMULA_PREFIXES) else text
 
 
-def _truth(value: object) -> str:
+def _format_bool(value: object) -> str:
     return "true" if value else "false"
 
 
-def _list(parts: Iterable[object]) -> str:
-    return harmless(BETWEEN.join(map(str, parts)))
+def _format_list(parts: Iterable[object]) -> str:
+    return escape_formula(LIST_SEPARATOR.join(map(str, parts)))
 
 
-_CELLS: Mapping[Kind, Callable[[Any], str]] = {"text": harmless, "boolean": _truth, "list": _list}
+_CELL_FORMATTERS: Mapping[Kind, Callable[[Any], str]] = {
+    "text": escape_formula,
+    "boolean": _format_bool,
+    "list": _format_list,
+}
 """How a value of a kind is written where that is not its own text: numbers and dates are."""

@@ -11,7 +11,7 @@ import pytest
 
 from app.http.boundary import MOST_HEADERS, MOST_URL
 from tests.databases import Databases
-from tests.processes import Served, served
+from tests.processes import ServiceProcess, run_service
 
 CACHE_MIB = 8
 ROOM_MIB = CACHE_MIB + 16
@@ -19,15 +19,15 @@ ROOM_MIB = CACHE_MIB + 16
 
 
 @pytest.fixture(scope="session")
-def databases(one_kind: Databases) -> Databases:
+def databases(single_database: Databases) -> Databases:
     """One kind: what a worker keeps are answers, not connections."""
-    return one_kind
+    return single_database
 
 
 @pytest.fixture
-def running(seeded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def running(seeded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
     """A service of one's own that has answered a question of each kind, so that its modules are loaded."""
-    with served(seeded_url, tmp_path_factory.mktemp("serve") / "log", VMSIZES_CACHE_MIB=str(CACHE_MIB)) as running:
+    with run_service(seeded_url, tmp_path_factory.mktemp("serve") / "log", VMSIZES_CACHE_MIB=str(CACHE_MIB)) as running:
         for path in ("/sizes?q=nothing", "/facets", "/fit?min_gpus=1", "/sizes?nonsense=1", "/sizes.csv?fields=name"):
             httpx.get(running.url + path, trust_env=False)
         yield running
@@ -94,7 +94,7 @@ def shapes(number: int, path: str) -> Iterator[tuple[str, str]]:
     ids=["long URLs", "spellings", "encodings", "shapes of sizes", "shapes of facets", "shapes of fit"],
 )
 def test_a_worker_does_not_grow_with_what_is_asked(
-    running: Served, asked: Iterator[tuple[str, str]], grows_by: float
+    running: ServiceProcess, asked: Iterator[tuple[str, str]], grows_by: float
 ) -> None:
     before = running.rss_mib
     assert statuses(running.port, asked) <= {200}

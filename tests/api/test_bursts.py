@@ -9,7 +9,7 @@ from threading import Event, Thread
 import httpx
 import pytest
 
-from tests.processes import Served, served
+from tests.processes import ServiceProcess, run_service
 
 CONNECTIONS = 200
 SOON = 0.3  # seconds
@@ -25,9 +25,9 @@ ASKED: dict[str, Asked] = {
 
 
 @pytest.fixture(scope="module")
-def running(seeded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def running(seeded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
     """A service that keeps no answers, so that the same burst is one again."""
-    with served(seeded_url, tmp_path_factory.mktemp("serve") / "log", VMSIZES_CACHE_MIB="0") as running:
+    with run_service(seeded_url, tmp_path_factory.mktemp("serve") / "log", VMSIZES_CACHE_MIB="0") as running:
         yield running
 
 
@@ -53,7 +53,7 @@ def probing(url: str, over: Event, waits: list[float]) -> None:
             over.wait(0.02)
 
 
-def burst_with_probes(running: Served, asked: Asked) -> tuple[Counter[int], float]:
+def burst_with_probes(running: ServiceProcess, asked: Asked) -> tuple[Counter[int], float]:
     over, waits = Event(), list[float]()
     prober = Thread(target=probing, args=(running.url, over, waits))
     prober.start()
@@ -66,7 +66,7 @@ def burst_with_probes(running: Served, asked: Asked) -> tuple[Counter[int], floa
 
 
 @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
-def test_two_hundred_at_once_are_answered_and_health_is_told_at_once(running: Served, asked: Asked) -> None:
+def test_two_hundred_at_once_are_answered_and_health_is_told_at_once(running: ServiceProcess, asked: Asked) -> None:
     longest = []
     for _ in range(BURSTS):
         statuses, longest_wait = burst_with_probes(running, asked)

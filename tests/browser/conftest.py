@@ -13,12 +13,12 @@ PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class RecordedPage:
     """A page, every URL that it asked for, and what its console says is wrong."""
 
     page: Page
-    asked: list[str] = field(default_factory=list)
-    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
 
 
 @pytest.fixture(scope="module")
@@ -34,18 +34,18 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def watched(browser: Browser) -> Iterator[Watched]:
+def watched(browser: Browser) -> Iterator[RecordedPage]:
     """A new page."""
     page = browser.new_page()
-    watched = Watched(page)
-    page.on("request", lambda request: watched.asked.append(request.url))
-    page.on("console", lambda said: watched.complaints.append(said.text) if said.type == "error" else None)
-    page.on("pageerror", lambda error: watched.complaints.append(str(error)))
+    watched = RecordedPage(page)
+    page.on("request", lambda request: watched.requests.append(request.url))
+    page.on("console", lambda said: watched.errors.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: watched.errors.append(str(error)))
     yield watched
     page.close()
 
 
 @pytest.fixture(scope="session")
-def databases(one_kind: Databases) -> Databases:
+def databases(single_database: Databases) -> Databases:
     """One kind: a page does not know what is behind the service."""
-    return one_kind
+    return single_database

@@ -16,7 +16,7 @@ from app.http.middleware import Answers
 from app.ingest.run import take_in
 from app.main import create_service
 from app.settings import Settings
-from tests.browser.conftest import Watched
+from tests.browser.conftest import RecordedPage
 from tests.conftest import TODAY
 from tests.factories import NOW, price, reading, size
 from tests.servers import server
@@ -52,7 +52,7 @@ def service(empty_url: str) -> Iterator[Answers]:
 
 
 @pytest.fixture
-def elsewhere(watched: Watched) -> Iterator[Page]:
+def elsewhere(watched: RecordedPage) -> Iterator[Page]:
     """A page of another origin than the service's."""
     page = Starlette(routes=[Route("/", lambda _: HTMLResponse("<!doctype html><title>A dashboard</title>"))])
     with server(page) as url:

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from tests.api.openapi.generated_files import document
 from tests.api.openapi.parts import operations
-from tests.browser.conftest import Watched
+from tests.browser.conftest import RecordedPage
 
 
 def split(url: str) -> tuple[str, dict[str, str]]:
@@ -15,11 +15,13 @@ def split(url: str) -> tuple[str, dict[str, str]]:
     return parts.path, dict(parse_qsl(parts.query))
 
 
-def test_the_page_shows_every_operation_and_asks_nobody_else(watched: Watched, base_url: str) -> None:
+def test_the_page_shows_every_operation_and_asks_nobody_else(watched: RecordedPage, base_url: str) -> None:
     watched.page.goto(f"{base_url}/docs")
     expect(watched.page.locator(".opblock")).to_have_count(len(list(operations(document()))))
-    assert {urlsplit(url).netloc for url in watched.asked if not url.startswith("data:")} == {urlsplit(base_url).netloc}
-    assert watched.complaints == []
+    assert {urlsplit(url).netloc for url in watched.requests if not url.startswith("data:")} == {
+        urlsplit(base_url).netloc
+    }
+    assert watched.errors == []
 
 
 @pytest.mark.parametrize(
@@ -31,7 +33,7 @@ def test_the_page_shows_every_operation_and_asks_nobody_else(watched: Watched, b
     ],
 )
 def test_an_operation_is_tried_out_with_what_is_filled_in(
-    watched: Watched, base_url: str, operation: str, filled: dict[str, str], asked: str
+    watched: RecordedPage, base_url: str, operation: str, filled: dict[str, str], asked: str
 ) -> None:
     watched.page.goto(f"{base_url}/docs#/{operation}")
     block = watched.page.locator(".opblock.is-open")
@@ -40,14 +42,14 @@ def test_an_operation_is_tried_out_with_what_is_filled_in(
     block.locator("button.execute").click()
     expect(block.locator(".live-responses-table .response .response-col_status").first).to_have_text("200")
     path, query = split(asked)
-    assert [query] == [said for where, said in map(split, watched.asked) if where == path]
-    assert watched.complaints == []
+    assert [query] == [said for where, said in map(split, watched.requests) if where == path]
+    assert watched.errors == []
 
 
-def test_a_script_in_the_page_itself_would_not_run(watched: Watched, base_url: str) -> None:
+def test_a_script_in_the_page_itself_would_not_run(watched: RecordedPage, base_url: str) -> None:
     watched.page.goto(f"{base_url}/docs")
     expect(watched.page.locator(".opblock").first).to_be_visible()
     watched.page.locator("main").evaluate("(main) => main.setAttribute('onclick', 'document.title = \"ran\"')")
     watched.page.locator("main").dispatch_event("click")
     assert watched.page.title() != "ran"
-    assert any("Content Security Policy" in said for said in watched.complaints)
+    assert any("Content Security Policy" in said for said in watched.errors)

@@ -11,7 +11,7 @@ from tests.conftest import TODAY
 
 
 @dataclass(frozen=True, kw_only=True)
-class Done:
+class CommandResult:
     """What a command printed, and how it ended."""
 
     returncode: int
@@ -19,14 +19,14 @@ class Done:
     stderr: str
 
 
-Run = Callable[..., Done]
+Run = Callable[..., CommandResult]
 
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run the command line in this process, on the database at a URL."""
 
-    def run(url: str, *arguments: str) -> Done:
+    def run(url: str, *arguments: str) -> CommandResult:
         monkeypatch.setenv("VMSIZES_DATABASE_URL", url)
         monkeypatch.setattr(context, "today", lambda: TODAY)  # as the service under test, so that ages are the same
         monkeypatch.setattr(sys, "argv", ["vmsizes", *arguments])
@@ -36,6 +36,6 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
             main()
         context.engine().dispose()
         printed = capsys.readouterr()
-        return Done(returncode=int(ended.value.code or 0), stdout=printed.out, stderr=printed.err)
+        return CommandResult(returncode=int(ended.value.code or 0), stdout=printed.out, stderr=printed.err)
 
     return run

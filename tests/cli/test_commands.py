@@ -291,11 +291,11 @@ def test_similar_and_compare_have_rows_for_scripts(run: Run, seeded_url: str) ->
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (("similar", "nd40rs_v3"), context.NOTHING, "Did you mean Standard_ND40rs_v2"),
-        (("compare", "nd40rs_v2"), context.USAGE, "--size"),
-        (("compare", "nd40rs_v2", "nd40rs_v3"), context.USAGE, "Did you mean Standard_ND40rs_v2"),
-        (("compare", "nd40rs_v2", "ND40rs_v2"), context.USAGE, "is the same size as"),
-        (("similar", "nd40rs_v2", "--region", "mars"), context.USAGE, "no such region"),
+        (("similar", "nd40rs_v3"), context.EXIT_NOT_FOUND, "Did you mean Standard_ND40rs_v2"),
+        (("compare", "nd40rs_v2"), context.EXIT_USAGE, "--size"),
+        (("compare", "nd40rs_v2", "nd40rs_v3"), context.EXIT_USAGE, "Did you mean Standard_ND40rs_v2"),
+        (("compare", "nd40rs_v2", "ND40rs_v2"), context.EXIT_USAGE, "is the same size as"),
+        (("similar", "nd40rs_v2", "--region", "mars"), context.EXIT_USAGE, "no such region"),
     ],
 )
 def test_what_cannot_be_compared_has_its_exit_code(

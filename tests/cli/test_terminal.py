@@ -15,8 +15,8 @@ from termios import TIOCSWINSZ
 import pytest
 
 from app.cli import main
-from app.cli.commands import MEANT, ROOMS, unknown
-from tests.cli.conftest import Done, Run
+from app.cli.commands import COMMAND_MODULES, SYNONYMS, unknown_command_message
+from tests.cli.conftest import CommandResult, Run
 from tests.databases import Databases
 
 PROGRAM = str(Path(sys.executable).with_name("vmsizes"))
@@ -25,9 +25,9 @@ Terminal = Callable[..., list[str]]
 
 
 @pytest.fixture(scope="session")
-def databases(one_kind: Databases) -> Databases:
+def databases(single_database: Databases) -> Databases:
     """One kind: what is printed of an answer is the same of both."""
-    return one_kind
+    return single_database
 
 
 def environment(url: str) -> dict[str, str]:
@@ -137,7 +137,7 @@ def test_a_pipe_gets_every_column_of_the_table(seeded_url: str) -> None:
     assert head.endswith("spot as of")
 
 
-@pytest.mark.parametrize("command", ["", *ROOMS, "export sizes"])
+@pytest.mark.parametrize("command", ["", *COMMAND_MODULES, "export sizes"])
 def test_help_shows_the_whole_name_of_every_option(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
@@ -159,7 +159,7 @@ def test_the_version_is_printed(seeded_url: str) -> None:
     assert re.fullmatch(r"vmsizes \d+\.\d+\.\d+\n", ask(seeded_url, "--version").stdout)
 
 
-def names(done: Done) -> list[str]:
+def names(done: CommandResult) -> list[str]:
     assert done.returncode == 0, done.stderr
     return done.stdout.split()[1:]
 
@@ -209,11 +209,11 @@ def test_standing_and_words_narrow_a_fit_of_a_model(run: Run, seeded_url: str) -
     ("regions", "vmsizes export regions"), ("serach", "Did you mean search?"), ("frobnicate", ""),
 ])  # fmt: skip
 def test_an_unknown_command_is_told_what_does_what_it_means(name: str, told: str) -> None:
-    text = unknown(name)
+    text = unknown_command_message(name)
     assert text.startswith(f"No such command '{name}'.")
     assert told in text
     assert ("Did you mean" in text or "Try" in text) == bool(told)
-    assert not set(MEANT) & set(ROOMS)
+    assert not set(SYNONYMS) & set(COMMAND_MODULES)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ _HEADING = re.compile(r"^(?P<level>#+) (?P<title>.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Example:
     """One thing that a reader does: keeps a file, or types a command and compares what it prints."""
 
     line: int
@@ -29,19 +29,19 @@ def read(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def steps(page: str) -> Iterator[Step]:
+def examples(page: str) -> Iterator[Example]:
     """The files (fences that name one) and console sessions of a page, in its order."""
     for fence in _FENCE.finditer(page):
         line = page.count("\n", 0, fence.start()) + 1
         if fence["file"]:
-            yield Step(line=line, file=fence["file"], text=fence["text"])
+            yield Example(line=line, file=fence["file"], text=fence["text"])
         elif fence["language"] == "console":
             yield from _session(fence["text"], line + 1)
 
 
-def _session(text: str, line: int) -> Iterator[Step]:
+def _session(text: str, line: int) -> Iterator[Example]:
     for typed in re.finditer(r"^\$ (?P<command>.+)\n(?P<output>(?:(?!\$ ).*\n)*)", text, re.MULTILINE):
-        yield Step(line=line + text.count("\n", 0, typed.start()), command=typed["command"], text=typed["output"])
+        yield Example(line=line + text.count("\n", 0, typed.start()), command=typed["command"], text=typed["output"])
 
 
 def prose(page: str) -> str:

@@ -20,7 +20,7 @@ from app.catalog.fields import GPU_FIELDS, SERIES_FIELDS, SIZE_FIELDS
 from app.catalog.presets import Preset
 from app.catalog.queries.exports import TABLES
 from app.catalog.readings import AUTHORITY
-from app.cli.commands import ROOMS
+from app.cli.commands import COMMAND_MODULES
 from app.fit.formulas.assumptions import DEFAULTS
 from app.fit.formulas.hf_config import FAMILIES
 from app.fit.formulas.memory import FILE_BITS, FULL_BITS, QUANTIZED_BITS
@@ -160,7 +160,7 @@ def test_the_catalog_page_has_every_figure_of_a_language_model() -> None:
 
 
 def test_the_command_line_page_has_every_command_and_every_table_of_an_export() -> None:
-    assert {command.split()[1] for command in documented("cli.md", "Commands")} == set(ROOMS)
+    assert {command.split()[1] for command in documented("cli.md", "Commands")} == set(COMMAND_MODULES)
     line = next(line for line in read(DOCS / "cli.md").splitlines() if "vmsizes export`" in line)
     assert all(re.search(rf"\b{name}\b", line) for name in ("sizes", "prices", *TABLES))
 

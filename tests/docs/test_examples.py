@@ -11,15 +11,15 @@ import httpx
 import pytest
 
 from app.settings import PROJECT
-from tests.docs.likeness import shows
-from tests.docs.pages import PAGES, Step, read, steps
+from tests.docs.matching import matches
+from tests.docs.pages import PAGES, Example, examples, read
 
-WRITING = PROJECT / "docs" / "ingest.md"
+WORKED_INGEST = PROJECT / "docs" / "ingest.md"
 """The one page whose examples change a catalog; they begin with an empty database."""
 SERVED = "http://127.0.0.1:8000"
 JSON = {"content-type": "application/json"}
 """What `curl --json` says of its body."""
-ASKING = [page for page in PAGES if page != WRITING and any(steps(read(page)))]
+PAGES_WITH_EXAMPLES = [page for page in PAGES if page != WORKED_INGEST and any(examples(read(page)))]
 LONG = 4000
 PROGRAMS = {
     "vmsizes": str(Path(sys.executable).with_name("vmsizes")),
@@ -28,21 +28,21 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("page", ASKING, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES_WITH_EXAMPLES, ids=lambda page: page.stem)
 def test_the_examples_of_a_page_are_true(page: Path, seeded_url: str, client: httpx.Client, tmp_path: Path) -> None:
     if "| jq " in read(page) and not PROGRAMS["jq"]:
         pytest.skip("the examples of this page pipe into jq, which is not installed")
     (tmp_path / "seeds").symlink_to(PROJECT / "seeds")
-    for step in steps(read(page)):
-        check(step, page, do(step, tmp_path, seeded_url, client))
+    for step in examples(read(page)):
+        check(step, page, run_example(step, tmp_path, seeded_url, client))
 
 
 def test_the_worked_ingest_is_true(empty_url: str, client: httpx.Client, tmp_path: Path) -> None:
-    for step in steps(read(WRITING)):
-        check(step, WRITING, do(step, tmp_path, empty_url, client))
+    for step in examples(read(WORKED_INGEST)):
+        check(step, WORKED_INGEST, run_example(step, tmp_path, empty_url, client))
 
 
-def do(step: Step, folder: Path, url: str, client: httpx.Client) -> str:
+def run_example(step: Example, folder: Path, url: str, client: httpx.Client) -> str:
     """Keep a file, ask the served catalog, or run the command line; gives what a terminal would show."""
     if step.file:
         written = (
@@ -52,11 +52,11 @@ def do(step: Step, folder: Path, url: str, client: httpx.Client) -> str:
         return step.text
     words = shlex.split(step.command)
     first, then = (words[: words.index("|")], words[words.index("|") + 1 :]) if "|" in words else (words, [])
-    shown = ask(first[1:], client) if first[0] == "curl" else run(first, folder, url)
+    shown = request(first[1:], client) if first[0] == "curl" else run(first, folder, url)
     return run(then, folder, url, given=shown) if then else shown
 
 
-def ask(arguments: list[str], client: httpx.Client) -> str:
+def request(arguments: list[str], client: httpx.Client) -> str:
     """Do as curl does."""
     where = arguments[-1].removeprefix(SERVED)
     if "--json" in arguments:
@@ -76,7 +76,7 @@ def run(words: list[str], folder: Path, url: str, given: str = "") -> str:
     return done.stdout
 
 
-def check(step: Step, page: Path, output: str) -> None:
-    if not shows(step.text, output):
+def check(step: Example, page: Path, output: str) -> None:
+    if not matches(step.text, output):
         shortened = output if len(output) < LONG else f"{output[:LONG]} …"
         pytest.fail(f"{page.relative_to(PROJECT)}:{step.line}: $ {step.command}\n{shortened}", pytrace=False)

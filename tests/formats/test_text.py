@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.catalog.fields import Kind
-from app.formats.text import BETWEEN, Csv, Ndjson
+from app.formats.text import LIST_SEPARATOR, Csv, Ndjson
 
 COLUMNS: Mapping[str, Kind] = {"t": "text", "n": "number", "i": "integer", "b": "boolean", "d": "date", "l": "list"}
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1) | st.sampled_from(
@@ -56,7 +56,7 @@ def test_csv_gives_back_every_value(rows: list[tuple[Any, ...]]) -> None:
         assert (int(cells[2]) if cells[2] else None) == integer
         assert cells[3] == {None: "", True: "true", False: "false"}[truth]
         assert cells[4] == (day or "")
-        assert cells[5].removeprefix("'") == BETWEEN.join(parts).removeprefix("'")
+        assert cells[5].removeprefix("'") == LIST_SEPARATOR.join(parts).removeprefix("'")
 
 
 @given(ROWS)

@@ -8,7 +8,7 @@ import pytest
 from app.main import create_service
 from app.settings import Settings
 from tests.conftest import TODAY
-from tests.databases import Databases, forbid_writing
+from tests.databases import Databases, make_read_only
 from tests.sdk.building import build
 from tests.sdk.gates import DOCUMENT
 from tests.sdk.later_version import later_version
@@ -20,9 +20,9 @@ Built = Callable[[Toolchain], Path]
 
 
 @pytest.fixture(scope="session")
-def databases(one_kind: Databases) -> Databases:
+def databases(single_database: Databases) -> Databases:
     """One kind: a client does not know what is behind the service."""
-    return one_kind
+    return single_database
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +47,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 def later_url(seeded_url: str) -> Iterator[str]:
     """Where a later version answers: with one more field in every object, and new words wherever they may come."""
     service = create_service(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
-    forbid_writing(service.app.state.engine)
+    make_read_only(service.app.state.engine)
     with server(later_version(service, DOCUMENT)) as url:
         yield url
     service.app.state.engine.dispose()

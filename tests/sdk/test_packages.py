@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.settings import PROJECT
-from tests.docs.likeness import shows
+from tests.docs.matching import matches
 from tests.sdk.releasing import BUILD, NEEDS
 from tests.sdk.tools import NPM, missing, run
 
@@ -62,7 +62,7 @@ def test_the_example_of_the_guide_runs_with_the_built_package(
     program, printed = example(language)
     assert len(program.splitlines()) <= 12
     use = {"python": run_python, "typescript": run_typescript}[language]
-    assert shows(printed, use(file, program.replace(SERVED, base_url), tmp_path))
+    assert matches(printed, use(file, program.replace(SERVED, base_url), tmp_path))
 
 
 def test_no_generated_code_is_committed() -> None:

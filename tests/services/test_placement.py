@@ -53,9 +53,9 @@ uses = st.one_of(
 
 
 @pytest.fixture(scope="session")
-def databases(one_kind: Databases) -> Databases:
+def databases(single_database: Databases) -> Databases:
     """One kind: what is answered of the same rows does not depend on where they were."""
-    return one_kind
+    return single_database
 
 
 def numbers(part: Any) -> list[float]:

@@ -6,6 +6,6 @@ from tests.databases import Databases
 
 
 @pytest.fixture(scope="session")
-def databases(one_kind: Databases) -> Databases:
+def databases(single_database: Databases) -> Databases:
     """One kind: that both give the same answers, other tests see."""
-    return one_kind
+    return single_database

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.docs.likeness import shows
+from tests.docs.matching import matches
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from tests.docs.likeness import shows
     ],
 )
 def test_an_output_like_its_example_passes(example: str, output: str) -> None:
-    assert shows(example, output)
+    assert matches(example, output)
 
 
 @pytest.mark.parametrize(
@@ -35,4 +35,4 @@ def test_an_output_like_its_example_passes(example: str, output: str) -> None:
     ],
 )
 def test_another_output_does_not(example: str, output: str) -> None:
-    assert not shows(example, output)
+    assert not matches(example, output)

@@ -9,7 +9,7 @@ REST = "…"
 _TOKEN = re.compile(r'\s*(?P<token>"(?:[^"\\]|\\.)*"|[{}\[\]:]|…|[^\s,:{}\[\]"]+)[\s,]*')
 
 
-def shows(example: str, output: str) -> bool:
+def matches(example: str, output: str) -> bool:
     """Compare an example with what was printed."""
     if example.lstrip().startswith(("{", "[")):
         try:
