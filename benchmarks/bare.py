@@ -16,9 +16,9 @@ from sqlalchemy.orm import Session
 
 from app.api.converters.fit_request import to_search
 from app.api.schemas.fit_request import FitIn
-from app.catalog.queries.candidates import ask_machines, rows_of
+from app.catalog.queries.candidates import machines_query, to_dicts
 from app.catalog.queries.sizes import render_size
-from app.catalog.queries.snapshot import read_known
+from app.catalog.queries.snapshot import load_snapshot
 from app.db.engines import make_engine
 from app.db.statements import answer, typed
 from app.fit.placement.judge import rank
@@ -83,15 +83,15 @@ def placement() -> App:
     if not isinstance(search, PlacementSearch):
         raise TypeError("the body asks for no placement")
     with Session(engine) as session:
-        prepared = answer(session, placing(search, read_known(session), today)).prepared
-    asked = ask_machines(search.scope, today=today)
+        prepared = answer(session, placing(search, load_snapshot(session), today)).prepared
+    asked = machines_query(search.scope, today=today)
     compiled = asked.statement.on("sqlite")
     parameters = {**compiled.constants, **asked.parameters}
     kept = next(iter(kept_answers().values()))
 
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
         found = typed(connection.execute(compiled.sql, parameters).fetchall(), compiled)
-        rank(to_sizes(rows_of(asked, found)), prepared, search.sort)
+        rank(to_sizes(to_dicts(asked, found)), prepared, search.sort)
         await send(start_of(kept, len(kept.body)))
         await send({"type": "http.response.body", "body": kept.body})
 

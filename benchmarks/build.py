@@ -14,7 +14,7 @@ import psycopg
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from app.catalog.indexes import OFFERS_BY_OCTAVE
+from app.catalog.indexes import OFFERS_BY_MEMORY_BUCKET
 from app.catalog.store.offers import save_derived
 from app.db import migrations
 from app.db.engines import make_engine, take_statistics
@@ -117,9 +117,9 @@ def derive(engine: Engine, say: Say) -> None:
     with Session(engine) as session, session.begin():
         connection = session.connection()
         connection.exec_driver_sql(WITHOUT_FOREIGN_KEYS[engine.dialect.name])
-        OFFERS_BY_OCTAVE.drop(connection)
+        OFFERS_BY_MEMORY_BUCKET.drop(connection)
         save_derived(session, TODAY)
-        OFFERS_BY_OCTAVE.create(connection)
+        OFFERS_BY_MEMORY_BUCKET.create(connection)
         take_statistics(session)
 
 

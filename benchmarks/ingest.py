@@ -23,7 +23,7 @@ from pathlib import Path
 import psutil
 from sqlalchemy import Engine
 
-from app.catalog.readings import silent
+from app.catalog.readings import no_progress
 from app.catalog.resolution.subjects import Subjects
 from app.catalog.store.bulk import staged
 from app.catalog.store.prices import STAGED_PRICE, Staging, merge_prices, stage_prices
@@ -77,7 +77,7 @@ def save_prices(engine: Engine, made: Made) -> None:
     """Write prices as an ingest does; raises RuntimeError where the tally says another number."""
     subjects = Subjects(sizes={}, series={})
     with writing(engine) as session, staged(session, STAGED_PRICE):
-        staging = Staging(subjects=subjects, regions=frozenset(REGIONS), progress=silent)
+        staging = Staging(subjects=subjects, regions=frozenset(REGIONS), progress=no_progress)
         stage_prices(session, made.prices, staging)
         change, _ = merge_prices(session, staging)
     if change.added != len(made.rows):

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog.queries.params import SizeSearch
 from app.catalog.queries.sizes import find_sizes, render_page, render_size
-from app.catalog.queries.snapshot import read_known
+from app.catalog.queries.snapshot import load_snapshot
 from app.db.engines import make_engine
 from app.http.canonical import read_query
 from app.main import create_service
@@ -44,7 +44,7 @@ def parts(url: str) -> Iterator[tuple[str, float]]:
     """Each part of the answer to PRICED, and what it takes."""
     _, _, query = PRICED.partition("?")
     with Session(make_engine(url)) as session:
-        known = read_known(session)
+        known = load_snapshot(session)
     search = read_query(query.encode(), SizeSearch)
     asked = next(find_sizes(search, known, TODAY))
     compiled = asked.statement.on("sqlite")

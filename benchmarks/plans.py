@@ -13,11 +13,11 @@ from typing import Any
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from app.catalog.queries.candidates import ask_candidates
+from app.catalog.queries.candidates import candidates_query
 from app.catalog.queries.fit_params import FitSearch
 from app.catalog.queries.params import SizeSearch
 from app.catalog.queries.sizes import find_sizes
-from app.catalog.queries.snapshot import Known, read_known
+from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
 from app.db.engines import make_engine
 from app.db.statements import Ask
 from app.services.resource_fit import TRAITS
@@ -38,7 +38,7 @@ HOT = (
 """Lists by name and by price, with and without a region and a least GPU memory."""
 
 
-def asks_of(engine: Engine, search: SizeSearch, known: Known, today: date) -> tuple[Ask, Ask, Ask]:
+def asks_of(engine: Engine, search: SizeSearch, known: CatalogSnapshot, today: date) -> tuple[Ask, Ask, Ask]:
     """What a search asks the database: its first page, its length, and its second page."""
     question = find_sizes(search, known, today)
     first = next(question)
@@ -112,12 +112,12 @@ def _engines() -> Iterator[tuple[str, Engine]]:
 
 def _plans(engine: Engine) -> Iterator[tuple[str, str, int]]:
     with Session(engine) as session:
-        known = read_known(session)
+        known = load_snapshot(session)
     for search in HOT:
         asked = search.model_dump_json(exclude_defaults=True)
         for part, ask in zip(("page", "length", "next page"), asks_of(engine, search, known, TODAY), strict=True):
             yield f"{part} of GET /sizes {asked}", plan_of(engine, ask), int(part != "length")
-    fit = ask_candidates(FitSearch(region=("eastus",)), TRAITS, today=TODAY)
+    fit = candidates_query(FitSearch(region=("eastus",)), TRAITS, today=TODAY)
     yield "candidates of GET /fit in a region", plan_of(engine, fit), 1
 
 

@@ -6,7 +6,7 @@ from alembic import context
 from sqlalchemy import Connection, String
 
 import app.catalog.indexes  # noqa: F401  # describes one index apart from its table
-from app.catalog.column_types import Moment, Usd
+from app.catalog.column_types import UsdColumn, UtcDateTime
 from app.catalog.models import Size
 from app.db.engines import make_engine
 from app.settings import Settings
@@ -18,7 +18,7 @@ def type_by_name(kind: str, column_type: object, _context: object) -> str | Lite
     """Let a generated migration name the column types of ours instead of spelling them out."""
     if kind != "type":
         return False
-    if isinstance(column_type, Usd | Moment):
+    if isinstance(column_type, UsdColumn | UtcDateTime):
         return f"{type(column_type).__name__}()"
     return "BYTEWISE" if isinstance(column_type, String) else False
 

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from app.catalog.column_types import BYTEWISE, Moment, Usd
+from app.catalog.column_types import BYTEWISE, UtcDateTime, UsdColumn
 ${imports if imports else ""}
 revision = ${repr(up_revision)}
 down_revision = ${repr(down_revision)}

@@ -14,15 +14,15 @@ from app.catalog.readings import (
     Reading,
     RegionRow,
     SourceKind,
-    SourceNote,
+    SourceRow,
     StatedFact,
 )
 
 NOW = datetime(2026, 9, 1, 12, tzinfo=UTC)
 
 
-def source(key: str = "page", *, kind: SourceKind = "vendor_page", on: date | None = date(2025, 1, 1)) -> SourceNote:
-    return SourceNote(
+def source(key: str = "page", *, kind: SourceKind = "vendor_page", on: date | None = date(2025, 1, 1)) -> SourceRow:
+    return SourceRow(
         id=key, title=key, publisher="someone", kind=kind, url=f"https://example.org/{key}", published_on=on, sha256="0"
     )
 
@@ -69,7 +69,7 @@ def price_list(*rows: PriceRow, at_once: int = 2) -> Prices:
 def reading(
     statements: Iterable[StatedFact] = (),
     *,
-    sources: Iterable[SourceNote] = (),
+    sources: Iterable[SourceRow] = (),
     regions: Iterable[str] = (),
     prices: Iterable[PriceRow] = (),
     **more: Any,

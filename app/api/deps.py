@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import Depends, HTTPException, Request, Response
 
 from app.api.executor import QueryExecutor
-from app.catalog.queries.exports import chosen
-from app.catalog.queries.params import takes_several
+from app.catalog.queries.exports import select_columns
+from app.catalog.queries.params import multi_valued_fields
 from app.http.canonical import item_columns, query_model, refuse_repeated_keys, refuse_strangers
 from app.http.headers import is_json
 
@@ -35,8 +35,8 @@ async def validate_request(request: Request) -> None:
         refuse_repeated_keys(await request.body())
     route = request.scope["route"]
     model = query_model(route)
-    refuse_strangers(request.query_params.multi_items(), takes_several(model) if model else {})
+    refuse_strangers(request.query_params.multi_items(), multi_valued_fields(model) if model else {})
     columns = item_columns(route)
     if columns and "fields" in request.query_params:
         asked = (name.strip() for given in request.query_params.getlist("fields") for name in given.split(","))
-        chosen(dict.fromkeys(columns), [name for name in asked if name])
+        select_columns(dict.fromkeys(columns), [name for name in asked if name])

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from sqlalchemy import Engine
 from sqlmodel import Session
 
-from app.catalog.queries.snapshot import Known
+from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.executors import ReadingThreads, make_reader
 from app.db.statements import Question, answer
 from app.errors import NotReady
@@ -26,17 +26,17 @@ class QueryExecutor:
         self._io_threads, self._cpu_thread = ReadingThreads(engine), ReadingThreads(engine, 1, name="computing")
         self.reader = make_reader(engine, self._io_threads)
 
-    async def run(self, question: Callable[[Known, date], Question[T]]) -> T:
+    async def run(self, question: Callable[[CatalogSnapshot, date], Question[T]]) -> T:
         """Run a query over the current revision; raises NotReady where there is no catalog."""
         known = await self.snapshot()
         return await self.reader.run(question(known, self.today()), brief=known.small)
 
-    async def run_in_thread(self, question: Callable[[Known, date], Question[T]]) -> T:
+    async def run_in_thread(self, question: Callable[[CatalogSnapshot, date], Question[T]]) -> T:
         """Run a query that takes the database long, all of it in a thread; raises NotReady as `run` does."""
         known = await self.snapshot()
         return await self._io_threads.run(answer, question(known, self.today()))
 
-    async def run_cpu_bound(self, question: Callable[[Known, date], Question[T]]) -> T:
+    async def run_cpu_bound(self, question: Callable[[CatalogSnapshot, date], Question[T]]) -> T:
         """Run a query with long arithmetic in the one thread for that; raises NotReady as `run` does.
 
         One after the other: Python computes in one thread at a time, and several only take it from each other.
@@ -65,7 +65,7 @@ class QueryExecutor:
         self._io_threads.close()
         await self.reader.close()
 
-    async def snapshot(self) -> Known:
+    async def snapshot(self) -> CatalogSnapshot:
         """Return the snapshot of the current revision; raises NotReady where there is no catalog."""
         state = await self._watch.look()
         if state.known is None:

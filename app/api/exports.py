@@ -94,7 +94,7 @@ class NdjsonResponse(StreamedExport):
 
 async def _chunks(streams: ExportStreams, export: Export, text: TextFormat) -> AsyncGenerator[bytes, None]:
     """The head with the first rows, which may be none, then the others."""
-    stream = streams.open(export.asked)
+    stream = streams.open(export.query)
     loop = asyncio.get_running_loop()
 
     def read_block() -> bytes:
@@ -225,6 +225,6 @@ def _drop_other_range_units(scope: Scope) -> Scope:
 def _write_parquet(path: Path, export: Export, streams: ExportStreams) -> int:
     from app.formats.parquet import write_parquet  # noqa: PLC0415  # a worker that is not asked for it is smaller
 
-    blocks = streams.open(export.asked).blocks()
+    blocks = streams.open(export.query).blocks()
     write_parquet(path, export.columns, (map(export.values, rows) for rows in blocks))
     return path.stat().st_size

@@ -20,7 +20,7 @@ SQLModel.metadata.naming_convention = {
 BYTEWISE = String().with_variant(String(collation="C"), "postgresql")
 """Text whose order does not depend on the language that a PostgreSQL database was created with."""
 
-NO_CONTENT = {"content": False}
+NOT_IN_DIGEST = {"content": False}
 """The `info` of a column that says how a row came in: the digest leaves it out, rows that differ in it are alike."""
 
 SIGNIFICANT_DIGITS = 15
@@ -36,7 +36,7 @@ def is_exact(usd: Decimal) -> bool:
     return len(digits) <= SIGNIFICANT_DIGITS and plain.adjusted() < USD_DECIMALS and -int(exponent) <= USD_DECIMALS
 
 
-class Usd(TypeDecorator[Decimal]):
+class UsdColumn(TypeDecorator[Decimal]):
     """NUMERIC(18, 9) on PostgreSQL, REAL on SQLite (which has no decimal type); always Decimal in Python."""
 
     impl = Numeric(18, USD_DECIMALS)
@@ -66,7 +66,7 @@ class Usd(TypeDecorator[Decimal]):
         return Decimal(repr(value)) if dialect.name == "sqlite" else Decimal(value).normalize()
 
 
-class Moment(TypeDecorator[datetime]):
+class UtcDateTime(TypeDecorator[datetime]):
     """A moment in UTC; SQLite forgets the time zone, so it is put back."""
 
     impl = DateTime(timezone=True)

@@ -7,27 +7,27 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
-Kind = Literal["integer", "number", "fraction", "text", "boolean", "date", "list"]
+FieldKind = Literal["integer", "number", "fraction", "text", "boolean", "date", "list"]
 SubjectKind = Literal["size", "series", "gpu"]
 FactValue = int | Decimal | Fraction | str | bool | date
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class FieldSpec:
     """One field: `unit` is that of every stored value; `column` says that search and rows know it, too."""
 
-    kind: Kind
+    kind: FieldKind
     unit: str | None = None
     column: bool = True
 
 
-_COUNT = Field(kind="integer", unit="count")
-_FLAG = Field(kind="boolean")
-_FACT_ONLY_FLAG = Field(kind="boolean", column=False)
-_TEXT = Field(kind="text")
-_TFLOPS = Field(kind="number", unit="TFLOPS")
+_COUNT = FieldSpec(kind="integer", unit="count")
+_FLAG = FieldSpec(kind="boolean")
+_FACT_ONLY_FLAG = FieldSpec(kind="boolean", column=False)
+_TEXT = FieldSpec(kind="text")
+_TFLOPS = FieldSpec(kind="number", unit="TFLOPS")
 
-SIZE_FLAGS: dict[str, Field] = dict.fromkeys(
+SIZE_FLAGS: dict[str, FieldSpec] = dict.fromkeys(
     (
         "premium_storage",
         "premium_storage_caching",
@@ -46,38 +46,38 @@ SIZE_FLAGS: dict[str, Field] = dict.fromkeys(
 )
 """What a page states as Supported or Not Supported, each a column of its own: true, false or unknown."""
 
-SIZE_FIELDS: dict[str, Field] = {
+SIZE_FIELDS: dict[str, FieldSpec] = {
     "series": _TEXT,
     "vcpus": _COUNT,
     "cpu_model": _TEXT,
     "arch": _TEXT,
-    "memory_gib": Field(kind="number", unit="GiB"),
+    "memory_gib": FieldSpec(kind="number", unit="GiB"),
     "gpu_vendor": _TEXT,
     "gpu_model": _TEXT,
-    "gpu_count": Field(kind="fraction", unit="count"),
-    "gpu_memory_gib": Field(kind="number", unit="GiB"),
-    "gpu_memory_gib_per_gpu": Field(kind="number", unit="GiB"),
+    "gpu_count": FieldSpec(kind="fraction", unit="count"),
+    "gpu_memory_gib": FieldSpec(kind="number", unit="GiB"),
+    "gpu_memory_gib_per_gpu": FieldSpec(kind="number", unit="GiB"),
     "gpu_interconnect": _TEXT,
     "nvlink": _FLAG,
-    "temp_disk_gib": Field(kind="number", unit="GiB"),
+    "temp_disk_gib": FieldSpec(kind="number", unit="GiB"),
     "temp_disk_count": _COUNT,
-    "nvme_disk_gib": Field(kind="number", unit="GiB"),
+    "nvme_disk_gib": FieldSpec(kind="number", unit="GiB"),
     "nvme_disk_count": _COUNT,
     "max_data_disks": _COUNT,
-    "uncached_disk_iops": Field(kind="integer", unit="IOPS"),
-    "uncached_disk_mbps": Field(kind="number", unit="MBps"),
+    "uncached_disk_iops": FieldSpec(kind="integer", unit="IOPS"),
+    "uncached_disk_mbps": FieldSpec(kind="number", unit="MBps"),
     "max_nics": _COUNT,
-    "network_mbps": Field(kind="integer", unit="Mbps"),
+    "network_mbps": FieldSpec(kind="integer", unit="Mbps"),
     "infiniband": _FLAG,
-    "infiniband_gbps": Field(kind="number", unit="Gbps"),
+    "infiniband_gbps": FieldSpec(kind="number", unit="Gbps"),
     "preview": _FLAG,
     "withdrawn": _FLAG,
-    "retirement_date": Field(kind="date"),
+    "retirement_date": FieldSpec(kind="date"),
     **SIZE_FLAGS,
-    "gpu_fraction": Field(kind="text", column=False),
-    "cpu_count": Field(kind="integer", unit="count", column=False),
+    "gpu_fraction": FieldSpec(kind="text", column=False),
+    "cpu_count": FieldSpec(kind="integer", unit="count", column=False),
     **{
-        f"{disk}_{suffix}": Field(kind="number", unit=unit, column=False)
+        f"{disk}_{suffix}": FieldSpec(kind="number", unit=unit, column=False)
         for disk in (
             "uncached_disk_burst",
             "ultra_disk",
@@ -88,9 +88,9 @@ SIZE_FIELDS: dict[str, Field] = {
         )
         for suffix, unit in (("iops", "IOPS"), ("mbps", "MBps"))
     },
-    "infiniband_gbps_per_gpu": Field(kind="number", unit="Gbps", column=False),
-    "virtual_workstations": Field(kind="integer", unit="count", column=False),
-    "virtual_applications": Field(kind="integer", unit="count", column=False),
+    "infiniband_gbps_per_gpu": FieldSpec(kind="number", unit="Gbps", column=False),
+    "virtual_workstations": FieldSpec(kind="integer", unit="count", column=False),
+    "virtual_applications": FieldSpec(kind="integer", unit="count", column=False),
     "premium_storage_v2": _FACT_ONLY_FLAG,
     "local_temporary_storage": _FACT_ONLY_FLAG,
     "service_healing": _FACT_ONLY_FLAG,
@@ -101,38 +101,38 @@ SIZE_FIELDS: dict[str, Field] = {
 """Fields of a size. `gpu_memory_gib` is of the whole VM; `gpu_memory_gib_per_gpu` of one whole GPU, so that
 count x per-GPU = total holds for a sixth of a GPU, too; `nvme_disk_gib` is the sum over the disks."""
 
-SERIES_FIELDS: dict[str, Field] = {
+SERIES_FIELDS: dict[str, FieldSpec] = {
     "name": _TEXT,
     "provider": _TEXT,
     "family": _TEXT,
-    "aliases": Field(kind="list"),
-    "use_cases": Field(kind="list"),
-    "integrations": Field(kind="list"),
-    "gpu_dtypes": Field(kind="list"),
-    "supported_images": Field(kind="list"),
+    "aliases": FieldSpec(kind="list"),
+    "use_cases": FieldSpec(kind="list"),
+    "integrations": FieldSpec(kind="list"),
+    "gpu_dtypes": FieldSpec(kind="list"),
+    "supported_images": FieldSpec(kind="list"),
     "ofed_driver": _TEXT,
     "scale_up_domain_gpus": _COUNT,
     "rack_vms": _COUNT,
     "rack_gpus": _COUNT,
-    "rack_nvlink_tb_per_s": Field(kind="number", unit="TB/s"),
-    "rack_fast_memory_tb": Field(kind="number", unit="TB"),
-    "rack_hbm_tb": Field(kind="number", unit="TB"),
-    "rack_lpddr_tb": Field(kind="number", unit="TB"),
-    "rack_fp4_pflops": Field(kind="number", unit="PFLOPS"),
-    "retirement_date": Field(kind="date"),
+    "rack_nvlink_tb_per_s": FieldSpec(kind="number", unit="TB/s"),
+    "rack_fast_memory_tb": FieldSpec(kind="number", unit="TB"),
+    "rack_hbm_tb": FieldSpec(kind="number", unit="TB"),
+    "rack_lpddr_tb": FieldSpec(kind="number", unit="TB"),
+    "rack_fp4_pflops": FieldSpec(kind="number", unit="PFLOPS"),
+    "retirement_date": FieldSpec(kind="date"),
 }
 """Fields of a series; the rack is that of GB200 and GB300, where all VMs of a rack share one NVLink domain."""
 
-GPU_FIELDS: dict[str, Field] = {
+GPU_FIELDS: dict[str, FieldSpec] = {
     "vendor": _TEXT,
     "model": _TEXT,
     "family": _TEXT,
-    "aliases": Field(kind="list"),
+    "aliases": FieldSpec(kind="list"),
     "architecture": _TEXT,
     "compute_capability": _TEXT,
-    "memory_gib": Field(kind="number", unit="GiB"),
-    "usable_memory_gib": Field(kind="number", unit="GiB"),
-    "memory_bandwidth_gb_per_s": Field(kind="number", unit="GB/s"),
+    "memory_gib": FieldSpec(kind="number", unit="GiB"),
+    "usable_memory_gib": FieldSpec(kind="number", unit="GiB"),
+    "memory_bandwidth_gb_per_s": FieldSpec(kind="number", unit="GB/s"),
     "fp64_tflops": _TFLOPS,
     "fp32_tflops": _TFLOPS,
     "tf32_tflops": _TFLOPS,
@@ -140,15 +140,15 @@ GPU_FIELDS: dict[str, Field] = {
     "bf16_tflops": _TFLOPS,
     "fp8_tflops": _TFLOPS,
     "fp4_tflops": _TFLOPS,
-    "int8_tops": Field(kind="number", unit="TOPS"),
+    "int8_tops": FieldSpec(kind="number", unit="TOPS"),
     "interconnect": _TEXT,
-    "interconnect_gb_per_s": Field(kind="number", unit="GB/s"),
+    "interconnect_gb_per_s": FieldSpec(kind="number", unit="GB/s"),
     "scale_up_domain_gpus": _COUNT,
 }
 """Fields of a GPU model: throughput is dense, bandwidths are decimal, `memory_gib` is the marketed figure and
 `usable_memory_gib` what the operating system sees; the scale-up domain is the largest set of linked GPUs."""
 
-FIELDS: dict[SubjectKind, dict[str, Field]] = {"size": SIZE_FIELDS, "series": SERIES_FIELDS, "gpu": GPU_FIELDS}
+FIELDS: dict[SubjectKind, dict[str, FieldSpec]] = {"size": SIZE_FIELDS, "series": SERIES_FIELDS, "gpu": GPU_FIELDS}
 
 
 def to_text(value: FactValue) -> str:
@@ -160,7 +160,7 @@ def to_text(value: FactValue) -> str:
     return str(value)
 
 
-_READERS: dict[Kind, Callable[[str], FactValue]] = {
+_READERS: dict[FieldKind, Callable[[str], FactValue]] = {
     "integer": int,
     "number": Decimal,
     "fraction": Fraction,
@@ -171,7 +171,7 @@ _READERS: dict[Kind, Callable[[str], FactValue]] = {
 }
 
 
-def from_text(kind: Kind, text: str) -> FactValue:
+def parse_text(kind: FieldKind, text: str) -> FactValue:
     """Read back what `to_text` wrote; raises ValueError where the text is not of the kind."""
     try:
         return _READERS[kind](text)

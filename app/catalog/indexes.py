@@ -11,7 +11,7 @@ _COLUMNS = (
     *("preview", "withdrawn", "gpu_count", "doc"),
 )
 
-OFFERS_BY_OCTAVE = Index(
+OFFERS_BY_MEMORY_BUCKET = Index(
     "ix_offer_gpu",
     *(table_of(Offer).c[name] for name in _COLUMNS),
     sqlite_where=_WITH_GPU,

@@ -6,8 +6,10 @@ from sqlmodel import Field, SQLModel
 from app.catalog.column_types import BYTEWISE
 
 
-class Model(SQLModel, table=True):
+class LanguageModel(SQLModel, table=True):
     """A language model's configuration: a preset of the estimator."""
+
+    __tablename__ = "model"
 
     id: str = Field(sa_type=BYTEWISE, primary_key=True)
     name: str = Field(sa_type=BYTEWISE)

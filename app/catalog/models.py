@@ -6,8 +6,8 @@ from decimal import Decimal
 from sqlalchemy import JSON, Column, Index, false
 from sqlmodel import Field, SQLModel
 
-from app.catalog.column_types import BYTEWISE, NO_CONTENT, Moment, Usd
-from app.catalog.language_models import Model as Model  # noqa: PLC0414  # one of the tables, and found here
+from app.catalog.column_types import BYTEWISE, NOT_IN_DIGEST, UsdColumn, UtcDateTime
+from app.catalog.language_models import LanguageModel as LanguageModel  # noqa: PLC0414  # re-exported: one of the tables
 
 
 class Source(SQLModel, table=True):
@@ -200,11 +200,11 @@ class Price(SQLModel, table=True):
     os: str = Field(sa_type=BYTEWISE, primary_key=True)
     purchase: str = Field(sa_type=BYTEWISE, primary_key=True)
     valid_from: date = Field(primary_key=True)
-    usd_per_hour: Decimal = Field(sa_type=Usd)
+    usd_per_hour: Decimal = Field(sa_type=UsdColumn)
     approximate_date: bool = Field(description="the source is undated; valid_from is the year it points to")
     source_id: str = Field(sa_type=BYTEWISE, foreign_key="source.id")
     file: str | None = Field(
-        sa_type=BYTEWISE, default=None, sa_column_kwargs={"info": NO_CONTENT}, description="the file it was read in"
+        sa_type=BYTEWISE, default=None, sa_column_kwargs={"info": NOT_IN_DIGEST}, description="the file it was read in"
     )
 
 
@@ -226,10 +226,10 @@ class Offer(SQLModel, table=True):
     rank_usd: float = Field(primary_key=True, description="the price of this purchase model; infinity where unknown")
     size_key: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="size.key")
     priced_in: str | None = Field(sa_type=BYTEWISE, default=None, foreign_key="region.code")
-    on_demand_usd_per_hour: Decimal | None = Field(default=None, sa_type=Usd)
+    on_demand_usd_per_hour: Decimal | None = Field(default=None, sa_type=UsdColumn)
     on_demand_as_of: date | None = None
     on_demand_approximate_date: bool | None = None
-    spot_usd_per_hour: Decimal | None = Field(default=None, sa_type=Usd)
+    spot_usd_per_hour: Decimal | None = Field(default=None, sa_type=UsdColumn)
     spot_as_of: date | None = None
     spot_approximate_date: bool | None = None
     usd_per_gpu_hour: float | None = Field(default=None, description="exact, rounded once: app.db.functions")
@@ -243,7 +243,7 @@ class Offer(SQLModel, table=True):
     doc: str = Field(sa_type=BYTEWISE, description="what is shown of it: app.catalog.projections")
 
 
-class SizeDoc(SQLModel, table=True):
+class SizeJson(SQLModel, table=True):
     """A size as it is shown, but for its price and standing: a JSON object, made at ingest."""
 
     __tablename__ = "size_doc"
@@ -283,7 +283,7 @@ class Revision(SQLModel, table=True):
     """One ingest that changed something: what the whole catalog's content was after it."""
 
     number: int = Field(primary_key=True)
-    created_at: datetime = Field(sa_type=Moment)
+    created_at: datetime = Field(sa_type=UtcDateTime)
     digest: str = Field(sa_type=BYTEWISE, description="sha256 of how many rows each table has, and of their sums")
     source_ids: list[str] = Field(sa_column=Column(JSON, nullable=False))
     counts: dict[str, int] = Field(sa_column=Column(JSON, nullable=False))

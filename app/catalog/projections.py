@@ -42,7 +42,7 @@ SIZE_JSON_FIELDS = (
 """What a document holds, in this order."""
 
 
-def size_doc(row: Mapping[str, Any], source_url: str | None) -> str:
+def size_json(row: Mapping[str, Any], source_url: str | None) -> str:
     """Write the document of a row of `size`: flags as a list too, the exact fraction, the count to four digits."""
     numerator, denominator = row["gpu_count_numerator"], row["gpu_count_denominator"]
     part = Fraction(numerator, denominator) if denominator else None
@@ -58,44 +58,49 @@ def size_doc(row: Mapping[str, Any], source_url: str | None) -> str:
     return json.dumps(shown, default=date.isoformat, ensure_ascii=False, separators=(",", ":"))
 
 
-LAST = 15
+MAX_MEMORY_BUCKET = 15
 """The octave of 32 TiB and more."""
 
 
-def octave_of(gpu_memory_gib: float) -> int:
+def memory_bucket(gpu_memory_gib: float) -> int:
     """The octave of a GPU memory above zero: its logarithm to the base of two, rounded down, from 0 to LAST."""
-    return min(max(frexp(gpu_memory_gib)[1] - 1, 0), LAST)
+    return min(max(frexp(gpu_memory_gib)[1] - 1, 0), MAX_MEMORY_BUCKET)
 
 
-def octave_in(gpu_memory_gib: ColumnElement[float]) -> ColumnElement[int]:
+def memory_bucket_sql(gpu_memory_gib: ColumnElement[float]) -> ColumnElement[int]:
     """The same in SQL; null without a GPU."""
-    return case(*((gpu_memory_gib >= 2.0**octave, octave) for octave in range(LAST, 0, -1)), (gpu_memory_gib > 0, 0))
+    return case(
+        *((gpu_memory_gib >= 2.0**octave, octave) for octave in range(MAX_MEMORY_BUCKET, 0, -1)),
+        (gpu_memory_gib > 0, 0),
+    )
 
 
-PURCHASES = ("on_demand", "spot")
-ANYWHERE = "*"
+PURCHASE_MODELS = ("on_demand", "spot")
+ANY_REGION = "*"
 """The region of the offers of the cheapest of all regions."""
 
-PRICES = tuple(f"{purchase}_{what}" for purchase in PURCHASES for what in ("usd_per_hour", "as_of", "approximate_date"))
+PRICE_FIELDS = tuple(
+    f"{purchase}_{what}" for purchase in PURCHASE_MODELS for what in ("usd_per_hour", "as_of", "approximate_date")
+)
 """What an offer says of the price of each purchase model."""
 
-RATIOS = ("usd_per_gpu_hour", "usd_per_gpu_gib_hour")
+UNIT_PRICE_FIELDS = ("usd_per_gpu_hour", "usd_per_gpu_gib_hour")
 """What a GPU, and a GiB of its memory, costs at an offer; exact, and rounded once."""
 
-SPOT_DAYS = 366
+MAX_SPOT_AGE_DAYS = 366
 """A spot price changes from month to month: one that is known from longer ago is history and no offer."""
 
 _KEY = ("size_key", "region", "os")
-COPIES = ("gpu_count", "gpu_memory_gib", "preview", "withdrawn", "retirement_date")
+COPIED_SIZE_COLUMNS = ("gpu_count", "gpu_memory_gib", "preview", "withdrawn", "retirement_date")
 """What an offer repeats of its size, so that a list is filtered without looking at the size."""
 
-UNKNOWN = float("inf")
+UNKNOWN_PRICE_RANK = float("inf")
 """The rank of an offer whose price nobody knows: it comes last."""
 
 
-def spot_since(day: date) -> date:
+def earliest_spot_day(day: date) -> date:
     """The earliest day whose spot prices are offers on another."""
-    return day - timedelta(days=SPOT_DAYS)
+    return day - timedelta(days=MAX_SPOT_AGE_DAYS)
 
 
 def is_offer(price: Any, since: ColumnElement[date]) -> ColumnElement[bool]:
@@ -103,7 +108,7 @@ def is_offer(price: Any, since: ColumnElement[date]) -> ColumnElement[bool]:
     return or_(price.purchase != "spot", and_(price.approximate_date.is_(False), price.valid_from >= since))
 
 
-def cheapest(offers: FromClause, each: Sequence[str]) -> Subquery:
+def cheapest_offers(offers: FromClause, each: Sequence[str]) -> Subquery:
     """Of offers by one purchase model the first of each; among equals the first region."""
     place = func.row_number().over(
         partition_by=[offers.c[name] for name in each], order_by=(offers.c.rank_usd, offers.c.priced_in)
@@ -115,14 +120,14 @@ def cheapest(offers: FromClause, each: Sequence[str]) -> Subquery:
 def offers_on(purchase: str, day: ColumnElement[date], since: ColumnElement[date]) -> Subquery:
     """The prices in force on a day of each size, region and system, ranked by one purchase model."""
     priced = _in_force(day, since).subquery().c
-    rank = rank_of(cast(priced[f"{purchase}_usd_per_hour"], Double)).label("rank_usd")
-    known = [priced[name] for name in (*_KEY, *PRICES)]
+    rank = price_rank(cast(priced[f"{purchase}_usd_per_hour"], Double)).label("rank_usd")
+    known = [priced[name] for name in (*_KEY, *PRICE_FIELDS)]
     return select(*known, rank, priced.region.label("priced_in")).subquery()
 
 
-def rank_of(usd: ColumnElement[float]) -> ColumnElement[float]:
+def price_rank(usd: ColumnElement[float]) -> ColumnElement[float]:
     """The place of a price: unknown ones come last."""
-    return func.coalesce(usd, literal(UNKNOWN, Double))
+    return func.coalesce(usd, literal(UNKNOWN_PRICE_RANK, Double))
 
 
 def _in_force(day: ColumnElement[date], since: ColumnElement[date]) -> Select[Any]:
@@ -133,7 +138,7 @@ def _in_force(day: ColumnElement[date], since: ColumnElement[date]) -> Select[An
     )
     ranked = select(*price, newest.label("age")).where(price.valid_from <= day, is_offer(price, since)).subquery().c
     columns: list[ColumnElement[Any]] = [ranked[name] for name in _KEY]
-    for purchase in PURCHASES:
+    for purchase in PURCHASE_MODELS:
         of_this = ranked.purchase == purchase
         columns += [
             func.max(ranked.usd_per_hour).filter(of_this).label(f"{purchase}_usd_per_hour"),
@@ -145,14 +150,14 @@ def _in_force(day: ColumnElement[date], since: ColumnElement[date]) -> Select[An
     return select(*columns).where(ranked.age == 1).group_by(*(ranked[name] for name in _KEY))
 
 
-OFFER_JSON_FIELDS = ("region", "usd_per_hour", *RATIOS, *PRICES, "price_as_of")
+OFFER_JSON_FIELDS = ("region", "usd_per_hour", *UNIT_PRICE_FIELDS, *PRICE_FIELDS, "price_as_of")
 """What a document holds, in this order; its last member is the day from which `usd_per_hour` is known."""
 
-NO_OFFER_DOC = json.dumps(dict.fromkeys(OFFER_JSON_FIELDS), separators=(",", ":"))
+NO_OFFER_JSON = json.dumps(dict.fromkeys(OFFER_JSON_FIELDS), separators=(",", ":"))
 """The document where there is no offer: nothing is known."""
 
 
-def offer_doc(offer: Mapping[str, ColumnElement[Any]], purchase: str) -> ColumnElement[str]:
+def offer_json(offer: Mapping[str, ColumnElement[Any]], purchase: str) -> ColumnElement[str]:
     """Write an offer by one purchase model: its region, its prices in USD an hour with the days they are of."""
     told = {
         **offer,

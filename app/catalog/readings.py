@@ -17,7 +17,7 @@ class Progress(Protocol):
         """Tell it."""
 
 
-def silent(doing: str, share: float | None, rows: int = 0) -> None:
+def no_progress(doing: str, share: float | None, rows: int = 0) -> None:
     """Tell nobody."""
 
 
@@ -56,16 +56,16 @@ class PriceBlock:
     @classmethod
     def of(cls, rows: Sequence[PriceRow], share: float | None = None) -> "PriceBlock":
         """Turn rows into columns."""
-        columns = {name: [getattr(row, name) for row in rows] for name in COLUMNS}
+        columns = {name: [getattr(row, name) for row in rows] for name in PRICE_BLOCK_COLUMNS}
         return cls(**columns, share=share)
 
     def rows(self, file: str) -> Iterator[PriceRow]:
         """Turn columns into rows."""
-        for values in zip(*(getattr(self, name) for name in COLUMNS), strict=True):
-            yield PriceRow(**dict(zip(COLUMNS, values, strict=True)), file=file)
+        for values in zip(*(getattr(self, name) for name in PRICE_BLOCK_COLUMNS), strict=True):
+            yield PriceRow(**dict(zip(PRICE_BLOCK_COLUMNS, values, strict=True)), file=file)
 
 
-COLUMNS = tuple(field.name for field in fields(PriceRow) if field.name != "file")
+PRICE_BLOCK_COLUMNS = tuple(field.name for field in fields(PriceRow) if field.name != "file")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ AUTHORITY: tuple[SourceKind, ...] = ("vendor_page", "vendor_api", "vendor_announ
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceNote:
+class SourceRow:
     """A document, feed or data set that was read; `sha256` is of the bytes that were read.
 
     What a pinned one says stays accepted, whatever others say later.
@@ -244,8 +244,8 @@ class Reading:
     Prices are read while they are written. `citable` are the sources that they may cite; those that they do are kept.
     """
 
-    sources: tuple[SourceNote, ...] = ()
-    citable: tuple[SourceNote, ...] = ()
+    sources: tuple[SourceRow, ...] = ()
+    citable: tuple[SourceRow, ...] = ()
     facts: tuple[StatedFact, ...] = ()
     regions: tuple[RegionRow, ...] = ()
     prices: Prices = NO_PRICES

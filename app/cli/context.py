@@ -20,7 +20,7 @@ from sqlalchemy.exc import (
 )
 from sqlmodel import Session
 
-from app.catalog.queries.pagination import revision_of
+from app.catalog.queries.pagination import get_revision
 from app.cli.model_options import OPTION_OF_FIELD
 from app.cli.options import option_name
 from app.cli.output import print_error
@@ -78,7 +78,7 @@ def today() -> date:
 def session() -> Iterator[Session]:
     """A session to read with; an empty catalog is said so."""
     with reading(engine()) as opened:
-        if not revision_of(opened):
+        if not get_revision(opened):
             raise NotReady("The catalog is empty; run `vmsizes ingest seeds`.")
         yield opened
 

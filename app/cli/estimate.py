@@ -15,8 +15,8 @@ from app.api.schemas.estimate_request import EstimateIn
 from app.api.schemas.estimate_response import EstimateOut
 from app.api.schemas.fit_request import FitIn
 from app.api.schemas.fit_response import FitAnswerOut
-from app.catalog.queries.params import SizeScope
-from app.catalog.queries.snapshot import Known, read_known
+from app.catalog.queries.params import SizeSelection
+from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
 from app.cli import context, options
 from app.cli.model_options import (
     BODY_OPTIONS,
@@ -138,9 +138,9 @@ def fit_model(model: Mapping[str, Any], given: Mapping[str, Any], output: Output
     }
     narrowed = {name: given[name] for name in SCOPE_OPTIONS if name in given}
     narrowed |= {"verified": False} if given.get("verified") is False else {}
-    asked, scope = _parse_body(FitIn, body), parse_params(SizeScope, narrowed)
+    asked, scope = _parse_body(FitIn, body), parse_params(SizeSelection, narrowed)
     with context.session() as session:
-        found = answer(session, _fit_query(asked, scope, read_known(session), context.today()))
+        found = answer(session, _fit_query(asked, scope, load_snapshot(session), context.today()))
     told = found.model_dump(mode="json", by_alias=True)
     items = told["items"]
     print_rows([_placement_row(item, first) for item in items], _columns(model), output, json_value=told, objects=items)
@@ -158,7 +158,7 @@ def _columns(model: Mapping[str, Any]) -> Mapping[str, Column]:
 
 def _status_constraints(statuses: Any) -> dict[str, bool]:
     """Which sizes that can be ordered count: `current` always does."""
-    asked = set(parse_params(SizeScope, {"status": statuses}).status)
+    asked = set(parse_params(SizeSelection, {"status": statuses}).status)
     if not asked or "any" in asked:
         return {}
     if "current" not in asked or "retired" in asked:
@@ -168,7 +168,7 @@ def _status_constraints(statuses: Any) -> dict[str, bool]:
     return {"allow_preview": "preview" in asked, "allow_retiring": "retiring" in asked}
 
 
-def _fit_query(asked: FitIn, scope: SizeScope, known: Known, today: date) -> Question[FitAnswerOut]:
+def _fit_query(asked: FitIn, scope: SizeSelection, known: CatalogSnapshot, today: date) -> Question[FitAnswerOut]:
     """Ask as a body does, of the sizes that the options of a search leave."""
     search = to_search(asked, today)
     given = {name: getattr(scope, name) for name in scope.model_fields_set}

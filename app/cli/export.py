@@ -13,8 +13,8 @@ from typing import Annotated, Any, BinaryIO
 import typer
 
 from app.catalog.queries.exports import (
-    TABLES,
-    Columns,
+    EXPORTABLE_TABLES,
+    ColumnParams,
     Export,
     PriceExport,
     SizeExport,
@@ -22,7 +22,7 @@ from app.catalog.queries.exports import (
     export_sizes,
     export_table,
 )
-from app.catalog.queries.snapshot import read_known
+from app.catalog.queries.snapshot import load_snapshot
 from app.cli import context, options
 from app.cli.options import Command, Group, parse_params, query_options
 from app.cli.output import print_note
@@ -53,7 +53,7 @@ def sizes(*, form: FormatOption = FileFormat.csv, output: OutputOption = None, *
     """Write all sizes that a search finds, as GET /sizes.csv does."""
     asked = parse_params(SizeExport, given)
     with context.session() as session:
-        export = export_sizes(asked, read_known(session), context.today())
+        export = export_sizes(asked, load_snapshot(session), context.today())
     _write_export("sizes", export, form, output)
 
 
@@ -63,14 +63,14 @@ def prices(*, form: FormatOption = FileFormat.csv, output: OutputOption = None, 
     """Write prices: those in force, or with --history all, as GET /prices.csv does."""
     asked = parse_params(PriceExport, given)
     with context.session() as session:
-        export = answer(session, export_prices(asked, read_known(session), context.today()))
+        export = answer(session, export_prices(asked, load_snapshot(session), context.today()))
     _write_export("prices", export, form, output)
 
 
 def _table_command(name: str) -> Callable[..., None]:
-    @query_options(Columns, leave_out=frozenset())
+    @query_options(ColumnParams, leave_out=frozenset())
     def table(*, form: FormatOption = FileFormat.csv, output: OutputOption = None, **given: Any) -> None:
-        export = export_table(name, parse_params(Columns, given))
+        export = export_table(name, parse_params(ColumnParams, given))
         with context.session():
             _write_export(name, export, form, output)
 
@@ -78,7 +78,7 @@ def _table_command(name: str) -> Callable[..., None]:
     return table  # type: ignore[no-any-return]  # what the decorator gives is a command
 
 
-for _name in TABLES:
+for _name in EXPORTABLE_TABLES:
     app.command(_name, cls=Command)(_table_command(_name))
 
 
@@ -105,7 +105,7 @@ def _write_text(export: Export, form: FileFormat, output: Path | None) -> int:
     text, count = _TEXT_FORMATS[form](export.columns), 0
     with _open_output(output) as file:
         file.write(text.head)
-        for rows in Stream(context.engine(), export.asked).blocks():
+        for rows in Stream(context.engine(), export.query).blocks():
             file.write(text.write(map(export.values, rows)))
             count += len(rows)
     return count
@@ -114,7 +114,7 @@ def _write_text(export: Export, form: FileFormat, output: Path | None) -> int:
 def _write_parquet(export: Export, _form: FileFormat, output: Path | None) -> int:
     from app.formats.parquet import write_parquet  # the other forms do not need it
 
-    blocks = Stream(context.engine(), export.asked).blocks()
+    blocks = Stream(context.engine(), export.query).blocks()
     with TemporaryDirectory() as folder:
         file = output or Path(folder) / "export.parquet"
         count = write_parquet(file, export.columns, (map(export.values, rows) for rows in blocks))

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from typer.core import TyperCommand, TyperGroup
 
-from app.catalog.queries.params import holds_several
+from app.catalog.queries.params import is_multi_valued
 from app.errors import BadQuestion
 from app.validation import explain, shown
 
@@ -238,13 +238,13 @@ def _heading(model: type[BaseModel], name: str) -> str | None:
 
 
 _HEADINGS = {
-    "SizeScope": "Which sizes",
-    "SizeNeeds": "What a VM must have",
+    "SizeSelection": "Which sizes",
+    "SizeRequirements": "What a VM must have",
     "SizeFilter": "What a VM may have at most",
-    "OfferScope": "Whose prices",
+    "OfferParams": "Whose prices",
     "ModelOptions": "A model and its use",
     "GpuOptions": "GPUs by their figures",
-    "Page": "Order and page",
+    "PageParams": "Order and page",
     "SizeList": "Order and page",
 }
 
@@ -265,7 +265,7 @@ def option_name(name: str) -> str:
 
 
 def _make_option(name: str, field: FieldInfo, heading: str | None, choices: Choices) -> inspect.Parameter:
-    many = holds_several(field)
+    many = is_multi_valued(field)
     read = _find_parser(field.annotation)
     kind: Any = list[str] if many else str if read else _cli_type(field.annotation)
     flag = option_name(name)

@@ -8,7 +8,7 @@ import typer
 from sqlalchemy.orm import Session
 
 from app.catalog.queries.fit_params import FitSearch
-from app.catalog.queries.gpu_filters import GpuNames, read_gpu_names, resolve_gpus
+from app.catalog.queries.gpu_filters import GpuNames, load_gpu_names, resolve_gpus
 from app.catalog.queries.language_models import ModelSearch
 from app.catalog.queries.params import SizeSearch
 from app.catalog.queries.provenance import ConflictSearch
@@ -181,7 +181,7 @@ def show_size(
     from app.catalog.queries.prices import PriceSearch, find_prices
     from app.catalog.queries.provenance import FactSearch, find_facts
     from app.catalog.queries.sizes import get_size
-    from app.catalog.queries.snapshot import read_known
+    from app.catalog.queries.snapshot import load_snapshot
     from app.db.statements import answer
 
     if with_facts and with_prices:
@@ -189,7 +189,9 @@ def show_size(
     with context.session() as session:
         size = json.loads(get_size(session, name, today=context.today()))
         facts = find_facts(session, name, FactSearch(limit=500)).items
-        prices = answer(session, find_prices(name, PriceSearch(limit=500), read_known(session), context.today())).items
+        prices = answer(
+            session, find_prices(name, PriceSearch(limit=500), load_snapshot(session), context.today())
+        ).items
     if with_facts or with_prices:
         _print_list(facts if with_facts else prices, output, facts=with_facts)
     elif output.format is Format.json and not output.columns:
@@ -298,7 +300,7 @@ def add_search_words(session: Session, words: Sequence[str], given: Mapping[str,
     asked = dict(given)
     parts = [parse_gpu_and_count(one) for word in words for one in word.split(",") if one.strip()]
     phrase = [parse_gpu_and_count(" ".join(words))] if len(words) > 1 else []
-    known = read_gpu_names(session)
+    known = load_gpu_names(session)
     if phrase and _is_gpu(known, phrase[0][0]):
         parts = phrase
     for word, count in parts:

@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]  # has no type information
 from pyarrow.parquet import ParquetWriter  # type: ignore[import-untyped]
 
-from app.catalog.fields import Kind
+from app.catalog.fields import FieldKind
 
 ROWS_PER_GROUP = 50_000
 """A group of sizes of sixty columns takes some 20 MB in memory until it is written."""
 
-_ARROW_TYPES: Mapping[Kind, pa.DataType] = {
+_ARROW_TYPES: Mapping[FieldKind, pa.DataType] = {
     "integer": pa.int64(),
     "number": pa.float64(),
     "text": pa.string(),
@@ -23,7 +23,7 @@ _ARROW_TYPES: Mapping[Kind, pa.DataType] = {
 """Money is a double, too: a price has at most 15 digits, of which a double loses none (`app.catalog.column_types`)."""
 
 
-def write_parquet(path: Path, columns: Mapping[str, Kind], blocks: Iterable[Iterable[Sequence[Any]]]) -> int:
+def write_parquet(path: Path, columns: Mapping[str, FieldKind], blocks: Iterable[Iterable[Sequence[Any]]]) -> int:
     """Write a file and say how many rows it has; dates come as ISO texts. What is begun and fails is removed."""
     schema = pa.schema([(name, _ARROW_TYPES[kind]) for name, kind in columns.items()])
     begun = path.with_name(f"{path.name}.part")

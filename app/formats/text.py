@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from app.catalog.fields import Kind
+from app.catalog.fields import FieldKind
 
 RowValues = Sequence[Any]
 """The values of a row in the order of its columns."""
@@ -23,7 +23,7 @@ class TextFormat(Protocol):
 
     head: bytes
 
-    def __init__(self, columns: Mapping[str, Kind]) -> None:
+    def __init__(self, columns: Mapping[str, FieldKind]) -> None:
         """Take the columns, in their order."""
 
     def write(self, rows: Iterable[RowValues]) -> bytes:
@@ -36,7 +36,7 @@ class Csv:
     A text that a spreadsheet would run as a formula gets an apostrophe before it.
     """
 
-    def __init__(self, columns: Mapping[str, Kind]) -> None:
+    def __init__(self, columns: Mapping[str, FieldKind]) -> None:
         self.head = _lines([list(columns)])
         made = ((place, _CELL_FORMATTERS.get(kind)) for place, kind in enumerate(columns.values()))
         self._cells = [(place, cell) for place, cell in made if cell is not None]
@@ -58,7 +58,7 @@ class Ndjson:
 
     head = b""
 
-    def __init__(self, columns: Mapping[str, Kind]) -> None:
+    def __init__(self, columns: Mapping[str, FieldKind]) -> None:
         self._names = tuple(columns)
 
     def write(self, rows: Iterable[RowValues]) -> bytes:
@@ -88,7 +88,7 @@ def _format_list(parts: Iterable[object]) -> str:
     return escape_formula(LIST_SEPARATOR.join(map(str, parts)))
 
 
-_CELL_FORMATTERS: Mapping[Kind, Callable[[Any], str]] = {
+_CELL_FORMATTERS: Mapping[FieldKind, Callable[[Any], str]] = {
     "text": escape_formula,
     "boolean": _format_bool,
     "list": _format_list,

@@ -16,7 +16,7 @@ from fastapi.responses import FileResponse, StreamingResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 
-from app.catalog.queries.params import takes_several
+from app.catalog.queries.params import multi_valued_fields
 from app.nearest import did_you_mean, nearest
 from app.validation import MOST_ERRORS
 
@@ -201,7 +201,7 @@ def _read(request: Request, model: type[Model]) -> Model:
 def read_query(query: bytes, model: type[Model]) -> Model:
     """Take a whole query as one model; raises RequestValidationError for all that is wrong with it."""
     pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
-    takes = takes_several(model)
+    takes = multi_valued_fields(model)
     given: dict[str, Any] = {}
     for name, value in pairs:
         if takes.get(name):

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlmodel import Session
 
-from app.catalog.queries.snapshot import Known, read_known
+from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
 from app.catalog.store.revisions import latest_revision
 from app.db.engines import cause_of, first_line, has_no_tables
 from app.db.executors import ReadingThreads
@@ -28,7 +28,7 @@ class State(NamedTuple):
     """What a look found: the stamp, what is known, the revision; else `trouble`, which is why there is no catalog."""
 
     stamp: str | None = None
-    known: Known | None = None
+    known: CatalogSnapshot | None = None
     revision: Mapping[str, Any] | None = None
     trouble: str = ""
 
@@ -111,7 +111,7 @@ class Watch:
             return State(trouble="The catalog is empty; run `vmsizes ingest seeds`.")
         stamp, known = self._stamp(revision), self.state.known
         if known is None or stamp != self.state.stamp:
-            known = read_known(session)
+            known = load_snapshot(session)
         return State(stamp, known, revision)
 
     def _stamp(self, revision: Mapping[str, Any]) -> str:

@@ -19,9 +19,9 @@ from app.catalog.readings import (
     RegionRow,
     Report,
     SourceKind,
-    SourceNote,
+    SourceRow,
     StatedFact,
-    silent,
+    no_progress,
 )
 from app.errors import BadData
 from app.ingest.documents.gpu_memory import GpuMemoryIndex
@@ -51,7 +51,7 @@ class Feed:
     """A kind of CSV file that can be ingested: what it holds, and its reader."""
 
     help: str
-    read: Callable[[Path, Mapping[str, SourceNote]], Reading]
+    read: Callable[[Path, Mapping[str, SourceRow]], Reading]
 
 
 FEEDS: dict[str, Feed] = {
@@ -87,7 +87,7 @@ def read_feed(name: str, path: Path, sources: Path | None = None, *, new_sizes: 
 
 
 def read_pages(
-    paths: Sequence[Path], seeds: Path, *, kind: SourceKind | None = None, progress: Progress = silent
+    paths: Sequence[Path], seeds: Path, *, kind: SourceKind | None = None, progress: Progress = no_progress
 ) -> Reading:
     """Read documentation pages; which memories a GPU model can have is known from the seeds."""
     memories = GpuMemoryIndex.from_rows(load_gpu_rows(seeds / "gpus.csv"))
@@ -101,7 +101,7 @@ def read_pages(
     )
 
 
-def read_seeds(folder: Path, *, progress: Progress = silent) -> Reading:
+def read_seeds(folder: Path, *, progress: Progress = no_progress) -> Reading:
     """Read a folder of seeds: every CSV file there is of a known kind, and the documents."""
     if not folder.is_dir():
         raise BadData("is not a folder; VMSIZES_SEEDS says where the seeds are", file=str(folder))

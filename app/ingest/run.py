@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog.fields import FIELDS
 from app.catalog.models import IngestedFile
-from app.catalog.readings import Progress, Reading, StatedFact, silent
+from app.catalog.readings import Progress, Reading, StatedFact, no_progress
 from app.catalog.store.ingest import Tally, forget_source, save_reading
 from app.catalog.store.revisions import latest_revision, save_revision
 from app.db.engines import take_statistics, writing
@@ -62,7 +62,7 @@ def take_in(
     now: datetime,
     strict: bool = False,
     dry_run: bool = False,
-    progress: Progress = silent,
+    progress: Progress = no_progress,
 ) -> Outcome:
     """Write a reading as one transaction: all of it, or, where anything is wrong, nothing; raises BadData.
 
@@ -83,7 +83,7 @@ def take_in(
 
 
 def forget(
-    engine: Engine, source: str, *, now: datetime, dry_run: bool = False, progress: Progress = silent
+    engine: Engine, source: str, *, now: datetime, dry_run: bool = False, progress: Progress = no_progress
 ) -> Outcome:
     """Take away a source and what only it said, as one transaction; raises NotFound for a source that is not there."""
     with writing(engine, keep=not dry_run) as session:

@@ -9,9 +9,9 @@ from typing import Any
 
 from app.catalog.fields import GPU_FIELDS, SIZE_FIELDS
 from app.catalog.queries.fit_params import CompareSearch
-from app.catalog.queries.lookups import check_regions, find_keys
-from app.catalog.queries.size_details import GPU_FIGURES, Sheet, find_sheets
-from app.catalog.queries.snapshot import Known
+from app.catalog.queries.lookups import check_regions, get_size_keys
+from app.catalog.queries.size_details import GPU_FIGURES, SizeDetails, find_size_details
+from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import Question
 from app.errors import BadQuestion, NotFound
 from app.fit.similarity import Number, difference, difference_percent, of_all, per_unit
@@ -46,7 +46,7 @@ class Comparison:
     fields: tuple[Line, ...]
 
 
-def compare(search: CompareSearch, known: Known, today: date) -> Question[Comparison]:
+def compare(search: CompareSearch, known: CatalogSnapshot, today: date) -> Question[Comparison]:
     """Lay sizes side by side; raises BadQuestion for a size that is unknown or named twice, a baseline, a region."""
     check_regions(known.regions, "region", search.region)
     keys = yield from _keys("size", search.size)
@@ -56,11 +56,11 @@ def compare(search: CompareSearch, known: Known, today: date) -> Question[Compar
     base = (yield from _keys("baseline", (search.baseline,)))[0] if search.baseline is not None else keys[0]
     if base not in keys:
         raise BadQuestion("baseline", search.baseline, f"must be one of the sizes: {', '.join(search.size)}")
-    sheets = yield from find_sheets(keys, search, today)
+    sheets = yield from find_size_details(keys, search, today)
     return side_by_side(sheets, keys.index(base))
 
 
-def side_by_side(sheets: tuple[Sheet, ...], baseline: int) -> Comparison:
+def side_by_side(sheets: tuple[SizeDetails, ...], baseline: int) -> Comparison:
     """Lay sheets side by side: the fields of a size, then what its GPUs do together, then what a unit of it costs."""
     columns = [{**sheet.row, "gpu_count": sheet.gpus, **_together(sheet), **_unit_prices(sheet)} for sheet in sheets]
     names = tuple(str(column["name"]) for column in columns)
@@ -72,7 +72,7 @@ def side_by_side(sheets: tuple[Sheet, ...], baseline: int) -> Comparison:
 
 def _keys(field: str, names: tuple[str, ...]) -> Question[tuple[str, ...]]:
     try:
-        return (yield from find_keys(names))
+        return (yield from get_size_keys(names))
     except NotFound as unknown:
         raise BadQuestion(field, unknown.name, str(unknown)) from None
 
@@ -80,7 +80,7 @@ def _keys(field: str, names: tuple[str, ...]) -> Question[tuple[str, ...]]:
 _GPU_UNITS = {name: GPU_FIELDS[name].unit for name in GPU_FIGURES}
 
 
-def _together(sheet: Sheet) -> dict[str, float | None]:
+def _together(sheet: SizeDetails) -> dict[str, float | None]:
     return {f"gpus_{name}": of_all(sheet.gpus, sheet.gpu[name]) for name in GPU_FIGURES}
 
 
@@ -89,7 +89,7 @@ def _price_of(name: str) -> str:
     return f"usd_per_{name.removeprefix('memory_bandwidth_')}_hour"
 
 
-def _unit_prices(sheet: Sheet) -> dict[str, float | None]:
+def _unit_prices(sheet: SizeDetails) -> dict[str, float | None]:
     usd, together = sheet.row["usd_per_hour"], _together(sheet)
     return {_price_of(name): per_unit(usd, together[f"gpus_{name}"]) for name in GPU_FIGURES}
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 from math import inf
 from typing import Any
 
-from app.catalog.projections import PURCHASES
-from app.catalog.queries.candidates import PEAKS
+from app.catalog.projections import PURCHASE_MODELS
+from app.catalog.queries.candidates import PEAK_DTYPES
 from app.fit.formulas.assumptions import Ledger
 from app.fit.formulas.quantities import GIB
 from app.fit.placement.machine import CAPABILITY, Machine
@@ -51,7 +51,7 @@ def to_described(asked: Hardware, gpu: Mapping[str, Any], gpus: int, ledger: Led
         name="hardware",
         status="current",
         verified=True,
-        usd_per_hour=dict.fromkeys(PURCHASES, None) | {"on_demand": asked.usd_per_hour},
+        usd_per_hour=dict.fromkeys(PURCHASE_MODELS, None) | {"on_demand": asked.usd_per_hour},
     )
     domain = _domain(asked, gpu, gpus, ledger)
     bandwidth = _known(asked.bandwidth_gb_per_s, gpu.get("memory_bandwidth_gb_per_s"))
@@ -91,7 +91,7 @@ def _usable(asked: Hardware, gpu: Mapping[str, Any], ledger: Ledger) -> float:
 def _peaks(asked: Hardware, gpu: Mapping[str, Any]) -> dict[str, float]:
     if asked.peak_tflops is not None:
         return dict.fromkeys(CAPABILITY, asked.peak_tflops * 1e12)
-    return {kind: gpu[f"{kind}_tflops"] * 1e12 for kind in PEAKS if gpu.get(f"{kind}_tflops") is not None}
+    return {kind: gpu[f"{kind}_tflops"] * 1e12 for kind in PEAK_DTYPES if gpu.get(f"{kind}_tflops") is not None}
 
 
 def _domain(asked: Hardware, gpu: Mapping[str, Any], gpus: int, ledger: Ledger) -> int:

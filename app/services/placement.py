@@ -7,13 +7,13 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from app.catalog.projections import PURCHASES
-from app.catalog.queries.candidates import PEAKS, ask_machines, rows_of
-from app.catalog.queries.language_models import model_named
-from app.catalog.queries.lookups import find_gpu
-from app.catalog.queries.params import SizeScope
-from app.catalog.queries.sizes import settle
-from app.catalog.queries.snapshot import Known
+from app.catalog.projections import PURCHASE_MODELS
+from app.catalog.queries.candidates import PEAK_DTYPES, machines_query, to_dicts
+from app.catalog.queries.language_models import get_model_row
+from app.catalog.queries.lookups import get_gpu
+from app.catalog.queries.params import SizeSelection
+from app.catalog.queries.sizes import normalize
+from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import Ask, Question, Rows
 from app.errors import BadQuestion, BadWorkload, NotFound
 from app.fit.estimator.workload import TrainingWorkload
@@ -36,11 +36,11 @@ LEAST_USABLE = 0.91
 catalog shows (a T4 with ECC, 14.56 of 16 GiB), so that what is said to fit does."""
 
 
-def find_machines(scope: SizeScope, today: date, priced_on: date | None) -> Question[Sizes]:
+def find_machines(scope: SizeSelection, today: date, priced_on: date | None) -> Question[Sizes]:
     """Find the sizes that a question is about, by one query, with the prices of today or of another day."""
-    asked = ask_machines(scope, today=today, priced_on=priced_on)
+    asked = machines_query(scope, today=today, priced_on=priced_on)
     rows = yield asked
-    return to_sizes(rows_of(asked, rows))
+    return to_sizes(to_dicts(asked, rows))
 
 
 def to_sizes(rows: Iterable[Mapping[str, Any]]) -> Sizes:
@@ -57,9 +57,9 @@ def to_vm(row: Mapping[str, Any]) -> Vm:
         gpu_memory_gib=row["gpu_memory_gib"],
         region=row["region"],
         in_every_region=bool(row["in_every_region"]),
-        usd_per_hour={name: row[f"{name}_usd_per_hour"] for name in PURCHASES},
-        as_of={name: row[f"{name}_as_of"] for name in PURCHASES},
-        approximate_date={name: row[f"{name}_approximate_date"] for name in PURCHASES},
+        usd_per_hour={name: row[f"{name}_usd_per_hour"] for name in PURCHASE_MODELS},
+        as_of={name: row[f"{name}_as_of"] for name in PURCHASE_MODELS},
+        approximate_date={name: row[f"{name}_approximate_date"] for name in PURCHASE_MODELS},
     )
 
 
@@ -88,7 +88,7 @@ def to_machine(row: Mapping[str, Any]) -> Machine:
     )
 
 
-_TFLOPS = tuple(f"{kind}_tflops" for kind in PEAKS)
+_TFLOPS = tuple(f"{kind}_tflops" for kind in PEAK_DTYPES)
 
 
 def _usable_gib(row: Mapping[str, Any]) -> float | None:
@@ -104,7 +104,7 @@ def _fraction(numerator: int | None, denominator: int | None) -> Fraction | None
 @lru_cache(maxsize=256)
 def _peaks(part: float, *tflops: float | None) -> Mapping[str, float]:
     """Peaks of a GPU by type, FLOP a second: many sizes have the same GPU."""
-    return {kind: one * 1e12 * part for kind, one in zip(PEAKS, tflops, strict=True) if one is not None}
+    return {kind: one * 1e12 * part for kind, one in zip(PEAK_DTYPES, tflops, strict=True) if one is not None}
 
 
 def _times(value: float | None, factor: float) -> float | None:
@@ -122,7 +122,7 @@ class PlacementSearch(AskedModel):
     """A model and its use, the sizes that are asked about or one machine, and what an option must be."""
 
     use: Use
-    scope: SizeScope
+    scope: SizeSelection
     hardware: Hardware | None = None
     constraints: Constraints
     pricing: Pricing
@@ -140,7 +140,7 @@ class Placements:
     fixer: Fixer
 
 
-def placing(asked: PlacementSearch, known: Known, today: date) -> Question[Placements]:
+def placing(asked: PlacementSearch, known: CatalogSnapshot, today: date) -> Question[Placements]:
     """Judge every size that is asked about; raises BadWorkload naming the field that is wrong or missing."""
     ledger = Ledger()
     try:
@@ -159,9 +159,9 @@ def placing(asked: PlacementSearch, known: Known, today: date) -> Question[Place
     )
 
 
-def _question(asked: PlacementSearch, known: Known, ledger: Ledger) -> Placement:
+def _question(asked: PlacementSearch, known: CatalogSnapshot, ledger: Ledger) -> Placement:
     def find(name: str) -> Mapping[str, Any]:
-        return model_named(known.models, name)
+        return get_model_row(known.models, name)
 
     return Placement(
         shape=to_shape(asked, find, ledger),
@@ -188,11 +188,11 @@ def _check_length(asked: PlacementSearch) -> None:
         raise Impossible("sort", "time needs training.tokens")
 
 
-def _sizes(asked: PlacementSearch, known: Known, today: date, ledger: Ledger) -> Generator[Ask, Rows, Sizes]:
+def _sizes(asked: PlacementSearch, known: CatalogSnapshot, today: date, ledger: Ledger) -> Generator[Ask, Rows, Sizes]:
     if asked.hardware is not None:
         return [(yield from _described(asked, asked.hardware, ledger))]
     try:
-        scope = settle(asked.scope, known)
+        scope = normalize(asked.scope, known)
     except BadQuestion as wrong:
         raise BadWorkload(FIELDS.get(wrong.field, wrong.field), wrong.allowed) from None
     return (yield from find_machines(scope, today, asked.priced_on))
@@ -203,7 +203,7 @@ def _described(asked: PlacementSearch, hardware: Hardware, ledger: Ledger) -> Ge
     gpu: Mapping[str, Any] = {}
     if hardware.gpu is not None:
         try:
-            gpu = yield from find_gpu(hardware.gpu)
+            gpu = yield from get_gpu(hardware.gpu)
         except NotFound as unknown:
             if hardware.memory_gib is None and hardware.usable_gib is None:
                 raise BadWorkload("hardware.gpu", f"{unknown} Or give memory_gib.") from None

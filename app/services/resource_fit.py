@@ -8,20 +8,20 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.catalog.projections import PURCHASES
-from app.catalog.queries.candidates import ask_candidates, rows_of
+from app.catalog.projections import PURCHASE_MODELS
+from app.catalog.queries.candidates import candidates_query, to_dicts
 from app.catalog.queries.fit_params import FitSearch
-from app.catalog.queries.pagination import read_cursor, start_of, still, write_cursor
-from app.catalog.queries.params import ORDERABLE, SizeNeeds
-from app.catalog.queries.sizes import settle
-from app.catalog.queries.snapshot import Known, read_known
+from app.catalog.queries.pagination import ensure_same_revision, offset_of, read_cursor, write_cursor
+from app.catalog.queries.params import ORDERABLE_STATUSES, SizeRequirements
+from app.catalog.queries.sizes import normalize
+from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
 from app.db.statements import Question, answer
 from app.fit.resources import QUANTITIES, Needs, rank
 from app.fit.verdict import Option, Ranking
 from app.fit.vm import Vm
 
 _AMOUNTS = tuple(quantity.name for quantity in QUANTITIES)
-TRAITS = tuple(name for name in SizeNeeds.model_fields if name not in _AMOUNTS)
+TRAITS = tuple(name for name in SizeRequirements.model_fields if name not in _AMOUNTS)
 """What a VM has or is, and is not counted."""
 
 
@@ -37,22 +37,27 @@ class Recommendation:
 
 def recommend(session: Session, search: FitSearch, *, today: date) -> Recommendation:
     """Judge every size that is asked about, and wait for it; raises BadQuestion for a region, series or cursor."""
-    return answer(session, recommending(search, read_known(session), today))
+    return answer(session, recommending(search, load_snapshot(session), today))
 
 
 def recommending(
-    search: FitSearch, known: Known, today: date, *, verified_only: bool = False, priced_on: date | None = None
+    search: FitSearch,
+    known: CatalogSnapshot,
+    today: date,
+    *,
+    verified_only: bool = False,
+    priced_on: date | None = None,
 ) -> Question[Recommendation]:
     """Judge every size that is asked about, from one query."""
-    search = settle(search, known)
+    search = normalize(search, known)
     needs = replace(to_needs(search, today), verified_only=verified_only)
-    asked = ask_candidates(search, TRAITS, today=today, priced_on=priced_on)
+    asked = candidates_query(search, TRAITS, today=today, priced_on=priced_on)
     rows = yield asked
-    ranking = rank([to_vm(row) for row in rows_of(asked, rows)], needs, search.sort)
-    question = f"{search.model_dump_json(exclude=search.of_page())} {today}"
+    ranking = rank([to_vm(row) for row in to_dicts(asked, rows)], needs, search.sort)
+    question = f"{search.model_dump_json(exclude=search.page_param_names())} {today}"
     place = read_cursor(search.cursor, question, 1) if search.cursor else None
-    start = start_of(place, search.cursor)
-    revision = known.revision if place is None else (yield from still(place))
+    start = offset_of(place, search.cursor)
+    revision = known.revision if place is None else (yield from ensure_same_revision(place))
     end = start + search.limit
     following = write_cursor(question, revision, [end]) if end < len(ranking.options) else None
     return Recommendation(needs=needs, ranking=ranking, page=ranking.options[start:end], next_cursor=following)
@@ -60,8 +65,8 @@ def recommending(
 
 def to_needs(search: FitSearch, today: date) -> Needs:
     """Take from the question what the arithmetic needs."""
-    asked = search.status or ORDERABLE
-    statuses = (*ORDERABLE, "withdrawn", "retired") if "any" in asked else asked
+    asked = search.status or ORDERABLE_STATUSES
+    statuses = (*ORDERABLE_STATUSES, "withdrawn", "retired") if "any" in asked else asked
     return Needs(
         amounts={name: value for name in _AMOUNTS if (value := getattr(search, name)) is not None},
         traits={name: value for name in TRAITS if (value := getattr(search, name)) is not None},
@@ -94,7 +99,7 @@ def to_vm(row: Mapping[str, Any]) -> Vm:
         traits={name: row[name] for name in TRAITS},
         region=row["region"],
         in_every_region=bool(row["in_every_region"]),
-        usd_per_hour={name: row[f"{name}_usd_per_hour"] for name in PURCHASES},
-        as_of={name: row[f"{name}_as_of"] for name in PURCHASES},
-        approximate_date={name: row[f"{name}_approximate_date"] for name in PURCHASES},
+        usd_per_hour={name: row[f"{name}_usd_per_hour"] for name in PURCHASE_MODELS},
+        as_of={name: row[f"{name}_as_of"] for name in PURCHASE_MODELS},
+        approximate_date={name: row[f"{name}_approximate_date"] for name in PURCHASE_MODELS},
     )

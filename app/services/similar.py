@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import Any
 
 from app.catalog.queries.fit_params import SimilarSearch
-from app.catalog.queries.lookups import check_regions, find_keys
-from app.catalog.queries.neighbours import Centre, ask_measured, ask_neighbours, named
-from app.catalog.queries.pagination import read_cursor, start_of, still, write_cursor
-from app.catalog.queries.snapshot import Known
+from app.catalog.queries.lookups import check_regions, get_size_keys
+from app.catalog.queries.neighbours import ReferenceSize, neighbours_query, reference_query, to_neighbour
+from app.catalog.queries.pagination import ensure_same_revision, offset_of, read_cursor, write_cursor
+from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import Question, Row
 from app.fit.similarity import Neighbour, Traits, nearest
 
@@ -25,20 +25,20 @@ class Similar:
     total: int
 
 
-def find_similar(name: str, search: SimilarSearch, known: Known, today: date) -> Question[Similar]:
+def find_similar(name: str, search: SimilarSearch, known: CatalogSnapshot, today: date) -> Question[Similar]:
     """Find the sizes of the asked place that are most like one; raises NotFound, or BadQuestion for a region."""
     check_regions(known.regions, "region", search.region)
-    (key,) = yield from find_keys([name])
-    ((*own,),) = yield ask_measured(key, search, today)
+    (key,) = yield from get_size_keys([name])
+    ((*own,),) = yield reference_query(key, search, today)
     usd = yield from _price_to_look_around(key, tuple(own), search, today)
     size = to_traits(tuple(own))
-    centre = Centre(key=key, gpu_memory_gib=size.gpu_memory_gib, usd_per_hour=usd)
-    rows = yield ask_neighbours(centre, search, today)
+    centre = ReferenceSize(key=key, gpu_memory_gib=size.gpu_memory_gib, usd_per_hour=usd)
+    rows = yield neighbours_query(centre, search, today)
     found = nearest(size, map(to_traits, rows))
-    question = f"{key} {search.model_dump_json(exclude=search.of_page())} {today}"
+    question = f"{key} {search.model_dump_json(exclude=search.page_param_names())} {today}"
     place = read_cursor(search.cursor, question, 1) if search.cursor else None
-    start = start_of(place, search.cursor)
-    revision = known.revision if place is None else (yield from still(place))
+    start = offset_of(place, search.cursor)
+    revision = known.revision if place is None else (yield from ensure_same_revision(place))
     end = start + search.limit
     following = write_cursor(question, revision, [end]) if end < len(found) else None
     return Similar(size=size, page=found[start:end], next_cursor=following, total=len(found))
@@ -46,7 +46,7 @@ def find_similar(name: str, search: SimilarSearch, known: Known, today: date) ->
 
 def to_traits(row: Row) -> Traits:
     """Take from a row what is compared."""
-    known = named(row)
+    known = to_neighbour(row)
     return Traits(
         name=known["name"],
         status=known["status"],
@@ -65,8 +65,8 @@ def _gpus(known: Mapping[str, Any]) -> Fraction | None:
 
 def _price_to_look_around(key: str, own: Row, search: SimilarSearch, today: date) -> Question[float]:
     """The size's price in the asked place, else where it is cheapest; zero where nobody knows any."""
-    usd = named(own)["usd_per_hour"]
+    usd = to_neighbour(own)["usd_per_hour"]
     if usd is None and search.region:
-        (anywhere,) = yield ask_measured(key, search.model_copy(update={"region": ()}), today)
-        usd = named(anywhere)["usd_per_hour"]
+        (anywhere,) = yield reference_query(key, search.model_copy(update={"region": ()}), today)
+        usd = to_neighbour(anywhere)["usd_per_hour"]
     return float(usd) if usd is not None else 0.0

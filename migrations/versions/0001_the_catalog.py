@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from app.catalog.column_types import BYTEWISE, Moment, Usd
+from app.catalog.column_types import BYTEWISE, UsdColumn, UtcDateTime
 
 revision = "0001"
 down_revision = None
@@ -40,7 +40,7 @@ def upgrade() -> None:
     op.create_table(
         "revision",
         sa.Column("number", sa.Integer(), nullable=False),
-        sa.Column("created_at", Moment(), nullable=False),
+        sa.Column("created_at", UtcDateTime(), nullable=False),
         sa.Column("digest", BYTEWISE, nullable=False),
         sa.Column("source_ids", sa.JSON(), nullable=False),
         sa.Column("counts", sa.JSON(), nullable=False),
@@ -227,9 +227,9 @@ def upgrade() -> None:
         sa.Column("os", BYTEWISE, nullable=False),
         sa.Column("purchase", BYTEWISE, nullable=False),
         sa.Column("region", BYTEWISE, nullable=False),
-        sa.Column("on_demand_usd_per_hour", Usd(), nullable=True),
+        sa.Column("on_demand_usd_per_hour", UsdColumn(), nullable=True),
         sa.Column("on_demand_as_of", sa.Date(), nullable=True),
-        sa.Column("spot_usd_per_hour", Usd(), nullable=True),
+        sa.Column("spot_usd_per_hour", UsdColumn(), nullable=True),
         sa.Column("spot_as_of", sa.Date(), nullable=True),
         sa.ForeignKeyConstraint(["region"], ["region.code"], name=op.f("fk_best_offer_region_region")),
         sa.ForeignKeyConstraint(["size_key"], ["size.key"], name=op.f("fk_best_offer_size_key_size")),
@@ -243,9 +243,9 @@ def upgrade() -> None:
         sa.Column("size_key", BYTEWISE, nullable=False),
         sa.Column("region", BYTEWISE, nullable=False),
         sa.Column("os", BYTEWISE, nullable=False),
-        sa.Column("on_demand_usd_per_hour", Usd(), nullable=True),
+        sa.Column("on_demand_usd_per_hour", UsdColumn(), nullable=True),
         sa.Column("on_demand_as_of", sa.Date(), nullable=True),
-        sa.Column("spot_usd_per_hour", Usd(), nullable=True),
+        sa.Column("spot_usd_per_hour", UsdColumn(), nullable=True),
         sa.Column("spot_as_of", sa.Date(), nullable=True),
         sa.ForeignKeyConstraint(["region"], ["region.code"], name=op.f("fk_offer_region_region")),
         sa.ForeignKeyConstraint(["size_key"], ["size.key"], name=op.f("fk_offer_size_key_size")),
@@ -266,7 +266,7 @@ def upgrade() -> None:
         sa.Column("os", BYTEWISE, nullable=False),
         sa.Column("purchase", BYTEWISE, nullable=False),
         sa.Column("valid_from", sa.Date(), nullable=False),
-        sa.Column("usd_per_hour", Usd(), nullable=False),
+        sa.Column("usd_per_hour", UsdColumn(), nullable=False),
         sa.Column("approximate_date", sa.Boolean(), nullable=False),
         sa.Column("source_id", BYTEWISE, nullable=False),
         sa.ForeignKeyConstraint(["region"], ["region.code"], name=op.f("fk_price_region_region")),

@@ -6,7 +6,7 @@ What is derived is left empty: `vmsizes migrate` derives it anew from the prices
 import sqlalchemy as sa
 from alembic import op
 
-from app.catalog.column_types import BYTEWISE, Usd
+from app.catalog.column_types import BYTEWISE, UsdColumn
 
 revision = "0002"
 down_revision = "0001"
@@ -98,9 +98,9 @@ def downgrade() -> None:
 
 def _prices() -> list[sa.Column[object]]:
     return [
-        sa.Column("on_demand_usd_per_hour", Usd(), nullable=True),
+        sa.Column("on_demand_usd_per_hour", UsdColumn(), nullable=True),
         sa.Column("on_demand_as_of", sa.Date(), nullable=True),
-        sa.Column("spot_usd_per_hour", Usd(), nullable=True),
+        sa.Column("spot_usd_per_hour", UsdColumn(), nullable=True),
         sa.Column("spot_as_of", sa.Date(), nullable=True),
     ]
 
@@ -117,7 +117,7 @@ def _price(*, clustered: bool) -> None:
         sa.Column("os", BYTEWISE, nullable=False),
         sa.Column("purchase", BYTEWISE, nullable=False),
         sa.Column("valid_from", sa.Date(), nullable=False),
-        sa.Column("usd_per_hour", Usd(), nullable=False),
+        sa.Column("usd_per_hour", UsdColumn(), nullable=False),
         sa.Column("approximate_date", sa.Boolean(), nullable=False),
         sa.Column("source_id", BYTEWISE, nullable=False),
         sa.ForeignKeyConstraint(["region"], ["region.code"], name=op.f("fk_price_region_region")),

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from app.catalog.column_types import BYTEWISE, Usd
+from app.catalog.column_types import BYTEWISE, UsdColumn
 
 revision = "0005"
 down_revision = "0004"
@@ -61,8 +61,8 @@ def _remake(*derived: sa.Column[Any], covered: tuple[str, ...]) -> None:
 
 def _prices() -> list[sa.Column[object]]:
     return [
-        sa.Column("on_demand_usd_per_hour", Usd(), nullable=True),
+        sa.Column("on_demand_usd_per_hour", UsdColumn(), nullable=True),
         sa.Column("on_demand_as_of", sa.Date(), nullable=True),
-        sa.Column("spot_usd_per_hour", Usd(), nullable=True),
+        sa.Column("spot_usd_per_hour", UsdColumn(), nullable=True),
         sa.Column("spot_as_of", sa.Date(), nullable=True),
     ]

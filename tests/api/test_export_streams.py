@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from app.api.exports import MAX_CONCURRENT
 from app.catalog.column_types import table_of
-from app.catalog.models import Price, Region, Revision, Size, SizeDoc, Source
+from app.catalog.models import Price, Region, Revision, Size, SizeJson, Source
 from app.catalog.store.offers import save_derived
 from app.db.engines import make_engine, take_statistics
 from app.http.middleware import Answers
@@ -147,7 +147,7 @@ def test_what_fails_before_the_first_rows_is_a_problem_and_later_breaks_the_conn
     url = databases.copy(filled_url)
     engine = make_engine(url)
     with engine.begin() as connection:
-        doc = table_of(SizeDoc)
+        doc = table_of(SizeJson)
         connection.execute(update(doc).where(doc.c.size_key == key).values(doc='{"name":'))
     engine.dispose()
     service = create_service(Settings(_env_file=None, database_url=url), today=lambda: TODAY)

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]  # has no type info
 import pytest
 
 from app.api.schemas.sizes import SizeOut, SizePriceOut
-from app.catalog.fields import Kind
-from app.catalog.queries.exports import SIZE_COLUMNS
+from app.catalog.fields import FieldKind
+from app.catalog.queries.exports import SIZE_EXPORT_COLUMNS
 from app.catalog.queries.prices import PRICE_COLUMNS
 
 SEARCHES = [
@@ -27,7 +27,7 @@ SEARCHES = [
     "/prices?gpu=A10,H100*&region=eastus&os=linux",
     "/prices?series=nc_a100_v4&purchase=on_demand&as_of=2026-07-01",
 ]
-READERS: Mapping[Kind, Callable[[str], Any]] = {
+READERS: Mapping[FieldKind, Callable[[str], Any]] = {
     "integer": int,
     "number": float,
     "text": str,
@@ -55,7 +55,7 @@ def export(client: httpx.Client, question: str, suffix: str) -> httpx.Response:
     return answer
 
 
-def from_csv(text: str, columns: Mapping[str, Kind]) -> list[dict[str, Any]]:
+def from_csv(text: str, columns: Mapping[str, FieldKind]) -> list[dict[str, Any]]:
     """Read cells back by the kinds of their columns; a list without parts is an empty cell as well."""
     rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     return [
@@ -69,7 +69,7 @@ def from_csv(text: str, columns: Mapping[str, Kind]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("question", SEARCHES)
 def test_a_csv_export_is_the_whole_list(client: httpx.Client, question: str) -> None:
-    columns = SIZE_COLUMNS if question.startswith("/sizes") else PRICE_COLUMNS
+    columns = SIZE_EXPORT_COLUMNS if question.startswith("/sizes") else PRICE_COLUMNS
     answer = export(client, question, "csv")
     listed = list(items(client, question))
     assert from_csv(answer.text, columns) == listed
@@ -94,7 +94,7 @@ def test_a_parquet_export_is_the_whole_list(client: httpx.Client, question: str)
 
 def test_the_columns_of_parquet_have_their_types(client: httpx.Client) -> None:
     schema = pq.read_schema(io.BytesIO(export(client, "/sizes?gpu=A100", "parquet").content))
-    types = {name: str(schema.field(name).type) for name in SIZE_COLUMNS}
+    types = {name: str(schema.field(name).type) for name in SIZE_EXPORT_COLUMNS}
     assert types["vcpus"] == "int64"
     assert types["usd_per_hour"] == types["memory_gib"] == types["gpu_count"] == "double"
     assert types["retirement_date"] == types["spot_as_of"] == "date32[day]"
@@ -103,9 +103,9 @@ def test_the_columns_of_parquet_have_their_types(client: httpx.Client) -> None:
     assert types["name"] == "string"
 
 
-def kind_of(annotation: Any) -> Kind:
+def kind_of(annotation: Any) -> FieldKind:
     """The kind of a field of an answer."""
-    kinds: Mapping[Any, Kind] = {
+    kinds: Mapping[Any, FieldKind] = {
         str: "text", int: "integer", float: "number", bool: "boolean", date: "date", list[str]: "list"
     }  # fmt: skip
     known = [part for part in get_args(annotation) if part is not type(None)]
@@ -113,7 +113,7 @@ def kind_of(annotation: Any) -> Kind:
     return kinds.get(plain, "number")
 
 
-@pytest.mark.parametrize(("shape", "columns"), [(SizeOut, SIZE_COLUMNS), (SizePriceOut, PRICE_COLUMNS)])
+@pytest.mark.parametrize(("shape", "columns"), [(SizeOut, SIZE_EXPORT_COLUMNS), (SizePriceOut, PRICE_COLUMNS)])
 def test_the_columns_are_those_of_the_list_in_its_order_and_of_its_types(shape: Any, columns: Any) -> None:
     listed = {name: kind_of(field.annotation) for name, field in shape.model_fields.items()}
     assert list(columns) == list(listed)
@@ -164,7 +164,7 @@ def test_nothing_that_matches_is_a_file_without_rows(client: httpx.Client, quest
     assert export(client, question, "ndjson").content == b""
     table = pq.read_table(io.BytesIO(export(client, question, "parquet").content))
     assert table.num_rows == 0
-    assert table.column_names == list(SIZE_COLUMNS if "sizes" in question else PRICE_COLUMNS)
+    assert table.column_names == list(SIZE_EXPORT_COLUMNS if "sizes" in question else PRICE_COLUMNS)
 
 
 def test_an_export_is_named_and_typed(client: httpx.Client) -> None:

@@ -7,8 +7,8 @@ import httpx
 import pytest
 
 from app.api.schemas.sizes import FacetsOut
-from app.catalog.queries.facets import COUNTED, FLAGS, OWNER, RANGES
-from app.catalog.queries.filters import PLACES
+from app.catalog.queries.facets import COUNTED_FACETS, FACET_OF_PARAM, FLAG_FACETS, RANGE_FACETS
+from app.catalog.queries.filters import SCOPE_FILTERS
 from app.catalog.queries.params import SizeFilter
 
 QUESTIONS: list[dict[str, Any]] = [
@@ -34,7 +34,7 @@ def facets(client: httpx.Client, question: dict[str, Any]) -> dict[str, Any]:
 
 def list_items(client: httpx.Client, question: dict[str, Any], *, but: str = "", **more: Any) -> list[dict[str, Any]]:
     """All sizes of a question without the parameters that belong to a facet."""
-    asked = {name: value for name, value in question.items() if OWNER.get(name, name) != but} | more
+    asked = {name: value for name, value in question.items() if FACET_OF_PARAM.get(name, name) != but} | more
     if but == "status":
         asked["status"] = "any"
     page = client.get("/sizes", params=asked | {"limit": 500}).json()
@@ -57,7 +57,7 @@ def test_values_are_counted_as_if_their_own_parameter_were_not_given(
     client: httpx.Client, question: dict[str, Any]
 ) -> None:
     found = facets(client, question)
-    for name in COUNTED:
+    for name in COUNTED_FACETS:
         assert to_counts(found[name]) == Counter(item[name] for item in list_items(client, question, but=name)), name
 
 
@@ -73,7 +73,7 @@ def test_a_region_counts_what_is_found_in_it(client: httpx.Client, question: dic
 @pytest.mark.parametrize("question", QUESTIONS, ids=str)
 def test_a_flag_counts_the_sizes_of_which_it_is_true(client: httpx.Client, question: dict[str, Any]) -> None:
     found = facets(client, question)["flags"]
-    assert [each["value"] for each in found] == list(FLAGS)
+    assert [each["value"] for each in found] == list(FLAG_FACETS)
     for name, count in to_counts(found).items():
         assert name is not None
         assert count == len(list_items(client, question, but=name, **{name: True})), name
@@ -84,7 +84,7 @@ def test_a_range_has_the_ends_of_what_is_known_whatever_its_own_bounds(
     client: httpx.Client, question: dict[str, Any]
 ) -> None:
     found = facets(client, question)
-    for name in RANGES.keys() - {"local_disk_gib"}:
+    for name in RANGE_FACETS.keys() - {"local_disk_gib"}:
         values = [item[name] for item in list_items(client, question, but=name)]
         known = [value for value in values if value is not None]
         told = {"min": min(known, default=None), "max": max(known, default=None), "unknown": len(values) - len(known)}
@@ -99,15 +99,15 @@ def test_local_disks_are_counted_together(client: httpx.Client) -> None:
 
 
 def test_the_greatest_count_comes_first_and_unknown_last(client: httpx.Client) -> None:
-    for name in (*COUNTED, "region"):
+    for name in (*COUNTED_FACETS, "region"):
         counts = [(-each["count"], each["value"] is None, each["value"]) for each in facets(client, {})[name]]
         assert counts == sorted(counts), name
 
 
 def test_every_parameter_is_a_facet_s_own_or_narrows_everything() -> None:
     narrowing = {"q", "name", "available_in"}
-    assert set(SizeFilter.model_fields) == {*OWNER, *narrowing, *PLACES}
-    assert set(FacetsOut.model_fields) == {"total", *COUNTED, "region", "flags", *RANGES}
+    assert set(SizeFilter.model_fields) == {*FACET_OF_PARAM, *narrowing, *SCOPE_FILTERS}
+    assert set(FacetsOut.model_fields) == {"total", *COUNTED_FACETS, "region", "flags", *RANGE_FACETS}
 
 
 @pytest.mark.parametrize(

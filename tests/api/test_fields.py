@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.catalog.queries.exports import SIZE_COLUMNS
+from app.catalog.queries.exports import SIZE_EXPORT_COLUMNS
 from app.catalog.queries.prices import PRICE_COLUMNS
 from tests.api.openapi.generated_files import document
 from tests.api.openapi.parts import operations
@@ -78,7 +78,7 @@ def test_every_list_takes_fields_and_its_example_is_of_two(client: httpx.Client)
 
 
 def test_a_list_has_the_fields_that_its_export_has_as_columns(client: httpx.Client) -> None:
-    for path, columns in (("/sizes", SIZE_COLUMNS), ("/prices", PRICE_COLUMNS)):
+    for path, columns in (("/sizes", SIZE_EXPORT_COLUMNS), ("/prices", PRICE_COLUMNS)):
         every = ",".join(columns)
         assert list(client.get(f"{path}?limit=1&fields={every}").json()["items"][0]) == list(columns)
         assert client.get(f"{path}.csv?fields={every}").text.partition("\r\n")[0] == every

@@ -11,10 +11,10 @@ from sqlalchemy.orm import Session
 
 from app.api.schemas.sizes import SizeOut
 from app.catalog.names import size_key
-from app.catalog.projections import SPOT_DAYS
+from app.catalog.projections import MAX_SPOT_AGE_DAYS
 from app.catalog.queries.params import SizeSearch
 from app.catalog.queries.sizes import find_sizes
-from app.catalog.queries.snapshot import Known, read_known
+from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
 from app.db.statements import answer
 from tests.conftest import TODAY
 
@@ -202,7 +202,7 @@ def test_every_size_is_written_as_the_document_of_the_api_says(client: httpx.Cli
 def test_a_list_by_price_is_the_same_walked_or_merged(seeded_engine: Engine) -> None:
     search = SizeSearch(min_gpu_mem=20, max_gpu_mem=700, sort=("usd_per_hour",), region=("eastus",), limit=7)
     with Session(seeded_engine) as session:
-        known = read_known(session)
+        known = load_snapshot(session)
         walked = pages(session, search, known)
         assert pages(session, search, replace(known, sizes=100_000)) == walked
     prices = [size["usd_per_hour"] for size in walked]
@@ -210,7 +210,7 @@ def test_a_list_by_price_is_the_same_walked_or_merged(seeded_engine: Engine) -> 
     assert prices == sorted(prices, key=lambda usd: (usd is None, usd))
 
 
-def pages(session: Session, search: SizeSearch, known: Known) -> list[dict[str, Any]]:
+def pages(session: Session, search: SizeSearch, known: CatalogSnapshot) -> list[dict[str, Any]]:
     """All pages of a search."""
     page = answer(session, find_sizes(search, known, TODAY))
     items = [json.loads(item) for item in page.items]
@@ -236,7 +236,7 @@ def test_an_order_by_spot_begins_with_the_cheapest_of_the_last_year(client: http
     known = [price for price in prices if price is not None]
     assert known
     assert prices == sorted(known) + [None] * (len(prices) - len(known))
-    assert all(row["price_age_days"] <= SPOT_DAYS for row in found if row["spot_usd_per_hour"] is not None)
+    assert all(row["price_age_days"] <= MAX_SPOT_AGE_DAYS for row in found if row["spot_usd_per_hour"] is not None)
     assert [row["name"] for row in found] == [
         row["name"]
         for row in get(client, "/sizes", sort="usd_per_hour", purchase="spot", gpu="H100", limit=500)["items"]

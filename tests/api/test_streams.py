@@ -12,7 +12,7 @@ import zstandard
 from fastapi import FastAPI, Query, Request
 from fastapi.responses import FileResponse, StreamingResponse
 
-from app.catalog.queries.params import Question
+from app.catalog.queries.params import QueryParams
 from app.http.canonical import endpoints
 from app.http.middleware import Answers
 from app.http.streaming import ETAG
@@ -28,7 +28,7 @@ class Csv(StreamingResponse):
     media_type = "text/csv"
 
 
-class Many(Question):
+class Many(QueryParams):
     rows: int = ROWS
 
 

@@ -9,8 +9,8 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.models import Offer, Price, Revision, Size, SizeDoc
-from app.catalog.projections import ANYWHERE, PURCHASES
+from app.catalog.models import Offer, Price, Revision, Size, SizeJson
+from app.catalog.projections import ANY_REGION, PURCHASE_MODELS
 from app.catalog.store.offers import save_derived
 from app.db import migrations
 from app.db.engines import make_engine
@@ -69,7 +69,7 @@ def test_a_catalog_has_the_rows_it_was_asked_for_and_what_an_ingest_derives_from
     assert migrations.is_current(engine)
     with Session(engine) as session:
         counts = [session.execute(select(func.count()).select_from(table_of(model))).scalar_one()
-                  for model in (Size, Price, Revision, SizeDoc)]  # fmt: skip
+                  for model in (Size, Price, Revision, SizeJson)]  # fmt: skip
         before = docs(session)
         derived = save_derived(session, TODAY)
         assert docs(session) == before
@@ -79,7 +79,7 @@ def test_a_catalog_has_the_rows_it_was_asked_for_and_what_an_ingest_derives_from
 
 
 def docs(session: Session) -> dict[str, str]:
-    return {row.size_key: row.doc for row in session.execute(select(table_of(SizeDoc)))}
+    return {row.size_key: row.doc for row in session.execute(select(table_of(SizeJson)))}
 
 
 def test_offers_follow_from_the_prices_in_force(catalog_url: str) -> None:
@@ -102,7 +102,7 @@ def offers_of(size: Row) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
     now: dict[tuple[str, str], dict[str, float]] = {}
     for _, region, os, purchase, _, usd, _, _ in prices_of(size, 100):
         now.setdefault((region, os), {})[purchase] = usd
-    for purchase in PURCHASES:
+    for purchase in PURCHASE_MODELS:
         ranked = {
             (region, os): (kinds.get(purchase, math.inf), region, kinds.get("on_demand"), kinds.get("spot"))
             for (region, os), kinds in now.items()
@@ -110,7 +110,7 @@ def offers_of(size: Row) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
         yield from (((region, os, purchase, size["key"]), offer) for (region, os), offer in ranked.items())
         for system in ("linux", "windows"):
             best = min(offer for (_, os), offer in ranked.items() if os == system)
-            yield (ANYWHERE, system, purchase, size["key"]), best
+            yield (ANY_REGION, system, purchase, size["key"]), best
 
 
 def test_the_service_answers_from_a_made_up_catalog(catalog_url: str) -> None:

@@ -12,10 +12,10 @@ import pytest
 from sqlalchemy import Engine, delete, select
 
 from app.catalog.column_types import table_of
-from app.catalog.models import Offer, SizeDoc
-from app.catalog.projections import OFFER_JSON_FIELDS, SPOT_DAYS, octave_of
+from app.catalog.models import Offer, SizeJson
+from app.catalog.projections import MAX_SPOT_AGE_DAYS, OFFER_JSON_FIELDS, memory_bucket
 from app.catalog.queries.prices import AllPricesSearch, find_all_prices
-from app.catalog.queries.snapshot import read_known
+from app.catalog.queries.snapshot import load_snapshot
 from app.catalog.readings import Reading
 from app.catalog.store.offers import is_derived, save_derived
 from app.db.engines import reading as reads
@@ -40,7 +40,7 @@ def offered(engine: Engine, key: str, region: str = "eastus", purchase: str = "o
 
 
 def document(engine: Engine, key: str) -> dict[str, Any]:
-    doc = table_of(SizeDoc).c
+    doc = table_of(SizeJson).c
     with reads(engine) as session:
         return dict(json.loads(session.execute(select(doc.doc).where(doc.size_key == key)).scalar_one()))
 
@@ -50,9 +50,9 @@ def nothing_left_to_derive(engine: Engine, today: date = TODAY) -> Iterator[None
     """What an ingest derives of the sizes it touches is what would be derived of all."""
     yield
     with writing(engine) as session:
-        before = {row.size_key: row.doc for row in session.execute(select(table_of(SizeDoc)))}
+        before = {row.size_key: row.doc for row in session.execute(select(table_of(SizeJson)))}
         assert not save_derived(session, today).any
-        assert {row.size_key: row.doc for row in session.execute(select(table_of(SizeDoc)))} == before
+        assert {row.size_key: row.doc for row in session.execute(select(table_of(SizeJson)))} == before
 
 
 def offers(engine: Engine) -> list[Any]:
@@ -126,7 +126,7 @@ def test_the_document_of_an_offer_says_what_its_columns_say(seeded_engine: Engin
 
 def test_the_octave_of_an_offer_is_that_of_its_gpu_memory(seeded_engine: Engine) -> None:
     for offer in offers(seeded_engine):
-        assert offer.gpu_octave == (octave_of(offer.gpu_memory_gib) if offer.gpu_memory_gib else None)
+        assert offer.gpu_octave == (memory_bucket(offer.gpu_memory_gib) if offer.gpu_memory_gib else None)
 
 
 def test_an_offer_is_changed_and_not_made_anew(engine: Engine) -> None:
@@ -150,7 +150,7 @@ def test_a_price_that_comes_into_force_is_offered_at_the_next_ingest_of_anything
     "history",
     [
         {"approximate_date": True},
-        {"valid_from": TODAY - timedelta(days=SPOT_DAYS + 1)},
+        {"valid_from": TODAY - timedelta(days=MAX_SPOT_AGE_DAYS + 1)},
     ],
     ids=["of an undated source", "of over a year ago"],
 )
@@ -161,7 +161,7 @@ def test_a_spot_price_is_history_and_no_offer(engine: Engine, history: dict[str,
     assert offered(engine, "x1", purchase="spot") is None
     assert offered(engine, "x1", "*", purchase="spot") == (2, "westus")
     with reads(engine) as session:
-        kept = answer(session, find_all_prices(AllPricesSearch(region=("eastus",)), read_known(session), TODAY))
+        kept = answer(session, find_all_prices(AllPricesSearch(region=("eastus",)), load_snapshot(session), TODAY))
     assert [(row["usd_per_hour"], row["price_age_days"]) for row in kept.items] == [(1, (TODAY - spot.valid_from).days)]
 
 
@@ -172,7 +172,7 @@ def test_an_on_demand_price_is_an_offer_however_old_it_is(engine: Engine) -> Non
 
 
 def test_a_spot_price_that_was_an_offer_is_none_a_year_later(engine: Engine) -> None:
-    last = price("x1", "1", purchase="spot", valid_from=TODAY - timedelta(days=SPOT_DAYS))
+    last = price("x1", "1", purchase="spot", valid_from=TODAY - timedelta(days=MAX_SPOT_AGE_DAYS))
     take_in(engine, reading(size("x1", vcpus=8), regions=["eastus"], prices=(last,)), now=NOW)
     assert offered(engine, "x1", purchase="spot") == (1, "eastus")
     with nothing_left_to_derive(engine, TOMORROW):
@@ -205,7 +205,7 @@ def test_a_source_that_moves_is_shown_at_its_new_address(engine: Engine) -> None
 def test_what_a_migration_emptied_is_derived_by_the_next_ingest(engine: Engine) -> None:
     take_in(engine, FIRST, now=NOW)
     with writing(engine) as session:
-        for model in (Offer, SizeDoc):
+        for model in (Offer, SizeJson):
             session.execute(delete(table_of(model)))
     with reads(engine) as session:
         assert not is_derived(session)

@@ -1,7 +1,7 @@
 import pytest
 from sqlalchemy import Engine
 
-from app.catalog.queries.lookups import find_gpu
+from app.catalog.queries.lookups import get_gpu
 from app.db.engines import reading
 from app.db.statements import answer
 from app.errors import NotFound
@@ -18,7 +18,7 @@ from app.errors import NotFound
 )  # fmt: skip
 def test_a_gpu_is_found_by_whatever_it_is_called(seeded_engine: Engine, name: str, gpu: str) -> None:
     with reading(seeded_engine) as session:
-        assert answer(session, find_gpu(name))["id"] == gpu
+        assert answer(session, get_gpu(name))["id"] == gpu
 
 
 @pytest.mark.parametrize(
@@ -34,5 +34,5 @@ def test_a_name_that_several_have_or_none_is_refused_with_the_nearest(
     seeded_engine: Engine, name: str, nearest: tuple[str, ...]
 ) -> None:
     with reading(seeded_engine) as session, pytest.raises(NotFound) as refused:
-        answer(session, find_gpu(name))
+        answer(session, get_gpu(name))
     assert set(nearest) <= set(refused.value.nearest)

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Engine
 
 from app.catalog.column_types import table_of
-from app.catalog.language_models import Model
+from app.catalog.language_models import LanguageModel
 from app.catalog.presets import Preset
 from app.catalog.queries.language_models import ModelSearch, find_models, get_model
 from app.catalog.readings import ModelRow
@@ -40,7 +40,7 @@ def found(engine: Engine, q: str | None = None) -> list[str]:
 
 
 def test_the_table_has_a_column_for_every_field() -> None:
-    assert list(table_of(Model).columns.keys()) == list(Preset.model_fields)
+    assert list(table_of(LanguageModel).columns.keys()) == list(Preset.model_fields)
 
 
 def test_a_model_comes_back_as_it_was_read(engine: Engine) -> None:

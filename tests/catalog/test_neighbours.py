@@ -9,9 +9,9 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from app.catalog.queries.fit_params import SimilarSearch
-from app.catalog.queries.lookups import AROUND, find_keys
-from app.catalog.queries.neighbours import EACH
-from app.catalog.queries.snapshot import read_known
+from app.catalog.queries.lookups import NEAREST_WINDOW, get_size_keys
+from app.catalog.queries.neighbours import SIZES_PER_WALK
+from app.catalog.queries.snapshot import load_snapshot
 from app.catalog.readings import StatedFact
 from app.db.statements import answer
 from app.errors import NotFound
@@ -20,7 +20,7 @@ from app.services.similar import Similar, find_similar
 from tests.conftest import TODAY
 from tests.factories import NOW, price, reading, size
 
-CROWD = 3 * EACH
+CROWD = 3 * SIZES_PER_WALK
 NAMES = [f"g{number:03}" for number in range(CROWD)]
 
 
@@ -45,7 +45,7 @@ def gpu_size(name: str, gib: int) -> tuple[StatedFact, ...]:
 
 def similar(engine: Engine, name: str, **asked: Any) -> Similar:
     with Session(engine) as session:
-        return answer(session, find_similar(name, SimilarSearch(limit=500, **asked), read_known(session), TODAY))
+        return answer(session, find_similar(name, SimilarSearch(limit=500, **asked), load_snapshot(session), TODAY))
 
 
 def names(found: Similar) -> set[str]:
@@ -81,10 +81,10 @@ def test_a_place_where_nothing_is_sold_has_no_neighbours(crowd: Engine) -> None:
 
 
 def test_the_nearest_name_is_found_in_the_middle_of_many(engine: Engine) -> None:
-    many = [one for number in range(2 * AROUND + 200) for one in size(f"m{number:04}", vcpus=1)]
+    many = [one for number in range(2 * NEAREST_WINDOW + 200) for one in size(f"m{number:04}", vcpus=1)]
     take_in(engine, reading(many), now=NOW)
     with Session(engine) as session, pytest.raises(NotFound) as missing:
-        answer(session, find_keys(("m0700", "m0600x")))
+        answer(session, get_size_keys(("m0700", "m0600x")))
     assert missing.value.nearest[0] == "m0600"
     with Session(engine) as session:
-        assert answer(session, find_keys(("Standard_M0700", "m0001"))) == ("m0700", "m0001")
+        assert answer(session, get_size_keys(("Standard_M0700", "m0001"))) == ("m0700", "m0001")

@@ -3,13 +3,13 @@ from decimal import Decimal
 
 import pytest
 
-from app.catalog.queries.pagination import Place, read_cursor, write_cursor
+from app.catalog.queries.pagination import CursorPosition, read_cursor, write_cursor
 from app.errors import BadQuestion
 
 
 def test_a_cursor_gives_back_every_kind_of_value_exactly() -> None:
     values = [None, 1 / 6, float("inf"), Decimal("127.816"), date(2026, 9, 30), "Standard_ND40rs_v2", 3]
-    assert read_cursor(write_cursor("q", "3-ab", values), "q", len(values)) == Place("3-ab", values)
+    assert read_cursor(write_cursor("q", "3-ab", values), "q", len(values)) == CursorPosition("3-ab", values)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.queries.filters import FILTERS
-from app.catalog.queries.params import SizeFilter, SizeNeeds, SizeSearch, exact_count
+from app.catalog.queries.params import SizeFilter, SizeRequirements, SizeSearch, parse_gpu_count
 
 
 def test_every_filter_has_its_sql_and_no_sql_is_left_over() -> None:
@@ -15,7 +15,7 @@ def test_every_filter_has_its_sql_and_no_sql_is_left_over() -> None:
 
 
 def test_every_flag_can_be_asked_for() -> None:
-    assert set(SIZE_FLAGS) <= set(SizeNeeds.model_fields)
+    assert set(SIZE_FLAGS) <= set(SizeRequirements.model_fields)
 
 
 @pytest.mark.parametrize("written", ["1/6", "0.1667", 0.1667, "0.16667"])
@@ -26,7 +26,7 @@ def test_a_sixth_of_a_gpu_is_a_sixth_however_it_is_written(written: object) -> N
 @given(st.integers(1, 8), st.integers(1, 8))
 def test_a_fraction_shown_to_four_digits_is_read_back_exactly(numerator: int, denominator: int) -> None:
     shown = f"{numerator / denominator:.4f}"
-    assert exact_count(shown) == float(Fraction(numerator, denominator))
+    assert parse_gpu_count(shown) == float(Fraction(numerator, denominator))
 
 
 def test_an_unknown_parameter_is_refused() -> None:

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine, func, select
 
 from app.catalog.column_types import table_of
-from app.catalog.models import Offer, SizeDoc
+from app.catalog.models import Offer, SizeJson
 from app.catalog.store.revisions import digest_of
 from app.db import migrations
 from app.db.engines import reading as reads
@@ -29,7 +29,7 @@ def migrate(url: str) -> str:
 def rows(engine: Engine) -> list[int]:
     with reads(engine) as session:
         return [session.execute(select(func.count()).select_from(table_of(model))).scalar_one()
-                for model in (Offer, SizeDoc)]  # fmt: skip
+                for model in (Offer, SizeJson)]  # fmt: skip
 
 
 @pytest.mark.parametrize("older", ["0001", "0004"])

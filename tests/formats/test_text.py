@@ -9,10 +9,17 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.catalog.fields import Kind
+from app.catalog.fields import FieldKind
 from app.formats.text import LIST_SEPARATOR, Csv, Ndjson
 
-COLUMNS: Mapping[str, Kind] = {"t": "text", "n": "number", "i": "integer", "b": "boolean", "d": "date", "l": "list"}
+COLUMNS: Mapping[str, FieldKind] = {
+    "t": "text",
+    "n": "number",
+    "i": "integer",
+    "b": "boolean",
+    "d": "date",
+    "l": "list",
+}
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1) | st.sampled_from(
     ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1", 'a"b', "a,b", "a\r\nb", "'=1", " =1"]
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog.readings import PriceRow, SourceNote
+from app.catalog.readings import PriceRow, SourceRow
 from app.errors import BadData
 from app.ingest.sources.claims import load_gpu_rows, read_gpus, read_series, read_sizes, read_sources
 from app.ingest.sources.prices import read_prices
@@ -29,11 +29,11 @@ def write(folder: Path, text: str, name: str = "some.csv") -> Path:
 
 
 @pytest.fixture
-def sources(tmp_path: Path) -> Mapping[str, SourceNote]:
+def sources(tmp_path: Path) -> Mapping[str, SourceRow]:
     return read_sources(write(tmp_path, SOURCES, "sources.csv"))
 
 
-def test_a_source_may_be_undated_and_without_an_address(sources: Mapping[str, SourceNote]) -> None:
+def test_a_source_may_be_undated_and_without_an_address(sources: Mapping[str, SourceRow]) -> None:
     assert sources["list"].published_on == date(2026, 6, 18)
     assert (sources["memo"].url, sources["memo"].published_on) == (None, None)
 
@@ -52,7 +52,7 @@ def test_a_bad_row_in_the_list_of_sources_is_refused(tmp_path: Path, line: str, 
     assert f"some.csv:4: {detail}" in str(caught.value)
 
 
-def test_a_price_is_read_with_its_place_and_its_exact_digits(tmp_path: Path, sources: Mapping[str, SourceNote]) -> None:
+def test_a_price_is_read_with_its_place_and_its_exact_digits(tmp_path: Path, sources: Mapping[str, SourceRow]) -> None:
     path = write(tmp_path, PRICES + "Standard_NC6s_v3,West Europe,linux,spot,0.330480,2026-08-22,false,list\n")
     reading = read_prices(path, sources)
     assert tuple(reading.prices) == (
@@ -72,7 +72,7 @@ def test_a_price_is_read_with_its_place_and_its_exact_digits(tmp_path: Path, sou
 
 
 def test_only_cited_sources_are_handed_on_with_the_digest_of_the_citing_file(
-    tmp_path: Path, sources: Mapping[str, SourceNote]
+    tmp_path: Path, sources: Mapping[str, SourceRow]
 ) -> None:
     path = write(tmp_path, "alias,size,source,reason\nNC6_Promo,NC6,memo,a promotion\n")
     (note,) = read_aliases(path, sources).sources
@@ -94,7 +94,7 @@ def test_only_cited_sources_are_handed_on_with_the_digest_of_the_citing_file(
     ],
 )
 def test_a_bad_price_is_refused_with_file_line_and_column(
-    tmp_path: Path, sources: Mapping[str, SourceNote], line: str, column: str
+    tmp_path: Path, sources: Mapping[str, SourceRow], line: str, column: str
 ) -> None:
     path = write(tmp_path, PRICES + line + "\n")
     with pytest.raises(BadData) as caught:
@@ -103,7 +103,7 @@ def test_a_bad_price_is_refused_with_file_line_and_column(
 
 
 def test_every_filled_cell_of_a_gpu_is_a_statement_and_a_blank_one_is_none(
-    tmp_path: Path, sources: Mapping[str, SourceNote]
+    tmp_path: Path, sources: Mapping[str, SourceRow]
 ) -> None:
     path = write(tmp_path, "id,model,memory_gib,fp64_tflops,scale_up_domain_gpus,source\nt4,Tesla T4,16,0.25,,list\n")
     found = {s.field: (s.kind, s.subject, s.value, s.raw, s.line) for s in read_gpus(path, sources).facts}
@@ -114,7 +114,7 @@ def test_every_filled_cell_of_a_gpu_is_a_statement_and_a_blank_one_is_none(
     }
 
 
-def test_every_filled_cell_of_a_size_is_a_statement(tmp_path: Path, sources: Mapping[str, SourceNote]) -> None:
+def test_every_filled_cell_of_a_size_is_a_statement(tmp_path: Path, sources: Mapping[str, SourceRow]) -> None:
     path = write(tmp_path, "id,memory_gib,gpu_count,generation_1,max_nics,source\nStandard_NX6,27.5,1/6,false,,list\n")
     found = {s.field: (s.kind, s.subject, s.value) for s in read_sizes(path, sources).facts}
     assert found == {
@@ -130,7 +130,7 @@ def test_a_source_of_the_list_may_be_pinned(tmp_path: Path) -> None:
     assert {id_: source.pinned for id_, source in found.items()} == {"list": True, "memo": False}
 
 
-def test_two_sources_may_speak_of_one_gpu(tmp_path: Path, sources: Mapping[str, SourceNote]) -> None:
+def test_two_sources_may_speak_of_one_gpu(tmp_path: Path, sources: Mapping[str, SourceRow]) -> None:
     path = write(tmp_path, "id,memory_gib,source\nv710,28,list\nv710,24,memo\n")
     statements = read_gpus(path, sources).facts
     assert [(s.source, s.value) for s in statements] == [("list", Decimal(28)), ("memo", Decimal(24))]
@@ -154,13 +154,13 @@ def test_a_gpus_names_stand_in_each_of_its_rows(tmp_path: Path) -> None:
     ],
 )
 def test_a_figure_of_a_gpu_that_its_field_cannot_hold_is_refused(
-    tmp_path: Path, sources: Mapping[str, SourceNote], column: str, cell: str, detail: str
+    tmp_path: Path, sources: Mapping[str, SourceRow], column: str, cell: str, detail: str
 ) -> None:
     with pytest.raises(BadData, match=detail):
         read_gpus(write(tmp_path, f"id,{column},source\nt4,{cell},list\n"), sources)
 
 
-def test_a_series_is_read_with_its_rack(tmp_path: Path, sources: Mapping[str, SourceNote]) -> None:
+def test_a_series_is_read_with_its_rack(tmp_path: Path, sources: Mapping[str, SourceRow]) -> None:
     path = write(tmp_path, "id,name,rack_vms,rack_hbm_tb,source\nnd,ND,18,13.5,list\n")
     statements = read_series(path, sources).facts
     assert [(s.kind, s.subject, s.field, s.value) for s in statements] == [
@@ -170,20 +170,20 @@ def test_a_series_is_read_with_its_rack(tmp_path: Path, sources: Mapping[str, So
     ]
 
 
-def test_a_region_is_read_under_its_code(tmp_path: Path, sources: Mapping[str, SourceNote]) -> None:
+def test_a_region_is_read_under_its_code(tmp_path: Path, sources: Mapping[str, SourceRow]) -> None:
     path = write(tmp_path, "code,name,geography,source\nWest US 3,West US 3,,list\n")
     (region,) = read_regions(path, sources).regions
     assert (region.code, region.name, region.geography) == ("westus3", "West US 3", None)
 
 
-def test_a_code_that_is_no_code_is_refused(tmp_path: Path, sources: Mapping[str, SourceNote]) -> None:
+def test_a_code_that_is_no_code_is_refused(tmp_path: Path, sources: Mapping[str, SourceRow]) -> None:
     path = tmp_path / "regions.csv"
     path.write_text('code,name,geography,source\n"west""us",West,,list\n')
     with pytest.raises(BadData, match=r"regions.csv:2: column 'code': .*must be letters and digits"):
         read_regions(path, sources)
 
 
-def test_an_alias_is_another_name(tmp_path: Path, sources: Mapping[str, SourceNote]) -> None:
+def test_an_alias_is_another_name(tmp_path: Path, sources: Mapping[str, SourceRow]) -> None:
     header = "alias,size,source,reason\n"
     path = write(tmp_path, header + "Standard_ND96asr_A100_v4,Standard_ND96asr_v4,list,same price\n")
     assert read_aliases(path, sources).aliases[0].size == "Standard_ND96asr_v4"
@@ -216,7 +216,7 @@ def test_a_bad_correction_is_refused(tmp_path: Path, line: str, column: str) -> 
     assert (caught.value.line, caught.value.column) == (2, column)
 
 
-def test_a_benchmark_says_what_was_measured(tmp_path: Path, sources: Mapping[str, SourceNote]) -> None:
+def test_a_benchmark_says_what_was_measured(tmp_path: Path, sources: Mapping[str, SourceRow]) -> None:
     header = "id,series,scope,workload,metric,value,unit,comparison,source\n"
     path = write(tmp_path, header + "b,ND_GB300_v6,rack,Llama 2 70B,throughput,1100000,tokens/s,,list\n")
     (benchmark,) = read_benchmarks(path, sources).benchmarks

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from app.catalog.presets import Preset
-from app.catalog.readings import SourceNote
+from app.catalog.readings import SourceRow
 from app.errors import BadData
 from app.ingest.sources.models import read_models
 from tests.factories import source
 
-SOURCES: Mapping[str, SourceNote] = {"card": source("card")}
+SOURCES: Mapping[str, SourceRow] = {"card": source("card")}
 SMALL = {
     "id": "small-1b", "name": "Small 1B", "params": "1000", "active_params": "1000", "layers": "4", "hidden": "64",
     "vocab": "100", "attention": "gqa", "heads": "8", "kv_heads": "2", "head_dim": "8", "intermediate": "128",

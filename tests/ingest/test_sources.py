@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from app.catalog.readings import SourceNote
+from app.catalog.readings import SourceRow
 from app.errors import BadData
 from app.ingest.sources.documents import read_documents
 from tests.ingest.pages import MEMORIES, details, facts, read_files
@@ -11,7 +11,7 @@ from tests.ingest.pages import MEMORIES, details, facts, read_files
 TABLE = "| Size | vCPU |\n|---|---|\n| NX6 | 6 |\n"
 
 
-def source(folder: Path, front: str, **kind: object) -> SourceNote:
+def source(folder: Path, front: str, **kind: object) -> SourceRow:
     reading = read_files(folder, {"nx-series.md": f"---\n{front}\n---\n\n# NX-series\n\n{TABLE}"}, **kind)  # type: ignore[arg-type]  # a kind
     return reading.sources[0]
 

@@ -14,16 +14,16 @@ from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Price, Region, Size, Source
-from app.catalog.queries.candidates import ask_candidates
+from app.catalog.queries.candidates import candidates_query
 from app.catalog.queries.exports import PriceExport, SizeExport, export_prices, export_sizes
 from app.catalog.queries.facets import find_facets
 from app.catalog.queries.fit_params import FitSearch
-from app.catalog.queries.lookups import find_keys
-from app.catalog.queries.neighbours import STEPS, Centre, ask_neighbours
-from app.catalog.queries.params import OfferScope, SizeFilter, SizeSearch
-from app.catalog.queries.prices import AllPricesSearch, PriceScope, find_all_prices
-from app.catalog.queries.size_details import find_sheets
-from app.catalog.queries.snapshot import Known, read_known
+from app.catalog.queries.lookups import get_size_keys
+from app.catalog.queries.neighbours import MEMORY_STEPS, ReferenceSize, neighbours_query
+from app.catalog.queries.params import OfferParams, SizeFilter, SizeSearch
+from app.catalog.queries.prices import AllPricesFilter, AllPricesSearch, find_all_prices
+from app.catalog.queries.size_details import find_size_details
+from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
 from app.catalog.store.offers import save_derived
 from app.db.engines import make_engine, take_statistics
 from app.db.statements import Ask, Question, answer
@@ -34,7 +34,7 @@ from tests.databases import Databases
 TODAY = date(2026, 9, 1)
 SIZES, REGIONS = 300, 40
 Answer = TypeVar("Answer")
-PRICE_SCOPE = set(PriceScope.model_fields)
+PRICE_SCOPE = set(AllPricesFilter.model_fields)
 
 
 @pytest.fixture(scope="module")
@@ -65,10 +65,10 @@ def crowded(databases: Databases, template_url: str) -> Iterator[Engine]:
 
 
 @pytest.fixture
-def large(crowded: Engine) -> Known:
+def large(crowded: Engine) -> CatalogSnapshot:
     """What is known of the catalog, as if it were too large to be looked through."""
     with Session(crowded) as session:
-        return replace(read_known(session), sizes=100_000)
+        return replace(load_snapshot(session), sizes=100_000)
 
 
 def _size(number: int) -> dict[str, Any]:
@@ -94,7 +94,7 @@ FITS = [
 
 @pytest.mark.parametrize("search", FITS, ids=lambda search: search.model_dump_json(exclude_defaults=True))
 def test_the_candidates_of_a_fit_come_by_index(crowded: Engine, search: FitSearch) -> None:
-    told = plan(crowded, ask_candidates(search, TRAITS, today=TODAY))
+    told = plan(crowded, candidates_query(search, TRAITS, today=TODAY))
     assert full_scans(told) == [], told
     assert re.search(r"offer", told), told
 
@@ -116,7 +116,7 @@ WALKS = [
 
 
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.model_dump_json(exclude_defaults=True))
-def test_a_search_comes_by_index(crowded: Engine, large: Known, search: SizeSearch) -> None:
+def test_a_search_comes_by_index(crowded: Engine, large: CatalogSnapshot, search: SizeSearch) -> None:
     for asked in asks_of(crowded, search, large, TODAY)[:2]:
         told = plan(crowded, asked)
         assert full_scans(told) == [], told
@@ -124,7 +124,7 @@ def test_a_search_comes_by_index(crowded: Engine, large: Known, search: SizeSear
 
 @pytest.mark.parametrize("search", WALKS, ids=lambda search: search.model_dump_json(exclude_defaults=True))
 def test_a_page_by_name_or_price_is_a_walk_that_sorts_nothing_but_the_page(
-    crowded: Engine, large: Known, search: SizeSearch
+    crowded: Engine, large: CatalogSnapshot, search: SizeSearch
 ) -> None:
     search = search.model_copy(update={"limit": 5})
     first, count, second = asks_of(crowded, search, large, TODAY)
@@ -139,36 +139,36 @@ def test_a_page_by_name_or_price_is_a_walk_that_sorts_nothing_but_the_page(
 
 
 PLACES = [
-    OfferScope(),
-    OfferScope(region=("region7",), purchase="spot"),
-    OfferScope(region=("region7", "region9"), os="windows"),
+    OfferParams(),
+    OfferParams(region=("region7",), purchase="spot"),
+    OfferParams(region=("region7", "region9"), os="windows"),
 ]
 
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.model_dump_json(exclude_defaults=True))
-def test_the_neighbours_of_a_size_come_by_walks_along_an_index(crowded: Engine, place: OfferScope) -> None:
-    centre = Centre(key="x007", gpu_memory_gib=112.0, usd_per_hour=8.0)
-    told = plan(crowded, ask_neighbours(centre, place, TODAY))
+def test_the_neighbours_of_a_size_come_by_walks_along_an_index(crowded: Engine, place: OfferParams) -> None:
+    centre = ReferenceSize(key="x007", gpu_memory_gib=112.0, usd_per_hour=8.0)
+    told = plan(crowded, neighbours_query(centre, place, TODAY))
     assert full_scans(told) == [], told
-    assert len(re.findall("ix_offer_gpu", told)) == 2 * len(STEPS), told
+    assert len(re.findall("ix_offer_gpu", told)) == 2 * len(MEMORY_STEPS), told
 
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.model_dump_json(exclude_defaults=True))
-def test_the_neighbours_of_a_size_without_a_gpu_come_by_price(crowded: Engine, place: OfferScope) -> None:
-    told = plan(crowded, ask_neighbours(Centre(key="x000", gpu_memory_gib=0, usd_per_hour=8.0), place, TODAY))
+def test_the_neighbours_of_a_size_without_a_gpu_come_by_price(crowded: Engine, place: OfferParams) -> None:
+    told = plan(crowded, neighbours_query(ReferenceSize(key="x000", gpu_memory_gib=0, usd_per_hour=8.0), place, TODAY))
     assert full_scans(told) == [], told
     walks = re.findall(r"USING PRIMARY KEY \(region=\? AND os=\? AND purchase=\? AND rank_usd|using pk_offer", told)
-    assert len(walks) >= 2 * len(STEPS), told
+    assert len(walks) >= 2 * len(MEMORY_STEPS), told
 
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.model_dump_json(exclude_defaults=True))
-def test_sizes_side_by_side_come_by_their_keys(crowded: Engine, place: OfferScope) -> None:
-    told = plan(crowded, next(find_sheets(("x001", "x002", "x003"), place, TODAY)))
+def test_sizes_side_by_side_come_by_their_keys(crowded: Engine, place: OfferParams) -> None:
+    told = plan(crowded, next(find_size_details(("x001", "x002", "x003"), place, TODAY)))
     assert full_scans(told) == [], told
 
 
 def test_names_are_looked_up_by_index_and_the_nearest_by_a_walk(crowded: Engine) -> None:
-    question = find_keys(("nope", "x001"))
+    question = get_size_keys(("nope", "x001"))
     forbidden = ("set local enable_seqscan = off",) if crowded.dialect.name == "postgresql" else ()
     known = plan_of(crowded, next(question), *forbidden)
     near = plan(crowded, question.send([]))
@@ -202,7 +202,7 @@ FACETS = [
 
 @pytest.mark.parametrize("search", FACETS, ids=lambda search: search.model_dump_json(exclude_defaults=True))
 def test_facets_are_counted_by_three_statements_along_indexes(
-    crowded: Engine, large: Known, search: SizeFilter
+    crowded: Engine, large: CatalogSnapshot, search: SizeFilter
 ) -> None:
     forbidden = ("set local enable_seqscan = off",) if crowded.dialect.name == "postgresql" else ()
     plans = [plan_of(crowded, asked, *forbidden) for asked in asks(crowded, find_facets(search, large, TODAY))]
@@ -220,9 +220,9 @@ LISTS = [
 
 @pytest.mark.parametrize("export", LISTS, ids=lambda export: export.model_dump_json(exclude_defaults=True))
 def test_an_export_of_sizes_by_name_or_price_is_a_walk_that_sorts_nothing(
-    crowded: Engine, large: Known, export: SizeExport
+    crowded: Engine, large: CatalogSnapshot, export: SizeExport
 ) -> None:
-    told = plan(crowded, export_sizes(export, large, TODAY).asked)
+    told = plan(crowded, export_sizes(export, large, TODAY).query)
     assert full_scans(told) == [], told
     assert sorts(told) == 0, told
 
@@ -235,16 +235,16 @@ PRICES = [
 
 
 @pytest.mark.parametrize("search", PRICES, ids=lambda search: search.model_dump_json(exclude_defaults=True))
-def test_prices_are_a_walk_along_their_key(crowded: Engine, large: Known, search: AllPricesSearch) -> None:
+def test_prices_are_a_walk_along_their_key(crowded: Engine, large: CatalogSnapshot, search: AllPricesSearch) -> None:
     *_, page, _count = asks(crowded, find_all_prices(search, large, TODAY))
     export = answered(crowded, export_prices(PriceExport(**search.model_dump(include=PRICE_SCOPE)), large, TODAY))
-    for asked in (page, export.asked):
+    for asked in (page, export.query):
         told = plan(crowded, asked)
         assert sorts(told) == 0, told
         assert re.search(r"(SCAN|SEARCH) price\b(?! USING INDEX)|using pk_price on price", told), told
 
 
-def test_a_page_of_prices_further_on_begins_where_the_last_one_ended(crowded: Engine, large: Known) -> None:
+def test_a_page_of_prices_further_on_begins_where_the_last_one_ended(crowded: Engine, large: CatalogSnapshot) -> None:
     first = answered(crowded, find_all_prices(AllPricesSearch(limit=2), large, TODAY))
     (page, *_) = asks(crowded, find_all_prices(AllPricesSearch(limit=2, cursor=first.next_cursor), large, TODAY))
     told = plan(crowded, page)

@@ -6,7 +6,7 @@ import pytest
 
 from app.catalog.fields import FactValue
 from app.catalog.names import size_key
-from app.catalog.readings import Reading, SourceNote
+from app.catalog.readings import Reading, SourceRow
 from app.ingest.registry import read_pages
 from app.ingest.sources.claims import read_gpus, read_series, read_sizes, read_sources
 from app.ingest.sources.models import read_models
@@ -20,12 +20,12 @@ SEEDS = Path(__file__).parents[2] / "seeds"
 
 
 @pytest.fixture(scope="session")
-def sources() -> dict[str, SourceNote]:
+def sources() -> dict[str, SourceRow]:
     return read_sources(SEEDS / "sources.csv")
 
 
 @pytest.fixture(scope="session")
-def by_file(sources: dict[str, SourceNote]) -> dict[str, Reading]:
+def by_file(sources: dict[str, SourceRow]) -> dict[str, Reading]:
     """Everything but the documents, by the name of the file."""
     readers = {
         "aliases": read_aliases,

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from app.catalog.names import series_key, size_key
-from app.catalog.readings import Reading, SourceNote
+from app.catalog.readings import Reading, SourceRow
 
 ByFile = dict[str, Reading]
 
@@ -17,13 +17,13 @@ def repeated(keys: Iterable[Hashable]) -> list[Hashable]:
     return [key for key, count in Counter(keys).items() if count > 1]
 
 
-def test_every_source_is_cited_and_by_one_file_only(sources: dict[str, SourceNote], by_file: ByFile) -> None:
+def test_every_source_is_cited_and_by_one_file_only(sources: dict[str, SourceRow], by_file: ByFile) -> None:
     cited = Counter(note.id for reading in by_file.values() for note in reading.sources)
     cited.update({price.source for price in by_file["prices"].prices})
     assert cited == Counter(dict.fromkeys(sources, 1))
 
 
-def test_what_a_vendor_says_can_be_looked_up(sources: dict[str, SourceNote]) -> None:
+def test_what_a_vendor_says_can_be_looked_up(sources: dict[str, SourceRow]) -> None:
     assert [s.id for s in sources.values() if s.kind != "third_party" and s.url is None] == []
 
 
@@ -96,7 +96,7 @@ def test_the_newest_linux_price_is_that_of_august_2026(
     assert newest.valid_from in (date(2026, 8, 1), date(2026, 8, 22))
 
 
-def test_a_dated_price_has_the_date_of_its_source(sources: dict[str, SourceNote], by_file: ByFile) -> None:
+def test_a_dated_price_has_the_date_of_its_source(sources: dict[str, SourceRow], by_file: ByFile) -> None:
     dated = [p for p in by_file["prices"].prices if not p.approximate_date]
     assert {p.valid_from - (sources[p.source].published_on or date.min) for p in dated} == {date.min - date.min}
 

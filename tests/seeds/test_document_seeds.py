@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from app.catalog.fields import FactValue
 from app.catalog.names import series_key, size_key
-from app.catalog.readings import Reading, SourceNote
+from app.catalog.readings import Reading, SourceRow
 from tests.seeds.conftest import SEEDS, ByFile, Facts
 
 NOT_THE_PRODUCT = {("ndmi300xv5-series-2024-08-01", "nd96isr_mi300x_v5")}
@@ -40,7 +40,7 @@ def test_a_document_is_a_source_named_like_its_file(documents: Reading) -> None:
     assert sorted(s.id for s in documents.sources) == sorted(path.stem for path in (SEEDS / "documents").glob("*.md"))
 
 
-def test_no_document_shares_its_id_with_a_listed_source(documents: Reading, sources: dict[str, SourceNote]) -> None:
+def test_no_document_shares_its_id_with_a_listed_source(documents: Reading, sources: dict[str, SourceRow]) -> None:
     assert {s.id for s in documents.sources} & set(sources) == set()
 
 

@@ -12,7 +12,7 @@ from sqlmodel import Session
 
 from app.api.converters.fit_request import plan_fit
 from app.api.schemas.fit_request import FitIn
-from app.catalog.queries.snapshot import read_known
+from app.catalog.queries.snapshot import load_snapshot
 from app.db.statements import answer
 from app.errors import BadWorkload
 from tests.conftest import TODAY
@@ -83,7 +83,7 @@ def test_every_body_is_answered_or_refused_in_words(
         asked.pop("architecture", None)
     with Session(seeded_engine) as session:
         try:
-            told = answer(session, plan_fit(FitIn.model_validate(asked), read_known(session), TODAY))
+            told = answer(session, plan_fit(FitIn.model_validate(asked), load_snapshot(session), TODAY))
         except (ValidationError, BadWorkload):
             event("refused")
             return
@@ -100,7 +100,7 @@ def test_every_body_is_answered_or_refused_in_words(
 def test_a_question_has_one_answer(seeded_engine: Engine, model: str, load: dict[str, Any], dtype: str) -> None:
     asked = {"model": model, "inference": load | {"dtype": dtype}, "include": ["rejected", "assumptions"]}
     with Session(seeded_engine) as session:
-        known = read_known(session)
+        known = load_snapshot(session)
         try:
             body = FitIn.model_validate(asked)
             first, second = (answer(session, plan_fit(body, known, TODAY)).model_dump_json() for _ in range(2))

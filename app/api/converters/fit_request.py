@@ -8,8 +8,8 @@ from app.api.schemas.estimate_request import EstimateIn, InferenceIn, TrainingIn
 from app.api.schemas.fit_request import FitIn
 from app.api.schemas.fit_response import FitAnswerOut
 from app.catalog.queries.fit_params import FitSearch
-from app.catalog.queries.params import SizeScope
-from app.catalog.queries.snapshot import Known
+from app.catalog.queries.params import SizeSelection
+from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import Question
 from app.errors import BadQuestion, BadWorkload
 from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
@@ -43,7 +43,7 @@ def to_use(inference: InferenceIn | None, training: TrainingIn | None) -> Infere
     )
 
 
-def plan_fit(body: FitIn, known: Known, today: date) -> Question[FitAnswerOut]:
+def plan_fit(body: FitIn, known: CatalogSnapshot, today: date) -> Question[FitAnswerOut]:
     """Answer a body from one query; raises BadWorkload naming the field that is wrong."""
     search = to_search(body, today)
     if isinstance(search, PlacementSearch):
@@ -98,7 +98,7 @@ def _placement_search(body: FitIn, today: date) -> PlacementSearch:
         architecture=body.fields,
         config=body.config,
         use=to_use(body.inference, body.training),
-        scope=SizeScope(**_scope_params(body)),
+        scope=SizeSelection(**_scope_params(body)),
         hardware=Hardware(**body.hardware.model_dump()) if body.hardware is not None else None,
         constraints=Constraints(**binding),
         pricing=Pricing(**pricing.model_dump(exclude={"os", "as_of"}), today=today),

@@ -12,7 +12,7 @@ from app.api.schemas.fit_response import (
     OptionOut,
     RejectionOut,
 )
-from app.catalog.projections import PURCHASES
+from app.catalog.projections import PURCHASE_MODELS
 from app.fit.formulas.quantities import exact
 from app.fit.resources import Needs, explain_option, unused_gpu_memory_gib
 from app.fit.verdict import Cost, Headroom, Option, Rejection
@@ -41,7 +41,7 @@ def _option(option: Option, needs: Needs) -> OptionOut:
         region=option.vm.region,
         status=option.vm.status,
         nodes=option.nodes,
-        cost=to_costs_out(option, PURCHASES),
+        cost=to_costs_out(option, PURCHASE_MODELS),
         headroom=[to_headroom_out(one) for one in option.headrooms],
         limiting_resource=option.limiting.resource if option.limiting else None,
         unused_gpu_memory_gib=unused,

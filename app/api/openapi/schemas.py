@@ -9,7 +9,7 @@ from app.api.schemas.architecture import AttentionKind, MlpKind, QkNormKind
 from app.api.schemas.estimate_request import ActivationFormula, Loading, Offload, Recompute, TrainingMethod
 from app.api.schemas.fit_request import Include, Sort
 from app.catalog.queries.fit_params import FitSort, ResourceInclude
-from app.catalog.queries.params import PLAIN, PLAIN_ITEM, Arch, Os, Purchase, Status
+from app.catalog.queries.params import PLAIN_ITEM_PATTERN, PLAIN_TEXT_PATTERN, Arch, Os, Purchase, Status
 from app.fit.formulas.memory import BITS
 from app.fit.formulas.optimizer import MODULES, RECIPES
 
@@ -211,7 +211,7 @@ def sort_parameters(parameters: list[Parameter]) -> list[Parameter]:
 
 def _without_commas(item: Schema) -> Schema:
     """A comma separates two values of a list, so no value holds one."""
-    return {**item, "pattern": PLAIN_ITEM} if item.get("pattern") == PLAIN else item
+    return {**item, "pattern": PLAIN_ITEM_PATTERN} if item.get("pattern") == PLAIN_TEXT_PATTERN else item
 
 
 def _default_example(schema: Schema) -> Any:

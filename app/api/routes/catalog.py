@@ -8,11 +8,11 @@ from app.api.deps import Executor, json_response
 from app.api.schemas.catalog import GpuPage, RegionPage, RevisionPage, SeriesDetailOut, SeriesPage, SourcePage
 from app.api.schemas.sizes import ConflictPage
 from app.catalog.models import Gpu, Region, Revision, Series, Source
-from app.catalog.queries.params import Page, Text
-from app.catalog.queries.provenance import ConflictSearch, find_all, find_conflicts, get_series
+from app.catalog.queries.params import PageParams, PlainText
+from app.catalog.queries.provenance import ConflictSearch, find_conflicts, find_rows, get_series
 
 router = APIRouter(tags=["catalog"])
-PageQuery = Annotated[Page, Query()]
+PageQuery = Annotated[PageParams, Query()]
 
 
 @router.get("/conflicts", response_model=ConflictPage)
@@ -24,12 +24,14 @@ async def list_conflicts(search: Annotated[ConflictSearch, Query()], executor: E
 @router.get("/series", response_model=SeriesPage)
 async def list_series(page: PageQuery, executor: Executor) -> Response:
     """List the series."""
-    return json_response(await executor.to_json(SeriesPage, find_all, Series, page))
+    return json_response(await executor.to_json(SeriesPage, find_rows, Series, page))
 
 
 @router.get("/series/{series_id}", response_model=SeriesDetailOut)
 async def show_series(
-    series_id: Annotated[Text, Path(description="Its id, its name, or another title of it.", examples=["nd_h100_v5"])],
+    series_id: Annotated[
+        PlainText, Path(description="Its id, its name, or another title of it.", examples=["nd_h100_v5"])
+    ],
     executor: Executor,
 ) -> Response:
     """Show a series by its id or name: its rack, its benchmarks, its sizes and what they all support."""
@@ -39,22 +41,22 @@ async def show_series(
 @router.get("/gpus", response_model=GpuPage)
 async def list_gpus(page: PageQuery, executor: Executor) -> Response:
     """List the GPU models."""
-    return json_response(await executor.to_json(GpuPage, find_all, Gpu, page))
+    return json_response(await executor.to_json(GpuPage, find_rows, Gpu, page))
 
 
 @router.get("/regions", response_model=RegionPage)
 async def list_regions(page: PageQuery, executor: Executor) -> Response:
     """List the regions."""
-    return json_response(await executor.to_json(RegionPage, find_all, Region, page))
+    return json_response(await executor.to_json(RegionPage, find_rows, Region, page))
 
 
 @router.get("/sources", response_model=SourcePage)
 async def list_sources(page: PageQuery, executor: Executor) -> Response:
     """List the sources."""
-    return json_response(await executor.to_json(SourcePage, find_all, Source, page))
+    return json_response(await executor.to_json(SourcePage, find_rows, Source, page))
 
 
 @router.get("/revisions", response_model=RevisionPage)
 async def list_revisions(page: PageQuery, executor: Executor) -> Response:
     """List the ingests that changed the catalog, the newest first."""
-    return json_response(await executor.to_json(RevisionPage, find_all, Revision, page, newest_first=True))
+    return json_response(await executor.to_json(RevisionPage, find_rows, Revision, page, newest_first=True))

@@ -7,12 +7,12 @@ from fastapi import APIRouter, Path, Query, Response
 from app.api.deps import Executor, json_response
 from app.api.schemas.catalog import ModelOut, ModelPage
 from app.catalog.queries.language_models import ModelSearch, find_models, get_model
-from app.catalog.queries.params import Text
+from app.catalog.queries.params import PlainText
 
 router = APIRouter(prefix="/models", tags=["models"])
 
 ModelName = Annotated[
-    Text,
+    PlainText,
     Path(
         description="A model's id, name, alias or repository in any case: `meta-llama/Llama-3.1-70B`.",
         examples=["llama-3.1-70b"],

@@ -12,7 +12,7 @@ from app.api.schemas.compare import SimilarPage
 from app.api.schemas.sizes import FacetsOut, FactPage, PricePage, SizeOut, SizePage, SizePricePage
 from app.catalog.queries.facets import find_facets
 from app.catalog.queries.fit_params import SimilarSearch
-from app.catalog.queries.params import SizeFilter, SizeSearch, Text
+from app.catalog.queries.params import PlainText, SizeFilter, SizeSearch
 from app.catalog.queries.prices import AllPricesSearch, PriceSearch, find_all_prices, find_prices
 from app.catalog.queries.provenance import FactSearch, find_facts
 from app.catalog.queries.sizes import find_sizes, get_size, render_page
@@ -20,7 +20,7 @@ from app.catalog.queries.sizes import find_sizes, get_size, render_page
 router = APIRouter(tags=["sizes"])
 
 SizeName = Annotated[
-    Text,
+    PlainText,
     Path(
         description="A size's name in any case, with or without `Standard_`, or an alias.",
         examples=["nd96isr_h100_v5"],

@@ -6,7 +6,7 @@ from pydantic import Field, field_validator, model_validator
 
 from app.api.schemas.bodies import In, Layers, Params, Tokens, Width, contradiction
 from app.api.schemas.sizes import Out
-from app.catalog.queries.params import Text
+from app.catalog.queries.params import PlainText
 
 AttentionKind = Literal["mha", "gqa", "mqa", "mla"]
 MlpKind = Literal["gated", "plain"]
@@ -57,7 +57,7 @@ class ArchitectureIn(In):
 class ModelIn(In):
     """A model, in one of three ways."""
 
-    model: Text | None = Field(default=None, description="A preset of GET /models: `llama-3.1-70b`.")
+    model: PlainText | None = Field(default=None, description="A preset of GET /models: `llama-3.1-70b`.")
     architecture: ArchitectureIn | None = Field(default=None, description="The model by its fields.")
     config: dict[str, Any] | None = Field(
         default=None, max_length=500, description="The model by its Hugging Face `config.json`, as it is."

@@ -9,7 +9,16 @@ from app.api.schemas.architecture import ModelIn
 from app.api.schemas.bodies import Count, Fraction, In, Positive, contradiction, require_exactly_one
 from app.api.schemas.estimate_request import InferenceIn, TrainingIn
 from app.catalog.queries.fit_params import Hours
-from app.catalog.queries.params import AnyOf, Day, Os, Purchase, Regions, SizeNeeds, Text, Usd
+from app.catalog.queries.params import (
+    Day,
+    LowerTextSet,
+    Os,
+    PlainText,
+    Purchase,
+    RegionSet,
+    SizeRequirements,
+    UsdAmount,
+)
 
 Nodes = Annotated[int, Field(ge=1, le=10_000)]
 
@@ -18,14 +27,14 @@ def _drop_duplicates(values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(values))
 
 
-class ResourcesIn(In, SizeNeeds):
+class ResourcesIn(In, SizeRequirements):
     """What a VM must have, as the parameters of GET /fit."""
 
 
 class HardwareIn(In):
     """One machine, judged in place of the catalog; what is not said of it is not held against it."""
 
-    gpu: Text | None = Field(default=None, description="A GPU of GET /gpus by any name: `H100-SXM-80GB`.")
+    gpu: PlainText | None = Field(default=None, description="A GPU of GET /gpus by any name: `H100-SXM-80GB`.")
     gpus: Annotated[int, Field(ge=1, le=1024)] | None = Field(
         default=None, description="GPUs of the machine; default: as many as the split needs, or 1."
     )
@@ -41,20 +50,20 @@ class HardwareIn(In):
     host_memory_gib: Positive | None = Field(default=None, description="Memory of the machine, GiB.")
     local_disk_gib: Positive | None = Field(default=None, description="Local disks of the machine, GiB.")
     vcpus: Count | None = Field(default=None, description="vCPUs of the machine.")
-    usd_per_hour: Usd | None = Field(default=None, description="What the machine costs an hour, USD.")
+    usd_per_hour: UsdAmount | None = Field(default=None, description="What the machine costs an hour, USD.")
 
 
 class ConstraintsIn(In):
     """Which sizes are asked about (series, name, gpu, gpu_vendor), and what an option must be (all else)."""
 
-    series: AnyOf = Field(default=(), description="Only these series, by id or name.")
-    name: AnyOf = Field(default=(), description="Only names that match a glob: `Standard_NC*_v5`.")
-    gpu: AnyOf = Field(
+    series: LowerTextSet = Field(default=(), description="Only these series, by id or name.")
+    name: LowerTextSet = Field(default=(), description="Only names that match a glob: `Standard_NC*_v5`.")
+    gpu: LowerTextSet = Field(
         default=(), description="Only these GPUs, by names or globs as GET /sizes takes them: `A100`, `*80GB*`."
     )
-    gpu_vendor: Text | None = Field(default=None, description="Only GPUs of this maker.")
-    regions: Regions = Field(default=(), description="Priced in one of these.")
-    available_in: Regions = Field(default=(), description="Priced in all of these.")
+    gpu_vendor: PlainText | None = Field(default=None, description="Only GPUs of this maker.")
+    regions: RegionSet = Field(default=(), description="Priced in one of these.")
+    available_in: RegionSet = Field(default=(), description="Priced in all of these.")
     min_nodes: Nodes = Field(default=1, description="VMs at least.")
     max_nodes: Nodes = Field(default=1, description="VMs at most.")
     utilization: Fraction | None = Field(
@@ -69,8 +78,10 @@ class ConstraintsIn(In):
     allow_legacy: bool = Field(default=False, description="GPUs for graphics, and older than Pascal, count.")
     verified_only: bool = Field(default=False, description="The vendor's own documents must name the size.")
     checkpoint_on_local_disk: bool = Field(default=True, description="A checkpoint must fit on the VM's local disk.")
-    budget_usd_per_month: Usd | None = Field(default=None, description="The most that all VMs may cost a month, USD.")
-    budget_usd_per_job: Usd | None = Field(default=None, description="The most that the job may cost, USD.")
+    budget_usd_per_month: UsdAmount | None = Field(
+        default=None, description="The most that all VMs may cost a month, USD."
+    )
+    budget_usd_per_job: UsdAmount | None = Field(default=None, description="The most that the job may cost, USD.")
     max_hours: Positive | None = Field(default=None, description="The longest that training may take, hours.")
 
 

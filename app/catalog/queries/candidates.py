@@ -7,97 +7,101 @@ from typing import Any
 
 from sqlalchemy import BindParameter, ColumnElement, Subquery, and_, bindparam, case, func, or_, select, true
 
-from app.catalog.projections import PRICES, spot_since
-from app.catalog.queries.filters import Asked, asked_filters, condition, priced_in_all
-from app.catalog.queries.params import SizeScope
+from app.catalog.projections import PRICE_FIELDS, earliest_spot_day
+from app.catalog.queries.filters import ActiveFilter, active_filters, filter_condition, priced_in_all
+from app.catalog.queries.params import SizeSelection
 from app.catalog.queries.price_scope import (
     GPU,
     SERIES,
     SIZE,
-    Ground,
+    PriceScope,
     gpu,
-    local_disk,
-    on_one_gpu,
-    region_values,
+    gpu_slice_gib,
+    local_disk_gib,
+    region_parameters,
     size,
-    standing,
+    status_of,
 )
 from app.db.statements import Ask, Rows, Statement, by_shape
 
-IN_SQL = ("q", "name", "series", "gpu", "gpu_vendor", "verified", "disputed")
+SELECTION_FILTERS = ("q", "name", "series", "gpu", "gpu_vendor", "verified", "disputed")
 """What says which sizes are asked about; everything else is a need, and its failure is told."""
 
-PEAKS = ("fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
+PEAK_DTYPES = ("fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
 GPU_FACTS = (
     *("usable_memory_gib", "memory_bandwidth_gb_per_s", "compute_capability"),
-    *(f"{kind}_tflops" for kind in PEAKS),
+    *(f"{kind}_tflops" for kind in PEAK_DTYPES),
 )
 
 _PLAIN = ("vcpus", "memory_gib", "gpu_memory_gib", "gpu_count_numerator", "gpu_count_denominator", "network_mbps")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shape:
-    ground: Ground
-    filters: tuple[Asked, ...]
+class CandidateStatementKey:
+    """Everything a query of candidates is built from but its values."""
+
+    price_scope: PriceScope
+    filters: tuple[ActiveFilter, ...]
     traits: tuple[str, ...]
     available_in: int
     hardware: bool
 
 
-def rows_of(asked: Ask, rows: Rows) -> list[Mapping[str, Any]]:
+def to_dicts(asked: Ask, rows: Rows) -> list[Mapping[str, Any]]:
     """Give the rows of a query the names of its columns."""
     names = asked.statement.names
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def ask_candidates(scope: SizeScope, traits: Sequence[str], *, today: date, priced_on: date | None = None) -> Ask:
+def candidates_query(scope: SizeSelection, traits: Sequence[str], *, today: date, priced_on: date | None = None) -> Ask:
     """The one query behind a fit of resources, with these traits of each size."""
-    return _ask(scope, today, priced_on, traits=tuple(traits))
+    return _query(scope, today, priced_on, traits=tuple(traits))
 
 
-def ask_machines(scope: SizeScope, *, today: date, priced_on: date | None = None) -> Ask:
+def machines_query(scope: SizeSelection, *, today: date, priced_on: date | None = None) -> Ask:
     """The one query behind a placement: with the facts of GPU and series."""
-    return _ask(scope, today, priced_on, hardware=True)
+    return _query(scope, today, priced_on, hardware=True)
 
 
-def _ask(
-    scope: SizeScope, today: date, priced_on: date | None, *, traits: tuple[str, ...] = (), hardware: bool = False
+def _query(
+    scope: SizeSelection, today: date, priced_on: date | None, *, traits: tuple[str, ...] = (), hardware: bool = False
 ) -> Ask:
     """Ask with the prices of today, or with those that were in force on another day."""
-    filters, values = asked_filters(scope, IN_SQL)
+    filters, values = active_filters(scope, SELECTION_FILTERS)
     everywhere = {f"everywhere_{index}": code for index, code in enumerate(scope.available_in)}
-    ground = Ground.of(scope) if priced_on is None else Ground.past(scope)
-    shape = _Shape(ground=ground, filters=filters, traits=traits, available_in=len(everywhere), hardware=hardware)
+    ground = PriceScope.of(scope) if priced_on is None else PriceScope.as_of(scope)
+    shape = CandidateStatementKey(
+        price_scope=ground, filters=filters, traits=traits, available_in=len(everywhere), hardware=hardware
+    )
     values |= everywhere | {"today": today.isoformat()}
-    values |= region_values(scope) if priced_on is None or scope.region else {}
+    values |= region_parameters(scope) if priced_on is None or scope.region else {}
     values |= _past(priced_on) if priced_on is not None else {}
     return Ask(_statement(shape), values)
 
 
 def _past(day: date) -> dict[str, str]:
-    return {"priced_on": day.isoformat(), "spot_since": spot_since(day).isoformat()}
+    return {"priced_on": day.isoformat(), "spot_since": earliest_spot_day(day).isoformat()}
 
 
 @by_shape(64)
-def _statement(shape: _Shape) -> Statement:
+def _statement(shape: CandidateStatementKey) -> Statement:
     """Every size in question; what an offer says is null where it has none in the asked regions."""
-    ground = shape.ground
+    ground = shape.price_scope
     everywhere: list[BindParameter[str]] = [bindparam(f"everywhere_{index}") for index in range(shape.available_in)]
     columns = [
-        *(size.key, size.name, standing(size).label("status"), size.verified, size.infiniband_gbps),
+        *(size.key, size.name, status_of(size).label("status"), size.verified, size.infiniband_gbps),
         *(size[name] for name in (*_PLAIN, *shape.traits)),
-        *(ground.offer[name] for name in PRICES),
+        *(ground.offer[name] for name in PRICE_FIELDS),
         ground.offer.priced_in.label("region"),
-        local_disk().label("local_disk_gib"),
-        on_one_gpu().label("gpu_memory_gib_on_one_gpu"),
+        local_disk_gib().label("local_disk_gib"),
+        gpu_slice_gib().label("gpu_memory_gib_on_one_gpu"),
         (priced_in_all(ground, size.key, everywhere) if everywhere else true()).label("in_every_region"),
         *(_of_hardware() if shape.hardware else ()),
     ]
     query = (
         select(*columns)
-        .join_from(SIZE, ground.offers, and_(ground.key == size.key, ground.held), isouter=True)
-        .where(*(condition(asked, ground) for asked in shape.filters))
+        .join_from(SIZE, ground.offers, and_(ground.key == size.key, ground.has_offer), isouter=True)
+        .where(*(filter_condition(asked, ground) for asked in shape.filters))
         .order_by(size.key)
     )
     if not shape.hardware:

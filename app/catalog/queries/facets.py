@@ -14,78 +14,88 @@ from sqlalchemy import CTE, ColumnElement, Double, and_, bindparam, cast, func, 
 from app.catalog.column_types import table_of
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.models import Region
-from app.catalog.queries.filters import FILTERS, PLACES, Asked, Condition, asked_filters, condition, priced_in_all
+from app.catalog.queries.filters import (
+    FILTERS,
+    SCOPE_FILTERS,
+    ActiveFilter,
+    Condition,
+    active_filters,
+    filter_condition,
+    priced_in_all,
+)
 from app.catalog.queries.params import SizeFilter
 from app.catalog.queries.price_scope import (
     GPU,
     OFFER,
     SIZE,
-    Ground,
+    PriceScope,
     literal_text,
-    local_disk,
-    region_values,
+    local_disk_gib,
+    region_parameters,
     size,
-    standing,
+    status_of,
 )
-from app.catalog.queries.sizes import joined, needs, settle
-from app.catalog.queries.snapshot import Known
+from app.catalog.queries.sizes import join_tables, normalize, uses_table
+from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import Ask, Question, Statement, by_shape
 
 REGION = table_of(Region)
-Column = Callable[[Ground], ColumnElement[Any]]
+FacetColumn = Callable[[PriceScope], ColumnElement[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Facet:
     """A column whose values are counted or whose ends are told, and the parameters that are its own."""
 
-    column: Column
-    own: tuple[str, ...]
+    column: FacetColumn
+    params: tuple[str, ...]
 
 
 def _of(name: str, *own: str) -> Facet:
     return Facet(lambda ground: ground.column(name), own)
 
 
-COUNTED: Mapping[str, Facet] = {
+COUNTED_FACETS: Mapping[str, Facet] = {
     "gpu_model": _of("gpu_model", "gpu"),
     "gpu_vendor": _of("gpu_vendor", "gpu_vendor"),
     "series": _of("series_id", "series"),
-    "status": Facet(lambda ground: standing(ground.offer), ("status",)),
+    "status": Facet(lambda ground: status_of(ground.offer), ("status",)),
     "arch": _of("arch", "arch"),
 }
 """Facets whose values are counted; regions are counted, too, in the offers of each."""
 
-FLAGS = ("verified", "disputed", "infiniband", "nvlink", *SIZE_FLAGS)
+FLAG_FACETS = ("verified", "disputed", "infiniband", "nvlink", *SIZE_FLAGS)
 """Parameters that are true or false, and of how many sizes each is true."""
 
-RANGES: Mapping[str, Facet] = {
+RANGE_FACETS: Mapping[str, Facet] = {
     "usd_per_hour": Facet(lambda ground: ground.usd, ("min_usd_per_hour", "max_usd_per_hour")),
     "gpu_memory_gib": _of("gpu_memory_gib", "min_gpu_mem", "max_gpu_mem"),
     "gpu_memory_gib_per_gpu": _of("gpu_memory_gib_per_gpu", "min_gpu_mem_per_gpu", "max_gpu_mem_per_gpu"),
     "gpu_count": _of("gpu_count", "min_gpus", "max_gpus"),
     "vcpus": _of("vcpus", "min_vcpus", "max_vcpus"),
     "memory_gib": _of("memory_gib", "min_memory", "max_memory"),
-    "local_disk_gib": Facet(lambda _ground: local_disk(), ("min_local_disk",)),
+    "local_disk_gib": Facet(lambda _ground: local_disk_gib(), ("min_local_disk",)),
     "network_mbps": _of("network_mbps", "min_network_gbps"),
     "infiniband_gbps": _of("infiniband_gbps", "min_infiniband_gbps"),
 }
 """Columns whose least and greatest value are told, one for each parameter that is a bound."""
 
-OWNER: Mapping[str, str] = {
-    **{own: name for facets in (COUNTED, RANGES) for name, facet in facets.items() for own in facet.own},
-    **{name: name for name in FLAGS},
+FACET_OF_PARAM: Mapping[str, str] = {
+    **{
+        own: name for facets in (COUNTED_FACETS, RANGE_FACETS) for name, facet in facets.items() for own in facet.params
+    },
+    **{name: name for name in FLAG_FACETS},
 }
 """Whose own each parameter is; those that are not here narrow everything."""
 
 
 @by_shape(64)
-def facet_figures(ground: Ground, filters: tuple[Asked, ...]) -> Statement:
+def facet_figures(ground: PriceScope, filters: tuple[ActiveFilter, ...]) -> Statement:
     """One row: the total, how many sizes have each of FLAGS, then least, greatest and unknown of each of RANGES."""
     found, meets = _found(ground, filters)
     columns: list[ColumnElement[Any]] = [func.count().filter(_all(meets))]
-    columns += [func.count().filter(_all(meets, but=name), found.c[name].is_(True)) for name in FLAGS]
-    for name in RANGES:
+    columns += [func.count().filter(_all(meets, but=name), found.c[name].is_(True)) for name in FLAG_FACETS]
+    for name in RANGE_FACETS:
         value, others = found.c[name], _all(meets, but=name)
         columns += [cast(func.min(value).filter(others), Double), cast(func.max(value).filter(others), Double)]
         columns.append(func.count().filter(others, value.is_(None)))
@@ -93,30 +103,30 @@ def facet_figures(ground: Ground, filters: tuple[Asked, ...]) -> Statement:
 
 
 @by_shape(64)
-def facet_counts(ground: Ground, filters: tuple[Asked, ...]) -> Statement:
+def facet_counts(ground: PriceScope, filters: tuple[ActiveFilter, ...]) -> Statement:
     """Facet, value and count, the greatest first."""
     found, meets = _found(ground, filters)
     each = [
         select(literal_text(name).label("facet"), found.c[name].label("value"), func.count().label("count"))
         .where(_all(meets, but=name))
         .group_by(found.c[name])
-        for name in COUNTED
+        for name in COUNTED_FACETS
     ]
     rows = union_all(*each).subquery()
     return Statement(select(rows).order_by(rows.c.facet, rows.c.count.desc(), rows.c.value.is_(None), rows.c.value))
 
 
 @by_shape(64)
-def facet_regions(os: str, purchase: str, filters: tuple[Asked, ...]) -> Statement:
+def facet_regions(os: str, purchase: str, filters: tuple[ActiveFilter, ...]) -> Statement:
     """Region and count, the greatest first: for each what a search in this region alone would find."""
     meant = (OFFER.c.os == literal_text(os), OFFER.c.purchase == literal_text(purchase))
     there = and_(OFFER.c.region == REGION.c.code, *meant)
-    ground = Ground(os=os, purchase=purchase, offers=OFFER, held=there)
+    ground = PriceScope(os=os, purchase=purchase, offers=OFFER, has_offer=there)
     of_sizes: list[Condition] = []
     of_offers: list[Condition] = []
     for asked in filters:
-        each = _in_all(ground, asked.count) if asked.name == "available_in" else condition(asked, ground)
-        (of_sizes if needs(SIZE, [each]) or needs(GPU, [each]) else of_offers).append(each)
+        each = _in_all(ground, asked.count) if asked.name == "available_in" else filter_condition(asked, ground)
+        (of_sizes if uses_table(SIZE, [each]) or uses_table(GPU, [each]) else of_offers).append(each)
     found = select(func.count()).select_from(OFFER).where(there, *of_offers)
     if of_sizes:  # asked of each size once, not in every region again
         keys = select(SIZE.c.key).join_from(SIZE, GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True).where(*of_sizes)
@@ -125,23 +135,23 @@ def facet_regions(os: str, purchase: str, filters: tuple[Asked, ...]) -> Stateme
     return Statement(select(REGION.c.code, count).order_by(count.desc(), REGION.c.code))
 
 
-def _in_all(ground: Ground, count: int) -> Condition:
+def _in_all(ground: PriceScope, count: int) -> Condition:
     """Whether a size, not an offer of it, is priced in every region of `available_in`."""
     return priced_in_all(ground, size.key, [bindparam(f"available_in_{index}") for index in range(count)])
 
 
-def _found(ground: Ground, filters: Iterable[Asked]) -> tuple[CTE, Mapping[str, Condition]]:
+def _found(ground: PriceScope, filters: Iterable[ActiveFilter]) -> tuple[CTE, Mapping[str, Condition]]:
     """The sizes that meet what narrows everything, and whether each meets a facet's own parameters."""
-    narrowing = [condition(asked, ground) for asked in filters if asked.name not in OWNER]
+    narrowing = [filter_condition(asked, ground) for asked in filters if asked.name not in FACET_OF_PARAM]
     own: dict[str, list[Condition]] = {}
     for asked in filters:
-        if asked.name in OWNER:
-            own.setdefault(OWNER[asked.name], []).append(condition(asked, ground))
-    columns = {name: facet.column(ground) for name, facet in (COUNTED | RANGES).items()}  # type: ignore[operator]
-    columns |= {name: size[name] for name in FLAGS}
+        if asked.name in FACET_OF_PARAM:
+            own.setdefault(FACET_OF_PARAM[asked.name], []).append(filter_condition(asked, ground))
+    columns = {name: facet.column(ground) for name, facet in (COUNTED_FACETS | RANGE_FACETS).items()}  # type: ignore[operator]
+    columns |= {name: size[name] for name in FLAG_FACETS}
     columns |= {f"meets_{name}": and_(*conditions) for name, conditions in own.items()}
     shown = [column.label(name) for name, column in columns.items()]
-    found = joined(select(*shown), ground, [*narrowing, *shown]).where(ground.held, *narrowing).cte("found")
+    found = join_tables(select(*shown), ground, [*narrowing, *shown]).where(ground.has_offer, *narrowing).cte("found")
     return found, {name: found.c[f"meets_{name}"] for name in own}
 
 
@@ -150,7 +160,7 @@ def _all(meets: Mapping[str, Condition], but: str = "") -> Condition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Count:
+class FacetCount:
     """How many sizes have a value; null is unknown, or for a GPU none."""
 
     value: str | None
@@ -158,7 +168,7 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Range:
+class FacetRange:
     """The least and the greatest value that is known, and of how many sizes it is not."""
 
     min: float | None
@@ -171,29 +181,29 @@ class Facets:
     """How many sizes all filters leave, and what each facet counts."""
 
     total: int
-    counts: Mapping[str, Sequence[Count]]
-    ranges: Mapping[str, Range]
+    counts: Mapping[str, Sequence[FacetCount]]
+    ranges: Mapping[str, FacetRange]
 
 
-def find_facets(search: SizeFilter, known: Known, today: date) -> Question[Facets]:
+def find_facets(search: SizeFilter, snapshot: CatalogSnapshot, today: date) -> Question[Facets]:
     """Find the facets of a search by three statements; raises BadQuestion for a region or series unknown here."""
-    search = settle(search, known)
-    filters, values = asked_filters(search, FILTERS)
-    filters = tuple(asked for asked in filters if asked.name not in PLACES)
-    ground = Ground.of(search)
-    values |= region_values(search) | {"today": today.isoformat()}
+    search = normalize(search, snapshot)
+    filters, values = active_filters(search, FILTERS)
+    filters = tuple(asked for asked in filters if asked.name not in SCOPE_FILTERS)
+    ground = PriceScope.of(search)
+    values |= region_parameters(search) | {"today": today.isoformat()}
     ((total, *figures),) = yield Ask(facet_figures(ground, filters), values)
     counted = yield Ask(facet_counts(ground, filters), values)
     regions = yield Ask(facet_regions(ground.os, ground.purchase, filters), values)
-    counts: dict[str, list[Count]] = {name: [] for name in (*COUNTED, "region", "flags")}
+    counts: dict[str, list[FacetCount]] = {name: [] for name in (*COUNTED_FACETS, "region", "flags")}
     for name, value, count in counted:
-        counts[name].append(Count(value=value, count=count))
-    counts["region"] = [Count(value=code, count=count) for code, count in regions if count]
-    flags, ends = figures[: len(FLAGS)], iter(figures[len(FLAGS) :])
-    counts["flags"] = [Count(value=name, count=count) for name, count in zip(FLAGS, flags, strict=True)]
-    triples = zip(RANGES, zip(ends, ends, ends, strict=True), strict=True)
+        counts[name].append(FacetCount(value=value, count=count))
+    counts["region"] = [FacetCount(value=code, count=count) for code, count in regions if count]
+    flags, ends = figures[: len(FLAG_FACETS)], iter(figures[len(FLAG_FACETS) :])
+    counts["flags"] = [FacetCount(value=name, count=count) for name, count in zip(FLAG_FACETS, flags, strict=True)]
+    triples = zip(RANGE_FACETS, zip(ends, ends, ends, strict=True), strict=True)
     ranges = {
-        name: Range(min=_shown(name, least), max=_shown(name, most), unknown=unknown)
+        name: FacetRange(min=_shown(name, least), max=_shown(name, most), unknown=unknown)
         for name, (least, most, unknown) in triples
     }
     return Facets(total=total, counts=counts, ranges=ranges)

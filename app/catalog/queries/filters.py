@@ -26,19 +26,19 @@ from sqlalchemy import (
 
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.names import size_key
-from app.catalog.queries.pagination import Term
-from app.catalog.queries.params import OFFER_COLUMNS, ORDERABLE, SIZE_COLUMNS, SORT_KEYS, Question
+from app.catalog.queries.pagination import SortKey
+from app.catalog.queries.params import OFFER_COLUMNS, ORDERABLE_STATUSES, SIZE_COLUMNS, SORT_KEYS, QueryParams
 from app.catalog.queries.price_scope import (
     OFFER,
-    Ground,
+    PriceScope,
     can_be_ordered,
     gpu,
+    gpu_slice_gib,
     literal_text,
-    local_disk,
-    of_one_gpu,
-    on_one_gpu,
+    local_disk_gib,
     size,
-    standing,
+    status_of,
+    whole_gpu_gib,
 )
 from app.errors import BadQuestion
 from app.nearest import did_you_mean, nearest
@@ -54,12 +54,12 @@ class Filter:
     Without `values` what was asked is itself written into the statement.
     """
 
-    sql: Callable[[Ground, Any], Condition]
+    sql: Callable[[PriceScope, Any], Condition]
     values: Callable[[Any], Sequence[Any]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ActiveFilter:
     """One filter of a question: what is written into the statement, or how many parameters it has."""
 
     name: str
@@ -67,28 +67,30 @@ class Asked:
     count: int
 
 
-def asked_filters(
-    scope: Question, names: Iterable[str], filters: "Mapping[str, Filter] | None" = None
-) -> tuple[tuple[Asked, ...], dict[str, Any]]:
+def active_filters(
+    scope: QueryParams, names: Iterable[str], filters: "Mapping[str, Filter] | None" = None
+) -> tuple[tuple[ActiveFilter, ...], dict[str, Any]]:
     """The filters that a question gives, or that always hold, and the values of their parameters."""
-    asked: list[Asked] = []
+    asked: list[ActiveFilter] = []
     values: dict[str, Any] = {}
     known = FILTERS if filters is None else filters
     given = scope.model_fields_set
     for name in names:
-        if name not in given and name not in ALWAYS:
+        if name not in given and name not in ALWAYS_ACTIVE:
             continue
         value = getattr(scope, name)
-        if (value is None or value == ()) and name not in ALWAYS:
+        if (value is None or value == ()) and name not in ALWAYS_ACTIVE:
             continue
         made = known[name].values
         parameters = made(value) if made is not None else ()
-        asked.append(Asked(name, value if made is None else None, len(parameters)))
+        asked.append(ActiveFilter(name, value if made is None else None, len(parameters)))
         values |= {f"{name}_{index}": one for index, one in enumerate(parameters)}
     return tuple(asked), values
 
 
-def condition(asked: Asked, ground: Ground, filters: "Mapping[str, Filter] | None" = None) -> Condition:
+def filter_condition(
+    asked: ActiveFilter, ground: PriceScope, filters: "Mapping[str, Filter] | None" = None
+) -> Condition:
     """The SQL of one filter."""
     chosen = (FILTERS if filters is None else filters)[asked.name]
     if chosen.values is None:
@@ -113,17 +115,17 @@ def _name_patterns(patterns: Iterable[str]) -> list[str]:
     return [_like(form) for pattern in patterns for form in (size_key(pattern), pattern)]
 
 
-def _any_name(_ground: Ground, patterns: Binds) -> Condition:
+def _any_name(_ground: PriceScope, patterns: Binds) -> Condition:
     pairs = zip(patterns[::2], patterns[1::2], strict=True)
     return or_(*(_matches(size.key, key) | _matches(func.lower(size.name), name) for key, name in pairs))
 
 
-def _any_gpu(_ground: Ground, patterns: Binds) -> Condition:
+def _any_gpu(_ground: PriceScope, patterns: Binds) -> Condition:
     columns = (func.lower(size.gpu_model), func.lower(gpu.family), size.gpu_id)
     return or_(*(_matches(column, pattern) for pattern in patterns for column in columns))
 
 
-def _all_words(_ground: Ground, words: Binds) -> Condition:
+def _all_words(_ground: PriceScope, words: Binds) -> Condition:
     return and_(*(_matches(size.search_text, word) for word in words))
 
 
@@ -131,20 +133,20 @@ def _words(text: str) -> list[str]:
     return [f"%{_escaped(word)}%" for word in text.split()]
 
 
-def _statuses(ground: Ground, statuses: tuple[str, ...]) -> Condition:
+def _statuses(ground: PriceScope, statuses: tuple[str, ...]) -> Condition:
     if "any" in statuses:
         return true()
-    if not statuses or set(statuses) == set(ORDERABLE):
+    if not statuses or set(statuses) == set(ORDERABLE_STATUSES):
         return can_be_ordered(ground)
-    return standing(ground.offer).in_([literal_text(status) for status in statuses])
+    return status_of(ground.offer).in_([literal_text(status) for status in statuses])
 
 
-def priced_in_all(ground: Ground, key: ColumnElement[str], regions: Binds) -> Condition:
+def priced_in_all(ground: PriceScope, key: ColumnElement[str], regions: Binds) -> Condition:
     """Whether the size of a key is priced in every one of the regions by the purchase model that is meant."""
-    priced = ground.everywhere.alias("priced").c
+    priced = ground.all_offers.alias("priced").c
     usd = priced[f"{ground.purchase}_usd_per_hour"]
     of_this = [priced.os == literal_text(ground.os), usd.is_not(None)]
-    if ground.everywhere is OFFER:
+    if ground.all_offers is OFFER:
         of_this.append(priced.purchase == literal_text(ground.purchase))
     same = priced.size_key == key
     return and_(
@@ -172,15 +174,15 @@ def _one(value: Any) -> Sequence[Any]:
     return (value,)
 
 
-def _at_least(of: Callable[[Ground], ColumnElement[Any]], values: Callable[[Any], Sequence[Any]] = _one) -> Filter:
+def _at_least(of: Callable[[PriceScope], ColumnElement[Any]], values: Callable[[Any], Sequence[Any]] = _one) -> Filter:
     return Filter(lambda ground, least: of(ground) >= _as(least[0], of(ground)), values)
 
 
-def _at_most(of: Callable[[Ground], ColumnElement[Any]], values: Callable[[Any], Sequence[Any]] = _one) -> Filter:
+def _at_most(of: Callable[[PriceScope], ColumnElement[Any]], values: Callable[[Any], Sequence[Any]] = _one) -> Filter:
     return Filter(lambda ground, most: of(ground) <= _as(most[0], of(ground)), values)
 
 
-def _column(name: str) -> Callable[[Ground], ColumnElement[Any]]:
+def _column(name: str) -> Callable[[PriceScope], ColumnElement[Any]]:
     return lambda ground: ground.column(name)
 
 
@@ -189,7 +191,7 @@ def any_of(column: ColumnElement[Any]) -> Filter:
     return Filter(lambda _ground, values: column.in_([_as(value, column) for value in values]), tuple)
 
 
-def _at_least_mbps(_ground: Ground, mbps: Binds) -> Condition:
+def _at_least_mbps(_ground: PriceScope, mbps: Binds) -> Condition:
     return size.network_mbps >= bindparam(mbps[0].key, type_=Double)
 
 
@@ -212,15 +214,15 @@ FILTERS: Mapping[str, Filter] = {
     "available_in": Filter(lambda ground, regions: priced_in_all(ground, ground.key, regions), tuple),
     "min_gpu_mem": _at_least(_column("gpu_memory_gib")),
     "max_gpu_mem": _at_most(_column("gpu_memory_gib")),
-    "min_gpu_mem_per_gpu": _at_least(lambda _ground: on_one_gpu()),
-    "max_gpu_mem_per_gpu": _at_most(lambda _ground: of_one_gpu()),
+    "min_gpu_mem_per_gpu": _at_least(lambda _ground: gpu_slice_gib()),
+    "max_gpu_mem_per_gpu": _at_most(lambda _ground: whole_gpu_gib()),
     "min_gpus": _at_least(_column("gpu_count")),
     "max_gpus": _at_most(_column("gpu_count")),
     "min_vcpus": _at_least(_column("vcpus")),
     "max_vcpus": _at_most(_column("vcpus")),
     "min_memory": _at_least(_column("memory_gib")),
     "max_memory": _at_most(_column("memory_gib")),
-    "min_local_disk": _at_least(lambda _ground: local_disk()),
+    "min_local_disk": _at_least(lambda _ground: local_disk_gib()),
     "min_network_gbps": Filter(_at_least_mbps, lambda gbps: (gbps * 1000,)),
     "infiniband": _is("infiniband"),
     "min_infiniband_gbps": _at_least(_column("infiniband_gbps")),
@@ -232,10 +234,10 @@ FILTERS: Mapping[str, Filter] = {
 }
 """Every filter of a search by its name; `os`, `purchase` and `region` choose offers, which the ground sees to."""
 
-ALWAYS = ("status",)
+ALWAYS_ACTIVE = ("status",)
 """Filters that hold even where nobody asks: retired and withdrawn sizes are left out."""
 
-PLACES = ("os", "purchase", "region")
+SCOPE_FILTERS = ("os", "purchase", "region")
 """Filters that say which offers are meant, and are no conditions of their own."""
 
 
@@ -248,25 +250,25 @@ def check_sort(keys: Iterable[str]) -> None:
             raise BadQuestion("sort", key, f"{hint}allowed are {', '.join(SORT_KEYS)}, each also with -")
 
 
-def sort_terms(keys: Iterable[str], ground: Ground) -> list[Term]:
+def to_sort_keys(keys: Iterable[str], ground: PriceScope) -> list[SortKey]:
     """Turn keys that were checked into a total order."""
-    terms: dict[str, Term] = {}
+    terms: dict[str, SortKey] = {}
     for key in (*keys, "name"):
         name = key.removeprefix("-")
         terms.setdefault(name, _term(name, ground, descending=key.startswith("-")))
     return list(terms.values())
 
 
-def _term(name: str, ground: Ground, *, descending: bool) -> Term:
+def _term(name: str, ground: PriceScope, *, descending: bool) -> SortKey:
     """The name's key is the name without regard to case; a price in its usual order has its rank, which is known."""
     if name == "name":
-        return Term(name=name, expression=ground.key, descending=descending, nullable=False)
+        return SortKey(name=name, expression=ground.key, descending=descending, nullable=False)
     if name == "usd_per_hour" and not descending:
-        return Term(name=name, expression=ground.offer.rank_usd, nullable=False)
-    return Term(name=name, expression=_expression(name, ground), descending=descending)
+        return SortKey(name=name, expression=ground.offer.rank_usd, nullable=False)
+    return SortKey(name=name, expression=_expression(name, ground), descending=descending)
 
 
-def _expression(name: str, ground: Ground) -> ColumnElement[Any]:
+def _expression(name: str, ground: PriceScope) -> ColumnElement[Any]:
     if name == "usd_per_hour":
         return ground.usd
     if name in OFFER_COLUMNS:

@@ -6,15 +6,23 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from app.catalog.queries.params import AnyCase, OfferScope, Page, Regions, SizeNeeds, SizeScope, Usd
+from app.catalog.queries.params import (
+    LowerText,
+    OfferParams,
+    PageParams,
+    RegionSet,
+    SizeRequirements,
+    SizeSelection,
+    UsdAmount,
+)
 
 FitSort = Literal["cost_per_hour", "cost_per_job", "headroom", "waste", "nodes"]
 ResourceInclude = Literal["rejected"]
 Hours = Annotated[Decimal, Field(ge=Decimal("1e-9"), le=Decimal(1_000_000), allow_inf_nan=False)]
-MOST_COMPARED = 10
+MAX_COMPARED = 10
 
 
-class FitSearch(SizeScope, SizeNeeds, Page):
+class FitSearch(SizeSelection, SizeRequirements, PageParams):
     """What a job needs of its VMs, and what it may cost."""
 
     max_nodes: int = Field(
@@ -28,7 +36,7 @@ class FitSearch(SizeScope, SizeNeeds, Page):
         description="Hours a month that a month's cost is made of.",
         examples=[730],
     )
-    budget_usd_per_month: Usd | None = Field(
+    budget_usd_per_month: UsdAmount | None = Field(
         default=None, description="The most that all VMs may cost a month, USD.", examples=[100000]
     )
     sort: FitSort = Field(default="cost_per_hour", description="What the best option is; unknown prices come last.")
@@ -44,10 +52,10 @@ class FitSearch(SizeScope, SizeNeeds, Page):
         return sort
 
 
-class SimilarSearch(OfferScope, Page):
+class SimilarSearch(OfferParams, PageParams):
     """Which sizes like one."""
 
-    region: Regions = Field(
+    region: RegionSet = Field(
         default=(),
         description="Only sizes that have a price in this region, in any of several, with the cheapest of them.",
         examples=[["eastus"]],
@@ -55,14 +63,14 @@ class SimilarSearch(OfferScope, Page):
     limit: int = Field(default=10, ge=1, le=500, description="How many items a page holds at most.", examples=[2])
 
 
-class CompareSearch(OfferScope):
+class CompareSearch(OfferParams):
     """Which sizes to lay side by side."""
 
-    size: Annotated[tuple[AnyCase, ...], Field(min_length=2, max_length=MOST_COMPARED)] = Field(
+    size: Annotated[tuple[LowerText, ...], Field(min_length=2, max_length=MAX_COMPARED)] = Field(
         description="The sizes, 2 to 10, by any of their names; the answer keeps their order.",
         examples=[["nc24ads_a100_v4", "nc40ads_h100_v5"]],
     )
-    baseline: AnyCase | None = Field(
+    baseline: LowerText | None = Field(
         default=None,
         description="The one of them that the others are compared with; default: the first.",
         examples=["nc24ads_a100_v4"],

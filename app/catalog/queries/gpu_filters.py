@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Gpu, Size
-from app.catalog.queries.lookups import all_words
+from app.catalog.queries.lookups import gpu_words
 from app.errors import BadQuestion
 from app.nearest import LONG, did_you_mean, slips
 
@@ -34,7 +34,7 @@ class GpuNames:
         return frozenset(word for words in self.words.values() for word in words)
 
 
-def read_gpu_names(session: Session) -> GpuNames:
+def load_gpu_names(session: Session) -> GpuNames:
     """Read what GPUs and sizes call them: a size may name a model that has no row of its own."""
     gpu, size = table_of(Gpu), table_of(Size).c
     rows = [dict(row) for row in session.execute(select(gpu).order_by(gpu.c.id)).mappings()]
@@ -43,7 +43,7 @@ def read_gpu_names(session: Session) -> GpuNames:
     makers = {maker for maker in (*(row["vendor"] for row in rows), *(maker for _, maker in told)) if maker}
     return GpuNames(
         names=frozenset(name.lower() for name in called if name),
-        words={row["id"]: frozenset(_steady(word) for word in all_words(row)) for row in rows},
+        words={row["id"]: frozenset(_steady(word) for word in gpu_words(row)) for row in rows},
         vendors=tuple(sorted(makers)),
     )
 
@@ -58,7 +58,7 @@ def resolve_gpus(known: GpuNames, names: Iterable[str], field: str = "gpu") -> t
     return tuple(sorted(found))
 
 
-def check_vendor(known: GpuNames, vendor: str) -> None:
+def check_gpu_vendor(known: GpuNames, vendor: str) -> None:
     """Refuse a maker of no GPU of the catalog; raises BadQuestion naming the nearest."""
     if vendor.lower() not in {maker.lower() for maker in known.vendors}:
         hint = did_you_mean(slips(vendor, known.vendors), " ")

@@ -9,25 +9,25 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.models import Model
+from app.catalog.models import LanguageModel
 from app.catalog.names import model_key, model_keys
 from app.catalog.presets import Preset, split_names
-from app.catalog.queries.pagination import Listing, Term, take_page
-from app.catalog.queries.params import AnyCase, Page
-from app.catalog.queries.provenance import with_lists
+from app.catalog.queries.pagination import Listing, SortKey, fetch_page
+from app.catalog.queries.params import LowerText, PageParams
+from app.catalog.queries.provenance import split_lists
 from app.errors import NotFound
 
-_table = table_of(Model)
+_table = table_of(LanguageModel)
 _model = _table.c
 _SEARCHED = func.lower(
     _model.id + " " + _model.name + " " + func.coalesce(_model.hf_repo, "") + " " + func.coalesce(_model.aliases, "")
 )
 
 
-class ModelSearch(Page):
+class ModelSearch(PageParams):
     """Which language models."""
 
-    q: AnyCase | None = Field(
+    q: LowerText | None = Field(
         default=None,
         description="Words to find in id, name, repository and aliases; all must be there.",
         examples=["llama 3.1"],
@@ -38,10 +38,10 @@ def find_models(session: Session, search: ModelSearch) -> Listing:
     """Find language models by words, in the order of their ids."""
     words = (search.q or "").split()
     query = select(_table).where(*(_SEARCHED.contains(word, autoescape=True) for word in words))
-    terms = [Term(name="id", expression=_model.id, nullable=False)]
-    question = f"models {search.model_dump_json(exclude=search.of_page())}"
-    found = take_page(session, query, terms, question=question, limit=search.limit, cursor=search.cursor)
-    items = [with_lists(item) for item in found.items]
+    terms = [SortKey(name="id", expression=_model.id, nullable=False)]
+    question = f"models {search.model_dump_json(exclude=search.page_param_names())}"
+    found = fetch_page(session, query, terms, question=question, limit=search.limit, cursor=search.cursor)
+    items = [split_lists(item) for item in found.items]
     return Listing(items=items, next_cursor=found.next_cursor, total=found.total)
 
 
@@ -52,14 +52,14 @@ def get_model(session: Session, name: str) -> Preset:
     """
     id_ = name.strip().lower()
     row = session.execute(select(_table).where(_model.id == id_)).mappings().first()
-    return Preset.model_validate(dict(row if row is not None else model_named(read_models(session), name)))
+    return Preset.model_validate(dict(row if row is not None else get_model_row(load_models(session), name)))
 
 
-Models = Mapping[str, Mapping[str, Any]]
+ModelsByKey = Mapping[str, Mapping[str, Any]]
 """The rows of all models, by the key of each of their names."""
 
 
-def read_models(session: Session) -> Models:
+def load_models(session: Session) -> ModelsByKey:
     """Read all models, to be found by name without asking again."""
     rows = session.execute(select(_table).order_by(_model.id)).mappings()
     return {
@@ -69,7 +69,7 @@ def read_models(session: Session) -> Models:
     }
 
 
-def model_named(models: Models, name: str) -> Mapping[str, Any]:
+def get_model_row(models: ModelsByKey, name: str) -> Mapping[str, Any]:
     """Find the row of a model by any of its names; raises NotFound naming the nearest."""
     key = model_key(name)
     if key not in models:

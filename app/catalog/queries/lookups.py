@@ -17,14 +17,14 @@ from app.db.statements import Ask, Question, Statement
 from app.errors import BadQuestion, NotFound
 from app.nearest import beginning, did_you_mean, nearest, slips
 
-Row = Mapping[str, Any]
+GpuRow = Mapping[str, Any]
 
 
-def find_gpu(name: str) -> Question[Row]:
+def get_gpu(name: str) -> Question[GpuRow]:
     """Find a GPU model by its id, its name, an alias, or words that only it has; raises NotFound naming the nearest."""
     rows = yield Ask(_statement(), {})
     names = _statement().names
-    return gpu_named([dict(zip(names, row, strict=True)) for row in rows], name)
+    return match_gpu([dict(zip(names, row, strict=True)) for row in rows], name)
 
 
 @lru_cache(maxsize=1)
@@ -33,11 +33,11 @@ def _statement() -> Statement:
     return Statement(select(*table.c).order_by(table.c.id), short=True)
 
 
-def gpu_named(rows: Sequence[Row], name: str) -> Row:
+def match_gpu(rows: Sequence[GpuRow], name: str) -> GpuRow:
     """Choose the one that a name means: called exactly so, else the only one that has all its words."""
     asked = _words(name)
     exactly = [row for row in rows if any(_words(called) == asked for called in _called(row))]
-    found = exactly if len(exactly) == 1 else [row for row in rows if set(asked) <= all_words(row)]
+    found = exactly if len(exactly) == 1 else [row for row in rows if set(asked) <= gpu_words(row)]
     found = [] if all(word.isdigit() for word in asked) else found
     if len(found) == 1:
         return found[0]
@@ -45,11 +45,11 @@ def gpu_named(rows: Sequence[Row], name: str) -> Row:
     raise NotFound("GPU", name, nearest=tuple(nearest))
 
 
-def _called(row: Row) -> tuple[str, ...]:
+def _called(row: GpuRow) -> tuple[str, ...]:
     return (row["id"], row["model"], *split_names(row["aliases"]))
 
 
-def all_words(row: Row) -> set[str]:
+def gpu_words(row: GpuRow) -> set[str]:
     """The words of all that a GPU is called, and of its memory."""
     memory = f"{row['memory_gib']:g}" if row["memory_gib"] is not None else ""
     return {memory, *(word for called in _called(row) for word in _words(called))}
@@ -64,7 +64,7 @@ _size, _alias = table_of(Size).c, table_of(SizeAlias).c
 _series, _region = table_of(Series).c, table_of(Region).c
 
 
-def size_key_of(session: Session, name: str) -> str:
+def get_size_key(session: Session, name: str) -> str:
     """The key of the size that a name or an alias means, in any case, with or without `Standard_`."""
     key = size_key(name)
     if session.execute(select(_size.key).where(_size.key == key)).first():
@@ -76,7 +76,7 @@ def size_key_of(session: Session, name: str) -> str:
     raise NotFound("size", name, nearest=tuple(names[near] for near in beginning(key, names, 2)))
 
 
-def series_titles(session: Session) -> dict[str, str]:
+def load_series_ids(session: Session) -> dict[str, str]:
     """The id of each series by its key, and by those of its name and other titles."""
     return {
         series_key(name): row.id
@@ -86,7 +86,7 @@ def series_titles(session: Session) -> dict[str, str]:
     }
 
 
-def series_ids(titles: Mapping[str, str], names: Iterable[str]) -> tuple[str, ...]:
+def get_series_ids(titles: Mapping[str, str], names: Iterable[str]) -> tuple[str, ...]:
     """The ids of series by id, name or another title of theirs; raises NotFound for a name that none has."""
     found = []
     for name in names:
@@ -97,7 +97,7 @@ def series_ids(titles: Mapping[str, str], names: Iterable[str]) -> tuple[str, ..
     return tuple(found)
 
 
-def region_codes(session: Session) -> frozenset[str]:
+def load_region_codes(session: Session) -> frozenset[str]:
     """The codes of all regions."""
     return frozenset(session.execute(select(_region.code)).scalars())
 
@@ -110,16 +110,16 @@ def check_regions(known: Collection[str], field: str, codes: Iterable[str]) -> N
             raise BadQuestion(field, code, f"no such region; {hint}GET /regions lists them")
 
 
-def subject_key(session: Session, name: str) -> str:
+def get_subject_key(session: Session, name: str) -> str:
     """The key of whatever a fact can be about: a size by any of its names, a series, a GPU; raises BadQuestion."""
     gpu = table_of(Gpu).c.id
     if session.execute(select(gpu).where(gpu == name.lower())).first():
         return name.lower()
     try:
-        return size_key_of(session, name)
+        return get_size_key(session, name)
     except NotFound as no_size:
         try:
-            return series_ids(series_titles(session), [name])[0]
+            return get_series_ids(load_series_ids(session), [name])[0]
         except NotFound:
             raise BadQuestion("subject", name, f"no size, series or GPU has this name. {no_size}") from None
 
@@ -132,11 +132,11 @@ def check_field(name: str, known: Collection[str]) -> None:
 
 
 ALIAS = table_of(SizeAlias)
-AROUND = 500
+NEAREST_WINDOW = 500
 """The nearest of an unknown name is looked for among so many before it in the alphabet, and as many after it."""
 
 
-def find_keys(names: Sequence[str]) -> Question[tuple[str, ...]]:
+def get_size_keys(names: Sequence[str]) -> Question[tuple[str, ...]]:
     """The key of each size by a name or an alias, in any case, with or without `Standard_`; raises NotFound."""
     keys = [size_key(name) for name in names]
     rows = yield Ask(_known(len(keys)), {f"name_{index}": key for index, key in enumerate(keys)})
@@ -159,7 +159,7 @@ def _known(count: int) -> Statement:
 
 @lru_cache(maxsize=1)
 def _around() -> Statement:
-    asked, most = bindparam("key", type_=size.key.type), literal_column(str(AROUND), Integer)
+    asked, most = bindparam("key", type_=size.key.type), literal_column(str(NEAREST_WINDOW), Integer)
     names = select(size.key, size.name).select_from(SIZE)
     after = names.where(size.key >= asked).order_by(size.key).limit(most).subquery()
     before = names.where(size.key < asked).order_by(size.key.desc()).limit(most).subquery()

@@ -22,25 +22,25 @@ from app.errors import BadCursor, CursorGone
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CursorPosition:
     """Where a page begins: behind these values of its order, in the list as a revision has it."""
 
     revision: str
     values: list[Any]
 
 
-def fingerprint(question: str) -> str:
+def query_hash(question: str) -> str:
     """What ties a cursor to its question."""
     return hashlib.sha256(question.encode()).hexdigest()[:12]
 
 
 def write_cursor(question: str, revision: str, values: Sequence[Any]) -> str:
     """Write the place after which the next page begins."""
-    kept = [fingerprint(question), revision, *(_write(value) for value in values)]
+    kept = [query_hash(question), revision, *(_write(value) for value in values)]
     return base64.urlsafe_b64encode(orjson.dumps(kept)).decode().rstrip("=")
 
 
-def read_cursor(cursor: str, question: str, count: int) -> Place:
+def read_cursor(cursor: str, question: str, count: int) -> CursorPosition:
     """Read the place back; raises BadCursor for one that is damaged or of another question."""
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
@@ -48,12 +48,12 @@ def read_cursor(cursor: str, question: str, count: int) -> Place:
         values = [_read(value) for value in kept]
     except (ValueError, TypeError, ArithmeticError, KeyError, RecursionError):
         mark, revision, values = None, "", []
-    if mark != fingerprint(question) or len(values) != count or not isinstance(revision, str):
+    if mark != query_hash(question) or len(values) != count or not isinstance(revision, str):
         raise BadCursor(cursor)
-    return Place(revision, values)
+    return CursorPosition(revision, values)
 
 
-def start_of(place: Place | None, cursor: str | None) -> int:
+def offset_of(place: CursorPosition | None, cursor: str | None) -> int:
     """Where a page of a list begins that is made anew each time, so that the place is a number."""
     if place is None:
         return 0
@@ -89,20 +89,20 @@ _REVISION = table_of(Revision).c
 _NEWEST = Statement(select(_REVISION.number, _REVISION.digest).order_by(_REVISION.number.desc()).limit(1), short=True)
 
 
-def newest_revision() -> Question[str]:
+def current_revision() -> Question[str]:
     """The mark of the revision that holds: its number, which only grows, and the begin of its digest."""
     rows = yield Ask(_NEWEST, {})
     return "-".join(f"{part}"[:8] for part in rows[0]) if rows else ""
 
 
-def revision_of(session: Session) -> str:
+def get_revision(session: Session) -> str:
     """The mark of the revision that holds; a walk is begun with it before its first page is read."""
-    return answer(session, newest_revision())
+    return answer(session, current_revision())
 
 
-def still(place: Place) -> Question[str]:
+def ensure_same_revision(place: CursorPosition) -> Question[str]:
     """See, after a page was read, that nothing has changed since the page before; raises CursorGone."""
-    now = yield from newest_revision()
+    now = yield from current_revision()
     if now != place.revision:
         raise CursorGone(place.revision, now)
     return now
@@ -114,7 +114,7 @@ _TOO_LARGE = 2**31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
+class SortKey:
     """One key of an order: an expression, its direction; where it is unknown, the row comes last."""
 
     name: str
@@ -123,12 +123,12 @@ class Term:
     nullable: bool = True
 
     @property
-    def clauses(self) -> list[ColumnElement[Any]]:
+    def order_by(self) -> list[ColumnElement[Any]]:
         """The ORDER BY of this key, the same on both databases."""
         direction = self.expression.desc() if self.descending else self.expression.asc()
         return [self.expression.is_(None), direction] if self.nullable else [direction]
 
-    def takes(self, value: Any) -> bool:
+    def accepts(self, value: Any) -> bool:
         """Whether a value can stand in this key: of the column's type, and one that every database can hold."""
         if value is None:
             return self.nullable
@@ -160,41 +160,41 @@ class Listing:
     total: int
 
 
-def take_page(
-    session: Session, query: Select[Any], terms: Sequence[Term], *, question: str, limit: int, cursor: str | None
+def fetch_page(
+    session: Session, query: Select[Any], terms: Sequence[SortKey], *, question: str, limit: int, cursor: str | None
 ) -> Listing:
     """Take one page of a query in a total order; `question` is everything but the cursor and the limit.
 
     The query must select each term's expression under the term's name. Raises BadCursor, or CursorGone for a page
     after one of another revision.
     """
-    place = read_place(cursor, question, terms) if cursor is not None else None
-    revision = place.revision if place is not None else revision_of(session)
+    place = read_position(cursor, question, terms) if cursor is not None else None
+    revision = place.revision if place is not None else get_revision(session)
     counting = query.order_by(None).with_only_columns(func.count(), maintain_column_froms=True)
     total = session.execute(counting).scalar_one()
-    page = query.order_by(*(clause for term in terms for clause in term.clauses)).limit(limit + 1)
+    page = query.order_by(*(clause for term in terms for clause in term.order_by)).limit(limit + 1)
     if place is not None:
-        page = page.where(beyond(terms, place.values))
+        page = page.where(after_cursor(terms, place.values))
     found = session.execute(page)
     names = tuple(found.keys())
     rows = [dict(zip(names, row, strict=True)) for row in found]
     if place is not None:
-        answer(session, still(place))
+        answer(session, ensure_same_revision(place))
     more = len(rows) > limit
     rows = rows[:limit]
     last = [rows[-1][term.name] for term in terms] if more else []
     return Listing(items=rows, next_cursor=write_cursor(question, revision, last) if more else None, total=total)
 
 
-def read_place(cursor: str, question: str, terms: Sequence[Term]) -> Place:
+def read_position(cursor: str, question: str, terms: Sequence[SortKey]) -> CursorPosition:
     """Read where a page begins, one value a term; raises BadCursor for one that cannot be of this order."""
     place = read_cursor(cursor, question, len(terms))
-    if not all(term.takes(value) for term, value in zip(terms, place.values, strict=True)):
+    if not all(term.accepts(value) for term, value in zip(terms, place.values, strict=True)):
         raise BadCursor(cursor)
     return place
 
 
-def beyond(terms: Sequence[Term], values: Sequence[Any]) -> ColumnElement[bool]:
+def after_cursor(terms: Sequence[SortKey], values: Sequence[Any]) -> ColumnElement[bool]:
     """Rows after the place: equal in the first keys, after it in the next; a value may be a parameter, None is null."""
     if not any(term.nullable or term.descending for term in terms):
         return tuple_(*(term.expression for term in terms)) > tuple_(*values)

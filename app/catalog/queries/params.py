@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from app.catalog.fields import SIZE_FIELDS
 from app.catalog.names import region_key
-from app.catalog.projections import PURCHASES, RATIOS
+from app.catalog.projections import PURCHASE_MODELS, UNIT_PRICE_FIELDS
 
 SIZE_COLUMNS = {
     name: "series_id" if name == "series" else name
@@ -22,7 +22,7 @@ SIZE_COLUMNS = {
 }
 """The column of a size that each key is."""
 
-OFFER_COLUMNS = (*RATIOS, *(f"{purchase}_usd_per_hour" for purchase in PURCHASES))
+OFFER_COLUMNS = (*UNIT_PRICE_FIELDS, *(f"{purchase}_usd_per_hour" for purchase in PURCHASE_MODELS))
 """Keys that are columns of an offer."""
 
 SORT_KEYS: tuple[str, ...] = ("name", *SIZE_COLUMNS, "usd_per_hour", *OFFER_COLUMNS)
@@ -34,17 +34,17 @@ Os = Literal["linux", "windows"]
 Purchase = Literal["on_demand", "spot"]
 Status = Literal["preview", "current", "retiring", "withdrawn", "retired", "any"]
 
-ORDERABLE: tuple[Status, ...] = ("preview", "current", "retiring")
+ORDERABLE_STATUSES: tuple[Status, ...] = ("preview", "current", "retiring")
 """The statuses that a search is about unless it names others: a retired or withdrawn size cannot be ordered."""
 
-MOST = 1e12
+MAX_QUANTITY = 1e12
 """No quantity of a VM comes near it; a bound keeps every number finite and every database willing."""
 
 
 _COUNT = re.compile(r"\d{1,9}(?:/[1-9]\d{0,3}|\.(?P<shown>\d{1,12}))?")
 
 
-def exact_count(value: Any) -> Any:
+def parse_gpu_count(value: Any) -> Any:
     """Read a number of GPUs: `1/6` is a sixth, and 0.1667, which is how a sixth is shown, means a sixth, too."""
     written = _COUNT.fullmatch(str(value).strip())
     if written is None:
@@ -56,13 +56,13 @@ def exact_count(value: Any) -> Any:
     return float(near if close else number)
 
 
-PLAIN = "^[ -~\u00a0-\U0010ffff]*$"
+PLAIN_TEXT_PATTERN = "^[ -~\u00a0-\U0010ffff]*$"
 """Text without control characters, for the document.
 
 It names what is allowed and has no backslash, since generators escape backslashes in ways that not every language
 reads. The service does not use it: a line break at the end would pass Python's `$`.
 """
-PLAIN_ITEM = "^[ -+.-~\u00a0-\U0010ffff-]*$"
+PLAIN_ITEM_PATTERN = "^[ -+.-~\u00a0-\U0010ffff-]*$"
 """The same without a comma, which separates the values of a list."""
 
 
@@ -91,8 +91,10 @@ def _true_or_false(value: Any) -> Any:
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 Day = Annotated[date, BeforeValidator(_iso_day)]
-Text = Annotated[
-    str, Field(min_length=1, max_length=120, json_schema_extra={"pattern": PLAIN}), AfterValidator(_plain_text)
+PlainText = Annotated[
+    str,
+    Field(min_length=1, max_length=120, json_schema_extra={"pattern": PLAIN_TEXT_PATTERN}),
+    AfterValidator(_plain_text),
 ]
 
 
@@ -101,27 +103,27 @@ def _as_set(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(sorted(set(values)))
 
 
-AnyCase = Annotated[Text, AfterValidator(str.lower)]
-AnyOf = Annotated[tuple[AnyCase, ...], Field(max_length=60), AfterValidator(_as_set)]
-Order = Annotated[tuple[Text, ...], Field(max_length=60)]
-Regions = Annotated[
-    tuple[Annotated[Text, AfterValidator(region_key)], ...],
+LowerText = Annotated[PlainText, AfterValidator(str.lower)]
+LowerTextSet = Annotated[tuple[LowerText, ...], Field(max_length=60), AfterValidator(_as_set)]
+SortOrder = Annotated[tuple[PlainText, ...], Field(max_length=60)]
+RegionSet = Annotated[
+    tuple[Annotated[PlainText, AfterValidator(region_key)], ...],
     Field(max_length=60),
     AfterValidator(_as_set),
 ]
-Quantity = Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False)]
+Quantity = Annotated[float, Field(ge=0, le=MAX_QUANTITY, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=2_000_000_000)]
-GpuCount = Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False), BeforeValidator(exact_count)]
-Truth = Annotated[bool, BeforeValidator(_true_or_false)]
-Usd = Annotated[Decimal, Field(ge=0, le=Decimal("1e9"), allow_inf_nan=False)]
+GpuCount = Annotated[float, Field(ge=0, le=MAX_QUANTITY, allow_inf_nan=False), BeforeValidator(parse_gpu_count)]
+JsonBool = Annotated[bool, BeforeValidator(_true_or_false)]
+UsdAmount = Annotated[Decimal, Field(ge=0, le=Decimal("1e9"), allow_inf_nan=False)]
 
 
-def holds_several(field: FieldInfo) -> bool:
+def is_multi_valued(field: FieldInfo) -> bool:
     """Whether a field of a question takes several values."""
     return get_origin(field.annotation) is tuple
 
 
-class Question(BaseModel):
+class QueryParams(BaseModel):
     """The manners of every question: unknown names are refused, an empty value is absent, `a,b` is a and b."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -131,15 +133,15 @@ class Question(BaseModel):
     def _tidy(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
-        several = takes_several(cls)
+        several = multi_valued_fields(cls)
         tidy = {name: _split(value) if several.get(name) else value for name, value in data.items()}
         return {name: value for name, value in tidy.items() if value not in ("", [], ())}
 
 
 @lru_cache(maxsize=64)
-def takes_several(model: type[BaseModel]) -> Mapping[str, bool]:
+def multi_valued_fields(model: type[BaseModel]) -> Mapping[str, bool]:
     """The fields of a question, and whether each takes several values."""
-    return {name: holds_several(field) for name, field in model.model_fields.items()}
+    return {name: is_multi_valued(field) for name, field in model.model_fields.items()}
 
 
 def _split(value: Any) -> Any:
@@ -149,84 +151,87 @@ def _split(value: Any) -> Any:
     return [part.strip() for item in values for part in str(item).split(",") if part.strip()]
 
 
-class Page(Question):
+class PageParams(QueryParams):
     """Which part of a list to give."""
 
     limit: int = Field(default=50, ge=1, le=500, description="How many items a page holds at most.", examples=[2])
     cursor: (
-        Annotated[str, Field(max_length=2000, json_schema_extra={"pattern": PLAIN}), AfterValidator(_plain_text)] | None
+        Annotated[
+            str, Field(max_length=2000, json_schema_extra={"pattern": PLAIN_TEXT_PATTERN}), AfterValidator(_plain_text)
+        ]
+        | None
     ) = Field(
         default=None,
         description="`next_cursor` of the page before; belongs to the same question.",
         examples=[""],
     )
-    fields: tuple[Text, ...] = Field(
+    fields: tuple[PlainText, ...] = Field(
         default=(),
         max_length=100,
         description="Fields of each item to give, in this order; default: all, which clients with types count on.",
     )
 
     @classmethod
-    def of_page(cls) -> set[str]:
+    def page_param_names(cls) -> set[str]:
         """The parameters that say how much of a list is shown, and do not make another list."""
-        return set(Page.model_fields)
+        return set(PageParams.model_fields)
 
 
-class OfferScope(Question):
+class OfferParams(QueryParams):
     """Whose prices a question means, and where."""
 
     os: Os = Field(default="linux", description="Whose prices are meant.")
     purchase: Purchase = Field(
         default="on_demand", description="Which price is `usd_per_hour`, is bounded and is sorted by."
     )
-    region: Regions = Field(
+    region: RegionSet = Field(
         default=(),
         description="The prices of this region, of the cheapest of several; default: of the cheapest of all.",
         examples=[["eastus"]],
     )
 
 
-class SizeScope(OfferScope):
+class SizeSelection(OfferParams):
     """Which sizes a question is about: their names, their GPUs, their standing."""
 
-    q: AnyCase | None = Field(
+    q: LowerText | None = Field(
         default=None, description="Words to find in name, series and GPU; all must be there.", examples=["h100"]
     )
-    name: AnyOf = Field(
+    name: LowerTextSet = Field(
         default=(),
         description="Glob on the name, `*` and `?`: `Standard_NC*_v5`; any of several. No match is an empty list.",
         examples=[["Standard_ND96*"]],
     )
-    series: AnyOf = Field(
+    series: LowerTextSet = Field(
         default=(), description="A series, by its id or name; any of several.", examples=[["nd_h100_v5"]]
     )
-    gpu: AnyOf = Field(
+    gpu: LowerTextSet = Field(
         default=(),
         description="A GPU by model, family, id or another name (`A100`, `NVIDIA H100 80GB`), or a glob on the first "
         "three; any of several.",
         examples=[["H100"]],
     )
-    gpu_vendor: AnyCase | None = Field(
+    gpu_vendor: LowerText | None = Field(
         default=None, description="The maker of the GPU: `NVIDIA`, `AMD`.", examples=["NVIDIA"]
     )
-    verified: Truth | None = Field(default=None, description="Whether the vendor's own documents name the size.")
-    disputed: Truth | None = Field(default=None, description="Whether sources disagree on any field.")
+    verified: JsonBool | None = Field(default=None, description="Whether the vendor's own documents name the size.")
+    disputed: JsonBool | None = Field(default=None, description="Whether sources disagree on any field.")
     status: Annotated[tuple[Status, ...], AfterValidator(_as_set)] = Field(
         default=(),
         description="Any of several; default: all that can be ordered; `any`: retired and withdrawn ones, too.",
         examples=[["current"]],
     )
-    region: Regions = Field(
+    region: RegionSet = Field(
         default=(), description="Priced in this region by any purchase model; any of several.", examples=[["eastus"]]
     )
-    available_in: Regions = Field(
+    available_in: RegionSet = Field(
         default=(),
         description="Priced here by the purchase model that is meant; in ALL of several.",
         examples=[["eastus"]],
     )
 
 
-class SizeNeeds(Question):
+class SizeRequirements(QueryParams):
     """What a VM must have, each an inclusive bound; a figure nobody knows meets none."""
 
     min_gpu_mem: Quantity | None = Field(
@@ -248,39 +253,41 @@ class SizeNeeds(Question):
     min_network_gbps: Quantity | None = Field(
         default=None, description="Network bandwidth of the VM, Gbps.", examples=[80]
     )
-    infiniband: Truth | None = Field(default=None, description="InfiniBand (RDMA), or none.")
+    infiniband: JsonBool | None = Field(default=None, description="InfiniBand (RDMA), or none.")
     min_infiniband_gbps: Quantity | None = Field(
         default=None, description="InfiniBand of the VM, Gbps.", examples=[400]
     )
-    nvlink: Truth | None = Field(default=None, description="GPUs joined by NVLink, or not.")
+    nvlink: JsonBool | None = Field(default=None, description="GPUs joined by NVLink, or not.")
     arch: Arch | None = Field(default=None, description="CPU architecture.")
-    premium_storage: Truth | None = Field(default=None, description="Premium Storage is supported, or not.")
-    premium_storage_caching: Truth | None = Field(
+    premium_storage: JsonBool | None = Field(default=None, description="Premium Storage is supported, or not.")
+    premium_storage_caching: JsonBool | None = Field(
         default=None, description="Premium Storage caching is supported, or not."
     )
-    ultra_disk: Truth | None = Field(default=None, description="Ultra Disk is supported, or not.")
-    live_migration: Truth | None = Field(
+    ultra_disk: JsonBool | None = Field(default=None, description="Ultra Disk is supported, or not.")
+    live_migration: JsonBool | None = Field(
         default=None, description="Live migration is supported, or not.", examples=[False]
     )
-    memory_preserving_updates: Truth | None = Field(
+    memory_preserving_updates: JsonBool | None = Field(
         default=None, description="Memory-preserving updates are supported, or not.", examples=[False]
     )
-    generation_1: Truth | None = Field(
+    generation_1: JsonBool | None = Field(
         default=None, description="Generation 1 VMs are supported, or not.", examples=[False]
     )
-    generation_2: Truth | None = Field(default=None, description="Generation 2 VMs are supported, or not.")
-    accelerated_networking: Truth | None = Field(
+    generation_2: JsonBool | None = Field(default=None, description="Generation 2 VMs are supported, or not.")
+    accelerated_networking: JsonBool | None = Field(
         default=None, description="Accelerated networking is supported, or not."
     )
-    ephemeral_os_disk: Truth | None = Field(default=None, description="Ephemeral OS disk is supported, or not.")
-    nested_virtualization: Truth | None = Field(
+    ephemeral_os_disk: JsonBool | None = Field(default=None, description="Ephemeral OS disk is supported, or not.")
+    nested_virtualization: JsonBool | None = Field(
         default=None, description="Nested virtualization is supported, or not.", examples=[False]
     )
-    hibernation: Truth | None = Field(default=None, description="Hibernation is supported, or not.", examples=[False])
-    gpudirect_rdma: Truth | None = Field(default=None, description="GPUDirect RDMA is supported, or not.")
+    hibernation: JsonBool | None = Field(
+        default=None, description="Hibernation is supported, or not.", examples=[False]
+    )
+    gpudirect_rdma: JsonBool | None = Field(default=None, description="GPUDirect RDMA is supported, or not.")
 
 
-class SizeFilter(SizeScope, SizeNeeds):
+class SizeFilter(SizeSelection, SizeRequirements):
     """Everything a search can filter by."""
 
     max_gpu_mem: Quantity | None = Field(
@@ -294,10 +301,10 @@ class SizeFilter(SizeScope, SizeNeeds):
     max_gpus: GpuCount | None = Field(default=None, description="GPUs; 0 means no GPU.", examples=[8])
     max_vcpus: Count | None = Field(default=None, description="vCPUs.", examples=[96])
     max_memory: Quantity | None = Field(default=None, description="Memory, GiB.", examples=[2000])
-    min_usd_per_hour: Usd | None = Field(
+    min_usd_per_hour: UsdAmount | None = Field(
         default=None, description="Price in the region that the row names, USD an hour.", examples=[1]
     )
-    max_usd_per_hour: Usd | None = Field(
+    max_usd_per_hour: UsdAmount | None = Field(
         default=None, description="Price in the region that the row names, USD an hour.", examples=[100]
     )
 
@@ -305,7 +312,7 @@ class SizeFilter(SizeScope, SizeNeeds):
 class SizeList(SizeFilter):
     """Sizes in an order."""
 
-    sort: Order = Field(
+    sort: SortOrder = Field(
         default=("name",),
         description="Columns to order by, `-` before one descends: `-gpu_memory_gib,usd_per_hour`. Unknown comes last. "
         f"Keys: {', '.join(SORT_KEYS)}.",
@@ -313,5 +320,5 @@ class SizeList(SizeFilter):
     )
 
 
-class SizeSearch(SizeList, Page):
+class SizeSearch(SizeList, PageParams):
     """A search: filters, order and page."""

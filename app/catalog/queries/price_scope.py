@@ -23,8 +23,8 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Gpu, Offer, Series, Size
-from app.catalog.projections import ANYWHERE, COPIES, cheapest, offers_on
-from app.catalog.queries.params import OfferScope
+from app.catalog.projections import ANY_REGION, COPIED_SIZE_COLUMNS, cheapest_offers, offers_on
+from app.catalog.queries.params import OfferParams
 
 SIZE, GPU, OFFER, SERIES = table_of(Size), table_of(Gpu), table_of(Offer), table_of(Series)
 size, gpu = SIZE.c, GPU.c
@@ -32,7 +32,7 @@ TODAY = bindparam("today", type_=Date)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class PriceScopeKey:
     """What of a question's prices is written into a statement: the system, the purchase model, how many regions."""
 
     os: str
@@ -40,35 +40,35 @@ class Place:
     regions: int
 
     @staticmethod
-    def of(scope: OfferScope) -> "Place":
+    def of(scope: OfferParams) -> "PriceScopeKey":
         """Take it from a question."""
-        return Place(os=scope.os, purchase=scope.purchase, regions=len(scope.region))
+        return PriceScopeKey(os=scope.os, purchase=scope.purchase, regions=len(scope.region))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class PriceScope:
     """The prices that a question means, and the one offer that each size has by them: `offers`, where `held`."""
 
     os: str
     purchase: str
     offers: FromClause
-    held: ColumnElement[bool]
-    everywhere: FromClause = OFFER
+    has_offer: ColumnElement[bool]
+    all_offers: FromClause = OFFER
 
     @staticmethod
-    def of(scope: OfferScope) -> "Ground":
+    def of(scope: OfferParams) -> "PriceScope":
         """Take from a question whose prices in which regions it means; the regions are parameters `region_0`, …."""
-        return _ground(scope.os, scope.purchase, len(scope.region))
+        return _current_scope(scope.os, scope.purchase, len(scope.region))
 
     @staticmethod
-    def past(scope: OfferScope) -> "Ground":
+    def as_of(scope: OfferParams) -> "PriceScope":
         """The same with the prices that were in force on the day `priced_on`, by the history of prices."""
-        return _past_ground(scope.os, scope.purchase, len(scope.region))
+        return _past_scope(scope.os, scope.purchase, len(scope.region))
 
     @staticmethod
-    def among(place: "Place", keys: Select[Any]) -> "Ground":
+    def for_sizes(place: "PriceScopeKey", keys: Select[Any]) -> "PriceScope":
         """The same for a few sizes: of several regions the cheapest is chosen among the offers of these alone."""
-        return _make(place.os, place.purchase, place.regions, OFFER.c.size_key.in_(keys))
+        return _build_scope(place.os, place.purchase, place.regions, OFFER.c.size_key.in_(keys))
 
     @property
     def offer(self) -> Any:
@@ -88,41 +88,41 @@ class Ground:
 
     def column(self, name: str) -> ColumnElement[Any]:
         """A column of a size, taken from its offer where that repeats it."""
-        column: ColumnElement[Any] = self.offer[name] if name in COPIES else size[name]
+        column: ColumnElement[Any] = self.offer[name] if name in COPIED_SIZE_COLUMNS else size[name]
         return column
 
 
-def region_values(scope: OfferScope) -> dict[str, Any]:
+def region_parameters(scope: OfferParams) -> dict[str, Any]:
     """The parameters of the regions of a question."""
-    return {f"region_{index}": code for index, code in enumerate(scope.region or (ANYWHERE,))}
+    return {f"region_{index}": code for index, code in enumerate(scope.region or (ANY_REGION,))}
 
 
 @lru_cache(maxsize=32)
-def _ground(os: str, purchase: str, regions: int) -> Ground:
-    return _make(os, purchase, regions)
+def _current_scope(os: str, purchase: str, regions: int) -> PriceScope:
+    return _build_scope(os, purchase, regions)
 
 
-def _make(os: str, purchase: str, regions: int, *of_sizes: ColumnElement[bool]) -> Ground:
+def _build_scope(os: str, purchase: str, regions: int, *of_sizes: ColumnElement[bool]) -> PriceScope:
     """The ground of a question; `of_sizes` says which sizes it is about, where the cheapest region is looked for."""
     asked = [bindparam(f"region_{index}", type_=OFFER.c.region.type) for index in range(max(1, regions))]
     meant = and_(OFFER.c.os == literal_text(os), OFFER.c.purchase == literal_text(purchase))
     if regions <= 1:
-        return Ground(os=os, purchase=purchase, offers=OFFER, held=and_(OFFER.c.region == asked[0], meant))
+        return PriceScope(os=os, purchase=purchase, offers=OFFER, has_offer=and_(OFFER.c.region == asked[0], meant))
     several = select(OFFER).where(OFFER.c.region.in_(asked), meant, *of_sizes).subquery()
-    best = cheapest(several, ("size_key",))
-    return Ground(os=os, purchase=purchase, offers=best, held=best.c.size_key.is_not(None))
+    best = cheapest_offers(several, ("size_key",))
+    return PriceScope(os=os, purchase=purchase, offers=best, has_offer=best.c.size_key.is_not(None))
 
 
 @lru_cache(maxsize=32)
-def _past_ground(os: str, purchase: str, regions: int) -> Ground:
+def _past_scope(os: str, purchase: str, regions: int) -> PriceScope:
     there = offers_on(purchase, bindparam("priced_on", type_=Date), bindparam("spot_since", type_=Date))
     asked = [bindparam(f"region_{index}", type_=OFFER.c.region.type) for index in range(regions)]
     meant = select(there).where(there.c.os == literal_text(os))
-    best = cheapest((meant.where(there.c.region.in_(asked)) if asked else meant).subquery(), ("size_key",))
-    return Ground(os=os, purchase=purchase, offers=best, held=best.c.size_key.is_not(None), everywhere=there)
+    best = cheapest_offers((meant.where(there.c.region.in_(asked)) if asked else meant).subquery(), ("size_key",))
+    return PriceScope(os=os, purchase=purchase, offers=best, has_offer=best.c.size_key.is_not(None), all_offers=there)
 
 
-def standing(columns: Any) -> ColumnElement[str]:
+def status_of(columns: Any) -> ColumnElement[str]:
     """The standing of a size, or of its offer, on the day `today`: retired from its date on, retiring before it.
 
     A size that was withdrawn without a date stays withdrawn, whatever else is announced.
@@ -137,7 +137,7 @@ def standing(columns: Any) -> ColumnElement[str]:
     )
 
 
-def can_be_ordered(ground: Ground) -> ColumnElement[bool]:
+def can_be_ordered(ground: PriceScope) -> ColumnElement[bool]:
     """Whether a size is neither retired on the day `today` nor withdrawn."""
     return is_orderable(ground.column("retirement_date"), ground.column("withdrawn"))
 
@@ -154,18 +154,18 @@ def literal_text(text: str) -> ColumnElement[str]:
     return literal_column(f"'{text}'", String)
 
 
-def local_disk() -> ColumnElement[float]:
+def local_disk_gib() -> ColumnElement[float]:
     """Temporary and NVMe disks together, GiB; unknown only where both are."""
     some = func.coalesce(size.temp_disk_gib, 0.0) + func.coalesce(size.nvme_disk_gib, 0.0)
     return case((or_(size.temp_disk_gib.is_not(None), size.nvme_disk_gib.is_not(None)), some))
 
 
-def on_one_gpu() -> ColumnElement[float]:
+def gpu_slice_gib() -> ColumnElement[float]:
     """GPU memory that one GPU gives the VM, GiB: a fraction of a GPU gives its slice; unknown where the count is."""
     whole, a_slice = size.gpu_count >= 1, size.gpu_count < 1
     return case((a_slice, size.gpu_memory_gib), (whole, size.gpu_memory_gib_per_gpu))
 
 
-def of_one_gpu() -> ColumnElement[float]:
+def whole_gpu_gib() -> ColumnElement[float]:
     """GPU memory of one whole GPU of the VM, GiB; unknown where nobody knows how many GPUs, or what part of one."""
     return case((size.gpu_count.is_not(None), size.gpu_memory_gib_per_gpu))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from app.catalog.fields import FIELDS, SubjectKind, from_text, to_text
+from app.catalog.fields import FIELDS, SubjectKind, parse_text, to_text
 from app.catalog.readings import AUTHORITY, SourceKind
 from app.catalog.resolution.claims import Decision, Word, decide
 from app.catalog.resolution.derive import (
@@ -132,7 +132,7 @@ def _word(fact: FactRow, bench: Bench) -> Word:
         (fact["kind"], fact["subject"], fact["field"], fact["source_id"]), (fact["value"], None)
     )
     kind: SubjectKind = fact["kind"]
-    value = from_text(FIELDS[kind][fact["field"]].kind, text)
+    value = parse_text(FIELDS[kind][fact["field"]].kind, text)
     if kind == "size" and fact["field"] == "series":
         value = bench.subjects.series_id(text)
     return Word(

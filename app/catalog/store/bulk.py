@@ -25,7 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from app.catalog.column_types import NO_CONTENT
+from app.catalog.column_types import NOT_IN_DIGEST
 
 Columns = Sequence[Sequence[Any]]
 Converters = Mapping[type, Callable[[Any], Any]]
@@ -119,7 +119,7 @@ def same(one: FromClause, other: FromClause, names: Sequence[str]) -> ColumnElem
 
 def keep_different(session: Session, rows: Table, table: Table, key: Sequence[str]) -> int:
     """Take away the staged rows that are in the table as they are, and say how many those were."""
-    others = [name for name in _common(rows, table) if name not in key and table.c[name].info != NO_CONTENT]
+    others = [name for name in _common(rows, table) if name not in key and table.c[name].info != NOT_IN_DIGEST]
     alike = and_(same(rows, table, key), *(rows.c[name].is_not_distinct_from(table.c[name]) for name in others))
     return rows_written(session, delete(rows).where(exists().where(alike)))
 

@@ -10,10 +10,10 @@ from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.models import Benchmark, Correction, Model, Region, Series, Size, SizeAlias, Source
+from app.catalog.models import Benchmark, Correction, LanguageModel, Region, Series, Size, SizeAlias, Source
 from app.catalog.names import model_keys, size_key
 from app.catalog.presets import split_names
-from app.catalog.readings import ModelRow, Progress, Reading, Report, silent
+from app.catalog.readings import ModelRow, Progress, Reading, Report, no_progress
 from app.catalog.resolution.subjects import Subjects
 from app.catalog.store import facts
 from app.catalog.store.bulk import staged
@@ -54,7 +54,7 @@ def check_references(session: Session, reading: Reading, subjects: Subjects) -> 
 def _check_model_names(session: Session, models: Iterable[ModelRow]) -> None:
     """Refuse a language model that is called what another is called, be that one new or kept."""
     new = {model.preset.id: model for model in models}
-    table = table_of(Model).c
+    table = table_of(LanguageModel).c
     named = select(table.id, table.name, table.hf_repo, table.aliases).where(table.id.not_in(new))
     owners: dict[str, ModelRow | str] = {
         key: row.id
@@ -109,7 +109,7 @@ class Tally:
             self.changes[name] = self.changes.get(name, Change()) + change
 
 
-def save_reading(session: Session, reading: Reading, *, today: date, progress: Progress = silent) -> Tally:
+def save_reading(session: Session, reading: Reading, *, today: date, progress: Progress = no_progress) -> Tally:
     """Write a reading and all that follows from it; `today` says which prices are in force. Commits nothing."""
     tally, derived_on = Tally(reports=list(reading.reports)), _derived_on(session)
     with staged(session, STAGED_PRICE, DROPPED_PRICE, TOUCHED):
@@ -138,7 +138,7 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
     return tally
 
 
-def forget_source(session: Session, source: str, *, today: date, progress: Progress = silent) -> Tally:
+def forget_source(session: Session, source: str, *, today: date, progress: Progress = no_progress) -> Tally:
     """Take away a source and what only it said; what follows is decided and derived anew. Commits nothing.
 
     Raises NotFound naming the nearest for an unknown source, BadQuestion where others' prices need its regions.
@@ -206,7 +206,7 @@ def _save_others(session: Session, reading: Reading, subjects: Subjects, tally: 
     done["size_alias"] += save_rows(session, SizeAlias, map(facts.alias_row, reading.aliases))
     benchmarks = (facts.benchmark_row(benchmark, subjects) for benchmark in reading.benchmarks)
     done["benchmark"] += save_rows(session, Benchmark, benchmarks)
-    done["model"] += save_rows(session, Model, map(facts.model_row, reading.models))
+    done["model"] += save_rows(session, LanguageModel, map(facts.model_row, reading.models))
 
 
 def _contents(session: Session, tally: Tally, overwritten: Content, *, moved: bool) -> dict[str, Content]:

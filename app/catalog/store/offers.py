@@ -31,21 +31,21 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import BYTEWISE, table_of
-from app.catalog.models import Offer, Price, Size, SizeDoc, Source
+from app.catalog.models import Offer, Price, Size, SizeJson, Source
 from app.catalog.projections import (
-    ANYWHERE,
-    COPIES,
-    NO_OFFER_DOC,
-    PRICES,
-    PURCHASES,
-    RATIOS,
-    UNKNOWN,
-    cheapest,
+    ANY_REGION,
+    COPIED_SIZE_COLUMNS,
+    NO_OFFER_JSON,
+    PRICE_FIELDS,
+    PURCHASE_MODELS,
+    UNIT_PRICE_FIELDS,
+    UNKNOWN_PRICE_RANK,
+    cheapest_offers,
+    earliest_spot_day,
     is_offer,
-    octave_in,
-    offer_doc,
-    size_doc,
-    spot_since,
+    memory_bucket_sql,
+    offer_json,
+    size_json,
 )
 from app.catalog.store.bulk import keep_different, rows_written, same, stage_like, staged, write_staged
 from app.catalog.store.upsert import Change, save_rows
@@ -87,13 +87,13 @@ def fallen_due(after: date, until: date) -> Select[Any]:
 def fallen_behind(after: date, until: date) -> Select[Any]:
     """Find the sizes with a spot price that was an offer on one day, and is too old for it on another."""
     price = table_of(Price).c
-    lapsed = (price.valid_from >= spot_since(after), price.valid_from < spot_since(until))
+    lapsed = (price.valid_from >= earliest_spot_day(after), price.valid_from < earliest_spot_day(until))
     return select(price.size_key).where(price.purchase == "spot", *lapsed)
 
 
 def is_derived(session: Session) -> bool:
     """Whether every size has its document, and its offers: a migration that changes what is derived empties tables."""
-    size, doc = (select(func.count()).select_from(table_of(model)).scalar_subquery() for model in (Size, SizeDoc))
+    size, doc = (select(func.count()).select_from(table_of(model)).scalar_subquery() for model in (Size, SizeJson))
     sizes, docs, offered = session.execute(select(size, doc, exists(select(table_of(Offer).c.size_key)))).one()
     return bool(sizes == docs and (offered or not sizes))
 
@@ -113,8 +113,8 @@ def save_docs(session: Session, *, touched: bool) -> None:
     query = select(*size.columns, source.c.url.label("source_url")).join_from(size, source, isouter=True).where(some)
     result = session.execute(query, execution_options={"yield_per": _AT_ONCE})
     for rows in result.mappings().partitions():
-        docs = ({"size_key": row["key"], "doc": size_doc(dict(row), row["source_url"])} for row in rows)
-        save_rows(session, SizeDoc, docs)
+        docs = ({"size_key": row["key"], "doc": size_json(dict(row), row["source_url"])} for row in rows)
+        save_rows(session, SizeJson, docs)
 
 
 SYSTEMS = ("linux", "windows")
@@ -122,14 +122,14 @@ _PLACE = ("size_key", "region", "os")
 _KEY = ("region", "os", "purchase", "size_key")
 """What an offer is known by; the rank is in the key of its table only for the order."""
 
-_UNRANKED = literal(UNKNOWN, Double)
+_UNRANKED = literal(UNKNOWN_PRICE_RANK, Double)
 
 _OFFERS = stage_like(table_of(Offer), _KEY)
 _IN_FORCE = Table(
     "staged_place",
     MetaData(),
     *(Column(name, table_of(Price).c[name].type, primary_key=True) for name in _PLACE),
-    *(Column(name, table_of(Offer).c[name].type) for name in PRICES),
+    *(Column(name, table_of(Offer).c[name].type) for name in PRICE_FIELDS),
     prefixes=["temporary"],
     sqlite_with_rowid=False,
 )
@@ -161,7 +161,7 @@ def _derive_offers(session: Session, today: date, *, touched: bool) -> None:
     """Stage what is asked for by each purchase model: where there is any price, and, for every size, anywhere."""
     with staged(session, _IN_FORCE):
         session.execute(insert(_IN_FORCE).from_select(_IN_FORCE.c.keys(), _in_force(today, touched=touched)))
-        for purchase in PURCHASES:
+        for purchase in PURCHASE_MODELS:
             for offers in (_here(purchase), _cheapest(purchase), _nowhere(purchase, touched=touched)):
                 session.execute(insert(_OFFERS).from_select(_OFFERS.c.keys(), offers))
 
@@ -172,10 +172,10 @@ def _here(purchase: str) -> Select[Any]:
     usd = place[f"{purchase}_usd_per_hour"]
     rank = func.coalesce(cast(usd, Double), _UNRANKED)
     row = (place.region, place.os, literal(purchase), rank, place.size_key, place.region)
-    prices = {name: place[name] for name in PRICES} | dict(zip(RATIOS, _ratios(usd), strict=True))
-    told = prices | {name: size.c[name] for name in COPIES}
-    doc = offer_doc({**prices, "priced_in": place.region}, purchase)
-    return select(*row, *told.values(), octave_in(size.c.gpu_memory_gib), doc).join_from(
+    prices = {name: place[name] for name in PRICE_FIELDS} | dict(zip(UNIT_PRICE_FIELDS, _ratios(usd), strict=True))
+    told = prices | {name: size.c[name] for name in COPIED_SIZE_COLUMNS}
+    doc = offer_json({**prices, "priced_in": place.region}, purchase)
+    return select(*row, *told.values(), memory_bucket_sql(size.c.gpu_memory_gib), doc).join_from(
         _IN_FORCE, size, size.c.key == place.size_key
     )
 
@@ -189,27 +189,27 @@ def _ratios(usd: ColumnElement[Any]) -> tuple[ColumnElement[float], ...]:
 
 def _cheapest(purchase: str) -> Select[Any]:
     """Of the offers of the regions, each size's cheapest."""
-    best = cheapest(select(_OFFERS).where(_OFFERS.c.purchase == purchase).subquery(), ("size_key", "os")).c
-    return select(literal(ANYWHERE), *(best[name] for name in _OFFERS.c.keys()[1:]))
+    best = cheapest_offers(select(_OFFERS).where(_OFFERS.c.purchase == purchase).subquery(), ("size_key", "os")).c
+    return select(literal(ANY_REGION), *(best[name] for name in _OFFERS.c.keys()[1:]))
 
 
 def _nowhere(purchase: str, *, touched: bool) -> Select[Any]:
     """The offers of the sizes that have no price."""
     size = table_of(Size)
     system = union_all(*(select(literal(os).label("os")) for os in SYSTEMS)).subquery().c.os
-    of_size = and_(_OFFERS.c.region == ANYWHERE, _OFFERS.c.os == system, _OFFERS.c.purchase == purchase)
+    of_size = and_(_OFFERS.c.region == ANY_REGION, _OFFERS.c.os == system, _OFFERS.c.purchase == purchase)
     row = (
-        literal(ANYWHERE),
+        literal(ANY_REGION),
         system,
         literal(purchase),
         _UNRANKED,
         size.c.key,
-        *(null() for _ in ("region", *PRICES, *RATIOS)),
+        *(null() for _ in ("region", *PRICE_FIELDS, *UNIT_PRICE_FIELDS)),
     )
-    derived = (octave_in(size.c.gpu_memory_gib), literal(NO_OFFER_DOC, String))
+    derived = (memory_bucket_sql(size.c.gpu_memory_gib), literal(NO_OFFER_JSON, String))
     priced = exists().where(of_size, _OFFERS.c.size_key == size.c.key).correlate(size, system.table)
     return (
-        select(*row, *(size.c[name] for name in COPIES), *derived)
+        select(*row, *(size.c[name] for name in COPIED_SIZE_COLUMNS), *derived)
         .join_from(size, system.table, literal(value=True))
         .where(~priced, asked(size.c.key, touched=touched))
     )
@@ -218,14 +218,14 @@ def _nowhere(purchase: str, *, touched: bool) -> Select[Any]:
 def _in_force(today: date, *, touched: bool) -> Select[Any]:
     """Of each price the newest that is an offer, one row a place with a price and its day for each purchase model."""
     price = table_of(Price)
-    days = {p: func.max(price.c.valid_from).filter(price.c.purchase == p).label(f"{p}_as_of") for p in PURCHASES}
+    days = {p: func.max(price.c.valid_from).filter(price.c.purchase == p).label(f"{p}_as_of") for p in PURCHASE_MODELS}
     place = [price.c[name] for name in _PLACE]
     some = asked(price.c.size_key, touched=touched)
-    held = (price.c.valid_from <= today, is_offer(price.c, literal(spot_since(today), Date)))
+    held = (price.c.valid_from <= today, is_offer(price.c, literal(earliest_spot_day(today), Date)))
     newest = select(*place, *days.values()).where(*held, some).group_by(*place).subquery()
     columns: list[ColumnElement[Any]] = [newest.c[name] for name in _PLACE]
     joined: FromClause = newest
-    for purchase in PURCHASES:
+    for purchase in PURCHASE_MODELS:
         of_day, day = price.alias(purchase), newest.c[f"{purchase}_as_of"]
         known = and_(same(of_day, newest, _PLACE), of_day.c.purchase == purchase, of_day.c.valid_from == day)
         joined = joined.join(of_day, known, isouter=True)

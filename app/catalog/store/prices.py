@@ -14,7 +14,7 @@ from sqlalchemy import BigInteger, Column, MetaData, Table, and_, delete, func, 
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.models import Offer, Price, Size, SizeDoc
+from app.catalog.models import Offer, Price, Size, SizeJson
 from app.catalog.names import size_key
 from app.catalog.readings import PriceBlock, PriceList, Prices, Progress, Report
 from app.catalog.resolution.subjects import Subjects
@@ -176,7 +176,7 @@ def merge_aliases(session: Session, subjects: Subjects) -> Change:
         }
         moved = [row | {"size_key": key} for row in rows]
         new = [row for row in moved if tuple(row[name] for name in PRICE_KEY) not in own]
-        for table in (price, table_of(Offer), table_of(SizeDoc)):
+        for table in (price, table_of(Offer), table_of(SizeJson)):
             session.execute(delete(table).where(table.c.size_key == alias))
         if new:
             session.execute(insert(price), new)

@@ -32,14 +32,14 @@ from app.catalog.models import (
     Fact,
     Gpu,
     IngestedFile,
-    Model,
+    LanguageModel,
     Offer,
     Price,
     Region,
     Series,
     Size,
     SizeAlias,
-    SizeDoc,
+    SizeJson,
     Source,
 )
 from app.catalog.readings import FileRead, Prices, Reading, Report
@@ -130,7 +130,7 @@ _SMALL: Mapping[str, tuple[type[SQLModel], _Rows]] = {
         Benchmark,
         lambda reading, subjects: ((each.file, facts.benchmark_row(each, subjects)) for each in reading.benchmarks),
     ),
-    "models": (Model, lambda reading, _: ((each.file, facts.model_row(each)) for each in reading.models)),
+    "models": (LanguageModel, lambda reading, _: ((each.file, facts.model_row(each)) for each in reading.models)),
 }
 """By kind of file: the table, and the rows of a reading with the file of each."""
 
@@ -199,7 +199,7 @@ def drop_unspoken(session: Session) -> dict[str, Change]:
     unspoken = select(size.c.key).where(~spoken)
     keys = list(session.execute(unspoken).scalars())
     if keys:
-        for table in (table_of(Offer), table_of(SizeDoc)):
+        for table in (table_of(Offer), table_of(SizeJson)):
             session.execute(delete(table).where(table.c.size_key.in_(unspoken)))
         session.execute(delete(size).where(~spoken))
     of_series = or_(
@@ -219,7 +219,7 @@ def drop_unspoken(session: Session) -> dict[str, Change]:
 
 # A whole source
 
-_OF_SOURCE: tuple[type[SQLModel], ...] = (SizeAlias, Correction, Benchmark, Model, Fact)
+_OF_SOURCE: tuple[type[SQLModel], ...] = (SizeAlias, Correction, Benchmark, LanguageModel, Fact)
 
 
 def check_regions_of_source(session: Session, source: str) -> None:

@@ -27,13 +27,13 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 from sqlmodel import SQLModel
 
-from app.catalog.column_types import NO_CONTENT, Usd, table_of
+from app.catalog.column_types import NOT_IN_DIGEST, UsdColumn, table_of
 from app.catalog.models import (
     Benchmark,
     Correction,
     Fact,
     Gpu,
-    Model,
+    LanguageModel,
     Price,
     Region,
     Revision,
@@ -93,11 +93,11 @@ def canonical(session: Session, table: Table, columns: Table | None = None) -> S
 
 def _told(table: Table) -> list[Column[Any]]:
     """The columns that are content: not those that only say how a row came in."""
-    return [column for column in table.columns if column.info != NO_CONTENT]
+    return [column for column in table.columns if column.info != NOT_IN_DIGEST]
 
 
 def _plain(column: Column[Any], kind: str) -> ColumnElement[Any]:
-    if isinstance(column.type, Usd):
+    if isinstance(column.type, UsdColumn):
         return cast(column, Double)
     if isinstance(column.type, Boolean):
         return cast(column, Integer)
@@ -117,7 +117,7 @@ CONTENT: tuple[type[SQLModel], ...] = (
     Region,
     Price,
     Benchmark,
-    Model,
+    LanguageModel,
 )
 """The tables whose content the digest is of: all but the revisions, their sums, and what is derived for reading."""
 
@@ -180,7 +180,7 @@ def _counts(contents: Mapping[str, Content]) -> dict[str, int]:
     return {name.partition("(")[0]: content.rows for name, content in contents.items()}
 
 
-_OTHERS = (SizeAlias, Correction, Region, Benchmark, Model)
+_OTHERS = (SizeAlias, Correction, Region, Benchmark, LanguageModel)
 
 
 def list_sources(session: Session) -> list[dict[str, Any]]:

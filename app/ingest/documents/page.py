@@ -10,7 +10,7 @@ from pathlib import PurePath
 import yaml
 
 from app.catalog.fields import FactValue, SubjectKind
-from app.catalog.readings import AUTHORITY, Report, SourceKind, SourceNote, StatedFact
+from app.catalog.readings import AUTHORITY, Report, SourceKind, SourceRow, StatedFact
 from app.ingest.documents.blocks import Blocks, Passage
 from app.ingest.documents.markdown import to_blocks
 from app.ingest.documents.values import find_date, to_lines
@@ -74,7 +74,7 @@ class SourcePage:
     file: str
     front: FrontMatter
     blocks: Blocks
-    source: SourceNote
+    source: SourceRow
     heading: str | None = None
 
     @property
@@ -137,7 +137,7 @@ class SourceIds:
 
 
 def to_page(
-    data: bytes, file: str, *, kind: SourceKind | None, inherited: SourceNote | None, ids: SourceIds
+    data: bytes, file: str, *, kind: SourceKind | None, inherited: SourceRow | None, ids: SourceIds
 ) -> tuple[SourcePage, list[Report]]:
     """Parse a file; what includes a file lends it what its own front matter does not say."""
     lines = to_lines(data)
@@ -146,7 +146,7 @@ def to_page(
     published = _published_on(front)
     sha256 = hashlib.sha256(data).hexdigest()
     wanted = front.first("id") or _slug(f"{PurePath(file).stem} {published or ''}")
-    source = SourceNote(
+    source = SourceRow(
         id=ids.assign(wanted, sha256),
         title=front.first("title") or _first_heading(blocks) or PurePath(file).stem,
         publisher=_publisher(front, inherited),
@@ -167,14 +167,14 @@ def to_page(
     return page, reports
 
 
-def _kind(front: FrontMatter, kind: SourceKind | None, inherited: SourceNote | None) -> SourceKind:
+def _kind(front: FrontMatter, kind: SourceKind | None, inherited: SourceRow | None) -> SourceKind:
     stated = next((known for known in AUTHORITY if known == front.first("kind")), None)
     if stated or front.is_microsoft:
         return stated or "vendor_page"
     return inherited.kind if inherited else kind or "third_party"
 
 
-def _publisher(front: FrontMatter, inherited: SourceNote | None) -> str:
+def _publisher(front: FrontMatter, inherited: SourceRow | None) -> str:
     if stated := front.first("publisher"):
         return stated
     if front.is_microsoft:

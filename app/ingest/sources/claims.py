@@ -6,8 +6,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TypeVar
 
-from app.catalog.fields import FIELDS, GPU_FIELDS, FactValue, Field, SubjectKind, from_text
-from app.catalog.readings import AUTHORITY, Reading, SourceNote, StatedFact
+from app.catalog.fields import FIELDS, GPU_FIELDS, FactValue, FieldSpec, SubjectKind, parse_text
+from app.catalog.readings import AUTHORITY, Reading, SourceRow, StatedFact
 from app.ingest.csv_files import Row, read_rows, sha256_of
 
 Value = TypeVar("Value")
@@ -16,10 +16,10 @@ COLUMNS = ("id", "title", "publisher", "kind", "url", "published_on")
 OPTIONAL = ("pinned",)
 
 
-def read_sources(path: Path) -> dict[str, SourceNote]:
+def read_sources(path: Path) -> dict[str, SourceRow]:
     """Read the sources by id; a source's digest is that of this list until a file cites it."""
     digest = sha256_of(path) if path.is_file() else ""
-    sources: dict[str, SourceNote] = {}
+    sources: dict[str, SourceRow] = {}
     for row in read_rows(path, COLUMNS, optional=OPTIONAL):
         source = to_source(row, digest)
         if source.id in sources:
@@ -28,12 +28,12 @@ def read_sources(path: Path) -> dict[str, SourceNote]:
     return sources
 
 
-def to_source(row: Row, digest: str) -> SourceNote:
+def to_source(row: Row, digest: str) -> SourceRow:
     """Map one row; only a source without a web address may leave `url` blank, an undated one `published_on`."""
     url = row.optional("url")
     if url is not None and not url.startswith("https://"):
         raise row.bad("url", "must start with https://")
-    return SourceNote(
+    return SourceRow(
         id=row.text("id"),
         title=row.text("title"),
         publisher=row.text("publisher"),
@@ -48,11 +48,11 @@ def to_source(row: Row, digest: str) -> SourceNote:
 def read_cited(
     path: Path,
     columns: Collection[str],
-    sources: Mapping[str, SourceNote],
+    sources: Mapping[str, SourceRow],
     to_value: Callable[[Row], Value],
     *,
     optional: Collection[str] = (),
-) -> tuple[tuple[Value, ...], tuple[SourceNote, ...]]:
+) -> tuple[tuple[Value, ...], tuple[SourceRow, ...]]:
     """Read a file whose rows have a `source` column: the mapped rows, and the sources they cite.
 
     The digest of a cited source is that of the citing file, since its bytes are what was read of that source.
@@ -69,7 +69,7 @@ def read_cited(
     return tuple(values), tuple(replace(sources[id_], sha256=digest) for id_ in cited)
 
 
-def read_subjects(path: Path, kind: SubjectKind, sources: Mapping[str, SourceNote]) -> Reading:
+def read_subjects(path: Path, kind: SubjectKind, sources: Mapping[str, SourceRow]) -> Reading:
     """Read a file whose columns are `id`, `source` and any fields of the kind; a blank cell states nothing."""
     statements, notes = read_cited(
         path, ("id", "source"), sources, lambda row: to_statements(row, kind), optional=FIELDS[kind]
@@ -96,12 +96,12 @@ def to_statements(row: Row, kind: SubjectKind) -> list[StatedFact]:
     ]
 
 
-def _to_value(row: Row, column: str, field: Field) -> FactValue:
+def _to_value(row: Row, column: str, field: FieldSpec) -> FactValue:
     if field.kind in ("number", "integer"):
         number = row.positive(column)
         return number if field.kind == "number" else _to_whole(row, column, number)
     try:
-        return from_text(field.kind, row.cells[column])
+        return parse_text(field.kind, row.cells[column])
     except ValueError as error:
         raise row.bad(column, f"must be a {field.kind}") from error
 
@@ -115,7 +115,7 @@ def _to_whole(row: Row, column: str, number: Decimal) -> int:
 NAMES = ("vendor", "model", "family", "aliases")
 
 
-def read_gpus(path: Path, sources: Mapping[str, SourceNote]) -> Reading:
+def read_gpus(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
     """Read what each source says of each GPU; several rows may speak of one GPU, each with a source of its own."""
     return read_subjects(path, "gpu", sources)
 
@@ -134,11 +134,11 @@ def load_gpu_rows(path: Path) -> list[dict[str, str]]:
     return rows
 
 
-def read_series(path: Path, sources: Mapping[str, SourceNote]) -> Reading:
+def read_series(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
     """Read what each source says of each series."""
     return read_subjects(path, "series", sources)
 
 
-def read_sizes(path: Path, sources: Mapping[str, SourceNote]) -> Reading:
+def read_sizes(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
     """Read what each source says of each size; a column is a field as the table of fields has it, in its unit."""
     return read_subjects(path, "size", sources)

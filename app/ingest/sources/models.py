@@ -8,7 +8,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from app.catalog.presets import Attention, Preset
-from app.catalog.readings import ModelRow, Reading, SourceNote
+from app.catalog.readings import ModelRow, Reading, SourceRow
 from app.ingest.csv_files import Row
 from app.ingest.sources.claims import read_cited
 from app.validation import explain
@@ -103,7 +103,7 @@ COLUMNS = (*(name for name, field in _FIELDS.items() if field.is_required()), "s
 OPTIONAL = tuple(name for name in _FIELDS if name not in COLUMNS)
 
 
-def read_models(path: Path, sources: Mapping[str, SourceNote]) -> Reading:
+def read_models(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
     """Read the models and the sources that publish them."""
     rows, notes = read_cited(path, COLUMNS, sources, to_model, optional=OPTIONAL)
     return Reading(sources=notes, models=rows)

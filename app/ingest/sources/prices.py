@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from app.catalog.names import region_key
-from app.catalog.readings import PriceBlock, PriceList, PriceRow, Prices, Reading, SourceNote
+from app.catalog.readings import PriceBlock, PriceList, PriceRow, Prices, Reading, SourceRow
 from app.errors import BadData
 from app.ingest.csv_files import Block, Row, read_blocks, sha256_of
 
@@ -36,7 +36,7 @@ _SHORT_USD = 16
 _MOST_WORDS = 100_000
 
 
-def read_prices(path: Path, sources: Mapping[str, SourceNote]) -> Reading:
+def read_prices(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
     """Prepare to read the prices in the order of the file; an unknown price is a row left out, never a zero.
 
     The file is read, and what is wrong in it raised, when the prices of the reading are.

@@ -4,16 +4,16 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from app.catalog.fields import FIELDS, from_text
+from app.catalog.fields import FIELDS, parse_text
 from app.catalog.names import region_key, size_key
-from app.catalog.readings import AliasRow, BenchmarkRow, CorrectionRow, Reading, RegionRow, SourceNote
+from app.catalog.readings import AliasRow, BenchmarkRow, CorrectionRow, Reading, RegionRow, SourceRow
 from app.ingest.csv_files import Row, read_rows
 from app.ingest.sources.claims import read_cited
 
 ALIAS_COLUMNS = ("alias", "size", "source", "reason")
 
 
-def read_aliases(path: Path, sources: Mapping[str, SourceNote]) -> Reading:
+def read_aliases(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
     """Read the aliases and the sources that use them."""
     rows, notes = read_cited(path, ALIAS_COLUMNS, sources, to_alias)
     return Reading(sources=notes, aliases=rows)
@@ -33,7 +33,7 @@ BENCHMARK_COLUMNS = ("id", "series", "scope", "workload", "metric", "value", "un
 SCOPES = ("gpu", "vm", "rack")
 
 
-def read_benchmarks(path: Path, sources: Mapping[str, SourceNote]) -> Reading:
+def read_benchmarks(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
     """Read the results and the sources that publish them."""
     rows, notes = read_cited(path, BENCHMARK_COLUMNS, sources, to_benchmark)
     return Reading(sources=notes, benchmarks=rows)
@@ -69,7 +69,7 @@ def to_correction(row: Row) -> CorrectionRow:
     kind = row.choice("kind", tuple(FIELDS))
     name, value = row.choice("field", tuple(FIELDS[kind])), row.text("value")
     try:
-        from_text(FIELDS[kind][name].kind, value)
+        parse_text(FIELDS[kind][name].kind, value)
     except ValueError as error:
         raise row.bad("value", f"must be a {FIELDS[kind][name].kind}") from error
     return CorrectionRow(
@@ -88,7 +88,7 @@ _CODE = re.compile(r"[a-z0-9]+")
 REGION_COLUMNS = ("code", "name", "geography", "source")
 
 
-def read_regions(path: Path, sources: Mapping[str, SourceNote]) -> Reading:
+def read_regions(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
     """Read the regions and the sources that name them."""
     rows, notes = read_cited(path, REGION_COLUMNS, sources, to_region)
     return Reading(sources=notes, regions=rows)

@@ -3,19 +3,21 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from app.catalog.queries.exports import Columns
-from app.catalog.queries.params import Page, SizeFilter, SizeNeeds, SizeScope
-from app.catalog.queries.prices import PriceScope
+from app.catalog.queries.exports import ColumnParams
+from app.catalog.queries.params import PageParams, SizeFilter, SizeRequirements, SizeSelection
+from app.catalog.queries.prices import AllPricesFilter
 from tests.api.openapi.parts import Part, components, operations
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Order": ("sort",),
-    "Columns": tuple(Columns.model_fields),
-    "PriceScope": tuple(PriceScope.model_fields),
-    "Page": tuple(Page.model_fields),
-    "SizeScope": tuple(SizeScope.model_fields),
-    "SizeNeeds": tuple(SizeNeeds.model_fields),
-    "SizeFilter": tuple(SizeFilter.model_fields.keys() - SizeScope.model_fields.keys() - SizeNeeds.model_fields.keys()),
+    "ColumnParams": tuple(ColumnParams.model_fields),
+    "AllPricesFilter": tuple(AllPricesFilter.model_fields),
+    "PageParams": tuple(PageParams.model_fields),
+    "SizeSelection": tuple(SizeSelection.model_fields),
+    "SizeRequirements": tuple(SizeRequirements.model_fields),
+    "SizeFilter": tuple(
+        SizeFilter.model_fields.keys() - SizeSelection.model_fields.keys() - SizeRequirements.model_fields.keys()
+    ),
 }
 """Parameters that several endpoints have, and a page tells of once."""
 
@@ -34,7 +36,7 @@ def fill(page: str, document: Part) -> str:
 
 
 def _parameters(document: Part, words: list[str]) -> str:
-    """`listSizes in SizeScope`: those of a group; `listSizes beside SizeScope Page`: those that are in none."""
+    """`listSizes in X`: the parameters of a group; `listSizes beside X Y`: those that are in none of them."""
     name, how, *groups = words if len(words) > 1 else [*words, "beside"]
     grouped = {parameter for group in groups for parameter in GROUPS[group]}
     (operation,) = (one for _, one in operations(document) if one["operationId"] == name)
