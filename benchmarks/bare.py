@@ -21,8 +21,8 @@ from app.catalog.queries.sizes import render_size
 from app.catalog.queries.snapshot import load_snapshot
 from app.db.engines import make_engine
 from app.db.statements import answer, typed
-from app.fit.placement.judge import rank
-from app.services.placement import PlacementSearch, placing, to_sizes
+from app.fit.placement.evaluate import rank
+from app.services.placement import PlacementSearch, plan_placement, to_sizes
 from benchmarks.fits import FIT
 from benchmarks.question import STORED, Rows, open_postgres, open_sqlite, page_sql, parameters
 from benchmarks.raw import App, Receive, Scope, Send, http_only, kept_answers, start_of
@@ -83,7 +83,7 @@ def placement() -> App:
     if not isinstance(search, PlacementSearch):
         raise TypeError("the body asks for no placement")
     with Session(engine) as session:
-        prepared = answer(session, placing(search, load_snapshot(session), today)).prepared
+        prepared = answer(session, plan_placement(search, load_snapshot(session), today)).prepared
     asked = machines_query(search.scope, today=today)
     compiled = asked.statement.on("sqlite")
     parameters = {**compiled.constants, **asked.parameters}

@@ -35,7 +35,7 @@ from app.cli.tables import Column
 from app.db.statements import Question, answer
 from app.errors import BadQuestion
 from app.services.estimate import estimate as estimate_workload
-from app.services.placement import PlacementSearch, placing
+from app.services.placement import PlacementSearch, plan_placement
 from app.validation import explain, shown
 
 app = typer.Typer()
@@ -175,7 +175,7 @@ def _fit_query(asked: FitIn, scope: SizeSelection, known: CatalogSnapshot, today
     if not given or not isinstance(search, PlacementSearch):
         return (yield from plan_fit(asked, known, today))
     search = replace(search, scope=search.scope.model_copy(update=given))
-    placements = yield from placing(search, known, today)
+    placements = yield from plan_placement(search, known, today)
     return to_placement_answer_out(placements, limit=asked.limit, include=asked.include)
 
 

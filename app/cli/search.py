@@ -245,11 +245,11 @@ def fit(
 
 def _fit_needs(given: dict[str, Any], output: OutputOptions) -> None:
     from app.api.converters.resource_fit import to_fit_out
-    from app.services.resource_fit import recommend
+    from app.services.resource_fit import fit_resources
 
     asked = parse_params(FitSearch, given)
     with context.session() as session:
-        answer = recommend(session, asked, today=context.today())
+        answer = fit_resources(session, asked, today=context.today())
     told = to_fit_out(answer, rejected="rejected" in asked.include).model_dump(mode="json", by_alias=True)
     items = told["items"]
     print_rows(

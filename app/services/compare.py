@@ -18,7 +18,7 @@ from app.fit.similarity import Number, difference, difference_percent, of_all, p
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class ComparedValue:
     """The value of one size, and its difference from the baseline's: None where one is unknown, or is no amount."""
 
     size: str
@@ -28,13 +28,13 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class ComparedField:
     """One field of all sizes, and whether those that are known differ."""
 
     field: str
     unit: str | None
     differs: bool
-    values: tuple[Cell, ...]
+    values: tuple[ComparedValue, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,17 +43,17 @@ class Comparison:
 
     baseline: str
     sizes: tuple[str, ...]
-    fields: tuple[Line, ...]
+    fields: tuple[ComparedField, ...]
 
 
 def compare(search: CompareSearch, known: CatalogSnapshot, today: date) -> Question[Comparison]:
     """Lay sizes side by side; raises BadQuestion for a size that is unknown or named twice, a baseline, a region."""
     check_regions(known.regions, "region", search.region)
-    keys = yield from _keys("size", search.size)
+    keys = yield from _find_keys("size", search.size)
     for index, key in enumerate(keys):
         if key in keys[:index]:
             raise BadQuestion("size", search.size[index], f"is the same size as {search.size[keys.index(key)]}")
-    base = (yield from _keys("baseline", (search.baseline,)))[0] if search.baseline is not None else keys[0]
+    base = (yield from _find_keys("baseline", (search.baseline,)))[0] if search.baseline is not None else keys[0]
     if base not in keys:
         raise BadQuestion("baseline", search.baseline, f"must be one of the sizes: {', '.join(search.size)}")
     sheets = yield from find_size_details(keys, search, today)
@@ -62,15 +62,17 @@ def compare(search: CompareSearch, known: CatalogSnapshot, today: date) -> Quest
 
 def side_by_side(sheets: tuple[SizeDetails, ...], baseline: int) -> Comparison:
     """Lay sheets side by side: the fields of a size, then what its GPUs do together, then what a unit of it costs."""
-    columns = [{**sheet.row, "gpu_count": sheet.gpus, **_together(sheet), **_unit_prices(sheet)} for sheet in sheets]
+    columns = [
+        {**sheet.row, "gpu_count": sheet.gpus, **_total_figures(sheet), **_unit_prices(sheet)} for sheet in sheets
+    ]
     names = tuple(str(column["name"]) for column in columns)
-    lines = (_line(field, names, [column[field] for column in columns], baseline) for field in columns[0])
+    lines = (_compare_field(field, names, [column[field] for column in columns], baseline) for field in columns[0])
     return Comparison(
         baseline=names[baseline], sizes=names, fields=tuple(line for line in lines if line.field != "name")
     )
 
 
-def _keys(field: str, names: tuple[str, ...]) -> Question[tuple[str, ...]]:
+def _find_keys(field: str, names: tuple[str, ...]) -> Question[tuple[str, ...]]:
     try:
         return (yield from get_size_keys(names))
     except NotFound as unknown:
@@ -80,24 +82,24 @@ def _keys(field: str, names: tuple[str, ...]) -> Question[tuple[str, ...]]:
 _GPU_UNITS = {name: GPU_FIELDS[name].unit for name in GPU_FIGURES}
 
 
-def _together(sheet: SizeDetails) -> dict[str, float | None]:
+def _total_figures(sheet: SizeDetails) -> dict[str, float | None]:
     return {f"gpus_{name}": of_all(sheet.gpus, sheet.gpu[name]) for name in GPU_FIGURES}
 
 
-def _price_of(name: str) -> str:
+def _unit_price_name(name: str) -> str:
     """`usd_per_fp16_tflops_hour`; of bandwidth `usd_per_gb_per_s_hour`."""
     return f"usd_per_{name.removeprefix('memory_bandwidth_')}_hour"
 
 
 def _unit_prices(sheet: SizeDetails) -> dict[str, float | None]:
-    usd, together = sheet.row["usd_per_hour"], _together(sheet)
-    return {_price_of(name): per_unit(usd, together[f"gpus_{name}"]) for name in GPU_FIGURES}
+    usd, together = sheet.row["usd_per_hour"], _total_figures(sheet)
+    return {_unit_price_name(name): per_unit(usd, together[f"gpus_{name}"]) for name in GPU_FIGURES}
 
 
 UNITS: Mapping[str, str | None] = {
     **{name: field.unit for name, field in SIZE_FIELDS.items()},
     **{f"gpus_{name}": unit for name, unit in _GPU_UNITS.items()},
-    **{_price_of(name): f"USD/h per {unit}" for name, unit in _GPU_UNITS.items()},
+    **{_unit_price_name(name): f"USD/h per {unit}" for name, unit in _GPU_UNITS.items()},
     **dict.fromkeys(("usd_per_hour", "on_demand_usd_per_hour", "spot_usd_per_hour"), "USD/h"),
     "price_age_days": "days",
     "usd_per_gpu_hour": "USD/h per GPU",
@@ -106,10 +108,10 @@ UNITS: Mapping[str, str | None] = {
 """The unit of every field that has one."""
 
 
-def _line(field: str, names: tuple[str, ...], values: list[Any], baseline: int) -> Line:
+def _compare_field(field: str, names: tuple[str, ...], values: list[Any], baseline: int) -> ComparedField:
     base = _amount(values[baseline])
     cells = [
-        Cell(
+        ComparedValue(
             size=name,
             value=_plain(value),
             difference=difference(base, _amount(value)),
@@ -118,7 +120,7 @@ def _line(field: str, names: tuple[str, ...], values: list[Any], baseline: int) 
         for name, value in zip(names, values, strict=True)
     ]
     known = [value for value in values if value is not None]
-    return Line(
+    return ComparedField(
         field=field,
         unit=UNITS.get(field),
         differs=any(value != known[0] for value in known),

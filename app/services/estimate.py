@@ -12,18 +12,18 @@ from app.fit.estimator.estimate import answer_serving, answer_training
 from app.fit.estimator.report import Estimate
 from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
 from app.fit.formulas.assumptions import Impossible, Ledger
-from app.services.model_spec import AskedModel, to_shape
+from app.services.model_spec import ModelSpec, resolve_architecture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload(AskedModel):
+class EstimateRequest(ModelSpec):
     """A model, how it is served or trained, and the GPUs that it runs on."""
 
-    use: InferenceWorkload | TrainingWorkload
+    workload: InferenceWorkload | TrainingWorkload
     gpus: Gpus
 
 
-def estimate(session: Session, workload: Workload) -> Estimate:
+def estimate(session: Session, request: EstimateRequest) -> Estimate:
     """Break a workload down into its figures; raises BadWorkload naming the field that is wrong or missing.
 
     The answer depends on the workload, and on the catalog where a preset is named.
@@ -34,9 +34,9 @@ def estimate(session: Session, workload: Workload) -> Estimate:
 
     ledger = Ledger()
     try:
-        shape = to_shape(workload, find, ledger)
-        if isinstance(workload.use, InferenceWorkload):
-            return answer_serving(shape, workload.use, workload.gpus, ledger)
-        return answer_training(shape, workload.use, workload.gpus, ledger)
+        shape = resolve_architecture(request, find, ledger)
+        if isinstance(request.workload, InferenceWorkload):
+            return answer_serving(shape, request.workload, request.gpus, ledger)
+        return answer_training(shape, request.workload, request.gpus, ledger)
     except Impossible as refused:
         raise BadWorkload(refused.field, refused.detail) from None

@@ -11,13 +11,13 @@ from app.catalog.projections import PURCHASE_MODELS
 from app.catalog.queries.candidates import PEAK_DTYPES
 from app.fit.formulas.assumptions import Ledger
 from app.fit.formulas.quantities import GIB
-from app.fit.placement.machine import CAPABILITY, Machine
+from app.fit.placement.machine import MIN_CAPABILITY, Machine
 from app.fit.vm import Vm
 
-USABLE = 0.985
+USABLE_SHARE = 0.985
 """Share of the marketed memory that the system sees, where nobody says it: A100 80GB 0.99, H100 80GB 0.99."""
 
-ON_ONE_BOARD = 8
+MAX_GPUS_PER_SERVER = 8
 """More GPUs than this share NVLink only across the servers of a rack."""
 
 
@@ -40,63 +40,63 @@ class Hardware:
     usd_per_hour: Decimal | None = None
 
     @property
-    def measured(self) -> bool:
+    def memory_known(self) -> bool:
         """Whether the memory of its GPUs is said, or can be looked up."""
         return any(value is not None for value in (self.gpu, self.memory_gib, self.usable_gib))
 
 
-def to_described(asked: Hardware, gpu: Mapping[str, Any], gpus: int, ledger: Ledger) -> tuple[Vm, Machine]:
+def to_vm_and_machine(hardware: Hardware, gpu: Mapping[str, Any], gpus: int, ledger: Ledger) -> tuple[Vm, Machine]:
     """Take the described machine as placement sees a size; `gpu` is the row of its model, empty where it is unknown."""
     vm = Vm(
         name="hardware",
         status="current",
         verified=True,
-        usd_per_hour=dict.fromkeys(PURCHASE_MODELS, None) | {"on_demand": asked.usd_per_hour},
+        usd_per_hour=dict.fromkeys(PURCHASE_MODELS, None) | {"on_demand": hardware.usd_per_hour},
     )
-    domain = _domain(asked, gpu, gpus, ledger)
-    bandwidth = _known(asked.bandwidth_gb_per_s, gpu.get("memory_bandwidth_gb_per_s"))
+    domain = _domain_gpus(hardware, gpu, gpus, ledger)
+    bandwidth = _first_known(hardware.bandwidth_gb_per_s, gpu.get("memory_bandwidth_gb_per_s"))
     machine = Machine(
         gpus=Fraction(gpus),
-        usable_bytes=_usable(asked, gpu, ledger) * GIB,
+        usable_bytes=_usable_gib(hardware, gpu, ledger) * GIB,
         bandwidth=bandwidth * 1e9 if bandwidth is not None else None,
-        peaks=_peaks(asked, gpu),
-        capability=asked.compute_capability or gpu.get("compute_capability"),
+        peaks=_peaks(hardware, gpu),
+        capability=hardware.compute_capability or gpu.get("compute_capability"),
         domain_gpus=domain,
-        domain_vms=domain // gpus if domain > ON_ONE_BOARD else 1,
-        infiniband=True if asked.infiniband is None else asked.infiniband,
-        memory_bytes=asked.host_memory_gib * GIB if asked.host_memory_gib is not None else None,
-        disk_bytes=asked.local_disk_gib * GIB if asked.local_disk_gib is not None else None,
-        vcpus=asked.vcpus,
+        domain_vms=domain // gpus if domain > MAX_GPUS_PER_SERVER else 1,
+        infiniband=True if hardware.infiniband is None else hardware.infiniband,
+        memory_bytes=hardware.host_memory_gib * GIB if hardware.host_memory_gib is not None else None,
+        disk_bytes=hardware.local_disk_gib * GIB if hardware.local_disk_gib is not None else None,
+        vcpus=hardware.vcpus,
         described=True,
     )
     return vm, machine
 
 
-def _known(given: float | None, looked_up: float | None) -> float | None:
+def _first_known(given: float | None, looked_up: float | None) -> float | None:
     return given if given is not None else looked_up
 
 
-def _usable(asked: Hardware, gpu: Mapping[str, Any], ledger: Ledger) -> float:
+def _usable_gib(hardware: Hardware, gpu: Mapping[str, Any], ledger: Ledger) -> float:
     """Memory of one GPU, GiB; without end where only a cut is judged."""
-    if not asked.measured:
+    if not hardware.memory_known:
         ledger.note("hardware.usable_gib", None, "no memory is given: only the cut is judged")
         return inf
-    usable = _known(asked.usable_gib, gpu.get("usable_memory_gib"))
+    usable = _first_known(hardware.usable_gib, gpu.get("usable_memory_gib"))
     if usable is not None:
         return usable
-    marketed = _known(asked.memory_gib, gpu.get("memory_gib")) or 0.0
-    return ledger.note("hardware.usable_gib", marketed * USABLE, "98.5 % of the marketed memory")
+    marketed = _first_known(hardware.memory_gib, gpu.get("memory_gib")) or 0.0
+    return ledger.note("hardware.usable_gib", marketed * USABLE_SHARE, "98.5 % of the marketed memory")
 
 
-def _peaks(asked: Hardware, gpu: Mapping[str, Any]) -> dict[str, float]:
-    if asked.peak_tflops is not None:
-        return dict.fromkeys(CAPABILITY, asked.peak_tflops * 1e12)
+def _peaks(hardware: Hardware, gpu: Mapping[str, Any]) -> dict[str, float]:
+    if hardware.peak_tflops is not None:
+        return dict.fromkeys(MIN_CAPABILITY, hardware.peak_tflops * 1e12)
     return {kind: gpu[f"{kind}_tflops"] * 1e12 for kind in PEAK_DTYPES if gpu.get(f"{kind}_tflops") is not None}
 
 
-def _domain(asked: Hardware, gpu: Mapping[str, Any], gpus: int, ledger: Ledger) -> int:
+def _domain_gpus(hardware: Hardware, gpu: Mapping[str, Any], gpus: int, ledger: Ledger) -> int:
     """GPUs that share NVLink: as given, else those of the model, else all of the machine."""
-    known = asked.scale_up_domain_gpus or gpu.get("scale_up_domain_gpus")
+    known = hardware.scale_up_domain_gpus or gpu.get("scale_up_domain_gpus")
     if known is not None:
         return int(known)
     return ledger.note("hardware.scale_up_domain_gpus", gpus, "its GPUs are joined by NVLink")

@@ -13,7 +13,7 @@ from app.fit.formulas.quantization import Released, fp8_blocks, fp8_tensors, mxf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedModel:
+class ModelSpec:
     """A model by the name of a preset, by its fields or by its configuration."""
 
     model: str | None = None
@@ -21,13 +21,13 @@ class AskedModel:
     config: Mapping[str, Any] | None = None
 
 
-def to_shape(asked: AskedModel, find: Callable[[str], Mapping[str, Any]], ledger: Ledger) -> Architecture:
+def resolve_architecture(spec: ModelSpec, find: Callable[[str], Mapping[str, Any]], ledger: Ledger) -> Architecture:
     """Give a model's shape; `find` finds presets. Raises BadWorkload or Impossible for what is not understood."""
-    if asked.model is not None:
-        return to_architecture(_preset(asked.model, find))
-    if asked.config is not None:
-        return read_config(asked.config, ledger)
-    given = {name: value for name, value in (asked.architecture or {}).items() if value is not None}
+    if spec.model is not None:
+        return to_architecture(_preset(spec.model, find))
+    if spec.config is not None:
+        return read_config(spec.config, ledger)
+    given = {name: value for name, value in (spec.architecture or {}).items() if value is not None}
     return from_fields(given, ledger, attention=given.pop("attention", None))
 
 

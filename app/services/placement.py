@@ -19,19 +19,19 @@ from app.errors import BadQuestion, BadWorkload, NotFound
 from app.fit.estimator.workload import TrainingWorkload
 from app.fit.formulas.assumptions import Impossible, Ledger
 from app.fit.formulas.quantities import GIB
-from app.fit.placement.fixes import Fixer
-from app.fit.placement.judge import rank
+from app.fit.placement.evaluate import rank
+from app.fit.placement.fixes import FixFinder
 from app.fit.placement.machine import Machine
-from app.fit.placement.option import Placed
-from app.fit.placement.prepare import Prepared, prepare
-from app.fit.placement.request import Constraints, Placement, Pricing, Use
+from app.fit.placement.option import PlacementOption
+from app.fit.placement.prepare import PreparedRequest, prepare
+from app.fit.placement.request import Constraints, PlacementRequest, Pricing, Workload
 from app.fit.verdict import Ranking
 from app.fit.vm import Vm
-from app.services.hardware import Hardware, to_described
-from app.services.model_spec import AskedModel, to_shape
+from app.services.hardware import Hardware, to_vm_and_machine
+from app.services.model_spec import ModelSpec, resolve_architecture
 
 Sizes = list[tuple[Vm, Machine]]
-LEAST_USABLE = 0.91
+MIN_USABLE_SHARE = 0.91
 """Share of the marketed memory that is counted where no source says what the system sees: the least that any GPU of the
 catalog shows (a T4 with ECC, 14.56 of 16 GiB), so that what is said to fit does."""
 
@@ -73,16 +73,16 @@ def to_machine(row: Mapping[str, Any]) -> Machine:
     part = float(gpus) if gpus is not None and gpus < 1 else 1.0
     return Machine(
         gpus=gpus,
-        usable_bytes=_times(_usable_gib(row), GIB * part),
+        usable_bytes=_scaled(_usable_gib(row), GIB * part),
         usable_assumed=row["usable_memory_gib"] is None,
-        bandwidth=_times(row["memory_bandwidth_gb_per_s"], 1e9 * part),
+        bandwidth=_scaled(row["memory_bandwidth_gb_per_s"], 1e9 * part),
         peaks=_peaks(part, *(row[name] for name in _TFLOPS)),
         capability=row["compute_capability"],
         domain_gpus=row["domain_gpus"],
         domain_vms=row["rack_vms"] or 1,
         infiniband=row["infiniband"],
-        memory_bytes=_times(row["memory_gib"], GIB),
-        disk_bytes=_times(row["local_disk_gib"], GIB),
+        memory_bytes=_scaled(row["memory_gib"], GIB),
+        disk_bytes=_scaled(row["local_disk_gib"], GIB),
         vcpus=row["vcpus"],
         of_series=of_series is not None or not row["described"],
     )
@@ -93,7 +93,7 @@ _TFLOPS = tuple(f"{kind}_tflops" for kind in PEAK_DTYPES)
 
 def _usable_gib(row: Mapping[str, Any]) -> float | None:
     measured: float | None = row["usable_memory_gib"]
-    return measured if measured is not None else _times(row["marketed_memory_gib"], LEAST_USABLE)
+    return measured if measured is not None else _scaled(row["marketed_memory_gib"], MIN_USABLE_SHARE)
 
 
 @lru_cache(maxsize=256)
@@ -107,21 +107,21 @@ def _peaks(part: float, *tflops: float | None) -> Mapping[str, float]:
     return {kind: one * 1e12 * part for kind, one in zip(PEAK_DTYPES, tflops, strict=True) if one is not None}
 
 
-def _times(value: float | None, factor: float) -> float | None:
+def _scaled(value: float | None, factor: float) -> float | None:
     return value * factor if value is not None else None
 
 
-FIELDS = {"region": "constraints.regions"} | {
+BODY_FIELDS = {"region": "constraints.regions"} | {
     name: f"constraints.{name}" for name in ("available_in", "series", "gpu", "gpu_vendor")
 }
 """Where a request says what a question of the catalog is asked by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementSearch(AskedModel):
+class PlacementSearch(ModelSpec):
     """A model and its use, the sizes that are asked about or one machine, and what an option must be."""
 
-    use: Use
+    workload: Workload
     scope: SizeSelection
     hardware: Hardware | None = None
     constraints: Constraints
@@ -131,74 +131,81 @@ class PlacementSearch(AskedModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placements:
+class PlacementResult:
     """An answer: the question made ready, the ranking, and what to change for a rejected size to fit."""
 
-    prepared: Prepared
-    ranking: Ranking[Placed]
+    prepared: PreparedRequest
+    ranking: Ranking[PlacementOption]
     machines: Mapping[str, tuple[Vm, Machine]]
-    fixer: Fixer
+    fixer: FixFinder
 
 
-def placing(asked: PlacementSearch, known: CatalogSnapshot, today: date) -> Question[Placements]:
+def plan_placement(search: PlacementSearch, known: CatalogSnapshot, today: date) -> Question[PlacementResult]:
     """Judge every size that is asked about; raises BadWorkload naming the field that is wrong or missing."""
     ledger = Ledger()
     try:
-        question = _question(asked, known, ledger)
+        question = _to_request(search, known, ledger)
         prepared = prepare(question, ledger)
-        _check_length(asked)
-        sizes = yield from _sizes(asked, known, today, ledger)
+        _check_job_length(search)
+        sizes = yield from _find_sizes(search, known, today, ledger)
     except Impossible as refused:
         raise BadWorkload(refused.field, refused.detail) from None
     prepared = replace(prepared, assumptions=ledger.assumptions)
-    return Placements(
+    return PlacementResult(
         prepared=prepared,
-        ranking=rank(sizes, prepared, asked.sort),
+        ranking=rank(sizes, prepared, search.sort),
         machines={vm.name: (vm, machine) for vm, machine in sizes},
-        fixer=Fixer(prepared),
+        fixer=FixFinder(prepared),
     )
 
 
-def _question(asked: PlacementSearch, known: CatalogSnapshot, ledger: Ledger) -> Placement:
+def _to_request(search: PlacementSearch, known: CatalogSnapshot, ledger: Ledger) -> PlacementRequest:
     def find(name: str) -> Mapping[str, Any]:
         return get_model_row(known.models, name)
 
-    return Placement(
-        shape=to_shape(asked, find, ledger),
-        use=asked.use,
-        constraints=asked.constraints,
-        pricing=asked.pricing,
-        unmeasured=asked.hardware is not None and not asked.hardware.measured,
+    return PlacementRequest(
+        architecture=resolve_architecture(search, find, ledger),
+        workload=search.workload,
+        constraints=search.constraints,
+        pricing=search.pricing,
+        memory_unknown=search.hardware is not None and not search.hardware.memory_known,
     )
 
 
-def _check_length(asked: PlacementSearch) -> None:
+def _check_job_length(search: PlacementSearch) -> None:
     """Refuse an order or a budget by what cannot be known: the length of a job that nobody gives."""
-    training = isinstance(asked.use, TrainingWorkload)
-    timed = isinstance(asked.use, TrainingWorkload) and (asked.use.tokens or asked.use.gpu_hours) is not None
-    if timed and asked.pricing.hours is not None:
+    training = isinstance(search.workload, TrainingWorkload)
+    timed = (
+        isinstance(search.workload, TrainingWorkload)
+        and (search.workload.tokens or search.workload.gpu_hours) is not None
+    )
+    if timed and search.pricing.hours is not None:
         raise Impossible("pricing.hours", "and training.tokens both say how long the job runs: give one")
-    if not timed and asked.pricing.hours is None:
+    if not timed and search.pricing.hours is None:
         needed = "training.tokens" if training else "pricing.hours"
-        if asked.sort == "cost_per_job":
+        if search.sort == "cost_per_job":
             raise Impossible("sort", f"cost_per_job needs {needed}")
-        if asked.constraints.budget_usd_per_job is not None:
+        if search.constraints.budget_usd_per_job is not None:
             raise Impossible("constraints.budget_usd_per_job", f"needs {needed}: nobody says how long the job is")
-    if asked.sort == "time" and training and not timed:
+    if search.sort == "time" and training and not timed:
         raise Impossible("sort", "time needs training.tokens")
 
 
-def _sizes(asked: PlacementSearch, known: CatalogSnapshot, today: date, ledger: Ledger) -> Generator[Ask, Rows, Sizes]:
-    if asked.hardware is not None:
-        return [(yield from _described(asked, asked.hardware, ledger))]
+def _find_sizes(
+    search: PlacementSearch, known: CatalogSnapshot, today: date, ledger: Ledger
+) -> Generator[Ask, Rows, Sizes]:
+    if search.hardware is not None:
+        return [(yield from _described_machine(search, search.hardware, ledger))]
     try:
-        scope = normalize(asked.scope, known)
+        scope = normalize(search.scope, known)
     except BadQuestion as wrong:
-        raise BadWorkload(FIELDS.get(wrong.field, wrong.field), wrong.allowed) from None
-    return (yield from find_machines(scope, today, asked.priced_on))
+        raise BadWorkload(BODY_FIELDS.get(wrong.field, wrong.field), wrong.allowed) from None
+    return (yield from find_machines(scope, today, search.priced_on))
 
 
-def _described(asked: PlacementSearch, hardware: Hardware, ledger: Ledger) -> Generator[Ask, Rows, tuple[Vm, Machine]]:
+def _described_machine(
+    search: PlacementSearch, hardware: Hardware, ledger: Ledger
+) -> Generator[Ask, Rows, tuple[Vm, Machine]]:
     """The one machine; a GPU that the catalog does not know may have any name where its memory is given."""
     gpu: Mapping[str, Any] = {}
     if hardware.gpu is not None:
@@ -210,8 +217,8 @@ def _described(asked: PlacementSearch, hardware: Hardware, ledger: Ledger) -> Ge
             ledger.note("hardware.gpu", hardware.gpu, "the catalog does not know it: any type of numbers, no speed")
     gpus = hardware.gpus
     if gpus is None:
-        cut = (asked.use.tensor_parallel or 1) * (asked.use.pipeline_parallel or 1)
+        cut = (search.workload.tensor_parallel or 1) * (search.workload.pipeline_parallel or 1)
         gpus = ledger.note("hardware.gpus", cut, "as many as the split needs" if cut > 1 else "one GPU")
-    if hardware.infiniband is None and asked.constraints.max_nodes > 1:
+    if hardware.infiniband is None and search.constraints.max_nodes > 1:
         ledger.note("hardware.infiniband", True, "machines that work together are joined by InfiniBand")
-    return to_described(hardware, gpu, gpus, ledger)
+    return to_vm_and_machine(hardware, gpu, gpus, ledger)

@@ -26,7 +26,7 @@ TRAITS = tuple(name for name in SizeRequirements.model_fields if name not in _AM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recommendation:
+class ResourceFit:
     """An answer: the ranking, what was needed, and the page of options that was asked for."""
 
     needs: Needs
@@ -35,19 +35,19 @@ class Recommendation:
     next_cursor: str | None
 
 
-def recommend(session: Session, search: FitSearch, *, today: date) -> Recommendation:
+def fit_resources(session: Session, search: FitSearch, *, today: date) -> ResourceFit:
     """Judge every size that is asked about, and wait for it; raises BadQuestion for a region, series or cursor."""
-    return answer(session, recommending(search, load_snapshot(session), today))
+    return answer(session, plan_resource_fit(search, load_snapshot(session), today))
 
 
-def recommending(
+def plan_resource_fit(
     search: FitSearch,
     known: CatalogSnapshot,
     today: date,
     *,
     verified_only: bool = False,
     priced_on: date | None = None,
-) -> Question[Recommendation]:
+) -> Question[ResourceFit]:
     """Judge every size that is asked about, from one query."""
     search = normalize(search, known)
     needs = replace(to_needs(search, today), verified_only=verified_only)
@@ -60,7 +60,7 @@ def recommending(
     revision = known.revision if place is None else (yield from ensure_same_revision(place))
     end = start + search.limit
     following = write_cursor(question, revision, [end]) if end < len(ranking.options) else None
-    return Recommendation(needs=needs, ranking=ranking, page=ranking.options[start:end], next_cursor=following)
+    return ResourceFit(needs=needs, ranking=ranking, page=ranking.options[start:end], next_cursor=following)
 
 
 def to_needs(search: FitSearch, today: date) -> Needs:

@@ -16,7 +16,7 @@ from app.fit.similarity import Neighbour, Traits, nearest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Similar:
+class SimilarSizes:
     """An answer: the size that was asked about, the page of those like it, and how many were measured."""
 
     size: Traits
@@ -25,12 +25,12 @@ class Similar:
     total: int
 
 
-def find_similar(name: str, search: SimilarSearch, known: CatalogSnapshot, today: date) -> Question[Similar]:
+def find_similar(name: str, search: SimilarSearch, known: CatalogSnapshot, today: date) -> Question[SimilarSizes]:
     """Find the sizes of the asked place that are most like one; raises NotFound, or BadQuestion for a region."""
     check_regions(known.regions, "region", search.region)
     (key,) = yield from get_size_keys([name])
     ((*own,),) = yield reference_query(key, search, today)
-    usd = yield from _price_to_look_around(key, tuple(own), search, today)
+    usd = yield from _reference_price(key, tuple(own), search, today)
     size = to_traits(tuple(own))
     centre = ReferenceSize(key=key, gpu_memory_gib=size.gpu_memory_gib, usd_per_hour=usd)
     rows = yield neighbours_query(centre, search, today)
@@ -41,7 +41,7 @@ def find_similar(name: str, search: SimilarSearch, known: CatalogSnapshot, today
     revision = known.revision if place is None else (yield from ensure_same_revision(place))
     end = start + search.limit
     following = write_cursor(question, revision, [end]) if end < len(found) else None
-    return Similar(size=size, page=found[start:end], next_cursor=following, total=len(found))
+    return SimilarSizes(size=size, page=found[start:end], next_cursor=following, total=len(found))
 
 
 def to_traits(row: Row) -> Traits:
@@ -63,7 +63,7 @@ def _gpus(known: Mapping[str, Any]) -> Fraction | None:
     return Fraction(*parts) if None not in parts else None
 
 
-def _price_to_look_around(key: str, own: Row, search: SimilarSearch, today: date) -> Question[float]:
+def _reference_price(key: str, own: Row, search: SimilarSearch, today: date) -> Question[float]:
     """The size's price in the asked place, else where it is cheapest; zero where nobody knows any."""
     usd = to_neighbour(own)["usd_per_hour"]
     if usd is None and search.region:

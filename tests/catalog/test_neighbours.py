@@ -16,7 +16,7 @@ from app.catalog.readings import StatedFact
 from app.db.statements import answer
 from app.errors import NotFound
 from app.ingest.run import take_in
-from app.services.similar import Similar, find_similar
+from app.services.similar import SimilarSizes, find_similar
 from tests.conftest import TODAY
 from tests.factories import NOW, price, reading, size
 
@@ -43,12 +43,12 @@ def gpu_size(name: str, gib: int) -> tuple[StatedFact, ...]:
     return size(name, vcpus=24, memory_gib=220, gpu_count=1, gpu_memory_gib=gib, gpu_memory_gib_per_gpu=gib)
 
 
-def similar(engine: Engine, name: str, **asked: Any) -> Similar:
+def similar(engine: Engine, name: str, **asked: Any) -> SimilarSizes:
     with Session(engine) as session:
         return answer(session, find_similar(name, SimilarSearch(limit=500, **asked), load_snapshot(session), TODAY))
 
 
-def names(found: Similar) -> set[str]:
+def names(found: SimilarSizes) -> set[str]:
     return {one.size.name for one in found.page}
 
 

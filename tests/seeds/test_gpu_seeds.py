@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from app.catalog.readings import Reading
-from app.services.placement import LEAST_USABLE
+from app.services.placement import MIN_USABLE_SHARE
 
 Figures = dict[str, dict[str, set[Decimal | str]]]
 
@@ -101,7 +101,7 @@ def test_what_the_system_sees_is_less_than_what_is_marketed(gpus: Figures, by_fi
         usable, marketed = highest(gpus, id_, "usable_memory_gib"), highest(gpus, id_, "memory_gib")
         assert usable is not None
         assert marketed is not None
-        assert Decimal(str(LEAST_USABLE)) * marketed <= usable < marketed, id_
+        assert Decimal(str(MIN_USABLE_SHARE)) * marketed <= usable < marketed, id_
 
 
 def test_no_figure_is_somebodys_recollection(by_file: dict[str, Reading]) -> None:

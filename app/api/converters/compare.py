@@ -3,10 +3,10 @@
 from app.api.schemas.compare import ComparisonOut, SimilarOut, SimilarPage, TermOut
 from app.fit.similarity import DIGITS, Neighbour, Number, TermDistance
 from app.services.compare import Comparison
-from app.services.similar import Similar
+from app.services.similar import SimilarSizes
 
 
-def to_similar_page(answer: Similar) -> SimilarPage:
+def to_similar_page(answer: SimilarSizes) -> SimilarPage:
     """Put the sizes that are like one on the wire."""
     return SimilarPage(
         size=answer.size.name,

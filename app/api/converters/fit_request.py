@@ -15,19 +15,19 @@ from app.errors import BadQuestion, BadWorkload
 from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
 from app.fit.formulas.optimizer import Matrix
 from app.fit.placement.request import Constraints, Pricing
-from app.services.estimate import Workload
+from app.services.estimate import EstimateRequest
 from app.services.hardware import Hardware
-from app.services.placement import FIELDS, PlacementSearch, placing
-from app.services.resource_fit import recommending
+from app.services.placement import BODY_FIELDS, PlacementSearch, plan_placement
+from app.services.resource_fit import plan_resource_fit
 
 
-def to_workload(body: EstimateIn) -> Workload:
+def to_workload(body: EstimateIn) -> EstimateRequest:
     """Take a workload from a body."""
-    return Workload(
+    return EstimateRequest(
         model=body.model,
         architecture=body.fields,
         config=body.config,
-        use=to_use(body.inference, body.training),
+        workload=to_use(body.inference, body.training),
         gpus=Gpus(**body.gpus.model_dump()),
     )
 
@@ -47,14 +47,14 @@ def plan_fit(body: FitIn, known: CatalogSnapshot, today: date) -> Question[FitAn
     """Answer a body from one query; raises BadWorkload naming the field that is wrong."""
     search = to_search(body, today)
     if isinstance(search, PlacementSearch):
-        placements = yield from placing(search, known, today)
+        placements = yield from plan_placement(search, known, today)
         return to_placement_answer_out(placements, limit=body.limit, include=body.include)
     try:
-        found = yield from recommending(
+        found = yield from plan_resource_fit(
             search, known, today, verified_only=body.constraints.verified_only, priced_on=body.pricing.as_of
         )
     except BadQuestion as wrong:
-        raise BadWorkload(FIELDS.get(wrong.field, wrong.field), wrong.allowed) from None
+        raise BadWorkload(BODY_FIELDS.get(wrong.field, wrong.field), wrong.allowed) from None
     return to_resource_answer_out(found, purchases=body.pricing.purchases, include=body.include)
 
 
@@ -97,7 +97,7 @@ def _placement_search(body: FitIn, today: date) -> PlacementSearch:
         model=body.model,
         architecture=body.fields,
         config=body.config,
-        use=to_use(body.inference, body.training),
+        workload=to_use(body.inference, body.training),
         scope=SizeSelection(**_scope_params(body)),
         hardware=Hardware(**body.hardware.model_dump()) if body.hardware is not None else None,
         constraints=Constraints(**binding),

@@ -22,22 +22,22 @@ from app.api.schemas.fit_response import (
 )
 from app.fit.estimator.estimate import parameter_figures
 from app.fit.formulas.quantities import Figure
-from app.fit.placement.detail import PerGpu, SpeedFigures, cost_figures, per_gpu, speed_figures
+from app.fit.placement.detail import PerGpuMemory, SpeedFigures, cost_figures, per_gpu_memory, speed_figures
 from app.fit.placement.fixes import Fix
-from app.fit.placement.option import Placed, explain
+from app.fit.placement.option import PlacementOption, explain
 from app.fit.placement.serving import ServingJob
 from app.fit.resources import Needs, explain_option, unused_gpu_memory_gib
 from app.fit.verdict import Option, Rejection
-from app.services.placement import Placements
-from app.services.resource_fit import Recommendation
+from app.services.placement import PlacementResult
+from app.services.resource_fit import ResourceFit
 
 
-def to_placement_answer_out(answer: Placements, *, limit: int, include: Collection[str]) -> FitAnswerOut:
+def to_placement_answer_out(answer: PlacementResult, *, limit: int, include: Collection[str]) -> FitAnswerOut:
     """Put an answer on the wire: the best options, and of the rejected sizes the nearest, or all."""
     ranking, job = answer.ranking, answer.prepared.job
     rejected = ranking.rejections if "rejected" in include else ()
     misses = {one.vm.name: _miss(answer, one) for one in (*ranking.nearest_misses, *rejected)}
-    model = job.asked.model
+    model = job.model
     parameters = parameter_figures(model)
     return FitAnswerOut(
         fits=bool(ranking.options),
@@ -50,8 +50,8 @@ def to_placement_answer_out(answer: Placements, *, limit: int, include: Collecti
         assumptions=[AssumptionOut.model_validate(one) for one in answer.prepared.assumptions]
         if "assumptions" in include
         else [],
-        weights_type=WeightsTypeOut.model_validate(job.asked.stored.type)
-        if isinstance(job, ServingJob) and job.asked.stored is not None
+        weights_type=WeightsTypeOut.model_validate(job.serving.stored.type)
+        if isinstance(job, ServingJob) and job.serving.stored is not None
         else None,
         workload=WorkloadOut(
             architecture=ArchitectureOut.model_validate(model.shape),
@@ -62,19 +62,19 @@ def to_placement_answer_out(answer: Placements, *, limit: int, include: Collecti
     )
 
 
-def _option(answer: Placements, option: Placed) -> PlacedOut:
+def _option(answer: PlacementResult, option: PlacementOption) -> PlacedOut:
     job, attempt = answer.prepared.job, option.attempt
-    memory, speed = per_gpu(job, option), speed_figures(option)
+    memory, speed = per_gpu_memory(job, option), speed_figures(option)
     return PlacedOut(
         size=option.vm.name,
         region=option.vm.region,
         status=option.vm.status,
         nodes=attempt.nodes,
         parallelism=ParallelismOut(
-            tensor=attempt.split.tensor,
-            pipeline=attempt.split.pipeline,
-            data=attempt.copies,
-            zero_stage=attempt.stage,
+            tensor=attempt.parallelism.tensor,
+            pipeline=attempt.parallelism.pipeline,
+            data=attempt.replicas,
+            zero_stage=attempt.zero_stage,
             gpus=attempt.gpus,
             idle_gpus=attempt.nodes * option.machine.ranks - attempt.gpus,
         ),
@@ -85,13 +85,13 @@ def _option(answer: Placements, option: Placed) -> PlacedOut:
         headroom=[to_headroom_out(one) for one in option.headrooms],
         limiting_resource=option.limiting.resource if option.limiting else None,
         unused_gpu_memory_gib=None,
-        pareto_optimal=option.optimal,
+        pareto_optimal=option.pareto_optimal,
         warnings=list(option.warnings),
         explanation=explain(option),
     )
 
 
-def _figures(known: PerGpu | SpeedFigures, shape: type[PerGpuOut | SpeedOut]) -> dict[str, Any]:
+def _figures(known: PerGpuMemory | SpeedFigures, shape: type[PerGpuOut | SpeedOut]) -> dict[str, Any]:
     return {name: to_figure_out(getattr(known, name)) for name in shape.model_fields}
 
 
@@ -100,7 +100,7 @@ def to_figure_out(known: Figure | None) -> Any:
     return FigureOut.model_validate(known) if known is not None else None
 
 
-def _cost(option: Placed, purchase: str) -> OptionCostOut | None:
+def _cost(option: PlacementOption, purchase: str) -> OptionCostOut | None:
     if purchase not in option.costs:
         return None
     known = cost_figures(option, purchase)
@@ -115,13 +115,13 @@ def _cost(option: Placed, purchase: str) -> OptionCostOut | None:
     )
 
 
-def _miss(answer: Placements, rejection: Rejection) -> MissOut:
+def _miss(answer: PlacementResult, rejection: Rejection) -> MissOut:
     vm, machine = answer.machines[rejection.vm.name]
     return MissOut(
         size=vm.name,
         status=vm.status,
         failures=[FailureOut.model_validate(failure) for failure in rejection.failures],
-        fixes=[to_fix_out(fix) for fix in answer.fixer.fixes(vm, machine, rejection)],
+        fixes=[to_fix_out(fix) for fix in answer.fixer.find_fixes(vm, machine, rejection)],
     )
 
 
@@ -135,7 +135,7 @@ def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def to_resource_answer_out(
-    answer: Recommendation, *, purchases: Collection[str], include: Collection[str]
+    answer: ResourceFit, *, purchases: Collection[str], include: Collection[str]
 ) -> FitAnswerOut:
     """Put an answer on the wire; nothing is assumed of raw amounts, and no change of them is suggested."""
     ranking = answer.ranking

@@ -16,10 +16,10 @@ from app.catalog.projections import PURCHASE_MODELS
 from app.fit.formulas.quantities import exact
 from app.fit.resources import Needs, explain_option, unused_gpu_memory_gib
 from app.fit.verdict import Cost, Headroom, Option, Rejection
-from app.services.resource_fit import Recommendation
+from app.services.resource_fit import ResourceFit
 
 
-def to_fit_out(answer: Recommendation, *, rejected: bool) -> FitOut:
+def to_fit_out(answer: ResourceFit, *, rejected: bool) -> FitOut:
     """Put an answer on the wire."""
     ranking = answer.ranking
     return FitOut(

@@ -41,9 +41,9 @@ async def render_workload_fit(executor: QueryExecutor, body: FitIn) -> str:
 def _render_resource_fit(search: FitSearch, known: CatalogSnapshot, today: date) -> Question[str]:
     """Answer raw needs with JSON text."""
     from app.api.converters.resource_fit import to_fit_out
-    from app.services.resource_fit import recommending
+    from app.services.resource_fit import plan_resource_fit
 
-    found = yield from recommending(search, known, today)
+    found = yield from plan_resource_fit(search, known, today)
     return to_fit_out(found, rejected="rejected" in search.include).model_dump_json(by_alias=True)
 
 

@@ -10,7 +10,7 @@ from app.fit.estimator.training_memory import need_of, training_memory
 from app.fit.estimator.workload import Gpus
 from app.fit.formulas.quantities import Figure, Range, bound, estimate, exact, exact_gib
 from app.fit.placement.layouts import Attempt
-from app.fit.placement.option import Placed, overhead, per_million
+from app.fit.placement.option import PlacementOption, interruption_overhead, usd_per_million_tokens
 from app.fit.placement.prepare import Job
 from app.fit.placement.serving import ServingJob
 from app.fit.placement.training import TrainingJob
@@ -18,7 +18,7 @@ from app.fit.verdict import Cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PerGpu:
+class PerGpuMemory:
     """What the fullest GPU needs by component; None is not of this use."""
 
     weights: Figure | None = None
@@ -32,18 +32,18 @@ class PerGpu:
     max_concurrency: Figure | None = None
 
 
-def per_gpu(job: Job, option: Placed) -> PerGpu | None:
+def per_gpu_memory(job: Job, option: PlacementOption) -> PerGpuMemory | None:
     """Take apart what the fullest GPU of an option needs; None where only the cut was asked about."""
-    if not isfinite(option.attempt.budget):
+    if not isfinite(option.attempt.budget_bytes):
         return None
     if isinstance(job, ServingJob):
-        return _serving(job, option)
-    return _training(job, option.attempt)
+        return _serving_memory(job, option)
+    return _training_memory(job, option.attempt)
 
 
-def _serving(job: ServingJob, option: Placed) -> PerGpu:
-    memory = memory_figures(job.on(option.machine, option.attempt), job.weights, job.served.cache)
-    return PerGpu(
+def _serving_memory(job: ServingJob, option: PlacementOption) -> PerGpuMemory:
+    memory = memory_figures(job.serving_on(option.machine, option.attempt), job.weights, job.served.cache)
+    return PerGpuMemory(
         weights=memory.weights,
         kv_cache=memory.kv_cache,
         activations=memory.activations,
@@ -54,19 +54,19 @@ def _serving(job: ServingJob, option: Placed) -> PerGpu:
     )
 
 
-def _training(job: TrainingJob, attempt: Attempt) -> PerGpu:
-    base = job.stages[attempt.stage or 0]
+def _training_memory(job: TrainingJob, attempt: Attempt) -> PerGpuMemory:
+    base = job.states_by_stage[attempt.zero_stage or 0]
     asked = replace(
-        job.asked, gpus=Gpus(count=attempt.gpus), placing=Placing(split=attempt.split, copies=attempt.copies)
+        job.training, gpus=Gpus(count=attempt.gpus), placing=Placing(split=attempt.parallelism, copies=attempt.replicas)
     )
     memory = training_memory(asked, base, need_of(asked, base))
-    return PerGpu(
+    return PerGpuMemory(
         states=memory.states,
         activations=memory.activations,
         buffers=memory.buffers,
         overhead=memory.overhead,
         need=memory.need,
-        budget=exact_gib(attempt.budget),
+        budget=exact_gib(attempt.budget_bytes),
     )
 
 
@@ -81,12 +81,12 @@ class SpeedFigures:
     hours: Figure | None
 
 
-def speed_figures(option: Placed) -> SpeedFigures | None:
+def speed_figures(option: PlacementOption) -> SpeedFigures | None:
     """Tag what is known of an option's speed; None where nothing is."""
     speed = option.speed
     if speed is None:
         return None
-    most, least = speed.most_tokens_per_s, speed.least_step_s
+    most, least = speed.max_tokens_per_s, speed.min_step_s
     return SpeedFigures(
         step=bound(least * 1e3, "ms") if least is not None else None,
         expected_step=estimate(speed.step_s.times(1e3), "ms") if speed.step_s is not None else None,
@@ -105,7 +105,7 @@ class CostFigures:
     per_million_tokens: Figure | None
 
 
-def cost_figures(option: Placed, purchase: str) -> CostFigures:
+def cost_figures(option: PlacementOption, purchase: str) -> CostFigures:
     """Price the job and a million tokens: exact where hours are given, else as uncertain as the time."""
     cost, speed = option.costs[purchase], option.speed
     hourly = cost.usd_per_hour
@@ -113,12 +113,12 @@ def cost_figures(option: Placed, purchase: str) -> CostFigures:
     if hourly is None or speed is None:
         return CostFigures(cost=cost, per_job=job, per_million_tokens=None)
     if job is None and speed.hours is not None:
-        factor = hourly * (1 + overhead(purchase, option.pricing))
+        factor = hourly * (1 + interruption_overhead(purchase, option.pricing))
         job = estimate(speed.hours.times(float(factor)), "USD")
     return CostFigures(cost=cost, per_job=job, per_million_tokens=_per_million(hourly, speed.tokens_per_s))
 
 
 def _per_million(usd_per_hour: Decimal, rate: Range) -> Figure:
     """The fastest rate makes the cheapest tokens."""
-    low, mid, high = (float(per_million(usd_per_hour, one)) for one in (rate.high, rate.mid, rate.low))
+    low, mid, high = (float(usd_per_million_tokens(usd_per_hour, one)) for one in (rate.high, rate.mid, rate.low))
     return estimate(Range(low=low, mid=mid, high=high), "USD")

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.fit.formulas.assumptions import Impossible, Ledger
-from app.fit.placement.judge import judge
+from app.fit.placement.evaluate import evaluate
 from app.fit.placement.machine import Machine
-from app.fit.placement.option import Placed
-from app.fit.placement.prepare import Prepared, prepare
-from app.fit.placement.proposals import PROPOSALS, Change, Situation
+from app.fit.placement.option import PlacementOption
+from app.fit.placement.prepare import PreparedRequest, prepare
+from app.fit.placement.proposals import PROPOSALS, Change, FixContext
 from app.fit.verdict import Rejection
 from app.fit.vm import Vm
 
-DEEPEST = 3
+MAX_CHANGES = 3
 """So many changes are suggested together at most, and only where fewer do not do."""
-MOST = 4
+MAX_COMBINATIONS = 4
 """So many combinations are suggested at most."""
 
 Changes = tuple[Change, ...]
@@ -41,80 +41,80 @@ class Fix:
         return parts
 
 
-class Fixer:
+class FixFinder:
     """Finds fixes for the rejected sizes of one question; questions with the same change are prepared once."""
 
-    def __init__(self, asked: Prepared) -> None:
-        self._asked = asked
-        self._changed: dict[Changes, Prepared | None] = {(): asked}
+    def __init__(self, asked: PreparedRequest) -> None:
+        self._prepared = asked
+        self._prepared_by_changes: dict[Changes, PreparedRequest | None] = {(): asked}
 
-    def fixes(self, vm: Vm, machine: Machine, rejection: Rejection) -> tuple[Fix, ...]:
+    def find_fixes(self, vm: Vm, machine: Machine, rejection: Rejection) -> tuple[Fix, ...]:
         """Find every single change that makes a size fit; where none does, combinations of up to three."""
         if any(failure.code not in PROPOSALS for failure in rejection.failures):
             return ()
-        found = list(self._found(vm, machine, rejection, ()))
+        found = list(self._sufficient_changes(vm, machine, rejection, ()))
         if not found:
-            found = list(self._combined(vm, machine, rejection, ()))
+            found = list(self._combinations(vm, machine, rejection, ()))
         return tuple(Fix(changes=changes) for changes in found)
 
-    def _found(self, vm: Vm, machine: Machine, rejection: Rejection, before: Changes) -> Iterator[Changes]:
+    def _sufficient_changes(self, vm: Vm, machine: Machine, rejection: Rejection, before: Changes) -> Iterator[Changes]:
         """Of each kind of change the first that makes the size fit."""
         seen: set[Changes] = set()
         for failure in rejection.failures:
-            for kind in self._proposed(machine, rejection, failure.code, before):
+            for kind in self._proposals(machine, rejection, failure.code, before):
                 for changes in kind:
                     together = (*before, *changes)
-                    if together not in seen and isinstance(self._verdict(vm, machine, together), Placed):
+                    if together not in seen and isinstance(self._evaluate(vm, machine, together), PlacementOption):
                         seen.add(together)
                         yield together
                         break
 
-    def _combined(self, vm: Vm, machine: Machine, rejection: Rejection, before: Changes) -> Iterator[Changes]:
+    def _combinations(self, vm: Vm, machine: Machine, rejection: Rejection, before: Changes) -> Iterator[Changes]:
         """Change what settles the worst failure, then look for what settles the rest."""
         code, told = rejection.failures[0].code, 0
-        for kind in self._proposed(machine, rejection, code, before):
+        for kind in self._proposals(machine, rejection, code, before):
             for changes in kind:
                 together = (*before, *changes)
-                verdict = self._verdict(vm, machine, together)
+                verdict = self._evaluate(vm, machine, together)
                 if not isinstance(verdict, Rejection) or any(left.code == code for left in verdict.failures):
                     continue
-                for fix in self._rest(vm, machine, verdict, together):
+                for fix in self._completions(vm, machine, verdict, together):
                     yield fix
                     told += 1
-                    if told == MOST:
+                    if told == MAX_COMBINATIONS:
                         return
                     break
 
-    def _rest(self, vm: Vm, machine: Machine, rejection: Rejection, before: Changes) -> Iterator[Changes]:
+    def _completions(self, vm: Vm, machine: Machine, rejection: Rejection, before: Changes) -> Iterator[Changes]:
         if any(failure.code not in PROPOSALS for failure in rejection.failures):
             return
-        yield from self._found(vm, machine, rejection, before)
-        if len(before) + 1 < DEEPEST:
-            yield from self._combined(vm, machine, rejection, before)
+        yield from self._sufficient_changes(vm, machine, rejection, before)
+        if len(before) + 1 < MAX_CHANGES:
+            yield from self._combinations(vm, machine, rejection, before)
 
-    def _proposed(self, machine: Machine, rejection: Rejection, code: str, before: Changes) -> list[list[Changes]]:
-        asked = self._with(before)
+    def _proposals(self, machine: Machine, rejection: Rejection, code: str, before: Changes) -> list[list[Changes]]:
+        asked = self._prepare_with(before)
         if asked is None:
             return []
         failure = next(one for one in rejection.failures if one.code == code)
         fixed = {(change.part, change.field) for change in before}
         return [
             [changes for changes in kind if not any((change.part, change.field) in fixed for change in changes)]
-            for kind in PROPOSALS[code](Situation(machine=machine, asked=asked, failure=failure))
+            for kind in PROPOSALS[code](FixContext(machine=machine, prepared=asked, failure=failure))
         ]
 
-    def _verdict(self, vm: Vm, machine: Machine, changes: Changes) -> Placed | Rejection | None:
+    def _evaluate(self, vm: Vm, machine: Machine, changes: Changes) -> PlacementOption | Rejection | None:
         """What is said of a size after changes; None where they contradict the rest of the question."""
-        asked = self._with(changes)
-        return judge(vm, machine, asked) if asked is not None else None
+        asked = self._prepare_with(changes)
+        return evaluate(vm, machine, asked) if asked is not None else None
 
-    def _with(self, changes: Changes) -> Prepared | None:
-        if changes not in self._changed:
-            question = self._asked.question
+    def _prepare_with(self, changes: Changes) -> PreparedRequest | None:
+        if changes not in self._prepared_by_changes:
+            question = self._prepared.request
             for change in changes:
-                question = question.changed(change.part, change.field, change.value)
+                question = question.with_change(change.part, change.field, change.value)
             try:
-                self._changed[changes] = prepare(question, Ledger())
+                self._prepared_by_changes[changes] = prepare(question, Ledger())
             except Impossible:
-                self._changed[changes] = None
-        return self._changed[changes]
+                self._prepared_by_changes[changes] = None
+        return self._prepared_by_changes[changes]

@@ -14,28 +14,28 @@ from app.fit.formulas.weight_matrices import Stores, weight_matrices
 from app.fit.placement.machine import Machine
 
 
-class Blocked(NamedTuple):
+class BlockedWidth(NamedTuple):
     """A width that tensor ranks share, the block that divides it, and the least that a rank gets of it."""
 
     width: int
     block: int
-    least: int = 0
+    min_share: int = 0
 
-    def why_not(self, tensor: int) -> str | None:
+    def misalignment(self, tensor: int) -> str | None:
         """Say why so many ranks cannot share it; None where they can."""
-        each = max(self.width // tensor, self.least)
+        each = max(self.width // tensor, self.min_share)
         if tensor == 1 or each % self.block == 0:
             return None
         return f"{tensor} tensor ranks get {each} of a width of {self.width}, and its blocks are of {self.block}"
 
 
-_BY_INPUTS = ("down_proj", "o_proj")
+_ROW_PARALLEL = ("down_proj", "o_proj")
 """Matrices whose columns are dealt out to the ranks; of the others the rows are."""
-_ON_ALL = ("q_a_proj", "kv_a_proj_with_mqa", "lm_head")
+_UNALIGNED = ("q_a_proj", "kv_a_proj_with_mqa", "lm_head")
 """Matrices that every rank has whole, and the output layer, which is padded."""
 
 
-def quantization_of(shape: Architecture, dtype: str | None) -> Quantization | None:
+def checkpoint_quantization(shape: Architecture, dtype: str | None) -> Quantization | None:
     """How the weights are stored in a type: as released, or as in the vendor's FP8 checkpoint; else None.
 
     FP8 that an engine makes of 16-bit weights when it loads them has a scale for each matrix, and no blocks.
@@ -46,7 +46,7 @@ def quantization_of(shape: Architecture, dtype: str | None) -> Quantization | No
     return fp8_blocks(shape.fp8_block) if dtype == "fp8" and shape.fp8_block is not None else None
 
 
-def blocked_widths(shape: Architecture, quantization: Quantization | None) -> tuple[Blocked, ...]:
+def blocked_widths(shape: Architecture, quantization: Quantization | None) -> tuple[BlockedWidth, ...]:
     """List the widths that must be cut into whole blocks; none where none has, or the shape is unknown.
 
     Source: vLLM, validate_fp8_block_shape and Fp8MoEMethod.create_weights.
@@ -56,21 +56,21 @@ def blocked_widths(shape: Architecture, quantization: Quantization | None) -> tu
     stores, found = Stores(quantization), set()
     for matrix in weight_matrices(shape):
         short = matrix.name.rpartition(".")[2]
-        for coding, _ in () if short in _ON_ALL else stores.codings(matrix):
+        for coding, _ in () if short in _UNALIGNED else stores.codings(matrix):
             if coding is None or min(coding.block) <= 1:
                 continue
             least = shape.head_dim or 0 if short in {"k_proj", "v_proj"} else 0
-            inward = short in _BY_INPUTS
-            found.add(Blocked(matrix.columns if inward else matrix.rows, coding.block[1 if inward else 0], least))
+            inward = short in _ROW_PARALLEL
+            found.add(BlockedWidth(matrix.columns if inward else matrix.rows, coding.block[1 if inward else 0], least))
     return tuple(sorted(found))
 
 
-STAGES = (*range(1, 17), 20, 24, 28, 32, 40, 48, 56, 64)
+PIPELINE_STAGES = (*range(1, 17), 20, 24, 28, 32, 40, 48, 56, 64)
 """Numbers of pipeline stages that are tried; more than 64 are not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class PartitionLimits:
     """What a cut must respect: heads, KV heads, layers, widths of MLPs and of blocks; and the parts that are asked for.
 
     None is unknown, or not asked for. A latent of MLA has no KV heads to be cut.
@@ -78,107 +78,109 @@ class Cut:
 
     heads: int | None = None
     kv_heads: int | None = None
-    widths: tuple[int, ...] = ()
-    blocked: tuple[Blocked, ...] = ()
+    mlp_widths: tuple[int, ...] = ()
+    blocked_widths: tuple[BlockedWidth, ...] = ()
     layers: int | None = None
     tensor: int | None = None
     pipeline: int | None = None
 
     @property
-    def fixed(self) -> Split:
+    def requested(self) -> Split:
         """The split that is asked for; 1 where nothing is."""
         return Split(tensor=self.tensor or 1, pipeline=self.pipeline or 1)
 
 
-class Way(NamedTuple):
+class Layout(NamedTuple):
     """A split, and how it lies on VMs: so many copies on so many VMs, and again on as many more."""
 
-    split: Split
-    copies: int
+    parallelism: Split
+    replicas: int
     nodes: int
 
 
-def why_not(cut: Cut, tensor: int) -> str | None:
+def partition_error(partition: PartitionLimits, tensor: int) -> str | None:
     """Say why a layer cannot be cut over so many ranks; None where it can.
 
     Heads are dealt out whole, KV heads dealt out or replicated whole, and the MLP cut evenly.
     Source: vLLM refuses the rest, vllm/config/model.py and vllm/distributed/utils.py.
     """
-    if cut.heads is not None and cut.heads % tensor:
-        return f"{tensor} tensor ranks do not divide {cut.heads} heads"
-    if cut.kv_heads is not None and cut.kv_heads % tensor and tensor % cut.kv_heads:
-        return f"{cut.kv_heads} KV heads can neither be dealt out to nor replicated on {tensor} tensor ranks"
-    for width in cut.widths:
+    if partition.heads is not None and partition.heads % tensor:
+        return f"{tensor} tensor ranks do not divide {partition.heads} heads"
+    if partition.kv_heads is not None and partition.kv_heads % tensor and tensor % partition.kv_heads:
+        return f"{partition.kv_heads} KV heads can neither be dealt out to nor replicated on {tensor} tensor ranks"
+    for width in partition.mlp_widths:
         if width % tensor:
             return f"{tensor} tensor ranks do not divide the MLP's width {width}"
     return None
 
 
-def why_no_blocks(cut: Cut, tensor: int) -> str | None:
+def block_error(partition: PartitionLimits, tensor: int) -> str | None:
     """Say why quantized blocks cannot be dealt out whole to so many ranks; None where they can."""
-    return next((why for one in cut.blocked if (why := one.why_not(tensor)) is not None), None)
+    return next((why for one in partition.blocked_widths if (why := one.misalignment(tensor)) is not None), None)
 
 
-def divides(cut: Cut, tensor: int) -> bool:
+def can_partition(partition: PartitionLimits, tensor: int) -> bool:
     """Whether a layer can be cut over so many ranks."""
-    return why_not(cut, tensor) is None and why_no_blocks(cut, tensor) is None
+    return partition_error(partition, tensor) is None and block_error(partition, tensor) is None
 
 
 @lru_cache(maxsize=1024)
-def ways(cut: Cut, gpus: int, reach: int, nodes: int) -> tuple[Way, ...]:
+def enumerate_layouts(partition: PartitionLimits, gpus: int, reach: int, nodes: int) -> tuple[Layout, ...]:
     """List the splits that VMs of so many GPUs allow, on up to so many VMs: fewest stages first, then most ranks."""
-    ranks = _tensors(cut, gpus, reach)
-    stages = STAGES if cut.pipeline is None else (cut.pipeline,)
-    tried = [p for p in stages if cut.layers is None or p <= cut.layers]
-    return tuple(way for p in tried for t in ranks if (way := lie(Split(tensor=t, pipeline=p), gpus)).nodes <= nodes)
+    ranks = _tensor_ranks(partition, gpus, reach)
+    stages = PIPELINE_STAGES if partition.pipeline is None else (partition.pipeline,)
+    tried = [p for p in stages if partition.layers is None or p <= partition.layers]
+    return tuple(
+        way for p in tried for t in ranks if (way := lay_out(Split(tensor=t, pipeline=p), gpus)).nodes <= nodes
+    )
 
 
-def _tensors(cut: Cut, gpus: int, reach: int) -> list[int]:
-    if cut.tensor is not None:
-        return [cut.tensor] if cut.tensor <= reach and divides(cut, cut.tensor) else []
-    whole = cut.heads if cut.heads is not None else max(gpus, reach)
-    return [t for t in range(reach, 0, -1) if whole % t == 0 and divides(cut, t)]
+def _tensor_ranks(partition: PartitionLimits, gpus: int, reach: int) -> list[int]:
+    if partition.tensor is not None:
+        return [partition.tensor] if partition.tensor <= reach and can_partition(partition, partition.tensor) else []
+    whole = partition.heads if partition.heads is not None else max(gpus, reach)
+    return [t for t in range(reach, 0, -1) if whole % t == 0 and can_partition(partition, t)]
 
 
-def lie(split: Split, gpus: int) -> Way:
+def lay_out(parallelism: Split, gpus: int) -> Layout:
     """Lay copies on VMs of so many GPUs: several on one, or one on several, whose stages never share a VM's rest."""
-    if split.gpus <= gpus:
-        return Way(split, gpus // split.gpus, 1)
-    if split.tensor <= gpus:
-        return Way(split, 1, ceil(split.pipeline / (gpus // split.tensor)))
-    return Way(split, 1, split.pipeline * ceil(split.tensor / gpus))
+    if parallelism.gpus <= gpus:
+        return Layout(parallelism, gpus // parallelism.gpus, 1)
+    if parallelism.tensor <= gpus:
+        return Layout(parallelism, 1, ceil(parallelism.pipeline / (gpus // parallelism.tensor)))
+    return Layout(parallelism, 1, parallelism.pipeline * ceil(parallelism.tensor / gpus))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class SearchLimits:
     """How many VMs there may be, and whether layers must stay in an NVLink domain, VMs be joined by InfiniBand."""
 
     min_nodes: int = 1
     max_nodes: int = 1
-    in_nvlink: bool = False
-    infiniband: bool = False
+    tp_in_nvlink: bool = False
+    require_infiniband: bool = False
 
-    def nodes_of(self, machine: Machine) -> int:
+    def usable_nodes(self, machine: Machine) -> int:
         """How many VMs of a kind can work together: one without InfiniBand, where that is needed."""
-        alone = machine.infiniband is not True and self.infiniband
+        alone = machine.infiniband is not True and self.require_infiniband
         return 1 if alone else self.max_nodes
 
-    def reach(self, machine: Machine) -> int:
+    def max_tensor_ranks(self, machine: Machine) -> int:
         """Over how many GPUs one layer can be cut."""
-        return machine.reach(self.nodes_of(machine), in_nvlink=self.in_nvlink)
+        return machine.max_tensor_ranks(self.usable_nodes(machine), tp_in_nvlink=self.tp_in_nvlink)
 
-    def looser(self, machine: Machine) -> Iterator[tuple[str, "Limits"]]:
+    def relaxed(self, machine: Machine) -> Iterator[tuple[str, "SearchLimits"]]:
         """These limits without one that binds a machine, by the code of what is lifted."""
-        if self.in_nvlink and machine.domain_gpus < machine.ranks:
-            yield "NVLINK_DOMAIN", replace(self, in_nvlink=False)
-        if self.nodes_of(machine) < self.max_nodes:
-            yield "NO_INFINIBAND", replace(self, infiniband=False)
+        if self.tp_in_nvlink and machine.domain_gpus < machine.ranks:
+            yield "NVLINK_DOMAIN", replace(self, tp_in_nvlink=False)
+        if self.usable_nodes(machine) < self.max_nodes:
+            yield "NO_INFINIBAND", replace(self, require_infiniband=False)
 
 
-def found_ways(cut: Cut, machine: Machine, limits: Limits) -> tuple[Way, ...]:
+def find_layouts(partition: PartitionLimits, machine: Machine, limits: SearchLimits) -> tuple[Layout, ...]:
     """List the splits that VMs of a kind allow; a part of a GPU works alone, so a copy there has just one."""
-    nodes = 1 if machine.fractional else limits.nodes_of(machine)
-    return ways(cut, machine.ranks, limits.reach(machine), nodes)
+    nodes = 1 if machine.fractional else limits.usable_nodes(machine)
+    return enumerate_layouts(partition, machine.ranks, limits.max_tensor_ranks(machine), nodes)
 
 
 class Attempt(NamedTuple):
@@ -188,20 +190,20 @@ class Attempt(NamedTuple):
     load before what it cannot; then fewer VMs, or the least need. `stage` is ZeRO's, None where nothing is trained.
     """
 
-    key: tuple[float, ...]
+    sort_key: tuple[float, ...]
     fits: bool
-    loads: bool
-    split: Split
-    copies: int
+    loadable: bool
+    parallelism: Split
+    replicas: int
     nodes: int
-    need: float
-    budget: float
-    stage: int | None = None
+    required_bytes: float
+    budget_bytes: float
+    zero_stage: int | None = None
 
     @property
     def gpus(self) -> int:
         """How many GPUs work."""
-        return self.split.gpus * self.copies
+        return self.parallelism.gpus * self.replicas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,9 +211,9 @@ class Speed:
     """How fast an option is; None is unknown. A step is one token of every sequence; hours are the job's."""
 
     tokens_per_s: Range
-    least_step_s: float | None = None
+    min_step_s: float | None = None
     step_s: Range | None = None
-    most_tokens_per_s: float | None = None
+    max_tokens_per_s: float | None = None
     hours: Range | None = None
 
     @property

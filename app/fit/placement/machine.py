@@ -41,46 +41,46 @@ class Machine:
         object.__setattr__(self, "fractional", self.gpus is not None and 0 < self.gpus < 1)
         object.__setattr__(self, "ranks", max(1, int(self.gpus)) if self.gpus else 0)
 
-    def reach(self, nodes: int, *, in_nvlink: bool) -> int:
+    def max_tensor_ranks(self, nodes: int, *, tp_in_nvlink: bool) -> int:
         """Say over how many GPUs one layer can be cut: those of the VM, or of the VMs of one rack.
 
         GPUs of a VM that share no NVLink are joined by PCIe, which `in_nvlink` forbids.
         """
         if self.domain_vms > 1:
             return min(self.domain_gpus, self.ranks * min(nodes, self.domain_vms))
-        return min(self.ranks, self.domain_gpus) if in_nvlink else self.ranks
+        return min(self.ranks, self.domain_gpus) if tp_in_nvlink else self.ranks
 
 
-ARITHMETIC = {"fp32": "fp32", "tf32": "tf32", "bf16": "bf16", "fp8": "fp8", "fp4": "fp4", "nvfp4": "fp4"}
+COMPUTE_DTYPES = {"fp32": "fp32", "tf32": "tf32", "bf16": "bf16", "fp8": "fp8", "fp4": "fp4", "nvfp4": "fp4"}
 """In which type products of weights of a type are computed; of all others in fp16, after they are unpacked."""
 
-CAPABILITY = {"fp32": 0.0, "fp16": 5.3, "tf32": 8.0, "bf16": 8.0, "fp8": 8.9, "fp4": 10.0}
+MIN_CAPABILITY = {"fp32": 0.0, "fp16": 5.3, "tf32": 8.0, "bf16": 8.0, "fp8": 8.9, "fp4": 10.0}
 """The least CUDA compute capability for a type: NVIDIA, CUDA C++ Programming Guide, on compute capabilities."""
 
-WEIGHT_ONLY = {"fp8": 8.0, "fp4": 8.0}
+MIN_CAPABILITY_WEIGHT_ONLY = {"fp8": 8.0, "fp4": 8.0}
 """The least CUDA compute capability on which weights of a type are unpacked and computed in 16 bits.
 
 Below that of the type itself: vLLM's Marlin kernels (csrc/quantization/marlin). A KV cache has no such kernels, nor
 have AMD's chips, V100 and T4.
 """
 
-AMD: Mapping[str, frozenset[str]] = {
+AMD_DTYPES: Mapping[str, frozenset[str]] = {
     "gfx90a": frozenset({"fp32", "fp16", "bf16"}),
     "gfx942": frozenset({"fp32", "tf32", "fp16", "bf16", "fp8"}),
     "gfx950": frozenset({"fp32", "fp16", "bf16", "fp8", "fp4"}),
 }
 """What AMD's accelerators compute with: ROCm's documentation on precision; all other chips are for graphics."""
 
-LEGACY = 6.0
+MIN_SUPPORTED_CAPABILITY = 6.0
 """Chips of NVIDIA below this capability (Kepler, Maxwell) are no longer supported by libraries for language models."""
 
-_SLOWER = {"tf32": "fp32", "bf16": "fp16", "fp16": "bf16"}
+_PEAK_FALLBACK = {"tf32": "fp32", "bf16": "fp16", "fp16": "bf16"}
 """Whose peak is taken where none of a type is known."""
 
 
-def arithmetic(dtype: str | None) -> str:
+def compute_dtype(dtype: str | None) -> str:
     """Name the type that products of weights are computed in."""
-    return ARITHMETIC.get(dtype or "", "fp16")
+    return COMPUTE_DTYPES.get(dtype or "", "fp16")
 
 
 def generation(machine: Machine) -> float:
@@ -91,38 +91,38 @@ def generation(machine: Machine) -> float:
         return 0.0
 
 
-def legacy(machine: Machine) -> bool:
+def is_legacy(machine: Machine) -> bool:
     """Whether the chip is for graphics only, or too old for any library that serves or trains language models."""
     chip = machine.capability
     if chip is None:
         return False
-    return chip not in AMD if chip.startswith("gfx") else generation(machine) < LEGACY
+    return chip not in AMD_DTYPES if chip.startswith("gfx") else generation(machine) < MIN_SUPPORTED_CAPABILITY
 
 
-def computes(machine: Machine, kind: str) -> bool:
+def supports_dtype(machine: Machine, dtype: str) -> bool:
     """Whether the chip computes with a type; one whose capability is not said is taken to."""
     chip = machine.capability
     if chip is None:
         return True
     if chip.startswith("gfx"):
-        return kind in AMD.get(chip, {"fp32", "fp16"})
-    return generation(machine) >= CAPABILITY[kind]
+        return dtype in AMD_DTYPES.get(chip, {"fp32", "fp16"})
+    return generation(machine) >= MIN_CAPABILITY[dtype]
 
 
-def unpacks(machine: Machine, kind: str) -> bool:
+def is_weight_only(machine: Machine, dtype: str) -> bool:
     """Whether weights of a type that the chip does not compute in are unpacked to 16 bits by kernels made for that."""
-    if computes(machine, kind) or machine.capability is None or machine.capability.startswith("gfx"):
+    if supports_dtype(machine, dtype) or machine.capability is None or machine.capability.startswith("gfx"):
         return False
-    return generation(machine) >= WEIGHT_ONLY.get(kind, inf)
+    return generation(machine) >= MIN_CAPABILITY_WEIGHT_ONLY.get(dtype, inf)
 
 
-def computed_in(machine: Machine, dtype: str | None) -> str:
+def compute_dtype_on(machine: Machine, dtype: str | None) -> str:
     """Name the type in which a chip computes products of weights of a type."""
-    kind = arithmetic(dtype)
-    return "bf16" if unpacks(machine, kind) else kind
+    kind = compute_dtype(dtype)
+    return "bf16" if is_weight_only(machine, kind) else kind
 
 
-def peak(machine: Machine, kind: str) -> float | None:
+def peak_flops(machine: Machine, dtype: str) -> float | None:
     """Give the dense peak for a type, FLOP a second; None where it is unknown."""
-    known = machine.peaks.get(kind)
-    return known if known is not None else machine.peaks.get(_SLOWER.get(kind, ""))
+    known = machine.peaks.get(dtype)
+    return known if known is not None else machine.peaks.get(_PEAK_FALLBACK.get(dtype, ""))

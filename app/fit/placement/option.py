@@ -23,7 +23,7 @@ VCPUS_PER_GPU = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
+class PlacementOption:
     """A size that fits."""
 
     vm: Vm
@@ -35,7 +35,7 @@ class Placed:
     warnings: tuple[str, ...]
     pricing: Pricing
     weights: WeightsType | None = None
-    optimal: bool | None = None
+    pareto_optimal: bool | None = None
 
     @property
     def limiting(self) -> Headroom | None:
@@ -77,30 +77,30 @@ class Placed:
         return generation(self.machine)
 
 
-def job_cost(option: Placed, purchase: str, hours: float | None) -> float | None:
+def job_cost(option: PlacementOption, purchase: str, hours: float | None) -> float | None:
     """Say what the job costs under a purchase model, USD: cost an hour x hours, with what interruptions of spot add."""
     cost = option.costs[purchase]
     if cost.usd_per_job is not None:
         return float(cost.usd_per_job)
     if hours is None or cost.usd_per_hour is None:
         return None
-    return float(cost.usd_per_hour) * hours * float(1 + overhead(purchase, option.pricing))
+    return float(cost.usd_per_hour) * hours * float(1 + interruption_overhead(purchase, option.pricing))
 
 
-def overhead(purchase: str, pricing: Pricing) -> Decimal:
+def interruption_overhead(purchase: str, pricing: Pricing) -> Decimal:
     """What interruptions add to a job under a purchase model, as a share: spot VMs are taken away."""
     return pricing.spot_overhead if purchase == "spot" else Decimal(0)
 
 
-def per_million(usd_per_hour: Decimal, tokens_per_s: float) -> Decimal:
+def usd_per_million_tokens(usd_per_hour: Decimal, tokens_per_s: float) -> Decimal:
     """Say what a million tokens cost, USD: cost an hour / (tokens a second x 3600) x 10^6."""
     return usd_per_hour / (decimal(tokens_per_s) * SECONDS_PER_HOUR) * MILLION
 
 
-def headrooms(job: Job, machine: Machine, attempt: Attempt) -> tuple[Headroom, ...]:
+def find_headrooms(job: Job, machine: Machine, attempt: Attempt) -> tuple[Headroom, ...]:
     """Say how much of each resource is to spare: memory of the fullest GPU, and of each VM memory and disk."""
     found = (
-        ("gpu_memory", attempt.need, attempt.budget),
+        ("gpu_memory", attempt.required_bytes, attempt.budget_bytes),
         ("memory", job.host_bytes(machine, attempt), machine.memory_bytes),
         ("local_disk", job.disk_bytes, machine.disk_bytes),
     )
@@ -111,17 +111,19 @@ def headrooms(job: Job, machine: Machine, attempt: Attempt) -> tuple[Headroom, .
     )
 
 
-def placing_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str, ...]:
+def find_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str, ...]:
     """Say what should be known of the way in which a model is laid on VMs."""
-    tensor, kept = attempt.split.tensor, job.cut.kv_heads
+    tensor, kept = attempt.parallelism.tensor, job.partition.kv_heads
     raised = {
         "TP_OVER_PCIE": tensor > machine.domain_gpus,
         "TP_KV_REPLICATED": kept is not None and tensor > kept and not isinstance(job, TrainingJob),
-        "NODES_WITHOUT_INFINIBAND": machine.infiniband is not True and _crosses(job, machine, attempt),
-        "WEIGHT_ONLY": isinstance(job, ServingJob) and job.unpacked(machine),
-        "NO_KV_CACHE": isinstance(job, ServingJob) and isfinite(attempt.budget) and without_cache(job.asked.load),
-        "LONG_CONTEXT": isinstance(job, ServingJob) and longer_than_made_for(job.asked),
-        "TIGHT": job.most_need(attempt) > attempt.budget,
+        "NODES_WITHOUT_INFINIBAND": machine.infiniband is not True and _spans_nodes(job, machine, attempt),
+        "WEIGHT_ONLY": isinstance(job, ServingJob) and job.is_weight_only(machine),
+        "NO_KV_CACHE": isinstance(job, ServingJob)
+        and isfinite(attempt.budget_bytes)
+        and without_cache(job.serving.load),
+        "LONG_CONTEXT": isinstance(job, ServingJob) and longer_than_made_for(job.serving),
+        "TIGHT": job.max_required_bytes(attempt) > attempt.budget_bytes,
         "GPU_OF_SERIES": machine.of_series,
         "USABLE_MEMORY_ASSUMED": machine.usable_assumed,
         "FEW_VCPUS": machine.vcpus is not None and machine.vcpus < VCPUS_PER_GPU * machine.ranks,
@@ -129,42 +131,47 @@ def placing_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str,
     return tuple(code for code, holds in raised.items() if holds)
 
 
-def _crosses(job: Job, machine: Machine, attempt: Attempt) -> bool:
+def _spans_nodes(job: Job, machine: Machine, attempt: Attempt) -> bool:
     """Whether GPUs of several VMs work on the same numbers: copies that are served do not."""
-    together = attempt.gpus if isinstance(job, TrainingJob) else attempt.split.gpus
+    together = attempt.gpus if isinstance(job, TrainingJob) else attempt.parallelism.gpus
     return together > (machine.domain_gpus if machine.domain_vms > 1 else machine.ranks)
 
 
-def explain(option: Placed) -> str:
+def explain(option: PlacementOption) -> str:
     """Say how the model lies on the size, what it needs of each GPU, how fast it is and what it costs."""
     attempt = option.attempt
     nodes = f"{attempt.nodes} VMs" if attempt.nodes > 1 else "1 VM"
-    parts = [f"Fits on {nodes}{_cut(option)}: {_memory(option)}", _weights(option), _speed(option), _price(option)]
+    parts = [
+        f"Fits on {nodes}{_parallelism_text(option)}: {_memory_text(option)}",
+        _weights_text(option),
+        _speed_text(option),
+        _price_text(option),
+    ]
     return "; ".join(part for part in parts if part) + "."
 
 
-def _cut(option: Placed) -> str:
-    split, stage = option.attempt.split, option.attempt.stage
+def _parallelism_text(option: PlacementOption) -> str:
+    split, stage = option.attempt.parallelism, option.attempt.zero_stage
     over = " over PCIe" if split.tensor > option.machine.domain_gpus else ""
     parts = {
         f"TP={split.tensor}{over}": split.tensor > 1,
         f"PP={split.pipeline}": split.pipeline > 1,
-        f"DP={option.attempt.copies}": option.attempt.copies > 1,
-        f"ZeRO-{stage}": bool(stage) and option.attempt.copies > 1,
+        f"DP={option.attempt.replicas}": option.attempt.replicas > 1,
+        f"ZeRO-{stage}": bool(stage) and option.attempt.replicas > 1,
     }
     told = [part for part, there in parts.items() if there]
     return f" with {', '.join(told)}" if told else ""
 
 
-def _memory(option: Placed) -> str:
-    need, budget = option.attempt.need / GIB, option.attempt.budget / GIB
+def _memory_text(option: PlacementOption) -> str:
+    need, budget = option.attempt.required_bytes / GIB, option.attempt.budget_bytes / GIB
     if not isfinite(budget):
         return "the model can be cut that way"
     spare = 100 * (budget - need) / budget
     return f"needs {need:.1f} of {budget:.1f} GiB on each GPU ({spare:.0f}% to spare)"
 
 
-SAID_BY = {
+WEIGHTS_SOURCE_TEXTS = {
     "request": "as asked",
     "preset": "as released",
     "quantization_config": "by the config's quantization_config",
@@ -174,26 +181,30 @@ SAID_BY = {
 """Who says in which type the weights are, in the words of a sentence."""
 
 
-def _weights(option: Placed) -> str:
+def _weights_text(option: PlacementOption) -> str:
     """The type of the weights and who says so; and that nothing is kept of the tokens, where no context is given."""
     kind = option.weights
-    told = f"{kind.dtype} weights {SAID_BY[kind.source]}" if kind is not None and kind.dtype is not None else ""
+    told = (
+        f"{kind.dtype} weights {WEIGHTS_SOURCE_TEXTS[kind.source]}"
+        if kind is not None and kind.dtype is not None
+        else ""
+    )
     missing = "no KV cache is counted, as no context is given" if "NO_KV_CACHE" in option.warnings else ""
     return "; ".join(part for part in (told, missing) if part)
 
 
-def _speed(option: Placed) -> str:
+def _speed_text(option: PlacementOption) -> str:
     speed = option.speed
     if speed is None:
         return ""
     if speed.hours is not None:
         return f"takes {speed.hours.low:.3g} to {speed.hours.high:.3g} hours"
     least, most = speed.tokens_per_s.low, speed.tokens_per_s.high
-    bound = f" (at most {speed.most_tokens_per_s:.0f})" if speed.most_tokens_per_s is not None else ""
+    bound = f" (at most {speed.max_tokens_per_s:.0f})" if speed.max_tokens_per_s is not None else ""
     return f"{least:.0f} to {most:.0f} tokens/s{bound}"
 
 
-def _price(option: Placed) -> str:
+def _price_text(option: PlacementOption) -> str:
     usd, purchase = option.usd_per_hour, option.pricing.purchase.replace("_", "-")
     if usd is None:
         return f"its {purchase} price is unknown"

@@ -21,8 +21,8 @@ from app.fit.formulas.inference import Load
 from app.fit.formulas.memory import Split
 from app.fit.formulas.quantities import NOTHING
 from app.fit.formulas.training import Trained
-from app.fit.placement.layouts import Cut, Limits, blocked_widths, quantization_of
-from app.fit.placement.request import Placement, Use
+from app.fit.placement.layouts import PartitionLimits, SearchLimits, blocked_widths, checkpoint_quantization
+from app.fit.placement.request import PlacementRequest, Workload
 from app.fit.placement.serving import ServingJob
 from app.fit.placement.training import TrainingJob
 from app.fit.vm import Terms
@@ -37,58 +37,62 @@ ADAPTER_STAGES = (0, 3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class PreparedRequest:
     """A question with all of it that does not depend on the size; `split` is the one that is asked for."""
 
-    question: Placement
+    request: PlacementRequest
     job: Job
-    split: Split
-    limits: Limits
+    parallelism: Split
+    limits: SearchLimits
     terms: Terms
     assumptions: tuple[Assumption, ...]
 
 
-def prepare(asked: Placement, ledger: Ledger) -> Prepared:
+def prepare(request: PlacementRequest, ledger: Ledger) -> PreparedRequest:
     """Make a question ready, noting what is assumed; raises Impossible where it says too little, or contradicts itself.
 
     The ledger may hold what was assumed of the model before.
     """
-    job = _job(asked, ledger)
-    return Prepared(
-        question=asked,
+    job = _job(request, ledger)
+    return PreparedRequest(
+        request=request,
         job=job,
-        split=job.cut.fixed,
-        limits=asked.limits,
-        terms=asked.terms,
+        parallelism=job.partition.requested,
+        limits=request.limits,
+        terms=request.terms,
         assumptions=ledger.assumptions,
     )
 
 
-def _job(asked: Placement, ledger: Ledger) -> Job:
-    if asked.constraints.min_nodes > asked.constraints.max_nodes:
-        said = f"{asked.constraints.min_nodes} is more than max_nodes, {asked.constraints.max_nodes}"
+def _job(request: PlacementRequest, ledger: Ledger) -> Job:
+    if request.constraints.min_nodes > request.constraints.max_nodes:
+        said = f"{request.constraints.min_nodes} is more than max_nodes, {request.constraints.max_nodes}"
         raise Impossible("constraints.min_nodes", said)
-    if asked.unmeasured and not _only_cut(asked.use):
+    if request.memory_unknown and not _only_partition(request.workload):
         raise Impossible("hardware", "cannot be judged without gpu, usable_gib or memory_gib")
-    if isinstance(asked.use, InferenceWorkload):
-        return _serving(asked, asked.use, ledger)
-    return _training(asked, asked.use, ledger)
+    if isinstance(request.workload, InferenceWorkload):
+        return _serving_job(request, request.workload, ledger)
+    return _training_job(request, request.workload, ledger)
 
 
-def _only_cut(use: Use) -> bool:
+def _only_partition(workload: Workload) -> bool:
     """Whether a cut is given, and nothing is asked but whether the model can be cut that way."""
-    cut = use.tensor_parallel is not None or use.pipeline_parallel is not None
-    kept = isinstance(use, InferenceWorkload) and use.context_tokens is None and use.kv_bytes_per_sequence is None
+    cut = workload.tensor_parallel is not None or workload.pipeline_parallel is not None
+    kept = (
+        isinstance(workload, InferenceWorkload)
+        and workload.context_tokens is None
+        and workload.kv_bytes_per_sequence is None
+    )
     return cut and kept
 
 
-def _serving(asked: Placement, load: InferenceWorkload, ledger: Ledger) -> ServingJob:
-    model = understand(asked.shape, ledger)
-    utilization = _utilization(asked, load, ledger)
+def _serving_job(request: PlacementRequest, load: InferenceWorkload, ledger: Ledger) -> ServingJob:
+    model = understand(request.architecture, ledger)
+    utilization = _utilization(request, load, ledger)
     serving = weighed(Serving(model=model, load=replace(load, utilization=utilization), gpus=Gpus(), ledger=ledger))
     longer_than_made_for(serving)
     weights, cache = served_weights(serving), served_cache(serving)
-    if weights is None and not asked.unmeasured:
+    if weights is None and not request.memory_unknown:
         refuse("inference", "inference.weights", ledger)
     if cache is None and load.kv_bytes_per_sequence is None and load.context_tokens is not None:
         refuse("inference.context_tokens", "inference.kv_cache", ledger)
@@ -97,72 +101,72 @@ def _serving(asked: Placement, load: InferenceWorkload, ledger: Ledger) -> Servi
     batched = ledger.take(load.max_batched_tokens, "inference.max_batched_tokens")
     concurrency = ledger.take(load.concurrency, "inference.concurrency")
     return ServingJob(
-        asked=serving,
+        serving=serving,
         weights=weights,
         served=served(serving, weights, cache),
         load=Load(context_tokens=load.context_tokens or 0, sequences=concurrency, batched_tokens=batched),
         sequence_bytes=sequence_bytes(serving, cache) if load.kv_bytes_per_sequence is not None else None,
         concurrency=concurrency,
         utilization=utilization,
-        cut=replace(
-            _cut(model, load.tensor_parallel, load.pipeline_parallel),
-            blocked=blocked_widths(model.shape, quantization_of(model.shape, dtype)),
+        partition=replace(
+            _partition_limits(model, load.tensor_parallel, load.pipeline_parallel),
+            blocked_widths=blocked_widths(model.shape, checkpoint_quantization(model.shape, dtype)),
         ),
         dtype=dtype,
         kv_dtype=load.kv_dtype,
     )
 
 
-def _utilization(asked: Placement, load: InferenceWorkload, ledger: Ledger) -> float:
-    given = asked.constraints.utilization
+def _utilization(request: PlacementRequest, load: InferenceWorkload, ledger: Ledger) -> float:
+    given = request.constraints.utilization
     if given is not None and load.utilization is not None:
         raise Impossible("constraints.utilization", "and inference.utilization say the same thing: give one")
     return ledger.take(load.utilization if given is None else given, "inference.utilization")
 
 
-def _cut(model: Model, tensor: int | None, pipeline: int | None) -> Cut:
+def _partition_limits(model: Model, tensor: int | None, pipeline: int | None) -> PartitionLimits:
     shape = model.shape
     widths = {shape.intermediate, shape.moe_intermediate if shape.experts else None, shape.shared_intermediate or None}
-    return Cut(
+    return PartitionLimits(
         heads=shape.heads,
         kv_heads=shape.kv_heads if shape.kv_lora_rank is None else None,
-        widths=tuple(sorted(width for width in widths if width is not None)),
+        mlp_widths=tuple(sorted(width for width in widths if width is not None)),
         layers=shape.layers,
         tensor=tensor,
         pipeline=pipeline,
     )
 
 
-def _training(asked: Placement, job: TrainingWorkload, ledger: Ledger) -> TrainingJob:
-    model = understand(_filled(asked.shape, job, ledger), ledger)
-    sharded = replace(job, zero_stage=job.zero_stage or 0)
+def _training_job(request: PlacementRequest, workload: TrainingWorkload, ledger: Ledger) -> TrainingJob:
+    model = understand(_with_typical_shape(request.architecture, workload, ledger), ledger)
+    sharded = replace(workload, zero_stage=workload.zero_stage or 0)
     training = Training(model=model, job=sharded, gpus=Gpus(), ledger=ledger)
     params = trainable(training)
     base = trained(training, params, passing_of(training)) if params is not None else None
     if base is None or params is None or model.count is None:
         refuse("training", "training", ledger)
-    if job.sequence_tokens is None:
+    if workload.sequence_tokens is None:
         ledger.note("training.sequence_tokens", None, "no sequence is given: no activations are counted")
-    utilization = asked.constraints.utilization
+    utilization = request.constraints.utilization
     if utilization is None:
         utilization = ledger.note("constraints.utilization", TRAINING_UTILIZATION, "room for fragmentation")
     name, recipe = recipe_of(training)
     kept = base.frozen_bytes if training.method in ADAPTED else 2.0 * params
     return TrainingJob(
-        asked=training,
-        stages=_stages(base, job.zero_stage, training.method, ledger),
+        training=training,
+        states_by_stage=_zero_stages(base, workload.zero_stage, training.method, ledger),
         utilization=utilization,
-        cut=_training_cut(model, job, ledger),
-        kind=_arithmetic(name, recipe.weights),
+        partition=_training_cut(model, workload, ledger),
+        compute_dtype=_compute_dtype(name, recipe.weights),
         params=model.count.total,
-        most_copies=job.global_batch // (job.micro_batch or 1) or 1 if job.global_batch else None,
+        max_replicas=workload.global_batch // (workload.micro_batch or 1) or 1 if workload.global_batch else None,
         checkpoint_bytes=kept + params * recipe.optimizer,
-        max_hours=asked.constraints.max_hours,
-        loading=ledger.take(job.loading, "training.loading"),
+        max_hours=request.constraints.max_hours,
+        loading=ledger.take(workload.loading, "training.loading"),
     )
 
 
-def _filled(shape: Architecture, job: TrainingWorkload, ledger: Ledger) -> Architecture:
+def _with_typical_shape(shape: Architecture, job: TrainingWorkload, ledger: Ledger) -> Architecture:
     """A typical shape where only the parameters are known, for activations and adapters."""
     wanted = job.sequence_tokens is not None or (job.method in ADAPTED and job.lora_matrices is None)
     if not wanted or shape.params is None or not shape.missing("layers", "hidden"):
@@ -173,7 +177,7 @@ def _filled(shape: Architecture, job: TrainingWorkload, ledger: Ledger) -> Archi
     return filled
 
 
-def _stages(base: Trained, given: int | None, method: str, ledger: Ledger) -> dict[int, Trained]:
+def _zero_stages(base: Trained, given: int | None, method: str, ledger: Ledger) -> dict[int, Trained]:
     """The model under each stage that is tried: the one that was asked for, else all, of which the lowest is taken."""
     if given is not None:
         return {given: base}
@@ -182,13 +186,13 @@ def _stages(base: Trained, given: int | None, method: str, ledger: Ledger) -> di
     return {stage: replace(base, stage=stage) for stage in tried}
 
 
-def _training_cut(model: Model, job: TrainingWorkload, ledger: Ledger) -> Cut:
+def _training_cut(model: Model, job: TrainingWorkload, ledger: Ledger) -> PartitionLimits:
     """Layers and stages are cut as asked; else layers where the model does not fit otherwise, and no stages."""
     pipeline = ledger.take(job.pipeline_parallel, "training.pipeline_parallel")
-    return _cut(model, job.tensor_parallel, pipeline)
+    return _partition_limits(model, job.tensor_parallel, pipeline)
 
 
-def _arithmetic(recipe: str, weight_bytes: float) -> str:
+def _compute_dtype(recipe: str, weight_bytes: float) -> str:
     """The type that a recipe computes with: mixed precision on whichever 16 bits the GPU has."""
     if recipe.startswith("fp32") or (recipe == "given" and weight_bytes >= 4):  # noqa: PLR2004  # bytes of fp32
         return "fp32"

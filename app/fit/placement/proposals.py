@@ -8,9 +8,9 @@ from math import ceil
 from typing import Any
 
 from app.fit.formulas.memory import BITS
-from app.fit.placement.layouts import divides
+from app.fit.placement.layouts import can_partition
 from app.fit.placement.machine import Machine
-from app.fit.placement.prepare import Prepared
+from app.fit.placement.prepare import PreparedRequest
 from app.fit.placement.serving import ServingJob
 from app.fit.placement.training import TrainingJob
 from app.fit.verdict import Failure
@@ -27,94 +27,98 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class FixContext:
     """A failure of one kind of VM in a question."""
 
     machine: Machine
-    asked: Prepared
+    prepared: PreparedRequest
     failure: Failure
 
     @property
     def part(self) -> str:
         """The part of the request that holds the workload."""
-        return self.asked.job.use
+        return self.prepared.job.workload_kind
 
 
-Kind = list[tuple[Change, ...]]
+Alternatives = list[tuple[Change, ...]]
 """Changes of one kind, in the order in which they are to be tried: the first that does is enough."""
 
 
-def setting(part: str, field: str, value: Any) -> tuple[Change]:
+def set_field(part: str, field: str, value: Any) -> tuple[Change]:
     """Set a field: `dtype=fp8`."""
     return (Change(part=part, field=field, value=value, text=f"{field}={json.dumps(value).strip(chr(34))}"),)
 
 
-def at_most(part: str, field: str, value: int) -> tuple[Change]:
+def lower_field(part: str, field: str, value: int) -> tuple[Change]:
     """Set a field to the most that does: `concurrency <= 14`."""
     return (Change(part=part, field=field, value=value, text=f"{field} <= {value}"),)
 
 
-MOST_NODES = 32
+MAX_EXTRA_NODES = 32
 """So many more VMs are proposed at most."""
-NARROWER = ("fp8", "int8", "awq_int4")
+NARROWER_DTYPES = ("fp8", "int8", "awq_int4")
 """Types of weights that are proposed, the widest first."""
-NARROW = 0.9
+MAX_BITS_RATIO = 0.9
 """A type must have so much fewer bits to be proposed: AWQ is no help to a model in MXFP4."""
 
 
-def less_memory(at: Situation) -> Iterator[Kind]:
+def _for_gpu_memory(context: FixContext) -> Iterator[Alternatives]:
     """Propose what takes less memory, a split that is free, and more VMs."""
-    job = at.asked.job
-    yield from _serving_memory(at, job) if isinstance(job, ServingJob) else _training_memory(job)
-    yield from free_split(at)
-    yield from more_nodes(at)
+    job = context.prepared.job
+    yield from _serving_memory(context, job) if isinstance(job, ServingJob) else _training_memory(job)
+    yield from _unset_parallelism(context)
+    yield from _more_nodes(context)
 
 
-def _serving_memory(at: Situation, job: ServingJob) -> Iterator[Kind]:
-    held = min(job.capacity(at.machine, at.asked.limits), job.concurrency - 1)
+def _serving_memory(context: FixContext, job: ServingJob) -> Iterator[Alternatives]:
+    held = min(job.max_sequences(context.machine, context.prepared.limits), job.concurrency - 1)
     if held > 0:
-        yield [at_most("inference", "concurrency", held)]
+        yield [lower_field("inference", "concurrency", held)]
     else:
-        yield from _context(at, job)
+        yield from _shorter_context(context, job)
     kept = BITS[job.kv_dtype or "bf16"]
-    if job.asked.load.kv_bytes_per_value is None and job.load.context_tokens:
-        yield [setting("inference", "kv_dtype", dtype) for dtype in NARROWER[:2] if BITS[dtype] < kept]
-    yield narrower(job)
+    if job.serving.load.kv_bytes_per_value is None and job.load.context_tokens:
+        yield [set_field("inference", "kv_dtype", dtype) for dtype in NARROWER_DTYPES[:2] if BITS[dtype] < kept]
+    yield _narrower_weights(job)
 
 
-def narrower(job: ServingJob) -> Kind:
+def _narrower_weights(job: ServingJob) -> Alternatives:
     """Propose narrower types of weights; none where their bits or bytes are given by themselves."""
     if job.dtype is None:
         return []
-    return [setting("inference", "dtype", dtype) for dtype in NARROWER if BITS[dtype] < NARROW * BITS[job.dtype]]
+    return [
+        set_field("inference", "dtype", dtype)
+        for dtype in NARROWER_DTYPES
+        if BITS[dtype] < MAX_BITS_RATIO * BITS[job.dtype]
+    ]
 
 
-def _context(at: Situation, job: ServingJob) -> Iterator[Kind]:
+def _shorter_context(context: FixContext, job: ServingJob) -> Iterator[Alternatives]:
     """The longest context with which all sequences fit, in steps of 256 tokens, found by halving."""
     low, high = 0, job.load.context_tokens // 256
     while low < high:
         middle = (low + high + 1) // 2
         shorter = replace(job, load=replace(job.load, context_tokens=256 * middle), _shares={})
-        if shorter.capacity(at.machine, at.asked.limits) >= job.concurrency:
+        if shorter.max_sequences(context.machine, context.prepared.limits) >= job.concurrency:
             low = middle
         else:
             high = middle - 1
     if 0 < 256 * low < job.load.context_tokens:
-        yield [at_most("inference", "context_tokens", 256 * low)]
+        yield [lower_field("inference", "context_tokens", 256 * low)]
 
 
-def _training_memory(job: TrainingJob) -> Iterator[Kind]:
-    given = job.asked.job
-    if given.zero_stage is not None and len(job.stages) == 1 and next(iter(job.stages)) < 3:  # noqa: PLR2004  # ZeRO-3
-        yield [setting("training", "zero_stage", 3)]
+def _training_memory(job: TrainingJob) -> Iterator[Alternatives]:
+    given = job.training.job
+    if given.zero_stage is not None and len(job.states_by_stage) == 1 and next(iter(job.states_by_stage)) < 3:  # noqa: PLR2004  # ZeRO-3
+        yield [set_field("training", "zero_stage", 3)]
     if given.sequence_tokens is not None:
         batch = given.micro_batch or 1
-        yield [setting("training", "recompute", how) for how in ("selective", "full") if how != given.recompute]
-        yield [setting("training", "micro_batch", size) for size in _halves(batch)]
+        yield [set_field("training", "recompute", how) for how in ("selective", "full") if how != given.recompute]
+        yield [set_field("training", "micro_batch", size) for size in _halves(batch)]
     if given.offload in {None, "none"}:
-        yield [setting("training", "offload", what) for what in ("optimizer", "all")]
+        yield [set_field("training", "offload", what) for what in ("optimizer", "all")]
     if given.method in {None, "full"} and given.data_parallel is None:
-        yield [setting("training", "method", method) for method in ("lora", "qlora")]
+        yield [set_field("training", "method", method) for method in ("lora", "qlora")]
 
 
 def _halves(number: int) -> list[int]:
@@ -122,130 +126,130 @@ def _halves(number: int) -> list[int]:
     return [number >> shift for shift in range(1, number.bit_length())]
 
 
-def free_split(at: Situation) -> Iterator[Kind]:
+def _unset_parallelism(context: FixContext) -> Iterator[Alternatives]:
     """Leave a given split to the search."""
-    given = [name for name in ("tensor_parallel", "pipeline_parallel") if _given(at, name) is not None]
+    given = [name for name in ("tensor_parallel", "pipeline_parallel") if _given(context, name) is not None]
     if given:
-        yield [tuple(change for name in given for change in setting(at.part, name, None))]
+        yield [tuple(change for name in given for change in set_field(context.part, name, None))]
 
 
-def _given(at: Situation, name: str) -> Any:
-    return getattr(at.asked.question.use, name)
+def _given(context: FixContext, name: str) -> Any:
+    return getattr(context.prepared.request.workload, name)
 
 
-def more_nodes(at: Situation) -> Iterator[Kind]:
+def _more_nodes(context: FixContext) -> Iterator[Alternatives]:
     """The fewest VMs that do, where more than are allowed would."""
-    limits, machine = at.asked.limits, at.machine
-    if limits.nodes_of(machine) < limits.max_nodes:
+    limits, machine = context.prepared.limits, context.machine
+    if limits.usable_nodes(machine) < limits.max_nodes:
         return
-    attempt = at.asked.job.attempt(machine, replace(limits, max_nodes=limits.max_nodes + MOST_NODES))
-    if attempt is not None and attempt.fits and attempt.loads and attempt.nodes > limits.max_nodes:
-        yield [up_to(attempt.nodes, limits.max_nodes)]
+    attempt = context.prepared.job.find_attempt(machine, replace(limits, max_nodes=limits.max_nodes + MAX_EXTRA_NODES))
+    if attempt is not None and attempt.fits and attempt.loadable and attempt.nodes > limits.max_nodes:
+        yield [_raise_max_nodes(attempt.nodes, limits.max_nodes)]
 
 
-def up_to(nodes: int, allowed: int) -> tuple[Change]:
+def _raise_max_nodes(nodes: int, allowed: int) -> tuple[Change]:
     """Allow so many VMs: `+1 node`."""
     more = nodes - allowed
     text = f"+{more} node" if more == 1 else f"+{more} nodes"
     return (Change(part="constraints", field="max_nodes", value=nodes, text=text),)
 
 
-def _waive(field: str, value: bool) -> Callable[[Situation], Iterator[Kind]]:
+def _waive(field: str, value: bool) -> Callable[[FixContext], Iterator[Alternatives]]:
     """Propose to waive a constraint."""
 
-    def propose(_: Situation) -> Iterator[Kind]:
-        yield [setting("constraints", field, value)]
+    def propose(_: FixContext) -> Iterator[Alternatives]:
+        yield [set_field("constraints", field, value)]
 
     return propose
 
 
-def _tensor(at: Situation) -> Iterator[Kind]:
+def _for_tensor_parallel(context: FixContext) -> Iterator[Alternatives]:
     """The nearest number of ranks that the model can be cut over, else any."""
-    cut, asked = at.asked.job.cut, at.asked.split.tensor
-    nearest = sorted((t for t in range(1, 2 * asked) if divides(cut, t)), key=lambda t: (abs(t - asked), t))
-    yield [setting(at.part, "tensor_parallel", tensor) for tensor in nearest[:4]]
-    yield from free_split(at)
+    cut, asked = context.prepared.job.partition, context.prepared.parallelism.tensor
+    nearest = sorted((t for t in range(1, 2 * asked) if can_partition(cut, t)), key=lambda t: (abs(t - asked), t))
+    yield [set_field(context.part, "tensor_parallel", tensor) for tensor in nearest[:4]]
+    yield from _unset_parallelism(context)
 
 
-def _domain(at: Situation) -> Iterator[Kind]:
-    if at.failure.constraint == "tp_in_nvlink":
-        yield [setting("constraints", "tp_in_nvlink", False)]
+def _for_nvlink_domain(context: FixContext) -> Iterator[Alternatives]:
+    if context.failure.constraint == "tp_in_nvlink":
+        yield [set_field("constraints", "tp_in_nvlink", False)]
     else:
-        yield from _tensor(at)
-        if at.asked.limits.in_nvlink:
-            yield [setting("constraints", "tp_in_nvlink", False)]
+        yield from _for_tensor_parallel(context)
+        if context.prepared.limits.tp_in_nvlink:
+            yield [set_field("constraints", "tp_in_nvlink", False)]
 
 
-def _needed_nodes(at: Situation) -> Iterator[Kind]:
-    yield [up_to(ceil(at.failure.required or 1), at.asked.limits.max_nodes)]
-    yield from free_split(at)
+def _for_max_nodes(context: FixContext) -> Iterator[Alternatives]:
+    yield [_raise_max_nodes(ceil(context.failure.required or 1), context.prepared.limits.max_nodes)]
+    yield from _unset_parallelism(context)
 
 
-def _types(at: Situation) -> Iterator[Kind]:
-    if at.failure.constraint == "allow_legacy":
-        yield [setting("constraints", "allow_legacy", True)]
-    elif at.failure.constraint == "dtype":
-        yield [setting("inference", "dtype", dtype) for dtype in ("int8", "fp16") if _is_wider(at, dtype)]
-        yield [setting("inference", "dtype", "awq_int4")]
-    elif at.failure.constraint == "kv_dtype":
-        yield [setting("inference", "kv_dtype", dtype) for dtype in ("int8", "fp16")]
+def _for_dtype(context: FixContext) -> Iterator[Alternatives]:
+    if context.failure.constraint == "allow_legacy":
+        yield [set_field("constraints", "allow_legacy", True)]
+    elif context.failure.constraint == "dtype":
+        yield [set_field("inference", "dtype", dtype) for dtype in ("int8", "fp16") if _is_wider(context, dtype)]
+        yield [set_field("inference", "dtype", "awq_int4")]
+    elif context.failure.constraint == "kv_dtype":
+        yield [set_field("inference", "kv_dtype", dtype) for dtype in ("int8", "fp16")]
     else:
-        yield [setting("training", "recipe", "mixed_adam")]
+        yield [set_field("training", "recipe", "mixed_adam")]
 
 
-def _is_wider(at: Situation, dtype: str) -> bool:
+def _is_wider(context: FixContext, dtype: str) -> bool:
     """Weights of 16 bits are offered fp16, those of 8 bits int8 first."""
-    own = at.asked.job.dtype if isinstance(at.asked.job, ServingJob) else None
+    own = context.prepared.job.dtype if isinstance(context.prepared.job, ServingJob) else None
     return own is None or BITS[dtype] >= BITS[own]
 
 
-def _status(at: Situation) -> Iterator[Kind]:
+def _for_status(context: FixContext) -> Iterator[Alternatives]:
     for status in ("preview", "retiring"):
-        if status in at.failure.detail:
-            yield [setting("constraints", f"allow_{status}", True)]
+        if status in context.failure.detail:
+            yield [set_field("constraints", f"allow_{status}", True)]
 
 
-def _host_memory(at: Situation) -> Iterator[Kind]:
-    job = at.asked.job
+def _for_host_memory(context: FixContext) -> Iterator[Alternatives]:
+    job = context.prepared.job
     if isinstance(job, ServingJob):
-        yield narrower(job)
+        yield _narrower_weights(job)
     else:
-        if job.asked.job.offload not in {None, "none"}:
-            yield [setting("training", "offload", "none")]
+        if job.training.job.offload not in {None, "none"}:
+            yield [set_field("training", "offload", "none")]
         if job.loading == "whole":
-            yield [setting("training", "loading", "sharded")]
-    yield from more_nodes(at)
+            yield [set_field("training", "loading", "sharded")]
+    yield from _more_nodes(context)
 
 
-def _budget(at: Situation) -> Iterator[Kind]:
+def _for_budget(context: FixContext) -> Iterator[Alternatives]:
     """What it costs, rounded up to a cent."""
-    field = at.failure.constraint
-    needed = Decimal(repr(at.failure.required)).quantize(Decimal("0.01"), rounding=ROUND_CEILING)
+    field = context.failure.constraint
+    needed = Decimal(repr(context.failure.required)).quantize(Decimal("0.01"), rounding=ROUND_CEILING)
     yield [(Change(part="constraints", field=field, value=needed, text=f"{field} >= {needed}"),)]
 
 
-def _time(at: Situation) -> Iterator[Kind]:
-    if at.failure.required is not None:
-        hours = ceil(at.failure.required * 10) / 10
+def _for_time(context: FixContext) -> Iterator[Alternatives]:
+    if context.failure.required is not None:
+        hours = ceil(context.failure.required * 10) / 10
         yield [(Change(part="constraints", field="max_hours", value=hours, text=f"max_hours >= {hours:g}"),)]
-        yield from more_nodes(at)
+        yield from _more_nodes(context)
 
 
-PROPOSALS: dict[str, Callable[[Situation], Iterator[Kind]]] = {
-    "DTYPE_UNSUPPORTED": _types,
-    "TP_HEADS": _tensor,
-    "TP_BLOCKS": _tensor,
-    "PP_LAYERS": free_split,
-    "FRACTIONAL_GPU": less_memory,
-    "NVLINK_DOMAIN": _domain,
+PROPOSALS: dict[str, Callable[[FixContext], Iterator[Alternatives]]] = {
+    "DTYPE_UNSUPPORTED": _for_dtype,
+    "TP_HEADS": _for_tensor_parallel,
+    "TP_BLOCKS": _for_tensor_parallel,
+    "PP_LAYERS": _unset_parallelism,
+    "FRACTIONAL_GPU": _for_gpu_memory,
+    "NVLINK_DOMAIN": _for_nvlink_domain,
     "NO_INFINIBAND": _waive("require_infiniband", False),
-    "MAX_NODES": _needed_nodes,
-    "GPU_MEMORY_PER_GPU": less_memory,
-    "RAM": _host_memory,
+    "MAX_NODES": _for_max_nodes,
+    "GPU_MEMORY_PER_GPU": _for_gpu_memory,
+    "RAM": _for_host_memory,
     "LOCAL_DISK": _waive("checkpoint_on_local_disk", False),
-    "STATUS": _status,
+    "STATUS": _for_status,
     "UNVERIFIED": _waive("verified_only", False),
-    "BUDGET": _budget,
-    "TIME": _time,
+    "BUDGET": _for_budget,
+    "TIME": _for_time,
 }
 """What may be proposed, by the code of a failure. What cannot be changed has none: a region, a GPU, a retired size."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.fit.estimator.workload import InferenceWorkload, TrainingWorkload
 from app.fit.formulas.architecture import Architecture
-from app.fit.placement.layouts import Limits
+from app.fit.placement.layouts import SearchLimits
 from app.fit.vm import Terms
 
 
@@ -47,35 +47,35 @@ class Pricing:
         return self.purchases[0]
 
 
-Use = InferenceWorkload | TrainingWorkload
+Workload = InferenceWorkload | TrainingWorkload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class PlacementRequest:
     """The whole question; `unmeasured` where it is about one machine whose memory is not said."""
 
-    shape: Architecture
-    use: Use
+    architecture: Architecture
+    workload: Workload
     constraints: Constraints = field(default_factory=Constraints)
     pricing: Pricing
-    unmeasured: bool = False
+    memory_unknown: bool = False
 
-    def changed(self, part: str, name: str, value: Any) -> "Placement":
+    def with_change(self, part: str, name: str, value: Any) -> "PlacementRequest":
         """The question with one field of its workload or of its constraints changed."""
         if part == "constraints":
             return replace(self, constraints=replace(self.constraints, **{name: value}))
-        return replace(self, use=replace(self.use, **{name: value}))
+        return replace(self, workload=replace(self.workload, **{name: value}))
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> SearchLimits:
         """The bounds of the search: VMs that train together must be joined by InfiniBand unless that is waived."""
         asked = self.constraints
         needed = asked.require_infiniband
-        return Limits(
+        return SearchLimits(
             min_nodes=asked.min_nodes,
             max_nodes=asked.max_nodes,
-            in_nvlink=asked.tp_in_nvlink,
-            infiniband=isinstance(self.use, TrainingWorkload) if needed is None else needed,
+            tp_in_nvlink=asked.tp_in_nvlink,
+            require_infiniband=isinstance(self.workload, TrainingWorkload) if needed is None else needed,
         )
 
     @property

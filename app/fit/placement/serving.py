@@ -4,30 +4,31 @@ from dataclasses import dataclass, field, replace
 from math import ceil, floor
 from typing import NamedTuple
 
+from app.fit.estimator.model import Model
 from app.fit.estimator.parallelism import Placing
 from app.fit.estimator.serving import Serving, decode_pace
 from app.fit.estimator.workload import Gpus
 from app.fit.formulas.inference import Load, Served, inference_need
 from app.fit.formulas.memory import Split, kv_bytes_per_sequence
 from app.fit.formulas.quantities import Range
-from app.fit.placement.layouts import Attempt, Cut, Limits, Speed, Way, found_ways
-from app.fit.placement.machine import Machine, arithmetic, computed_in, peak, unpacks
+from app.fit.placement.layouts import Attempt, Layout, PartitionLimits, SearchLimits, Speed, find_layouts
+from app.fit.placement.machine import Machine, compute_dtype, compute_dtype_on, is_weight_only, peak_flops
 
 
-class Shares(NamedTuple):
+class MemoryShares(NamedTuple):
     """What a split puts on the fullest GPU, bytes: all but the cache, the same at most, and the cache of a sequence."""
 
-    beside: float
-    at_most: float
-    sequence: float
+    fixed_bytes: float
+    max_fixed_bytes: float
+    sequence_bytes: float
 
 
-class _Within(NamedTuple):
+class _SearchBounds(NamedTuple):
     """What bounds every way on one kind of VM: bytes of a GPU, how many VMs, GPUs that share NVLink."""
 
-    budget: float
-    least: int
-    most: int
+    budget_bytes: float
+    min_nodes: int
+    max_nodes: int
     domain_gpus: int
 
 
@@ -35,41 +36,46 @@ class _Within(NamedTuple):
 class ServingJob:
     """A workload that is served, made once for all sizes; `asked` has the model, and gets the GPUs of each option."""
 
-    asked: Serving
+    serving: Serving
     weights: Range
     served: Served
     load: Load
     sequence_bytes: float | None
     concurrency: int
     utilization: float
-    cut: Cut
+    partition: PartitionLimits
     dtype: str | None
     kv_dtype: str | None
-    _shares: dict[Split, Shares] = field(default_factory=dict, compare=False)
+    _shares: dict[Split, MemoryShares] = field(default_factory=dict, compare=False)
 
-    use = "inference"
-    copies = 1
+    workload_kind = "inference"
+    min_replicas = 1
     """Copies that are asked for; more are made as they are needed."""
 
     @property
-    def kinds(self) -> tuple[tuple[str, str], ...]:
+    def model(self) -> Model:
+        """The model that is served."""
+        return self.serving.model
+
+    @property
+    def required_dtypes(self) -> tuple[tuple[str, str], ...]:
         """The types that a GPU must compute with, by the field that asks for it."""
-        kept = arithmetic(self.kv_dtype)
-        own = ("dtype", arithmetic(self.dtype))
+        kept = compute_dtype(self.kv_dtype)
+        own = ("dtype", compute_dtype(self.dtype))
         return (own, ("kv_dtype", kept)) if kept in {"fp8", "fp4"} else (own,)
 
-    def unpacked(self, machine: Machine) -> bool:
+    def is_weight_only(self, machine: Machine) -> bool:
         """Whether the weights are computed in 16 bits because the GPU does not compute in their type."""
-        return unpacks(machine, arithmetic(self.dtype))
+        return is_weight_only(machine, compute_dtype(self.dtype))
 
-    def shares(self, split: Split) -> Shares:
+    def memory_shares(self, split: Split) -> MemoryShares:
         """What a split puts on the fullest GPU; the same for every size."""
         known = self._shares.get(split)
         if known is None:
             need = inference_need(self.served, replace(self.load, sequences=0), split)
             share = need.weights / self.weights.mid if self.weights.mid else 0.0
             most = need.total.high + self.weights.spread.high * share
-            known = Shares(need.total.mid, most, self._sequence(split))
+            known = MemoryShares(need.total.mid, most, self._sequence(split))
             self._shares[split] = known
         return known
 
@@ -79,7 +85,7 @@ class ServingJob:
         cache = self.served.cache
         return kv_bytes_per_sequence(cache, self.load.context_tokens, split) if cache else 0.0
 
-    def attempt(self, machine: Machine, limits: Limits) -> Attempt | None:
+    def find_attempt(self, machine: Machine, limits: SearchLimits) -> Attempt | None:
         """Find the best way on VMs of one kind, or the nearest miss; None where the model cannot be cut at all.
 
         Fewest VMs, then fewest stages; layers are cut over as many GPUs as NVLink joins, since each then reads less;
@@ -88,26 +94,28 @@ class ServingJob:
         if machine.usable_bytes is None:
             return None
         best: Attempt | None = None
-        within = _Within(self.budget(machine), limits.min_nodes, limits.nodes_of(machine), machine.domain_gpus)
-        for way in found_ways(self.cut, machine, limits):
-            if best is not None and best.fits and best.loads and _no_better(way, best, limits.min_nodes):
+        within = _SearchBounds(
+            self.budget_bytes(machine), limits.min_nodes, limits.usable_nodes(machine), machine.domain_gpus
+        )
+        for way in find_layouts(self.partition, machine, limits):
+            if best is not None and best.fits and best.loadable and _cannot_beat(way, best, limits.min_nodes):
                 continue
-            tried = self._try(way, within, self._loads(machine, way.split))
-            best = tried if best is None or tried.key < best.key else best
+            tried = self._attempt(way, within, self._is_loadable(machine, way.parallelism))
+            best = tried if best is None or tried.sort_key < best.sort_key else best
         return best
 
-    def _loads(self, machine: Machine, split: Split) -> bool:
+    def _is_loadable(self, machine: Machine, split: Split) -> bool:
         """Whether a VM has the memory to load its part of the weights; one of unknown memory is taken to."""
-        return machine.memory_bytes is None or self._host(machine, split) <= machine.memory_bytes
+        return machine.memory_bytes is None or self._host_bytes(machine, split) <= machine.memory_bytes
 
-    def _try(self, way: Way, within: "_Within", loads: bool) -> Attempt:
-        split, (budget, least, most, domain) = way.split, within
-        beside, _, sequence = self.shares(split)
-        held = self._held(budget - beside, sequence)
-        blocks = ceil(ceil(self.concurrency / held) / way.copies) if held else 0
+    def _attempt(self, way: Layout, within: "_SearchBounds", loads: bool) -> Attempt:
+        split, (budget, least, most, domain) = way.parallelism, within
+        beside, _, sequence = self.memory_shares(split)
+        held = self._sequences_per_replica(budget - beside, sequence)
+        blocks = ceil(ceil(self.concurrency / held) / way.replicas) if held else 0
         fits = 0 < blocks * way.nodes <= most
         nodes = max(least, blocks * way.nodes) if fits else most
-        copies = min(nodes // way.nodes * way.copies, self.concurrency)
+        copies = min(nodes // way.nodes * way.replicas, self.concurrency)
         need = beside + ceil(self.concurrency / copies) * sequence
         if not fits:
             return Attempt((2, need), fits, loads, split, copies, nodes, need, budget)
@@ -115,36 +123,36 @@ class ServingJob:
         key = (1 - loads, nodes, split.pipeline, over_pcie, split.tensor if over_pcie else -split.tensor)
         return Attempt(key, fits, loads, split, copies, nodes, need, budget)
 
-    def _held(self, room: float, sequence: float) -> int:
+    def _sequences_per_replica(self, room: float, sequence: float) -> int:
         """How many of the sequences one copy holds."""
         if room < 0:
             return 0
         return min(self.concurrency, floor(room / sequence)) if sequence else self.concurrency
 
-    def most_need(self, attempt: Attempt) -> float:
+    def max_required_bytes(self, attempt: Attempt) -> float:
         """What the fullest GPU may need at most, bytes."""
-        beside, at_most, _ = self.shares(attempt.split)
-        return attempt.need - beside + at_most
+        beside, at_most, _ = self.memory_shares(attempt.parallelism)
+        return attempt.required_bytes - beside + at_most
 
-    def budget(self, machine: Machine) -> float:
+    def budget_bytes(self, machine: Machine) -> float:
         """What may be used of one GPU, bytes."""
         return (machine.usable_bytes or 0.0) * self.utilization
 
-    def capacity(self, machine: Machine, limits: Limits) -> int:
+    def max_sequences(self, machine: Machine, limits: SearchLimits) -> int:
         """Say how many sequences all VMs that are allowed hold, cut in the way that holds most."""
-        most, nodes = 0, limits.nodes_of(machine)
-        for way in found_ways(self.cut, machine, limits):
-            beside, _, sequence = self.shares(way.split)
-            room = self.budget(machine) - beside
+        most, nodes = 0, limits.usable_nodes(machine)
+        for way in find_layouts(self.partition, machine, limits):
+            beside, _, sequence = self.memory_shares(way.parallelism)
+            room = self.budget_bytes(machine) - beside
             if room >= 0 and sequence:
-                most = max(most, nodes // way.nodes * way.copies * floor(room / sequence))
+                most = max(most, nodes // way.nodes * way.replicas * floor(room / sequence))
         return most
 
     def host_bytes(self, machine: Machine, attempt: Attempt) -> float:
         """What memory a VM needs to load its part of the weights, bytes."""
-        return self._host(machine, attempt.split)
+        return self._host_bytes(machine, attempt.parallelism)
 
-    def _host(self, machine: Machine, split: Split) -> float:
+    def _host_bytes(self, machine: Machine, split: Split) -> float:
         return self.weights.mid * min(1.0, machine.ranks / split.gpus)
 
     @property
@@ -154,29 +162,29 @@ class ServingJob:
 
     def speed(self, machine: Machine, attempt: Attempt) -> Speed | None:
         """Say how fast all copies generate; None where the bandwidth is unknown, or what a step reads."""
-        pace = decode_pace(self.on(machine, attempt), self.weights, self.served.cache)
+        pace = decode_pace(self.serving_on(machine, attempt), self.weights, self.served.cache)
         if pace is None or pace.least_s <= 0 or pace.likely_s.low <= 0:
             return None
         return Speed(
             tokens_per_s=pace.likely_s.dividing(pace.tokens_per_step),
-            least_step_s=pace.least_s,
+            min_step_s=pace.least_s,
             step_s=pace.likely_s,
-            most_tokens_per_s=pace.tokens_per_step / pace.least_s,
+            max_tokens_per_s=pace.tokens_per_step / pace.least_s,
         )
 
-    def on(self, machine: Machine, attempt: Attempt) -> Serving:
+    def serving_on(self, machine: Machine, attempt: Attempt) -> Serving:
         """The workload on the GPUs of an option, as the breakdown takes it."""
-        tflops = peak(machine, computed_in(machine, self.dtype))
+        tflops = peak_flops(machine, compute_dtype_on(machine, self.dtype))
         gpus = Gpus(
             count=attempt.gpus,
             usable_gib=machine.usable_bytes / 2**30 if machine.usable_bytes is not None else None,
             bandwidth_gb_per_s=machine.bandwidth / 1e9 if machine.bandwidth is not None else None,
             peak_tflops=tflops / 1e12 if tflops is not None else None,
         )
-        return replace(self.asked, gpus=gpus, placing=Placing(split=attempt.split, copies=attempt.copies))
+        return replace(self.serving, gpus=gpus, placing=Placing(split=attempt.parallelism, copies=attempt.replicas))
 
 
-def _no_better(way: Way, best: Attempt, least: int) -> bool:
+def _cannot_beat(way: Layout, best: Attempt, least: int) -> bool:
     """Whether a way cannot beat one that fits: it takes more VMs, or as many as there must be, with more stages."""
-    deeper = way.split.pipeline > best.split.pipeline
+    deeper = way.parallelism.pipeline > best.parallelism.pipeline
     return way.nodes > best.nodes or (deeper and best.nodes == least)

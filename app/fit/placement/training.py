@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from math import ceil, inf
 from typing import NamedTuple
 
+from app.fit.estimator.model import Model
 from app.fit.estimator.training_memory import Training, whole_need
 from app.fit.estimator.training_time import flops_per_token, gpu_hours
 from app.fit.formulas.compute import MFU, MFU_MI300X, MFU_PCIE, seconds
@@ -12,19 +13,19 @@ from app.fit.formulas.memory import Split
 from app.fit.formulas.optimizer import Loading, loaded_host_bytes, offloaded_host_bytes
 from app.fit.formulas.quantities import Range
 from app.fit.formulas.training import SHARDS_WEIGHTS, Trained, training_need
-from app.fit.placement.layouts import Attempt, Cut, Limits, Speed, Way, found_ways
-from app.fit.placement.machine import Machine, generation, peak
+from app.fit.placement.layouts import Attempt, Layout, PartitionLimits, SearchLimits, Speed, find_layouts
+from app.fit.placement.machine import Machine, generation, peak_flops
 
 HOUR = 3600
-NVLINK_TRAINERS = 8.0
+MIN_CAPABILITY_NVLINK_MFU = 8.0
 """From this compute capability on GPUs reach the share of their peak that is usual with NVLink; V100 and T4 do not."""
 
 
-class _Cutting(NamedTuple):
+class _Sharding(NamedTuple):
     """A ZeRO stage, a split, and among how many GPUs states are sharded."""
 
     stage: int
-    split: Split
+    parallelism: Split
     shards: int
 
 
@@ -32,118 +33,127 @@ class _Cutting(NamedTuple):
 class TrainingJob:
     """A workload that is trained, made once for all sizes; `stages` has the model under each ZeRO stage to try."""
 
-    asked: Training
-    stages: Mapping[int, Trained]
+    training: Training
+    states_by_stage: Mapping[int, Trained]
     utilization: float
-    cut: Cut
-    kind: str
+    partition: PartitionLimits
+    compute_dtype: str
     params: float
-    most_copies: int | None = None
+    max_replicas: int | None = None
     checkpoint_bytes: float = 0.0
     max_hours: float | None = None
     loading: Loading = "sharded"
-    _needs: dict[_Cutting, Range] = field(default_factory=dict, compare=False)
+    _needs: dict[_Sharding, Range] = field(default_factory=dict, compare=False)
 
-    use = "training"
+    workload_kind = "training"
 
     @property
-    def copies(self) -> int:
+    def model(self) -> Model:
+        """The model that is trained."""
+        return self.training.model
+
+    @property
+    def min_replicas(self) -> int:
         """Copies that are asked for; else as many as the VMs hold."""
-        return self.asked.job.data_parallel or 1
+        return self.training.job.data_parallel or 1
 
     @property
-    def kinds(self) -> tuple[tuple[str, str], ...]:
+    def required_dtypes(self) -> tuple[tuple[str, str], ...]:
         """The types that a GPU must compute with, by the field that asks for it."""
-        return (("recipe", self.kind),)
+        return (("recipe", self.compute_dtype),)
 
-    def need(self, cutting: _Cutting) -> Range:
+    def required_bytes(self, cutting: _Sharding) -> Range:
         """What the fullest GPU needs, bytes; the same for every size."""
         known = self._needs.get(cutting)
         if known is None:
-            job = self.stages[cutting.stage]
-            known = whole_need(self.asked, training_need(job, cutting.split, cutting.shards))
+            job = self.states_by_stage[cutting.stage]
+            known = whole_need(self.training, training_need(job, cutting.parallelism, cutting.shards))
             self._needs[cutting] = known
         return known
 
-    def attempt(self, machine: Machine, limits: Limits) -> Attempt | None:
+    def find_attempt(self, machine: Machine, limits: SearchLimits) -> Attempt | None:
         """Find the best way on VMs of one kind, or the nearest miss; None where the model cannot be cut at all.
 
         Fewest VMs, then fewest tensor ranks, then the lowest ZeRO stage: what need not be cut is not cut.
         """
         if machine.usable_bytes is None:
             return None
-        found = found_ways(self.cut, machine, limits)
-        tried = (self._try(stage, way, machine, limits) for stage in self.stages for way in found)
-        return min((one for one in tried if one is not None), key=lambda one: one.key, default=None)
+        found = find_layouts(self.partition, machine, limits)
+        tried = (self._attempt(stage, way, machine, limits) for stage in self.states_by_stage for way in found)
+        return min((one for one in tried if one is not None), key=lambda one: one.sort_key, default=None)
 
-    def _try(self, stage: int, way: Way, machine: Machine, limits: Limits) -> Attempt | None:
+    def _attempt(self, stage: int, way: Layout, machine: Machine, limits: SearchLimits) -> Attempt | None:
         """Shards only ever make a GPU and a VM need less: the fewest VMs that hold the model are found by halving.
 
         Where no number of them has the memory to load it, those that hold it on their GPUs.
         """
-        split, budget, most = way.split, self.budget(machine), limits.nodes_of(machine)
+        split, budget, most = way.parallelism, self.budget_bytes(machine), limits.usable_nodes(machine)
         host = inf if machine.memory_bytes is None else machine.memory_bytes
-        fixed = self.asked.job.data_parallel
-        least = ceil((fixed or 1) / way.copies)
+        fixed = self.training.job.data_parallel
+        least = ceil((fixed or 1) / way.replicas)
         if least * way.nodes > most:
             return None
         top = least if fixed else most // way.nodes
         least = max(least, min(top, ceil(limits.min_nodes / way.nodes)))
-        fits = self._need(stage, way, top) <= budget
-        loads = fits and self._host(machine, stage, split, self._copies(way, top)) <= host
+        fits = self._required_mid(stage, way, top) <= budget
+        loads = fits and self._host_bytes(machine, stage, split, self._replicas(way, top)) <= host
 
         def holds(blocks: int) -> bool:
-            held = self._need(stage, way, blocks) <= budget
-            return held and (not loads or self._host(machine, stage, split, self._copies(way, blocks)) <= host)
+            held = self._required_mid(stage, way, blocks) <= budget
+            return held and (not loads or self._host_bytes(machine, stage, split, self._replicas(way, blocks)) <= host)
 
         blocks = _fewest(holds, least, top) if fits else top
         if fits and fixed is None:
-            blocks = min(top, max(blocks, self._in_time(way, machine)))
-        nodes, need = max(limits.min_nodes, blocks * way.nodes), self._need(stage, way, blocks)
+            blocks = min(top, max(blocks, self._groups_in_time(way, machine)))
+        nodes, need = max(limits.min_nodes, blocks * way.nodes), self._required_mid(stage, way, blocks)
         over_pcie = split.tensor > machine.domain_gpus
         key = (1 - loads, nodes, over_pcie, split.pipeline, split.tensor, stage) if fits else (2, need)
-        return Attempt(key, fits, loads, split, self._copies(way, blocks), nodes, need, budget, stage)
+        return Attempt(key, fits, loads, split, self._replicas(way, blocks), nodes, need, budget, stage)
 
-    def _need(self, stage: int, way: Way, blocks: int) -> float:
-        return self.need(self._cutting(stage, way.split, self._copies(way, blocks))).mid
+    def _required_mid(self, stage: int, way: Layout, blocks: int) -> float:
+        return self.required_bytes(self._sharding(stage, way.parallelism, self._replicas(way, blocks))).mid
 
-    def _cutting(self, stage: int, split: Split, copies: int) -> _Cutting:
-        return _Cutting(stage, split, min(copies, self.asked.job.shard_group or copies))
+    def _sharding(self, stage: int, split: Split, copies: int) -> _Sharding:
+        return _Sharding(stage, split, min(copies, self.training.job.shard_group or copies))
 
-    def most_need(self, attempt: Attempt) -> float:
+    def max_required_bytes(self, attempt: Attempt) -> float:
         """What the fullest GPU may need at most, bytes."""
-        return self.need(self._cutting(attempt.stage or 0, attempt.split, attempt.copies)).high
+        return self.required_bytes(self._sharding(attempt.zero_stage or 0, attempt.parallelism, attempt.replicas)).high
 
-    def _copies(self, way: Way, blocks: int) -> int:
-        copies = self.asked.job.data_parallel or way.copies * blocks
-        return copies if self.most_copies is None else min(copies, self.most_copies)
+    def _replicas(self, way: Layout, blocks: int) -> int:
+        copies = self.training.job.data_parallel or way.replicas * blocks
+        return copies if self.max_replicas is None else min(copies, self.max_replicas)
 
-    def _in_time(self, way: Way, machine: Machine) -> int:
+    def _groups_in_time(self, way: Layout, machine: Machine) -> int:
         """How many times the VMs of a way there must be for the job to be done in time; 1 where nobody knows."""
-        work = self.gpu_hours(machine, way.split.gpus) if self.max_hours is not None else None
+        work = self.gpu_hours(machine, way.parallelism.gpus) if self.max_hours is not None else None
         if work is None or not self.max_hours:
             return 1
-        return ceil(work.mid / self.max_hours / way.split.gpus / way.copies)
+        return ceil(work.mid / self.max_hours / way.parallelism.gpus / way.replicas)
 
-    def budget(self, machine: Machine) -> float:
+    def budget_bytes(self, machine: Machine) -> float:
         """What may be used of one GPU, bytes."""
         return (machine.usable_bytes or 0.0) * self.utilization
 
     def gpu_hours(self, machine: Machine, gpus: int) -> Range | None:
         """Say how many GPU-hours the job takes on so many GPUs: as given or measured, else 6 N D / (peak x MFU)."""
-        known = gpu_hours(self.asked)
-        tokens, per_token, fastest = self.asked.job.tokens, flops_per_token(self.asked), peak(machine, self.kind)
+        known = gpu_hours(self.training)
+        tokens, per_token, fastest = (
+            self.training.job.tokens,
+            flops_per_token(self.training),
+            peak_flops(machine, self.compute_dtype),
+        )
         if known is not None or tokens is None or per_token is None or fastest is None:
             return known
         return seconds(per_token * tokens, 1, fastest, mfu(machine, gpus)).times(1 / HOUR)
 
     def host_bytes(self, machine: Machine, attempt: Attempt) -> float:
         """What memory a VM needs to load its part of the weights, or to keep what is offloaded; bytes."""
-        return self._host(machine, attempt.stage or 0, attempt.split, attempt.copies)
+        return self._host_bytes(machine, attempt.zero_stage or 0, attempt.parallelism, attempt.replicas)
 
-    def _host(self, machine: Machine, stage: int, split: Split, copies: int) -> float:
-        job = self.stages[stage]
-        shards = self._cutting(stage, split, copies).shards if stage >= SHARDS_WEIGHTS else 1
+    def _host_bytes(self, machine: Machine, stage: int, split: Split, copies: int) -> float:
+        job = self.states_by_stage[stage]
+        shards = self._sharding(stage, split, copies).shards if stage >= SHARDS_WEIGHTS else 1
         part = min(1.0, machine.ranks / (split.gpus * shards))
         loaded = loaded_host_bytes(job.frozen_bytes or self.params * 2, self.loading, part)
         if job.offload == "none":
@@ -157,11 +167,11 @@ class TrainingJob:
 
     def speed(self, machine: Machine, attempt: Attempt) -> Speed | None:
         """Say how fast the model is trained; None where the peak is unknown and nothing was measured."""
-        per_token, fastest = flops_per_token(self.asked), peak(machine, self.kind)
+        per_token, fastest = flops_per_token(self.training), peak_flops(machine, self.compute_dtype)
         work = self.gpu_hours(machine, attempt.gpus)
         hours = work.times(1 / attempt.gpus) if work is not None else None
-        if hours is not None and hours.low > 0 and self.asked.job.tokens:
-            return Speed(tokens_per_s=hours.times(HOUR).dividing(self.asked.job.tokens), hours=hours)
+        if hours is not None and hours.low > 0 and self.training.job.tokens:
+            return Speed(tokens_per_s=hours.times(HOUR).dividing(self.training.job.tokens), hours=hours)
         if per_token is None or fastest is None:
             return None
         return Speed(tokens_per_s=mfu(machine, attempt.gpus).times(fastest * attempt.gpus / per_token), hours=hours)
@@ -184,5 +194,5 @@ def mfu(machine: Machine, gpus: int) -> Range:
     if machine.capability == "gfx942":
         return MFU_MI300X
     together = min(gpus, machine.ranks)
-    old = machine.capability is not None and generation(machine) < NVLINK_TRAINERS
+    old = machine.capability is not None and generation(machine) < MIN_CAPABILITY_NVLINK_MFU
     return MFU_PCIE if old or together > machine.domain_gpus else MFU

@@ -7,45 +7,56 @@ import pytest
 
 from app.fit.formulas.quantities import GIB
 from app.fit.placement.checks import CHECKS
-from app.fit.placement.judge import judge
+from app.fit.placement.evaluate import evaluate
 from app.fit.placement.machine import Machine
-from app.fit.placement.option import Placed
-from app.fit.placement.prepare import Prepared
+from app.fit.placement.option import PlacementOption
+from app.fit.placement.prepare import PreparedRequest
 from app.fit.placement.proposals import PROPOSALS
 from app.fit.placement.serving import ServingJob
-from tests.fit.placement.made import LLAMA_70B, QWEN_235B, asked, codes, fails, fits, machine, serving, training, vm
+from tests.fit.placement.factories import (
+    LLAMA_70B,
+    QWEN_235B,
+    codes,
+    expect_option,
+    expect_rejection,
+    machine,
+    prepare_request,
+    serving,
+    training,
+    vm,
+)
 
 UNPRICED = {"on_demand": None, "spot": Decimal(1)}
 
-PROVOKED: Mapping[str, tuple[Prepared, Machine, dict[str, Any]]] = {
-    "GPU_COUNT": (asked(serving()), machine(gpus=Fraction(0)), {}),
-    "GPU_UNKNOWN": (asked(serving()), machine(bandwidth=None), {}),
-    "DTYPE_UNSUPPORTED": (asked(serving()), machine(capability="7.0"), {}),
-    "TP_HEADS": (asked(serving(tensor_parallel=3)), machine(), {}),
-    "TP_BLOCKS": (asked(serving(dtype="fp8", tensor_parallel=8), QWEN_235B), machine(), {}),
-    "PP_LAYERS": (asked(serving(pipeline_parallel=81), max_nodes=100), machine(), {}),
-    "FRACTIONAL_GPU": (asked(serving(), max_nodes=8), machine(gpus=Fraction(1, 6)), {}),
-    "NVLINK_DOMAIN": (asked(serving(pipeline_parallel=1), tp_in_nvlink=True), machine(domain_gpus=1), {}),
-    "NO_INFINIBAND": (asked(training(recompute="full"), max_nodes=4), machine(infiniband=False), {}),
-    "MAX_NODES": (asked(serving(tensor_parallel=8, pipeline_parallel=4), max_nodes=2), machine(), {}),
-    "GPU_MEMORY_PER_GPU": (asked(serving()), machine(usable_bytes=20 * GIB), {}),
-    "RAM": (asked(serving()), machine(memory_bytes=100 * GIB), {}),
-    "LOCAL_DISK": (asked(serving()), machine(disk_bytes=None), {}),
-    "NOT_IN_REGION": (asked(serving(), regions=("westeurope",)), machine(), {"region": None}),
-    "RETIRED": (asked(serving()), machine(), {"status": "retired"}),
-    "WITHDRAWN": (asked(serving()), machine(), {"status": "withdrawn"}),
-    "STATUS": (asked(serving(), allow_preview=False), machine(), {"status": "preview"}),
-    "UNVERIFIED": (asked(serving(), verified_only=True), machine(), {"verified": False}),
-    "BUDGET": (asked(serving(), budget_usd_per_month=Decimal(1000)), machine(), {}),
-    "NO_PRICE": (asked(serving(), budget_usd_per_month=Decimal(1000)), machine(), {"usd_per_hour": UNPRICED}),
-    "TIME": (asked(training(recompute="full"), max_hours=1.0, max_nodes=4), machine(), {}),
+PROVOKED: Mapping[str, tuple[PreparedRequest, Machine, dict[str, Any]]] = {
+    "GPU_COUNT": (prepare_request(serving()), machine(gpus=Fraction(0)), {}),
+    "GPU_UNKNOWN": (prepare_request(serving()), machine(bandwidth=None), {}),
+    "DTYPE_UNSUPPORTED": (prepare_request(serving()), machine(capability="7.0"), {}),
+    "TP_HEADS": (prepare_request(serving(tensor_parallel=3)), machine(), {}),
+    "TP_BLOCKS": (prepare_request(serving(dtype="fp8", tensor_parallel=8), QWEN_235B), machine(), {}),
+    "PP_LAYERS": (prepare_request(serving(pipeline_parallel=81), max_nodes=100), machine(), {}),
+    "FRACTIONAL_GPU": (prepare_request(serving(), max_nodes=8), machine(gpus=Fraction(1, 6)), {}),
+    "NVLINK_DOMAIN": (prepare_request(serving(pipeline_parallel=1), tp_in_nvlink=True), machine(domain_gpus=1), {}),
+    "NO_INFINIBAND": (prepare_request(training(recompute="full"), max_nodes=4), machine(infiniband=False), {}),
+    "MAX_NODES": (prepare_request(serving(tensor_parallel=8, pipeline_parallel=4), max_nodes=2), machine(), {}),
+    "GPU_MEMORY_PER_GPU": (prepare_request(serving()), machine(usable_bytes=20 * GIB), {}),
+    "RAM": (prepare_request(serving()), machine(memory_bytes=100 * GIB), {}),
+    "LOCAL_DISK": (prepare_request(serving()), machine(disk_bytes=None), {}),
+    "NOT_IN_REGION": (prepare_request(serving(), regions=("westeurope",)), machine(), {"region": None}),
+    "RETIRED": (prepare_request(serving()), machine(), {"status": "retired"}),
+    "WITHDRAWN": (prepare_request(serving()), machine(), {"status": "withdrawn"}),
+    "STATUS": (prepare_request(serving(), allow_preview=False), machine(), {"status": "preview"}),
+    "UNVERIFIED": (prepare_request(serving(), verified_only=True), machine(), {"verified": False}),
+    "BUDGET": (prepare_request(serving(), budget_usd_per_month=Decimal(1000)), machine(), {}),
+    "NO_PRICE": (prepare_request(serving(), budget_usd_per_month=Decimal(1000)), machine(), {"usd_per_hour": UNPRICED}),
+    "TIME": (prepare_request(training(recompute="full"), max_hours=1.0, max_nodes=4), machine(), {}),
 }
 
 
 @pytest.mark.parametrize("code", PROVOKED)
 def test_every_code_is_told_where_it_holds(code: str) -> None:
     prepared, on, facts = PROVOKED[code]
-    assert code in codes(fails(prepared, on, vm(**facts)))
+    assert code in codes(expect_rejection(prepared, on, vm(**facts)))
 
 
 def test_every_check_is_provoked_and_every_proposal_answers_a_code() -> None:
@@ -54,7 +65,7 @@ def test_every_check_is_provoked_and_every_proposal_answers_a_code() -> None:
 
 
 def test_all_failures_are_told_the_largest_shortfall_first() -> None:
-    rejection = fails(asked(serving()), machine(gpus=Fraction(1), disk_bytes=100 * GIB))
+    rejection = expect_rejection(prepare_request(serving()), machine(gpus=Fraction(1), disk_bytes=100 * GIB))
     assert [failure.code for failure in rejection.failures] == ["GPU_MEMORY_PER_GPU", "LOCAL_DISK"]
     missing = [failure.share_missing for failure in rejection.failures]
     assert missing == sorted(missing, reverse=True)
@@ -63,23 +74,23 @@ def test_all_failures_are_told_the_largest_shortfall_first() -> None:
 @pytest.mark.parametrize("budget", ["budget_usd_per_month", "budget_usd_per_job"])
 def test_an_unknown_price_meets_no_budget_and_is_no_obstacle_without_one(budget: str) -> None:
     unpriced, job = vm(usd_per_hour=UNPRICED), training(method="lora", recompute="full")
-    (failure,) = fails(asked(job, LLAMA_70B, **{budget: Decimal(10**9)}), of=unpriced).failures
+    (failure,) = expect_rejection(prepare_request(job, LLAMA_70B, **{budget: Decimal(10**9)}), of=unpriced).failures
     assert (failure.constraint, failure.code, failure.available) == (budget, "NO_PRICE", None)
     assert failure.detail == "no source says its on-demand price, so it meets no budget"
-    assert "NO_PRICE" in fits(asked(job), of=unpriced).warnings
+    assert "NO_PRICE" in expect_option(prepare_request(job), of=unpriced).warnings
 
 
 def test_a_job_of_unknown_length_meets_no_budget() -> None:
-    (failure,) = fails(
-        asked(training(method="lora", recompute="full"), budget_usd_per_job=Decimal(10**9)), machine(peaks={})
+    (failure,) = expect_rejection(
+        prepare_request(training(method="lora", recompute="full"), budget_usd_per_job=Decimal(10**9)), machine(peaks={})
     ).failures
     assert (failure.constraint, failure.code) == ("budget_usd_per_job", "TIME")
 
 
 def test_money_is_judged_where_nothing_else_fails() -> None:
-    dear = asked(serving(), budget_usd_per_month=Decimal(1))
-    assert codes(fails(dear)) == {"BUDGET"}
-    assert codes(fails(dear, machine(disk_bytes=GIB))) == {"LOCAL_DISK"}
+    dear = prepare_request(serving(), budget_usd_per_month=Decimal(1))
+    assert codes(expect_rejection(dear)) == {"BUDGET"}
+    assert codes(expect_rejection(dear, machine(disk_bytes=GIB))) == {"LOCAL_DISK"}
 
 
 @pytest.mark.parametrize(
@@ -87,7 +98,7 @@ def test_money_is_judged_where_nothing_else_fails() -> None:
     [({"usable_bytes": None}, "GPU_UNKNOWN"), ({"memory_bytes": None}, "RAM"), ({"gpus": None}, "GPU_UNKNOWN")],
 )
 def test_a_fact_that_nobody_knows_is_no_fact(facts: dict[str, Any], code: str) -> None:
-    (failure,) = fails(asked(serving()), machine(**facts)).failures
+    (failure,) = expect_rejection(prepare_request(serving()), machine(**facts)).failures
     assert (failure.code, failure.available) == (code, None)
     assert "no source says" in failure.detail
 
@@ -95,7 +106,7 @@ def test_a_fact_that_nobody_knows_is_no_fact(facts: dict[str, Any], code: str) -
 @pytest.mark.parametrize("fact", ["memory_bytes", "disk_bytes", "bandwidth", "capability"])
 def test_what_is_not_said_of_a_described_machine_is_not_held_against_it(fact: str) -> None:
     described = machine(**{fact: None, "described": True})
-    assert asked(serving()).job.attempt(described, asked(serving()).limits) is not None
+    assert prepare_request(serving()).job.find_attempt(described, prepare_request(serving()).limits) is not None
 
 
 @pytest.mark.parametrize(
@@ -110,8 +121,8 @@ def test_what_is_not_said_of_a_described_machine_is_not_held_against_it(fact: st
     ],
 )  # fmt: skip
 def test_a_type_needs_a_chip_that_computes_in_it(chip: str, dtype: str, supported: bool) -> None:
-    verdict = judge(vm(), machine(capability=chip), asked(serving(dtype=dtype)))
-    assert isinstance(verdict, Placed) is supported
+    verdict = evaluate(vm(), machine(capability=chip), prepare_request(serving(dtype=dtype)))
+    assert isinstance(verdict, PlacementOption) is supported
 
 
 @pytest.mark.parametrize(
@@ -124,22 +135,27 @@ def test_a_type_needs_a_chip_that_computes_in_it(chip: str, dtype: str, supporte
 def test_weights_of_a_type_that_the_gpu_lacks_are_computed_in_16_bits_with_a_warning(
     chip: str, dtype: str, warned: bool, peak: float
 ) -> None:
-    prepared, on = asked(serving(dtype=dtype)), machine(capability=chip)
-    option = fits(prepared, on)
+    prepared, on = prepare_request(serving(dtype=dtype)), machine(capability=chip)
+    option = expect_option(prepared, on)
     assert ("WEIGHT_ONLY" in option.warnings) is warned
     assert isinstance(prepared.job, ServingJob)
-    assert prepared.job.on(on, option.attempt).gpus.peak_tflops == peak / 1e12
+    assert prepared.job.serving_on(on, option.attempt).gpus.peak_tflops == peak / 1e12
 
 
 def test_a_kv_cache_has_no_kernels_that_unpack_it() -> None:
     ampere = machine(capability="8.0")
-    (failure,) = fails(asked(serving(dtype="fp8", kv_dtype="fp8")), ampere).failures
+    (failure,) = expect_rejection(prepare_request(serving(dtype="fp8", kv_dtype="fp8")), ampere).failures
     assert (failure.constraint, failure.code) == ("kv_dtype", "DTYPE_UNSUPPORTED")
     assert failure.detail == "keeps no KV cache in fp8: its GPU is 8.0, 8.9 is needed"
-    assert "WEIGHT_ONLY" in fits(asked(serving(dtype="fp8")), ampere).warnings
+    assert "WEIGHT_ONLY" in expect_option(prepare_request(serving(dtype="fp8")), ampere).warnings
 
 
 def test_legacy_chips_count_where_they_are_allowed() -> None:
     old = machine(capability="gfx1030")
-    assert codes(fails(asked(serving(dtype="fp16")), old)) == {"DTYPE_UNSUPPORTED"}
-    assert asked(serving(dtype="fp16"), allow_legacy=True).job.attempt(old, asked(serving()).limits) is not None
+    assert codes(expect_rejection(prepare_request(serving(dtype="fp16")), old)) == {"DTYPE_UNSUPPORTED"}
+    assert (
+        prepare_request(serving(dtype="fp16"), allow_legacy=True).job.find_attempt(
+            old, prepare_request(serving()).limits
+        )
+        is not None
+    )

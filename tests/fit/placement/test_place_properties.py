@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.fit.formulas.quantities import GIB
-from app.fit.placement.fixes import Fixer
-from app.fit.placement.judge import judge
+from app.fit.placement.evaluate import evaluate
+from app.fit.placement.fixes import FixFinder
 from app.fit.placement.machine import Machine
-from app.fit.placement.option import Placed
-from app.fit.placement.prepare import Prepared
+from app.fit.placement.option import PlacementOption
+from app.fit.placement.prepare import PreparedRequest
 from app.fit.verdict import Rejection
-from tests.fit.placement.made import LLAMA_8B, LLAMA_70B, asked, machine, serving, training, vm
+from tests.fit.placement.factories import LLAMA_8B, LLAMA_70B, machine, prepare_request, serving, training, vm
 
 machines = st.builds(
     machine,
@@ -50,15 +50,15 @@ bounds = st.fixed_dictionaries(
         "max_hours": st.floats(1, 1000),
     },
 )
-questions = st.builds(lambda use, shape, bound: asked(use, shape, **bound), loads | jobs, shapes, bounds)
+questions = st.builds(lambda use, shape, bound: prepare_request(use, shape, **bound), loads | jobs, shapes, bounds)
 
 
-def holds(on: Machine, prepared: Prepared) -> bool:
-    return isinstance(judge(vm(), on, prepared), Placed)
+def holds(on: Machine, prepared: PreparedRequest) -> bool:
+    return isinstance(evaluate(vm(), on, prepared), PlacementOption)
 
 
 @given(questions, machines, st.floats(1, 4))
-def test_more_memory_never_turns_a_fit_into_a_rejection(prepared: Prepared, on: Machine, times: float) -> None:
+def test_more_memory_never_turns_a_fit_into_a_rejection(prepared: PreparedRequest, on: Machine, times: float) -> None:
     facts: dict[str, Any] = {
         name: getattr(on, name) for name in ("gpus", "domain_gpus", "infiniband", "capability", "memory_bytes")
     }
@@ -68,30 +68,30 @@ def test_more_memory_never_turns_a_fit_into_a_rejection(prepared: Prepared, on: 
 
 @given(loads | jobs, shapes, machines, st.integers(1, 6), st.integers(0, 6))
 def test_more_vms_never_turn_a_fit_into_a_rejection(use: Any, shape: Any, on: Machine, most: int, more: int) -> None:
-    few, many = (asked(use, shape, max_nodes=nodes) for nodes in (most, most + more))
+    few, many = (prepare_request(use, shape, max_nodes=nodes) for nodes in (most, most + more))
     assert holds(on, many) or not holds(on, few)
 
 
 @given(loads | jobs, shapes, machines, st.integers(1, 200_000), st.integers(0, 200_000))
 def test_a_larger_budget_never_rejects_more(use: Any, shape: Any, on: Machine, usd: int, more: int) -> None:
-    small, large = (asked(use, shape, budget_usd_per_month=Decimal(amount)) for amount in (usd, usd + more))
+    small, large = (prepare_request(use, shape, budget_usd_per_month=Decimal(amount)) for amount in (usd, usd + more))
     assert holds(on, large) or not holds(on, small)
 
 
 @given(shapes, machines, st.integers(1, 300), st.integers(0, 300))
 def test_fewer_sequences_never_turn_a_fit_into_a_rejection(shape: Any, on: Machine, few: int, more: int) -> None:
-    less, most = (asked(serving(concurrency=number), shape) for number in (few, few + more))
+    less, most = (prepare_request(serving(concurrency=number), shape) for number in (few, few + more))
     assert holds(on, less) or not holds(on, most)
 
 
 @given(questions, machines)
 def test_what_fits_needs_no_more_than_it_may_use_and_uses_no_more_vms_than_allowed(
-    prepared: Prepared, on: Machine
+    prepared: PreparedRequest, on: Machine
 ) -> None:
-    verdict = judge(vm(), on, prepared)
-    if isinstance(verdict, Placed):
+    verdict = evaluate(vm(), on, prepared)
+    if isinstance(verdict, PlacementOption):
         attempt = verdict.attempt
-        assert attempt.need <= attempt.budget
+        assert attempt.required_bytes <= attempt.budget_bytes
         assert 1 <= attempt.nodes <= prepared.limits.max_nodes
         assert attempt.gpus <= attempt.nodes * on.ranks
     else:
@@ -99,14 +99,14 @@ def test_what_fits_needs_no_more_than_it_may_use_and_uses_no_more_vms_than_allow
 
 
 @given(questions, machines)
-def test_every_fix_makes_the_size_fit(prepared: Prepared, on: Machine) -> None:
-    verdict = judge(vm(), on, prepared)
+def test_every_fix_makes_the_size_fit(prepared: PreparedRequest, on: Machine) -> None:
+    verdict = evaluate(vm(), on, prepared)
     if isinstance(verdict, Rejection):
-        for fix in Fixer(prepared).fixes(vm(), on, verdict):
-            question = prepared.question
+        for fix in FixFinder(prepared).find_fixes(vm(), on, verdict):
+            question = prepared.request
             for change in fix.changes:
-                question = question.changed(change.part, change.field, change.value)
-            again = asked(question.use, question.shape, **_given(question.constraints))
+                question = question.with_change(change.part, change.field, change.value)
+            again = prepare_request(question.workload, question.architecture, **_given(question.constraints))
             assert holds(on, again), fix.text
 
 

@@ -8,20 +8,20 @@ from app.fit.formulas.assumptions import Impossible
 from app.fit.formulas.memory import Split
 from app.fit.formulas.optimizer import Loading
 from app.fit.formulas.quantities import GIB
-from app.fit.placement.fixes import Fixer
-from app.fit.placement.judge import judge, rank
-from app.fit.placement.layouts import Cut, lie, why_not
-from app.fit.placement.option import Placed
+from app.fit.placement.evaluate import evaluate, rank
+from app.fit.placement.fixes import FixFinder
+from app.fit.placement.layouts import PartitionLimits, lay_out, partition_error
+from app.fit.placement.option import PlacementOption
 from app.fit.verdict import Rejection
-from tests.fit.placement.made import (
+from tests.fit.placement.factories import (
     LLAMA_8B,
     LLAMA_70B,
     QWEN_235B,
-    asked,
     codes,
-    fails,
-    fits,
+    expect_option,
+    expect_rejection,
     machine,
+    prepare_request,
     serving,
     training,
     vm,
@@ -33,17 +33,17 @@ RACK = {"gpus": Fraction(4), "usable_bytes": 184 * GIB, "domain_gpus": 72, "doma
 
 def test_a_vm_needs_the_memory_to_load_what_its_gpus_hold() -> None:
     job, small = training(method="full", recompute="full", zero_stage=3), machine(memory_bytes=60 * GIB)
-    option = fits(asked(job, max_nodes=64), small)
+    option = expect_option(prepare_request(job, max_nodes=64), small)
     memory = next(one for one in option.headrooms if one.resource == "memory")
     assert memory.required == pytest.approx(2 * 70_553_706_496 / option.attempt.nodes / GIB)
     ways: dict[Loading, float] = {"whole": 2 * 70_553_706_496 / GIB, "none": 0.0}
     for loading, needed in ways.items():
         on = machine(memory_bytes=needed * GIB + 1)
-        told = fits(asked(replace(job, loading=loading), max_nodes=64), on)
+        told = expect_option(prepare_request(replace(job, loading=loading), max_nodes=64), on)
         assert next(one for one in told.headrooms if one.resource == "memory").required == pytest.approx(needed)
-    short = fails(asked(replace(job, loading="whole"), max_nodes=64), small)
+    short = expect_rejection(prepare_request(replace(job, loading="whole"), max_nodes=64), small)
     assert codes(short) == {"RAM"}
-    (fix,) = Fixer(asked(replace(job, loading="whole"), max_nodes=64)).fixes(vm(), small, short)
+    (fix,) = FixFinder(prepare_request(replace(job, loading="whole"), max_nodes=64)).find_fixes(vm(), small, short)
     assert fix.text == "loading=sharded"
 
 
@@ -57,91 +57,93 @@ def test_a_vm_needs_the_memory_to_load_what_its_gpus_hold() -> None:
 def test_weights_in_blocks_are_cut_into_whole_blocks(dtype: str, block: int | None, tensor: int, whole: bool) -> None:
     shape = replace(QWEN_235B, fp8_block=block)
     on, load = machine(usable_bytes=600 * GIB), serving(dtype=dtype, context_tokens=1024, concurrency=1)
-    asked_for = asked(replace(load, tensor_parallel=tensor), shape)
-    verdict = judge(vm(), on, asked_for)
+    asked_for = prepare_request(replace(load, tensor_parallel=tensor), shape)
+    verdict = evaluate(vm(), on, asked_for)
     if whole:
-        assert isinstance(verdict, Placed)
+        assert isinstance(verdict, PlacementOption)
         return
     assert isinstance(verdict, Rejection)
     assert codes(verdict) == {"TP_BLOCKS"}
     assert verdict.failures[0].detail == "8 tensor ranks get 192 of a width of 1536, and its blocks are of 128"
-    assert [fix.text for fix in Fixer(asked_for).fixes(vm(), on, verdict)] == [
+    assert [fix.text for fix in FixFinder(asked_for).find_fixes(vm(), on, verdict)] == [
         "tensor_parallel=4", "tensor_parallel=null"
     ]  # fmt: skip
-    assert fits(asked(load, shape), on).attempt.split.tensor == 4
+    assert expect_option(prepare_request(load, shape), on).attempt.parallelism.tensor == 4
 
 
 def test_how_weights_are_loaded_is_assumed_and_told() -> None:
-    (told,) = [one for one in asked(training()).assumptions if one.field == "training.loading"]
+    (told,) = [one for one in prepare_request(training()).assumptions if one.field == "training.loading"]
     assert told.value == "sharded"
 
 
 def test_llama_70b_needs_55_gib_on_each_of_four_a100() -> None:
-    option = fits(asked(serving()), machine(gpus=Fraction(4), capability="8.0", **A100_PCIE))
-    assert option.attempt.split == Split(tensor=4)
-    assert option.attempt.need / GIB == pytest.approx(55.28, abs=0.01)
-    assert option.attempt.budget / GIB == pytest.approx(72.86, abs=0.01)
+    option = expect_option(prepare_request(serving()), machine(gpus=Fraction(4), capability="8.0", **A100_PCIE))
+    assert option.attempt.parallelism == Split(tensor=4)
+    assert option.attempt.required_bytes / GIB == pytest.approx(55.28, abs=0.01)
+    assert option.attempt.budget_bytes / GIB == pytest.approx(72.86, abs=0.01)
     assert option.speed is not None
-    assert option.speed.most_tokens_per_s == pytest.approx(1091, abs=1)
+    assert option.speed.max_tokens_per_s == pytest.approx(1091, abs=1)
     assert "TP_OVER_PCIE" in option.warnings
 
 
 def test_llama_70b_lacks_22_gib_on_two_h100_nvl() -> None:
-    (failure,) = fails(asked(serving()), machine(gpus=Fraction(2), usable_bytes=93.6 * GIB, domain_gpus=2)).failures
+    (failure,) = expect_rejection(
+        prepare_request(serving()), machine(gpus=Fraction(2), usable_bytes=93.6 * GIB, domain_gpus=2)
+    ).failures
     assert failure.code == "GPU_MEMORY_PER_GPU"
     assert failure.required == pytest.approx(108.55, abs=0.01)
     assert failure.available == pytest.approx(86.11, abs=0.01)
 
 
 def test_layers_are_cut_over_as_many_gpus_as_nvlink_joins_and_no_further() -> None:
-    assert fits(asked(serving(), LLAMA_8B)).attempt.split.tensor == 8
-    joined_by_pcie = fits(asked(serving(), LLAMA_8B), machine(domain_gpus=2)).attempt
-    assert (joined_by_pcie.split.tensor, joined_by_pcie.copies) == (2, 4)
+    assert expect_option(prepare_request(serving(), LLAMA_8B)).attempt.parallelism.tensor == 8
+    joined_by_pcie = expect_option(prepare_request(serving(), LLAMA_8B), machine(domain_gpus=2)).attempt
+    assert (joined_by_pcie.parallelism.tensor, joined_by_pcie.replicas) == (2, 4)
 
 
 def test_copies_serve_what_one_does_not_hold() -> None:
-    one = fits(asked(serving(tensor_parallel=4), LLAMA_70B)).attempt
-    assert (one.nodes, one.copies) == (1, 2)
-    many = fits(asked(serving(concurrency=2000, pipeline_parallel=1), max_nodes=16)).attempt
-    assert many.nodes == many.copies > 1
+    one = expect_option(prepare_request(serving(tensor_parallel=4), LLAMA_70B)).attempt
+    assert (one.nodes, one.replicas) == (1, 2)
+    many = expect_option(prepare_request(serving(concurrency=2000, pipeline_parallel=1), max_nodes=16)).attempt
+    assert many.nodes == many.replicas > 1
 
 
 def test_stages_lie_on_several_vms_where_one_is_too_small() -> None:
-    option = fits(asked(serving(), max_nodes=8), machine(gpus=Fraction(1), infiniband=False))
-    assert (option.attempt.nodes, option.attempt.split.pipeline) == (4, 4)
+    option = expect_option(prepare_request(serving(), max_nodes=8), machine(gpus=Fraction(1), infiniband=False))
+    assert (option.attempt.nodes, option.attempt.parallelism.pipeline) == (4, 4)
     assert "NODES_WITHOUT_INFINIBAND" in option.warnings
 
 
 def test_a_rack_of_18_vms_is_one_nvlink_domain_of_72_gpus() -> None:
     rack = machine(**RACK)
-    assert rack.reach(18, in_nvlink=True) == 72
-    assert rack.reach(2, in_nvlink=True) == 8
-    assert machine().reach(18, in_nvlink=True) == 8
-    wide = fits(asked(serving(tensor_parallel=64, dtype="fp8"), max_nodes=16), rack)
-    assert (wide.attempt.nodes, wide.attempt.split.tensor) == (16, 64)
+    assert rack.max_tensor_ranks(18, tp_in_nvlink=True) == 72
+    assert rack.max_tensor_ranks(2, tp_in_nvlink=True) == 8
+    assert machine().max_tensor_ranks(18, tp_in_nvlink=True) == 8
+    wide = expect_option(prepare_request(serving(tensor_parallel=64, dtype="fp8"), max_nodes=16), rack)
+    assert (wide.attempt.nodes, wide.attempt.parallelism.tensor) == (16, 64)
     assert "NODES_WITHOUT_INFINIBAND" not in wide.warnings
-    assert codes(fails(asked(serving(tensor_parallel=16), max_nodes=4))) == {"NVLINK_DOMAIN"}
+    assert codes(expect_rejection(prepare_request(serving(tensor_parallel=16), max_nodes=4))) == {"NVLINK_DOMAIN"}
 
 
 def test_a_part_of_a_gpu_serves_alone_and_in_copies() -> None:
     half = machine(gpus=Fraction(1, 2), usable_bytes=40 * GIB)
-    assert fits(asked(serving(concurrency=8), LLAMA_8B), half).attempt.split.gpus == 1
-    assert fits(asked(serving(concurrency=60), LLAMA_8B, max_nodes=4), half).attempt.copies == 3
-    assert "FRACTIONAL_GPU" in codes(fails(asked(serving(tensor_parallel=2), LLAMA_8B), half))
+    assert expect_option(prepare_request(serving(concurrency=8), LLAMA_8B), half).attempt.parallelism.gpus == 1
+    assert expect_option(prepare_request(serving(concurrency=60), LLAMA_8B, max_nodes=4), half).attempt.replicas == 3
+    assert "FRACTIONAL_GPU" in codes(expect_rejection(prepare_request(serving(tensor_parallel=2), LLAMA_8B), half))
 
 
 @pytest.mark.parametrize(
     ("cut", "tensor", "possible"),
     [
         ({"heads": 32}, 3, False), ({"heads": 32}, 4, True), ({"heads": 28, "kv_heads": 4}, 7, False),
-        ({"heads": 64, "kv_heads": 8}, 16, True), ({"heads": 64, "widths": (11008,)}, 64, True),
-        ({"heads": 64, "widths": (11000,)}, 64, False), ({}, 7, True),
+        ({"heads": 64, "kv_heads": 8}, 16, True), ({"heads": 64, "mlp_widths": (11008,)}, 64, True),
+        ({"heads": 64, "mlp_widths": (11000,)}, 64, False), ({}, 7, True),
     ],
 )  # fmt: skip
 def test_heads_and_widths_say_over_how_many_ranks_layers_can_be_cut(
     cut: dict[str, Any], tensor: int, possible: bool
 ) -> None:
-    assert (why_not(Cut(**cut), tensor) is None) is possible
+    assert (partition_error(PartitionLimits(**cut), tensor) is None) is possible
 
 
 @pytest.mark.parametrize(
@@ -149,49 +151,53 @@ def test_heads_and_widths_say_over_how_many_ranks_layers_can_be_cut(
     [(1, 1, 8, 1), (8, 1, 1, 1), (2, 2, 2, 1), (3, 1, 2, 1), (8, 3, 1, 3), (4, 3, 1, 2), (16, 2, 1, 4)],
 )
 def test_splits_lie_whole_on_vms_of_eight_gpus(tensor: int, pipeline: int, copies: int, nodes: int) -> None:
-    assert lie(Split(tensor=tensor, pipeline=pipeline), 8) == (Split(tensor=tensor, pipeline=pipeline), copies, nodes)
+    assert lay_out(Split(tensor=tensor, pipeline=pipeline), 8) == (
+        Split(tensor=tensor, pipeline=pipeline),
+        copies,
+        nodes,
+    )
 
 
 def test_training_takes_the_fewest_vms_and_the_lowest_stage() -> None:
-    small = fits(asked(training(), LLAMA_8B)).attempt
-    assert (small.nodes, small.split.gpus, small.copies, small.stage) == (1, 1, 8, 2)
-    large = fits(asked(training(recompute="full"), max_nodes=16)).attempt
+    small = expect_option(prepare_request(training(), LLAMA_8B)).attempt
+    assert (small.nodes, small.parallelism.gpus, small.replicas, small.zero_stage) == (1, 1, 8, 2)
+    large = expect_option(prepare_request(training(recompute="full"), max_nodes=16)).attempt
     assert large.nodes == 3
-    with_fewer = asked(training(recompute="full"), max_nodes=2)
-    assert codes(fails(with_fewer)) == {"GPU_MEMORY_PER_GPU"}
+    with_fewer = prepare_request(training(recompute="full"), max_nodes=2)
+    assert codes(expect_rejection(with_fewer)) == {"GPU_MEMORY_PER_GPU"}
 
 
 def test_a_deadline_takes_more_vms() -> None:
-    slow = fits(asked(training(), LLAMA_8B, max_nodes=16))
+    slow = expect_option(prepare_request(training(), LLAMA_8B, max_nodes=16))
     assert slow.speed is not None
     assert slow.speed.hours is not None
-    fast = fits(asked(training(), LLAMA_8B, max_nodes=16, max_hours=slow.speed.hours.mid / 4))
+    fast = expect_option(prepare_request(training(), LLAMA_8B, max_nodes=16, max_hours=slow.speed.hours.mid / 4))
     assert fast.attempt.nodes == 4
     assert fast.usd_per_job == pytest.approx(slow.usd_per_job)
 
 
 def test_vms_without_infiniband_train_together_only_where_that_is_waived() -> None:
     alone = machine(infiniband=None)
-    assert codes(fails(asked(training(recompute="full"), max_nodes=4), alone)) == {
+    assert codes(expect_rejection(prepare_request(training(recompute="full"), max_nodes=4), alone)) == {
         "NO_INFINIBAND",
         "GPU_MEMORY_PER_GPU",
     }
-    option = fits(asked(training(recompute="full"), max_nodes=4, require_infiniband=False), alone)
+    option = expect_option(prepare_request(training(recompute="full"), max_nodes=4, require_infiniband=False), alone)
     assert "NODES_WITHOUT_INFINIBAND" in option.warnings
 
 
 def test_qlora_of_llama_70b_fits_where_full_training_does_not() -> None:
     one = machine(gpus=Fraction(1))
-    assert fits(asked(training(method="qlora", recompute="full")), one).attempt.gpus == 1
-    assert codes(fails(asked(training()), one)) == {"GPU_MEMORY_PER_GPU"}
+    assert expect_option(prepare_request(training(method="qlora", recompute="full")), one).attempt.gpus == 1
+    assert codes(expect_rejection(prepare_request(training()), one)) == {"GPU_MEMORY_PER_GPU"}
 
 
 @pytest.mark.parametrize("sort", ["cost_per_hour", "time", "headroom", "nodes", "cost_per_1m_tokens"])
 def test_options_without_a_price_come_last_in_every_order(sort: str) -> None:
     unpriced = vm("b", usd_per_hour={"on_demand": None, "spot": None})
-    ranking = rank([(unpriced, machine()), (vm(), machine())], asked(serving()), sort)
+    ranking = rank([(unpriced, machine()), (vm(), machine())], prepare_request(serving()), sort)
     assert [option.vm.name for option in ranking.options] == ["a", "b"]
-    assert [option.optimal for option in ranking.options] == [True, None]
+    assert [option.pareto_optimal for option in ranking.options] == [True, None]
 
 
 def test_an_option_is_optimal_unless_another_is_better_in_cost_and_time() -> None:
@@ -199,8 +205,12 @@ def test_an_option_is_optimal_unless_another_is_better_in_cost_and_time() -> Non
     prices = [
         vm(name, usd_per_hour={"on_demand": usd, "spot": None}) for name, usd in (("a", 10), ("b", 20), ("c", 30))
     ]
-    ranking = rank(zip(prices, (slow, machine(), slow), strict=True), asked(serving()))
-    assert [(option.vm.name, option.optimal) for option in ranking.options] == [("a", True), ("b", True), ("c", False)]
+    ranking = rank(zip(prices, (slow, machine(), slow), strict=True), prepare_request(serving()))
+    assert [(option.vm.name, option.pareto_optimal) for option in ranking.options] == [
+        ("a", True),
+        ("b", True),
+        ("c", False),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -213,5 +223,5 @@ def test_an_option_is_optimal_unless_another_is_better_in_cost_and_time() -> Non
 )
 def test_what_says_too_little_is_refused_with_what_is_missing(shape: Any, use: Any, field: str, missing: str) -> None:
     with pytest.raises(Impossible, match=missing) as refused:
-        asked(use, shape)
+        prepare_request(use, shape)
     assert refused.value.field == field

@@ -22,7 +22,7 @@ DIFFERENT = 1 + 1e-9
 """Doubles that are computed in another order may differ by so much."""
 
 
-def served(seed: int) -> Body:
+def random_serving(seed: int) -> Body:
     """A random question about a model that is served."""
     random = Random(seed)
     model = random.choice(list(MODELS))
@@ -31,7 +31,7 @@ def served(seed: int) -> Body:
     return {"model": model, "inference": load, "constraints": {"max_nodes": random.choice((1, 1, 2, 4, 8, 16))}}
 
 
-def trained(seed: int) -> Body:
+def random_training(seed: int) -> Body:
     """A random question about a model that is trained."""
     random = Random(seed)
     job = {
@@ -46,7 +46,7 @@ def trained(seed: int) -> Body:
     return {"model": model, "training": job, "constraints": {"max_nodes": random.choice((1, 2, 8, 64))}}
 
 
-def all_of(client: httpx.Client, body: Body) -> list[Any]:
+def all_options(client: httpx.Client, body: Body) -> list[Any]:
     """Every option of a question."""
     items = fit(client, body, limit=500)["items"]
     assert isinstance(items, list)
@@ -57,8 +57,8 @@ def all_of(client: httpx.Client, body: Body) -> list[Any]:
 def test_no_option_generates_more_than_one_token_of_each_sequence_a_step(client: httpx.Client, seeds: range) -> None:
     checked = 0
     for seed in seeds:
-        body = served(seed)
-        for item in all_of(client, body):
+        body = random_serving(seed)
+        for item in all_options(client, body):
             speed, sequences = item.get("speed"), body["inference"]["concurrency"]
             if speed is None:
                 continue
@@ -69,14 +69,14 @@ def test_no_option_generates_more_than_one_token_of_each_sequence_a_step(client:
     assert checked > 500
 
 
-@pytest.mark.parametrize("asking", [served, trained])
+@pytest.mark.parametrize("asking", [random_serving, random_training])
 @pytest.mark.parametrize("seeds", [range(start, start + 30) for start in range(0, 90, 30)], ids=str)
 def test_an_option_is_tight_where_a_gpu_may_need_more_than_it_has_and_nowhere_else(
     client: httpx.Client, asking: Callable[[int], Body], seeds: range
 ) -> None:
     for seed in seeds:
         body = asking(seed)
-        for item in all_of(client, body):
+        for item in all_options(client, body):
             most, budget = item["per_gpu"]["need"]["high"], item["per_gpu"]["budget"]["value"]
             if abs(most - budget) > 1e-6 * budget:
                 assert ("TIGHT" in item["warnings"]) == (most > budget), (body, item["size"], most, budget)
@@ -85,7 +85,7 @@ def test_an_option_is_tight_where_a_gpu_may_need_more_than_it_has_and_nowhere_el
 LESS = ("context_tokens", "concurrency", "sequence_tokens", "micro_batch")
 
 
-@pytest.mark.parametrize("asking", [served, trained])
+@pytest.mark.parametrize("asking", [random_serving, random_training])
 @pytest.mark.parametrize("seeds", [range(start, start + 30) for start in range(100, 160, 30)], ids=str)
 def test_less_work_and_more_vms_never_make_a_size_fail(
     client: httpx.Client, asking: Callable[[int], Body], seeds: range
@@ -96,13 +96,13 @@ def test_less_work_and_more_vms_never_make_a_size_fail(
         name = random.choice([name for name in LESS if name in body[use]])
         easier = body | {use: body[use] | {name: max(1, int(body[use][name] * random.choice((0.25, 0.5, 0.9))))}}
         wider = body | {"constraints": {"max_nodes": body["constraints"]["max_nodes"] + random.choice((1, 3, 16))}}
-        before = {item["size"] for item in all_of(client, body)}
+        before = {item["size"] for item in all_options(client, body)}
         for asked in (easier, wider):
-            lost = before - {item["size"] for item in all_of(client, asked)}
+            lost = before - {item["size"] for item in all_options(client, asked)}
             assert not lost, (body, asked)
 
 
-@pytest.mark.parametrize("asking", [served, trained])
+@pytest.mark.parametrize("asking", [random_serving, random_training])
 @pytest.mark.parametrize("seeds", [range(200, 206), range(206, 212)], ids=str)
 def test_a_size_fits_after_any_fix_of_a_random_question(
     client: httpx.Client, asking: Callable[[int], Body], seeds: range
@@ -114,14 +114,14 @@ def test_a_size_fits_after_any_fix_of_a_random_question(
         for size, fix in random.sample(told, min(8, len(told))):
             changed = apply_merge_patch(body, fix["patch"])
             changed["constraints"] = changed.get("constraints", {}) | {"name": [size]}
-            assert [item["size"] for item in all_of(client, changed)] == [size], (body, size, fix)
+            assert [item["size"] for item in all_options(client, changed)] == [size], (body, size, fix)
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_every_option_within_a_budget_has_a_price_within_it(client: httpx.Client, seed: int) -> None:
     random = Random(seed)
     budget, purchase = random.choice((500, 5000, 20_000, 10**9)), random.choice(("on_demand", "spot"))
-    body = served(seed) | {"pricing": {"purchases": [purchase], "hours": 730}}
+    body = random_serving(seed) | {"pricing": {"purchases": [purchase], "hours": 730}}
     for name, told in (("budget_usd_per_month", "usd_per_month"), ("budget_usd_per_job", "usd_per_job")):
         asked = body | {"constraints": body["constraints"] | {name: budget}}
         answer = fit(client, asked, limit=500, include=["rejected"])

@@ -9,11 +9,11 @@ from app.fit.estimator.workload import InferenceWorkload, TrainingWorkload
 from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.assumptions import Ledger
 from app.fit.formulas.quantities import GIB
-from app.fit.placement.judge import judge
+from app.fit.placement.evaluate import evaluate
 from app.fit.placement.machine import Machine
-from app.fit.placement.option import Placed
-from app.fit.placement.prepare import Prepared, prepare
-from app.fit.placement.request import Constraints, Placement, Pricing
+from app.fit.placement.option import PlacementOption
+from app.fit.placement.prepare import PreparedRequest, prepare
+from app.fit.placement.request import Constraints, PlacementRequest, Pricing
 from app.fit.verdict import Rejection
 from app.fit.vm import Vm
 
@@ -60,20 +60,24 @@ def training(**job: Any) -> TrainingWorkload:
     return TrainingWorkload(**{"sequence_tokens": 4096, "tokens": 1e9} | job)
 
 
-def asked(use: InferenceWorkload | TrainingWorkload, shape: Architecture = LLAMA_70B, **constraints: Any) -> Prepared:
+def prepare_request(
+    use: InferenceWorkload | TrainingWorkload, shape: Architecture = LLAMA_70B, **constraints: Any
+) -> PreparedRequest:
     pricing = Pricing(today=TODAY)
-    question = Placement(shape=shape, use=use, constraints=Constraints(**constraints), pricing=pricing)
+    question = PlacementRequest(
+        architecture=shape, workload=use, constraints=Constraints(**constraints), pricing=pricing
+    )
     return prepare(question, Ledger())
 
 
-def fits(prepared: Prepared, on: Machine | None = None, of: Vm | None = None) -> Placed:
-    verdict = judge(of or vm(), on or machine(), prepared)
-    assert isinstance(verdict, Placed), verdict
+def expect_option(prepared: PreparedRequest, on: Machine | None = None, of: Vm | None = None) -> PlacementOption:
+    verdict = evaluate(of or vm(), on or machine(), prepared)
+    assert isinstance(verdict, PlacementOption), verdict
     return verdict
 
 
-def fails(prepared: Prepared, on: Machine | None = None, of: Vm | None = None) -> Rejection:
-    verdict = judge(of or vm(), on or machine(), prepared)
+def expect_rejection(prepared: PreparedRequest, on: Machine | None = None, of: Vm | None = None) -> Rejection:
+    verdict = evaluate(of or vm(), on or machine(), prepared)
     assert isinstance(verdict, Rejection), verdict
     return verdict
 

@@ -6,11 +6,11 @@ from decimal import Decimal
 from math import inf
 from typing import Any
 
-from app.fit.placement.checks import Case, failures
+from app.fit.placement.checks import CheckContext, find_failures
 from app.fit.placement.layouts import Attempt
 from app.fit.placement.machine import Machine
-from app.fit.placement.option import Placed, headrooms, placing_warnings
-from app.fit.placement.prepare import Prepared
+from app.fit.placement.option import PlacementOption, find_headrooms, find_warnings
+from app.fit.placement.prepare import PreparedRequest
 from app.fit.placement.serving import ServingJob
 from app.fit.verdict import (
     Failure,
@@ -27,42 +27,42 @@ from app.fit.verdict import (
 from app.fit.vm import Vm
 
 
-def judge(vm: Vm, machine: Machine, asked: Prepared) -> Placed | Rejection:
+def evaluate(vm: Vm, machine: Machine, prepared: PreparedRequest) -> PlacementOption | Rejection:
     """Judge one size; every check is made, not only the first that fails, and money only where all else holds."""
-    attempt = asked.job.attempt(machine, asked.limits) if machine.gpus else None
-    case = Case(asked=asked, machine=machine, attempt=attempt)
-    found = [*standing(vm, asked.terms), *failures(case)]
+    attempt = prepared.job.find_attempt(machine, prepared.limits) if machine.gpus else None
+    case = CheckContext(prepared=prepared, machine=machine, attempt=attempt)
+    found = [*standing(vm, prepared.terms), *find_failures(case)]
     if found or attempt is None:
-        return reject(vm, found)
-    option = place(vm, machine, attempt, asked)
-    found = [*_late(option, asked), *_dear(option, asked)]
-    return reject(vm, found) if found else option
+        return to_rejection(vm, found)
+    option = to_option(vm, machine, attempt, prepared)
+    found = [*_time_failures(option, prepared), *_budget_failures(option, prepared)]
+    return to_rejection(vm, found) if found else option
 
 
-def reject(vm: Vm, found: list[Failure]) -> Rejection:
+def to_rejection(vm: Vm, found: list[Failure]) -> Rejection:
     """Put failures in order, the one that misses most first."""
     ordered = sorted(found, key=lambda failure: (-failure.share_missing, failure.constraint))
     return Rejection(vm=vm, failures=tuple(ordered))
 
 
-def place(vm: Vm, machine: Machine, attempt: Attempt, asked: Prepared) -> Placed:
+def to_option(vm: Vm, machine: Machine, attempt: Attempt, prepared: PreparedRequest) -> PlacementOption:
     """Say all of a size that holds a job."""
-    pricing, job, terms = asked.question.pricing, asked.job, asked.terms
-    return Placed(
+    pricing, job, terms = prepared.request.pricing, prepared.job, prepared.terms
+    return PlacementOption(
         vm=vm,
         machine=machine,
         attempt=attempt,
         speed=job.speed(machine, attempt),
         costs={purchase: cost_of(vm, purchase, attempt.nodes, terms) for purchase in pricing.purchases},
-        headrooms=headrooms(job, machine, attempt),
-        warnings=(*placing_warnings(job, machine, attempt), *warnings(vm, terms)),
+        headrooms=find_headrooms(job, machine, attempt),
+        warnings=(*find_warnings(job, machine, attempt), *warnings(vm, terms)),
         pricing=pricing,
-        weights=job.asked.stored.type if isinstance(job, ServingJob) and job.asked.stored is not None else None,
+        weights=job.serving.stored.type if isinstance(job, ServingJob) and job.serving.stored is not None else None,
     )
 
 
-def _late(option: Placed, asked: Prepared) -> Iterator[Failure]:
-    most = asked.question.constraints.max_hours
+def _time_failures(option: PlacementOption, prepared: PreparedRequest) -> Iterator[Failure]:
+    most = prepared.request.constraints.max_hours
     hours = option.speed.hours if option.speed is not None else None
     if most is None:
         return
@@ -79,13 +79,13 @@ def _late(option: Placed, asked: Prepared) -> Iterator[Failure]:
         )
 
 
-def _dear(option: Placed, asked: Prepared) -> Iterator[Failure]:
-    yield from over_budget(option.costs[asked.terms.purchase].usd_per_month, asked.terms)
-    budget, cost = asked.question.constraints.budget_usd_per_job, option.usd_per_job
+def _budget_failures(option: PlacementOption, prepared: PreparedRequest) -> Iterator[Failure]:
+    yield from over_budget(option.costs[prepared.terms.purchase].usd_per_month, prepared.terms)
+    budget, cost = prepared.request.constraints.budget_usd_per_job, option.usd_per_job
     if budget is None:
         return
     if option.usd_per_hour is None:
-        yield unpriced("budget_usd_per_job", asked.terms)
+        yield unpriced("budget_usd_per_job", prepared.terms)
     elif cost is None:
         told = "no source says how fast its GPU is, so nobody knows what the job costs"
         yield plain_failure("budget_usd_per_job", "TIME", told)
@@ -100,14 +100,14 @@ def _dear(option: Placed, asked: Prepared) -> Iterator[Failure]:
         )
 
 
-def _known(value: float | Decimal | None) -> float:
+def _or_infinity(value: float | Decimal | None) -> float:
     return inf if value is None else float(value)
 
 
-SORTS: dict[str, Callable[[Placed], Any]] = {
-    "cost_per_hour": lambda option: _known(option.usd_per_hour),
-    "cost_per_job": lambda option: _known(option.usd_per_job),
-    "cost_per_1m_tokens": lambda option: _known(option.usd_per_million_tokens),
+SORTS: dict[str, Callable[[PlacementOption], Any]] = {
+    "cost_per_hour": lambda option: _or_infinity(option.usd_per_hour),
+    "cost_per_job": lambda option: _or_infinity(option.usd_per_job),
+    "cost_per_1m_tokens": lambda option: _or_infinity(option.usd_per_million_tokens),
     "time": lambda option: option.time,
     "headroom": lambda option: -option.limiting.percent if option.limiting else 0.0,
     "nodes": lambda option: option.attempt.nodes,
@@ -115,15 +115,17 @@ SORTS: dict[str, Callable[[Placed], Any]] = {
 """What options can be ranked by; an unknown figure comes last."""
 
 
-def rank(sizes: Iterable[tuple[Vm, Machine]], asked: Prepared, sort: str = "cost_per_hour") -> Ranking[Placed]:
+def rank(
+    sizes: Iterable[tuple[Vm, Machine]], prepared: PreparedRequest, sort: str = "cost_per_hour"
+) -> Ranking[PlacementOption]:
     """Judge every size and put the options in order; those without a price come last.
 
     Ties: cost an hour, fewer VMs, the newer GPU, the name.
     """
-    verdicts = [judge(vm, machine, asked) for vm, machine in sizes]
+    verdicts = [evaluate(vm, machine, prepared) for vm, machine in sizes]
     key, hourly = SORTS[sort], SORTS["cost_per_hour"]
     options = sorted(
-        (verdict for verdict in verdicts if isinstance(verdict, Placed)),
+        (verdict for verdict in verdicts if isinstance(verdict, PlacementOption)),
         key=lambda one: (
             one.usd_per_hour is None,
             key(one),
@@ -134,10 +136,10 @@ def rank(sizes: Iterable[tuple[Vm, Machine]], asked: Prepared, sort: str = "cost
         ),
     )
     rejections = sorted((verdict for verdict in verdicts if isinstance(verdict, Rejection)), key=miss)
-    return Ranking(options=tuple(mark(options)), rejections=tuple(rejections))
+    return Ranking(options=tuple(mark_pareto_optimal(options)), rejections=tuple(rejections))
 
 
-def mark(options: list[Placed]) -> list[Placed]:
+def mark_pareto_optimal(options: list[PlacementOption]) -> list[PlacementOption]:
     """Mark the options that no other beats in cost and time at once; not marked where either is unknown."""
     known = [one for one in options if one.cost is not None and one.time < inf]
     best: dict[str, bool] = {}
@@ -146,4 +148,4 @@ def mark(options: list[Placed]) -> list[Placed]:
         here = (one.cost or 0.0, one.time)
         best[one.vm.name] = one.time < least[1] or here == least
         least = here if one.time < least[1] else least
-    return [replace(one, optimal=best.get(one.vm.name)) for one in options]
+    return [replace(one, pareto_optimal=best.get(one.vm.name)) for one in options]
