@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks import load
-from benchmarks.cases import CASES, Case
+from benchmarks.cases import CASES, BenchmarkCase
 from benchmarks.catalogs import LARGE
 from benchmarks.page import PAGE, write_page
 from benchmarks.plan import FULL, QUICK, Plan
@@ -22,9 +22,9 @@ def main() -> int:
     options = _options()
     cases = [case for case in CASES if not options.only or case.name in options.only]
     if options.list:
-        print("\n".join(f"{case.name:18}{case.says}" for case in cases))
+        print("\n".join(f"{case.name:18}{case.description}" for case in cases))
         return 0
-    if not load.is_there():
+    if not load.is_installed():
         print(load.MISSING, file=sys.stderr)
         return 2
     plan = QUICK if options.quick else FULL
@@ -41,7 +41,7 @@ def main() -> int:
     return 1 if any((one.why_not or "").startswith(FAILED) for one in outcomes) else 0
 
 
-def seconds_of(cases: Sequence[Case], plan: Plan) -> float:
+def seconds_of(cases: Sequence[BenchmarkCase], plan: Plan) -> float:
     """About how long the cases take, with catalogs that are not there yet."""
     large = any(case.subject_scale == LARGE for case in cases)
     return SECONDS_TO_BUILD[large] + sum(plan.seconds(case.kind) for case in cases)

@@ -24,8 +24,8 @@ from app.db.statements import answer, typed
 from app.fit.placement.evaluate import rank
 from app.services.placement import PlacementSearch, plan_placement, to_sizes
 from benchmarks.fits import FIT
-from benchmarks.question import STORED, Rows, open_postgres, open_sqlite, page_sql, parameters
-from benchmarks.raw import App, Receive, Scope, Send, http_only, kept_answers, start_of
+from benchmarks.page_query import STORED, Rows, open_postgres, open_sqlite, page_sql, parameters
+from benchmarks.raw import App, Receive, Scope, Send, http_only, recorded_responses, start_of
 
 POSTGRES_CONNECTIONS = 8
 
@@ -34,7 +34,7 @@ class _Page:
     """The one page that a bare side answers with, whatever it is asked: its query, and the bytes around its rows."""
 
     def __init__(self) -> None:
-        target, self._answer = next(iter(kept_answers().items()))
+        target, self._answer = next(iter(recorded_responses().items()))
         body = self._answer.body
         names = list(json.loads(body)["items"][0])
         self._tail = body[body.rindex(b"]") :]
@@ -87,7 +87,7 @@ def placement() -> App:
     asked = machines_query(search.scope, today=today)
     compiled = asked.statement.on("sqlite")
     parameters = {**compiled.constants, **asked.parameters}
-    kept = next(iter(kept_answers().values()))
+    kept = next(iter(recorded_responses().values()))
 
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
         found = typed(connection.execute(compiled.sql, parameters).fetchall(), compiled)

@@ -8,13 +8,13 @@ from typing import Any
 from sqlalchemy import Engine
 
 from benchmarks.catalogs import PRICE_COLUMNS, PriceRow
-from benchmarks.price_files import Made
+from benchmarks.price_files import PriceFiles
 
 _NAMES = ", ".join(PRICE_COLUMNS)
 _MARKS = ", ".join("?" for _ in PRICE_COLUMNS)
 
 
-def write_rows(engine: Engine, made: Made) -> None:
+def write_rows(engine: Engine, made: PriceFiles) -> None:
     """Write ready tuples and commit."""
     _write(engine, made.rows)
 

@@ -19,13 +19,13 @@ from app.catalog.store.offers import save_derived
 from app.db import migrations
 from app.db.engines import make_engine, take_statistics
 from app.ingest.registry import read_seeds
-from app.ingest.run import take_in
+from app.ingest.run import ingest
 from benchmarks import catalogs
 from benchmarks.catalogs import PRICE_COLUMNS, TODAY, Scale
 
 PROJECT = Path(__file__).resolve().parents[1]
-KEPT = PROJECT / "data" / "benchmarks"
-AT_ONCE = 500
+CACHE_FOLDER = PROJECT / "data" / "benchmarks"
+BATCH_SIZES = 500
 """Sizes whose prices are written in one go."""
 WITHOUT_FOREIGN_KEYS = {
     "sqlite": "pragma foreign_keys = off",
@@ -33,11 +33,11 @@ WITHOUT_FOREIGN_KEYS = {
 }
 """Rows are made to fit, so that no reference need be looked up."""
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 Write = Callable[[str, Sequence[str], Iterable[Sequence[Any]]], None]
 
 
-def sqlite_catalog(scale: Scale, say: Say, folder: Path = KEPT) -> str:
+def sqlite_catalog(scale: Scale, say: Log, folder: Path = CACHE_FOLDER) -> str:
     """Give the URL of an SQLite catalog of a scale, made now unless an earlier run left it."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{scale.sizes}-{scale.prices}-{_fingerprint()}.db"
@@ -52,18 +52,18 @@ def sqlite_catalog(scale: Scale, say: Say, folder: Path = KEPT) -> str:
     return f"sqlite:///{file}"
 
 
-def seeded_catalog(folder: Path = KEPT) -> str:
+def seeded_catalog(folder: Path = CACHE_FOLDER) -> str:
     """Give the URL of an SQLite catalog of the project's own seeds, made anew."""
     folder.mkdir(parents=True, exist_ok=True)
     for before in folder.glob("seeds.db*"):
         before.unlink()
     url = f"sqlite:///{folder / 'seeds.db'}"
     with _migrated(url) as engine:
-        take_in(engine, read_seeds(PROJECT / "seeds"), now=datetime.now(UTC))
+        ingest(engine, read_seeds(PROJECT / "seeds"), now=datetime.now(UTC))
     return url
 
 
-def write_sqlite(file: Path, scale: Scale, say: Say) -> None:
+def write_sqlite(file: Path, scale: Scale, say: Log) -> None:
     """Fill an empty SQLite catalog but for what is derived."""
 
     def write(table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -76,7 +76,7 @@ def write_sqlite(file: Path, scale: Scale, say: Say) -> None:
         connection.commit()
 
 
-def postgres_catalog(url: str, scale: Scale, say: Say) -> None:
+def postgres_catalog(url: str, scale: Scale, say: Log) -> None:
     """Fill an empty PostgreSQL database, schema and rows, and take the statistics as autovacuum would."""
     with _migrated(url) as engine:
         address = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
@@ -99,7 +99,7 @@ def catalog_without_prices(url: str, scale: Scale) -> str:
     return url
 
 
-def write_postgres(cursor: psycopg.Cursor[Any], scale: Scale, say: Say) -> None:
+def write_postgres(cursor: psycopg.Cursor[Any], scale: Scale, say: Log) -> None:
     """Fill an empty PostgreSQL catalog but for what is derived."""
 
     def write(table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -111,7 +111,7 @@ def write_postgres(cursor: psycopg.Cursor[Any], scale: Scale, say: Say) -> None:
     fill(write, scale, say)
 
 
-def derive(engine: Engine, say: Say) -> None:
+def derive(engine: Engine, say: Log) -> None:
     """Derive with the statements of an ingest; the index by octaves is made afterwards."""
     say("offers and documents ...")
     with Session(engine) as session, session.begin():
@@ -123,13 +123,13 @@ def derive(engine: Engine, say: Say) -> None:
         take_statistics(session)
 
 
-def fill(write: Write, scale: Scale, say: Say) -> None:
+def fill(write: Write, scale: Scale, say: Log) -> None:
     """Hand all rows of a catalog to a writer, saying how far it is."""
     started = time.monotonic()
     for table, rows in catalogs.small_tables(scale).items():
         write(table, tuple(rows[0]), (tuple(row.values()) for row in rows))
     each, done = scale.prices // scale.sizes, 0
-    for part in _parts(catalogs.sizes(scale), AT_ONCE):
+    for part in _parts(catalogs.sizes(scale), BATCH_SIZES):
         prices = [list(catalogs.prices_of(size, each)) for size in part]
         write("size", tuple(part[0]), (tuple(size.values()) for size in part))
         write("price", PRICE_COLUMNS, (price for of_one in prices for price in of_one))

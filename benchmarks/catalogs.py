@@ -24,7 +24,7 @@ SIZES_A_SERIES = 20
 SYSTEMS = (("linux", ("on_demand", "spot")), ("windows", ("on_demand",)))
 NEWEST, STEP = date(2026, 6, 1), timedelta(days=61)
 
-Row = dict[str, Any]
+TableRow = dict[str, Any]
 PriceRow = tuple[str, str, str, str, str, float, bool, str]
 PRICE_COLUMNS = ("size_key", "region", "os", "purchase", "valid_from", "usd_per_hour", "approximate_date", "source_id")
 
@@ -47,7 +47,7 @@ MIDDLE = Scale(sizes=10_000, prices=2_000_000)
 LARGE = Scale(sizes=100_000, prices=10_000_000)
 
 
-def small_tables(scale: Scale) -> dict[str, list[Row]]:
+def small_tables(scale: Scale) -> dict[str, list[TableRow]]:
     """Make the rows of every table that sizes and prices refer to, and the one revision."""
     count = -(-scale.sizes // SIZES_A_SERIES)
     told = {"title": "Made up", "publisher": "benchmarks", "kind": "third_party", "url": "https://example.org/made-up"}
@@ -68,19 +68,19 @@ def small_tables(scale: Scale) -> dict[str, list[Row]]:
     }
 
 
-def _gpu(memory: int) -> Row:
+def _gpu(memory: int) -> TableRow:
     model = f"Made-up {memory}GB"
     return {"id": f"made-up-{memory}gb", "vendor": "NVIDIA", "model": model, "family": "Made-up", "memory_gib": memory}
 
 
-def sizes(scale: Scale) -> Iterator[Row]:
+def sizes(scale: Scale) -> Iterator[TableRow]:
     """Make the sizes in the order of their keys; every row has every column."""
     every = {column.name: None for column in table_of(Size).columns}
     for index in range(scale.sizes):
         yield every | _size(index, random.Random(f"size {index}"))
 
 
-def _size(index: int, rng: random.Random) -> Row:
+def _size(index: int, rng: random.Random) -> TableRow:
     gpu = _gpu_part(rng) if rng.random() < SHARE_WITH_GPU else {}
     vcpus = rng.choice(VCPUS)
     disputed = rng.random() < 0.05
@@ -112,7 +112,7 @@ def _size(index: int, rng: random.Random) -> Row:
     }
 
 
-def _gpu_part(rng: random.Random) -> Row:
+def _gpu_part(rng: random.Random) -> TableRow:
     memory, (numerator, denominator) = rng.choice(GPU_MEMORIES), rng.choice(GPU_COUNTS)
     linked = memory >= 80 and numerator > 1
     return {
@@ -131,7 +131,7 @@ def _gpu_part(rng: random.Random) -> Row:
     }
 
 
-def prices_of(size: Row, count: int) -> Iterator[PriceRow]:
+def prices_of(size: TableRow, count: int) -> Iterator[PriceRow]:
     """Make exactly `count` prices of a size, in the order of the table's key: the newest of each kind is in force."""
     rng = random.Random(f"prices {size['key']}")
     kinds = _kinds(rng)

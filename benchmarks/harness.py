@@ -6,22 +6,22 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from benchmarks.asks import QUESTIONS
 from benchmarks.build import PROJECT
-from benchmarks.cases import Case
+from benchmarks.cases import BenchmarkCase
 from benchmarks.load import Burst, burst
 from benchmarks.openloop import open_loop
-from benchmarks.pairing import Bench, Ready, both_running, keep_answers, one_running, side_of
-from benchmarks.plan import ANSWERS_A_BURST, LONGEST_BURST
-from benchmarks.question import PRICED
+from benchmarks.page_query import PRICED_TARGET
+from benchmarks.pairing import BenchmarkContext, RunningSide, both_running, one_running, record_responses, side_of
+from benchmarks.plan import MAX_BURST_SECONDS, RESPONSES_PER_BURST
 from benchmarks.ratios import Spread, paired, spread
+from benchmarks.requests import MEMORY_REQUESTS
 from benchmarks.servers import cpu_seconds, seconds_to_first_answer
 
 Figures = dict[str, Spread]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class CaseResult:
     """What a case came to; `main` names the figure that is asked about, `why_not` says why there are no figures."""
 
     name: str
@@ -36,17 +36,17 @@ class Outcome:
     why_not: str | None
 
 
-def measure(bench: Bench, case: Case) -> Outcome:
+def measure(bench: BenchmarkContext, case: BenchmarkCase) -> CaseResult:
     """Measure one case; raises Different, NotYet, or RuntimeError where a server fails."""
-    return outcome(case, KINDS[case.kind](bench, case))
+    return to_result(case, MEASUREMENTS[case.kind](bench, case))
 
 
-def outcome(case: Case, figures: Figures, why_not: str | None = None) -> Outcome:
+def to_result(case: BenchmarkCase, figures: Figures, why_not: str | None = None) -> CaseResult:
     """Put figures beside what is asked of them."""
     goal = case.goal
-    return Outcome(
+    return CaseResult(
         name=case.name,
-        says=case.says,
+        says=case.description,
         subject=case.subject.name,
         reference=case.reference.name if case.reference else "",
         main=goal.figure,
@@ -58,7 +58,7 @@ def outcome(case: Case, figures: Figures, why_not: str | None = None) -> Outcome
     )
 
 
-def _load(bench: Bench, case: Case) -> Figures:
+def _load(bench: BenchmarkContext, case: BenchmarkCase) -> Figures:
     with both_running(bench, case) as sides:
         for side in sides:
             _burst(bench, case, side, bench.plan.warm_up)
@@ -74,18 +74,18 @@ def _load(bench: Bench, case: Case) -> Figures:
     }
 
 
-def _burst(bench: Bench, case: Case, side: Ready, seconds: float) -> Burst:
+def _burst(bench: BenchmarkContext, case: BenchmarkCase, side: RunningSide, seconds: float) -> Burst:
     """Load one side, for longer where its answers take long."""
-    lasts = min(LONGEST_BURST, max(seconds, ANSWERS_A_BURST * side.seconds))
-    return burst(side.server, side.question, seconds=lasts, connections=case.connections, folder=bench.folder)
+    lasts = min(MAX_BURST_SECONDS, max(seconds, RESPONSES_PER_BURST * side.seconds))
+    return burst(side.server, side.request, seconds=lasts, connections=case.connections, folder=bench.folder)
 
 
-def _open_loop(bench: Bench, case: Case) -> Figures:
+def _open_loop(bench: BenchmarkContext, case: BenchmarkCase) -> Figures:
     with one_running(bench, case, subject=True) as ready:
         _burst(bench, case, ready, bench.plan.warm_up)
         most = _burst(bench, case, ready, bench.plan.warm_up).per_second
         seen = [
-            open_loop(ready.server, ready.question, per_second=most / 2, seconds=bench.plan.open_loop)
+            open_loop(ready.server, ready.request, per_second=most / 2, seconds=bench.plan.open_loop)
             for _ in range(bench.plan.open_loops)
         ]
     return {
@@ -97,16 +97,16 @@ def _open_loop(bench: Bench, case: Case) -> Figures:
     }
 
 
-def _start(bench: Bench, case: Case) -> Figures:
+def _start(bench: BenchmarkContext, case: BenchmarkCase) -> Figures:
     with one_running(bench, case, subject=True) as ready:
-        keep_answers(bench, case, ready)
+        record_responses(bench, case, ready)
     compileall.compile_dir(str(PROJECT / "app"), quiet=1)  # as the image has it
     ours: list[float] = []
     theirs: list[float] = []
     for _ in range(bench.plan.starts):
         for subject, seconds in ((True, ours), (False, theirs)):
-            command = side_of(case, subject=subject).command(bench.place(case, subject=subject))
-            seconds.append(seconds_to_first_answer(command, bench.folder / "start.log", PRICED))
+            command = side_of(case, subject=subject).command(bench.side_context(case, subject=subject))
+            seconds.append(seconds_to_first_answer(command, bench.folder / "start.log", PRICED_TARGET))
     return {
         "seconds more": spread([one - other for one, other in zip(ours, theirs, strict=True)]),
         "ratio": paired(theirs, ours),
@@ -115,10 +115,10 @@ def _start(bench: Bench, case: Case) -> Figures:
     }
 
 
-def _command(bench: Bench, case: Case) -> Figures:
+def _command(bench: BenchmarkContext, case: BenchmarkCase) -> Figures:
     """The CPU time of two commands that end by themselves, run in turn."""
     sides = [
-        (side_of(case, subject=subject), bench.place(case, subject=subject), seconds)
+        (side_of(case, subject=subject), bench.side_context(case, subject=subject), seconds)
         for subject, seconds in ((True, list[float]()), (False, list[float]()))
     ]
     compileall.compile_dir(str(PROJECT / "app"), quiet=1)  # as the image has it
@@ -133,14 +133,14 @@ def _command(bench: Bench, case: Case) -> Figures:
     }
 
 
-def _memory(bench: Bench, case: Case) -> Figures:
+def _memory(bench: BenchmarkContext, case: BenchmarkCase) -> Figures:
     with one_running(bench, case, subject=True) as ready:
         before = ready.server.memory_mb()
         deadline = time.monotonic() + bench.plan.memory
-        while ready.server.used < QUESTIONS and time.monotonic() < deadline:
-            _burst(bench, case, ready, min(LONGEST_BURST, bench.plan.memory))
+        while ready.server.used < MEMORY_REQUESTS and time.monotonic() < deadline:
+            _burst(bench, case, ready, min(MAX_BURST_SECONDS, bench.plan.memory))
         after = ready.server.memory_mb()
-    different = min(ready.server.used, len(ready.question.targets))
+    different = min(ready.server.used, len(ready.request.targets))
     return _singles({"MB": after, "MB at first": before, "different questions": different})
 
 
@@ -148,7 +148,7 @@ def _singles(figures: Mapping[str, float]) -> Figures:
     return {name: spread([float(value)]) for name, value in figures.items()}
 
 
-KINDS: dict[str, Callable[[Bench, Case], Figures]] = {
+MEASUREMENTS: dict[str, Callable[[BenchmarkContext, BenchmarkCase], Figures]] = {
     "load": _load,
     "open loop": _open_loop,
     "start": _start,

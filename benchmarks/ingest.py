@@ -24,19 +24,19 @@ import psutil
 from sqlalchemy import Engine
 
 from app.catalog.readings import no_progress
-from app.catalog.resolution.subjects import Subjects
-from app.catalog.store.bulk import staged
-from app.catalog.store.prices import STAGED_PRICE, Staging, merge_prices, stage_prices
+from app.catalog.resolution.subjects import SubjectKeys
+from app.catalog.store.bulk import temporary_tables
+from app.catalog.store.prices import STAGED_PRICE, PriceStaging, merge_prices, stage_prices
 from app.db.engines import make_engine, writing
 from benchmarks.bare_ingest import write_csv, write_rows
 from benchmarks.build import catalog_without_prices
 from benchmarks.catalogs import MIDDLE, REGIONS, Scale
-from benchmarks.price_files import Made, make_prices
+from benchmarks.price_files import PriceFiles, make_prices
 from benchmarks.ratios import Spread, paired, spread
 from tests.databases import START, Databases
 
 PAIRS = 3
-SECONDS_BETWEEN_LOOKS = 0.02
+SAMPLE_SECONDS = 0.02
 PROGRAM = str(Path(sys.executable).with_name("vmsizes"))
 Figures = dict[str, Spread]
 
@@ -64,7 +64,7 @@ def measure_ingest(kind: str, folder: Path, *, scale: Scale = MIDDLE, pairs: int
     }
 
 
-def _writing(databases: Databases, empty: str, made: Made) -> dict[str, float]:
+def _writing(databases: Databases, empty: str, made: PriceFiles) -> dict[str, float]:
     """Seconds to write the prices, by the service and by the driver."""
     seconds = {}
     for name, write in (("subject", save_prices), ("reference", write_rows)):
@@ -73,18 +73,18 @@ def _writing(databases: Databases, empty: str, made: Made) -> dict[str, float]:
     return seconds
 
 
-def save_prices(engine: Engine, made: Made) -> None:
+def save_prices(engine: Engine, made: PriceFiles) -> None:
     """Write prices as an ingest does; raises RuntimeError where the tally says another number."""
-    subjects = Subjects(sizes={}, series={})
-    with writing(engine) as session, staged(session, STAGED_PRICE):
-        staging = Staging(subjects=subjects, regions=frozenset(REGIONS), progress=no_progress)
+    subjects = SubjectKeys(aliases={}, series_ids={})
+    with writing(engine) as session, temporary_tables(session, STAGED_PRICE):
+        staging = PriceStaging(subjects=subjects, regions=frozenset(REGIONS), progress=no_progress)
         stage_prices(session, made.prices, staging)
         change, _ = merge_prices(session, staging)
     if change.added != len(made.rows):
         raise RuntimeError(f"{change} of {len(made.rows)} prices")
 
 
-def _whole(databases: Databases, empty: str, made: Made) -> dict[str, float]:
+def _whole(databases: Databases, empty: str, made: PriceFiles) -> dict[str, float]:
     """Seconds of whole ingests, and the most memory that one took, MB."""
     seconds, memory = {}, []
     with _copy(databases, empty) as url:
@@ -111,7 +111,7 @@ def ingest(url: str, file: Path) -> float:
             with suppress(psutil.NoSuchProcess):
                 memory = process.memory_info()
                 most = max(most, memory.rss - memory.shared)
-            time.sleep(SECONDS_BETWEEN_LOOKS)
+            time.sleep(SAMPLE_SECONDS)
         if process.returncode:
             said.seek(0)
             raise RuntimeError(f"{' '.join(command)}: {said.read().decode()[-300:]}")

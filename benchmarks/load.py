@@ -6,10 +6,10 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.servers import Question, Server
+from benchmarks.servers import LoadRequest, Server
 
 MISSING = "make bench needs wrk, an HTTP load generator: `apt-get install wrk`, or `brew install wrk`."
-PATIENCE = 60  # seconds that wrk waits for one answer
+TIMEOUT = 60  # seconds that wrk waits for one answer
 _SCRIPT = """
 local ready, turn = {}, %d
 wrk.method, wrk.body = %s, %s
@@ -33,22 +33,22 @@ class Burst:
     requests: int
 
 
-def is_there() -> bool:
+def is_installed() -> bool:
     """Whether wrk can be started."""
     return shutil.which("wrk") is not None
 
 
-def burst(server: Server, question: Question, *, seconds: float, connections: int, folder: Path) -> Burst:
+def burst(server: Server, request: LoadRequest, *, seconds: float, connections: int, folder: Path) -> Burst:
     """Load a server for so many seconds; raises RuntimeError where any answer failed."""
     script, targets = folder / "question.lua", folder / "targets"
-    targets.write_text("\n".join(question.targets))
-    start = server.used if question.fresh else 0
-    script.write_text(to_script(question, targets, start))
-    command = ["wrk", "-t1", f"-c{connections}", f"-d{max(1, round(seconds))}s", "--timeout", f"{PATIENCE}s"]
+    targets.write_text("\n".join(request.targets))
+    start = server.used if request.fresh else 0
+    script.write_text(to_script(request, targets, start))
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{max(1, round(seconds))}s", "--timeout", f"{TIMEOUT}s"]
     before = server.cpu_seconds()
     done = subprocess.run(
         [*command, "-s", str(script), f"http://127.0.0.1:{server.port}"],
-        capture_output=True, text=True, check=False, timeout=seconds + 2 * PATIENCE,
+        capture_output=True, text=True, check=False, timeout=seconds + 2 * TIMEOUT,
     )  # fmt: skip
     used = server.cpu_seconds() - before
     made = to_burst(done.stdout + done.stderr, used)
@@ -68,11 +68,11 @@ def to_burst(said: str, cpu_seconds: float) -> Burst:
     return Burst(per_second=requests / seconds, cpu_microseconds=1e6 * cpu_seconds / requests, requests=requests)
 
 
-def to_script(question: Question, targets: Path, start: int = 0) -> str:
+def to_script(request: LoadRequest, targets: Path, start: int = 0) -> str:
     """Write the question as wrk's Lua, its targets in a file: requests are put together before the clock starts."""
-    headers = "\n".join(f"wrk.headers[{_lua(name)}] = {_lua(value)}" for name, value in question.headers)
-    body = "nil" if question.body is None else _lua(question.body)
-    return _SCRIPT % (start, _lua(question.method), body, headers, _lua(str(targets)))
+    headers = "\n".join(f"wrk.headers[{_lua(name)}] = {_lua(value)}" for name, value in request.headers)
+    body = "nil" if request.body is None else _lua(request.body)
+    return _SCRIPT % (start, _lua(request.method), body, headers, _lua(str(targets)))
 
 
 def _lua(text: str) -> str:

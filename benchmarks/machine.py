@@ -32,18 +32,18 @@ def describe() -> dict[str, Any]:
         "python": platform.python_version(),
         "sqlite": sqlite3.sqlite_version,
         "postgresql": VERSIONS["postgresql"]().removeprefix("PostgreSQL "),
-        "wrk": _said("wrk", "-v").partition(" [")[0].removeprefix("wrk "),
-        "datasette": _said(str(DATASETTE), "--version").rpartition(" ")[2],
+        "wrk": _output_of("wrk", "-v").partition(" [")[0].removeprefix("wrk "),
+        "datasette": _output_of(str(DATASETTE), "--version").rpartition(" ")[2],
         "packages": {name: _version(name) for name in PACKAGES},
     }
 
 
 def commit() -> str:
     """The commit that is measured; `-changed` where the files are not those of the commit."""
-    found = _said("git", "rev-parse", "--short=12", "HEAD").strip()
+    found = _output_of("git", "rev-parse", "--short=12", "HEAD").strip()
     if not found:
         return "unknown"
-    return found + ("-changed" if _said("git", "status", "--porcelain", "--", *MEASURED).strip() else "")
+    return found + ("-changed" if _output_of("git", "status", "--porcelain", "--", *MEASURED).strip() else "")
 
 
 def _cpu() -> str:
@@ -61,7 +61,7 @@ def _version(package: str) -> str:
         return ""
 
 
-def _said(*command: str) -> str:
+def _output_of(*command: str) -> str:
     """What a program prints; nothing where it is not there or fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=PROJECT, timeout=20)

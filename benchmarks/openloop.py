@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from benchmarks.ratios import latencies, percentile, schedule
-from benchmarks.servers import Question, Server
+from benchmarks.servers import LoadRequest, Server
 
-FASTEST = 1_500.0
+MAX_RATE = 1_500.0
 """Requests a second that a client in Python still sends on time; a higher rate would measure the client."""
 CONNECTIONS = 64
 GRACE = 10.0  # seconds after the last request is due
@@ -28,24 +28,24 @@ class OpenLoop:
     late: int
 
 
-def open_loop(server: Server, question: Question, *, per_second: float, seconds: float) -> OpenLoop:
+def open_loop(server: Server, request: LoadRequest, *, per_second: float, seconds: float) -> OpenLoop:
     """Ask at a fixed rate for so many seconds; one that had no answer counts with all the time it was waited for."""
-    rate = min(per_second, FASTEST)
+    rate = min(per_second, MAX_RATE)
     due = schedule(rate, seconds)
-    finished = asyncio.run(_ask_all(server.port, [_request(question, target) for target in question.targets], due))
+    finished = asyncio.run(_send_all(server.port, [_request(request, target) for target in request.targets], due))
     late = sum(end is None for end in finished)
     took = latencies(due, [due[-1] + GRACE if end is None else end for end in finished])
     return OpenLoop(per_second=rate, p50_ms=1000 * percentile(took, 50), p99_ms=1000 * percentile(took, 99), late=late)
 
 
-def _request(question: Question, target: str) -> bytes:
-    body = (question.body or "").encode()
+def _request(request: LoadRequest, target: str) -> bytes:
+    body = (request.body or "").encode()
     length = [("Content-Length", str(len(body)))] if body else []
-    lines = [f"{name}: {value}\r\n" for name, value in (("Host", "localhost"), *length, *question.headers)]
-    return f"{question.method} {target} HTTP/1.1\r\n{''.join(lines)}\r\n".encode() + body
+    lines = [f"{name}: {value}\r\n" for name, value in (("Host", "localhost"), *length, *request.headers)]
+    return f"{request.method} {target} HTTP/1.1\r\n{''.join(lines)}\r\n".encode() + body
 
 
-async def _ask_all(port: int, requests: list[bytes], due: list[float]) -> list[float | None]:
+async def _send_all(port: int, requests: list[bytes], due: list[float]) -> list[float | None]:
     finished: list[float | None] = [None] * len(due)
     turns = iter(range(len(due)))
     connections = [await asyncio.open_connection("127.0.0.1", port) for _ in range(min(CONNECTIONS, len(due)))]
@@ -55,7 +55,7 @@ async def _ask_all(port: int, requests: list[bytes], due: list[float]) -> list[f
         for turn in _next(turns):
             await asyncio.sleep(due[turn] - (perf_counter() - started))
             writer.write(requests[turn % len(requests)])
-            await _read_answer(reader)
+            await _read_response(reader)
             finished[turn] = perf_counter() - started
 
     jobs = [asyncio.create_task(work(*connection)) for connection in connections]
@@ -73,7 +73,7 @@ def _next(turns: Iterator[int]) -> Iterator[int]:
     yield from turns
 
 
-async def _read_answer(reader: asyncio.StreamReader) -> None:
+async def _read_response(reader: asyncio.StreamReader) -> None:
     head = (await reader.readuntil(b"\r\n\r\n")).lower()
     status = int(head[9:12])
     if status >= 400:

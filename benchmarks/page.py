@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from benchmarks.asks import QUESTIONS
 from benchmarks.build import PROJECT
 from benchmarks.plot import Bar, draw
 from benchmarks.ratios import Goal
+from benchmarks.requests import MEMORY_REQUESTS
 from benchmarks.results import Results
 
 PAGE = PROJECT / "docs" / "performance.md"
@@ -94,9 +94,9 @@ def _verdict(outcome: dict[str, Any]) -> str:
     figures = outcome["figures"]
     if outcome["reached"] is None:
         return ""
-    asked_of = figures.get("different questions", {}).get("median", QUESTIONS)
-    if asked_of < QUESTIONS:
-        return f"undecided: {asked_of:,.0f} of {QUESTIONS:,} questions"
+    asked_of = figures.get("different questions", {}).get("median", MEMORY_REQUESTS)
+    if asked_of < MEMORY_REQUESTS:
+        return f"undecided: {asked_of:,.0f} of {MEMORY_REQUESTS:,} questions"
     how, _, bound = outcome["asked"].rpartition(" ")
     worst = figures[outcome["main"]]["min" if how == "at least" else "max"]
     every = Goal(figure="", how=how, bound=float(bound)).reached(worst)

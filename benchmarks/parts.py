@@ -23,7 +23,7 @@ from app.main import create_service
 from app.settings import Settings
 from benchmarks.build import sqlite_catalog
 from benchmarks.catalogs import SMALL, TODAY
-from benchmarks.question import PRICED
+from benchmarks.page_query import PRICED_TARGET
 
 ROUNDS, TIMES = 7, 300
 
@@ -42,7 +42,7 @@ def _round(work: Callable[[], object]) -> float:
 
 def parts(url: str) -> Iterator[tuple[str, float]]:
     """Each part of the answer to PRICED, and what it takes."""
-    _, _, query = PRICED.partition("?")
+    _, _, query = PRICED_TARGET.partition("?")
     with Session(make_engine(url)) as session:
         known = load_snapshot(session)
     search = read_query(query.encode(), SizeSearch)

@@ -28,6 +28,6 @@ class Plan:
 
 FULL = Plan(pairs=5, burst=3, warm_up=2, open_loop=5, open_loops=5, starts=7, memory=120)
 QUICK = Plan(pairs=3, burst=1, warm_up=1, open_loop=2, open_loops=2, starts=3, memory=5)
-LONGEST_BURST = 30.0
+MAX_BURST_SECONDS = 30.0
 """A burst lasts at least as long as some answers take, and never longer than this."""
-ANSWERS_A_BURST = 5
+RESPONSES_PER_BURST = 5

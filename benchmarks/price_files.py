@@ -12,12 +12,12 @@ from benchmarks import catalogs
 from benchmarks.catalogs import PRICE_COLUMNS, PriceRow, Scale
 
 COLUMNS = ("size", *PRICE_COLUMNS[1:-1], "source")
-EACH_BLOCK = 1_000
+BLOCK_ROWS = 1_000
 CHANGED_ONE_IN = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class PriceFiles:
     """The same prices as tuples of the table, as the service's reader hands them on, and as files; some changed."""
 
     rows: list[PriceRow]
@@ -26,12 +26,12 @@ class Made:
     changed_file: Path
 
 
-def make_prices(folder: Path, scale: Scale) -> Made:
+def make_prices(folder: Path, scale: Scale) -> PriceFiles:
     """Make the prices of a scale up, sorted by their key, and write the files with the list of sources beside them."""
     each = scale.prices // scale.sizes
     names = {size["key"]: size["name"] for size in catalogs.sizes(scale)}
     rows = [price for size in catalogs.sizes(scale) for price in catalogs.prices_of(size, each)]
-    blocks = [_block(rows[at : at + EACH_BLOCK], names, at) for at in range(0, len(rows), EACH_BLOCK)]
+    blocks = [_block(rows[at : at + BLOCK_ROWS], names, at) for at in range(0, len(rows), BLOCK_ROWS)]
     file, changed_file = folder / "prices.csv", folder / "changed.csv"
     _write(file, COLUMNS, ((names[row[0]], *row[1:6], "false", row[7]) for row in rows))
     dearer = ((*row[:5], row[5] + (number % CHANGED_ONE_IN == 0), *row[6:]) for number, row in enumerate(rows))
@@ -39,7 +39,7 @@ def make_prices(folder: Path, scale: Scale) -> Made:
     source = {name: cell for name, cell in catalogs.small_tables(scale)["source"][0].items() if name != "sha256"}
     _write(folder / "sources.csv", tuple(source), [tuple(source.values())])
     prices = Prices((PriceList(file=str(file), blocks=lambda: iter(blocks)),))
-    return Made(rows=rows, prices=prices, file=file, changed_file=changed_file)
+    return PriceFiles(rows=rows, prices=prices, file=file, changed_file=changed_file)
 
 
 def _block(rows: Sequence[PriceRow], names: Mapping[str, str], at: int) -> PriceBlock:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.answers import Answer, load_answers
+from benchmarks.responses import RecordedResponse, load_responses
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -15,12 +15,12 @@ Receive = Callable[[], Awaitable[Message]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-def kept_answers() -> dict[str, Answer]:
+def recorded_responses() -> dict[str, RecordedResponse]:
     """The service's own answers, from the file named by BENCH_ANSWERS."""
-    return load_answers(Path(os.environ["BENCH_ANSWERS"]))
+    return load_responses(Path(os.environ["BENCH_ANSWERS"]))
 
 
-def start_of(answer: Answer, length: int) -> Message:
+def start_of(answer: RecordedResponse, length: int) -> Message:
     """The first message of an answer whose body has so many bytes."""
     told = [(name.encode(), value.encode()) for name, value in answer.headers]
     headers = [*told, (b"content-length", str(length).encode())]
@@ -33,7 +33,7 @@ DESCRIBING = {"content-type", "content-encoding"}
 
 def raw() -> App:
     """Every kept answer, ready to be sent: the same bytes, its headers among them."""
-    return _sending(kept_answers())
+    return _sending(recorded_responses())
 
 
 def bodies() -> App:
@@ -41,12 +41,12 @@ def bodies() -> App:
     return _sending(
         {
             target: replace(answer, headers=tuple(pair for pair in answer.headers if pair[0] in DESCRIBING))
-            for target, answer in kept_answers().items()
+            for target, answer in recorded_responses().items()
         }
     )
 
 
-def _sending(answers: Mapping[str, Answer]) -> App:
+def _sending(answers: Mapping[str, RecordedResponse]) -> App:
     ready = {
         target.encode(): (start_of(answer, len(answer.body)), {"type": "http.response.body", "body": answer.body})
         for target, answer in answers.items()
@@ -64,7 +64,7 @@ def _sending(answers: Mapping[str, Answer]) -> App:
 def two_kilobytes() -> App:
     """The same 2 KB whatever is asked."""
     body = b"x" * 2048
-    start = start_of(Answer(status=200, headers=(("content-type", "text/plain"),), body=body), len(body))
+    start = start_of(RecordedResponse(status=200, headers=(("content-type", "text/plain"),), body=body), len(body))
 
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
         await send(start)

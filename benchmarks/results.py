@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks import machine
 from benchmarks.build import PROJECT
-from benchmarks.harness import Outcome
+from benchmarks.harness import CaseResult
 from benchmarks.plan import Plan
 
 FOLDER = PROJECT / "benchmarks" / "results"
@@ -17,7 +17,7 @@ DIGITS = 4
 Results = dict[str, Any]
 
 
-def to_results(outcomes: Sequence[Outcome], plan: Plan) -> Results:
+def to_results(outcomes: Sequence[CaseResult], plan: Plan) -> Results:
     """Put the outcomes of a run beside the commit, the machine and the plan."""
     return {
         "commit": machine.commit(),

@@ -14,16 +14,16 @@ from pathlib import Path
 import psutil
 
 from benchmarks.build import postgres_catalog, seeded_catalog, sqlite_catalog
-from benchmarks.cases import Case
+from benchmarks.cases import BenchmarkCase
 from benchmarks.catalogs import Scale
-from benchmarks.harness import Outcome, measure, outcome
-from benchmarks.pairing import Bench, Different
+from benchmarks.harness import CaseResult, measure, to_result
+from benchmarks.pairing import BenchmarkContext, ResponsesDiffer
 from benchmarks.plan import Plan
-from benchmarks.sides import NotYet
+from benchmarks.sides import NotMeasurable
 from tests.postgres import postgres_running
 
-LONGEST_CASE = 1200  # seconds, with the making of its catalogs
-SECONDS_BETWEEN = 5
+CASE_TIMEOUT = 1200  # seconds, with the making of its catalogs
+PROGRESS_SECONDS = 5
 """Between two words on the progress of one catalog."""
 FAILED = "failed: "
 """How the reason of a case begins that could not be measured though it should."""
@@ -34,37 +34,37 @@ class TooLong(Exception):
 
 
 FAILURES = (
-    *(Different, TooLong, RuntimeError, ValueError, OSError, EOFError, HTTPException),
+    *(ResponsesDiffer, TooLong, RuntimeError, ValueError, OSError, EOFError, HTTPException),
     *(psutil.Error, subprocess.SubprocessError),
 )
 
 
-def measure_all(cases: Sequence[Case], plan: Plan) -> list[Outcome]:
+def measure_all(cases: Sequence[BenchmarkCase], plan: Plan) -> list[CaseResult]:
     """Measure cases in turn and say what came out."""
     outcomes = []
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vmsizes-bench-")))
-        bench = Bench(plan=plan, folder=folder, catalog=_catalogs(stack))
+        bench = BenchmarkContext(plan=plan, folder=folder, catalog=_catalogs(stack))
         for number, case in enumerate(cases, 1):
             started = time.monotonic()
-            say(f"[{number}/{len(cases)}] {case.name}: {case.says} ...")
+            say(f"[{number}/{len(cases)}] {case.name}: {case.description} ...")
             outcomes.append(_measure_one(bench, case))
-            say(f"    {in_words(outcomes[-1])} ({time.monotonic() - started:.0f} s)")
+            say(f"    {describe_result(outcomes[-1])} ({time.monotonic() - started:.0f} s)")
     return outcomes
 
 
-def _measure_one(bench: Bench, case: Case) -> Outcome:
+def _measure_one(bench: BenchmarkContext, case: BenchmarkCase) -> CaseResult:
     """Measure a case; one that cannot be measured says why and leaves the others alone."""
     try:
-        with _within(LONGEST_CASE):
+        with _within(CASE_TIMEOUT):
             return measure(bench, case)
-    except NotYet as reason:
-        return outcome(case, {}, str(reason))
+    except NotMeasurable as reason:
+        return to_result(case, {}, str(reason))
     except FAILURES as error:
-        return outcome(case, {}, f"{FAILED}{' '.join(str(error).split())[:300] or type(error).__name__}")
+        return to_result(case, {}, f"{FAILED}{' '.join(str(error).split())[:300] or type(error).__name__}")
 
 
-def in_words(one: Outcome) -> str:
+def describe_result(one: CaseResult) -> str:
     """Sum an outcome up in a line."""
     if one.why_not:
         return f"not measured: {one.why_not}"
@@ -96,7 +96,7 @@ def _progress() -> Callable[[str], None]:
 
     def tell(text: str) -> None:
         nonlocal last
-        if time.monotonic() - last >= SECONDS_BETWEEN:
+        if time.monotonic() - last >= PROGRESS_SECONDS:
             last = time.monotonic()
             say(f"    {text}")
 

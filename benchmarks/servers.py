@@ -14,10 +14,10 @@ from typing import IO
 
 import psutil
 
-from benchmarks.answers import Answer
+from benchmarks.responses import RecordedResponse
 
-STARTS_WITHIN = 30.0  # seconds
-ANSWERS_WITHIN = 60.0  # seconds
+START_TIMEOUT = 30.0  # seconds
+RESPONSE_TIMEOUT = 60.0  # seconds
 UVICORN = (
     *(sys.executable, "-m", "uvicorn", "--host", "127.0.0.1", "--port", "{port}", "--workers", "1"),
     *("--loop", "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "warning"),
@@ -25,7 +25,7 @@ UVICORN = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class LoadRequest:
     """What is asked of a server: a target, or several in turn, all with the same method, headers and body.
 
     A `fresh` question goes on with its targets where it stopped, so that a server is never asked for one twice.
@@ -63,21 +63,21 @@ class Server:
         """Memory of its own, that no other process shares (USS), in millions of bytes."""
         return self.process.memory_full_info().uss / 1e6
 
-    def ask(self, question: Question, target: str) -> Answer:
+    def request(self, question: LoadRequest, target: str) -> RecordedResponse:
         """Ask one target once."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWERS_WITHIN)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=RESPONSE_TIMEOUT)
         try:
             connection.request(question.method, target, body=question.body, headers=dict(question.headers))
             response = connection.getresponse()
             body = response.read()
             told = [(name.lower(), value) for name, value in response.getheaders()]
-            kept = [pair for pair in told if pair[0] not in OF_THE_SERVER]
-            return Answer(status=response.status, headers=tuple(kept), body=body)
+            kept = [pair for pair in told if pair[0] not in SERVER_HEADERS]
+            return RecordedResponse(status=response.status, headers=tuple(kept), body=body)
         finally:
             connection.close()
 
 
-OF_THE_SERVER = {"date", "content-length", "transfer-encoding", "connection"}
+SERVER_HEADERS = {"date", "content-length", "transfer-encoding", "connection"}
 """Headers that a server adds or counts itself; all others are the application's."""
 
 
@@ -137,9 +137,9 @@ def _free_port() -> int:
 
 
 def _wait(process: "subprocess.Popen[bytes]", port: int, target: str, log: Path) -> None:
-    deadline = time.monotonic() + STARTS_WITHIN
+    deadline = time.monotonic() + START_TIMEOUT
     while time.monotonic() < deadline:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWERS_WITHIN)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=RESPONSE_TIMEOUT)
         try:
             connection.request("GET", target)
             connection.getresponse().read()

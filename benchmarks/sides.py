@@ -9,28 +9,28 @@ from urllib.parse import quote, urlencode
 
 from sqlalchemy import make_url
 
-from benchmarks.answers import load_answers
-from benchmarks.question import PRICED, page_sql, parameters
-from benchmarks.servers import Command, Question, Server, uvicorn
+from benchmarks.page_query import PRICED_TARGET, page_sql, parameters
+from benchmarks.responses import load_responses
+from benchmarks.servers import Command, LoadRequest, Server, uvicorn
 
 DATASETTE = Path(sys.prefix) / "bench" / "bin" / "datasette"
 COLD = {"VMSIZES_CACHE_MIB": "0"}
 """Settings under which the service answers every question anew."""
 
 
-class NotYet(Exception):
+class NotMeasurable(Exception):
     """A case that cannot be measured, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SideContext:
     """What a side is started with: a catalog, and the file with the service's own answers."""
 
     database: str
-    answers: Path
+    responses: Path
 
 
-Ask = Callable[[Server, Place], Question]
+RequestFactory = Callable[[Server, SideContext], LoadRequest]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +38,8 @@ class Side:
     """One half of a pair; `ask` makes its question where it is not the case's own."""
 
     name: str
-    command: Callable[[Place], Command]
-    ask: Ask | None = None
+    command: Callable[[SideContext], Command]
+    request: RequestFactory | None = None
 
 
 HOT = Side(name="the service", command=lambda place: uvicorn("app.asgi:service", VMSIZES_DATABASE_URL=place.database))
@@ -62,29 +62,29 @@ SEARCH_COMMAND = Side(
     ),
 )
 PYTHON = Side(name="python -c pass", command=lambda _place: Command(words=(sys.executable, "-c", "pass")))
-RAW = Side(name="raw ASGI", command=lambda place: uvicorn("benchmarks.raw:raw", BENCH_ANSWERS=str(place.answers)))
+RAW = Side(name="raw ASGI", command=lambda place: uvicorn("benchmarks.raw:raw", BENCH_ANSWERS=str(place.responses)))
 
 RAW_BODIES = Side(
     name="raw ASGI, bodies only",
-    command=lambda place: uvicorn("benchmarks.raw:bodies", BENCH_ANSWERS=str(place.answers)),
+    command=lambda place: uvicorn("benchmarks.raw:bodies", BENCH_ANSWERS=str(place.responses)),
 )
 
 
-def _bare(kind: str) -> Callable[[Place], Command]:
+def _bare(kind: str) -> Callable[[SideContext], Command]:
     return lambda place: uvicorn(
-        f"benchmarks.bare:{kind}", BENCH_ANSWERS=str(place.answers), BENCH_DATABASE=place.database
+        f"benchmarks.bare:{kind}", BENCH_ANSWERS=str(place.responses), BENCH_DATABASE=place.database
     )
 
 
 RAW_2_KB = Side(
     name="raw ASGI, 2 KB",
     command=lambda _place: uvicorn("benchmarks.raw:two_kilobytes"),
-    ask=lambda _server, _place: Question(targets=(PRICED,)),
+    request=lambda _server, _place: LoadRequest(targets=(PRICED_TARGET,)),
 )
 BARE_SQLITE = Side(name="bare sqlite3 + orjson", command=_bare("sqlite"))
 BARE_DOCUMENTS = Side(
     name="stored documents in bare ASGI", command=_bare("documents"),
-    ask=lambda _server, _place: Question(targets=(PRICED,)),
+    request=lambda _server, _place: LoadRequest(targets=(PRICED_TARGET,)),
 )  # fmt: skip
 BARE_PLACEMENT = Side(name="bare query and arithmetic", command=_bare("placement"))
 BARE_POSTGRES = Side(name="bare psycopg + orjson", command=_bare("postgresql"))
@@ -94,20 +94,20 @@ TUTORIAL = Side(
 )
 
 
-def _datasette(place: Place) -> Command:
+def _datasette(place: SideContext) -> Command:
     if not DATASETTE.exists():
-        raise NotYet("Datasette is not installed: `make bench` does it")
+        raise NotMeasurable("Datasette is not installed: `make bench` does it")
     file = make_url(place.database).database or ""
     off = [word for name in ("allow_facet", "suggest_facets") for word in ("--setting", name, "off")]
     return Command(words=(str(DATASETTE), "serve", "-i", file, "-h", "127.0.0.1", "-p", "{port}", *off))
 
 
-def _ask_datasette(_server: Server, place: Place) -> Question:
-    (answer,) = load_answers(place.answers).values()
+def _datasette_request(_server: Server, place: SideContext) -> LoadRequest:
+    (answer,) = load_responses(place.responses).values()
     names = list(json.loads(answer.body)["items"][0])
-    asked = {"sql": page_sql(names), "_shape": "array", **parameters(PRICED)}
+    asked = {"sql": page_sql(names), "_shape": "array", **parameters(PRICED_TARGET)}
     database = Path(make_url(place.database).database or "").stem
-    return Question(targets=(f"/{database}.json?{urlencode(asked, quote_via=quote)}",))
+    return LoadRequest(targets=(f"/{database}.json?{urlencode(asked, quote_via=quote)}",))
 
 
-PEER = Side(name="Datasette", command=_datasette, ask=_ask_datasette)
+PEER = Side(name="Datasette", command=_datasette, request=_datasette_request)

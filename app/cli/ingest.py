@@ -17,8 +17,8 @@ from app.cli.options import Group
 from app.cli.output import Json, err, out, write_json
 from app.cli.progress import progress
 from app.errors import BadData
-from app.ingest.registry import FEEDS, below, read_feed, read_pages, read_seeds
-from app.ingest.run import Outcome, as_json_line, has_catalog, take_in
+from app.ingest.registry import CSV_SOURCES, read_csv_source, read_pages, read_seeds, relative_to
+from app.ingest.run import IngestOutcome, has_catalog, ingest, to_json_line
 
 app = typer.Typer(
     cls=Group, help="Take in documents, prices and other figures: all of it, or nothing.", no_args_is_help=True
@@ -62,7 +62,7 @@ def seeds(
     """Read a whole folder: sources, regions, GPUs, series, documents, prices … The project's own by default."""
     folder = folder or context.settings().seeds
     with progress() as step:
-        reading = below(folder, read_seeds(folder, progress=step))
+        reading = relative_to(folder, read_seeds(folder, progress=step))
     _ingest(reading, strict=strict, as_json=as_json, dry_run=dry_run)
 
 
@@ -74,7 +74,7 @@ def _add_feed(name: str, help_text: str) -> None:
     def feed(
         path: File, *, sources: Sources = None, dry_run: DryRun = False, strict: Strict = False, as_json: Json = False
     ) -> None:
-        _ingest(read_feed(name, path, sources), strict=strict, as_json=as_json, dry_run=dry_run)
+        _ingest(read_csv_source(name, path, sources), strict=strict, as_json=as_json, dry_run=dry_run)
 
     app.command(name, help=help_text)(feed)
 
@@ -89,11 +89,11 @@ def prices(
     as_json: Json = False,
 ) -> None:
     """Read a price list."""
-    reading = read_feed("prices", path, sources, new_sizes=new_sizes)
+    reading = read_csv_source("prices", path, sources, new_sizes=new_sizes)
     _ingest(reading, strict=strict, as_json=as_json, dry_run=dry_run)
 
 
-for _name, _feed in FEEDS.items():
+for _name, _feed in CSV_SOURCES.items():
     if _name == "prices":
         app.command(_name, help=_feed.help)(prices)
     else:
@@ -102,13 +102,13 @@ for _name, _feed in FEEDS.items():
 
 def _ingest(reading: Reading, *, strict: bool, as_json: bool, dry_run: bool = False) -> None:
     with progress() as step:
-        outcome = take_in(context.engine(), reading, now=context.now(), strict=strict, dry_run=dry_run, progress=step)
+        outcome = ingest(context.engine(), reading, now=context.now(), strict=strict, dry_run=dry_run, progress=step)
     print_outcome(outcome, as_json=as_json)
 
 
-def print_outcome(outcome: Outcome, *, as_json: bool) -> None:
+def print_outcome(outcome: IngestOutcome, *, as_json: bool) -> None:
     """Print what an ingest did, or would do: what was not read on standard error, then table by table."""
-    _print_reports(outcome.tally.reports)
+    _print_reports(outcome.summary.reports)
     if as_json:
         write_json(_summary(outcome))
     else:
@@ -117,16 +117,16 @@ def print_outcome(outcome: Outcome, *, as_json: bool) -> None:
         err.print("Nothing was written.", highlight=False)
 
 
-def _summary(outcome: Outcome) -> dict[str, object]:
+def _summary(outcome: IngestOutcome) -> dict[str, object]:
     return {
         "revision": outcome.revision["number"],
         "digest": outcome.revision["digest"],
         "new_revision": outcome.new_revision,
         "written": outcome.written,
-        "reports": len(outcome.tally.reports),
+        "reports": len(outcome.summary.reports),
         "tables": {
             name: {kind: getattr(change, kind) for kind in ("added", "changed", "unchanged", "removed")}
-            for name, change in outcome.tally.changes.items()
+            for name, change in outcome.summary.changes.items()
         },
     }
 
@@ -136,8 +136,8 @@ def _print_reports(reports: Iterable[Report]) -> None:
         err.print(f"[yellow]not read:[/] {escape(str(report))}", highlight=False, soft_wrap=True)
 
 
-def _print_tables(outcome: Outcome, to: Console) -> None:
-    for name, change in outcome.tally.changes.items():
+def _print_tables(outcome: IngestOutcome, to: Console) -> None:
+    for name, change in outcome.summary.changes.items():
         done = [f"{getattr(change, kind)} {kind}" for kind in ("added", "changed", "removed") if getattr(change, kind)]
         if done or change.unchanged:
             to.print(f"{name:12} {', '.join([*done, f'{change.unchanged} unchanged'])}", highlight=False)
@@ -155,8 +155,8 @@ def _dry_run_pages(reading: Reading, *, strict: bool, as_json: bool) -> None:
     _print_facts(reading, as_json=as_json)
     engine = context.engine()
     if has_catalog(engine):
-        outcome = take_in(engine, reading, now=context.now(), dry_run=True)
-        _print_reports(outcome.tally.reports)
+        outcome = ingest(engine, reading, now=context.now(), dry_run=True)
+        _print_reports(outcome.summary.reports)
         _print_tables(outcome, err if as_json else out)
     else:
         _print_reports(reading.reports)
@@ -168,7 +168,7 @@ def _dry_run_pages(reading: Reading, *, strict: bool, as_json: bool) -> None:
 
 def _print_facts(reading: Reading, *, as_json: bool) -> None:
     if as_json:
-        sys.stdout.writelines(json.dumps(as_json_line(statement)) + "\n" for statement in reading.facts)
+        sys.stdout.writelines(json.dumps(to_json_line(statement)) + "\n" for statement in reading.facts)
     else:
         for statement in reading.facts:
             said = f"{statement.subject}: {statement.field} = {to_text(statement.value)}"

@@ -15,46 +15,46 @@ from typing import TextIO, TypeVar
 from app.catalog.column_types import SIGNIFICANT_DIGITS, USD_DECIMALS, is_exact
 from app.errors import BadData
 
-Word = TypeVar("Word", bound=str)
+ChoiceText = TypeVar("ChoiceText", bound=str)
 
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
-_WHOLE = re.compile(r"[0-9]{1,18}")
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_INTEGER = re.compile(r"[0-9]{1,18}")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CsvRow:
     """One row: its cells by column, without the spaces around them; a blank cell is the empty text."""
 
     file: str
     line: int
     cells: Mapping[str, str]
 
-    def bad(self, column: str, detail: str) -> BadData:
+    def error(self, column: str, detail: str) -> BadData:
         """What is wrong with a cell, as an error that quotes it; a column that is left out is a blank cell."""
         return BadData(f"{self.cells.get(column, '')!r}: {detail}", file=self.file, line=self.line, column=column)
 
     def text(self, column: str) -> str:
         """Return the cell; it must not be blank."""
         if not self.cells[column]:
-            raise self.bad(column, "must not be blank")
+            raise self.error(column, "must not be blank")
         return self.cells[column]
 
     def optional(self, column: str) -> str | None:
         """Return the cell, or None where it is blank."""
         return self.cells[column] or None
 
-    def choice(self, column: str, allowed: Collection[Word]) -> Word:
+    def choice(self, column: str, allowed: Collection[ChoiceText]) -> ChoiceText:
         """Return the cell, which must be one of the allowed words."""
         for word in allowed:
             if word == self.cells[column]:
                 return word
-        raise self.bad(column, f"must be one of {', '.join(allowed)}")
+        raise self.error(column, f"must be one of {', '.join(allowed)}")
 
     def positive(self, column: str) -> Decimal:
         """Return the cell as an exact number; it must be above zero, in plain notation."""
         if not _NUMBER.fullmatch(self.cells[column]) or not (number := Decimal(self.cells[column])):
-            raise self.bad(column, "must be a number above 0, written like 3.673")
+            raise self.error(column, "must be a number above 0, written like 3.673")
         return number
 
     def usd(self, column: str) -> Decimal:
@@ -62,30 +62,30 @@ class Row:
         usd = self.positive(column)
         if not is_exact(usd):
             allowed = f"at most {USD_DECIMALS} decimals and {SIGNIFICANT_DIGITS} significant digits"
-            raise self.bad(column, f"must be below a billion, with {allowed}")
+            raise self.error(column, f"must be below a billion, with {allowed}")
         return usd
 
-    def whole(self, column: str) -> int:
+    def integer(self, column: str) -> int:
         """Return the cell as a whole number; zero is one."""
-        if not _WHOLE.fullmatch(self.cells[column]):
-            raise self.bad(column, "must be a whole number, written like 4096")
+        if not _INTEGER.fullmatch(self.cells[column]):
+            raise self.error(column, "must be a whole number, written like 4096")
         return int(self.cells[column])
 
-    def optional_day(self, column: str) -> date | None:
+    def optional_date(self, column: str) -> date | None:
         """Return the cell as a date, or None where it is blank."""
         if not (cell := self.cells[column]):
             return None
         try:
-            if _DAY.fullmatch(cell):
+            if _DATE.fullmatch(cell):
                 return date.fromisoformat(cell)
         except ValueError:
             pass
-        raise self.bad(column, "must be a date written as YYYY-MM-DD")
+        raise self.error(column, "must be a date written as YYYY-MM-DD")
 
-    def day(self, column: str) -> date:
+    def date(self, column: str) -> date:
         """Return the cell as a date; it must not be blank."""
-        if (day := self.optional_day(column)) is None:
-            raise self.bad(column, "must be a date written as YYYY-MM-DD")
+        if (day := self.optional_date(column)) is None:
+            raise self.error(column, "must be a date written as YYYY-MM-DD")
         return day
 
     def flag(self, column: str) -> bool:
@@ -93,7 +93,7 @@ class Row:
         return self.choice(column, ("true", "false")) == "true"
 
 
-def read_rows(path: Path, columns: Collection[str], *, optional: Collection[str] = ()) -> Iterator[Row]:
+def read_rows(path: Path, columns: Collection[str], *, optional: Collection[str] = ()) -> Iterator[CsvRow]:
     """Read a file's rows one by one; its header must have each of the columns, in any order, and no unknown one."""
     with open_csv(path) as file:
         reader = csv.reader(file, strict=True)
@@ -103,7 +103,7 @@ def read_rows(path: Path, columns: Collection[str], *, optional: Collection[str]
                 continue
             if len(cells) != len(header):
                 raise wrong_width(str(path), reader.line_num, len(cells), len(header))
-            yield Row(str(path), reader.line_num, dict(zip(header, map(str.strip, cells), strict=True)))
+            yield CsvRow(str(path), reader.line_num, dict(zip(header, map(str.strip, cells), strict=True)))
 
 
 @contextmanager
@@ -150,15 +150,15 @@ def sha256_of(path: Path) -> str:
         return file_digest(file, "sha256").hexdigest()
 
 
-AT_ONCE = 1_000
+BLOCK_LINES = 1_000
 """Lines of a block: few enough that their cells stay in the processor's cache."""
 
 
-Numbered = tuple[int, list[str]]
+NumberedCells = tuple[int, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class CsvBlock:
     """Some rows: their lines, their cells by column as they stand there, and what share of the file is read by then."""
 
     file: str
@@ -166,30 +166,32 @@ class Block:
     cells: Mapping[str, Sequence[str]]
     share: float
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[CsvRow]:
         """Give the rows one by one, to find out which is wrong."""
         for line, *cells in zip(self.lines, *self.cells.values(), strict=True):
-            yield Row(self.file, line, dict(zip(self.cells, map(str.strip, cells), strict=True)))
+            yield CsvRow(self.file, line, dict(zip(self.cells, map(str.strip, cells), strict=True)))
 
 
-def read_blocks(path: Path, columns: Collection[str]) -> Iterator[Block]:
+def read_blocks(path: Path, columns: Collection[str]) -> Iterator[CsvBlock]:
     """Read a file as `read_rows` does, with the same errors, but in blocks."""
     with open_csv(path) as file:
         reader = csv.reader(file, strict=True)
         header = read_header(reader, str(path), columns)
         size = path.stat().st_size
-        while numbered := [(reader.line_num, cells) for cells in islice(reader, AT_ONCE)]:
-            fitting, odd = _fitting(numbered, len(header))
+        while numbered := [(reader.line_num, cells) for cells in islice(reader, BLOCK_LINES)]:
+            fitting, odd = _split_at_wrong_width(numbered, len(header))
             if fitting:
                 lines, rows = zip(*fitting, strict=True)
                 by_column = dict(zip(header, zip(*rows, strict=True), strict=True))
-                yield Block(str(path), lines, by_column, file.buffer.tell() / size)
+                yield CsvBlock(str(path), lines, by_column, file.buffer.tell() / size)
             if odd:
                 line, cells = odd
                 raise wrong_width(str(path), line, len(cells), len(header))
 
 
-def _fitting(numbered: list[Numbered], width: int) -> tuple[list[Numbered], Numbered | None]:
+def _split_at_wrong_width(
+    numbered: list[NumberedCells], width: int
+) -> tuple[list[NumberedCells], NumberedCells | None]:
     """Give the rows that are as wide as the header, and the first that is not; empty lines are none."""
     if {len(cells) for _, cells in numbered} == {width}:
         return numbered, None

@@ -47,30 +47,30 @@ Named = TypeVar(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Feed:
+class CsvSource:
     """A kind of CSV file that can be ingested: what it holds, and its reader."""
 
     help: str
     read: Callable[[Path, Mapping[str, SourceRow]], Reading]
 
 
-FEEDS: dict[str, Feed] = {
-    "regions": Feed(help="Regions: code, name, geography.", read=read_regions),
-    "gpus": Feed(help="GPU models: memory, bandwidth, throughput, interconnect.", read=read_gpus),
-    "series": Feed(help="Series: names, racks, scale-up domains.", read=read_series),
-    "sizes": Feed(help="Sizes: any of their fields, as a source has them.", read=read_sizes),
-    "aliases": Feed(help="Other names of sizes.", read=read_aliases),
-    "corrections": Feed(
+CSV_SOURCES: dict[str, CsvSource] = {
+    "regions": CsvSource(help="Regions: code, name, geography.", read=read_regions),
+    "gpus": CsvSource(help="GPU models: memory, bandwidth, throughput, interconnect.", read=read_gpus),
+    "series": CsvSource(help="Series: names, racks, scale-up domains.", read=read_series),
+    "sizes": CsvSource(help="Sizes: any of their fields, as a source has them.", read=read_sizes),
+    "aliases": CsvSource(help="Other names of sizes.", read=read_aliases),
+    "corrections": CsvSource(
         help="What a source says wrongly, and why.", read=lambda path, _sources: read_corrections(path)
     ),
-    "benchmarks": Feed(help="Published results.", read=read_benchmarks),
-    "models": Feed(help="Language models: layers, widths, heads, experts.", read=read_models),
-    "prices": Feed(help="Prices an hour by size, region, system and purchase model.", read=read_prices),
+    "benchmarks": CsvSource(help="Published results.", read=read_benchmarks),
+    "models": CsvSource(help="Language models: layers, widths, heads, experts.", read=read_models),
+    "prices": CsvSource(help="Prices an hour by size, region, system and purchase model.", read=read_prices),
 }
 """Every kind of CSV file, in the order in which the seeds are read; the command line's help is made from it."""
 
 
-def read_feed(name: str, path: Path, sources: Path | None = None, *, new_sizes: bool = False) -> Reading:
+def read_csv_source(name: str, path: Path, sources: Path | None = None, *, new_sizes: bool = False) -> Reading:
     """Read one CSV file; the sources it cites are listed in `sources`, else in sources.csv beside it.
 
     With `new_sizes` a price of a size that nobody knows yet adds the size.
@@ -78,7 +78,7 @@ def read_feed(name: str, path: Path, sources: Path | None = None, *, new_sizes: 
     if not path.is_file():
         raise BadData("there is no such file", file=str(path))
     listed = read_sources(sources or path.with_name("sources.csv")) if name != "corrections" else {}
-    reading = FEEDS[name].read(path, listed)
+    reading = CSV_SOURCES[name].read(path, listed)
     return replace(
         reading,
         prices=Prices(tuple(replace(each, new_sizes=new_sizes) for each in reading.prices.lists)),
@@ -97,7 +97,7 @@ def read_pages(
         gpu_memories=memories,
         kind=kind,
         on_page=lambda path: progress(f"reading {path.name}", next(done) / pages),
-        refuse_silent=True,
+        require_facts=True,
     )
 
 
@@ -106,16 +106,16 @@ def read_seeds(folder: Path, *, progress: Progress = no_progress) -> Reading:
     if not folder.is_dir():
         raise BadData("is not a folder; VMSIZES_SEEDS says where the seeds are", file=str(folder))
     reading = Reading()
-    for name in FEEDS:
+    for name in CSV_SOURCES:
         progress(f"reading {name}", None)
         if (folder / f"{name}.csv").exists():
-            reading += read_feed(name, folder / f"{name}.csv", folder / "sources.csv", new_sizes=True)
+            reading += read_csv_source(name, folder / f"{name}.csv", folder / "sources.csv", new_sizes=True)
     if (folder / "documents").is_dir():
         reading += read_pages([folder / "documents"], folder, progress=progress)
     return reading
 
 
-def below(folder: Path, reading: Reading) -> Reading:
+def relative_to(folder: Path, reading: Reading) -> Reading:
     """Name the files of a reading as they lie below a folder, so that a catalog does not depend on where it is."""
 
     def short(row: Named) -> Named:

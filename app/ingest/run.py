@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from app.catalog.fields import FIELDS
 from app.catalog.models import IngestedFile
 from app.catalog.readings import Progress, Reading, StatedFact, no_progress
-from app.catalog.store.ingest import Tally, forget_source, save_reading
+from app.catalog.store.ingest import IngestSummary, forget_source, save_reading
 from app.catalog.store.revisions import latest_revision, save_revision
 from app.db.engines import take_statistics, writing
 from app.errors import BadData
@@ -23,13 +23,13 @@ JsonValue = int | float | bool | str
 _DIGITS = 4
 
 
-def as_json_line(statement: StatedFact) -> dict[str, JsonValue | None]:
+def to_json_line(statement: StatedFact) -> dict[str, JsonValue | None]:
     """Write a statement with its unit; a fraction is a number of four digits, a whole number has none."""
     field = FIELDS[statement.kind][statement.field]
     return {
         "subject": statement.subject,
         "field": statement.field,
-        "value": _value(statement.value),
+        "value": _json_value(statement.value),
         "unit": field.unit,
         "raw": statement.raw,
         "file": statement.file,
@@ -37,7 +37,7 @@ def as_json_line(statement: StatedFact) -> dict[str, JsonValue | None]:
     }
 
 
-def _value(value: int | Decimal | Fraction | str | bool | date) -> JsonValue:  # a value, not a switch
+def _json_value(value: int | Decimal | Fraction | str | bool | date) -> JsonValue:  # a value, not a switch
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Decimal | Fraction):
@@ -46,16 +46,16 @@ def _value(value: int | Decimal | Fraction | str | bool | date) -> JsonValue:  #
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class IngestOutcome:
     """What an ingest did, or would do: the tally of each table, and the revision that holds then."""
 
-    tally: Tally
+    summary: IngestSummary
     revision: dict[str, Any]
     new_revision: bool
     written: bool = True
 
 
-def take_in(
+def ingest(
     engine: Engine,
     reading: Reading,
     *,
@@ -63,7 +63,7 @@ def take_in(
     strict: bool = False,
     dry_run: bool = False,
     progress: Progress = no_progress,
-) -> Outcome:
+) -> IngestOutcome:
     """Write a reading as one transaction: all of it, or, where anything is wrong, nothing; raises BadData.
 
     With `strict` anything that could not be read is wrong, too. What changes nothing makes no new revision. With
@@ -79,29 +79,31 @@ def take_in(
                 line=first.line,
                 column=first.column,
             )
-        return _number(session, tally, now, dry_run=dry_run, progress=progress)
+        return _finish(session, tally, now, dry_run=dry_run, progress=progress)
 
 
 def forget(
     engine: Engine, source: str, *, now: datetime, dry_run: bool = False, progress: Progress = no_progress
-) -> Outcome:
+) -> IngestOutcome:
     """Take away a source and what only it said, as one transaction; raises NotFound for a source that is not there."""
     with writing(engine, keep=not dry_run) as session:
         tally = forget_source(session, source, today=now.date(), progress=progress)
-        return _number(session, tally, now, dry_run=dry_run, progress=progress)
+        return _finish(session, tally, now, dry_run=dry_run, progress=progress)
 
 
-def _number(session: Session, tally: Tally, now: datetime, *, dry_run: bool, progress: Progress) -> Outcome:
+def _finish(
+    session: Session, summary: IngestSummary, now: datetime, *, dry_run: bool, progress: Progress
+) -> IngestOutcome:
     """Make the revision, if anything is different now."""
     before = latest_revision(session)
-    if before is not None and not tally.any:
-        return Outcome(tally=tally, revision=before, new_revision=False, written=not dry_run)
+    if before is not None and not summary.has_changes:
+        return IngestOutcome(summary=summary, revision=before, new_revision=False, written=not dry_run)
     if not dry_run:
         progress("statistics", None)
         take_statistics(session)
     progress("revision", None)
-    revision = save_revision(session, tally.sources, now, tally.contents)
-    return Outcome(tally=tally, revision=revision, new_revision=True, written=not dry_run)
+    revision = save_revision(session, summary.sources, now, summary.checksums)
+    return IngestOutcome(summary=summary, revision=revision, new_revision=True, written=not dry_run)
 
 
 def has_catalog(engine: Engine) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from app.http.middleware import Answers
-from app.ingest.run import take_in
+from app.ingest.run import ingest
 from app.main import create_service
 from app.settings import Settings
 from tests.conftest import TODAY
@@ -16,6 +16,6 @@ from tests.factories import NOW, reading, size
 def service(database_url: str) -> Iterator[Answers]:
     """A service of one's own, over a catalog with one size."""
     service = create_service(Settings(_env_file=None, database_url=database_url), today=lambda: TODAY)
-    take_in(service.app.state.engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
+    ingest(service.app.state.engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
     yield service
     service.app.state.engine.dispose()

@@ -14,7 +14,7 @@ import zstandard
 
 from app.http.cache import ASK_FIRST, Answer, Shelf, wanted
 from app.http.middleware import Answers
-from app.ingest.run import take_in
+from app.ingest.run import ingest
 from app.main import create_service
 from app.settings import Settings
 from tests.conftest import TODAY
@@ -134,7 +134,7 @@ def test_head_has_the_headers_and_no_body(client: httpx.Client) -> None:
 
 def test_with_room_for_nothing_every_question_is_asked_anew(database_url: str) -> None:
     service = create_service(Settings(_env_file=None, database_url=database_url, cache_mib=0), today=lambda: TODAY)
-    take_in(service.app.state.engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
+    ingest(service.app.state.engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
     with server(service) as url, httpx.Client(base_url=url) as client:
         assert [client.get("/sizes").json()["total"] for _ in range(3)] == [1, 1, 1]
     service.app.state.engine.dispose()
@@ -146,7 +146,7 @@ def test_a_copy_is_used_without_asking_for_as_long_as_is_set_but_for_pages_that_
 ) -> None:
     settings = Settings(_env_file=None, database_url=database_url, max_age_seconds=60)
     service = create_service(settings, today=lambda: TODAY)
-    take_in(service.app.state.engine, reading([*size("X1", vcpus=8), *size("X2", vcpus=8)]), now=NOW)
+    ingest(service.app.state.engine, reading([*size("X1", vcpus=8), *size("X2", vcpus=8)]), now=NOW)
     lasting = {"/sizes": "public, max-age=60", "/sizes?limit=1": "no-cache", "/sizes.csv": "public, max-age=60"}
     with server(service) as url, httpx.Client(base_url=url) as client:
         for path, told in lasting.items():
@@ -188,7 +188,7 @@ def test_a_crash_leaves_as_a_problem_and_is_not_kept(service: Answers, monkeypat
 def test_a_new_revision_is_seen_within_a_second(service: Answers) -> None:
     with server(service) as url, httpx.Client(base_url=url) as client:
         before = client.get("/sizes")
-        take_in(service.app.state.engine, reading([*size("X1", vcpus=8), *size("X2", vcpus=16)]), now=NOW)
+        ingest(service.app.state.engine, reading([*size("X1", vcpus=8), *size("X2", vcpus=16)]), now=NOW)
         deadline = time.monotonic() + 1
         while (after := client.get("/sizes")).json()["total"] == before.json()["total"]:
             assert time.monotonic() < deadline, "the old answer was still given after a second"
@@ -204,7 +204,7 @@ def test_every_worker_sees_a_new_revision_within_a_second_and_marks_it_alike(
         urls = [stack.enter_context(server(worker)) for worker in (service, other)]
         workers = [stack.enter_context(httpx.Client(base_url=url)) for url in urls]
         before = [worker.get("/sizes").headers["etag"] for worker in workers]
-        take_in(service.app.state.engine, reading([*size("X1", vcpus=8), *size("X2", vcpus=16)]), now=NOW)
+        ingest(service.app.state.engine, reading([*size("X1", vcpus=8), *size("X2", vcpus=16)]), now=NOW)
         time.sleep(1)
         answers = [worker.get("/sizes") for worker in workers]
         assert [answer.json()["total"] for answer in answers] == [2, 2]

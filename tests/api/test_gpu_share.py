@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from app.http.middleware import Answers
-from app.ingest.run import take_in
+from app.ingest.run import ingest
 from tests.factories import NOW, price, reading, size
 from tests.servers import server
 
@@ -25,7 +25,7 @@ def gpu_share_client(service: Answers) -> Iterator[httpx.Client]:
         *size("Standard_GCountUnknown", gpu_memory_gib=96, **OF_ONE),
     ]
     prices = [price(f"Standard_{name}", "1.5") for name in ("G1", "G4th", "GUnknown", "GCountUnknown")]
-    take_in(service.app.state.engine, reading(statements, regions=["eastus"], prices=prices), now=NOW)
+    ingest(service.app.state.engine, reading(statements, regions=["eastus"], prices=prices), now=NOW)
     with server(service) as url, httpx.Client(base_url=url) as client:
         yield client
 

@@ -16,7 +16,7 @@ from app.db import migrations
 from app.db.engines import make_engine
 from app.http.middleware import Answers
 from app.http.revision import PERIOD_SECONDS
-from app.ingest.run import take_in
+from app.ingest.run import ingest
 from app.main import create_service
 from app.settings import Settings
 from tests.factories import NOW, reading, size
@@ -65,7 +65,7 @@ def test_a_stopped_postgresql_is_said_to_be_so_and_logged_once(caplog: pytest.Lo
         url = running.enter_context(postgres_running())
         engine = make_engine(url)
         migrations.upgrade(engine)
-        take_in(engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
+        ingest(engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
         engine.dispose()
         with asking(url) as client:
             assert [client.get(path).status_code for path in ("/sizes", "/conflicts", "/readyz")] == [200] * 3

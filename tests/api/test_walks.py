@@ -10,7 +10,7 @@ import pytest
 
 from app.catalog.readings import Reading
 from app.http.middleware import Answers
-from app.ingest.run import take_in
+from app.ingest.run import ingest
 from tests.factories import NOW, reading, size
 from tests.servers import server
 
@@ -21,7 +21,7 @@ WITH_GAPS = ("usd_per_hour", "usd_per_gpu_hour", "gpu_memory_gib", "retirement_d
 @pytest.fixture
 def service(service: Answers) -> Answers:
     """A service of one's own, over a catalog with six sizes."""
-    take_in(service.app.state.engine, reading_of("ABCDE"), now=NOW)
+    ingest(service.app.state.engine, reading_of("ABCDE"), now=NOW)
     return service
 
 
@@ -79,12 +79,12 @@ def test_every_list_links_to_its_next_page(client: httpx.Client, path: str) -> N
 @pytest.mark.parametrize("path", ["/sizes?limit=2", "/fit?limit=2", "/sizes/a/similar?limit=2", "/revisions?limit=1"])
 def test_a_walk_that_an_ingest_lands_in_is_told_to_begin_again(service: Answers, path: str) -> None:
     engine = service.app.state.engine
-    take_in(engine, reading_of("ABCDEF"), now=NOW)
+    ingest(engine, reading_of("ABCDEF"), now=NOW)
     with server(service) as url, httpx.Client(base_url=url) as client:
         first = client.get(path).json()
         following = {"cursor": first["next_cursor"]}
         assert client.get(path, params=following).status_code == 200
-        take_in(engine, reading_of([*"ABCDEF", "Aa"]), now=NOW)
+        ingest(engine, reading_of([*"ABCDEF", "Aa"]), now=NOW)
         client.get("/healthz")
         gone = get_until_status(client, path, following, 410)
         assert gone["type"] == "/problems/cursor-gone"

@@ -7,20 +7,20 @@ from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Price
-from app.catalog.store.revisions import Content, canonical, content_of
+from app.catalog.store.revisions import TableChecksum, compute_checksum, select_canonical
 from app.db.engines import make_engine
 from benchmarks.bare_ingest import write_csv, write_rows
 from benchmarks.build import catalog_without_prices
 from benchmarks.catalogs import Scale
 from benchmarks.ingest import ingest, measure_ingest, save_prices
-from benchmarks.price_files import Made, make_prices
+from benchmarks.price_files import PriceFiles, make_prices
 from tests.databases import Databases
 
 FEW = Scale(sizes=100, prices=2_000)
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+def made(tmp_path_factory: pytest.TempPathFactory) -> PriceFiles:
     return make_prices(tmp_path_factory.mktemp("prices"), FEW)
 
 
@@ -29,15 +29,15 @@ def empty(databases: Databases) -> str:
     return catalog_without_prices(databases.create(), FEW)
 
 
-def written(url: str) -> Content:
+def written(url: str) -> TableChecksum:
     engine = make_engine(url)
     with Session(engine) as session:
-        content = content_of(session, canonical(session, table_of(Price)))
+        content = compute_checksum(session, select_canonical(session, table_of(Price)))
     engine.dispose()
     return content
 
 
-def test_every_side_writes_the_same_prices(databases: Databases, empty: str, made: Made) -> None:
+def test_every_side_writes_the_same_prices(databases: Databases, empty: str, made: PriceFiles) -> None:
     contents = []
     for write in (
         save_prices,
@@ -55,7 +55,7 @@ def test_every_side_writes_the_same_prices(databases: Databases, empty: str, mad
     assert contents == contents[:1] * 4
 
 
-def test_a_hundredth_of_the_changed_file_is_changed(made: Made) -> None:
+def test_a_hundredth_of_the_changed_file_is_changed(made: PriceFiles) -> None:
     pairs = zip(made.file.read_text().splitlines(), made.changed_file.read_text().splitlines(), strict=True)
     prices = [(one.split(",")[5], other.split(",")[5]) for one, other in pairs][1:]
     assert sum(float(one) != float(other) for one, other in prices) == 20

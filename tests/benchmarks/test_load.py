@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.answers import Answer, load_answers, save_answers
 from benchmarks.load import to_burst, to_script
 from benchmarks.openloop import open_loop
-from benchmarks.pairing import SAME
+from benchmarks.pairing import COMPARISONS
 from benchmarks.raw import Message, two_kilobytes
-from benchmarks.servers import Command, Question, cpu_seconds, running, uvicorn
+from benchmarks.responses import RecordedResponse, load_responses, save_responses
+from benchmarks.servers import Command, LoadRequest, cpu_seconds, running, uvicorn
 
 
 def test_the_last_line_of_wrk_is_what_counts() -> None:
@@ -33,16 +33,16 @@ def test_load_that_failed_is_no_measurement(said: str) -> None:
 
 
 def test_a_question_becomes_a_script_with_its_text_quoted(tmp_path: Path) -> None:
-    question = Question(targets=("/fit",), method="POST", headers=(("Accept", 'a"b'),), body='{"gpus": 1}\n')
+    question = LoadRequest(targets=("/fit",), method="POST", headers=(("Accept", 'a"b'),), body='{"gpus": 1}\n')
     script = to_script(question, tmp_path / "targets")
     assert 'wrk.method, wrk.body = "POST", "{\\"gpus\\": 1}\\n"' in script
     assert 'wrk.headers["Accept"] = "a\\"b"' in script
 
 
 def test_kept_answers_are_read_back_byte_for_byte(tmp_path: Path) -> None:
-    answers = {"/sizes?a=1": Answer(status=200, headers=(("etag", '"x"'),), body=bytes(range(256)))}
-    save_answers(answers, tmp_path / "answers.json")
-    assert load_answers(tmp_path / "answers.json") == answers
+    answers = {"/sizes?a=1": RecordedResponse(status=200, headers=(("etag", '"x"'),), body=bytes(range(256)))}
+    save_responses(answers, tmp_path / "answers.json")
+    assert load_responses(tmp_path / "answers.json") == answers
 
 
 @pytest.mark.parametrize(
@@ -56,13 +56,13 @@ def test_kept_answers_are_read_back_byte_for_byte(tmp_path: Path) -> None:
     ],
 )
 def test_answers_are_compared_as_far_as_asked(how: str, ours: bytes, theirs: bytes, same: bool) -> None:
-    assert SAME[how](ours, theirs) is same
+    assert COMPARISONS[how](ours, theirs) is same
 
 
 def test_a_server_is_started_asked_at_a_rate_and_gone(tmp_path: Path) -> None:
-    question = Question(targets=("/any",))
+    question = LoadRequest(targets=("/any",))
     with running(uvicorn("benchmarks.raw:two_kilobytes"), tmp_path / "log") as server:
-        assert len(server.ask(question, "/any").body) == 2048
+        assert len(server.request(question, "/any").body) == 2048
         seen = open_loop(server, question, per_second=100, seconds=0.3)
         assert server.memory_mb() > 1
     assert (seen.late, seen.per_second) == (0, 100)

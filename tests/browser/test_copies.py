@@ -13,7 +13,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from app.db import migrations
 from app.http.middleware import Answers
-from app.ingest.run import take_in
+from app.ingest.run import ingest
 from app.main import create_service
 from app.settings import Settings
 from tests.browser.conftest import RecordedPage
@@ -46,7 +46,7 @@ def service(empty_url: str) -> Iterator[Answers]:
     """A service of one's own, over three sizes, one of them with a price."""
     service = create_service(Settings(_env_file=None, database_url=empty_url), today=lambda: TODAY)
     migrations.upgrade(service.app.state.engine)
-    take_in(service.app.state.engine, costing("3.5"), now=NOW)
+    ingest(service.app.state.engine, costing("3.5"), now=NOW)
     yield service
     service.app.state.engine.dispose()
 
@@ -74,7 +74,7 @@ def test_a_page_sees_the_new_price_within_a_second_of_an_ingest(service: Answers
     with server(service) as url:
         asked = f"{url}/sizes?limit=1"
         assert [shown(elsewhere, asked) for _ in range(2)] == [3.5, 3.5]
-        take_in(service.app.state.engine, costing("2.7008"), now=NOW)
+        ingest(service.app.state.engine, costing("2.7008"), now=NOW)
         time.sleep(1)
         assert shown(elsewhere, asked) == 2.7008
         elsewhere.reload()
@@ -101,7 +101,7 @@ def test_a_walk_that_is_told_to_begin_again_does_and_comes_to_its_end(service: A
     def pause(read: int) -> None:
         if read == 1 and not done:
             done.append(True)
-            take_in(service.app.state.engine, costing("2.7008"), now=NOW)
+            ingest(service.app.state.engine, costing("2.7008"), now=NOW)
             time.sleep(1)
 
     done: list[bool] = []

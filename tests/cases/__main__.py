@@ -13,7 +13,7 @@ import httpx
 from app.db import migrations
 from app.db.engines import make_engine
 from app.ingest.registry import read_seeds
-from app.ingest.run import take_in
+from app.ingest.run import ingest
 from app.main import create_app
 from app.settings import Settings
 from tests.cases.page import table
@@ -51,7 +51,7 @@ def service(url: str | None) -> Iterator[str]:
         database = f"sqlite:///{folder}/seeds.db"
         engine = make_engine(database)
         migrations.upgrade(engine)
-        take_in(engine, read_seeds(SEEDS), now=datetime.now(UTC))
+        ingest(engine, read_seeds(SEEDS), now=datetime.now(UTC))
         engine.dispose()
         with server(create_app(Settings(_env_file=None, database_url=database))) as here:
             yield here

@@ -21,7 +21,7 @@ from app.catalog.store.offers import is_derived, save_derived
 from app.db.engines import reading as reads
 from app.db.engines import writing
 from app.db.statements import answer
-from app.ingest.run import take_in
+from app.ingest.run import ingest
 from tests.factories import NOW, price, reading, size, source
 
 TODAY = NOW.date()
@@ -46,12 +46,12 @@ def document(engine: Engine, key: str) -> dict[str, Any]:
 
 
 @contextmanager
-def nothing_left_to_derive(engine: Engine, today: date = TODAY) -> Iterator[None]:
+def derived_rows_complete(engine: Engine, today: date = TODAY) -> Iterator[None]:
     """What an ingest derives of the sizes it touches is what would be derived of all."""
     yield
     with writing(engine) as session:
         before = {row.size_key: row.doc for row in session.execute(select(table_of(SizeJson)))}
-        assert not save_derived(session, today).any
+        assert not save_derived(session, today).has_changes
         assert {row.size_key: row.doc for row in session.execute(select(table_of(SizeJson)))} == before
 
 
@@ -94,10 +94,10 @@ FIRST = reading(
     ],
 )
 def test_what_follows_from_an_ingest_is_what_would_follow_from_all(engine: Engine, then: Reading) -> None:
-    with nothing_left_to_derive(engine):
-        take_in(engine, FIRST, now=NOW)
-    with nothing_left_to_derive(engine):
-        take_in(engine, then, now=NOW)
+    with derived_rows_complete(engine):
+        ingest(engine, FIRST, now=NOW)
+    with derived_rows_complete(engine):
+        ingest(engine, then, now=NOW)
 
 
 def test_the_document_of_an_offer_says_what_its_columns_say(seeded_engine: Engine) -> None:
@@ -130,8 +130,8 @@ def test_the_octave_of_an_offer_is_that_of_its_gpu_memory(seeded_engine: Engine)
 
 
 def test_an_offer_is_changed_and_not_made_anew(engine: Engine) -> None:
-    take_in(engine, FIRST, now=NOW)
-    change = take_in(engine, reading(prices=(price("x1", "1.5"),)), now=NOW).tally.changes["offer"]
+    ingest(engine, FIRST, now=NOW)
+    change = ingest(engine, reading(prices=(price("x1", "1.5"),)), now=NOW).summary.changes["offer"]
     assert (change.added, change.changed, change.removed) == (0, 4, 0)  # by both purchase models, in eastus and in *
     assert offered(engine, "x1") == (Decimal("1.5"), "eastus")
     assert offered(engine, "x1", "*") == (Decimal("1.5"), "eastus")
@@ -139,10 +139,10 @@ def test_an_offer_is_changed_and_not_made_anew(engine: Engine) -> None:
 
 
 def test_a_price_that_comes_into_force_is_offered_at_the_next_ingest_of_anything(engine: Engine) -> None:
-    take_in(engine, FIRST, now=NOW)
+    ingest(engine, FIRST, now=NOW)
     assert offered(engine, "x1") == (3, "eastus")
-    with nothing_left_to_derive(engine, TOMORROW):
-        take_in(engine, reading(regions=["mars"]), now=NOW + timedelta(days=1))
+    with derived_rows_complete(engine, TOMORROW):
+        ingest(engine, reading(regions=["mars"]), now=NOW + timedelta(days=1))
     assert offered(engine, "x1") == (Decimal("2.5"), "eastus")
 
 
@@ -157,7 +157,7 @@ def test_a_price_that_comes_into_force_is_offered_at_the_next_ingest_of_anything
 def test_a_spot_price_is_history_and_no_offer(engine: Engine, history: dict[str, Any]) -> None:
     spot = price("x1", "1", purchase="spot", **history)
     there = price("x1", "2", purchase="spot", region="westus")
-    take_in(engine, reading(size("x1", vcpus=8), regions=["eastus", "westus"], prices=(spot, there)), now=NOW)
+    ingest(engine, reading(size("x1", vcpus=8), regions=["eastus", "westus"], prices=(spot, there)), now=NOW)
     assert offered(engine, "x1", purchase="spot") is None
     assert offered(engine, "x1", "*", purchase="spot") == (2, "westus")
     with reads(engine) as session:
@@ -167,48 +167,48 @@ def test_a_spot_price_is_history_and_no_offer(engine: Engine, history: dict[str,
 
 def test_an_on_demand_price_is_an_offer_however_old_it_is(engine: Engine) -> None:
     old = price("x1", "3", approximate_date=True, valid_from=date(2020, 1, 1))
-    take_in(engine, reading(size("x1", vcpus=8), regions=["eastus"], prices=(old,)), now=NOW)
+    ingest(engine, reading(size("x1", vcpus=8), regions=["eastus"], prices=(old,)), now=NOW)
     assert offered(engine, "x1") == (3, "eastus")
 
 
 def test_a_spot_price_that_was_an_offer_is_none_a_year_later(engine: Engine) -> None:
     last = price("x1", "1", purchase="spot", valid_from=TODAY - timedelta(days=MAX_SPOT_AGE_DAYS))
-    take_in(engine, reading(size("x1", vcpus=8), regions=["eastus"], prices=(last,)), now=NOW)
+    ingest(engine, reading(size("x1", vcpus=8), regions=["eastus"], prices=(last,)), now=NOW)
     assert offered(engine, "x1", purchase="spot") == (1, "eastus")
-    with nothing_left_to_derive(engine, TOMORROW):
-        take_in(engine, reading(regions=["mars"]), now=NOW + timedelta(days=1))
+    with derived_rows_complete(engine, TOMORROW):
+        ingest(engine, reading(regions=["mars"]), now=NOW + timedelta(days=1))
     assert offered(engine, "x1", purchase="spot") is None
 
 
 def test_a_spot_price_of_an_exact_day_counts_before_a_newer_one_of_an_undated_source(engine: Engine) -> None:
     exact = price("x1", "2", purchase="spot", valid_from=TODAY - timedelta(days=30))
     undated = price("x1", "1", purchase="spot", valid_from=TODAY, approximate_date=True)
-    take_in(engine, reading(size("x1", vcpus=8), regions=["eastus"], prices=(exact, undated)), now=NOW)
+    ingest(engine, reading(size("x1", vcpus=8), regions=["eastus"], prices=(exact, undated)), now=NOW)
     assert offered(engine, "x1", purchase="spot") == (2, "eastus")
 
 
 def test_an_ingest_of_an_earlier_day_derives_for_that_day(engine: Engine) -> None:
-    take_in(engine, FIRST, now=NOW + timedelta(days=1))
-    with nothing_left_to_derive(engine):
-        take_in(engine, reading(regions=["mars"]), now=NOW)
+    ingest(engine, FIRST, now=NOW + timedelta(days=1))
+    with derived_rows_complete(engine):
+        ingest(engine, reading(regions=["mars"]), now=NOW)
     assert offered(engine, "x1") == (3, "eastus")
 
 
 def test_a_source_that_moves_is_shown_at_its_new_address(engine: Engine) -> None:
-    take_in(engine, FIRST, now=NOW)
+    ingest(engine, FIRST, now=NOW)
     assert document(engine, "x1")["source_url"] == "https://example.org/page"
-    with nothing_left_to_derive(engine):
-        take_in(engine, reading(sources=[replace(source("page"), url="https://example.org/2")]), now=NOW)
+    with derived_rows_complete(engine):
+        ingest(engine, reading(sources=[replace(source("page"), url="https://example.org/2")]), now=NOW)
     assert document(engine, "x1")["source_url"] == "https://example.org/2"
 
 
 def test_what_a_migration_emptied_is_derived_by_the_next_ingest(engine: Engine) -> None:
-    take_in(engine, FIRST, now=NOW)
+    ingest(engine, FIRST, now=NOW)
     with writing(engine) as session:
         for model in (Offer, SizeJson):
             session.execute(delete(table_of(model)))
     with reads(engine) as session:
         assert not is_derived(session)
-    with nothing_left_to_derive(engine):
-        take_in(engine, reading(regions=["mars"]), now=NOW)
+    with derived_rows_complete(engine):
+        ingest(engine, reading(regions=["mars"]), now=NOW)
     assert offered(engine, "x1") == (3, "eastus")

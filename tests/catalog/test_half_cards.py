@@ -11,7 +11,7 @@ from sqlalchemy import Engine, select
 from app.catalog.column_types import table_of
 from app.catalog.models import Fact
 from app.db.engines import reading as reads
-from app.ingest.run import take_in
+from app.ingest.run import ingest
 from tests.factories import NOW, reading, size, source
 
 GPUS = (
@@ -26,7 +26,7 @@ def verdicts(engine: Engine, old: dict[str, Any], new: dict[str, Any]) -> dict[s
     """What becomes of the facts of an older page beside those of a newer one."""
     later = source("later", on=date(2026, 1, 1))
     said = [*GPUS, *size("Standard_X1", **old), *size("Standard_X1", by="later", **new)]
-    take_in(engine, reading(said, sources=[later]), now=NOW)
+    ingest(engine, reading(said, sources=[later]), now=NOW)
     with reads(engine) as session:
         facts = session.execute(select(table_of(Fact)).where(table_of(Fact).c.kind == "size")).mappings().all()
     return {field: {fact["verdict"] for fact in facts if fact["field"] == field} for field in old}

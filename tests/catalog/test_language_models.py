@@ -13,7 +13,7 @@ from app.catalog.queries.language_models import ModelSearch, find_models, get_mo
 from app.catalog.readings import ModelRow
 from app.db.engines import reading as reads
 from app.errors import BadData, NotFound
-from app.ingest.run import Outcome, take_in
+from app.ingest.run import IngestOutcome, ingest
 from tests.factories import NOW, reading
 
 
@@ -25,8 +25,8 @@ def model(id_: str = "acme-3.1-7b", line: int = 2, **more: Any) -> ModelRow:
     return ModelRow(preset=Preset(id=id_, **ordinary | more), file="models.csv", line=line)
 
 
-def take(engine: Engine, *models: ModelRow) -> Outcome:
-    return take_in(engine, reading(models=models), now=NOW)
+def take(engine: Engine, *models: ModelRow) -> IngestOutcome:
+    return ingest(engine, reading(models=models), now=NOW)
 
 
 def got(engine: Engine, name: str) -> Preset:
@@ -99,7 +99,7 @@ def test_the_same_again_changes_nothing_and_another_figure_makes_a_revision(engi
     first = take(engine, model())
     again, other = take(engine, model()), take(engine, model(kv_heads=4))
     assert (again.new_revision, other.new_revision) == (False, True)
-    assert other.tally.changes["model"].changed == 1
+    assert other.summary.changes["model"].changed == 1
     assert other.revision["digest"] != first.revision["digest"]
     assert other.revision["counts"]["model"] == 1
 

@@ -15,7 +15,7 @@ from app.catalog.queries.snapshot import load_snapshot
 from app.catalog.readings import StatedFact
 from app.db.statements import answer
 from app.errors import NotFound
-from app.ingest.run import take_in
+from app.ingest.run import ingest
 from app.services.similar import SimilarSizes, find_similar
 from tests.conftest import TODAY
 from tests.factories import NOW, price, reading, size
@@ -35,7 +35,7 @@ def crowd(engine: Engine) -> Engine:
     ]
     prices = [price(name, Decimal(100 + number) / 100) for number, name in enumerate(NAMES)]
     prices += [price(name, usd) for name, usd in (("twice", "3.2"), ("gone", "1.5"), ("c0", "0.5"), ("c1", "0.6"))]
-    take_in(engine, reading(statements, regions=["eastus", "westus"], prices=prices), now=NOW)
+    ingest(engine, reading(statements, regions=["eastus", "westus"], prices=prices), now=NOW)
     return engine
 
 
@@ -82,7 +82,7 @@ def test_a_place_where_nothing_is_sold_has_no_neighbours(crowd: Engine) -> None:
 
 def test_the_nearest_name_is_found_in_the_middle_of_many(engine: Engine) -> None:
     many = [one for number in range(2 * NEAREST_WINDOW + 200) for one in size(f"m{number:04}", vcpus=1)]
-    take_in(engine, reading(many), now=NOW)
+    ingest(engine, reading(many), now=NOW)
     with Session(engine) as session, pytest.raises(NotFound) as missing:
         answer(session, get_size_keys(("m0700", "m0600x")))
     assert missing.value.nearest[0] == "m0600"

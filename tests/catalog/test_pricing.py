@@ -14,20 +14,20 @@ from app.catalog.models import Price, Size
 from app.catalog.readings import AliasRow, PriceRow
 from app.db.engines import reading as reads
 from app.errors import BadData
-from app.ingest.run import Outcome, take_in
+from app.ingest.run import IngestOutcome, ingest
 from tests.factories import NOW, price, price_list, reading, size
 
 
-def take(engine: Engine, *prices: PriceRow) -> Outcome:
-    return take_in(engine, reading(regions=["eastus", "westus"], prices=prices), now=NOW)
+def ingest_prices(engine: Engine, *prices: PriceRow) -> IngestOutcome:
+    return ingest(engine, reading(regions=["eastus", "westus"], prices=prices), now=NOW)
 
 
-def changes(outcome: Outcome) -> tuple[int, int, int]:
-    change = outcome.tally.changes["price"]
+def changes(outcome: IngestOutcome) -> tuple[int, int, int]:
+    change = outcome.summary.changes["price"]
     return change.added, change.changed, change.unchanged
 
 
-def kept(engine: Engine) -> dict[tuple[str, str], Decimal]:
+def stored_prices(engine: Engine) -> dict[tuple[str, str], Decimal]:
     with reads(engine) as session:
         return {(row.size_key, row.region): row.usd_per_hour for row in session.execute(select(table_of(Price)))}
 
@@ -56,81 +56,81 @@ MANY = tuple(
 def test_the_tally_says_what_was_new_what_differed_and_what_was_there(
     engine: Engine, order: tuple[PriceRow, ...]
 ) -> None:
-    assert changes(take(engine, *order)) == (14, 0, 0)
-    assert changes(take(engine, *order)) == (0, 0, 14)
+    assert changes(ingest_prices(engine, *order)) == (14, 0, 0)
+    assert changes(ingest_prices(engine, *order)) == (0, 0, 14)
     others = [row for row in order if row.size != "Standard_X0"]
-    assert changes(take(engine, price("x0", "9"), *others, price("x99", "0.5"))) == (1, 1, 12)
-    assert len(kept(engine)) == 15
+    assert changes(ingest_prices(engine, price("x0", "9"), *others, price("x99", "0.5"))) == (1, 1, 12)
+    assert len(stored_prices(engine)) == 15
 
 
 def test_of_two_prices_in_one_list_the_first_stands_whatever_is_kept(engine: Engine) -> None:
     twice = (price("X1", "1"), price("X2", "5", line=3), price("Standard_X1", "2", line=4), price("x1", "1.0", line=5))
     for _ in range(2):
-        outcome = take(engine, *twice)
-        assert [(report.line, report.cell) for report in outcome.tally.reports] == [(4, "2")]
-        assert kept(engine) == {("x1", "eastus"): 1, ("x2", "eastus"): 5}
+        outcome = ingest_prices(engine, *twice)
+        assert [(report.line, report.cell) for report in outcome.summary.reports] == [(4, "2")]
+        assert stored_prices(engine) == {("x1", "eastus"): 1, ("x2", "eastus"): 5}
     assert changes(outcome) == (0, 0, 2)
 
 
 def test_a_doubled_price_is_told_with_the_file_of_its_list(engine: Engine) -> None:
     lists = price_list(price("X2", "1"), price("X3", "1")) + price_list(price("X1", "1", file="b.csv"))
     lists += price_list(price("X2", "4", file="c.csv", line=7))
-    outcome = take_in(engine, replace(reading(regions=["eastus"]), prices=lists), now=NOW)
-    assert [str(report).partition(":")[0] for report in outcome.tally.reports] == ["c.csv"]
-    assert outcome.tally.reports[0].line == 7
+    outcome = ingest(engine, replace(reading(regions=["eastus"]), prices=lists), now=NOW)
+    assert [str(report).partition(":")[0] for report in outcome.summary.reports] == ["c.csv"]
+    assert outcome.summary.reports[0].line == 7
 
 
 def test_a_region_that_nobody_knows_is_told_by_its_first_row(engine: Engine) -> None:
     rows = [*MANY[:6], price("X1", "1", region="nowhere", line=70), price("X2", "1", region="mars", line=71)]
     with pytest.raises(BadData) as caught:
-        take(engine, *rows)
+        ingest_prices(engine, *rows)
     assert (caught.value.file, caught.value.line, caught.value.column) == ("prices.csv", 70, "region")
-    assert kept(engine) == {}
+    assert stored_prices(engine) == {}
 
 
 def test_an_ingest_that_failed_is_not_in_the_way_of_the_next(engine: Engine) -> None:
     with pytest.raises(BadData):
-        take(engine, *MANY[:4], price("X1", "1", region="nowhere"))
-    assert changes(take(engine, *MANY)) == (14, 0, 0)
+        ingest_prices(engine, *MANY[:4], price("X1", "1", region="nowhere"))
+    assert changes(ingest_prices(engine, *MANY)) == (14, 0, 0)
 
 
 @pytest.mark.parametrize("name", ["a\tb", "a\\b", "a\nb\r", "\\N", "ä€ 'x' \"y\"", "\\."])
 def test_a_name_comes_back_as_it_was_written(engine: Engine, name: str) -> None:
-    take(engine, price(name, "1.5"))
-    assert kept(engine) == {(name.lower().strip(), "eastus"): Decimal("1.5")}
+    ingest_prices(engine, price(name, "1.5"))
+    assert stored_prices(engine) == {(name.lower().strip(), "eastus"): Decimal("1.5")}
     with reads(engine) as session:
         assert session.execute(select(table_of(Size).c.name)).scalars().all() == [name]
 
 
 @pytest.mark.parametrize("usd", ["0.000000001", "999999999.999999", "123456789.123456", "3.673", "0.1", "100"])
 def test_a_price_keeps_its_last_digit(engine: Engine, usd: str) -> None:
-    take(engine, price("X1", usd))
-    assert kept(engine) == {("x1", "eastus"): Decimal(usd)}
-    assert changes(take(engine, price("X1", usd))) == (0, 0, 1)
+    ingest_prices(engine, price("X1", usd))
+    assert stored_prices(engine) == {("x1", "eastus"): Decimal(usd)}
+    assert changes(ingest_prices(engine, price("X1", usd))) == (0, 0, 1)
 
 
 def test_a_size_is_spelled_as_its_first_price_spells_it_and_cites_that_source(engine: Engine) -> None:
-    take(engine, *MANY[:3], price("Standard_Big", "1", source="prices"), price("BIG", "2", region="westus"))
+    ingest_prices(engine, *MANY[:3], price("Standard_Big", "1", source="prices"), price("BIG", "2", region="westus"))
     with reads(engine) as session:
         (row,) = session.execute(select(table_of(Size)).where(table_of(Size).c.key == "big")).mappings()
     assert (row["name"], row["source_id"], row["verified"]) == ("Standard_Big", "prices", False)
 
 
 def test_prices_judge_no_facts_and_write_no_size_that_is_there(engine: Engine) -> None:
-    take_in(engine, reading(size("Standard_X1", vcpus=8), regions=["eastus"]), now=NOW)
+    ingest(engine, reading(size("Standard_X1", vcpus=8), regions=["eastus"]), now=NOW)
     with statements(engine) as seen:
-        outcome = take(engine, price("x1", "1.5"))
+        outcome = ingest_prices(engine, price("x1", "1.5"))
     assert outcome.new_revision
     assert not [text for text in seen if "FROM fact" in text or "UPDATE size" in text or "INTO size " in text]
     with statements(engine) as seen:
-        take_in(engine, reading(size("Standard_X1", vcpus=9)), now=NOW)
+        ingest(engine, reading(size("Standard_X1", vcpus=9)), now=NOW)
     assert [text for text in seen if "FROM fact" in text]
     assert [text for text in seen if "UPDATE size" in text]
 
 
 def test_prices_by_an_alias_are_those_of_its_size(engine: Engine) -> None:
     alias = AliasRow(alias="Xone", size="Standard_X1", source="prices", reason="billing", file="a.csv", line=2)
-    take_in(engine, reading(aliases=(alias,), regions=["eastus"]), now=NOW)
-    outcome = take(engine, price("Xone", "3"), price("X1", "4", valid_from=date(2026, 7, 1)))
+    ingest(engine, reading(aliases=(alias,), regions=["eastus"]), now=NOW)
+    outcome = ingest_prices(engine, price("Xone", "3"), price("X1", "4", valid_from=date(2026, 7, 1)))
     assert changes(outcome) == (2, 0, 0)
-    assert {key for key, _ in kept(engine)} == {"x1"}
+    assert {key for key, _ in stored_prices(engine)} == {"x1"}

@@ -9,11 +9,11 @@ from sqlalchemy import Engine, select
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Offer, Price, Size, SizeAlias, Source
-from app.catalog.store.revisions import digest_of, latest_revision
+from app.catalog.store.revisions import compute_digest, latest_revision
 from app.db.engines import reading as reads
 from app.errors import BadData, BadQuestion, NotFound
-from app.ingest.registry import read_feed
-from app.ingest.run import Outcome, forget, take_in
+from app.ingest.registry import read_csv_source
+from app.ingest.run import IngestOutcome, forget, ingest
 from app.ingest.sources.documents import read_documents
 from tests.factories import NOW, price, reading, size, source
 from tests.ingest.pages import MEMORIES
@@ -51,14 +51,14 @@ def cost(size: str, *, region: str = "eastus", usd: str = "1.5", by: str = "list
     return f"{size},{region},linux,on_demand,{usd},2026-08-15,false,{by}"
 
 
-def take(engine: Engine, kind: str, path: Path, **more: Any) -> Outcome:
+def ingest_file(engine: Engine, kind: str, path: Path, **more: Any) -> IngestOutcome:
     allowed = {name: more.pop(name) for name in ("new_sizes",) if name in more}
-    return take_in(engine, read_feed(kind, path, **allowed), now=NOW, **more)
+    return ingest(engine, read_csv_source(kind, path, **allowed), now=NOW, **more)
 
 
 def start(engine: Engine, folder: Path) -> None:
-    take_in(engine, PAGE, now=NOW)
-    take(engine, "regions", write(folder, "regions", "eastus,East US,,places", "westus,West US,,places"))
+    ingest(engine, PAGE, now=NOW)
+    ingest_file(engine, "regions", write(folder, "regions", "eastus,East US,,places", "westus,West US,,places"))
 
 
 def keys(engine: Engine, model: Any) -> set[tuple[Any, ...]]:
@@ -70,46 +70,46 @@ def keys(engine: Engine, model: Any) -> set[tuple[Any, ...]]:
 def digest(engine: Engine) -> str:
     """The digest that is kept, which must be that of what is there."""
     with reads(engine) as session:
-        revision, (read, _) = latest_revision(session), digest_of(session)
+        revision, (read, _) = latest_revision(session), compute_digest(session)
     assert revision is not None
     assert revision["digest"] == read
     return read
 
 
-def tables(outcome: Outcome) -> Mapping[str, tuple[int, int, int]]:
-    return {name: (c.added, c.changed, c.removed) for name, c in outcome.tally.changes.items() if c.any}
+def tables(outcome: IngestOutcome) -> Mapping[str, tuple[int, int, int]]:
+    return {name: (c.added, c.changed, c.removed) for name, c in outcome.summary.changes.items() if c.has_changes}
 
 
 def test_a_price_list_that_is_read_again_takes_back_the_rows_it_no_longer_has(engine: Engine, folder: Path) -> None:
     start(engine, folder)
     right = [cost("X1"), cost("X2", usd="2.5")]
-    take(engine, "prices", write(folder, "prices", *right))
+    ingest_file(engine, "prices", write(folder, "prices", *right))
     before = digest(engine)
     wrong = [*right, cost("X1", region="westus", usd="9"), cost("Standard_X11")]
-    take(engine, "prices", write(folder, "prices", *wrong), new_sizes=True)
+    ingest_file(engine, "prices", write(folder, "prices", *wrong), new_sizes=True)
     assert ("x11",) in keys(engine, Size)
-    outcome = take(engine, "prices", write(folder, "prices", *right))
+    outcome = ingest_file(engine, "prices", write(folder, "prices", *right))
     assert tables(outcome)["price"] == (0, 0, 2)
     assert tables(outcome)["size"] == (0, 0, 1)
     assert digest(engine) == before
     assert {row[4] for row in keys(engine, Offer)} == {"x1", "x2"}
     assert {row[0] for row in keys(engine, Offer)} == {"*", "eastus"}
-    again = take(engine, "prices", folder / "prices.csv")
+    again = ingest_file(engine, "prices", folder / "prices.csv")
     assert (again.new_revision, tables(again)) == (False, {})
 
 
 def test_what_another_file_or_another_source_says_stays(engine: Engine, folder: Path) -> None:
     start(engine, folder)
-    take(engine, "prices", write(folder, "prices", cost("X1"), cost("X2")))
-    take(engine, "prices", write(folder, "prices", cost("X1", region="westus"), name="more.csv"))
+    ingest_file(engine, "prices", write(folder, "prices", cost("X1"), cost("X2")))
+    ingest_file(engine, "prices", write(folder, "prices", cost("X1", region="westus"), name="more.csv"))
     elsewhere = folder / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "sources.csv").write_text("\n".join(SOURCES.splitlines()[i] for i in (0, 2)) + "\n")
     other = write(elsewhere, "prices", cost("X2", region="westus", by="other"))
     other.rename(folder / "prices.csv")
-    take_in(engine, read_feed("prices", folder / "prices.csv", elsewhere / "sources.csv"), now=NOW)
+    ingest(engine, read_csv_source("prices", folder / "prices.csv", elsewhere / "sources.csv"), now=NOW)
     assert len(keys(engine, Price)) == 4
-    take(engine, "prices", write(folder, "prices"))
+    ingest_file(engine, "prices", write(folder, "prices"))
     assert {(row[0], row[1]) for row in keys(engine, Price)} == {("x1", "westus")}
 
 
@@ -117,10 +117,10 @@ def test_a_size_that_nobody_knows_is_refused_with_its_place_and_the_nearest(engi
     start(engine, folder)
     path = write(folder, "prices", cost("X1"), cost("Standard_X2x"))
     with pytest.raises(BadData, match=r"'Standard_X2x': there is no such size; did you mean Standard_X2\?") as caught:
-        take(engine, "prices", path)
+        ingest_file(engine, "prices", path)
     assert (caught.value.file, caught.value.line, caught.value.column) == (str(path), 3, "size")
     assert keys(engine, Price) == set()
-    take(engine, "prices", path, new_sizes=True)
+    ingest_file(engine, "prices", path, new_sizes=True)
     assert ("x2x",) in keys(engine, Size)
 
 
@@ -128,41 +128,41 @@ def test_a_size_that_nobody_knows_is_refused_with_its_place_and_the_nearest(engi
 def test_a_dry_run_says_what_the_real_run_does_and_writes_nothing(engine: Engine, folder: Path, what: str) -> None:
     start(engine, folder)
     path = write(folder, "prices", cost("X1"))
-    news = PAGE if what == "page" else read_feed("prices", path)
+    news = PAGE if what == "page" else read_csv_source("prices", path)
     news = reading(size("Standard_X3", vcpus=4)) if what == "page" else news
     before = digest(engine)
-    tried = take_in(engine, news, now=NOW, dry_run=True)
+    tried = ingest(engine, news, now=NOW, dry_run=True)
     assert (tried.written, tried.new_revision, digest(engine)) == (False, True, before)
-    done = take_in(engine, news, now=NOW)
-    assert (done.revision, done.tally.changes) == (tried.revision, tried.tally.changes)
+    done = ingest(engine, news, now=NOW)
+    assert (done.revision, done.summary.changes) == (tried.revision, tried.summary.changes)
 
 
 def test_forgetting_a_source_leaves_the_catalog_as_if_it_had_never_spoken(engine: Engine, folder: Path) -> None:
     start(engine, folder)
-    take(engine, "prices", write(folder, "prices", cost("X1"), cost("X2")))
+    ingest_file(engine, "prices", write(folder, "prices", cost("X1"), cost("X2")))
     before = digest(engine)
     shown = keys(engine, Offer)
     notes = [*size("Standard_X1", by="notes", vcpus=99, memory_gib=7), *size("X9", by="notes", series="X9")]
-    take_in(engine, reading(notes, sources=[source("notes")]), now=NOW)
+    ingest(engine, reading(notes, sources=[source("notes")]), now=NOW)
     rows = [cost("X1", usd="1", by="other"), cost("X9", by="other")]
-    take(engine, "prices", write(folder, "prices", *rows, name="o.csv"))
-    take(engine, "aliases", write(folder, "aliases", "X1old,X1,other,said so"))
-    take(engine, "benchmarks", write(folder, "benchmarks", "b,X9,vm,w,m,1,u,,other"))
+    ingest_file(engine, "prices", write(folder, "prices", *rows, name="o.csv"))
+    ingest_file(engine, "aliases", write(folder, "aliases", "X1old,X1,other,said so"))
+    ingest_file(engine, "benchmarks", write(folder, "benchmarks", "b,X9,vm,w,m,1,u,,other"))
     for name in ("other", "notes"):
         tried = forget(engine, name, now=NOW, dry_run=True)
         done = forget(engine, name, now=NOW)
-        assert done.tally.changes == tried.tally.changes
+        assert done.summary.changes == tried.summary.changes
         assert (done.new_revision, done.revision["source_ids"]) == (True, [name])
     assert keys(engine, SizeAlias) == set()
     assert {("x1",), ("x2",)} == keys(engine, Size)
-    take(engine, "prices", folder / "prices.csv")
+    ingest_file(engine, "prices", folder / "prices.csv")
     assert digest(engine) == before
     assert keys(engine, Offer) == shown
 
 
 def test_only_what_is_there_and_needed_by_nobody_else_can_be_forgotten(engine: Engine, folder: Path) -> None:
     start(engine, folder)
-    take(engine, "prices", write(folder, "prices", cost("X1")))
+    ingest_file(engine, "prices", write(folder, "prices", cost("X1")))
     with pytest.raises(NotFound, match=r"There is no source named 'place'\. Did you mean places"):
         forget(engine, "place", now=NOW)
     with pytest.raises(BadQuestion, match="names the region eastus, which prices of other sources are for"):
@@ -183,19 +183,19 @@ def test_a_small_list_that_is_read_again_takes_back_its_rows(engine: Engine, fol
         "gpus": "g1,list,G1,80",
     }
     for kind, row in files.items():
-        take(engine, kind, write(folder, kind, row))
+        ingest_file(engine, kind, write(folder, kind, row))
     for kind in reversed(files):
-        assert take(engine, kind, write(folder, kind)).new_revision
+        assert ingest_file(engine, kind, write(folder, kind)).new_revision
     forget(engine, "list", now=NOW)
     assert digest(engine) == before
 
 
 def test_a_region_with_prices_outlives_its_list_and_says_so(engine: Engine, folder: Path) -> None:
     start(engine, folder)
-    take(engine, "prices", write(folder, "prices", cost("X1")))
-    outcome = take(engine, "regions", write(folder, "regions"))
+    ingest_file(engine, "prices", write(folder, "prices", cost("X1")))
+    outcome = ingest_file(engine, "regions", write(folder, "regions"))
     assert tables(outcome) == {"region": (0, 0, 1)}
-    assert [report.cell for report in outcome.tally.reports] == ["eastus"]
+    assert [report.cell for report in outcome.summary.reports] == ["eastus"]
     digest(engine)
 
 
@@ -203,18 +203,18 @@ def test_a_page_whose_size_was_misspelled_takes_the_size_back(engine: Engine, tm
     page = tmp_path / "page.md"
     table = "# NX v1 series\n\n| Size | vCPUs |\n|---|---|\n| Standard_NX1_v1 | 4 |\n| {} | 8 |\n"
     page.write_text(table.format("Standard_NX22_v1"))
-    take_in(engine, read_documents([page], gpu_memories=MEMORIES), now=NOW)
+    ingest(engine, read_documents([page], gpu_memories=MEMORIES), now=NOW)
     page.write_text(table.format("Standard_NX2_v1"))
-    take_in(engine, read_documents([page], gpu_memories=MEMORIES), now=NOW)
+    ingest(engine, read_documents([page], gpu_memories=MEMORIES), now=NOW)
     assert keys(engine, Size) == {("nx1_v1",), ("nx2_v1",)}
     digest(engine)
 
 
 def test_prices_that_an_older_version_read_are_overwritten_and_can_be_forgotten(engine: Engine, folder: Path) -> None:
     start(engine, folder)
-    take_in(engine, reading(prices=[price("X1", "3"), price("X2", "3")]), now=NOW)
+    ingest(engine, reading(prices=[price("X1", "3"), price("X2", "3")]), now=NOW)
     with engine.begin() as connection:
         connection.exec_driver_sql("update price set file = null")
     row = "X1,eastus,linux,on_demand,4,2026-06-18,false,list"
-    assert tables(take(engine, "prices", write(folder, "prices", row)))["price"] == (0, 1, 0)
+    assert tables(ingest_file(engine, "prices", write(folder, "prices", row)))["price"] == (0, 1, 0)
     assert tables(forget(engine, "prices", now=NOW))["price"] == (0, 0, 1)

@@ -13,10 +13,10 @@ from sqlalchemy import Engine, delete, update
 from app.catalog.column_types import table_of
 from app.catalog.models import TableSum
 from app.catalog.readings import AliasRow, Reading
-from app.catalog.store.revisions import Content, digest_of, kept_contents, latest_revision
+from app.catalog.store.revisions import TableChecksum, compute_digest, latest_revision, load_checksums
 from app.db.engines import make_engine
 from app.db.engines import reading as reads
-from app.ingest.run import take_in
+from app.ingest.run import ingest
 from tests.databases import Databases
 from tests.factories import NOW, price, price_list, reading, size, source
 
@@ -51,7 +51,7 @@ def digests(engine: Engine) -> tuple[str, str]:
     with reads(engine) as session:
         revision = latest_revision(session)
         assert revision is not None
-        digest, counts = digest_of(session)
+        digest, counts = compute_digest(session)
         assert revision["counts"] == counts
         return revision["digest"], digest
 
@@ -59,7 +59,7 @@ def digests(engine: Engine) -> tuple[str, str]:
 def test_the_kept_digest_is_the_one_from_scratch_after_every_ingest(engine: Engine) -> None:
     seen = []
     for what in STEPS.values():
-        take_in(engine, what, now=NOW)
+        ingest(engine, what, now=NOW)
         kept, from_scratch = digests(engine)
         assert kept == from_scratch
         seen.append(kept)
@@ -70,40 +70,42 @@ def test_the_kept_digest_is_the_one_from_scratch_after_every_ingest(engine: Engi
 def test_the_same_content_has_the_same_digest_in_whatever_order_it_came(engine: Engine, other: Engine) -> None:
     prices = [price(f"x{n}", f"{n}.5", valid_from=JULY) for n in range(1, 6)]
     for row in prices:
-        take_in(engine, reading(regions=["eastus"], prices=(row,)), now=NOW)
-    take_in(engine, STEPS["facts"], now=NOW)
-    take_in(other, STEPS["facts"], now=NOW)
-    take_in(other, replace(reading(), prices=price_list(*reversed(prices))), now=NOW)
+        ingest(engine, reading(regions=["eastus"], prices=(row,)), now=NOW)
+    ingest(engine, STEPS["facts"], now=NOW)
+    ingest(other, STEPS["facts"], now=NOW)
+    ingest(other, replace(reading(), prices=price_list(*reversed(prices))), now=NOW)
     assert digests(engine) == digests(other)
 
 
 def test_where_the_sums_are_not_kept_the_tables_are_read_once(engine: Engine) -> None:
-    take_in(engine, STEPS["prices"], now=NOW)
+    ingest(engine, STEPS["prices"], now=NOW)
     with engine.begin() as connection:
         connection.execute(delete(table_of(TableSum)))
-    take_in(engine, STEPS["a price that differs"], now=NOW)
+    ingest(engine, STEPS["a price that differs"], now=NOW)
     kept, from_scratch = digests(engine)
     assert kept == from_scratch
     with reads(engine) as session:
-        assert kept_contents(session)
+        assert load_checksums(session)
 
 
 def test_a_table_that_got_other_columns_is_read_anew(engine: Engine) -> None:
-    take_in(engine, STEPS["prices"], now=NOW)
+    ingest(engine, STEPS["prices"], now=NOW)
     with engine.begin() as connection:
         sums = table_of(TableSum)
         other = update(sums).where(sums.c.heading.startswith("price(")).values(heading="price(size_key, region)")
         connection.execute(other)
-    take_in(engine, STEPS["facts"], now=NOW)
+    ingest(engine, STEPS["facts"], now=NOW)
     kept, from_scratch = digests(engine)
     assert kept == from_scratch
 
 
-CONTENTS = st.builds(Content, st.integers(0, 10**9), st.integers(0, 2**256 - 1))
+CONTENTS = st.builds(TableChecksum, st.integers(0, 10**9), st.integers(0, 2**256 - 1))
 
 
 @given(CONTENTS, CONTENTS, CONTENTS)
-def test_what_is_added_and_taken_away_leaves_nothing_behind(one: Content, other: Content, third: Content) -> None:
+def test_what_is_added_and_taken_away_leaves_nothing_behind(
+    one: TableChecksum, other: TableChecksum, third: TableChecksum
+) -> None:
     assert one + other - other == one
     assert one + other == other + one
     assert (one + other) + third == one + (other + third)

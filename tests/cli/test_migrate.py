@@ -10,10 +10,10 @@ from sqlalchemy import Engine, func, select
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Offer, SizeJson
-from app.catalog.store.revisions import digest_of
+from app.catalog.store.revisions import compute_digest
 from app.db import migrations
 from app.db.engines import reading as reads
-from app.ingest.run import take_in
+from app.ingest.run import ingest
 from tests.factories import NOW, price, reading, size
 
 PROGRAM = str(Path(sys.executable).with_name("vmsizes"))
@@ -34,7 +34,7 @@ def rows(engine: Engine) -> list[int]:
 
 @pytest.mark.parametrize("older", ["0001", "0004"])
 def test_a_catalog_of_an_older_schema_is_whole_after_it(engine: Engine, database_url: str, older: str) -> None:
-    take_in(engine, reading(size("Standard_X1", vcpus=8), regions=["eastus"], prices=(price("X1", "2"),)), now=NOW)
+    ingest(engine, reading(size("Standard_X1", vcpus=8), regions=["eastus"], prices=(price("X1", "2"),)), now=NOW)
     before = rows(engine)
     migrations.downgrade(engine, older)
     migrations.upgrade(engine)
@@ -45,6 +45,6 @@ def test_a_catalog_of_an_older_schema_is_whole_after_it(engine: Engine, database
     )
     assert rows(engine) == before
     assert migrate(database_url) == "The database has the newest schema.\n"
-    outcome = take_in(engine, reading(prices=(price("X1", "3"),)), now=NOW)
+    outcome = ingest(engine, reading(prices=(price("X1", "3"),)), now=NOW)
     with reads(engine) as session:
-        assert outcome.revision["digest"] == digest_of(session)[0]
+        assert outcome.revision["digest"] == compute_digest(session)[0]

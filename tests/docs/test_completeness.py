@@ -26,7 +26,7 @@ from app.fit.formulas.hf_config import FAMILIES
 from app.fit.formulas.memory import FILE_BITS, FULL_BITS, QUANTIZED_BITS
 from app.fit.formulas.optimizer import RECIPES
 from app.fit.similarity import TERMS
-from app.ingest.registry import FEEDS
+from app.ingest.registry import CSV_SOURCES
 from app.ingest.sources import claims, models, prices, reference
 from app.settings import PROJECT, Settings
 from tests.docs.pages import PAGES, anchor, first_column, links, read, sections
@@ -144,7 +144,7 @@ def test_the_ingest_page_has_every_column_and_no_other(section: str) -> None:
 def test_the_ingest_page_has_every_kind_of_file_and_of_source() -> None:
     page = sections(read(DOCS / "ingest.md"))
     listed = first_column(page["Bringing in your own pages, prices and corrections"])
-    assert {command.split()[2] for command in listed} == {*FEEDS, "documents", "seeds"}
+    assert {command.split()[2] for command in listed} == {*CSV_SOURCES, "documents", "seeds"}
     assert re.findall(r"`([^`]+)`", page["Kinds of sources"]) == list(AUTHORITY)
 
 

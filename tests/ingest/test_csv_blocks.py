@@ -9,7 +9,7 @@ import pytest
 from app.catalog.readings import PriceRow
 from app.errors import BadData
 from app.ingest import csv_files
-from app.ingest.csv_files import Row, read_blocks, read_rows
+from app.ingest.csv_files import CsvRow, read_blocks, read_rows
 from app.ingest.sources.claims import read_sources
 from app.ingest.sources.prices import COLUMNS, read_prices
 
@@ -19,7 +19,7 @@ SOURCES = "id,title,publisher,kind,url,published_on\nlist,A list,Someone,third_p
 
 @pytest.fixture(autouse=True)
 def three_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(csv_files, "AT_ONCE", 3)
+    monkeypatch.setattr(csv_files, "BLOCK_LINES", 3)
 
 
 def write(folder: Path, *lines: str) -> Path:
@@ -39,7 +39,7 @@ def prices(path: Path) -> list[PriceRow]:
     return list(read_prices(path, read_sources(path.with_name("sources.csv"))).prices)
 
 
-def one_by_one(path: Path) -> Iterator[Row]:
+def one_by_one(path: Path) -> Iterator[CsvRow]:
     return read_rows(path, COLUMNS)
 
 

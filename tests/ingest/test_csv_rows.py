@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import BadData
-from app.ingest.csv_files import Row, read_rows
+from app.ingest.csv_files import CsvRow, read_rows
 
 COLUMNS = ("name", "price")
 
@@ -16,7 +16,7 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def read(folder: Path, text: str) -> list[Row]:
+def read(folder: Path, text: str) -> list[CsvRow]:
     return list(read_rows(write(folder, text), COLUMNS, optional=("note",)))
 
 
@@ -77,8 +77,8 @@ def test_a_path_that_is_no_file_is_refused_with_what_to_do(tmp_path: Path) -> No
             list(read_rows(path, COLUMNS))
 
 
-def row(cell: str) -> Row:
-    return Row("some.csv", 7, {"cell": cell})
+def row(cell: str) -> CsvRow:
+    return CsvRow("some.csv", 7, {"cell": cell})
 
 
 @pytest.mark.parametrize(
@@ -97,13 +97,13 @@ def test_a_number_keeps_its_digits() -> None:
 @pytest.mark.parametrize("cell", ["2026-02-30", "20260201", "2026-2-1", "01/02/2026", "2026-W06-1", "today"])
 def test_what_is_no_iso_date_is_refused(cell: str) -> None:
     with pytest.raises(BadData, match="must be a date written as YYYY-MM-DD"):
-        row(cell).day("cell")
+        row(cell).date("cell")
 
 
 def test_a_blank_date_is_none_only_where_it_may_be() -> None:
-    assert row("").optional_day("cell") is None
+    assert row("").optional_date("cell") is None
     with pytest.raises(BadData, match="must be a date"):
-        row("").day("cell")
+        row("").date("cell")
 
 
 def test_a_word_that_is_not_allowed_is_answered_with_those_that_are() -> None:

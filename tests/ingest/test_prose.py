@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.catalog.readings import StatedFact
-from app.ingest.run import as_json_line
+from app.ingest.run import to_json_line
 from tests.ingest.pages import facts, read, read_files
 
 TABLE = "\n\n| Size | GPU |\n|---|---|\n| NX8_v1 | 8 |\n"
@@ -151,7 +151,7 @@ def line_of(field: str, value: object) -> object:
     statement = StatedFact(
         kind="size", subject="NX6", field=field, value=value, raw="raw", file="nx.md", line=3, source="nx",  # type: ignore[arg-type]  # any value
     )  # fmt: skip
-    return as_json_line(statement)["value"]
+    return to_json_line(statement)["value"]
 
 
 def test_a_json_line_has_exactly_what_is_promised() -> None:
@@ -165,7 +165,7 @@ def test_a_json_line_has_exactly_what_is_promised() -> None:
         line=3,
         source="nx",
     )
-    assert as_json_line(statement) == {
+    assert to_json_line(statement) == {
         "subject": "NX6", "field": "memory_gib", "value": 112, "unit": "GiB", "raw": "112", "file": "nx.md", "line": 3,
     }  # fmt: skip
 

@@ -28,7 +28,7 @@ from app.catalog.store.offers import save_derived
 from app.db.engines import make_engine, take_statistics
 from app.db.statements import Ask, Question, answer
 from app.services.resource_fit import TRAITS
-from benchmarks.plans import asks_of, explain, full_scans, plan_of, sorts
+from benchmarks.query_plans import explain, full_scans, plan_of, sorts, statements_of
 from tests.databases import Databases
 
 TODAY = date(2026, 9, 1)
@@ -117,7 +117,7 @@ WALKS = [
 
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.model_dump_json(exclude_defaults=True))
 def test_a_search_comes_by_index(crowded: Engine, large: CatalogSnapshot, search: SizeSearch) -> None:
-    for asked in asks_of(crowded, search, large, TODAY)[:2]:
+    for asked in statements_of(crowded, search, large, TODAY)[:2]:
         told = plan(crowded, asked)
         assert full_scans(told) == [], told
 
@@ -127,7 +127,7 @@ def test_a_page_by_name_or_price_is_a_walk_that_sorts_nothing_but_the_page(
     crowded: Engine, large: CatalogSnapshot, search: SizeSearch
 ) -> None:
     search = search.model_copy(update={"limit": 5})
-    first, count, second = asks_of(crowded, search, large, TODAY)
+    first, count, second = statements_of(crowded, search, large, TODAY)
     assert first.statement.short
     for asked in (first, second):
         told = plan(crowded, asked)

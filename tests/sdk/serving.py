@@ -10,7 +10,7 @@ from app.db import migrations
 from app.db.engines import make_engine
 from app.http.middleware import Answers
 from app.ingest.registry import read_seeds
-from app.ingest.run import take_in
+from app.ingest.run import ingest
 from app.main import create_service
 from app.settings import PROJECT, Settings
 from tests.databases import START
@@ -26,7 +26,7 @@ def seeded_service(kind: str) -> Iterator[Answers]:
         url = databases.create()
         engine = make_engine(url)
         migrations.upgrade(engine)
-        take_in(engine, read_seeds(PROJECT / "seeds"), now=datetime.now(UTC))
+        ingest(engine, read_seeds(PROJECT / "seeds"), now=datetime.now(UTC))
         engine.dispose()
         service = create_service(Settings(_env_file=None, database_url=url), today=lambda: TODAY)
         yield service

@@ -9,11 +9,11 @@ from fractions import Fraction
 from app.catalog.fields import FactValue, to_text
 from app.catalog.readings import AUTHORITY, SourceKind
 
-_CLOSE = Decimal("0.001")
+_TOLERANCE = Decimal("0.001")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Word:
+class Claim:
     """One source's word on a field, after any correction of it; `title` is how a series' name is written there."""
 
     source: str
@@ -24,7 +24,7 @@ class Word:
     correction: str | None = None
     pinned: bool = False
 
-    def rank(
+    def sort_key(
         self, order: Sequence[SourceKind] = AUTHORITY, *, older_first: bool = False
     ) -> tuple[bool, int, int, int, str]:
         """Sorts the word that counts first to the front: pinned, authority, then the newer, then the more precise.
@@ -40,45 +40,47 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ruling:
+class ResolvedClaim:
     """What became of one word: accepted, agrees or disputed (corrected is said in the reason)."""
 
-    word: Word
+    claim: Claim
     verdict: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Resolution:
     """The accepted word and what became of each."""
 
-    accepted: Word
-    rulings: tuple[Ruling, ...]
+    accepted: Claim
+    claims: tuple[ResolvedClaim, ...]
 
     @property
-    def disputed(self) -> bool:
+    def is_disputed(self) -> bool:
         """Whether any source says something else."""
-        return any(ruling.verdict == "disputed" for ruling in self.rulings)
+        return any(ruling.verdict == "disputed" for ruling in self.claims)
 
 
-def decide(words: Iterable[Word], order: Sequence[SourceKind] = AUTHORITY, *, older_first: bool = False) -> Decision:
+def resolve(
+    words: Iterable[Claim], order: Sequence[SourceKind] = AUTHORITY, *, older_first: bool = False
+) -> Resolution:
     """Choose among the words of one field: pinned ones, then by authority, then the newer, then the more precise.
 
     Words that say the same agree; the others are disputed and stay visible. Raises ValueError without any word.
     """
-    ordered = sorted(words, key=lambda word: word.rank(order, older_first=older_first))
+    ordered = sorted(words, key=lambda word: word.sort_key(order, older_first=older_first))
     if not ordered:
         raise ValueError("a field on which nobody says a word cannot be decided")
     accepted = _most_precise(ordered)
     then = "then the older page keeps it" if older_first else "then by date"
-    rulings = tuple(_rule(word, accepted, then, alone=len(ordered) == 1) for word in ordered)
-    return Decision(accepted=accepted, rulings=rulings)
+    rulings = tuple(_resolve_claim(word, accepted, then, alone=len(ordered) == 1) for word in ordered)
+    return Resolution(accepted=accepted, claims=rulings)
 
 
-def _most_precise(ordered: Sequence[Word]) -> Word:
+def _most_precise(claims: Sequence[Claim]) -> Claim:
     """Among the words that agree with the first and have its authority, the one that says most."""
-    first = ordered[0]
-    peers = [word for word in ordered if word.kind == first.kind and agree(word.value, first.value)]
+    first = claims[0]
+    peers = [word for word in claims if word.kind == first.kind and values_agree(word.value, first.value)]
     return max(peers, key=lambda word: _precision(word.value)) if isinstance(first.value, str | Decimal) else first
 
 
@@ -88,40 +90,40 @@ def _precision(value: FactValue) -> int:
     return len(text) if isinstance(value, str) else len(text.replace(".", "").strip("0"))
 
 
-def _rule(word: Word, accepted: Word, then: str, *, alone: bool) -> Ruling:
-    corrected = f"corrected: {word.correction}; " if word.correction else ""
-    if word is accepted:
-        reason = "the only source" if alone else f"{_standing(word)}: first by authority, {then}"
-        return Ruling(word=word, verdict="accepted", reason=corrected + reason)
-    if agree(word.value, accepted.value):
-        return Ruling(word=word, verdict="agrees", reason=f"{corrected}says the same as {accepted.source}")
-    why = _why_not(word, accepted)
+def _resolve_claim(claim: Claim, accepted: Claim, tie_break: str, *, alone: bool) -> ResolvedClaim:
+    corrected = f"corrected: {claim.correction}; " if claim.correction else ""
+    if claim is accepted:
+        reason = "the only source" if alone else f"{_describe(claim)}: first by authority, {tie_break}"
+        return ResolvedClaim(claim=claim, verdict="accepted", reason=corrected + reason)
+    if values_agree(claim.value, accepted.value):
+        return ResolvedClaim(claim=claim, verdict="agrees", reason=f"{corrected}says the same as {accepted.source}")
+    why = _dispute_reason(claim, accepted)
     reason = f"{corrected}{accepted.source} says {to_text(accepted.value)}, and {why}"
-    return Ruling(word=word, verdict="disputed", reason=reason)
+    return ResolvedClaim(claim=claim, verdict="disputed", reason=reason)
 
 
-def _why_not(word: Word, accepted: Word) -> str:
-    if word.pinned != accepted.pinned:
+def _dispute_reason(claim: Claim, accepted: Claim) -> str:
+    if claim.pinned != accepted.pinned:
         return "a pinned source counts before all others"
-    if word.kind != accepted.kind:
-        return f"a {_spoken(accepted.kind)} counts before a {_spoken(word.kind)}"
-    if word.published_on != accepted.published_on:
+    if claim.kind != accepted.kind:
+        return f"a {_kind_name(accepted.kind)} counts before a {_kind_name(claim.kind)}"
+    if claim.published_on != accepted.published_on:
         return (
-            f"its date counts first ({accepted.published_on or 'undated'}, this one {word.published_on or 'undated'})"
+            f"its date counts first ({accepted.published_on or 'undated'}, this one {claim.published_on or 'undated'})"
         )
     return "of two equal in authority and date the more precise is taken, then the first by name"
 
 
-def _standing(word: Word) -> str:
-    pinned = "pinned " if word.pinned else ""
-    return f"{pinned}{_spoken(word.kind)} of {word.published_on or 'no date'}"
+def _describe(claim: Claim) -> str:
+    pinned = "pinned " if claim.pinned else ""
+    return f"{pinned}{_kind_name(claim.kind)} of {claim.published_on or 'no date'}"
 
 
-def _spoken(kind: SourceKind) -> str:
+def _kind_name(kind: SourceKind) -> str:
     return kind.replace("_", " ").replace("api", "API")
 
 
-def agree(one: FactValue, other: FactValue) -> bool:
+def values_agree(one: FactValue, other: FactValue) -> bool:
     """Whether two values say the same: equal numbers, or of two texts or decimals one that only says more."""
     if isinstance(one, str) and isinstance(other, str):
         ours, theirs = _tokens(one), _tokens(other)
@@ -129,7 +131,7 @@ def agree(one: FactValue, other: FactValue) -> bool:
     exact = (bool, date, str)
     if isinstance(one, exact) or isinstance(other, exact):
         return type(one) is type(other) and one == other
-    return abs(Fraction(one) - Fraction(other)) < Fraction(_CLOSE) or _rounds_to(one, other)
+    return abs(Fraction(one) - Fraction(other)) < Fraction(_TOLERANCE) or _rounds_to(one, other)
 
 
 def _rounds_to(one: int | Decimal | Fraction, other: int | Decimal | Fraction) -> bool:

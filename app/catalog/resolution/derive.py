@@ -10,12 +10,12 @@ from typing import Any
 from app.catalog.fields import GPU_FIELDS, SERIES_FIELDS, SIZE_FIELDS, FactValue
 from app.catalog.names import size_key
 from app.catalog.readings import AUTHORITY
-from app.catalog.resolution.claims import Decision, Ruling
+from app.catalog.resolution.claims import Resolution, ResolvedClaim
 from app.catalog.resolution.subjects import GpuName, find_gpu, gpu_text_key
 
 PROVIDER = "azure"
 
-Decisions = Mapping[str, Decision]
+Resolutions = Mapping[str, Resolution]
 """The decided fields of one subject."""
 
 
@@ -29,18 +29,18 @@ class Spelling:
     published_on: date | None = None
 
     @property
-    def rank(self) -> tuple[int, int, str]:
+    def sort_key(self) -> tuple[int, int, str]:
         """Sorts the spelling that counts first to the front: by authority, then the newer."""
         age = -self.published_on.toordinal() if self.published_on else 1
         return (self.authority, age, self.source or "")
 
 
-def derive_gpu(key: str, fields: Decisions) -> dict[str, Any]:
+def derive_gpu(key: str, fields: Resolutions) -> dict[str, Any]:
     """Make the row of a GPU model."""
     return _with_defaults(_columns(fields, GPU_FIELDS), id=key, vendor="unknown", model=key, family=key)
 
 
-def derive_series(key: str, fields: Decisions, name: str) -> dict[str, Any]:
+def derive_series(key: str, fields: Resolutions, name: str) -> dict[str, Any]:
     """Make the row of a series; `name` and our only provider hold until a source says otherwise."""
     return _with_defaults(_columns(fields, SERIES_FIELDS), id=key, name=name, provider=PROVIDER)
 
@@ -51,7 +51,7 @@ def _with_defaults(row: dict[str, Any], **defaults: str) -> dict[str, Any]:
     }
 
 
-def gpu_name(row: Mapping[str, Any]) -> GpuName:
+def to_gpu_name(row: Mapping[str, Any]) -> GpuName:
     """Take from a GPU's row what it can be recognised by."""
     names = [row["id"], row["model"], *(row["aliases"] or "").split("; ")]
     aliases = frozenset(gpu_text_key(name) for name in names if name)
@@ -62,13 +62,13 @@ def gpu_name(row: Mapping[str, Any]) -> GpuName:
 
 def derive_size(
     key: str,
-    fields: Decisions,
+    fields: Resolutions,
     spellings: Iterable[Spelling],
     series: Mapping[str, Mapping[str, Any]],
     gpus: Sequence[GpuName],
 ) -> dict[str, Any]:
     """Make the row of a size; with no fields at all it is known only by the name that a price list gives it."""
-    spelled = sorted(spellings, key=lambda spelling: spelling.rank)
+    spelled = sorted(spellings, key=lambda spelling: spelling.sort_key)
     first = spelled[0]
     name = next((spelling.name for spelling in spelled if size_key(spelling.name) == key), first.name)
     row: dict[str, Any] = {"key": key, "name": name} | _columns(fields, SIZE_FIELDS)
@@ -76,17 +76,17 @@ def derive_size(
     mine = series.get(row["series_id"] or "")
     row["provider"] = mine["provider"] if mine else PROVIDER
     row["verified"] = first.authority < AUTHORITY.index("third_party") and not row["withdrawn"]
-    disputed = sorted(name for name, decision in fields.items() if decision.disputed)
+    disputed = sorted(name for name, decision in fields.items() if decision.is_disputed)
     row |= {"disputed": bool(disputed), "disputed_fields": "; ".join(disputed)}
     row["source_id"] = first.source
     row |= _gpu_columns(row, fields, gpus)
-    row |= _implied(row, mine) | {"preview": _in_preview(fields)}
+    row |= _implied_columns(row, mine) | {"preview": _in_preview(fields)}
     words = (row["name"], row["series_id"], mine["name"] if mine else None)
     row["search_text"] = " ".join(str(word) for word in (*words, row["gpu_vendor"], row["gpu_model"]) if word).lower()
     return row
 
 
-def _columns(fields: Decisions, registry: Mapping[str, Any]) -> dict[str, Any]:
+def _columns(fields: Resolutions, registry: Mapping[str, Any]) -> dict[str, Any]:
     """The accepted value of each field that has a column; where nobody says a word, null."""
     accepted = {name: decision.accepted.value for name, decision in fields.items()}
     return {name: _stored(accepted.get(name)) for name, field in registry.items() if field.column}
@@ -96,7 +96,7 @@ def _stored(value: FactValue | None) -> Any:
     return float(value) if isinstance(value, (Decimal, Fraction)) else value
 
 
-def _gpu_columns(row: Mapping[str, Any], fields: Decisions, gpus: Sequence[GpuName]) -> dict[str, Any]:
+def _gpu_columns(row: Mapping[str, Any], fields: Resolutions, gpus: Sequence[GpuName]) -> dict[str, Any]:
     """The exact fraction of a GPU, both memories where two of the three figures are known, and the GPU model."""
     count = Fraction(str(fields["gpu_count"].accepted.value)) if "gpu_count" in fields else None
     total, each = row["gpu_memory_gib"], row["gpu_memory_gib_per_gpu"]
@@ -116,7 +116,7 @@ def _gpu_columns(row: Mapping[str, Any], fields: Decisions, gpus: Sequence[GpuNa
     }
 
 
-def _implied(row: Mapping[str, Any], series: Mapping[str, Any] | None) -> dict[str, Any]:
+def _implied_columns(row: Mapping[str, Any], series: Mapping[str, Any] | None) -> dict[str, Any]:
     """What follows from other columns: NVLink from the interconnect's name, InfiniBand from its speed.
 
     A page says of a whole series that it has NVLink; a VM with one GPU or a part of one has nothing to link.
@@ -133,12 +133,12 @@ def _implied(row: Mapping[str, Any], series: Mapping[str, Any] | None) -> dict[s
     return {"nvlink": nvlink, "infiniband": infiniband, "retirement_date": retired}
 
 
-def _in_preview(fields: Decisions) -> bool | None:
+def _in_preview(fields: Resolutions) -> bool | None:
     """Whether a size is in preview: as long as no page that is newer than the one saying so names it without a word."""
     if "preview" not in fields:
         return None
     said = fields["preview"].accepted
-    words = [ruling.word for decision in fields.values() for ruling in decision.rulings]
+    words = [ruling.claim for decision in fields.values() for ruling in decision.claims]
     pages = [word.published_on for word in words if word.kind == said.kind and word.published_on is not None]
     outdated = said.published_on is not None and max(pages, default=said.published_on) > said.published_on
     return bool(said.value) and not outdated
@@ -148,7 +148,7 @@ COUNT, EACH = "gpu_count", "gpu_memory_gib_per_gpu"
 _HALF = "half of"
 
 
-def half_cards(gpus: Iterable[Mapping[str, Any]]) -> dict[str, Fraction]:
+def half_card_memories(gpus: Iterable[Mapping[str, Any]]) -> dict[str, Fraction]:
     """Find the memory of half a card by the card's family, in lower case: of the GPUs with an alias `half of …`."""
     return {
         str(gpu["family"]).lower(): Fraction(gpu["memory_gib"])
@@ -157,7 +157,7 @@ def half_cards(gpus: Iterable[Mapping[str, Any]]) -> dict[str, Fraction]:
     }
 
 
-def in_one_unit(fields: Mapping[str, Decision], halves: Mapping[str, Fraction]) -> Mapping[str, Decision]:
+def reconcile_gpu_units(fields: Mapping[str, Resolution], halves: Mapping[str, Fraction]) -> Mapping[str, Resolution]:
     """Let the sources agree that count the GPUs of a size in the other unit than the accepted ones."""
     if not {COUNT, EACH, "gpu_model"} <= fields.keys():
         return fields
@@ -166,27 +166,27 @@ def in_one_unit(fields: Mapping[str, Decision], halves: Mapping[str, Fraction]) 
     count, each = _number(fields[COUNT].accepted.value), _number(fields[EACH].accepted.value)
     if half is None or not count or each not in (half, 2 * half):
         return fields
-    stated = {ruling.word.source: _number(ruling.word.value) for ruling in fields[EACH].rulings}
+    stated = {ruling.claim.source: _number(ruling.claim.value) for ruling in fields[EACH].claims}
 
-    def same(ruling: Ruling) -> bool:
-        theirs = _number(ruling.word.value)
-        return theirs in (count / 2, count * 2) and stated.get(ruling.word.source, count * each / theirs) == (
+    def same(ruling: ResolvedClaim) -> bool:
+        theirs = _number(ruling.claim.value)
+        return theirs in (count / 2, count * 2) and stated.get(ruling.claim.source, count * each / theirs) == (
             count * each / theirs
         )
 
-    sources = {ruling.word.source for ruling in fields[COUNT].rulings if ruling.verdict == "disputed" and same(ruling)}
+    sources = {ruling.claim.source for ruling in fields[COUNT].claims if ruling.verdict == "disputed" and same(ruling)}
     said = f"counts {'cards' if each == half else 'half cards'}: the same GPUs and memory in another unit"
-    return {**fields} | {name: _agreeing(fields[name], sources, said) for name in (COUNT, EACH)}
+    return {**fields} | {name: _with_agreement(fields[name], sources, said) for name in (COUNT, EACH)}
 
 
-def _agreeing(decision: Decision, sources: set[str], said: str) -> Decision:
+def _with_agreement(decision: Resolution, sources: set[str], said: str) -> Resolution:
     rulings = tuple(
         replace(ruling, verdict="agrees", reason=said)
-        if ruling.verdict == "disputed" and ruling.word.source in sources
+        if ruling.verdict == "disputed" and ruling.claim.source in sources
         else ruling
-        for ruling in decision.rulings
+        for ruling in decision.claims
     )
-    return replace(decision, rulings=rulings)
+    return replace(decision, claims=rulings)
 
 
 def _number(value: Any) -> Fraction:

@@ -8,18 +8,18 @@ from typing import Any
 
 from app.catalog.fields import FIELDS, SubjectKind, parse_text, to_text
 from app.catalog.readings import AUTHORITY, SourceKind
-from app.catalog.resolution.claims import Decision, Word, decide
+from app.catalog.resolution.claims import Claim, Resolution, resolve
 from app.catalog.resolution.derive import (
-    Decisions,
+    Resolutions,
     Spelling,
     derive_gpu,
     derive_series,
     derive_size,
-    gpu_name,
-    half_cards,
-    in_one_unit,
+    half_card_memories,
+    reconcile_gpu_units,
+    to_gpu_name,
 )
-from app.catalog.resolution.subjects import Subjects
+from app.catalog.resolution.subjects import SubjectKeys
 
 API_FIRST: tuple[SourceKind, ...] = ("vendor_api", "vendor_page", "vendor_announcement", "third_party")
 
@@ -50,7 +50,7 @@ GPUs are not among them, since the API counts a part of a GPU as one, nor is wha
 """
 
 
-def authority(kind: SubjectKind, field: str) -> tuple[SourceKind, ...]:
+def authority_order(kind: SubjectKind, field: str) -> tuple[SourceKind, ...]:
     """Give the kinds of source in the order in which they count on a field."""
     return API_FIRST if kind == "size" and field in API_FIELDS else AUTHORITY
 
@@ -59,7 +59,7 @@ FactRow = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Author:
+class SourceAuthority:
     """What of a source counts when words are weighed."""
 
     kind: SourceKind
@@ -68,7 +68,7 @@ class Author:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class ReconciledRows:
     """The facts with their verdicts, and the rows of series, GPUs and sizes that follow."""
 
     facts: tuple[FactRow, ...]
@@ -78,64 +78,64 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
+class ResolutionContext:
     """What the judge knows of besides the facts: who the authors are, the corrections, the names of series."""
 
-    authors: Mapping[str, Author]
+    authorities: Mapping[str, SourceAuthority]
     corrections: Mapping[tuple[str, str, str, str], tuple[str, str]]
-    subjects: Subjects
+    subjects: SubjectKeys
 
 
-def judge(facts: Iterable[FactRow], bench: Bench, named: Mapping[str, Spelling]) -> Judgement:
+def reconcile(facts: Iterable[FactRow], context: ResolutionContext, named: Mapping[str, Spelling]) -> ReconciledRows:
     """Decide every field; `named` are sizes, by key, that exist even where no fact speaks of them."""
     cases: dict[tuple[SubjectKind, str], dict[str, list[FactRow]]] = defaultdict(lambda: defaultdict(list))
     for fact in facts:
         cases[fact["kind"], fact["subject"]][fact["field"]].append(fact)
-    decided: dict[SubjectKind, dict[str, Decisions]] = {"size": {}, "series": {}, "gpu": {}}
+    decided: dict[SubjectKind, dict[str, Resolutions]] = {"size": {}, "series": {}, "gpu": {}}
     for (kind, subject), case in cases.items():
-        decided[kind][subject] = {name: _decide(rows, bench) for name, rows in case.items()}
+        decided[kind][subject] = {name: _resolve_field(rows, context) for name, rows in case.items()}
     gpus = [derive_gpu(key, fields) for key, fields in decided["gpu"].items()]
-    halves = half_cards(gpus)
-    decided["size"] = {key: in_one_unit(fields, halves) for key, fields in decided["size"].items()}
+    halves = half_card_memories(gpus)
+    decided["size"] = {key: reconcile_gpu_units(fields, halves) for key, fields in decided["size"].items()}
     judged = [
         row
         for (kind, subject), case in cases.items()
         for name, rows in case.items()
         for row in _with_verdicts(rows, decided[kind][subject][name])
     ]
-    titles = {str(word.value): word.title for word in _owners(decided["size"].values())}
+    titles = {str(word.value): word.title for word in _series_claims(decided["size"].values())}
     series = {
         key: derive_series(key, decided["series"].get(key, {}), titles.get(key, key))
         for key in {*decided["series"], *titles}
     }
-    names = [gpu_name(row) for row in gpus]
-    spellings = _spellings(cases, bench, named)
+    names = [to_gpu_name(row) for row in gpus]
+    spellings = _spellings(cases, context, named)
     sizes = [derive_size(key, decided["size"].get(key, {}), spellings[key], series, names) for key in spellings]
-    return Judgement(facts=tuple(judged), series=tuple(series.values()), gpus=tuple(gpus), sizes=tuple(sizes))
+    return ReconciledRows(facts=tuple(judged), series=tuple(series.values()), gpus=tuple(gpus), sizes=tuple(sizes))
 
 
-def _owners(sizes: Iterable[Decisions]) -> Iterable[Word]:
+def _series_claims(sizes: Iterable[Resolutions]) -> Iterable[Claim]:
     """The words that say which series owns each size."""
     return (fields["series"].accepted for fields in sizes if "series" in fields)
 
 
-def _decide(rows: Iterable[FactRow], bench: Bench) -> Decision:
+def _resolve_field(rows: Iterable[FactRow], context: ResolutionContext) -> Resolution:
     """Decide one field; which series owns a size is said by the older page: a later page does not take it over."""
     first, *_ = facts = list(rows)
-    words = [_word(fact, bench) for fact in facts]
-    return decide(words, authority(first["kind"], first["field"]), older_first=first["field"] == "series")
+    words = [_to_claim(fact, context) for fact in facts]
+    return resolve(words, authority_order(first["kind"], first["field"]), older_first=first["field"] == "series")
 
 
-def _word(fact: FactRow, bench: Bench) -> Word:
-    author = bench.authors[fact["source_id"]]
-    text, why = bench.corrections.get(
+def _to_claim(fact: FactRow, context: ResolutionContext) -> Claim:
+    author = context.authorities[fact["source_id"]]
+    text, why = context.corrections.get(
         (fact["kind"], fact["subject"], fact["field"], fact["source_id"]), (fact["value"], None)
     )
     kind: SubjectKind = fact["kind"]
     value = parse_text(FIELDS[kind][fact["field"]].kind, text)
     if kind == "size" and fact["field"] == "series":
-        value = bench.subjects.series_id(text)
-    return Word(
+        value = context.subjects.series_id(text)
+    return Claim(
         source=fact["source_id"],
         kind=author.kind,
         published_on=author.published_on,
@@ -146,20 +146,22 @@ def _word(fact: FactRow, bench: Bench) -> Word:
     )
 
 
-def _with_verdicts(rows: Iterable[FactRow], decision: Decision) -> Iterable[FactRow]:
-    rulings = {ruling.word.source: ruling for ruling in decision.rulings}
+def _with_verdicts(rows: Iterable[FactRow], resolution: Resolution) -> Iterable[FactRow]:
+    rulings = {ruling.claim.source: ruling for ruling in resolution.claims}
     for row in rows:
         ruling = rulings[row["source_id"]]
-        corrected = to_text(ruling.word.value) if ruling.word.correction else None
+        corrected = to_text(ruling.claim.value) if ruling.claim.correction else None
         yield row | {"verdict": ruling.verdict, "reason": ruling.reason, "corrected_value": corrected}
 
 
 def _spellings(
-    cases: Mapping[tuple[SubjectKind, str], Mapping[str, list[FactRow]]], bench: Bench, named: Mapping[str, Spelling]
+    facts_by_subject: Mapping[tuple[SubjectKind, str], Mapping[str, list[FactRow]]],
+    context: ResolutionContext,
+    named: Mapping[str, Spelling],
 ) -> dict[str, list[Spelling]]:
     """How each size is spelled by whom; a price list's spelling counts only where no fact speaks of the size."""
     found = {key: [spelling] for key, spelling in named.items()}
-    for (kind, key), fields in cases.items():
+    for (kind, key), fields in facts_by_subject.items():
         if kind == "size":
             found[key] = [
                 Spelling(
@@ -170,6 +172,6 @@ def _spellings(
                 )
                 for rows in fields.values()
                 for row in rows
-                for author in (bench.authors[row["source_id"]],)
+                for author in (context.authorities[row["source_id"]],)
             ]
     return found

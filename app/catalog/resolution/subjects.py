@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from app.catalog.names import series_key, size_key
 from app.catalog.readings import AliasRow, StatedFact
 
-_NOT_PART_OF_THE_NAME = re.compile(
+_GENERIC_WORDS = re.compile(
     r"\b(nvidia|amd|gpus?|tensor core|graphics|accelerators?|\d+ ?gi?b)\b|[®™(),]", re.IGNORECASE
 )
 
@@ -25,7 +25,7 @@ class GpuName:
 
 def gpu_text_key(text: str) -> str:
     """Reduce a GPU's text to what tells models apart: `Nvidia PCIe A100 GPU (80GB)` is `pcie a100`."""
-    return " ".join(_NOT_PART_OF_THE_NAME.sub(" ", text.lower()).split())
+    return " ".join(_GENERIC_WORDS.sub(" ", text.lower()).split())
 
 
 def find_gpu(text: str, memory_gib: float | None, gpus: Iterable[GpuName]) -> GpuName | None:
@@ -38,27 +38,27 @@ def find_gpu(text: str, memory_gib: float | None, gpus: Iterable[GpuName]) -> Gp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subjects:
+class SubjectKeys:
     """The keys of sizes by alias, and the ids of series by every name they go by."""
 
-    sizes: Mapping[str, str]
-    series: Mapping[str, str]
+    aliases: Mapping[str, str]
+    series_ids: Mapping[str, str]
 
-    def size(self, spelled: str) -> str:
+    def size_key(self, spelled: str) -> str:
         """The key of a size, however it is spelled."""
         key = size_key(spelled)
-        return self.sizes.get(key, key)
+        return self.aliases.get(key, key)
 
     def series_id(self, spelled: str) -> str:
         """The id of a series, however it is spelled; a series nobody listed gets its name as an id."""
-        known = self.series.get(series_key(spelled))
+        known = self.series_ids.get(series_key(spelled))
         return known or re.sub(r"[^a-z0-9]+", "_", spelled.lower()).strip("_")
 
-    def of(self, statement: StatedFact) -> str:
+    def key_of(self, statement: StatedFact) -> str:
         """The key of whom a statement speaks of."""
         match statement.kind:
             case "size":
-                return self.size(statement.subject)
+                return self.size_key(statement.subject)
             case "series":
                 return self.series_id(statement.subject)
             case _:

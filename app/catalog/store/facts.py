@@ -23,20 +23,20 @@ from app.catalog.readings import (
     StatedFact,
 )
 from app.catalog.resolution.derive import Spelling, derive_size
-from app.catalog.resolution.reconcile import Author, Bench, judge
-from app.catalog.resolution.subjects import Subjects, alias_map, series_names
-from app.catalog.store.upsert import Change, save_rows
+from app.catalog.resolution.reconcile import ResolutionContext, SourceAuthority, reconcile
+from app.catalog.resolution.subjects import SubjectKeys, alias_map, series_names
+from app.catalog.store.upsert import TableChange, save_rows
 
 Row = dict[str, Any]
 PRICE_KEY = ("size_key", "region", "os", "purchase", "valid_from")
 FACT_KEY = ("kind", "subject", "field", "source_id")
 
 
-def fact_row(statement: StatedFact, subjects: Subjects) -> Row:
+def to_fact_row(statement: StatedFact, subjects: SubjectKeys) -> Row:
     """One statement as a row of the fact table, before it is judged."""
     return {
         "kind": statement.kind,
-        "subject": subjects.of(statement),
+        "subject": subjects.key_of(statement),
         "field": statement.field,
         "source_id": statement.source,
         "written_as": statement.subject,
@@ -49,12 +49,14 @@ def fact_row(statement: StatedFact, subjects: Subjects) -> Row:
     }
 
 
-def fact_rows(statements: Iterable[StatedFact], subjects: Subjects) -> tuple[dict[tuple[str, ...], Row], list[Report]]:
+def to_fact_rows(
+    statements: Iterable[StatedFact], subjects: SubjectKeys
+) -> tuple[dict[tuple[str, ...], Row], list[Report]]:
     """All statements as rows by key; a source that says two things of one field is reported, its first word stands."""
     rows: dict[tuple[str, ...], Row] = {}
     reports = []
     for statement in statements:
-        row = fact_row(statement, subjects)
+        row = to_fact_row(statement, subjects)
         first = rows.setdefault(tuple(row[name] for name in FACT_KEY), row)
         if first["value"] != row["value"]:
             said = f"says {row['value']} here and {first['value']} at line {first['line']}; the first is kept"
@@ -64,15 +66,15 @@ def fact_rows(statements: Iterable[StatedFact], subjects: Subjects) -> tuple[dic
     return rows, reports
 
 
-def kept_fact(row: Mapping[str, Any], subjects: Subjects) -> Row:
+def to_unresolved_fact(row: Mapping[str, Any], subjects: SubjectKeys) -> Row:
     """A fact that is already kept; an alias learnt since then may have told whom it speaks of."""
     kept = {name: value for name, value in row.items() if name not in {"verdict", "reason", "corrected_value"}}
     if kept["kind"] == "size":
-        kept["subject"] = subjects.size(kept["written_as"])
+        kept["subject"] = subjects.size_key(kept["written_as"])
     return kept
 
 
-def alias_row(alias: AliasRow) -> Row:
+def to_alias_row(alias: AliasRow) -> Row:
     """An alias as a row."""
     return {
         "alias_key": size_key(alias.alias),
@@ -83,86 +85,88 @@ def alias_row(alias: AliasRow) -> Row:
     }
 
 
-def correction_row(correction: CorrectionRow, subjects: Subjects) -> Row:
+def to_correction_row(correction: CorrectionRow, subjects: SubjectKeys) -> Row:
     """A correction as a row."""
-    row = _cited(correction)
+    row = _cited_row(correction)
     if correction.kind == "size":
-        row["subject"] = subjects.size(correction.subject)
+        row["subject"] = subjects.size_key(correction.subject)
     return row
 
 
-def region_row(region: RegionRow) -> Row:
+def to_region_row(region: RegionRow) -> Row:
     """A region as a row."""
-    return _cited(region)
+    return _cited_row(region)
 
 
-def _cited(row: RegionRow | CorrectionRow | BenchmarkRow) -> Row:
+def _cited_row(row: RegionRow | CorrectionRow | BenchmarkRow) -> Row:
     """The fields of a row, its source by id, without the place where it was read."""
     fields = asdict(row)
     return {"source_id": fields.pop("source")} | {k: v for k, v in fields.items() if k not in {"file", "line"}}
 
 
-def benchmark_row(benchmark: BenchmarkRow, subjects: Subjects) -> Row:
+def to_benchmark_row(benchmark: BenchmarkRow, subjects: SubjectKeys) -> Row:
     """A benchmark as a row."""
-    row = _cited(benchmark)
+    row = _cited_row(benchmark)
     row["series_id"] = subjects.series_id(row.pop("series"))
     row["value"] = float(benchmark.value)
     return row
 
 
-def model_row(model: ModelRow) -> Row:
+def to_model_row(model: ModelRow) -> Row:
     """A language model as a row."""
     return model.preset.model_dump() | {"aliases": "; ".join(model.preset.aliases) or None}
 
 
-Named = Mapping[str, tuple[str, str]]
+FirstSpellings = Mapping[str, tuple[str, str]]
 """By the key of a size that a price names, how it is spelled there and the price's source."""
 
-_LAST = len(AUTHORITY)
+_LOWEST_AUTHORITY = len(AUTHORITY)
 """The authority of a spelling that only a price list or an alias gives."""
 
 
-def find_subjects(session: Session, reading: Reading) -> Subjects:
+def load_subject_keys(session: Session, reading: Reading) -> SubjectKeys:
     """Say who is who: by the aliases and series that are kept, and by those of this reading."""
-    aliases = {row["alias_key"]: row["size_key"] for row in _all(session, SizeAlias)}
+    aliases = {row["alias_key"]: row["size_key"] for row in _load_all(session, SizeAlias)}
     series = {
         series_key(name): row["id"]
-        for row in _all(session, Series)
+        for row in _load_all(session, Series)
         for name in (row["id"], row["name"], *(row["aliases"] or "").split("; "))
     }
-    return Subjects(sizes=aliases | alias_map(reading.aliases), series=series | series_names(reading.facts))
+    return SubjectKeys(aliases=aliases | alias_map(reading.aliases), series_ids=series | series_names(reading.facts))
 
 
-def find_sources(session: Session) -> dict[str, dict[str, Any]]:
+def load_sources(session: Session) -> dict[str, dict[str, Any]]:
     """Get every source by its id."""
-    return {row["id"]: row for row in _all(session, Source)}
+    return {row["id"]: row for row in _load_all(session, Source)}
 
 
-def author_of(source: Mapping[str, Any]) -> Author:
+def to_authority(source: Mapping[str, Any]) -> SourceAuthority:
     """Take from a source what counts when words are weighed."""
-    return Author(kind=source["kind"], published_on=source["published_on"], pinned=source["pinned"])
+    return SourceAuthority(kind=source["kind"], published_on=source["published_on"], pinned=source["pinned"])
 
 
-def judge_facts(
-    session: Session, reading: Reading, subjects: Subjects, named: Named
-) -> tuple[dict[str, Change], list[Report]]:
+def reconcile_facts(
+    session: Session, reading: Reading, subjects: SubjectKeys, named: FirstSpellings
+) -> tuple[dict[str, TableChange], list[Report]]:
     """Judge what is kept together with what is new, and write the facts and the rows that follow."""
-    new, twice = fact_rows(reading.facts, subjects)
+    new, twice = to_fact_rows(reading.facts, subjects)
     read_again = reading.fact_files
-    kept = [kept_fact(fact, subjects) for fact in _all(session, Fact)]
+    kept = [to_unresolved_fact(fact, subjects) for fact in _load_all(session, Fact)]
     facts = [fact for fact in kept if (fact["source_id"], fact["file"]) not in read_again]
     known = {tuple(fact[name] for name in FACT_KEY): fact for fact in facts} | new
-    judgement = judge(known.values(), _bench(session, subjects), _spellings(session, reading, subjects, named))
+    judgement = reconcile(
+        known.values(), _load_context(session, subjects), _spellings(session, reading, subjects, named)
+    )
     done = {
         "gpu": save_rows(session, Gpu, judgement.gpus),
         "series": save_rows(session, Series, judgement.series),
         "size": save_rows(session, Size, judgement.sizes),
-        "fact": save_rows(session, Fact, judgement.facts, whole=True),
+        "fact": save_rows(session, Fact, judgement.facts, replace_all=True),
     }
     return done, twice
 
 
-def add_named(session: Session, named: Named) -> dict[str, Change]:
+def add_priced_sizes(session: Session, named: FirstSpellings) -> dict[str, TableChange]:
     """Add the sizes that only prices name; those that are there stay as they are."""
     there = set(session.execute(select(table_of(Size).c.key)).scalars())
     new = {key: _spelling(*spelled) for key, spelled in named.items() if key not in there}
@@ -170,33 +174,33 @@ def add_named(session: Session, named: Named) -> dict[str, Change]:
 
 
 def _spelling(name: str, source: str | None) -> Spelling:
-    return Spelling(name=name, authority=_LAST, source=source)
+    return Spelling(name=name, authority=_LOWEST_AUTHORITY, source=source)
 
 
-def _all(session: Session, model: type[Any]) -> list[dict[str, Any]]:
+def _load_all(session: Session, model: type[Any]) -> list[dict[str, Any]]:
     return [dict(row) for row in session.execute(select(table_of(model))).mappings()]
 
 
-def _bench(session: Session, subjects: Subjects) -> Bench:
+def _load_context(session: Session, subjects: SubjectKeys) -> ResolutionContext:
     corrections = {
         (row["kind"], row["subject"], row["field"], row["source_id"]): (row["value"], row["reason"])
-        for row in _all(session, Correction)
+        for row in _load_all(session, Correction)
     }
-    authors = {id_: author_of(source) for id_, source in find_sources(session).items()}
-    return Bench(authors=authors, corrections=corrections, subjects=subjects)
+    authors = {id_: to_authority(source) for id_, source in load_sources(session).items()}
+    return ResolutionContext(authorities=authors, corrections=corrections, subjects=subjects)
 
 
-def _spellings(session: Session, reading: Reading, subjects: Subjects, named: Named) -> dict[str, Spelling]:
+def _spellings(session: Session, reading: Reading, subjects: SubjectKeys, named: FirstSpellings) -> dict[str, Spelling]:
     """Sizes that exist though no fact may speak of them: kept ones, and those that an alias or a price names."""
     by_price = {key: _spelling(*spelled) for key, spelled in named.items()}
     by_alias = {
-        subjects.size(alias.size): _spelling(alias.size, alias.source)
+        subjects.size_key(alias.size): _spelling(alias.size, alias.source)
         for alias in reversed(reading.aliases)
-        if size_key(alias.size) not in subjects.sizes
+        if size_key(alias.size) not in subjects.aliases
     }
     kept = {
         row["key"]: _spelling(row["name"], row["source_id"])
-        for row in _all(session, Size)
-        if row["key"] not in subjects.sizes
+        for row in _load_all(session, Size)
+        if row["key"] not in subjects.aliases
     }
     return by_price | by_alias | kept

@@ -17,11 +17,11 @@ from app.catalog.column_types import table_of
 from app.catalog.models import Offer, Price, Size, SizeJson
 from app.catalog.names import size_key
 from app.catalog.readings import PriceBlock, PriceList, Prices, Progress, Report
-from app.catalog.resolution.subjects import Subjects
-from app.catalog.store.bulk import Columns, keep_different, load, same, write_staged
+from app.catalog.resolution.subjects import SubjectKeys
+from app.catalog.store.bulk import Columns, bulk_load, drop_unchanged, same_key, upsert_staged
 from app.catalog.store.facts import PRICE_KEY
-from app.catalog.store.revisions import Content, canonical, content_of
-from app.catalog.store.upsert import Change
+from app.catalog.store.revisions import TableChecksum, compute_checksum, select_canonical
+from app.catalog.store.upsert import TableChange
 from app.errors import BadData
 
 PRICE = table_of(Price)
@@ -30,44 +30,44 @@ STAGED_PRICE = Table(
     MetaData(),
     *(Column(column.name, column.type, nullable=False) for column in PRICE.columns),
     Column("line", BigInteger, nullable=False),
-    Column("place", BigInteger, nullable=False),
+    Column("position", BigInteger, nullable=False),
     prefixes=["temporary"],
 )
 """The prices of a reading; `place` counts them over all its lists. Afterwards those that were new or different."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Staging:
+class PriceStaging:
     """What is learnt of prices while they pass by."""
 
-    subjects: Subjects
+    subjects: SubjectKeys
     regions: frozenset[str]
     progress: Progress
-    sizes: Mapping[str, str] = field(default_factory=dict)
+    known_sizes: Mapping[str, str] = field(default_factory=dict)
     """The names of the sizes that are known, by key; what lists that allow no new sizes are held against."""
-    named: dict[str, tuple[str, str]] = field(default_factory=dict)
+    first_spellings: dict[str, tuple[str, str]] = field(default_factory=dict)
     """By the key of each size, how the first price spells it, and the source of that price."""
     sources: set[str] = field(default_factory=set)
     rows: int = 0
     in_order: bool = True
     """Whether each key is greater than the one before, so that there can be no two for one size, place and day."""
-    lists: dict[int, str] = field(default_factory=dict)
+    files: dict[int, str] = field(default_factory=dict)
     """The file of each list by the place of its first price."""
 
     _keys: dict[str, str] = field(default_factory=dict)
     _last: tuple[Any, ...] = ()
 
-    def columns(self, prices: Prices) -> Iterator[Columns]:
+    def staged_columns(self, prices: Prices) -> Iterator[Columns]:
         """Give the columns of the staged table block by block; raises BadData for a region that nobody knows."""
         for each in prices.lists:
-            self.lists[self.rows] = each.file
+            self.files[self.rows] = each.file
             for block in each.blocks():
                 yield self._columns(each, block)
                 self.progress("prices", block.share, self.rows)
 
     def _columns(self, each: PriceList, block: PriceBlock) -> Columns:
         self._check_regions(each, block)
-        self._learn(each, block)
+        self._resolve_sizes(each, block)
         keys = [*map(self._keys.__getitem__, block.size)]
         of_each = [*zip(keys, block.region, block.os, block.purchase, block.valid_from, strict=True)]
         if self.in_order:
@@ -85,7 +85,7 @@ class Staging:
             "source_id": block.source,
             "file": [each.file] * len(keys),
             "line": block.line,
-            "place": range(first, self.rows),
+            "position": range(first, self.rows),
         }
         return [by_name[column.name] for column in STAGED_PRICE.columns]
 
@@ -95,53 +95,55 @@ class Staging:
             said = f"there is no region {region!r}; bring it in first"
             raise BadData(said, file=each.file, line=line, column="region")
 
-    def _learn(self, each: PriceList, block: PriceBlock) -> None:
+    def _resolve_sizes(self, each: PriceList, block: PriceBlock) -> None:
         self.sources.update(block.source)
         for name in dict.fromkeys(block.size):
             if name not in self._keys:
-                key = self.subjects.size(name)
-                if size_key(name) not in self.subjects.sizes:
-                    if not each.new_sizes and key not in self.sizes:
+                key = self.subjects.size_key(name)
+                if size_key(name) not in self.subjects.aliases:
+                    if not each.new_sizes and key not in self.known_sizes:
                         raise self._unknown(name, each.file, block.line[block.size.index(name)])
-                    self.named.setdefault(key, (name, block.source[block.size.index(name)]))
+                    self.first_spellings.setdefault(key, (name, block.source[block.size.index(name)]))
                 self._keys[name] = key
 
     def _unknown(self, name: str, file: str, line: int) -> BadData:
-        near = get_close_matches(size_key(name), self.sizes, 1)
-        hint = f"did you mean {self.sizes[near[0]]}? " if near else ""
+        near = get_close_matches(size_key(name), self.known_sizes, 1)
+        hint = f"did you mean {self.known_sizes[near[0]]}? " if near else ""
         said = f"{name!r}: there is no such size; {hint}With --new-sizes it becomes one"
         return BadData(said, file=file, line=line, column="size")
 
 
-def stage_prices(session: Session, prices: Prices, staging: Staging) -> list[Report]:
+def stage_prices(session: Session, prices: Prices, staging: PriceStaging) -> list[Report]:
     """Fill the staged table; of two prices for one size, place and day the first stands and the other is told."""
     if not prices.lists:
         return []
-    load(session, STAGED_PRICE, staging.columns(prices))
-    return [] if staging.in_order else _take_away_doubled(session, staging.lists)
+    bulk_load(session, STAGED_PRICE, staging.staged_columns(prices))
+    return [] if staging.in_order else _drop_duplicates(session, staging.files)
 
 
-def _take_away_doubled(session: Session, files: Mapping[int, str]) -> list[Report]:
+def _drop_duplicates(session: Session, files: Mapping[int, str]) -> list[Report]:
     staged, first = STAGED_PRICE.c, STAGED_PRICE.alias("first")
     key = [staged[name] for name in PRICE_KEY]
-    several = select(*key, func.min(staged.place).label("place")).group_by(*key).having(func.count() > 1).subquery()
-    later = and_(same(STAGED_PRICE, several, PRICE_KEY), staged.place > several.c.place)
+    several = (
+        select(*key, func.min(staged.position).label("position")).group_by(*key).having(func.count() > 1).subquery()
+    )
+    later = and_(same_key(STAGED_PRICE, several, PRICE_KEY), staged.position > several.c.position)
     query = (
-        select(staged.place, staged.line, staged.usd_per_hour, first.c.usd_per_hour.label("kept"))
+        select(staged.position, staged.line, staged.usd_per_hour, first.c.usd_per_hour.label("kept"))
         .join_from(STAGED_PRICE, several, later)
-        .join(first, first.c.place == several.c.place)
-        .order_by(staged.place)
+        .join(first, first.c.position == several.c.position)
+        .order_by(staged.position)
     )
     doubled = session.execute(query).all()
     if doubled:
-        places = select(staged.place).join_from(STAGED_PRICE, several, later)
-        session.execute(delete(STAGED_PRICE).where(staged.place.in_(places)))
-    return [_doubled(row, files) for row in doubled if row.usd_per_hour != row.kept]
+        places = select(staged.position).join_from(STAGED_PRICE, several, later)
+        session.execute(delete(STAGED_PRICE).where(staged.position.in_(places)))
+    return [_duplicate_report(row, files) for row in doubled if row.usd_per_hour != row.kept]
 
 
-def _doubled(row: Any, files: Mapping[int, str]) -> Report:
+def _duplicate_report(row: Any, files: Mapping[int, str]) -> Report:
     return Report(
-        file=files[max(start for start in files if start <= row.place)],
+        file=files[max(start for start in files if start <= row.position)],
         line=row.line,
         column="usd_per_hour",
         cell=f"{row.usd_per_hour.normalize():f}",
@@ -149,25 +151,25 @@ def _doubled(row: Any, files: Mapping[int, str]) -> Report:
     )
 
 
-def merge_prices(session: Session, staging: Staging) -> tuple[Change, Content]:
+def merge_prices(session: Session, staging: PriceStaging) -> tuple[TableChange, TableChecksum]:
     """Write the staged prices that are new or different, and say what content they took the place of."""
     if not staging.rows:
-        return Change(), Content()
-    unchanged = keep_different(session, STAGED_PRICE, PRICE, PRICE_KEY)
-    overwritten = canonical(session, PRICE).join(STAGED_PRICE, same(STAGED_PRICE, PRICE, PRICE_KEY))
-    old = content_of(session, overwritten)
-    written = write_staged(session, STAGED_PRICE, PRICE, PRICE_KEY, in_order=staging.in_order)
-    return Change(added=written - old.rows, changed=old.rows, unchanged=unchanged), old
+        return TableChange(), TableChecksum()
+    unchanged = drop_unchanged(session, STAGED_PRICE, PRICE, PRICE_KEY)
+    overwritten = select_canonical(session, PRICE).join(STAGED_PRICE, same_key(STAGED_PRICE, PRICE, PRICE_KEY))
+    old = compute_checksum(session, overwritten)
+    written = upsert_staged(session, STAGED_PRICE, PRICE, PRICE_KEY, in_order=staging.in_order)
+    return TableChange(added=written - old.rows, changed=old.rows, unchanged=unchanged), old
 
 
-def merge_aliases(session: Session, subjects: Subjects) -> Change:
+def merge_aliases(session: Session, subjects: SubjectKeys) -> TableChange:
     """Move the prices of sizes that are only aliases, and remove those sizes; offers are derived anew afterwards.
 
     Where both names have a price for the same place and day, the size's own stands. Its facts were moved before.
     """
     price, size = table_of(Price), table_of(Size)
     kept = set(session.execute(select(size.c.key)).scalars())
-    merged = {alias: key for alias, key in subjects.sizes.items() if alias in kept and key in kept}
+    merged = {alias: key for alias, key in subjects.aliases.items() if alias in kept and key in kept}
     for alias, key in merged.items():
         rows = [dict(row) for row in session.execute(select(price).where(price.c.size_key == alias)).mappings()]
         own = {
@@ -181,4 +183,4 @@ def merge_aliases(session: Session, subjects: Subjects) -> Change:
         if new:
             session.execute(insert(price), new)
         session.execute(delete(size).where(size.c.key == alias))
-    return Change(removed=len(merged))
+    return TableChange(removed=len(merged))

@@ -46,67 +46,67 @@ from app.catalog.models import (
 from app.catalog.store.upsert import save_rows
 
 _MODULUS = 2**256
-_AT_ONCE = 5_000
+_BATCH_SIZE = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class TableChecksum:
     """How many rows, and the sum of the sha256 of each, modulo 2^256."""
 
     rows: int = 0
     sum: int = 0
 
-    def __add__(self, other: "Content") -> "Content":
+    def __add__(self, other: "TableChecksum") -> "TableChecksum":
         """Put rows to these."""
-        return Content(self.rows + other.rows, (self.sum + other.sum) % _MODULUS)
+        return TableChecksum(self.rows + other.rows, (self.sum + other.sum) % _MODULUS)
 
-    def __sub__(self, other: "Content") -> "Content":
+    def __sub__(self, other: "TableChecksum") -> "TableChecksum":
         """Take rows from these."""
-        return Content(self.rows - other.rows, (self.sum - other.sum) % _MODULUS)
+        return TableChecksum(self.rows - other.rows, (self.sum - other.sum) % _MODULUS)
 
 
-def heading(table: Table) -> str:
+def table_signature(table: Table) -> str:
     """What rows are of: a table and its columns; a table that got other columns has other content."""
-    return f"{table.name}({', '.join(column.name for column in _told(table))})"
+    return f"{table.name}({', '.join(column.name for column in _content_columns(table))})"
 
 
-def content_of(session: Session, rows: Select[Any]) -> Content:
+def compute_checksum(session: Session, rows: Select[Any]) -> TableChecksum:
     """Hash every row of a query made by `canonical`, a few thousand at a time."""
-    result = session.execute(rows, execution_options={"yield_per": _AT_ONCE})
-    content = Content()
+    result = session.execute(rows, execution_options={"yield_per": _BATCH_SIZE})
+    content = TableChecksum()
     for part in result.partitions():
-        content += Content(len(part), sum(map(_hash, part)))
+        content += TableChecksum(len(part), sum(map(_hash_row, part)))
     return content
 
 
-def _hash(row: Iterable[Any]) -> int:
+def _hash_row(row: Iterable[Any]) -> int:
     """The sha256 of a row as a JSON array of texts, numbers and nulls, without spaces, in UTF-8."""
     return int.from_bytes(sha256(orjson.dumps(tuple(row))).digest())
 
 
-def canonical(session: Session, table: Table, columns: Table | None = None) -> Select[Any]:
+def select_canonical(session: Session, table: Table, staged: Table | None = None) -> Select[Any]:
     """Select what both databases give as the same texts, integers and doubles, of a table or of one like it."""
     kind = session.connection().dialect.name
-    of = columns if columns is not None else table
-    return select(*(_plain(of.c[column.name], kind) for column in _told(table)))
+    of = staged if staged is not None else table
+    return select(*(_canonical_value(of.c[column.name], kind) for column in _content_columns(table)))
 
 
-def _told(table: Table) -> list[Column[Any]]:
+def _content_columns(table: Table) -> list[Column[Any]]:
     """The columns that are content: not those that only say how a row came in."""
     return [column for column in table.columns if column.info != NOT_IN_DIGEST]
 
 
-def _plain(column: Column[Any], kind: str) -> ColumnElement[Any]:
+def _canonical_value(column: Column[Any], dialect: str) -> ColumnElement[Any]:
     if isinstance(column.type, UsdColumn):
         return cast(column, Double)
     if isinstance(column.type, Boolean):
         return cast(column, Integer)
     if isinstance(column.type, Date):
-        return type_coerce(column, String) if kind == "sqlite" else func.to_char(column, "YYYY-MM-DD")
+        return type_coerce(column, String) if dialect == "sqlite" else func.to_char(column, "YYYY-MM-DD")
     return column
 
 
-CONTENT: tuple[type[SQLModel], ...] = (
+CONTENT_TABLES: tuple[type[SQLModel], ...] = (
     Source,
     Series,
     Gpu,
@@ -130,14 +130,14 @@ def latest_revision(session: Session) -> dict[str, Any] | None:
 
 
 def save_revision(
-    session: Session, source_ids: Iterable[str], now: datetime, kept: Mapping[str, Content] | None = None
+    session: Session, source_ids: Iterable[str], now: datetime, known: Mapping[str, TableChecksum] | None = None
 ) -> dict[str, Any]:
     """Write the revision of an ingest that changed something; `now` must know its time zone.
 
     `kept` is the content that is known of tables by their headings; the others are read.
     """
     before = latest_revision(session)
-    contents = _contents(session, kept or {})
+    contents = _compute_checksums(session, known or {})
     row = {
         "number": before["number"] + 1 if before else 1,
         "created_at": now.astimezone(UTC),
@@ -147,46 +147,46 @@ def save_revision(
     }
     session.execute(insert(table_of(Revision)), [row])
     sums = [{"heading": name, "rows": one.rows, "sum": f"{one.sum:064x}"} for name, one in contents.items()]
-    save_rows(session, TableSum, sums, whole=True)
+    save_rows(session, TableSum, sums, replace_all=True)
     return row
 
 
-def kept_contents(session: Session) -> dict[str, Content]:
+def load_checksums(session: Session) -> dict[str, TableChecksum]:
     """Get the content of each table at the newest revision, by heading; empty where nothing is kept."""
     rows = session.execute(select(table_of(TableSum))).mappings()
-    return {row["heading"]: Content(rows=row["rows"], sum=int(row["sum"], 16)) for row in rows}
+    return {row["heading"]: TableChecksum(rows=row["rows"], sum=int(row["sum"], 16)) for row in rows}
 
 
-def digest_of(session: Session) -> tuple[str, dict[str, int]]:
+def compute_digest(session: Session) -> tuple[str, dict[str, int]]:
     """Read every row of every table: the digest of the whole catalog, and how many rows each table has."""
-    contents = _contents(session, {})
+    contents = _compute_checksums(session, {})
     return _digest(contents), _counts(contents)
 
 
-def _contents(session: Session, kept: Mapping[str, Content]) -> dict[str, Content]:
+def _compute_checksums(session: Session, known: Mapping[str, TableChecksum]) -> dict[str, TableChecksum]:
     contents = {}
-    for table in map(table_of, CONTENT):
-        name = heading(table)
-        contents[name] = kept[name] if name in kept else content_of(session, canonical(session, table))
+    for table in map(table_of, CONTENT_TABLES):
+        name = table_signature(table)
+        contents[name] = known[name] if name in known else compute_checksum(session, select_canonical(session, table))
     return contents
 
 
-def _digest(contents: Mapping[str, Content]) -> str:
+def _digest(contents: Mapping[str, TableChecksum]) -> str:
     lines = (f"{name} {content.rows} {content.sum:064x}\n" for name, content in contents.items())
     return sha256("".join(lines).encode()).hexdigest()
 
 
-def _counts(contents: Mapping[str, Content]) -> dict[str, int]:
+def _counts(contents: Mapping[str, TableChecksum]) -> dict[str, int]:
     return {name.partition("(")[0]: content.rows for name, content in contents.items()}
 
 
-_OTHERS = (SizeAlias, Correction, Region, Benchmark, LanguageModel)
+_OTHER_TABLES = (SizeAlias, Correction, Region, Benchmark, LanguageModel)
 
 
 def list_sources(session: Session) -> list[dict[str, Any]]:
     """Give every source by its id, with how many facts, prices and other rows cite it."""
-    facts, prices = _cited(session, Fact), _cited(session, Price)
-    others = [_cited(session, model) for model in _OTHERS]
+    facts, prices = _count_by_source(session, Fact), _count_by_source(session, Price)
+    others = [_count_by_source(session, model) for model in _OTHER_TABLES]
     table = table_of(Source)
     return [
         {
@@ -211,7 +211,7 @@ def list_revisions(session: Session) -> list[dict[str, Any]]:
     return [dict(row) | {"created_at": row["created_at"].isoformat()} for row in rows]
 
 
-def _cited(session: Session, model: type[SQLModel]) -> dict[str, int]:
+def _count_by_source(session: Session, model: type[SQLModel]) -> dict[str, int]:
     column = table_of(model).c.source_id
     rows = session.execute(select(column, func.count().label("number")).group_by(column)).mappings()
     return {row["source_id"]: row["number"] for row in rows}

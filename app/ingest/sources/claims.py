@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from app.catalog.fields import FIELDS, GPU_FIELDS, FactValue, FieldSpec, SubjectKind, parse_text
 from app.catalog.readings import AUTHORITY, Reading, SourceRow, StatedFact
-from app.ingest.csv_files import Row, read_rows, sha256_of
+from app.ingest.csv_files import CsvRow, read_rows, sha256_of
 
 Value = TypeVar("Value")
 
@@ -23,23 +23,23 @@ def read_sources(path: Path) -> dict[str, SourceRow]:
     for row in read_rows(path, COLUMNS, optional=OPTIONAL):
         source = to_source(row, digest)
         if source.id in sources:
-            raise row.bad("id", "is listed twice")
+            raise row.error("id", "is listed twice")
         sources[source.id] = source
     return sources
 
 
-def to_source(row: Row, digest: str) -> SourceRow:
+def to_source(row: CsvRow, digest: str) -> SourceRow:
     """Map one row; only a source without a web address may leave `url` blank, an undated one `published_on`."""
     url = row.optional("url")
     if url is not None and not url.startswith("https://"):
-        raise row.bad("url", "must start with https://")
+        raise row.error("url", "must start with https://")
     return SourceRow(
         id=row.text("id"),
         title=row.text("title"),
         publisher=row.text("publisher"),
         kind=row.choice("kind", AUTHORITY),
         url=url,
-        published_on=row.optional_day("published_on"),
+        published_on=row.optional_date("published_on"),
         sha256=digest,
         pinned=bool(row.cells.get("pinned")) and row.flag("pinned"),
     )
@@ -49,7 +49,7 @@ def read_cited(
     path: Path,
     columns: Collection[str],
     sources: Mapping[str, SourceRow],
-    to_value: Callable[[Row], Value],
+    to_value: Callable[[CsvRow], Value],
     *,
     optional: Collection[str] = (),
 ) -> tuple[tuple[Value, ...], tuple[SourceRow, ...]]:
@@ -62,7 +62,7 @@ def read_cited(
     for row in read_rows(path, columns, optional=optional):
         source = row.text("source")
         if source not in sources:
-            raise row.bad("source", "is not in the list of sources; add a row there")
+            raise row.error("source", "is not in the list of sources; add a row there")
         cited[source] = None
         values.append(to_value(row))
     digest = sha256_of(path)
@@ -77,7 +77,7 @@ def read_subjects(path: Path, kind: SubjectKind, sources: Mapping[str, SourceRow
     return Reading(sources=notes, facts=tuple(found for row in statements for found in row))
 
 
-def to_statements(row: Row, kind: SubjectKind) -> list[StatedFact]:
+def to_statements(row: CsvRow, kind: SubjectKind) -> list[StatedFact]:
     """Map one row to what it states of its subject."""
     subject, source = row.text("id"), row.text("source")
     return [
@@ -96,23 +96,23 @@ def to_statements(row: Row, kind: SubjectKind) -> list[StatedFact]:
     ]
 
 
-def _to_value(row: Row, column: str, field: FieldSpec) -> FactValue:
+def _to_value(row: CsvRow, column: str, field: FieldSpec) -> FactValue:
     if field.kind in ("number", "integer"):
         number = row.positive(column)
-        return number if field.kind == "number" else _to_whole(row, column, number)
+        return number if field.kind == "number" else _to_integer(row, column, number)
     try:
         return parse_text(field.kind, row.cells[column])
     except ValueError as error:
-        raise row.bad(column, f"must be a {field.kind}") from error
+        raise row.error(column, f"must be a {field.kind}") from error
 
 
-def _to_whole(row: Row, column: str, number: Decimal) -> int:
+def _to_integer(row: CsvRow, column: str, number: Decimal) -> int:
     if number != int(number):
-        raise row.bad(column, "must be a whole number")
+        raise row.error(column, "must be a whole number")
     return int(number)
 
 
-NAMES = ("vendor", "model", "family", "aliases")
+GPU_NAME_COLUMNS = ("vendor", "model", "family", "aliases")
 
 
 def read_gpus(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
@@ -129,8 +129,8 @@ def load_gpu_rows(path: Path) -> list[dict[str, str]]:
     rows: list[dict[str, str]] = []
     for row in read_rows(path, ("id", "source"), optional=GPU_FIELDS):
         cells = dict(row.cells)
-        names = named.setdefault(row.text("id"), {name: cells.get(name, "") for name in NAMES})
-        rows.append(cells | {name: cells.get(name) or names[name] for name in NAMES})
+        names = named.setdefault(row.text("id"), {name: cells.get(name, "") for name in GPU_NAME_COLUMNS})
+        rows.append(cells | {name: cells.get(name) or names[name] for name in GPU_NAME_COLUMNS})
     return rows
 
 

@@ -12,12 +12,12 @@ from app.ingest.documents.gpu_memory import GpuMemoryIndex
 from app.ingest.documents.page import SourceDocument, SourceIds, SourcePage, to_page
 from app.ingest.documents.values import is_binary
 
-_UNIMPORTANT = re.compile(r"footer|-defs\b|preview-tag", re.IGNORECASE)
+_IRRELEVANT = re.compile(r"footer|-defs\b|preview-tag", re.IGNORECASE)
 """Includes that hold nothing of sizes: where they are absent nothing is lost."""
 
 
 @dataclass(slots=True, kw_only=True)
-class _Shelf:
+class _PageCache:
     """The files read so far: a file that several pages include is one source."""
 
     ids: SourceIds = field(default_factory=SourceIds)
@@ -31,17 +31,17 @@ def read_documents(
     gpu_memories: GpuMemoryIndex,
     kind: SourceKind | None = None,
     on_page: Callable[[Path], None] | None = None,
-    refuse_silent: bool = False,
+    require_facts: bool = False,
 ) -> Reading:
     """Read pages, given as files or folders; raises BadData for a path that cannot be read.
 
     `kind` is that of pages whose front matter does not say what they are. With `refuse_silent` a page that states
     nothing is no source: it is refused where it was asked for by name, and left out where it lies in a folder.
     """
-    shelf = _Shelf()
+    shelf = _PageCache()
     documents: dict[Path, SourceDocument] = {}
     for path in find_pages(paths):
-        documents[path] = _document(shelf, path, kind)
+        documents[path] = _read_document(shelf, path, kind)
         if on_page:
             on_page(path)
     sources = {page.source.id: page.source for page in shelf.pages.values()}
@@ -50,13 +50,15 @@ def read_documents(
     )
     reading = Reading(sources=tuple(sources.values()), reports=tuple(shelf.reports), files=files)
     reading += read_batch([*documents.values()], gpu_memories)
-    return _without_silent(paths, documents, reading) if refuse_silent else reading
+    return _without_factless_pages(paths, documents, reading) if require_facts else reading
 
 
-_SILENT = "no figure of a size or series can be read in it"
+_NO_FACTS = "no figure of a size or series can be read in it"
 
 
-def _without_silent(paths: Sequence[Path], documents: Mapping[Path, SourceDocument], reading: Reading) -> Reading:
+def _without_factless_pages(
+    paths: Sequence[Path], documents: Mapping[Path, SourceDocument], reading: Reading
+) -> Reading:
     """Leave out the pages of a folder that state nothing; raises BadData for one that was named, or if all do."""
     stating = {each.source for each in reading.facts} | {each.source for each in reading.benchmarks}
     silent: dict[Path, SourceDocument] = {}
@@ -70,8 +72,8 @@ def _without_silent(paths: Sequence[Path], documents: Mapping[Path, SourceDocume
     named = {path.resolve() for path in paths if path.is_file()}
     for path, document in silent.items():
         if path.resolve() in named or len(silent) == len(documents):
-            raise _refused(path, document, reading.reports)
-    left_out = [document.page.report(f"{_SILENT}; the page is left out", None) for document in silent.values()]
+            raise _no_facts_error(path, document, reading.reports)
+    left_out = [document.page.report(f"{_NO_FACTS}; the page is left out", None) for document in silent.values()]
     return replace(
         reading,
         sources=tuple(source for source in reading.sources if source.id in kept),
@@ -80,7 +82,7 @@ def _without_silent(paths: Sequence[Path], documents: Mapping[Path, SourceDocume
     )
 
 
-def _refused(path: Path, document: SourceDocument, reports: Sequence[Report]) -> BadData:
+def _no_facts_error(path: Path, document: SourceDocument, reports: Sequence[Report]) -> BadData:
     data, file = path.read_bytes(), document.page.file
     if not data.strip():
         return BadData("is empty; give a Markdown page", file=file)
@@ -89,7 +91,7 @@ def _refused(path: Path, document: SourceDocument, reports: Sequence[Report]) ->
     files = {page.file for page in document.pages}
     first = next((report for report in reports if report.file in files and report.line), None)
     why = f" (line {first.line}: {first.detail})" if first else ""
-    return BadData(f"{_SILENT}{why}; give a page with a table of sizes or the like", file=file)
+    return BadData(f"{_NO_FACTS}{why}; give a page with a table of sizes or the like", file=file)
 
 
 def find_pages(paths: Sequence[Path]) -> list[Path]:
@@ -111,28 +113,28 @@ def _pages_below(folder: Path) -> list[Path]:
     return sorted(path for path in pages if "includes" not in path.relative_to(folder).parts[:-1])
 
 
-def _document(shelf: _Shelf, path: Path, kind: SourceKind | None) -> SourceDocument:
-    page = _page(shelf, path, kind, None)
-    return SourceDocument(page=page, included=tuple(_included(shelf, path, page, {path.resolve()})))
+def _read_document(cache: _PageCache, path: Path, kind: SourceKind | None) -> SourceDocument:
+    page = _read_page(cache, path, kind, None)
+    return SourceDocument(page=page, included=tuple(_read_includes(cache, path, page, {path.resolve()})))
 
 
-def _included(shelf: _Shelf, path: Path, page: SourcePage, seen: set[Path]) -> Iterator[SourcePage]:
+def _read_includes(cache: _PageCache, path: Path, page: SourcePage, seen: set[Path]) -> Iterator[SourcePage]:
     for include in page.blocks.includes:
         target = path.parent / re.split(r"[?#]", include.target)[0]
         if target.suffix.lower() != ".md" or not target.is_file():
-            if not _UNIMPORTANT.search(include.target):
-                shelf.reports.append(
+            if not _IRRELEVANT.search(include.target):
+                cache.reports.append(
                     page.report("includes a file that is not there", include.line, None, include.target)
                 )
         elif target.resolve() not in seen:
             seen.add(target.resolve())
-            part = _page(shelf, target, None, page)
+            part = _read_page(cache, target, None, page)
             yield part
-            yield from _included(shelf, target, part, seen)
+            yield from _read_includes(cache, target, part, seen)
 
 
-def _page(shelf: _Shelf, path: Path, kind: SourceKind | None, includer: SourcePage | None) -> SourcePage:
-    known = shelf.pages.get(path.resolve())
+def _read_page(cache: _PageCache, path: Path, kind: SourceKind | None, includer: SourcePage | None) -> SourcePage:
+    known = cache.pages.get(path.resolve())
     if known:
         return known
     try:
@@ -140,13 +142,13 @@ def _page(shelf: _Shelf, path: Path, kind: SourceKind | None, includer: SourcePa
     except OSError as error:
         raise BadData(f"cannot be read: {error.strerror}", file=str(path)) from error
     inherited = includer.source if includer else None
-    page, reports = to_page(data, _shown(path), kind=kind, inherited=inherited, ids=shelf.ids)
-    shelf.pages[path.resolve()] = page
-    shelf.reports.extend(reports)
+    page, reports = to_page(data, _display_path(path), kind=kind, inherited=inherited, ids=cache.ids)
+    cache.pages[path.resolve()] = page
+    cache.reports.extend(reports)
     return page
 
 
-def _shown(path: Path) -> str:
+def _display_path(path: Path) -> str:
     """Write a path without the detours of an include, `pages/../includes/x.md`."""
     parts: list[str] = []
     for part in path.parts:

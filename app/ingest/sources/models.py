@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from app.catalog.presets import Attention, Preset
 from app.catalog.readings import ModelRow, Reading, SourceRow
-from app.ingest.csv_files import Row
+from app.ingest.csv_files import CsvRow
 from app.ingest.sources.claims import read_cited
 from app.validation import explain
 
@@ -23,7 +23,7 @@ class Rule:
     holds: Callable[[Preset], bool]
 
 
-_SHARED: dict[Attention, Callable[[int, int], bool]] = {
+_KV_HEADS_RULES: dict[Attention, Callable[[int, int], bool]] = {
     "mha": lambda heads, shared: shared == heads,
     "gqa": lambda heads, shared: 1 < shared < heads,
     "mqa": lambda heads, shared: shared == 1 < heads,
@@ -31,7 +31,7 @@ _SHARED: dict[Attention, Callable[[int, int], bool]] = {
 }
 
 
-def _latent(preset: Preset) -> list[bool]:
+def _latent_widths_given(preset: Preset) -> list[bool]:
     widths = (preset.kv_lora_rank, preset.qk_nope_head_dim, preset.qk_rope_head_dim, preset.v_head_dim)
     return [width is not None for width in widths]
 
@@ -41,12 +41,12 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "attention",
         "must be mha where kv_heads is heads, mqa where it is 1, else gqa; mla has as many as heads",
-        lambda p: _SHARED[p.attention](p.heads, p.kv_heads),
+        lambda p: _KV_HEADS_RULES[p.attention](p.heads, p.kv_heads),
     ),
     Rule(
         "attention",
         "is mla exactly where kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim and v_head_dim are given",
-        lambda p: all(_latent(p)) if p.attention == "mla" else not any(_latent(p)),
+        lambda p: all(_latent_widths_given(p)) if p.attention == "mla" else not any(_latent_widths_given(p)),
     ),
     Rule("q_lora_rank", "is of mla only", lambda p: p.attention == "mla" or p.q_lora_rank is None),
     Rule(
@@ -109,25 +109,29 @@ def read_models(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
     return Reading(sources=notes, models=rows)
 
 
-def to_model(row: Row) -> ModelRow:
+def to_model(row: CsvRow) -> ModelRow:
     """Map one row; a blank cell is what its field is without one, and the figures must fit together."""
-    values = {name: _READ[_kind(field.annotation)](row, name) for name, field in _FIELDS.items() if row.cells.get(name)}
+    values = {
+        name: _READERS[_cell_type(field.annotation)](row, name)
+        for name, field in _FIELDS.items()
+        if row.cells.get(name)
+    }
     try:
         preset = Preset(**values, source_id=row.text("source"))
     except ValidationError as error:
         wrong = error.errors()[0]
         said = "must not be blank" if wrong["type"] == "missing" else explain(wrong)
-        raise row.bad(str(wrong["loc"][0]), said) from error
+        raise row.error(str(wrong["loc"][0]), said) from error
     if rule := broken_rule(preset):
-        raise row.bad(rule.field, rule.detail)
+        raise row.error(rule.field, rule.detail)
     return ModelRow(preset=preset, file=row.file, line=row.line)
 
 
-_READ: dict[type, Callable[[Row, str], Any]] = {bool: Row.flag, int: Row.whole, str: Row.text}
+_READERS: dict[type, Callable[[CsvRow, str], Any]] = {bool: CsvRow.flag, int: CsvRow.integer, str: CsvRow.text}
 
 
-def _kind(annotation: Any) -> type:
+def _cell_type(annotation: Any) -> type:
     """Say how a cell of a field is written: as a yes or no, a whole number, or text."""
     if annotation in (bool, int):
         return bool if annotation is bool else int
-    return next((kind for part in get_args(annotation) if (kind := _kind(part)) is not str), str)
+    return next((kind for part in get_args(annotation) if (kind := _cell_type(part)) is not str), str)

@@ -11,29 +11,29 @@ from typing import Any
 from app.catalog.names import region_key
 from app.catalog.readings import PriceBlock, PriceList, PriceRow, Prices, Reading, SourceRow
 from app.errors import BadData
-from app.ingest.csv_files import Block, Row, read_blocks, sha256_of
+from app.ingest.csv_files import CsvBlock, CsvRow, read_blocks, sha256_of
 
 SYSTEMS = ("linux", "windows")
 PURCHASES = ("on_demand", "spot")
 
-_CELLS: dict[str, Callable[[Row], Any]] = {
+_COLUMN_READERS: dict[str, Callable[[CsvRow], Any]] = {
     "size": lambda row: row.text("size"),
     "region": lambda row: region_key(row.text("region")),
     "os": lambda row: row.choice("os", SYSTEMS),
     "purchase": lambda row: row.choice("purchase", PURCHASES),
     "usd_per_hour": lambda row: row.usd("usd_per_hour"),
-    "valid_from": lambda row: row.day("valid_from"),
+    "valid_from": lambda row: row.date("valid_from"),
     "approximate_date": lambda row: row.flag("approximate_date"),
     "source": lambda row: row.text("source"),
 }
 """How each cell is read; a name that is an alias stays as it is written."""
-COLUMNS = tuple(_CELLS)
+COLUMNS = tuple(_COLUMN_READERS)
 
-_ONE = r"[0-9]{1,9}(?:\.[0-9]{1,9})?"
-_PLAIN_USD = re.compile(rf"{_ONE}(?:\n{_ONE})*")
-_SHORT_USD = 16
+_USD = r"[0-9]{1,9}(?:\.[0-9]{1,9})?"
+_PLAIN_USD = re.compile(rf"{_USD}(?:\n{_USD})*")
+_SHORT_USD_CHARACTERS = 16
 """So many characters have no more significant digits than a price may have."""
-_MOST_WORDS = 100_000
+_CACHE_LIMIT = 100_000
 
 
 def read_prices(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
@@ -46,51 +46,57 @@ def read_prices(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
     return Reading(
         citable=citable,
         prices=Prices(
-            (PriceList(file=str(path), blocks=partial(_read, path, frozenset(sources)), sources=frozenset(sources)),)
+            (
+                PriceList(
+                    file=str(path),
+                    blocks=partial(_read_price_blocks, path, frozenset(sources)),
+                    sources=frozenset(sources),
+                ),
+            )
         ),
     )
 
 
-def _read(path: Path, sources: Collection[str]) -> Iterator[PriceBlock]:
-    cells = _CELLS | {"source": lambda row: _listed(row, sources)}
-    words = {name: _Words(name, read) for name, read in cells.items() if name != "usd_per_hour"}
+def _read_price_blocks(path: Path, sources: Collection[str]) -> Iterator[PriceBlock]:
+    cells = _COLUMN_READERS | {"source": lambda row: _listed_source(row, sources)}
+    words = {name: _CellCache(name, read) for name, read in cells.items() if name != "usd_per_hour"}
     for block in read_blocks(path, COLUMNS):
-        yield _in_bulk(block, words) or PriceBlock.of([_to_price(row, cells) for row in block.rows()], block.share)
+        yield _to_block(block, words) or PriceBlock.of([_to_price(row, cells) for row in block.rows()], block.share)
 
 
-def _listed(row: Row, sources: Collection[str]) -> str:
+def _listed_source(row: CsvRow, sources: Collection[str]) -> str:
     source = row.text("source")
     if source not in sources:
-        raise row.bad("source", "is not in the list of sources; add a row there")
+        raise row.error("source", "is not in the list of sources; add a row there")
     return source
 
 
-def _to_price(row: Row, cells: Mapping[str, Callable[[Row], Any]]) -> PriceRow:
+def _to_price(row: CsvRow, cells: Mapping[str, Callable[[CsvRow], Any]]) -> PriceRow:
     return PriceRow(**{name: read(row) for name, read in cells.items()}, file=row.file, line=row.line)
 
 
-class _Words(dict[str, Any]):
+class _CellCache(dict[str, Any]):
     """What the cells of a column mean: each word is read once."""
 
-    def __init__(self, column: str, read: Callable[[Row], Any]) -> None:
+    def __init__(self, column: str, read: Callable[[CsvRow], Any]) -> None:
         super().__init__()
         self._column, self._read = column, read
 
     def __missing__(self, cell: str) -> Any:
-        if len(self) >= _MOST_WORDS:
+        if len(self) >= _CACHE_LIMIT:
             self.clear()
-        word = self[cell] = self._read(Row("", 0, {self._column: cell.strip()}))
+        word = self[cell] = self._read(CsvRow("", 0, {self._column: cell.strip()}))
         return word
 
 
-def _in_bulk(block: Block, words: Mapping[str, _Words]) -> PriceBlock | None:
+def _to_block(block: CsvBlock, caches: Mapping[str, _CellCache]) -> PriceBlock | None:
     """Map a block a column at a time; None where a cell is not plain, which is for `_to_price` to judge."""
     figures = [*map(str.strip, block.cells["usd_per_hour"])]
     usd = [*map(Decimal, figures)] if _PLAIN_USD.fullmatch("\n".join(figures)) else []
-    if not usd or not all(usd) or max(map(len, figures)) > _SHORT_USD:
+    if not usd or not all(usd) or max(map(len, figures)) > _SHORT_USD_CHARACTERS:
         return None
     try:
-        columns = {name: [*map(known.__getitem__, block.cells[name])] for name, known in words.items()}
+        columns = {name: [*map(known.__getitem__, block.cells[name])] for name, known in caches.items()}
     except BadData:
         return None
     return PriceBlock(**columns, usd_per_hour=usd, line=block.lines, share=block.share)

@@ -7,7 +7,7 @@ from pathlib import Path
 from app.catalog.fields import FIELDS, parse_text
 from app.catalog.names import region_key, size_key
 from app.catalog.readings import AliasRow, BenchmarkRow, CorrectionRow, Reading, RegionRow, SourceRow
-from app.ingest.csv_files import Row, read_rows
+from app.ingest.csv_files import CsvRow, read_rows
 from app.ingest.sources.claims import read_cited
 
 ALIAS_COLUMNS = ("alias", "size", "source", "reason")
@@ -19,11 +19,11 @@ def read_aliases(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
     return Reading(sources=notes, aliases=rows)
 
 
-def to_alias(row: Row) -> AliasRow:
+def to_alias(row: CsvRow) -> AliasRow:
     """Map one row; a name cannot be an alias of itself."""
     alias, size = row.text("alias"), row.text("size")
     if size_key(alias) == size_key(size):
-        raise row.bad("alias", "is the same name as its size")
+        raise row.error("alias", "is the same name as its size")
     return AliasRow(
         alias=alias, size=size, source=row.text("source"), reason=row.text("reason"), file=row.file, line=row.line
     )
@@ -39,7 +39,7 @@ def read_benchmarks(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
     return Reading(sources=notes, benchmarks=rows)
 
 
-def to_benchmark(row: Row) -> BenchmarkRow:
+def to_benchmark(row: CsvRow) -> BenchmarkRow:
     """Map one row; `comparison` says what the result is measured against, where it is."""
     return BenchmarkRow(
         id=row.text("id"),
@@ -64,14 +64,14 @@ def read_corrections(path: Path) -> Reading:
     return Reading(corrections=tuple(to_correction(row) for row in read_rows(path, CORRECTION_COLUMNS)))
 
 
-def to_correction(row: Row) -> CorrectionRow:
+def to_correction(row: CsvRow) -> CorrectionRow:
     """Map one row; the value must be one that the field can hold."""
     kind = row.choice("kind", tuple(FIELDS))
     name, value = row.choice("field", tuple(FIELDS[kind])), row.text("value")
     try:
         parse_text(FIELDS[kind][name].kind, value)
     except ValueError as error:
-        raise row.bad("value", f"must be a {FIELDS[kind][name].kind}") from error
+        raise row.error("value", f"must be a {FIELDS[kind][name].kind}") from error
     return CorrectionRow(
         kind=kind,
         subject=row.text("subject"),
@@ -94,11 +94,11 @@ def read_regions(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
     return Reading(sources=notes, regions=rows)
 
 
-def to_region(row: Row) -> RegionRow:
+def to_region(row: CsvRow) -> RegionRow:
     """Map one row; the code is normalised, so `West Europe` is taken, too."""
     code = region_key(row.text("code"))
     if not _CODE.fullmatch(code):
-        raise row.bad("code", "must be letters and digits, written like westeurope")
+        raise row.error("code", "must be letters and digits, written like westeurope")
     return RegionRow(
         code=code,
         name=row.text("name"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class RecordedResponse:
     """What a server said to one target; `headers` are all that the application gave but the length."""
 
     status: int
@@ -16,7 +16,7 @@ class Answer:
     body: bytes
 
 
-def save_answers(answers: Mapping[str, Answer], file: Path) -> None:
+def save_responses(answers: Mapping[str, RecordedResponse], file: Path) -> None:
     """Keep the answers of the service where a bare side finds them."""
     kept = {
         target: {"status": answer.status, "headers": answer.headers, "body": base64.b64encode(answer.body).decode()}
@@ -25,11 +25,11 @@ def save_answers(answers: Mapping[str, Answer], file: Path) -> None:
     file.write_text(json.dumps(kept))
 
 
-def load_answers(file: Path) -> dict[str, Answer]:
+def load_responses(file: Path) -> dict[str, RecordedResponse]:
     """Read kept answers, by their targets."""
     told = json.loads(file.read_text())
     return {
-        target: Answer(
+        target: RecordedResponse(
             status=answer["status"],
             headers=tuple((name, value) for name, value in answer["headers"]),
             body=base64.b64decode(answer["body"]),

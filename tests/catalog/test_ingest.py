@@ -12,17 +12,17 @@ from app.catalog.column_types import table_of
 from app.catalog.models import Fact, Offer, Price, Revision, Size
 from app.catalog.queries.sizes import get_size
 from app.catalog.readings import AliasRow, CorrectionRow, Reading
-from app.catalog.store.revisions import digest_of
+from app.catalog.store.revisions import compute_digest
 from app.db.engines import reading as reads
 from app.errors import BadData
-from app.ingest.run import Outcome, take_in
+from app.ingest.run import IngestOutcome, ingest
 from tests.factories import NOW, price, price_list, reading, size, source, statement
 
 THIRD = source("notes", kind="third_party", on=None)
 
 
-def take(engine: Engine, what: Reading, **more: Any) -> Outcome:
-    return take_in(engine, what, now=NOW, **more)
+def ingest_reading(engine: Engine, what: Reading, **more: Any) -> IngestOutcome:
+    return ingest(engine, what, now=NOW, **more)
 
 
 def shown(engine: Engine, name: str) -> dict[str, Any]:
@@ -38,19 +38,19 @@ def count(engine: Engine, model: Any) -> int:
 
 def test_the_same_again_changes_nothing_and_makes_no_revision(engine: Engine) -> None:
     what = reading(size("Standard_X1", vcpus=8), regions=["eastus"], prices=(price("Standard_X1", "1.5"),))
-    first, second = take(engine, what), take(engine, what)
+    first, second = ingest_reading(engine, what), ingest_reading(engine, what)
     assert first.new_revision
     assert not second.new_revision
     assert second.revision["digest"] == first.revision["digest"]
-    assert all(not change.any for change in second.tally.changes.values())
+    assert all(not change.has_changes for change in second.summary.changes.values())
     assert count(engine, Revision) == 1
 
 
 def test_what_is_wrong_in_one_place_leaves_nothing_behind(engine: Engine) -> None:
-    take(engine, reading(size("Standard_X1", vcpus=8), regions=["eastus"]))
+    ingest_reading(engine, reading(size("Standard_X1", vcpus=8), regions=["eastus"]))
     bad = reading(size("Standard_X2", vcpus=8), prices=(price("Standard_X2", "1", region="nowhere", line=7),))
     with pytest.raises(BadData, match=r"prices.csv:7: column 'region': there is no region 'nowhere'"):
-        take(engine, bad)
+        ingest_reading(engine, bad)
     assert count(engine, Size) == 1
     assert count(engine, Revision) == 1
 
@@ -58,17 +58,17 @@ def test_what_is_wrong_in_one_place_leaves_nothing_behind(engine: Engine) -> Non
 def test_strictly_a_report_is_a_failure_and_nothing_is_written(engine: Engine) -> None:
     twice = reading([statement("vcpus", 8), statement("vcpus", 9, line=4)])
     with pytest.raises(BadData, match=r"page.md:4: column 'vcpus': says 9 here and 8 at line 1"):
-        take(engine, twice, strict=True)
+        ingest_reading(engine, twice, strict=True)
     assert count(engine, Size) == 0
-    assert len(take(engine, twice).tally.reports) == 1
+    assert len(ingest_reading(engine, twice).summary.reports) == 1
     assert shown(engine, "x1")["vcpus"] == 8
 
 
 def test_sources_that_spell_a_size_differently_speak_of_one_size(engine: Engine) -> None:
-    take(engine, reading(size("nd40RS_v2", by="notes", vcpus=40), sources=[THIRD]))
+    ingest_reading(engine, reading(size("nd40RS_v2", by="notes", vcpus=40), sources=[THIRD]))
     assert shown(engine, "Standard_ND40rs_v2")["name"] == "nd40RS_v2"
     assert not shown(engine, "nd40rs_v2")["verified"]
-    take(engine, reading(size("Standard_ND40rs_v2", memory_gib=Decimal(672))))
+    ingest_reading(engine, reading(size("Standard_ND40rs_v2", memory_gib=Decimal(672))))
     row = shown(engine, "nd40rs_v2")
     assert (row["name"], row["verified"], row["vcpus"], row["memory_gib"]) == ("Standard_ND40rs_v2", True, 40, 672)
 
@@ -76,18 +76,18 @@ def test_sources_that_spell_a_size_differently_speak_of_one_size(engine: Engine)
 def test_the_order_of_ingests_does_not_matter(engine: Engine) -> None:
     page = reading(size("Standard_X1", gpu_memory_gib=Decimal(256), series="S1"))
     notes = reading(size("X1", by="notes", gpu_memory_gib=Decimal(128), series="S2"), sources=[THIRD])
-    take(engine, page)
-    take(engine, notes)
+    ingest_reading(engine, page)
+    ingest_reading(engine, notes)
     forwards = shown(engine, "x1")
     assert forwards["gpu_memory_gib"] == 256
     assert forwards["disputed_fields"] == ["gpu_memory_gib", "series"]
-    take(engine, page)
+    ingest_reading(engine, page)
     assert shown(engine, "x1") == forwards
 
 
 def test_a_page_that_is_read_again_takes_back_what_it_no_longer_says(engine: Engine) -> None:
-    take(engine, reading(size("Standard_X1", vcpus=8, max_nics=4)))
-    take(engine, reading(size("Standard_X1", vcpus=8)))
+    ingest_reading(engine, reading(size("Standard_X1", vcpus=8, max_nics=4)))
+    ingest_reading(engine, reading(size("Standard_X1", vcpus=8)))
     assert shown(engine, "x1")["max_nics"] is None
     assert count(engine, Fact) == 1
 
@@ -97,7 +97,7 @@ def test_a_correction_gives_the_value_and_keeps_the_word(engine: Engine) -> None
         kind="size", subject="Standard_X1", field="max_data_disks", source="page", value="16", reason="316 is a slip",
         file="corrections.csv", line=2,
     )  # fmt: skip
-    take(engine, reading(size("Standard_X1", max_data_disks=316), corrections=(slip,)))
+    ingest_reading(engine, reading(size("Standard_X1", max_data_disks=316), corrections=(slip,)))
     assert shown(engine, "x1")["max_data_disks"] == 16
     with reads(engine) as session:
         (fact,) = session.execute(select(table_of(Fact))).mappings()
@@ -105,9 +105,9 @@ def test_a_correction_gives_the_value_and_keeps_the_word(engine: Engine) -> None
 
 
 def test_memory_of_the_vm_follows_from_count_and_memory_of_one_gpu(engine: Engine) -> None:
-    take(engine, reading(size("Standard_X1", gpu_count=Fraction(8), gpu_memory_gib_per_gpu=Decimal(40))))
+    ingest_reading(engine, reading(size("Standard_X1", gpu_count=Fraction(8), gpu_memory_gib_per_gpu=Decimal(40))))
     assert shown(engine, "x1")["gpu_memory_gib"] == 320
-    take(engine, reading(size("Standard_X6", gpu_count=Fraction(1, 6), gpu_memory_gib=Decimal(4))))
+    ingest_reading(engine, reading(size("Standard_X6", gpu_count=Fraction(1, 6), gpu_memory_gib=Decimal(4))))
     sixth = shown(engine, "x6")
     assert (sixth["gpu_memory_gib_per_gpu"], sixth["gpu_fraction"], sixth["gpu_count"]) == (24, "1/6", 0.1667)
 
@@ -123,18 +123,20 @@ def test_memory_of_the_vm_follows_from_count_and_memory_of_one_gpu(engine: Engin
 )
 def test_status_follows_from_dates(engine: Engine, retires: date | None, preview: bool, status: str) -> None:
     dated: dict[str, Any] = {"retirement_date": retires} if retires else {}
-    take(engine, reading(size("Standard_X1", preview=preview, **dated)))
+    ingest_reading(engine, reading(size("Standard_X1", preview=preview, **dated)))
     assert shown(engine, "x1")["status"] == status
-    take(engine, reading(size("Standard_X1", preview=preview, withdrawn=True, **dated)))
+    ingest_reading(engine, reading(size("Standard_X1", preview=preview, withdrawn=True, **dated)))
     withdrawn = shown(engine, "x1")
     assert withdrawn["status"] == ("retired" if status == "retired" else "withdrawn")
     assert not withdrawn["verified"]
 
 
 def test_a_preview_is_over_when_a_newer_page_no_longer_says_so(engine: Engine) -> None:
-    take(engine, reading(size("Standard_X1", preview=True)))
+    ingest_reading(engine, reading(size("Standard_X1", preview=True)))
     assert shown(engine, "x1")["status"] == "preview"
-    take(engine, reading(size("Standard_X1", by="later", vcpus=8), sources=[source("later", on=date(2026, 1, 1))]))
+    ingest_reading(
+        engine, reading(size("Standard_X1", by="later", vcpus=8), sources=[source("later", on=date(2026, 1, 1))])
+    )
     assert shown(engine, "x1")["status"] == "current"
 
 
@@ -145,7 +147,7 @@ def test_prices_are_kept_and_the_newest_in_force_is_offered(engine: Engine) -> N
         price("Standard_X1", "9", valid_from=date(2026, 9, 2)),
         price("Standard_X1", "0.5", purchase="spot"),
     )
-    take(engine, reading(regions=["eastus"], prices=prices))
+    ingest_reading(engine, reading(regions=["eastus"], prices=prices))
     with reads(engine) as session:
         offers = table_of(Offer)
         (offer, _) = session.execute(select(offers).where(offers.c.region == "eastus")).mappings()
@@ -155,8 +157,10 @@ def test_prices_are_kept_and_the_newest_in_force_is_offered(engine: Engine) -> N
 
 
 def test_two_prices_for_one_day_are_told_and_the_first_stands(engine: Engine) -> None:
-    outcome = take(engine, reading(regions=["eastus"], prices=(price("X1", "1"), price("Standard_X1", "2", line=9))))
-    assert [str(report) for report in outcome.tally.reports] == [
+    outcome = ingest_reading(
+        engine, reading(regions=["eastus"], prices=(price("X1", "1"), price("Standard_X1", "2", line=9)))
+    )
+    assert [str(report) for report in outcome.summary.reports] == [
         "prices.csv:9: column 'usd_per_hour': is another price for the same size, place and day; 1 is kept (cell '2')"
     ]
 
@@ -164,7 +168,7 @@ def test_two_prices_for_one_day_are_told_and_the_first_stands(engine: Engine) ->
 def test_a_price_list_speaks_of_sizes_by_their_aliases(engine: Engine) -> None:
     alias = AliasRow(alias="Standard_Xone", size="Standard_X1", source="prices", reason="billing", file="a.csv", line=2)
     what = reading(regions=["eastus"], prices=(price("Standard_Xone", "3"),), aliases=(alias,))
-    take(engine, what)
+    ingest_reading(engine, what)
     assert shown(engine, "xone")["name"] == "Standard_X1"
     assert shown(engine, "x1")["usd_per_hour"] == 3
     assert count(engine, Size) == 1
@@ -174,10 +178,10 @@ def test_an_alias_that_is_learnt_later_gives_prices_and_facts_to_its_size(engine
     first = reading(
         size("Xone", by="notes", vcpus=4), sources=[THIRD], regions=["eastus"], prices=(price("Xone", "3"),)
     )
-    take(engine, first)
-    take(engine, reading(size("Standard_X1", memory_gib=Decimal(8))))
+    ingest_reading(engine, first)
+    ingest_reading(engine, reading(size("Standard_X1", memory_gib=Decimal(8))))
     alias = AliasRow(alias="Xone", size="Standard_X1", source="prices", reason="billing", file="a.csv", line=2)
-    take(engine, reading(aliases=(alias,)))
+    ingest_reading(engine, reading(aliases=(alias,)))
     row = shown(engine, "xone")
     assert (row["name"], row["vcpus"], row["memory_gib"], row["usd_per_hour"]) == ("Standard_X1", 4, 8, 3)
     assert (count(engine, Size), count(engine, Price)) == (1, 1)
@@ -185,15 +189,21 @@ def test_an_alias_that_is_learnt_later_gives_prices_and_facts_to_its_size(engine
 
 def test_a_later_page_does_not_take_over_a_size_of_another_series(engine: Engine) -> None:
     later = source("bogus", on=date(2026, 3, 16))
-    take(engine, reading(size("Standard_X1", by="bogus", series="Xbogus"), sources=[later]))
-    take(engine, reading(size("Standard_X1", series="X")))
+    ingest_reading(engine, reading(size("Standard_X1", by="bogus", series="Xbogus"), sources=[later]))
+    ingest_reading(engine, reading(size("Standard_X1", series="X")))
     assert shown(engine, "x1")["series"] == "x"
 
 
 def test_the_digest_tells_contents_apart_and_nothing_else(engine: Engine) -> None:
     what = reading(size("Standard_X1", vcpus=8), regions=["eastus"], prices=(price("Standard_X1", "1.50"),))
-    digest = take(engine, what).revision["digest"]
-    assert take(engine, replace(what, prices=price_list(price("Standard_X1", "1.5")))).revision["digest"] == digest
-    assert take(engine, replace(what, prices=price_list(price("Standard_X1", "1.6")))).revision["digest"] != digest
+    digest = ingest_reading(engine, what).revision["digest"]
+    assert (
+        ingest_reading(engine, replace(what, prices=price_list(price("Standard_X1", "1.5")))).revision["digest"]
+        == digest
+    )
+    assert (
+        ingest_reading(engine, replace(what, prices=price_list(price("Standard_X1", "1.6")))).revision["digest"]
+        != digest
+    )
     with reads(engine) as session:
-        assert digest_of(session)[1]["price"] == 1
+        assert compute_digest(session)[1]["price"] == 1

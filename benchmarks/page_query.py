@@ -17,7 +17,7 @@ from app.catalog.fields import SIZE_FLAGS
 from app.catalog.models import Offer, Size
 
 PAGE = 50
-PRICED = f"/sizes?region=eastus&min_gpu_mem=80&sort=usd_per_hour&limit={PAGE}"
+PRICED_TARGET = f"/sizes?region=eastus&min_gpu_mem=80&sort=usd_per_hour&limit={PAGE}"
 
 PRICE = "cast(offer.on_demand_usd_per_hour as double precision)"
 COLUMNS = {

@@ -1,6 +1,6 @@
 """What a database says of how it will answer the hot questions: no full scan, and no sort of more than a page.
 
-`python -m benchmarks.plans` asks SQLite and PostgreSQL at the largest scale and writes docs/plans.md.
+`python -m benchmarks.query_plans` asks SQLite and PostgreSQL at the largest scale and writes docs/plans.md.
 """
 
 import re
@@ -26,7 +26,7 @@ from benchmarks.catalogs import LARGE, TODAY
 from tests.postgres import postgres_running
 
 PAGE = PROJECT / "docs" / "plans.md"
-HOT = (
+SEARCHES = (
     SizeSearch(),
     SizeSearch(sort=("usd_per_hour",)),
     SizeSearch(region=("eastus",)),
@@ -38,7 +38,7 @@ HOT = (
 """Lists by name and by price, with and without a region and a least GPU memory."""
 
 
-def asks_of(engine: Engine, search: SizeSearch, known: CatalogSnapshot, today: date) -> tuple[Ask, Ask, Ask]:
+def statements_of(engine: Engine, search: SizeSearch, known: CatalogSnapshot, today: date) -> tuple[Ask, Ask, Ask]:
     """What a search asks the database: its first page, its length, and its second page."""
     question = find_sizes(search, known, today)
     first = next(question)
@@ -99,7 +99,7 @@ def main() -> int:
 _HEAD = """# Plans
 
 How the databases answer the hot questions at the largest scale, in their own words; written by
-`python -m benchmarks.plans`, which fails where a plan reads all of `offer` or `price`, or sorts more than a page.
+`python -m benchmarks.query_plans`, which fails where a plan reads all of `offer` or `price`, or sorts more than a page.
 [`tests/plans`](../tests/plans/test_plans.py) holds the same in small."""
 
 
@@ -113,9 +113,9 @@ def _engines() -> Iterator[tuple[str, Engine]]:
 def _plans(engine: Engine) -> Iterator[tuple[str, str, int]]:
     with Session(engine) as session:
         known = load_snapshot(session)
-    for search in HOT:
+    for search in SEARCHES:
         asked = search.model_dump_json(exclude_defaults=True)
-        for part, ask in zip(("page", "length", "next page"), asks_of(engine, search, known, TODAY), strict=True):
+        for part, ask in zip(("page", "length", "next page"), statements_of(engine, search, known, TODAY), strict=True):
             yield f"{part} of GET /sizes {asked}", plan_of(engine, ask), int(part != "length")
     fit = candidates_query(FitSearch(region=("eastus",)), TRAITS, today=TODAY)
     yield "candidates of GET /fit in a region", plan_of(engine, fit), 1
