@@ -60,7 +60,7 @@ def both_running(bench: BenchmarkContext, case: BenchmarkCase) -> Iterator[tuple
 
 @contextmanager
 def one_running(bench: BenchmarkContext, case: BenchmarkCase, *, subject: bool) -> Iterator[RunningSide]:
-    """Run one side; raises NotYet where it cannot be asked this yet."""
+    """Run one side; raises NotMeasurable where it cannot run."""
     side, place = side_of(case, subject=subject), bench.side_context(case, subject=subject)
     with running(side.command(place), bench.folder / f"{'subject' if subject else 'reference'}.log") as server:
         question = (side.request or case.request)(server, place)

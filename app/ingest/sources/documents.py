@@ -35,7 +35,7 @@ def read_documents(
 ) -> Reading:
     """Read pages, given as files or folders; raises BadData for a path that cannot be read.
 
-    `kind` is that of pages whose front matter does not say what they are. With `refuse_silent` a page that states
+    `kind` is that of pages whose front matter does not say what they are. With `require_facts` a page that states
     nothing is no source: it is refused where it was asked for by name, and left out where it lies in a folder.
     """
     shelf = _PageCache()
