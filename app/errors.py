@@ -8,13 +8,13 @@ class VmsizesError(Exception):
 class NotFound(VmsizesError):
     """Something was asked for by its name, and the catalog has no such thing."""
 
-    def __init__(self, kind: str, name: str, *, nearest: tuple[str, ...] = ()) -> None:
-        self.kind, self.name, self.nearest = kind, name, nearest
-        hint = f" Did you mean {' or '.join(nearest)}?" if nearest else ""
+    def __init__(self, kind: str, name: str, *, suggestions: tuple[str, ...] = ()) -> None:
+        self.kind, self.name, self.suggestions = kind, name, suggestions
+        hint = f" Did you mean {' or '.join(suggestions)}?" if suggestions else ""
         super().__init__(f"There is no {kind} named {name!r}.{hint}")
 
 
-class BadQuestion(VmsizesError):
+class BadQuery(VmsizesError):
     """A parameter is well formed, but this catalog cannot answer it: names the field, the value, what is allowed."""
 
     def __init__(self, field: str, value: object, allowed: str) -> None:
@@ -22,7 +22,7 @@ class BadQuestion(VmsizesError):
         super().__init__(f"{field}{'' if value is None else f'={value}'}: {allowed}")
 
 
-class BadCursor(BadQuestion):
+class BadCursor(BadQuery):
     """A cursor is none of ours, or of another question."""
 
     def __init__(self, cursor: str) -> None:
@@ -33,10 +33,10 @@ class BadCursor(BadQuestion):
 class CursorGone(VmsizesError):
     """The catalog has changed since the page before, so that the next one would not belong to it."""
 
-    def __init__(self, then: str, now: str) -> None:
-        self.then, self.now = then, now
+    def __init__(self, cursor_revision: str, current_revision: str) -> None:
+        self.cursor_revision, self.current_revision = cursor_revision, current_revision
         super().__init__(
-            f"The catalog has changed since this list was begun (revision {then}, now {now}): "
+            f"The catalog has changed since this list was begun (revision {cursor_revision}, now {current_revision}): "
             "a row might come twice or never. Begin again without cursor."
         )
 

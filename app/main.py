@@ -18,16 +18,16 @@ from app.api.openapi import docs
 from app.api.openapi.build import install_openapi, operation_id
 from app.api.routes import catalog, compare, exports, fit, models, sizes, system
 from app.db.engines import make_engine
-from app.http.canonical import endpoints
-from app.http.middleware import Answers
+from app.http.canonical import cacheable_endpoints
+from app.http.middleware import CacheMiddleware
 from app.http.problems import HANDLERS
-from app.http.revision import Watch
+from app.http.revision import RevisionWatcher
 from app.settings import Settings
 
 _DESCRIPTION = """Look up, compare and cost cloud VM sizes. Every figure has a source, and where sources disagree you
 are told. Memory is in GiB, prices in USD an hour; null is unknown, zero is zero."""
 
-_CONTRACT = (
+_API_ROUTERS = (
     sizes.router,
     exports.router,
     compare.router,
@@ -35,7 +35,7 @@ _CONTRACT = (
     models.router,
     catalog.router,
 )
-_QUICK: dict[str, Callable[..., Awaitable[str]]] = {
+_FAST_PATHS: dict[str, Callable[..., Awaitable[str]]] = {
     "list_sizes": sizes.render_sizes,
     "fit_workload": fit.render_workload_fit,
 }
@@ -46,9 +46,9 @@ def _today() -> date:
     return datetime.now(UTC).date()
 
 
-def create_service(settings: Settings | None = None, *, today: Callable[[], date] = _today) -> Answers:
+def create_asgi_app(settings: Settings | None = None, *, today: Callable[[], date] = _today) -> CacheMiddleware:
     """Make the app with the answers that it keeps in front of it: what a server runs."""
-    answers: Answers = create_app(settings, today=today).state.answers
+    answers: CacheMiddleware = create_app(settings, today=today).state.cache
     return answers
 
 
@@ -59,7 +59,7 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
     # FastAPI gives models an alias, and silences what pydantic says of it only where they are built at once.
     warnings.filterwarnings("ignore", "The 'alias' attribute", UnsupportedFieldAttributeWarning)
     app = FastAPI(
-        lifespan=_closing,
+        lifespan=_lifespan,
         title="vmsizes",
         version=version("vmsizes"),
         summary="Cloud VM sizes: look them up, compare them, cost them.",
@@ -70,18 +70,18 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
         servers=[{"url": public_url or "/"}],
         exception_handlers=HANDLERS,
     )
-    _furnish(app.state, settings, today, app.version)
-    quick = {name: partial(answer, app.state.executor) for name, answer in _QUICK.items()}
-    known, room = endpoints(_CONTRACT, quick), settings.cache_mib * 2**20
-    app.state.answers = Answers(
+    _init_state(app.state, settings, today, app.version)
+    quick = {name: partial(answer, app.state.executor) for name, answer in _FAST_PATHS.items()}
+    known, room = cacheable_endpoints(_API_ROUTERS, quick), settings.cache_mib * 2**20
+    app.state.cache = CacheMiddleware(
         app,
         known,
-        app.state.watch,
-        most_bytes=room,
+        app.state.watcher,
+        max_bytes=room,
         public_url=public_url,
         max_age_seconds=settings.max_age_seconds,
     )
-    routers = (*_CONTRACT, system.router, docs.router)
+    routers = (*_API_ROUTERS, system.router, docs.router)
     for router in routers:
         app.include_router(router, dependencies=[Depends(validate_request)])
     app.state.routes = [route for router in routers for route in router.routes]
@@ -90,22 +90,22 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
     return app
 
 
-def _furnish(state: State, settings: Settings, today: Callable[[], date], of_program: str) -> None:
+def _init_state(state: State, settings: Settings, today: Callable[[], date], of_program: str) -> None:
     """Put in place what endpoints ask: the engine, its readers, what is kept."""
     state.engine, state.today = make_engine(settings.database_url), today
     state.streams = ExportStreams(make_engine(settings.database_url, pooled=False))
     state.files = ExportFileCache(state.streams, most_bytes=settings.exports_mib * 2**20)
-    state.watch = Watch(state.engine, today, of_program)
-    state.executor = QueryExecutor(state.engine, state.watch, today)
-    state.reader = state.executor.reader
+    state.watcher = RevisionWatcher(state.engine, today, of_program)
+    state.executor = QueryExecutor(state.engine, state.watcher, today)
+    state.plan_executor = state.executor.plan_executor
 
 
 @asynccontextmanager
-async def _closing(app: FastAPI) -> AsyncIterator[None]:
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Give back at the end what was put in place."""
     yield
     app.state.streams.close()
     app.state.files.close()
     await app.state.executor.close()
-    app.state.watch.close()
+    app.state.watcher.close()
     app.state.engine.dispose()

@@ -6,13 +6,13 @@ A suggestion is followed without a second look, so one that means something else
 import re
 from collections.abc import Iterable, Mapping
 
-LONG, MEDIUM = 8, 4
+TWO_TYPOS_LENGTH, ONE_TYPO_LENGTH = 8, 4
 """Names of at least so many letters and digits may differ by two of them, or by one; shorter ones by none."""
 
-MOST_LETTERS = 60
+MAX_NAME_LENGTH = 60
 """What is longer is no slip of any name."""
 
-MEANT: Mapping[str, tuple[str, ...]] = {
+SYNONYMS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("gpu_model", "gpu_name", "gpu_type", "gpu_family", "gpu_id", "gpus_model", "accelerator", "card"),
         ("gpu", "gpu_model"),
@@ -84,28 +84,28 @@ What stands before an equals sign is the name, and what is behind it the value t
 """
 
 
-def nearest(name: str, known: Iterable[str], most: int = 1) -> tuple[str, ...]:
+def nearest(name: str, known: Iterable[str], limit: int = 1) -> tuple[str, ...]:
     """The names that one was meant to be, the nearest first: another word for the same, else those it is a slip of."""
     names = list(known)
-    meant = [one for one in MEANT.get(name.strip().lower().replace("-", "_"), ()) if one.partition("=")[0] in names]
-    return tuple(meant[:1]) or slips(name, names, most)
+    meant = [one for one in SYNONYMS.get(name.strip().lower().replace("-", "_"), ()) if one.partition("=")[0] in names]
+    return tuple(meant[:1]) or closest_spellings(name, names, limit)
 
 
-def beginning(name: str, known: Iterable[str], most: int = 1) -> tuple[str, ...]:
+def starting_with(name: str, known: Iterable[str], limit: int = 1) -> tuple[str, ...]:
     """The names that begin with all of one, the shortest first, else those that it is a slip of."""
-    names, begun = list(known), _letters(name)
-    longer = [one for one in names if len(begun) >= MEDIUM and _letters(one).startswith(begun)]
-    return tuple(sorted(longer, key=lambda one: (len(one), one))[:most]) or slips(name, names, most)
+    names, begun = list(known), _normalize(name)
+    longer = [one for one in names if len(begun) >= ONE_TYPO_LENGTH and _normalize(one).startswith(begun)]
+    return tuple(sorted(longer, key=lambda one: (len(one), one))[:limit]) or closest_spellings(name, names, limit)
 
 
-def slips(name: str, known: Iterable[str], most: int = 1) -> tuple[str, ...]:
+def closest_spellings(name: str, known: Iterable[str], limit: int = 1) -> tuple[str, ...]:
     """The names from which one differs by a slip: a letter too many, too few, another, or two in the wrong order."""
-    written = _letters(name)
-    allowed = 2 if len(written) >= LONG else 1 if len(written) >= MEDIUM else 0
-    if len(written) > MOST_LETTERS:
+    written = _normalize(name)
+    allowed = 2 if len(written) >= TWO_TYPOS_LENGTH else 1 if len(written) >= ONE_TYPO_LENGTH else 0
+    if len(written) > MAX_NAME_LENGTH:
         return ()
-    measured = ((_slips_between(written, _letters(one), allowed), one) for one in known)
-    return tuple(one for far, one in sorted(pair for pair in measured if pair[0] <= allowed))[:most]
+    measured = ((_typos_between(written, _normalize(one), allowed), one) for one in known)
+    return tuple(one for far, one in sorted(pair for pair in measured if pair[0] <= allowed))[:limit]
 
 
 def did_you_mean(names: Iterable[str], after: str = "") -> str:
@@ -114,12 +114,12 @@ def did_you_mean(names: Iterable[str], after: str = "") -> str:
     return f"did you mean {several}?{after}" if several else ""
 
 
-def _letters(name: str) -> str:
+def _normalize(name: str) -> str:
     """A name without its case and its separators, in which nobody slips on purpose."""
     return re.sub(r"[\W_]", "", name.lower())
 
 
-def _slips_between(one: str, other: str, allowed: int) -> int:
+def _typos_between(one: str, other: str, allowed: int) -> int:
     """How many slips lie between two texts, or more than are allowed; two letters in the wrong order are one slip."""
     if abs(len(one) - len(other)) > allowed:
         return allowed + 1

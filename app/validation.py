@@ -12,7 +12,7 @@ Error = Mapping[str, Any]
 """One error as `ValidationError.errors()` lists it: type, loc, input, ctx, msg."""
 
 
-MOST_ERRORS = 10
+MAX_ERRORS = 10
 """So many things that are wrong are told one by one; how many more there are is said, too."""
 
 
@@ -24,11 +24,11 @@ def explain(error: Error) -> str:
     """
     text = _TEXTS.get(error["type"])
     if text is None:
-        return "is not valid here" if error["type"] in _OF_PYDANTIC else str(error["msg"])
+        return "is not valid here" if error["type"] in _PYDANTIC_TYPES else str(error["msg"])
     return text(error) if callable(text) else text.format(**error.get("ctx", {}))
 
 
-def place(loc: Sequence[int | str]) -> str:
+def field_path(loc: Sequence[int | str]) -> str:
     """Name a field by its path: `status` for any value of that list, `lora_matrices[1].rank` for a part of one."""
     steps = list(loc)
     while steps and isinstance(steps[-1], int):
@@ -36,7 +36,7 @@ def place(loc: Sequence[int | str]) -> str:
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".")
 
 
-def shown(value: Any) -> str | None:
+def display_value(value: Any) -> str | None:
     """Write a value as its sender did; None for an object, or for nothing, which say no more than the field."""
     if value is None or isinstance(value, dict) or value in ([], ()):
         return None
@@ -44,34 +44,34 @@ def shown(value: Any) -> str | None:
         return str(value).lower()
     if isinstance(value, list | tuple):
         plain = not any(isinstance(one, dict | list | tuple) for one in value)
-        return ", ".join(filter(None, map(shown, value))) if plain else None
+        return ", ".join(filter(None, map(display_value, value))) if plain else None
     return str(value)
 
 
-def _number(error: Error) -> str:
+def _bound(error: Error) -> str:
     bound = next(iter(error["ctx"].values()))
     return f"{bound:,}" if isinstance(bound, int) else f"{float(bound):g}"
 
 
-def _words(error: Error) -> str:
+def _allowed_values(error: Error) -> str:
     """The words that are allowed, the nearest first; a few of another alphabet or case are near, too."""
     words = re.findall(r"'([^']*)'", str(error["ctx"]["expected"]))
     hint = did_you_mean(nearest(str(error.get("input")), words), " ")
     return f"{hint}allowed are {', '.join(words)}"
 
 
-def _raised(error: Error) -> str:
+def _raised_message(error: Error) -> str:
     """The text of a ValueError that a validator of ours raised."""
     raised = error.get("ctx", {}).get("error")
     return str(raised) if raised is not None else str(error["msg"]).partition(", ")[2]
 
 
-def _values(error: Error) -> str:
+def _min_values(error: Error) -> str:
     least = error["ctx"]["min_length"]
     return f"at least {least} {'value is' if least == 1 else 'values are'} needed"
 
 
-def _characters(error: Error) -> str:
+def _min_characters(error: Error) -> str:
     least = error["ctx"]["min_length"]
     return f"at least {least} {'character is' if least == 1 else 'characters are'} needed"
 
@@ -82,7 +82,7 @@ _TEXTS: Mapping[str, str | Callable[[Error], str]] = {
     "extra_forbidden": "there is no such field",
     **dict.fromkeys(("string_type", "string_sub_type"), "expected a text"),
     "string_unicode": "expected text in Unicode",
-    "string_too_short": _characters,
+    "string_too_short": _min_characters,
     "string_too_long": "at most {max_length} characters are taken",
     "string_pattern_mismatch": "must be of the form {pattern}",
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "expected a whole number"),
@@ -91,7 +91,7 @@ _TEXTS: Mapping[str, str | Callable[[Error], str]] = {
     "finite_number": "expected a finite number",
     **dict.fromkeys(("bool_type", "bool_parsing"), "expected true or false"),
     **dict.fromkeys(("list_type", "tuple_type", "set_type", "frozen_set_type", "iterable_type"), "expected a list"),
-    "too_short": _values,
+    "too_short": _min_values,
     "too_long": "at most {max_length} values are taken",
     **dict.fromkeys(
         ("model_type", "model_attributes_type", "dict_type", "mapping_type", "dataclass_type"), "expected a JSON object"
@@ -100,14 +100,14 @@ _TEXTS: Mapping[str, str | Callable[[Error], str]] = {
         ("date_type", "date_parsing", "date_from_datetime_parsing", "date_from_datetime_inexact"),
         "must be a date such as 2026-09-01",
     ),
-    "greater_than": lambda error: f"must be greater than {_number(error)}",
-    "greater_than_equal": lambda error: f"must be at least {_number(error)}",
-    "less_than": lambda error: f"must be less than {_number(error)}",
-    "less_than_equal": lambda error: f"must be at most {_number(error)}",
-    "multiple_of": lambda error: f"must be a multiple of {_number(error)}",
-    **dict.fromkeys(("literal_error", "enum"), _words),
-    **dict.fromkeys(("value_error", "assertion_error"), _raised),
+    "greater_than": lambda error: f"must be greater than {_bound(error)}",
+    "greater_than_equal": lambda error: f"must be at least {_bound(error)}",
+    "less_than": lambda error: f"must be less than {_bound(error)}",
+    "less_than_equal": lambda error: f"must be at most {_bound(error)}",
+    "multiple_of": lambda error: f"must be a multiple of {_bound(error)}",
+    **dict.fromkeys(("literal_error", "enum"), _allowed_values),
+    **dict.fromkeys(("value_error", "assertion_error"), _raised_message),
 }
 """The text of each of pydantic's types of errors that a question, a body, an option or a setting can meet."""
 
-_OF_PYDANTIC = frozenset(get_args(ErrorType))
+_PYDANTIC_TYPES = frozenset(get_args(ErrorType))

@@ -20,7 +20,7 @@ from app.catalog.queries.candidates import machines_query, to_dicts
 from app.catalog.queries.sizes import render_size
 from app.catalog.queries.snapshot import load_snapshot
 from app.db.engines import make_engine
-from app.db.statements import answer, typed
+from app.db.statements import convert_rows, run_plan
 from app.fit.placement.evaluate import rank
 from app.services.placement import PlacementSearch, plan_placement, to_sizes
 from benchmarks.fits import FIT
@@ -83,14 +83,14 @@ def placement() -> App:
     if not isinstance(search, PlacementSearch):
         raise TypeError("the body asks for no placement")
     with Session(engine) as session:
-        prepared = answer(session, plan_placement(search, load_snapshot(session), today)).prepared
+        prepared = run_plan(session, plan_placement(search, load_snapshot(session), today)).prepared
     asked = machines_query(search.scope, today=today)
-    compiled = asked.statement.on("sqlite")
+    compiled = asked.statement.compiled_for("sqlite")
     parameters = {**compiled.constants, **asked.parameters}
     kept = next(iter(recorded_responses().values()))
 
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
-        found = typed(connection.execute(compiled.sql, parameters).fetchall(), compiled)
+        found = convert_rows(connection.execute(compiled.sql, parameters).fetchall(), compiled)
         rank(to_sizes(to_dicts(asked, found)), prepared, search.sort)
         await send(start_of(kept, len(kept.body)))
         await send({"type": "http.response.body", "body": kept.body})

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from app.catalog.indexes import OFFERS_BY_MEMORY_BUCKET
 from app.catalog.store.offers import save_derived
 from app.db import migrations
-from app.db.engines import make_engine, take_statistics
+from app.db.engines import analyze, make_engine
 from app.ingest.registry import read_seeds
 from app.ingest.run import ingest
 from benchmarks import catalogs
@@ -120,7 +120,7 @@ def derive(engine: Engine, say: Log) -> None:
         OFFERS_BY_MEMORY_BUCKET.drop(connection)
         save_derived(session, TODAY)
         OFFERS_BY_MEMORY_BUCKET.create(connection)
-        take_statistics(session)
+        analyze(session)
 
 
 def fill(write: Write, scale: Scale, say: Log) -> None:

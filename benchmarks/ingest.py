@@ -27,7 +27,7 @@ from app.catalog.readings import no_progress
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.bulk import temporary_tables
 from app.catalog.store.prices import STAGED_PRICE, PriceStaging, merge_prices, stage_prices
-from app.db.engines import make_engine, writing
+from app.db.engines import make_engine, write_session
 from benchmarks.bare_ingest import write_csv, write_rows
 from benchmarks.build import catalog_without_prices
 from benchmarks.catalogs import MIDDLE, REGIONS, Scale
@@ -76,7 +76,7 @@ def _writing(databases: Databases, empty: str, made: PriceFiles) -> dict[str, fl
 def save_prices(engine: Engine, made: PriceFiles) -> None:
     """Write prices as an ingest does; raises RuntimeError where the tally says another number."""
     subjects = SubjectKeys(aliases={}, series_ids={})
-    with writing(engine) as session, temporary_tables(session, STAGED_PRICE):
+    with write_session(engine) as session, temporary_tables(session, STAGED_PRICE):
         staging = PriceStaging(subjects=subjects, regions=frozenset(REGIONS), progress=no_progress)
         stage_prices(session, made.prices, staging)
         change, _ = merge_prices(session, staging)

@@ -18,8 +18,8 @@ from app.catalog.queries.params import SizeSearch
 from app.catalog.queries.sizes import find_sizes, render_page, render_size
 from app.catalog.queries.snapshot import load_snapshot
 from app.db.engines import make_engine
-from app.http.canonical import read_query
-from app.main import create_service
+from app.http.canonical import parse_query
+from app.main import create_asgi_app
 from app.settings import Settings
 from benchmarks.build import sqlite_catalog
 from benchmarks.catalogs import SMALL, TODAY
@@ -45,15 +45,15 @@ def parts(url: str) -> Iterator[tuple[str, float]]:
     _, _, query = PRICED_TARGET.partition("?")
     with Session(make_engine(url)) as session:
         known = load_snapshot(session)
-    search = read_query(query.encode(), SizeSearch)
+    search = parse_query(query.encode(), SizeSearch)
     asked = next(find_sizes(search, known, TODAY))
-    compiled = asked.statement.on("sqlite")
+    compiled = asked.statement.compiled_for("sqlite")
     parameters = {**compiled.constants, **asked.parameters}
     connection = sqlite3.connect(make_url(url).database or "", isolation_level=None)
     rows = connection.execute(compiled.sql, parameters).fetchall()
     page = rows[: search.limit]
     items = [render_size(row, TODAY) for row in page]
-    yield "read the query as one model", microseconds(lambda: read_query(query.encode(), SizeSearch))
+    yield "read the query as one model", microseconds(lambda: parse_query(query.encode(), SizeSearch))
     yield "find the statement of its shape", microseconds(lambda: next(find_sizes(search, known, TODAY)))
     yield (
         "SQLite: 51 offers merged, 51 documents",
@@ -68,7 +68,7 @@ def parts(url: str) -> Iterator[tuple[str, float]]:
 
 
 def _whole(url: str, query: str) -> Callable[[], object]:
-    service = create_service(Settings(_env_file=None, database_url=url, cache_mib=0), today=lambda: TODAY)
+    service = create_asgi_app(Settings(_env_file=None, database_url=url, cache_mib=0), today=lambda: TODAY)
     scope = {
         "type": "http",
         "asgi": {"version": "3.0"},

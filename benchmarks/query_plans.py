@@ -19,7 +19,7 @@ from app.catalog.queries.params import SizeSearch
 from app.catalog.queries.sizes import find_sizes
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
 from app.db.engines import make_engine
-from app.db.statements import Ask
+from app.db.statements import BoundStatement
 from app.services.resource_fit import TRAITS
 from benchmarks.build import PROJECT, postgres_catalog, sqlite_catalog
 from benchmarks.catalogs import LARGE, TODAY
@@ -38,11 +38,13 @@ SEARCHES = (
 """Lists by name and by price, with and without a region and a least GPU memory."""
 
 
-def statements_of(engine: Engine, search: SizeSearch, known: CatalogSnapshot, today: date) -> tuple[Ask, Ask, Ask]:
+def statements_of(
+    engine: Engine, search: SizeSearch, known: CatalogSnapshot, today: date
+) -> tuple[BoundStatement, BoundStatement, BoundStatement]:
     """What a search asks the database: its first page, its length, and its second page."""
     question = find_sizes(search, known, today)
     first = next(question)
-    compiled = first.statement.on(engine.dialect.name)
+    compiled = first.statement.compiled_for(engine.dialect.name)
     with engine.connect() as connection:
         rows = connection.exec_driver_sql(compiled.sql, {**compiled.constants, **first.parameters}).all()
     count = question.send([tuple(row) for row in rows])
@@ -54,9 +56,9 @@ def statements_of(engine: Engine, search: SizeSearch, known: CatalogSnapshot, to
     return first, count, next(find_sizes(search.model_copy(update={"cursor": cursor}), known, today))
 
 
-def plan_of(engine: Engine, asked: Ask, *first: str) -> str:
+def plan_of(engine: Engine, asked: BoundStatement, *first: str) -> str:
     """The database's own words on how it will answer; `first` is run before."""
-    compiled = asked.statement.on(engine.dialect.name)
+    compiled = asked.statement.compiled_for(engine.dialect.name)
     return explain(engine, compiled.sql, {**compiled.constants, **asked.parameters}, *first)
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 
 from app.db import migrations
 from app.db.engines import make_engine
-from app.main import create_service
+from app.main import create_asgi_app
 from app.settings import Settings
 from tests.databases import SELECTED_KINDS, START, Databases, make_read_only, versions
 from tests.servers import server
@@ -139,7 +139,7 @@ def seeded_engine(seeded_url: str) -> Iterator[Engine]:
 @pytest.fixture(scope="session")
 def base_url(seeded_url: str) -> Iterator[str]:
     """Where the service answers, over real HTTP and over the seeded database, on TODAY."""
-    service = create_service(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
+    service = create_asgi_app(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
     make_read_only(service.app.state.engine)
     with server(service) as url:
         yield url

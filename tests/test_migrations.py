@@ -21,7 +21,7 @@ def tables_of(engine: Engine) -> set[str]:
 
 
 def test_an_empty_database_is_at_no_revision(empty_engine: Engine) -> None:
-    assert migrations.current(empty_engine) is None
+    assert migrations.current_revision(empty_engine) is None
     assert not migrations.is_current(empty_engine)
 
 
@@ -47,15 +47,15 @@ def test_the_comparison_would_notice_a_difference(engine: Engine) -> None:
 
 
 def test_upgrading_twice_changes_nothing(engine: Engine) -> None:
-    before = migrations.current(engine)
+    before = migrations.current_revision(engine)
     migrations.upgrade(engine)
-    assert migrations.current(engine) == before
+    assert migrations.current_revision(engine) == before
 
 
 def test_downgrading_to_base_leaves_no_table_and_upgrading_brings_them_back(engine: Engine) -> None:
     migrations.downgrade(engine, "base")
     assert tables_of(engine) == {"alembic_version"}
-    assert migrations.current(engine) is None
+    assert migrations.current_revision(engine) is None
     migrations.upgrade(engine)
     assert tables_of(engine) == {*TABLES.tables, "alembic_version"}
 
@@ -96,7 +96,7 @@ def test_foreign_keys_are_enforced_again_after_a_migration(empty_engine: Engine)
 def test_a_migration_that_breaks_a_reference_is_refused(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     orphan = "insert into region (code, name, source_id) values ('x', 'X', 'no such source')"
     name = engine.dialect.name
-    monkeypatch.setitem(migrations._ALONE, name, (*migrations._ALONE[name], orphan))
+    monkeypatch.setitem(migrations._LOCKS, name, (*migrations._LOCKS[name], orphan))
     with pytest.raises((RuntimeError, sa.exc.IntegrityError), match="region"):
         migrations.upgrade(engine)
     with engine.connect() as connection:

@@ -5,7 +5,7 @@ import pytest
 from app.api.schemas.fit_request import ConstraintsIn
 from app.catalog.queries.params import SORT_KEYS, SizeSearch
 from app.catalog.queries.prices import AllPricesSearch
-from app.nearest import MEANT, beginning, nearest, slips
+from app.nearest import SYNONYMS, closest_spellings, nearest, starting_with
 
 FILTERS, PRICES, CONSTRAINTS = (tuple(one.model_fields) for one in (SizeSearch, AllPricesSearch, ConstraintsIn))
 
@@ -33,16 +33,16 @@ def test_everything_that_is_suggested_for_another_word_is_somewhere() -> None:
 
     there = {*FILTERS, *PRICES, *CONSTRAINTS, *SORT_KEYS, *BITS, "cost_per_hour"}
     there |= {"context_tokens", "sequence_tokens", "dtype", "concurrency", "fields"}
-    for word, meant in MEANT.items():
+    for word, meant in SYNONYMS.items():
         assert [one for one in meant if one.partition("=")[0] in there], word
 
 
 def test_the_name_of_a_family_is_a_beginning_before_it_is_a_slip() -> None:
     sizes = ("nc24", "nc24ads_a100_v4", "nc24rs_v3")
-    assert beginning("nc24ads", sizes) == ("nc24ads_a100_v4",)
-    assert beginning("nd40rs_v3", ("nd40rs_v2", "nd96asr_v4")) == ("nd40rs_v2",)
+    assert starting_with("nc24ads", sizes) == ("nc24ads_a100_v4",)
+    assert starting_with("nd40rs_v3", ("nd40rs_v2", "nd96asr_v4")) == ("nd40rs_v2",)
 
 
 def test_the_codes_of_another_cloud_are_no_slips() -> None:
-    assert slips("useast1", ("eastus", "eastus2", "austriaeast")) == ()
-    assert slips("estus", ("eastus", "westus")) == ("eastus",)
+    assert closest_spellings("useast1", ("eastus", "eastus2", "austriaeast")) == ()
+    assert closest_spellings("estus", ("eastus", "westus")) == ("eastus",)

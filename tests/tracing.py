@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-from app.main import create_service
+from app.main import create_asgi_app
 from app.settings import PROJECT
 
 EXAMPLES = (
@@ -79,7 +79,7 @@ async def _ask(client: httpx.AsyncClient, request: str) -> httpx.Response:
 
 def main(arguments: list[str]) -> None:
     """Print how many files each request runs, and which."""
-    for request, files in files_run(create_service(), arguments or EXAMPLES).items():
+    for request, files in files_run(create_asgi_app(), arguments or EXAMPLES).items():
         print(f"{len(files)} files: {request}", *files, sep="\n  ")  # noqa: T201  # what the command is for
 
 

@@ -7,7 +7,7 @@ from fastapi import Depends, HTTPException, Request, Response
 from app.api.executor import QueryExecutor
 from app.catalog.queries.exports import select_columns
 from app.catalog.queries.params import multi_valued_fields
-from app.http.canonical import item_columns, query_model, refuse_repeated_keys, refuse_strangers
+from app.http.canonical import item_columns, query_model, reject_duplicate_keys, reject_unknown_params
 from app.http.headers import is_json
 
 
@@ -32,10 +32,10 @@ async def validate_request(request: Request) -> None:
         wanted = "application/json"
         if not is_json(given):
             raise HTTPException(415, f"Content-Type says {given}; send {wanted}.", {"Accept-Post": wanted})
-        refuse_repeated_keys(await request.body())
+        reject_duplicate_keys(await request.body())
     route = request.scope["route"]
     model = query_model(route)
-    refuse_strangers(request.query_params.multi_items(), multi_valued_fields(model) if model else {})
+    reject_unknown_params(request.query_params.multi_items(), multi_valued_fields(model) if model else {})
     columns = item_columns(route)
     if columns and "fields" in request.query_params:
         asked = (name.strip() for given in request.query_params.getlist("fields") for name in given.split(","))

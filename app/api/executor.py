@@ -9,10 +9,10 @@ from sqlalchemy import Engine
 from sqlmodel import Session
 
 from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.executors import ReadingThreads, make_reader
-from app.db.statements import Question, answer
+from app.db.executors import SessionThreads, make_plan_executor
+from app.db.statements import QueryPlan, run_plan
 from app.errors import NotReady
-from app.http.revision import Watch
+from app.http.revision import RevisionWatcher
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -21,28 +21,28 @@ T = TypeVar("T")
 class QueryExecutor:
     """Runs queries of the catalog for a running server."""
 
-    def __init__(self, engine: Engine, watch: Watch, today: Callable[[], date]) -> None:
+    def __init__(self, engine: Engine, watch: RevisionWatcher, today: Callable[[], date]) -> None:
         self._watch, self.today = watch, today
-        self._io_threads, self._cpu_thread = ReadingThreads(engine), ReadingThreads(engine, 1, name="computing")
-        self.reader = make_reader(engine, self._io_threads)
+        self._io_threads, self._cpu_thread = SessionThreads(engine), SessionThreads(engine, 1, name="computing")
+        self.plan_executor = make_plan_executor(engine, self._io_threads)
 
-    async def run(self, question: Callable[[CatalogSnapshot, date], Question[T]]) -> T:
+    async def run(self, question: Callable[[CatalogSnapshot, date], QueryPlan[T]]) -> T:
         """Run a query over the current revision; raises NotReady where there is no catalog."""
         known = await self.snapshot()
-        return await self.reader.run(question(known, self.today()), brief=known.small)
+        return await self.plan_executor.run(question(known, self.today()), small_catalog=known.small)
 
-    async def run_in_thread(self, question: Callable[[CatalogSnapshot, date], Question[T]]) -> T:
+    async def run_in_thread(self, question: Callable[[CatalogSnapshot, date], QueryPlan[T]]) -> T:
         """Run a query that takes the database long, all of it in a thread; raises NotReady as `run` does."""
         known = await self.snapshot()
-        return await self._io_threads.run(answer, question(known, self.today()))
+        return await self._io_threads.run(run_plan, question(known, self.today()))
 
-    async def run_cpu_bound(self, question: Callable[[CatalogSnapshot, date], Question[T]]) -> T:
+    async def run_cpu_bound(self, question: Callable[[CatalogSnapshot, date], QueryPlan[T]]) -> T:
         """Run a query with long arithmetic in the one thread for that; raises NotReady as `run` does.
 
         One after the other: Python computes in one thread at a time, and several only take it from each other.
         """
         known = await self.snapshot()
-        return await self._cpu_thread.run(answer, question(known, self.today()))
+        return await self._cpu_thread.run(run_plan, question(known, self.today()))
 
     async def run_in_session(self, work: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs) -> T:
         """Call a function with a session, in a thread; whether there is a catalog is not checked."""
@@ -63,18 +63,18 @@ class QueryExecutor:
         """Close threads and connections."""
         self._cpu_thread.close()
         self._io_threads.close()
-        await self.reader.close()
+        await self.plan_executor.close()
 
     async def snapshot(self) -> CatalogSnapshot:
         """Return the snapshot of the current revision; raises NotReady where there is no catalog."""
-        state = await self._watch.look()
-        if state.known is None:
-            raise NotReady(state.trouble)
-        return state.known
+        state = await self._watch.refresh()
+        if state.snapshot is None:
+            raise NotReady(state.unavailable)
+        return state.snapshot
 
     async def revision(self) -> Mapping[str, Any]:
         """Return the current revision; raises NotReady where there is no catalog, with what to do."""
-        state = await self._watch.look()
+        state = await self._watch.refresh()
         if state.revision is None:
-            raise NotReady(state.trouble)
+            raise NotReady(state.unavailable)
         return state.revision

@@ -16,7 +16,7 @@ from starlette.responses import FileResponse, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from app.catalog.queries.exports import Export
-from app.db.statements import Ask
+from app.db.statements import BoundStatement
 from app.db.streams import Stream
 from app.errors import Busy
 from app.formats.text import Csv, Ndjson, TextFormat
@@ -37,7 +37,7 @@ class ExportStreams:
         self.running: set[Stream] = set()
         self.threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="exports")
 
-    def open(self, asked: Ask) -> Stream:
+    def open(self, asked: BoundStatement) -> Stream:
         """Begin an export; raises Busy where too many run."""
         if len(self.running) >= self._most:
             raise Busy(f"{self._most} exports are being written; try again in a minute.")
@@ -98,7 +98,7 @@ async def _chunks(streams: ExportStreams, export: Export, text: TextFormat) -> A
     loop = asyncio.get_running_loop()
 
     def read_block() -> bytes:
-        rows = stream.more()
+        rows = stream.fetch_block()
         return text.write(map(export.values, rows)) if rows else b""
 
     try:

@@ -50,12 +50,12 @@ def similar(
     """List the sizes that are most like one, with the distance of each told term by term."""
     from app.api.converters.compare import to_similar_page
     from app.catalog.queries.snapshot import load_snapshot
-    from app.db.statements import answer
+    from app.db.statements import run_plan
     from app.services.similar import find_similar
 
     asked = parse_params(SimilarSearch, given)
     with context.session() as session:
-        page = to_similar_page(answer(session, find_similar(name, asked, load_snapshot(session), context.today())))
+        page = to_similar_page(run_plan(session, find_similar(name, asked, load_snapshot(session), context.today())))
     told = page.model_dump(mode="json")
     for item in told["items"]:
         item["terms"] = item["terms"] if output.format is Format.json else [_term_text(term) for term in item["terms"]]
@@ -94,12 +94,12 @@ def compare(
     """Lay sizes side by side: every field with its difference from one of them."""
     from app.api.converters.compare import to_comparison_out
     from app.catalog.queries.snapshot import load_snapshot
-    from app.db.statements import answer
+    from app.db.statements import run_plan
     from app.services.compare import compare as compare_sizes
 
     asked = parse_params(CompareSearch, {**given, "size": sizes})
     with context.session() as session:
-        found = to_comparison_out(answer(session, compare_sizes(asked, load_snapshot(session), context.today())))
+        found = to_comparison_out(run_plan(session, compare_sizes(asked, load_snapshot(session), context.today())))
     told = found.model_dump(mode="json")
     if output.columns:
         told["fields"] = _select_fields(told["fields"], output.columns)

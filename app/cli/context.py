@@ -24,8 +24,8 @@ from app.catalog.queries.pagination import get_revision
 from app.cli.model_options import OPTION_OF_FIELD
 from app.cli.options import option_name
 from app.cli.output import print_error
-from app.db.engines import cause_of, first_line, has_no_tables, make_engine, reading
-from app.errors import BadData, BadQuestion, BadWorkload, NotFound, NotReady, VmsizesError
+from app.db.engines import driver_message, has_no_tables, make_engine, outage_cause, read_session
+from app.errors import BadData, BadQuery, BadWorkload, NotFound, NotReady, VmsizesError
 from app.settings import Settings
 from app.validation import explain
 
@@ -34,7 +34,7 @@ EXIT_OK, EXIT_NOT_FOUND, EXIT_USAGE, EXIT_BAD_DATA, EXIT_NOT_READY = 0, 1, 2, 3,
 
 _EXIT_CODES: dict[type[VmsizesError], int] = {
     NotFound: EXIT_NOT_FOUND,
-    BadQuestion: EXIT_USAGE,
+    BadQuery: EXIT_USAGE,
     BadWorkload: EXIT_USAGE,
     BadData: EXIT_BAD_DATA,
     NotReady: EXIT_NOT_READY,
@@ -48,7 +48,7 @@ def settings() -> Settings:
         return Settings()
     except ValidationError as error:
         first = error.errors()[0]
-        raise BadQuestion(f"VMSIZES_{first['loc'][0]}".upper(), first["input"], explain(first)) from None
+        raise BadQuery(f"VMSIZES_{first['loc'][0]}".upper(), first["input"], explain(first)) from None
 
 
 @cache
@@ -61,7 +61,7 @@ def engine() -> Engine:
         kind, _, rest = url.partition("://")
         hint = f"; write {kind.partition('+')[0]}://…" if "+" in kind and rest else ""
         allowed = f"allowed are sqlite:///FILE and postgresql://USER:PASSWORD@HOST/NAME, without a driver{hint}"
-        raise BadQuestion("VMSIZES_DATABASE_URL", f"{kind}://…" if rest else url, allowed) from None
+        raise BadQuery("VMSIZES_DATABASE_URL", f"{kind}://…" if rest else url, allowed) from None
 
 
 def now() -> datetime:
@@ -77,7 +77,7 @@ def today() -> date:
 @contextmanager
 def session() -> Iterator[Session]:
     """A session to read with; an empty catalog is said so."""
-    with reading(engine()) as opened:
+    with read_session(engine()) as opened:
         if not get_revision(opened):
             raise NotReady("The catalog is empty; run `vmsizes ingest seeds`.")
         yield opened
@@ -97,12 +97,12 @@ def exit_with_error(error: Exception) -> NoReturn:
 
 def _database_message(error: DBAPIError) -> str:
     """What is wrong with a database, and what to do: each kind of failure has its own remedy."""
-    said = first_line(error)
+    said = driver_message(error)
     if has_no_tables(error):
         return "The database has no catalog tables; run `vmsizes migrate`, then `vmsizes ingest seeds`."
     if _NO_COLUMN.search(said):
         return f"The database has an older schema ({said}); run `vmsizes migrate`."
-    cause = cause_of(error)
+    cause = outage_cause(error)
     told = f"The database cannot be reached: {cause}" if cause else "The database does not answer as it should"
     where = engine().url.render_as_string(hide_password=True)
     return f"{told} ({said}). See that {where} runs, and that VMSIZES_DATABASE_URL is right."
@@ -114,7 +114,7 @@ _NO_COLUMN = re.compile(r"no such column|column .* does not exist|has no column 
 def to_cli_text(error: VmsizesError) -> str:
     """The text of an error as whoever typed options understands it: options for fields, commands for addresses."""
     text = str(error)
-    if isinstance(error, BadQuestion | BadWorkload):
+    if isinstance(error, BadQuery | BadWorkload):
         text = f"{_option_for_field(error.field)}{text.removeprefix(error.field)}"
     text = _FIELD.sub(lambda found: _option_for_field(found[0]), text)
     return _LISTED.sub(lambda found: f"`vmsizes {_COMMANDS.get(found[1], f'export {found[1]}')}` lists them", text)

@@ -32,11 +32,11 @@ from app.cli.model_options import (
 from app.cli.options import Command, option_name, parse_params, query_options
 from app.cli.output import Format, OutputOptions, print_rows, print_text, with_output_options
 from app.cli.tables import Column
-from app.db.statements import Question, answer
-from app.errors import BadQuestion
+from app.db.statements import QueryPlan, run_plan
+from app.errors import BadQuery
 from app.services.estimate import estimate as estimate_workload
 from app.services.placement import PlacementSearch, plan_placement
-from app.validation import explain, shown
+from app.validation import display_value, explain
 
 app = typer.Typer()
 
@@ -105,7 +105,7 @@ def with_model_name(name: str | None, given: Mapping[str, Any]) -> dict[str, Any
     if name is None:
         return dict(given)
     if given["model"] is not None:
-        raise BadQuestion("--model", given["model"], f"is a second model beside {name}: give one")
+        raise BadQuery("--model", given["model"], f"is a second model beside {name}: give one")
     return {**given, "model": name}
 
 
@@ -127,7 +127,7 @@ def fit_model(model: Mapping[str, Any], given: Mapping[str, Any], output: Output
         given.keys() - {*CONSTRAINT_FIELDS, *PRICING_FIELDS, *BODY_OPTIONS, *SCOPE_OPTIONS, "status", "purchase"}
     )
     if stray:
-        raise BadQuestion(option_name(stray[0]), shown(given[stray[0]]), "is about raw amounts, not about a model")
+        raise BadQuery(option_name(stray[0]), display_value(given[stray[0]]), "is about raw amounts, not about a model")
     first = given.get("purchase", "on_demand")
     purchases = [first, *(other for other in ("on_demand", "spot") if other != first)]
     body = _workload_body(model) | {name: given[name] for name in BODY_OPTIONS if name in given}
@@ -140,7 +140,7 @@ def fit_model(model: Mapping[str, Any], given: Mapping[str, Any], output: Output
     narrowed |= {"verified": False} if given.get("verified") is False else {}
     asked, scope = _parse_body(FitIn, body), parse_params(SizeSelection, narrowed)
     with context.session() as session:
-        found = answer(session, _fit_query(asked, scope, load_snapshot(session), context.today()))
+        found = run_plan(session, _fit_query(asked, scope, load_snapshot(session), context.today()))
     told = found.model_dump(mode="json", by_alias=True)
     items = told["items"]
     print_rows([_placement_row(item, first) for item in items], _columns(model), output, json_value=told, objects=items)
@@ -162,13 +162,11 @@ def _status_constraints(statuses: Any) -> dict[str, bool]:
     if not asked or "any" in asked:
         return {}
     if "current" not in asked or "retired" in asked:
-        raise BadQuestion(
-            "--status", ",".join(sorted(asked)), "of a model: current, and preview and retiring beside it"
-        )
+        raise BadQuery("--status", ",".join(sorted(asked)), "of a model: current, and preview and retiring beside it")
     return {"allow_preview": "preview" in asked, "allow_retiring": "retiring" in asked}
 
 
-def _fit_query(asked: FitIn, scope: SizeSelection, known: CatalogSnapshot, today: date) -> Question[FitAnswerOut]:
+def _fit_query(asked: FitIn, scope: SizeSelection, known: CatalogSnapshot, today: date) -> QueryPlan[FitAnswerOut]:
     """Ask as a body does, of the sizes that the options of a search leave."""
     search = to_search(asked, today)
     given = {name: getattr(scope, name) for name in scope.model_fields_set}
@@ -188,7 +186,7 @@ def _workload_body(given: Mapping[str, Any]) -> dict[str, Any]:
     use, names = ("training", TRAINING_FIELDS) if given.get("train") else ("inference", INFERENCE_FIELDS)
     wrong = [own for own in {**INFERENCE_FIELDS, **TRAINING_FIELDS} if given.get(own) is not None and own not in names]
     if wrong:
-        raise BadQuestion(option_name(wrong[0]), given[wrong[0]], f"is not of {use}; --train says which is meant")
+        raise BadQuery(option_name(wrong[0]), given[wrong[0]], f"is not of {use}; --train says which is meant")
     workload = {name: given[own] for own, name in names.items() if given.get(own) is not None}
     return {"model": given.get("model"), use: workload}
 
@@ -201,7 +199,7 @@ def _parse_body(model: type[Body], body: Mapping[str, Any]) -> Body:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"] if isinstance(part, str))
         field = OPTION_OF_FIELD.get(place, place.rpartition(".")[2] or "question")
-        raise BadQuestion(option_name(field), shown(first.get("input")), explain(first)) from None
+        raise BadQuery(option_name(field), display_value(first.get("input")), explain(first)) from None
 
 
 def _placement_row(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:

@@ -26,9 +26,9 @@ from app.catalog.queries.snapshot import load_snapshot
 from app.cli import context, options
 from app.cli.options import Command, Group, parse_params, query_options
 from app.cli.output import print_note
-from app.db.statements import answer
+from app.db.statements import run_plan
 from app.db.streams import Stream
-from app.errors import BadQuestion
+from app.errors import BadQuery
 from app.formats.text import Csv, Ndjson, TextFormat
 
 app = typer.Typer(cls=Group, help="Write a whole list or table as CSV, NDJSON or Parquet.", no_args_is_help=True)
@@ -63,7 +63,7 @@ def prices(*, form: FormatOption = FileFormat.csv, output: OutputOption = None, 
     """Write prices: those in force, or with --history all, as GET /prices.csv does."""
     asked = parse_params(PriceExport, given)
     with context.session() as session:
-        export = answer(session, export_prices(asked, load_snapshot(session), context.today()))
+        export = run_plan(session, export_prices(asked, load_snapshot(session), context.today()))
     _write_export("prices", export, form, output)
 
 
@@ -93,12 +93,12 @@ def _write_export(name: str, export: Export, form: FileFormat, output: Path | No
 def _check_output_path(output: Path) -> None:
     """Refuse a place that cannot be written before anything is read; raises BadQuestion."""
     if output.is_dir():
-        raise BadQuestion("--output", output, f"is a folder; name a file in it: {output / 'export'}")
+        raise BadQuery("--output", output, f"is a folder; name a file in it: {output / 'export'}")
     if not output.parent.is_dir():
-        raise BadQuestion("--output", output, f"the folder {output.parent} does not exist; make it first")
+        raise BadQuery("--output", output, f"the folder {output.parent} does not exist; make it first")
     place = output if output.exists() else output.parent
     if not os.access(place, os.W_OK):
-        raise BadQuestion("--output", output, f"{place} may not be written to")
+        raise BadQuery("--output", output, f"{place} may not be written to")
 
 
 def _write_text(export: Export, form: FileFormat, output: Path | None) -> int:

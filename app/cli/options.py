@@ -15,8 +15,8 @@ from pydantic.fields import FieldInfo
 from typer.core import TyperCommand, TyperGroup
 
 from app.catalog.queries.params import is_multi_valued
-from app.errors import BadQuestion
-from app.validation import explain, shown
+from app.errors import BadQuery
+from app.validation import display_value, explain
 
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "b": 3, "t": 4}
 _AMOUNT = re.compile(r"(?P<number>\d[\d_,]*(?:\.\d+)?(?:e\+?\d{1,2})?)\s*(?P<suffix>[kmgbt]?)i?", re.IGNORECASE)
@@ -123,12 +123,12 @@ def _catalog_column(table: str, column: str) -> Callable[[], Sequence[str]]:
 
         from app.catalog import models
         from app.catalog.column_types import table_of
-        from app.db.engines import make_engine, reading
+        from app.db.engines import make_engine, read_session
         from app.settings import Settings
 
         of = table_of(getattr(models, table)).c[column]
         try:
-            with reading(make_engine(Settings().database_url, pooled=False)) as session:
+            with read_session(make_engine(Settings().database_url, pooled=False)) as session:
                 return tuple(session.execute(select(of).order_by(of)).scalars())
         except (SQLAlchemyError, ImportError, ValueError):  # nobody waits for a message while completing a word
             return ()
@@ -256,7 +256,7 @@ def parse_params(model: type[Params], values: dict[str, Any]) -> Params:
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else "question"
-        raise BadQuestion(option_name(name), shown(first.get("input")), explain(first)) from None
+        raise BadQuery(option_name(name), display_value(first.get("input")), explain(first)) from None
 
 
 def option_name(name: str) -> str:

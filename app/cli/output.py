@@ -17,7 +17,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from app.cli.tables import Column, Record, format_table, format_value, terminal_width, wrap
-from app.errors import BadQuestion
+from app.errors import BadQuery
 from app.formats.text import LIST_SEPARATOR, escape_formula
 
 _PIPED_WIDTH = 240
@@ -163,7 +163,7 @@ def check_column(name: str, known: Collection[str]) -> None:
     if name not in known:
         near = get_close_matches(name, known, 1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-        raise BadQuestion("--columns", name, f"there is no such field; {hint}")
+        raise BadQuery("--columns", name, f"there is no such field; {hint}")
 
 
 def print_line(text: str = "") -> None:

@@ -27,7 +27,7 @@ from app.cli.output import (
     write_json,
 )
 from app.cli.tables import Column
-from app.errors import BadQuestion
+from app.errors import BadQuery
 
 app = typer.Typer()
 
@@ -130,7 +130,7 @@ def _exact_gpu_count(gpus: str | None, given: Mapping[str, Any]) -> dict[str, An
     if gpus is None:
         return dict(given)
     if given["min_gpus"] is not None or given["max_gpus"] is not None:
-        raise BadQuestion("--gpus", gpus, "is an exact number; give either it or --min-gpus and --max-gpus")
+        raise BadQuery("--gpus", gpus, "is an exact number; give either it or --min-gpus and --max-gpus")
     return {**given, "min_gpus": gpus, "max_gpus": gpus}
 
 
@@ -182,14 +182,14 @@ def show_size(
     from app.catalog.queries.provenance import FactSearch, find_facts
     from app.catalog.queries.sizes import get_size
     from app.catalog.queries.snapshot import load_snapshot
-    from app.db.statements import answer
+    from app.db.statements import run_plan
 
     if with_facts and with_prices:
         raise typer.BadParameter("--facts and --prices are two lists: give one at a time")
     with context.session() as session:
         size = json.loads(get_size(session, name, today=context.today()))
         facts = find_facts(session, name, FactSearch(limit=500)).items
-        prices = answer(
+        prices = run_plan(
             session, find_prices(name, PriceSearch(limit=500), load_snapshot(session), context.today())
         ).items
     if with_facts or with_prices:
@@ -317,7 +317,7 @@ def _set_gpu_count(asked: dict[str, Any], word: str, count: str | None) -> None:
         return
     for bound in ("min_gpus", "max_gpus"):
         if asked[bound] not in (None, count):
-            raise BadQuestion("GPU", f"{word}:{count}", f"says {count} GPUs, and {asked[bound]} are asked for besides")
+            raise BadQuery("GPU", f"{word}:{count}", f"says {count} GPUs, and {asked[bound]} are asked for besides")
         asked[bound] = count
 
 
@@ -325,7 +325,7 @@ def _is_gpu(known: GpuNames, word: str, *, must: bool = False) -> bool:
     """Whether the filter of GPUs takes a word."""
     try:
         resolve_gpus(known, [word.lower()], "GPU")
-    except BadQuestion:
+    except BadQuery:
         if must:
             raise
         return False

@@ -6,7 +6,7 @@ import typer
 
 from app.cli import context
 from app.cli.output import print_line
-from app.errors import BadQuestion
+from app.errors import BadQuery
 
 app = typer.Typer()
 
@@ -43,14 +43,14 @@ def _check_address(host: str, port: int) -> None:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
-        raise BadQuestion("--host", host, f"is no address of this machine ({error.strerror})") from None
+        raise BadQuery("--host", host, f"is no address of this machine ({error.strerror})") from None
     with socket.socket(family, kind, protocol) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
         try:
             listener.bind(address)
             listener.listen()
         except OSError as error:
-            raise BadQuestion(
+            raise BadQuery(
                 "--port", port, f"cannot be listened on at {host} ({error.strerror}); choose another"
             ) from None
 
@@ -59,13 +59,13 @@ def _check_address(host: str, port: int) -> None:
 def migrate() -> None:
     """Bring the database to the newest schema, and derive anew what that emptied."""
     from app.catalog.store.offers import is_derived, save_derived
-    from app.db.engines import take_statistics, writing
+    from app.db.engines import analyze, write_session
     from app.db.migrations import upgrade
 
     upgrade(context.engine())
-    with writing(context.engine()) as session:
+    with write_session(context.engine()) as session:
         if not is_derived(session):
             derived = save_derived(session, context.today())
-            take_statistics(session)
+            analyze(session)
             print_line(f"Offers and documents are derived anew: {derived.added} offers.")
     print_line("The database has the newest schema.")

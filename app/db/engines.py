@@ -15,7 +15,7 @@ from sqlmodel import Session, create_engine
 
 from app.db import functions
 
-CONNECTIONS = 8
+POOL_SIZE = 8
 """So many connections of a pool are kept; threads that read are no more than these (`app.db.executors`)."""
 
 
@@ -29,7 +29,7 @@ def make_engine(url: str, *, pooled: bool = True) -> Engine:
         parsed = parsed.set(drivername="postgresql+psycopg")
     if parsed.get_backend_name() not in {"sqlite", "postgresql"}:
         raise ArgumentError(f"{parsed.get_backend_name()} is not a database that the catalog can live in")
-    pool: dict[str, Any] = {"pool_size": CONNECTIONS} if pooled else {"poolclass": NullPool}
+    pool: dict[str, Any] = {"pool_size": POOL_SIZE} if pooled else {"poolclass": NullPool}
     if parsed.get_backend_name() == "postgresql":
         return create_engine(parsed, pool_pre_ping=True, **pool)
     engine = create_engine(parsed, connect_args={"check_same_thread": False, "cached_statements": 32}, **pool)
@@ -40,15 +40,15 @@ def make_engine(url: str, *, pooled: bool = True) -> Engine:
 def _prepare_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
     """Enforce foreign keys, let readers go on while an ingest writes, map the file into memory; add our functions."""
     ours = cast("sqlite3.Connection", connection)
-    functions.teach_json_text(ours)
-    functions.teach_exact_ratio(ours)
+    functions.register_json_text(ours)
+    functions.register_exact_ratio(ours)
     cursor = connection.cursor()
     for pragma in ("foreign_keys = on", "journal_mode = wal", "busy_timeout = 10000", "mmap_size = 268435456"):
         cursor.execute(f"pragma {pragma}")
     cursor.close()
 
 
-def take_statistics(session: AnySession) -> None:
+def analyze(session: AnySession) -> None:
     """Let the database look at what the tables hold, so that it chooses its indexes well; a sample is enough."""
     connection = session.connection()
     if connection.dialect.name == "sqlite":
@@ -57,18 +57,18 @@ def take_statistics(session: AnySession) -> None:
 
 
 @contextmanager
-def reading(engine: Engine) -> Iterator[Session]:
+def read_session(engine: Engine) -> Iterator[Session]:
     """A session for questions: nothing is committed."""
     with Session(engine) as session:
         yield session
 
 
 @contextmanager
-def writing(engine: Engine, *, keep: bool = True) -> Iterator[Session]:
+def write_session(engine: Engine, *, commit: bool = True) -> Iterator[Session]:
     """A session whose work is committed as a whole at the end, or not at all; with `keep` false never."""
     with Session(engine) as session, session.begin() as transaction:
         yield session
-        if not keep:
+        if not commit:
             transaction.rollback()
 
 
@@ -110,7 +110,7 @@ def has_no_tables(error: DBAPIError) -> bool:
     return getattr(error.orig, "sqlstate", None) == _NO_TABLE or said.startswith("no such table")
 
 
-def cause_of(error: DBAPIError) -> str | None:
+def outage_cause(error: DBAPIError) -> str | None:
     """Why the database cannot be asked; None where it can, and the question is what it does not take."""
     said = str(error.orig).lower()
     cause = next((meaning for words, meaning in _CAUSES if re.search(words, said)), None)
@@ -119,6 +119,6 @@ def cause_of(error: DBAPIError) -> str | None:
     return cause
 
 
-def first_line(error: DBAPIError) -> str:
+def driver_message(error: DBAPIError) -> str:
     """What the driver says, for who runs the service: it may name a host and a user, never a password."""
     return str(error.orig).strip().partition("\n")[0]

@@ -20,7 +20,7 @@ class json_text(GenericFunction[str]):  # noqa: N801  # SQL functions are writte
 
 
 @compiles(json_text, "postgresql")
-def _json_text_of_postgresql(element: json_text, compiler: SQLCompiler, **how: Any) -> str:
+def _compile_json_text(element: json_text, compiler: SQLCompiler, **how: Any) -> str:
     """PostgreSQL writes the shortest text that gives a double back, and a whole one without a point."""
     (value,) = element.clauses
     text = f"to_json({compiler.process(value, **how)})::text"
@@ -29,7 +29,7 @@ def _json_text_of_postgresql(element: json_text, compiler: SQLCompiler, **how: A
     return f"coalesce({text}, 'null')"
 
 
-def teach_json_text(connection: sqlite3.Connection) -> None:
+def register_json_text(connection: sqlite3.Connection) -> None:
     """Make the function known to a connection of SQLite, whose own would round a double to 15 digits."""
     connection.create_function("json_text", 1, lambda value: orjson.dumps(value).decode(), deterministic=True)
 
@@ -38,7 +38,7 @@ DECIMALS = 9
 """A ratio is rounded to this many decimal places, half away from zero."""
 
 _EXACT = Context(prec=60, rounding=ROUND_HALF_UP)
-_PLACES = Decimal(1).scaleb(-DECIMALS)
+_QUANTUM = Decimal(1).scaleb(-DECIMALS)
 
 
 class exact_ratio(GenericFunction[float]):  # noqa: N801  # SQL functions are written small, as SQLAlchemy's own are
@@ -49,7 +49,7 @@ class exact_ratio(GenericFunction[float]):  # noqa: N801  # SQL functions are wr
 
 
 @compiles(exact_ratio, "postgresql")
-def _ratio_of_postgresql(element: exact_ratio, compiler: SQLCompiler, **how: Any) -> str:
+def _compile_exact_ratio(element: exact_ratio, compiler: SQLCompiler, **how: Any) -> str:
     """PostgreSQL divides numerics with as many digits as it is given; the text of a double is its shortest."""
     usd, denominator, numerator = (f"({compiler.process(part, **how)})::text::numeric" for part in element.clauses)
     quotient = f"({usd} * {denominator})::numeric(80, 40) / nullif({numerator}, 0)"
@@ -62,9 +62,9 @@ def ratio(usd: float | None, denominator: float | None, numerator: float | None)
     if usd is None or denominator is None or not numerator:
         return None
     product = _EXACT.multiply(Decimal(repr(usd)), Decimal(repr(denominator)))
-    return float(_EXACT.divide(product, Decimal(repr(numerator))).quantize(_PLACES, context=_EXACT))
+    return float(_EXACT.divide(product, Decimal(repr(numerator))).quantize(_QUANTUM, context=_EXACT))
 
 
-def teach_exact_ratio(connection: sqlite3.Connection) -> None:
+def register_exact_ratio(connection: sqlite3.Connection) -> None:
     """Make the function known to a connection of SQLite."""
     connection.create_function("exact_ratio", 3, ratio, deterministic=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
 
-_ALONE = {
+_LOCKS = {
     "sqlite": ("pragma foreign_keys = off", "begin immediate"),
     "postgresql": ("select pg_advisory_xact_lock(hashtext('vmsizes migrations'))",),
 }
@@ -38,7 +38,7 @@ def downgrade(engine: Engine, revision: str) -> None:
         command.downgrade(_config(connection), revision)
 
 
-def current(engine: Engine) -> str | None:
+def current_revision(engine: Engine) -> str | None:
     """Tell the revision that the database is at; None is a database without our schema."""
     from alembic.migration import MigrationContext
 
@@ -50,17 +50,17 @@ def is_current(engine: Engine) -> bool:
     """Tell whether the database is at the newest revision that this version of the program has."""
     from alembic.script import ScriptDirectory
 
-    return current(engine) == ScriptDirectory(str(MIGRATIONS)).get_current_head()
+    return current_revision(engine) == ScriptDirectory(str(MIGRATIONS)).get_current_head()
 
 
-def older_than_needed(session: Session) -> str | None:
+def outdated_revision(session: Session) -> str | None:
     """The revision that a served database is at where this program needs a newer one, else None; needs no Alembic."""
     found = str(session.execute(text("select version_num from alembic_version")).scalar())
-    return found if found < newest() else None
+    return found if found < newest_revision() else None
 
 
 @cache
-def newest() -> str:
+def newest_revision() -> str:
     """The newest revision that this program has: the names of its files begin with their numbers."""
     return max(file.name.partition("_")[0] for file in (MIGRATIONS / "versions").glob("0*.py"))
 
@@ -77,11 +77,11 @@ def _config(connection: Connection) -> "Config":
 @contextmanager
 def _migrating(engine: Engine) -> Iterator[Connection]:
     with engine.connect() as connection:
-        for statement in _ALONE[engine.dialect.name]:
+        for statement in _LOCKS[engine.dialect.name]:
             connection.exec_driver_sql(statement)
         try:
             yield connection
-            _refuse_broken_references(connection)
+            _check_foreign_keys(connection)
             connection.commit()
         finally:
             connection.rollback()
@@ -89,7 +89,7 @@ def _migrating(engine: Engine) -> Iterator[Connection]:
                 connection.exec_driver_sql("pragma foreign_keys = on")
 
 
-def _refuse_broken_references(connection: Connection) -> None:
+def _check_foreign_keys(connection: Connection) -> None:
     """Make up for the foreign keys that SQLite did not watch meanwhile."""
     if connection.dialect.name == "sqlite":
         broken = connection.exec_driver_sql("pragma foreign_key_check").first()

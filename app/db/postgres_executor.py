@@ -8,26 +8,26 @@ from psycopg_pool import AsyncConnectionPool
 from sqlalchemy import Engine
 from sqlalchemy import exc as as_sqlalchemy
 
-from app.db.statements import Ask, Question, Rows, typed
+from app.db.statements import BoundStatement, QueryPlan, Rows, convert_rows
 
 T = TypeVar("T")
-CONNECTIONS = 8
+POOL_SIZE = 8
 
 
-class PostgresReader:
+class PostgresExecutor:
     """Reads PostgreSQL through a pool of asynchronous connections, each statement a transaction of its own."""
 
     def __init__(self, engine: Engine) -> None:
-        self._address = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+        self._conninfo = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
         self._pool: AsyncConnectionPool[AsyncConnection[tuple[Any, ...]]] | None = None
-        self.asked = 0
+        self.query_count = 0
 
-    async def run(self, question: Question[T], *, brief: bool) -> T:  # noqa: ARG002  # nothing here waits in the loop
+    async def run(self, plan: QueryPlan[T], *, small_catalog: bool) -> T:  # noqa: ARG002  # nothing here waits in the loop
         """Run a question on one connection."""
-        self.asked += 1
+        self.query_count += 1
         try:
-            async with (await self._opened()).connection() as connection:
-                return await _to_its_end(connection, question)
+            async with (await self._open_pool()).connection() as connection:
+                return await _run_plan(connection, plan)
         except OperationalError as error:
             raise as_sqlalchemy.OperationalError(None, None, error) from error
 
@@ -37,17 +37,17 @@ class PostgresReader:
             await self._pool.close()
             self._pool = None
 
-    async def _opened(self) -> AsyncConnectionPool[AsyncConnection[tuple[Any, ...]]]:
+    async def _open_pool(self) -> AsyncConnectionPool[AsyncConnection[tuple[Any, ...]]]:
         if self._pool is None:
             logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # that it cannot connect is told once, elsewhere
             self._pool = AsyncConnectionPool(
-                self._address, min_size=1, max_size=CONNECTIONS, open=False, kwargs={"autocommit": True}
+                self._conninfo, min_size=1, max_size=POOL_SIZE, open=False, kwargs={"autocommit": True}
             )
             await self._pool.open()
         return self._pool
 
 
-async def _to_its_end(connection: AsyncConnection[tuple[Any, ...]], question: Question[T]) -> T:
+async def _run_plan(connection: AsyncConnection[tuple[Any, ...]], question: QueryPlan[T]) -> T:
     try:
         asked = next(question)
         while True:
@@ -57,7 +57,7 @@ async def _to_its_end(connection: AsyncConnection[tuple[Any, ...]], question: Qu
         return result
 
 
-async def _fetch(connection: AsyncConnection[tuple[Any, ...]], asked: Ask) -> Rows:
-    compiled = asked.statement.on("postgresql")
+async def _fetch(connection: AsyncConnection[tuple[Any, ...]], asked: BoundStatement) -> Rows:
+    compiled = asked.statement.compiled_for("postgresql")
     cursor = await connection.execute(compiled.sql, {**compiled.constants, **asked.parameters})
-    return typed(await cursor.fetchall(), compiled)
+    return convert_rows(await cursor.fetchall(), compiled)

@@ -6,14 +6,14 @@ from threading import Lock
 
 from sqlalchemy import Connection, CursorResult, Engine
 
-from app.db.statements import Ask, Row, Rows, typed
+from app.db.statements import BoundStatement, Row, Rows, convert_rows
 
-ROWS = 1000
+BLOCK_ROWS = 1000
 """How many rows are taken at once: a block of them is some hundred kilobytes."""
-_LAST_WORDS_SECONDS = 5.0
+_CANCEL_TIMEOUT_SECONDS = 5.0
 
 
-class Stopped(Exception):
+class StreamStopped(Exception):
     """Rows were asked of a stream that somebody stopped before its end."""
 
 
@@ -23,32 +23,32 @@ class Stream:
     While it is not at its end it holds a connection (give it an engine without a pool), and stands in `running`.
     """
 
-    def __init__(self, engine: Engine, asked: Ask, running: set["Stream"] | None = None) -> None:
-        self._engine, self._asked = engine, asked
-        self._compiled = asked.statement.on(engine.dialect.name)
+    def __init__(self, engine: Engine, bound: BoundStatement, running: set["Stream"] | None = None) -> None:
+        self._engine, self._bound = engine, bound
+        self._compiled = bound.statement.compiled_for(engine.dialect.name)
         self._running = running if running is not None else set()
         self._running.add(self)
         self._connection: Connection | None = None
-        self._found: CursorResult[Row] | None = None
-        self._taking, self._stopped, self._ended = Lock(), False, False
+        self._cursor: CursorResult[Row] | None = None
+        self._fetching, self._stopped, self._ended = Lock(), False, False
 
-    def more(self) -> Rows:
+    def fetch_block(self) -> Rows:
         """Take the next rows; none at the end. Raises Stopped, or what the database says."""
         try:
-            with self._taking:
-                rows = self._fetched()
+            with self._fetching:
+                rows = self._fetch()
         except BaseException:
             self._stopped = True
             raise
         finally:
             if self._stopped or self._ended:
                 self.stop()
-        return typed(rows, self._compiled)
+        return convert_rows(rows, self._compiled)
 
     def blocks(self) -> Iterator[Rows]:
         """Take all rows, some at a time."""
         try:
-            while rows := self.more():
+            while rows := self.fetch_block():
                 yield rows
         finally:
             self.stop()
@@ -56,29 +56,29 @@ class Stream:
     def stop(self) -> None:
         """Give the connection back; what runs in another thread is interrupted, and that thread then gives it back."""
         self._stopped = True
-        if not self._taking.acquire(blocking=False):
+        if not self._fetching.acquire(blocking=False):
             self._interrupt()
             return
         try:
-            if self._found is not None:
-                self._found.close()
+            if self._cursor is not None:
+                self._cursor.close()
             if self._connection is not None:
                 self._connection.close()
-            self._found = self._connection = None
+            self._cursor = self._connection = None
             self._running.discard(self)
         finally:
-            self._taking.release()
+            self._fetching.release()
 
-    def _fetched(self) -> Rows:
+    def _fetch(self) -> Rows:
         if self._ended:
             return []
         if self._stopped:
-            raise Stopped
-        if self._found is None:
-            self._connection = self._engine.connect().execution_options(stream_results=True, max_row_buffer=ROWS)
-            parameters = {**self._compiled.constants, **self._asked.parameters}
-            self._found = self._connection.exec_driver_sql(self._compiled.sql, parameters)
-        rows = [tuple(row) for row in self._found.fetchmany(ROWS)]
+            raise StreamStopped
+        if self._cursor is None:
+            self._connection = self._engine.connect().execution_options(stream_results=True, max_row_buffer=BLOCK_ROWS)
+            parameters = {**self._compiled.constants, **self._bound.parameters}
+            self._cursor = self._connection.exec_driver_sql(self._compiled.sql, parameters)
+        rows = [tuple(row) for row in self._cursor.fetchmany(BLOCK_ROWS)]
         self._ended = not rows
         return rows
 
@@ -91,4 +91,4 @@ class Stream:
             if self._engine.dialect.name == "sqlite":
                 driver.interrupt()  # type: ignore[union-attr]  # it is there as long as the connection is open
             else:
-                driver.cancel_safe(timeout=_LAST_WORDS_SECONDS)  # type: ignore[union-attr]
+                driver.cancel_safe(timeout=_CANCEL_TIMEOUT_SECONDS)  # type: ignore[union-attr]

@@ -12,68 +12,68 @@ import brotli  # type: ignore[import-untyped]  # has no type information
 import zstandard
 from starlette.types import Message
 
-SMALLEST = 512
+MIN_ENCODED_BYTES = 512
 """Answers of fewer bytes are sent as they are: their headers outweigh what an encoding would save."""
 
-_MAKE: dict[str, Callable[[bytes], bytes]] = {
+_ENCODERS: dict[str, Callable[[bytes], bytes]] = {
     "br": lambda body: bytes(brotli.compress(body, quality=5)),
     "zstd": lambda body: zstandard.ZstdCompressor(level=3).compress(body),
     "gzip": lambda body: gzip.compress(body, compresslevel=6, mtime=0),
 }
 """By preference. Levels: where a page of 50 rows takes a quarter of a millisecond at most (docs/performance.md)."""
 
-ENCODINGS = tuple(_MAKE)
+ENCODINGS = tuple(_ENCODERS)
 
 
 def encode(body: bytes, encoding: str) -> bytes:
     """Make the bytes of an encoding that `wanted` gave."""
-    return _MAKE[encoding](body)
+    return _ENCODERS[encoding](body)
 
 
 @lru_cache(maxsize=256)
-def wanted(accept_encoding: bytes) -> str | None:
+def preferred_encoding(accept_encoding: bytes) -> str | None:
     """The encoding to send for an Accept-Encoding header (RFC 9110, section 12.5.3); None is the bytes as they are."""
     weights = dict(_weights(accept_encoding.decode("latin-1").lower()))
     anything = weights.get("*", 0.0)
-    best = max(_MAKE, key=lambda name: weights.get(name, anything))
+    best = max(_ENCODERS, key=lambda name: weights.get(name, anything))
     return best if weights.get(best, anything) > 0 else None
 
 
 def _weights(header: str) -> list[tuple[str, float]]:
-    found = []
+    weights = []
     for part in filter(None, map(str.strip, header.split(","))):
         name, _, parameter = part.partition(";")
         _, _, weight = parameter.partition("q=")
         try:
-            found.append((name.strip(), float(weight) if weight else 1.0))
+            weights.append((name.strip(), float(weight) if weight else 1.0))
         except ValueError:
             continue
-    return found
+    return weights
 
 
 Header = tuple[bytes, bytes]
 Headers = list[Header]
-_OVERHEAD = 1_700
+_RESPONSE_OVERHEAD_BYTES = 1_700
 """What an answer takes besides its body: objects, names of headers, the digest of its question; measured."""
 
 
-ASK_FIRST = (b"cache-control", b"no-cache")
+NO_CACHE = (b"cache-control", b"no-cache")
 """A copy may be kept, and is used only after the service confirmed it: a 304 costs next to nothing."""
 VARY = (b"vary", b"accept-encoding, origin")
-NO_SNIFFING = (b"x-content-type-options", b"nosniff")
+NOSNIFF = (b"x-content-type-options", b"nosniff")
 
 
-def lasting(seconds: int) -> Header:
+def cache_control_header(seconds: int) -> Header:
     """How long a copy may be used before the service is asked again; zero: not at all."""
-    return (b"cache-control", b"public, max-age=%d" % seconds) if seconds else ASK_FIRST
+    return (b"cache-control", b"public, max-age=%d" % seconds) if seconds else NO_CACHE
 
 
-def marks_of(etag: bytes, lasts: Header) -> Headers:
+def validator_headers(etag: bytes, cache_control: Header) -> Headers:
     """The headers by which a copy is kept and recognised."""
-    return [(b"etag", etag), lasts, VARY]
+    return [(b"etag", etag), cache_control, VARY]
 
 
-class Form(NamedTuple):
+class EncodedVariant(NamedTuple):
     """An answer in one encoding: its headers, but for those of the moment, and the message with its bytes."""
 
     headers: Headers
@@ -81,45 +81,47 @@ class Form(NamedTuple):
 
 
 @dataclass(slots=True)
-class Answer:
+class CachedResponse:
     """A whole answer: its bytes in every encoding that was asked for so far, with the headers of each."""
 
     etag: bytes
-    lasts: Header
+    cache_control: Header
     headers: Headers
     body: bytes
-    born: float
-    forms: dict[str | None, Form] = field(default_factory=dict)
+    created_at: float
+    variants: dict[str | None, EncodedVariant] = field(default_factory=dict)
 
-    def form(self, encoding: str | None) -> Form:
+    def variant(self, encoding: str | None) -> EncodedVariant:
         """The form in an encoding that `wanted` gave; made at the first time it is asked for."""
-        known = self.forms.get(encoding)
+        known = self.variants.get(encoding)
         if known is None:
-            small = encoding is not None and len(self.body) < SMALLEST
-            known = self.forms[encoding] = self.form(None) if small else self._make(encoding)
+            small = encoding is not None and len(self.body) < MIN_ENCODED_BYTES
+            known = self.variants[encoding] = self.variant(None) if small else self._encode(encoding)
         return known
 
-    def _make(self, encoding: str | None) -> Form:
+    def _encode(self, encoding: str | None) -> EncodedVariant:
         body = encode(self.body, encoding) if encoding else self.body
         length = (b"content-length", str(len(body)).encode())
         named = [(b"content-encoding", encoding.encode())] if encoding else []
-        return Form([*self.headers, length, *named], {"type": "http.response.body", "body": body})
+        return EncodedVariant([*self.headers, length, *named], {"type": "http.response.body", "body": body})
 
     @property
-    def size(self) -> int:
+    def size_bytes(self) -> int:
         """How many bytes it takes up, all forms together."""
-        made = (form.body["body"] for form in self.forms.values())
+        made = (form.body["body"] for form in self.variants.values())
         told = sum(len(value) for _, value in self.headers)
-        return len(self.body) + _OVERHEAD + told + sum(len(body) for body in made if body is not self.body)
+        return (
+            len(self.body) + _RESPONSE_OVERHEAD_BYTES + told + sum(len(body) for body in made if body is not self.body)
+        )
 
 
-_URL_OVERHEAD = 450
+_URL_OVERHEAD_BYTES = 450
 """What a URL that is remembered takes besides its own bytes: objects, and the key of its question; rounded up."""
 
-_SHORT = 200
+_MAX_PLAIN_URL_BYTES = 200
 """A URL of more bytes is remembered by a digest: to make one would cost the others more than it saves."""
 
-_URLS = 4
+_URL_SHARE = 4
 """URLs take at most this part of the room, so that they never drive out the answers."""
 
 
@@ -128,67 +130,69 @@ def digest(*parts: bytes) -> bytes:
     return hashlib.blake2b(b"\0".join(parts), digest_size=16).digest()
 
 
-class Shelf:
+class ResponseCache:
     """The answers of one revision by the digests of their questions, and which URL asks which; both share one bound."""
 
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
-        self._answers: OrderedDict[bytes, Answer] = OrderedDict()
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._responses: OrderedDict[bytes, CachedResponse] = OrderedDict()
         self._sizes: dict[bytes, int] = {}
         self._urls: OrderedDict[tuple[str, bytes], bytes] = OrderedDict()
-        self._url_bytes = self._answer_bytes = 0
+        self._url_bytes = self._response_bytes = 0
 
     def __len__(self) -> int:
-        return len(self._answers)
+        return len(self._responses)
 
     @property
-    def size(self) -> int:
+    def size_bytes(self) -> int:
         """How many bytes all of it takes up."""
-        return self._answer_bytes + self._url_bytes
+        return self._response_bytes + self._url_bytes
 
     def clear(self) -> None:
         """Forget every answer; which URL asks what stays known."""
-        self._answers.clear()
+        self._responses.clear()
         self._sizes.clear()
-        self._answer_bytes = 0
+        self._response_bytes = 0
 
-    def question(self, path: str, query: bytes) -> bytes | None:
+    def find_key(self, path: str, query: bytes) -> bytes | None:
         """The question that a URL was found to ask."""
-        return self._urls.get((path, query) if len(path) + len(query) <= _SHORT else _by_digest(path, query))
+        return self._urls.get(
+            (path, query) if len(path) + len(query) <= _MAX_PLAIN_URL_BYTES else _digested_url(path, query)
+        )
 
-    def learn(self, path: str, query: bytes, question: bytes) -> None:
+    def remember_url(self, path: str, query: bytes, key: bytes) -> None:
         """Remember what a URL asks; those that were learnt first make room."""
-        url = (path, query) if len(path) + len(query) <= _SHORT else _by_digest(path, query)
+        url = (path, query) if len(path) + len(query) <= _MAX_PLAIN_URL_BYTES else _digested_url(path, query)
         if url not in self._urls:
-            self._url_bytes += _size_of(url)
-        self._urls[url] = question
-        while self._url_bytes > self._most_bytes // _URLS:
+            self._url_bytes += _url_size_bytes(url)
+        self._urls[url] = key
+        while self._url_bytes > self._max_bytes // _URL_SHARE:
             first, _ = self._urls.popitem(last=False)
-            self._url_bytes -= _size_of(first)
-        self._make_room()
+            self._url_bytes -= _url_size_bytes(first)
+        self._evict()
 
-    def get(self, question: bytes) -> Answer | None:
+    def get(self, key: bytes) -> CachedResponse | None:
         """The answer to a question, which is then the last to go."""
-        answer = self._answers.get(question)
-        if answer is not None:
-            self._answers.move_to_end(question)
-        return answer
+        response = self._responses.get(key)
+        if response is not None:
+            self._responses.move_to_end(key)
+        return response
 
-    def put(self, question: bytes, answer: Answer) -> None:
+    def put(self, key: bytes, response: CachedResponse) -> None:
         """Keep an answer, or count it anew after it took another form; the oldest make room."""
-        self._answer_bytes += answer.size - self._sizes.get(question, 0)
-        self._answers[question], self._sizes[question] = answer, answer.size
-        self._make_room()
+        self._response_bytes += response.size_bytes - self._sizes.get(key, 0)
+        self._responses[key], self._sizes[key] = response, response.size_bytes
+        self._evict()
 
-    def _make_room(self) -> None:
-        while self.size > self._most_bytes and self._answers:
-            oldest, _ = self._answers.popitem(last=False)
-            self._answer_bytes -= self._sizes.pop(oldest)
+    def _evict(self) -> None:
+        while self.size_bytes > self._max_bytes and self._responses:
+            oldest, _ = self._responses.popitem(last=False)
+            self._response_bytes -= self._sizes.pop(oldest)
 
 
-def _by_digest(path: str, query: bytes) -> tuple[str, bytes]:
+def _digested_url(path: str, query: bytes) -> tuple[str, bytes]:
     return "", digest(path.encode(), query)
 
 
-def _size_of(url: tuple[str, bytes]) -> int:
-    return _URL_OVERHEAD + len(url[0]) + len(url[1])
+def _url_size_bytes(url: tuple[str, bytes]) -> int:
+    return _URL_OVERHEAD_BYTES + len(url[0]) + len(url[1])

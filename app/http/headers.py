@@ -12,10 +12,10 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-QUESTION = 64 * 1024
+MAX_CACHED_BODY_BYTES = 64 * 1024
 """A question that is kept is no longer than this, bytes; what is longer goes to the app as it comes."""
 
-MOST = 1024 * 1024
+MAX_BODY_BYTES = 1024 * 1024
 """No body is longer than this, bytes."""
 
 
@@ -25,16 +25,16 @@ def is_json(content_type: str) -> bool:
     return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
 
 
-async def whole_body(receive: Receive) -> tuple[bytes | None, Receive]:
+async def read_body(receive: Receive) -> tuple[bytes | None, Receive]:
     """Take the body, None where it is too long or its sender went away, and give what hands the same messages on."""
     first = await receive()
     taken, size, more = [first], len(first.get("body", b"")), first.get("more_body", False)
-    while more and size <= QUESTION:
+    while more and size <= MAX_CACHED_BODY_BYTES:
         message = await receive()
         taken.append(message)
         size += len(message.get("body", b""))
         more = message.get("more_body", False)
-    whole = size <= QUESTION and all(message["type"] == "http.request" for message in taken)
+    whole = size <= MAX_CACHED_BODY_BYTES and all(message["type"] == "http.request" for message in taken)
     left = iter(taken)
 
     async def again() -> Message:
@@ -47,85 +47,85 @@ async def whole_body(receive: Receive) -> tuple[bytes | None, Receive]:
     return first["body"] if len(taken) == 1 else b"".join(message["body"] for message in taken), again
 
 
-def bounded(receive: Receive, headers: Iterable[tuple[bytes, bytes]]) -> Receive:
+def limit_body(receive: Receive, headers: Iterable[tuple[bytes, bytes]]) -> Receive:
     """Let whoever takes a body that is too long meet a 413: at once where its length is told, else when it is."""
     told = next((value for name, value in headers if name == b"content-length"), b"0")
     taken = 0
 
     async def measured() -> Message:
         nonlocal taken
-        if told.isdigit() and int(told) > MOST:
-            raise _too_long(f"{int(told):,}")
+        if told.isdigit() and int(told) > MAX_BODY_BYTES:
+            raise _body_too_long(f"{int(told):,}")
         message = await receive()
         taken += len(message.get("body", b""))
-        if taken > MOST:
-            raise _too_long("more")
+        if taken > MAX_BODY_BYTES:
+            raise _body_too_long("more")
         return message
 
     return measured
 
 
-class BodyNotWanted(OSError):
+class HeadResponseComplete(OSError):
     """The body of an answer to HEAD is not sent; ends a stream, as a client does that goes away."""
 
 
-def _too_long(has: str) -> HTTPException:
-    return HTTPException(413, f"The body has {has} bytes; at most {MOST:,} are taken.")
+def _body_too_long(has: str) -> HTTPException:
+    return HTTPException(413, f"The body has {has} bytes; at most {MAX_BODY_BYTES:,} are taken.")
 
 
-LONGEST = 256
+MAX_ACCEPT_ENCODING_BYTES = 256
 """An Accept-Encoding of more bytes names what nobody has; it is taken for none, so that it is remembered nowhere."""
 
 
-class Conditions(NamedTuple):
+class RequestHeaders(NamedTuple):
     """The values as they came; those that are missing are empty.
 
     `needed` are the marks of If-Match, `kind` is the type of the body;
     `length` is how many bytes all values have together, also of headers that nobody minds.
     """
 
-    accepts: bytes
-    marks: bytes
-    needed: bytes
+    accept_encoding: bytes
+    if_none_match: bytes
+    if_match: bytes
     origin: bytes
     request_id: bytes
-    kind: bytes
-    length: int
+    content_type: bytes
+    total_bytes: int
 
 
-def conditions(headers: Iterable[tuple[bytes, bytes]]) -> Conditions:
+def parse_headers(headers: Iterable[tuple[bytes, bytes]]) -> RequestHeaders:
     """Take them in one pass; marks of copies may stand in several headers (RFC 9110, section 5.3)."""
-    accepts = marks = needed = origin = request_id = kind = b""
-    length = 0
+    accept_encoding = if_none_match = if_match = origin = request_id = content_type = b""
+    total_bytes = 0
     for name, value in headers:
-        length += len(value)
+        total_bytes += len(value)
         if name == b"accept-encoding":
-            accepts = value if len(value) <= LONGEST else b""
+            accept_encoding = value if len(value) <= MAX_ACCEPT_ENCODING_BYTES else b""
         elif name == b"if-none-match":
-            marks = marks + b"," + value if marks else value
+            if_none_match = if_none_match + b"," + value if if_none_match else value
         elif name == b"if-match":
-            needed = needed + b"," + value if needed else value
+            if_match = if_match + b"," + value if if_match else value
         elif name == b"x-request-id":
             request_id = value
         elif name == b"origin":
             origin = value
         elif name == b"content-type":
-            kind = kind or value
-    return Conditions(accepts, marks, needed, origin, request_id, kind, length)
+            content_type = content_type or value
+    return RequestHeaders(accept_encoding, if_none_match, if_match, origin, request_id, content_type, total_bytes)
 
 
-def matches(marks: bytes, etag: bytes, *, there: bool) -> bool:
+def etag_matches(if_none_match: bytes, etag: bytes, *, exists: bool) -> bool:
     """Compare weakly (RFC 9110, section 8.8.3.2): W/ before a mark says nothing; * is any copy of what is there."""
-    if marks == etag:
+    if if_none_match == etag:
         return True
-    bare = {mark.strip().removeprefix(b"W/") for mark in marks.split(b",")}
-    return etag.removeprefix(b"W/") in bare or (there and b"*" in bare)
+    bare = {mark.strip().removeprefix(b"W/") for mark in if_none_match.split(b",")}
+    return etag.removeprefix(b"W/") in bare or (exists and b"*" in bare)
 
 
-def holds(needed: bytes, etag: bytes) -> bool:
+def if_match_holds(if_match: bytes, etag: bytes) -> bool:
     """Whether If-Match lets an answer pass: it names the mark, strongly compared (RFC 9110, section 13.1.1), or any."""
-    named = {mark.strip() for mark in needed.split(b",")}
-    return not needed or b"*" in named or (etag in named and not etag.startswith(b"W/"))
+    named = {mark.strip() for mark in if_match.split(b",")}
+    return not if_match or b"*" in named or (etag in named and not etag.startswith(b"W/"))
 
 
 REQUEST_ID = "vmsizes.request_id"
@@ -134,14 +134,14 @@ REQUEST_ID = "vmsizes.request_id"
 PUBLIC_URL = "vmsizes.public_url"
 """Where the URL at which clients reach the service stands in a request's scope; empty where it is not known."""
 
-_TAKEN = re.compile(rb"[A-Za-z0-9_-]{1,128}")
+_VALID_REQUEST_ID = re.compile(rb"[A-Za-z0-9_-]{1,128}")
 _PROCESS = secrets.token_hex(6).encode()
-_NUMBERS = count(1)
+_COUNTER = count(1)
 
 
-def request_id(given: bytes) -> bytes:
+def resolve_request_id(client_id: bytes) -> bytes:
     """Take the id that was given where it is one, else make one: this process, and a number."""
-    return given if given and _TAKEN.fullmatch(given) else b"%s-%x" % (_PROCESS, next(_NUMBERS))
+    return client_id if client_id and _VALID_REQUEST_ID.fullmatch(client_id) else b"%s-%x" % (_PROCESS, next(_COUNTER))
 
 
 def allowed_methods(routes: Iterable[BaseRoute], scope: Scope) -> str:
@@ -154,16 +154,16 @@ def allowed_methods(routes: Iterable[BaseRoute], scope: Scope) -> str:
     return ", ".join(method for method in ("GET", "HEAD", "POST", "OPTIONS") if method in {*with_head, "OPTIONS"})
 
 
-EXPOSED = (
+EXPOSED_HEADERS = (
     *("ETag", "Link", "X-Request-ID", "Cache-Status", "Retry-After", "Allow", "Accept-Post", "Deprecation", "Sunset"),
     *("Accept-Ranges", "Content-Range", "Content-Disposition"),
 )
 """Headers that a script may see beside those that it always may."""
 
-_A_DAY_SECONDS = 86_400
+_PREFLIGHT_MAX_AGE_SECONDS = 86_400
 
 
-class AnyOrigin(CORSMiddleware):
+class OpenCORSMiddleware(CORSMiddleware):
     """Lets every answer be read by pages of any origin; a preflight is answered by the app, which knows its paths."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -171,9 +171,9 @@ class AnyOrigin(CORSMiddleware):
         await self.simple_response(scope, receive, send, request_headers=Headers(scope=scope))
 
 
-def for_any_origin(app: ASGIApp) -> AnyOrigin:
+def with_cors(app: ASGIApp) -> OpenCORSMiddleware:
     """Let an application be asked by pages of any origin, without credentials."""
-    return AnyOrigin(app, allow_origins=["*"], expose_headers=EXPOSED)
+    return OpenCORSMiddleware(app, allow_origins=["*"], expose_headers=EXPOSED_HEADERS)
 
 
 def is_preflight(method: str, headers: Headers) -> bool:
@@ -186,7 +186,7 @@ def preflight_headers(headers: Headers, allowed: str) -> dict[str, str]:
     told = {
         "Access-Control-Allow-Origin": "*",
         "Access-Control-Allow-Methods": allowed,
-        "Access-Control-Max-Age": str(_A_DAY_SECONDS),
+        "Access-Control-Max-Age": str(_PREFLIGHT_MAX_AGE_SECONDS),
         "Vary": "Access-Control-Request-Method, Access-Control-Request-Headers",
     }
     asked = headers.get("access-control-request-headers")

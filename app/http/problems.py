@@ -14,14 +14,21 @@ from sqlalchemy.exc import DBAPIError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from app.errors import BadCursor, BadQuestion, BadWorkload, Busy, CursorGone, NotFound, NotReady, VmsizesError
-from app.http.headers import PUBLIC_URL, REQUEST_ID, BodyNotWanted, allowed_methods, is_preflight, preflight_headers
-from app.validation import MOST_ERRORS, explain, place, shown
+from app.errors import BadCursor, BadQuery, BadWorkload, Busy, CursorGone, NotFound, NotReady, VmsizesError
+from app.http.headers import (
+    PUBLIC_URL,
+    REQUEST_ID,
+    HeadResponseComplete,
+    allowed_methods,
+    is_preflight,
+    preflight_headers,
+)
+from app.validation import MAX_ERRORS, display_value, explain, field_path
 
 MEDIA_TYPE = "application/problem+json"
 _log = logging.getLogger(__name__)
 
-TITLES = {
+STATUS_PROBLEMS = {
     400: ("bad-request", "The request cannot be read"),
     404: ("not-found", "Nothing has this name"),
     405: ("method-not-allowed", "This method is not for this path"),
@@ -37,15 +44,15 @@ TITLES = {
 }
 """What a status means where no error of ours says more."""
 
-Kind = tuple[int, str, str]
-CONTRADICTION: Kind = (422, "contradiction", "The body contradicts itself, or says too little")
-KINDS: dict[type[Exception], Kind] = {
-    NotFound: (404, *TITLES[404]),
+ProblemType = tuple[int, str, str]
+CONTRADICTION: ProblemType = (422, "contradiction", "The body contradicts itself, or says too little")
+DOMAIN_PROBLEMS: dict[type[Exception], ProblemType] = {
+    NotFound: (404, *STATUS_PROBLEMS[404]),
     BadCursor: (400, "bad-cursor", "This cursor is of another list"),
     CursorGone: (410, "cursor-gone", "The catalog has changed since the page before"),
-    BadQuestion: (422, "unknown-value", "The catalog has no such value"),
+    BadQuery: (422, "unknown-value", "The catalog has no such value"),
     BadWorkload: CONTRADICTION,
-    NotReady: (503, *TITLES[503]),
+    NotReady: (503, *STATUS_PROBLEMS[503]),
     Busy: (503, "busy", "As much of this is being done as can be at once"),
 }
 """What each error of the domain is. Only a `bad-parameter` is one that the OpenAPI document could have told of."""
@@ -72,51 +79,56 @@ class Problem(BaseModel):
     errors: list[ProblemDetail] = Field(description="Each thing that is wrong; empty where it is no single thing.")
 
 
-def problem(
+def problem_response(
     request: Request,
-    kind: Kind,
+    problem_type: ProblemType,
     detail: str,
     errors: Iterable[dict[str, str]] = (),
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
     """Answer with a problem; `errors` are of the form {pointer, detail}."""
-    status, slug, title = kind
+    status, slug, title = problem_type
     body = {
-        "type": type_of(request, slug),
+        "type": type_url(request, slug),
         "title": title,
         "status": status,
-        "detail": _cut(detail, _MOST_DETAIL),
-        "instance": _cut(_instance(request), _MOST_DETAIL),
+        "detail": _truncate(detail, _MAX_DETAIL_CHARS),
+        "instance": _truncate(_instance(request), _MAX_DETAIL_CHARS),
         "request_id": request.scope.get(REQUEST_ID, b"").decode(),
-        "errors": [{name: _cut(text, _MOST_DETAIL // 4) for name, text in error.items()} for error in errors],
+        "errors": [{name: _truncate(text, _MAX_DETAIL_CHARS // 4) for name, text in error.items()} for error in errors],
     }
     return JSONResponse(body, status, headers=headers or _RETRY.get(status), media_type=MEDIA_TYPE)
 
 
-def type_of(request: Request, slug: str) -> str:
+def type_url(request: Request, slug: str) -> str:
     """The URL at which a type of problem is explained; with the public URL before it, where that is known."""
     return f"{request.scope.get(PUBLIC_URL, '')}/problems/{slug}"
 
 
-_MOST_DETAIL = 8_000
+_MAX_DETAIL_CHARS = 8_000
 """A detail has no more characters: it may repeat what was sent, which may be a megabyte."""
 
 
-def _cut(text: str, most: int) -> str:
+def _truncate(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
 
 
-def kind_of(status: int) -> Kind:
+def status_problem(status: int) -> ProblemType:
     """What a status is where no more is known."""
-    return (status, *TITLES.get(status, ("error", "The request cannot be answered")))
+    return (status, *STATUS_PROBLEMS.get(status, ("error", "The request cannot be answered")))
 
 
-async def _domain(request: Request, error: Exception) -> Response:
-    errors = _pointed(error)
-    return problem(request, KINDS.get(type(error), kind_of(500)), _brief(str(error)) if errors else str(error), errors)
+async def _handle_domain_error(request: Request, error: Exception) -> Response:
+    errors = _to_details(error)
+    return problem_response(
+        request,
+        DOMAIN_PROBLEMS.get(type(error), status_problem(500)),
+        _shorten_lists(str(error)) if errors else str(error),
+        errors,
+    )
 
 
-def _brief(detail: str) -> str:
+def _shorten_lists(detail: str) -> str:
     """Leave a long list of what is allowed to `errors`, where it stands already."""
     return _LONG_LIST.sub("`errors` lists what is allowed", detail)
 
@@ -125,33 +137,42 @@ _LONG_LIST = re.compile(r"(?:allowed|there) are (?:[\w=.-]+, ){11,}[\w=.-]+(?: a
 """A list of a dozen names or more."""
 
 
-async def _invalid(request: Request, error: Exception) -> Response:
+async def _handle_validation_error(request: Request, error: Exception) -> Response:
     wrong = error.errors() if isinstance(error, RequestValidationError) else ()
-    errors = [_detail(item) for item in wrong[:MOST_ERRORS]]
+    errors = [_to_detail(item) for item in wrong[:MAX_ERRORS]]
     told = [item["detail"] for item in errors]
-    more = sum(item.get("ctx", {}).get("times", 1) for item in wrong[MOST_ERRORS:])
+    more = sum(item.get("ctx", {}).get("times", 1) for item in wrong[MAX_ERRORS:])
     if more:
         told.append(f"and {more:,} more errors, which are not listed")
     types = {item["type"] for item in wrong}
-    kind = kind_of(400) if "json_invalid" in types else CONTRADICTION if types == {"contradiction"} else kind_of(422)
-    return problem(request, kind, _brief("; ".join(told)), errors)
+    kind = (
+        status_problem(400)
+        if "json_invalid" in types
+        else CONTRADICTION
+        if types == {"contradiction"}
+        else status_problem(422)
+    )
+    return problem_response(request, kind, _shorten_lists("; ".join(told)), errors)
 
 
-async def _http(request: Request, error: Exception) -> Response:
+async def _handle_http_exception(request: Request, error: Exception) -> Response:
     status, headers = getattr(error, "status_code", 500), dict(getattr(error, "headers", None) or {})
     if status in {404, 405} and is_preflight(request.method, request.headers):
-        return _preflight(request)
+        return _preflight_response(request)
     if status == 405:  # noqa: PLR2004
         headers["Allow"] = allowed_methods(request.app.state.routes, request.scope)
         if request.method == "OPTIONS":
             return Response(status_code=204, headers=headers)
     detail = str(getattr(error, "detail", error))
-    return problem(
-        request, kind_of(status), _spoken(request, status, detail, headers.get("Allow", "")), headers=headers
+    return problem_response(
+        request,
+        status_problem(status),
+        _http_detail(request, status, detail, headers.get("Allow", "")),
+        headers=headers,
     )
 
 
-def _preflight(request: Request) -> Response:
+def _preflight_response(request: Request) -> Response:
     """Answer a browser that asks beforehand.
 
     A path that there is not may be asked by GET: the page can then read that it is not found.
@@ -161,34 +182,36 @@ def _preflight(request: Request) -> Response:
     if wanted in allowed.split(", "):
         return Response(status_code=204, headers=headers)
     detail = f"A page of another origin cannot send {wanted} to {_instance(request)}; it takes {allowed}."
-    return problem(request, kind_of(400), detail, headers=headers)
+    return problem_response(request, status_problem(400), detail, headers=headers)
 
 
-async def _database(request: Request, error: DBAPIError) -> Response:
-    trouble = request.app.state.watch.outage(error)
+async def _handle_database_error(request: Request, error: DBAPIError) -> Response:
+    trouble = request.app.state.watcher.explain_outage(error)
     if trouble is None:
-        _log.error("the database did not answer %s", _named(request), exc_info=error)
-    return problem(request, kind_of(503), trouble or "The database does not answer as it should; GET /readyz says why.")
+        _log.error("the database did not answer %s", _request_label(request), exc_info=error)
+    return problem_response(
+        request, status_problem(503), trouble or "The database does not answer as it should; GET /readyz says why."
+    )
 
 
-async def _crash(request: Request, error: Exception) -> Response:
-    if not isinstance(error, BodyNotWanted | ClientDisconnect):
-        _log.error("request %s crashed", _named(request), exc_info=error)
-    return problem(request, kind_of(500), CRASHED)
+async def _handle_crash(request: Request, error: Exception) -> Response:
+    if not isinstance(error, HeadResponseComplete | ClientDisconnect):
+        _log.error("request %s crashed", _request_label(request), exc_info=error)
+    return problem_response(request, status_problem(500), CRASH_DETAIL)
 
 
-CRASHED = "This is a fault of the service; it has been logged."
+CRASH_DETAIL = "This is a fault of the service; it has been logged."
 HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]] = {
-    VmsizesError: _domain,
-    RequestValidationError: _invalid,
-    HTTPException: _http,
-    DBAPIError: _database,
-    Exception: _crash,
+    VmsizesError: _handle_domain_error,
+    RequestValidationError: _handle_validation_error,
+    HTTPException: _handle_http_exception,
+    DBAPIError: _handle_database_error,
+    Exception: _handle_crash,
 }
 """Every error of the app leaves as a problem."""
 
 
-def _named(request: Request) -> str:
+def _request_label(request: Request) -> str:
     return f"{request.scope.get(REQUEST_ID, b'').decode()} ({request.method} {_instance(request)})"
 
 
@@ -197,7 +220,7 @@ def _instance(request: Request) -> str:
     return quote(request.scope.get("raw_path") or request.url.path, safe="/%:@!$&'()*+,;=~")
 
 
-def _spoken(request: Request, status: int, detail: str, allowed: str) -> str:
+def _http_detail(request: Request, status: int, detail: str, allowed: str) -> str:
     if status == 404:  # noqa: PLR2004
         return f"There is nothing at {_instance(request)}; GET /docs shows what there is."
     if status == 405:  # noqa: PLR2004
@@ -205,23 +228,23 @@ def _spoken(request: Request, status: int, detail: str, allowed: str) -> str:
     return detail
 
 
-def _pointed(error: Exception) -> list[dict[str, str]]:
+def _to_details(error: Exception) -> list[dict[str, str]]:
     """Where the thing stands that an error of the domain is about."""
-    if isinstance(error, BadQuestion):
+    if isinstance(error, BadQuery):
         return [{"pointer": f"/query/{error.field}", "detail": str(error)}]
     if isinstance(error, BadWorkload):
         return [{"pointer": f"/body/{error.field.replace('.', '/')}", "detail": str(error)}]
     return []
 
 
-def _detail(error: dict[str, Any]) -> dict[str, str]:
+def _to_detail(error: dict[str, Any]) -> dict[str, str]:
     """One error of pydantic in our words: the field, the value, what is allowed."""
     if error["type"] == "json_invalid":
         why = error.get("ctx", {}).get("error", error["msg"])
         return {"pointer": "/body", "detail": f"the body is not valid JSON: {why} at character {error['loc'][-1]}"}
     loc = [step for step in error["loc"] if error["loc"][0] == "body" or isinstance(step, str)]
     pointer = "/" + "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in loc)
-    field, given = place(loc[1:]), shown(error.get("input")) if error["type"] != "missing" else None
+    field, given = field_path(loc[1:]), display_value(error.get("input")) if error["type"] != "missing" else None
     if not field:
         return {
             "pointer": pointer,

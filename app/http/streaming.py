@@ -9,15 +9,15 @@ import brotli  # type: ignore[import-untyped]  # has no type information
 import zstandard
 from starlette.types import Message
 
-from app.http.cache import Header, Headers, marks_of
+from app.http.cache import Header, Headers, validator_headers
 
 Send = Callable[[Message], Awaitable[None]]
-ETAG = "vmsizes.etag"
+ETAG_KEY = "vmsizes.etag"
 """Where the mark that an answer will have stands in a request's scope: text; that of a file is strong."""
 
 _WHOLE, _PART = 200, 206
-_AT_ONCE = 64 * 1024
-_SPARED = 4096
+_FLUSH_BYTES = 64 * 1024
+_INLINE_BYTES = 4096
 """So many bytes are encoded faster than a thread is asked to do it."""
 
 
@@ -35,7 +35,7 @@ class _Brotli:
     def compress(self, part: bytes, /) -> bytes:
         made = self._made.process(part)
         self._held += len(part)
-        if self._held >= _AT_ONCE:
+        if self._held >= _FLUSH_BYTES:
             self._held = 0
             made += self._made.flush()
         return bytes(made)
@@ -44,37 +44,37 @@ class _Brotli:
         return bytes(self._made.finish())
 
 
-_MAKE: dict[str, Callable[[], _Encoder]] = {
+_ENCODERS: dict[str, Callable[[], _Encoder]] = {
     "br": _Brotli,
     "zstd": lambda: zstandard.ZstdCompressor(level=3).compressobj(),
     "gzip": lambda: zlib.compressobj(level=5, wbits=31),
 }
-_OWN = {b"etag", b"last-modified", b"cache-control", b"vary"}
+_REPLACED_HEADERS = {b"etag", b"last-modified", b"cache-control", b"vary"}
 
 
-def marking(send: Send, etag: bytes, lasts: Header, encoding: str | None) -> Send:
+def with_validators(send: Send, etag: bytes, cache_control: Header, encoding: str | None) -> Send:
     """Send an answer with the marks of a question, and in an encoding where it is a stream of text; else as it is."""
     encoder: _Encoder | None = None
 
-    async def marked(message: Message) -> None:
+    async def send_with_validators(message: Message) -> None:
         nonlocal encoder
         if message["type"] == "http.response.start":
             if message["status"] in (_WHOLE, _PART):
-                told = [header for header in message["headers"] if header[0] not in _OWN]
-                headers = told + marks_of(etag, lasts)
+                told = [header for header in message["headers"] if header[0] not in _REPLACED_HEADERS]
+                headers = told + validator_headers(etag, cache_control)
                 if encoding is not None and _is_text_stream(headers):
-                    encoder = _MAKE[encoding]()
+                    encoder = _ENCODERS[encoding]()
                     headers.append((b"content-encoding", encoding.encode()))
                 message = {**message, "headers": headers}
         elif encoder is not None:
             more = message.get("more_body", False)
-            body = await _encoded(encoder, message.get("body", b""), last=not more)
+            body = await _encode(encoder, message.get("body", b""), last=not more)
             if not body and more:
                 return
             message = {**message, "body": body}
         await send(message)
 
-    return marked
+    return send_with_validators
 
 
 def _is_text_stream(headers: Headers) -> bool:
@@ -83,8 +83,8 @@ def _is_text_stream(headers: Headers) -> bool:
     return b"content-length" not in told and (kind.startswith(b"text/") or b"json" in kind)
 
 
-async def _encoded(encoder: _Encoder, part: bytes, *, last: bool) -> bytes:
-    if len(part) > _SPARED:
+async def _encode(encoder: _Encoder, part: bytes, *, last: bool) -> bytes:
+    if len(part) > _INLINE_BYTES:
         made = await asyncio.to_thread(encoder.compress, part)
     else:
         made = encoder.compress(part) if part else b""

@@ -16,7 +16,7 @@ from app.catalog.models import IngestedFile
 from app.catalog.readings import Progress, Reading, StatedFact, no_progress
 from app.catalog.store.ingest import IngestSummary, forget_source, save_reading
 from app.catalog.store.revisions import latest_revision, save_revision
-from app.db.engines import take_statistics, writing
+from app.db.engines import analyze, write_session
 from app.errors import BadData
 
 JsonValue = int | float | bool | str
@@ -69,7 +69,7 @@ def ingest(
     With `strict` anything that could not be read is wrong, too. What changes nothing makes no new revision. With
     `dry_run` the same is done and said, and then rolled back.
     """
-    with writing(engine, keep=not dry_run) as session:
+    with write_session(engine, commit=not dry_run) as session:
         tally = save_reading(session, reading, today=now.date(), progress=progress)
         if strict and tally.reports:
             first = tally.reports[0]
@@ -86,7 +86,7 @@ def forget(
     engine: Engine, source: str, *, now: datetime, dry_run: bool = False, progress: Progress = no_progress
 ) -> IngestOutcome:
     """Take away a source and what only it said, as one transaction; raises NotFound for a source that is not there."""
-    with writing(engine, keep=not dry_run) as session:
+    with write_session(engine, commit=not dry_run) as session:
         tally = forget_source(session, source, today=now.date(), progress=progress)
         return _finish(session, tally, now, dry_run=dry_run, progress=progress)
 
@@ -100,7 +100,7 @@ def _finish(
         return IngestOutcome(summary=summary, revision=before, new_revision=False, written=not dry_run)
     if not dry_run:
         progress("statistics", None)
-        take_statistics(session)
+        analyze(session)
     progress("revision", None)
     revision = save_revision(session, summary.sources, now, summary.checksums)
     return IngestOutcome(summary=summary, revision=revision, new_revision=True, written=not dry_run)

@@ -12,8 +12,8 @@ from app.catalog.queries.fit_params import CompareSearch
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.size_details import GPU_FIGURES, SizeDetails, find_size_details
 from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import Question
-from app.errors import BadQuestion, NotFound
+from app.db.statements import QueryPlan
+from app.errors import BadQuery, NotFound
 from app.fit.similarity import Number, difference, difference_percent, of_all, per_unit
 
 
@@ -46,16 +46,16 @@ class Comparison:
     fields: tuple[ComparedField, ...]
 
 
-def compare(search: CompareSearch, known: CatalogSnapshot, today: date) -> Question[Comparison]:
+def compare(search: CompareSearch, known: CatalogSnapshot, today: date) -> QueryPlan[Comparison]:
     """Lay sizes side by side; raises BadQuestion for a size that is unknown or named twice, a baseline, a region."""
     check_regions(known.regions, "region", search.region)
     keys = yield from _find_keys("size", search.size)
     for index, key in enumerate(keys):
         if key in keys[:index]:
-            raise BadQuestion("size", search.size[index], f"is the same size as {search.size[keys.index(key)]}")
+            raise BadQuery("size", search.size[index], f"is the same size as {search.size[keys.index(key)]}")
     base = (yield from _find_keys("baseline", (search.baseline,)))[0] if search.baseline is not None else keys[0]
     if base not in keys:
-        raise BadQuestion("baseline", search.baseline, f"must be one of the sizes: {', '.join(search.size)}")
+        raise BadQuery("baseline", search.baseline, f"must be one of the sizes: {', '.join(search.size)}")
     sheets = yield from find_size_details(keys, search, today)
     return side_by_side(sheets, keys.index(base))
 
@@ -72,11 +72,11 @@ def side_by_side(sheets: tuple[SizeDetails, ...], baseline: int) -> Comparison:
     )
 
 
-def _find_keys(field: str, names: tuple[str, ...]) -> Question[tuple[str, ...]]:
+def _find_keys(field: str, names: tuple[str, ...]) -> QueryPlan[tuple[str, ...]]:
     try:
         return (yield from get_size_keys(names))
     except NotFound as unknown:
-        raise BadQuestion(field, unknown.name, str(unknown)) from None
+        raise BadQuery(field, unknown.name, str(unknown)) from None
 
 
 _GPU_UNITS = {name: GPU_FIELDS[name].unit for name in GPU_FIGURES}

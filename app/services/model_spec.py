@@ -35,7 +35,7 @@ def _preset(name: str, find: Callable[[str], Mapping[str, Any]]) -> Mapping[str,
     try:
         return find(name)
     except NotFound as unknown:
-        hint = "" if unknown.nearest else " Give architecture or config instead."
+        hint = "" if unknown.suggestions else " Give architecture or config instead."
         raise BadWorkload("model", f"{unknown}{hint}") from None
 
 

@@ -14,8 +14,8 @@ from app.catalog.queries.lookups import get_gpu
 from app.catalog.queries.params import SizeSelection
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import Ask, Question, Rows
-from app.errors import BadQuestion, BadWorkload, NotFound
+from app.db.statements import BoundStatement, QueryPlan, Rows
+from app.errors import BadQuery, BadWorkload, NotFound
 from app.fit.estimator.workload import TrainingWorkload
 from app.fit.formulas.assumptions import Impossible, Ledger
 from app.fit.formulas.quantities import GIB
@@ -36,7 +36,7 @@ MIN_USABLE_SHARE = 0.91
 catalog shows (a T4 with ECC, 14.56 of 16 GiB), so that what is said to fit does."""
 
 
-def find_machines(scope: SizeSelection, today: date, priced_on: date | None) -> Question[Sizes]:
+def find_machines(scope: SizeSelection, today: date, priced_on: date | None) -> QueryPlan[Sizes]:
     """Find the sizes that a question is about, by one query, with the prices of today or of another day."""
     asked = machines_query(scope, today=today, priced_on=priced_on)
     rows = yield asked
@@ -140,7 +140,7 @@ class PlacementResult:
     fixer: FixFinder
 
 
-def plan_placement(search: PlacementSearch, known: CatalogSnapshot, today: date) -> Question[PlacementResult]:
+def plan_placement(search: PlacementSearch, known: CatalogSnapshot, today: date) -> QueryPlan[PlacementResult]:
     """Judge every size that is asked about; raises BadWorkload naming the field that is wrong or missing."""
     ledger = Ledger()
     try:
@@ -193,19 +193,19 @@ def _check_job_length(search: PlacementSearch) -> None:
 
 def _find_sizes(
     search: PlacementSearch, known: CatalogSnapshot, today: date, ledger: Ledger
-) -> Generator[Ask, Rows, Sizes]:
+) -> Generator[BoundStatement, Rows, Sizes]:
     if search.hardware is not None:
         return [(yield from _described_machine(search, search.hardware, ledger))]
     try:
         scope = normalize(search.scope, known)
-    except BadQuestion as wrong:
+    except BadQuery as wrong:
         raise BadWorkload(BODY_FIELDS.get(wrong.field, wrong.field), wrong.allowed) from None
     return (yield from find_machines(scope, today, search.priced_on))
 
 
 def _described_machine(
     search: PlacementSearch, hardware: Hardware, ledger: Ledger
-) -> Generator[Ask, Rows, tuple[Vm, Machine]]:
+) -> Generator[BoundStatement, Rows, tuple[Vm, Machine]]:
     """The one machine; a GPU that the catalog does not know may have any name where its memory is given."""
     gpu: Mapping[str, Any] = {}
     if hardware.gpu is not None:

@@ -15,7 +15,7 @@ from app.catalog.queries.pagination import ensure_same_revision, offset_of, read
 from app.catalog.queries.params import ORDERABLE_STATUSES, SizeRequirements
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
-from app.db.statements import Question, answer
+from app.db.statements import QueryPlan, run_plan
 from app.fit.resources import QUANTITIES, Needs, rank
 from app.fit.verdict import Option, Ranking
 from app.fit.vm import Vm
@@ -37,7 +37,7 @@ class ResourceFit:
 
 def fit_resources(session: Session, search: FitSearch, *, today: date) -> ResourceFit:
     """Judge every size that is asked about, and wait for it; raises BadQuestion for a region, series or cursor."""
-    return answer(session, plan_resource_fit(search, load_snapshot(session), today))
+    return run_plan(session, plan_resource_fit(search, load_snapshot(session), today))
 
 
 def plan_resource_fit(
@@ -47,7 +47,7 @@ def plan_resource_fit(
     *,
     verified_only: bool = False,
     priced_on: date | None = None,
-) -> Question[ResourceFit]:
+) -> QueryPlan[ResourceFit]:
     """Judge every size that is asked about, from one query."""
     search = normalize(search, known)
     needs = replace(to_needs(search, today), verified_only=verified_only)

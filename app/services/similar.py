@@ -11,7 +11,7 @@ from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.neighbours import ReferenceSize, neighbours_query, reference_query, to_neighbour
 from app.catalog.queries.pagination import ensure_same_revision, offset_of, read_cursor, write_cursor
 from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import Question, Row
+from app.db.statements import QueryPlan, Row
 from app.fit.similarity import Neighbour, Traits, nearest
 
 
@@ -25,7 +25,7 @@ class SimilarSizes:
     total: int
 
 
-def find_similar(name: str, search: SimilarSearch, known: CatalogSnapshot, today: date) -> Question[SimilarSizes]:
+def find_similar(name: str, search: SimilarSearch, known: CatalogSnapshot, today: date) -> QueryPlan[SimilarSizes]:
     """Find the sizes of the asked place that are most like one; raises NotFound, or BadQuestion for a region."""
     check_regions(known.regions, "region", search.region)
     (key,) = yield from get_size_keys([name])
@@ -63,7 +63,7 @@ def _gpus(known: Mapping[str, Any]) -> Fraction | None:
     return Fraction(*parts) if None not in parts else None
 
 
-def _reference_price(key: str, own: Row, search: SimilarSearch, today: date) -> Question[float]:
+def _reference_price(key: str, own: Row, search: SimilarSearch, today: date) -> QueryPlan[float]:
     """The size's price in the asked place, else where it is cheapest; zero where nobody knows any."""
     usd = to_neighbour(own)["usd_per_hour"]
     if usd is None and search.region:

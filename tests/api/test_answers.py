@@ -12,10 +12,10 @@ import httpx
 import pytest
 import zstandard
 
-from app.http.cache import ASK_FIRST, Answer, Shelf, wanted
-from app.http.middleware import Answers
+from app.http.cache import NO_CACHE, CachedResponse, ResponseCache, preferred_encoding
+from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
-from app.main import create_service
+from app.main import create_asgi_app
 from app.settings import Settings
 from tests.conftest import TODAY
 from tests.factories import NOW, reading, size
@@ -35,7 +35,7 @@ def kept(answer: httpx.Response) -> str:
     return answer.headers["cache-status"].removeprefix("vmsizes; ").partition(";")[0]
 
 
-def test_equal_questions_share_an_answer(service: Answers) -> None:
+def test_equal_questions_share_an_answer(service: CacheMiddleware) -> None:
     with server(service) as url, httpx.Client(base_url=url) as client:
         answers = [client.get(path) for path in EQUAL]
         assert [kept(answer) for answer in answers] == ["fwd=miss", "hit", "hit", "hit"]
@@ -45,10 +45,10 @@ def test_equal_questions_share_an_answer(service: Answers) -> None:
         assert kept(client.get("/sizes/x1")) == "hit"
         assert kept(client.get("/sizes?name=B,a")) == "fwd=miss"
         assert kept(client.get("/sizes?name=A&name=b")) == "hit"
-    assert service.app.state.reader.asked == 2
+    assert service.app.state.plan_executor.query_count == 2
 
 
-def test_equal_bodies_share_an_answer(service: Answers) -> None:
+def test_equal_bodies_share_an_answer(service: CacheMiddleware) -> None:
     small = {"architecture": {"params": 8_000_000_000}, "inference": {"dtype": "fp8"}}
     same = '{"inference": {"dtype":"fp8"},   "architecture": {"layers": null, "params": 8000000000}}'
     with server(service) as url, httpx.Client(base_url=url) as client:
@@ -59,7 +59,7 @@ def test_equal_bodies_share_an_answer(service: Answers) -> None:
         assert "etag" not in first.headers
 
 
-def test_a_body_that_is_no_question_goes_to_the_app_whole(service: Answers) -> None:
+def test_a_body_that_is_no_question_goes_to_the_app_whole(service: CacheMiddleware) -> None:
     asked = {"architecture": {"params": 8_000_000_000}, "inference": {}}
     with server(service) as url, httpx.Client(base_url=url) as client:
         assert client.post("/estimate", json=asked).status_code == 200
@@ -70,23 +70,23 @@ def test_a_body_that_is_no_question_goes_to_the_app_whole(service: Answers) -> N
         assert "wrong" in client.post("/estimate", json=asked | {"wrong": 1}).json()["detail"]
 
 
-def test_another_question_is_another_answer(service: Answers) -> None:
+def test_another_question_is_another_answer(service: CacheMiddleware) -> None:
     with server(service) as url, httpx.Client(base_url=url) as client:
         paths = ["/sizes", "/sizes?limit=1", "/sizes?sort=-name", "/sizes?min_vcpus=9", "/fit?min_vcpus=9", "/gpus"]
         assert {kept(client.get(path)) for path in paths} == {"fwd=miss"}
         assert len({client.get(path).headers["etag"] for path in paths}) == len(paths)
 
 
-def test_a_copy_is_confirmed_without_a_query(service: Answers) -> None:
+def test_a_copy_is_confirmed_without_a_query(service: CacheMiddleware) -> None:
     with server(service) as url, httpx.Client(base_url=url) as client:
         etag = client.get("/sizes").headers["etag"]
         assert etag.startswith('W/"')
-        asked = service.app.state.reader.asked
+        asked = service.app.state.plan_executor.query_count
         for mark in (etag, etag.removeprefix("W/"), f'"other", {etag}', "*"):
             confirmed = client.get("/sizes", headers={"if-none-match": mark})
             assert (confirmed.status_code, confirmed.content) == (304, b"")
             assert confirmed.headers["etag"] == etag
-        assert service.app.state.reader.asked == asked
+        assert service.app.state.plan_executor.query_count == asked
         assert client.get("/sizes", headers={"if-none-match": '"other"'}).status_code == 200
         assert client.get("/sizes/nope", headers={"if-none-match": "*"}).status_code == 404
         assert client.get("/gpus", headers={"if-none-match": "*"}).status_code == 304
@@ -121,7 +121,7 @@ def test_every_encoding_holds_the_same_bytes(client: httpx.Client) -> None:
     ],
 )
 def test_a_client_gets_the_encoding_that_it_prefers(header: bytes, encoding: str | None) -> None:
-    assert wanted(header) == encoding
+    assert preferred_encoding(header) == encoding
 
 
 def test_head_has_the_headers_and_no_body(client: httpx.Client) -> None:
@@ -133,19 +133,19 @@ def test_head_has_the_headers_and_no_body(client: httpx.Client) -> None:
 
 
 def test_with_room_for_nothing_every_question_is_asked_anew(database_url: str) -> None:
-    service = create_service(Settings(_env_file=None, database_url=database_url, cache_mib=0), today=lambda: TODAY)
+    service = create_asgi_app(Settings(_env_file=None, database_url=database_url, cache_mib=0), today=lambda: TODAY)
     ingest(service.app.state.engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
     with server(service) as url, httpx.Client(base_url=url) as client:
         assert [client.get("/sizes").json()["total"] for _ in range(3)] == [1, 1, 1]
     service.app.state.engine.dispose()
-    assert service.app.state.reader.asked == 3
+    assert service.app.state.plan_executor.query_count == 3
 
 
 def test_a_copy_is_used_without_asking_for_as_long_as_is_set_but_for_pages_that_have_a_next_one(
     database_url: str,
 ) -> None:
     settings = Settings(_env_file=None, database_url=database_url, max_age_seconds=60)
-    service = create_service(settings, today=lambda: TODAY)
+    service = create_asgi_app(settings, today=lambda: TODAY)
     ingest(service.app.state.engine, reading([*size("X1", vcpus=8), *size("X2", vcpus=8)]), now=NOW)
     lasting = {"/sizes": "public, max-age=60", "/sizes?limit=1": "no-cache", "/sizes.csv": "public, max-age=60"}
     with server(service) as url, httpx.Client(base_url=url) as client:
@@ -163,7 +163,7 @@ def test_a_copy_is_confirmed_before_it_is_used_unless_it_is_set_otherwise(client
         assert client.get(path).headers["cache-control"] == "no-cache"
 
 
-def test_errors_are_never_kept(service: Answers) -> None:
+def test_errors_are_never_kept(service: CacheMiddleware) -> None:
     with server(service) as url, httpx.Client(base_url=url) as client:
         for path in ("/sizes/nope", "/sizes?region=mars", "/sizes?nonsense=1", "/sizes?limit=1&limit=2"):
             first, second = client.get(path), client.get(path)
@@ -172,7 +172,7 @@ def test_errors_are_never_kept(service: Answers) -> None:
             assert "etag" not in second.headers
 
 
-def test_a_crash_leaves_as_a_problem_and_is_not_kept(service: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_leaves_as_a_problem_and_is_not_kept(service: CacheMiddleware, monkeypatch: pytest.MonkeyPatch) -> None:
     def break_down() -> date:
         raise RuntimeError("no calendar")
 
@@ -185,7 +185,7 @@ def test_a_crash_leaves_as_a_problem_and_is_not_kept(service: Answers, monkeypat
             assert "cache-status" not in crashed.headers
 
 
-def test_a_new_revision_is_seen_within_a_second(service: Answers) -> None:
+def test_a_new_revision_is_seen_within_a_second(service: CacheMiddleware) -> None:
     with server(service) as url, httpx.Client(base_url=url) as client:
         before = client.get("/sizes")
         ingest(service.app.state.engine, reading([*size("X1", vcpus=8), *size("X2", vcpus=16)]), now=NOW)
@@ -197,9 +197,9 @@ def test_a_new_revision_is_seen_within_a_second(service: Answers) -> None:
 
 
 def test_every_worker_sees_a_new_revision_within_a_second_and_marks_it_alike(
-    service: Answers, database_url: str
+    service: CacheMiddleware, database_url: str
 ) -> None:
-    other = create_service(Settings(_env_file=None, database_url=database_url), today=lambda: TODAY)
+    other = create_asgi_app(Settings(_env_file=None, database_url=database_url), today=lambda: TODAY)
     with ExitStack() as stack:
         urls = [stack.enter_context(server(worker)) for worker in (service, other)]
         workers = [stack.enter_context(httpx.Client(base_url=url)) for url in urls]
@@ -212,7 +212,7 @@ def test_every_worker_sees_a_new_revision_within_a_second_and_marks_it_alike(
         assert answers[0].headers["etag"] not in before
 
 
-def test_a_thousand_concurrent_misses_run_one_query(service: Answers) -> None:
+def test_a_thousand_concurrent_misses_run_one_query(service: CacheMiddleware) -> None:
     async def get(url: httpx.URL) -> bytes:
         reader, writer = await asyncio.open_connection(url.host, url.port)
         writer.write(b"GET /sizes?min_vcpus=1 HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
@@ -227,29 +227,29 @@ def test_a_thousand_concurrent_misses_run_one_query(service: Answers) -> None:
         answers = asyncio.run(all_at_once(url))
     assert {answer.partition(b"\r\n")[0] for answer in answers} == {b"HTTP/1.1 200 OK"}
     assert len({answer.partition(b"\r\n\r\n")[2] for answer in answers}) == 1
-    assert service.app.state.reader.asked == 1
+    assert service.app.state.plan_executor.query_count == 1
 
 
 def test_what_is_kept_is_bounded_and_the_oldest_goes_first() -> None:
-    shelf = Shelf(most_bytes=50_500)
+    shelf = ResponseCache(max_bytes=50_500)
     for number in range(100):
         key = str(number).encode()
-        shelf.put(key, Answer(etag=b"", lasts=ASK_FIRST, headers=[], body=b"x" * 1000, born=0.0))
+        shelf.put(key, CachedResponse(etag=b"", cache_control=NO_CACHE, headers=[], body=b"x" * 1000, created_at=0.0))
         shelf.get(b"0")
-        shelf.learn("/sizes", key, key)
-        shelf.learn("/sizes", key * 4000, key)
-    assert 40_000 < shelf.size <= 50_500
+        shelf.remember_url("/sizes", key, key)
+        shelf.remember_url("/sizes", key * 4000, key)
+    assert 40_000 < shelf.size_bytes <= 50_500
     assert shelf.get(b"0") is not None
     assert shelf.get(b"1") is None
     assert shelf.get(b"99") is not None
-    assert shelf.question("/sizes", b"0") is None
-    assert shelf.question("/sizes", b"99") == shelf.question("/sizes", b"99" * 4000) == b"99"
+    assert shelf.find_key("/sizes", b"0") is None
+    assert shelf.find_key("/sizes", b"99") == shelf.find_key("/sizes", b"99" * 4000) == b"99"
     answer = shelf.get(b"99")
     assert answer is not None
-    before = answer.size
-    answer.form("gzip")
-    assert answer.size == before + len(answer.forms["gzip"].body["body"])
+    before = answer.size_bytes
+    answer.variant("gzip")
+    assert answer.size_bytes == before + len(answer.variants["gzip"].body["body"])
     shelf.put(b"99", answer)
-    assert shelf.size <= 50_500
+    assert shelf.size_bytes <= 50_500
     shelf.clear()
     assert (len(shelf), shelf.get(b"0")) == (0, None)

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
-from app.http.boundary import MOST_HEADERS, MOST_URL
+from app.http.boundary import MAX_HEADER_BYTES, MAX_URL_BYTES
 from tests.databases import Databases
 from tests.processes import ServiceProcess, run_service
 
@@ -104,10 +104,16 @@ def test_a_worker_does_not_grow_with_what_is_asked(
 
 def test_what_is_too_long_is_refused_as_a_problem(client: httpx.Client) -> None:
     for method, path, headers, status, kind in (
-        ("GET", f"/sizes?q={'x' * MOST_URL}", {}, 414, "url-too-long"),
-        ("HEAD", f"/{'x' * MOST_URL}", {}, 414, ""),
-        ("GET", "/sizes", {"accept-encoding": "gzip," * (MOST_HEADERS // 5)}, 431, "headers-too-long"),
-        ("GET", "/healthz", {"cookie": "x" * MOST_HEADERS, "origin": "https://example.org"}, 431, "headers-too-long"),
+        ("GET", f"/sizes?q={'x' * MAX_URL_BYTES}", {}, 414, "url-too-long"),
+        ("HEAD", f"/{'x' * MAX_URL_BYTES}", {}, 414, ""),
+        ("GET", "/sizes", {"accept-encoding": "gzip," * (MAX_HEADER_BYTES // 5)}, 431, "headers-too-long"),
+        (
+            "GET",
+            "/healthz",
+            {"cookie": "x" * MAX_HEADER_BYTES, "origin": "https://example.org"},
+            431,
+            "headers-too-long",
+        ),
     ):
         answer = client.request(method, path, headers=headers)
         assert answer.status_code == status
@@ -116,7 +122,7 @@ def test_what_is_too_long_is_refused_as_a_problem(client: httpx.Client) -> None:
         assert ("access-control-allow-origin" in answer.headers) == ("origin" in headers)
         assert len(answer.content) < 10_000
         assert not kind or answer.json()["type"] == f"/problems/{kind}"
-    assert client.get(f"/sizes?q={'x' * 50}&gpu={',' * (MOST_URL - 70)}").status_code == 200
+    assert client.get(f"/sizes?q={'x' * 50}&gpu={',' * (MAX_URL_BYTES - 70)}").status_code == 200
 
 
 def test_an_encoding_is_found_in_a_header_of_ordinary_length_only(client: httpx.Client) -> None:

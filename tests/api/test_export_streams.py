@@ -18,9 +18,9 @@ from app.api.exports import MAX_CONCURRENT
 from app.catalog.column_types import table_of
 from app.catalog.models import Price, Region, Revision, Size, SizeJson, Source
 from app.catalog.store.offers import save_derived
-from app.db.engines import make_engine, take_statistics
-from app.http.middleware import Answers
-from app.main import create_service
+from app.db.engines import analyze, make_engine
+from app.http.middleware import CacheMiddleware
+from app.main import create_asgi_app
 from app.settings import Settings
 from tests.conftest import TODAY
 from tests.databases import Databases
@@ -56,7 +56,7 @@ def fill(engine: Engine) -> None:
         save_derived(session, TODAY)
         told = {"number": 1, "created_at": NOW, "digest": "0" * 64, "source_ids": ["s"], "counts": {}}
         session.execute(insert(table_of(Revision)), [told])
-        take_statistics(session)
+        analyze(session)
 
 
 @pytest.fixture(scope="module")
@@ -70,12 +70,12 @@ def filled_url(databases: Databases, template_url: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def service(filled_url: str) -> Answers:
-    return create_service(Settings(_env_file=None, database_url=filled_url), today=lambda: TODAY)
+def service(filled_url: str) -> CacheMiddleware:
+    return create_asgi_app(Settings(_env_file=None, database_url=filled_url), today=lambda: TODAY)
 
 
 @pytest.fixture
-def large(service: Answers) -> Iterator[httpx.Client]:
+def large(service: CacheMiddleware) -> Iterator[httpx.Client]:
     with server(service) as url, httpx.Client(base_url=url, trust_env=False, timeout=30) as client:
         yield client
 
@@ -114,13 +114,13 @@ def test_an_export_takes_the_memory_of_a_few_blocks_however_long_it_is(large: ht
 def test_a_worker_that_is_asked_for_no_parquet_does_not_load_its_library(filled_url: str) -> None:
     asked = (
         "import sys, app.main, app.settings as s; "
-        f"app.main.create_service(s.Settings(_env_file=None, database_url={filled_url!r})); "
+        f"app.main.create_asgi_app(s.Settings(_env_file=None, database_url={filled_url!r})); "
         "sys.exit('pyarrow' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", asked], check=False).returncode == 0
 
 
-def test_a_client_that_goes_away_stops_the_query(large: httpx.Client, service: Answers) -> None:
+def test_a_client_that_goes_away_stops_the_query(large: httpx.Client, service: CacheMiddleware) -> None:
     streams = service.app.state.streams
     with large.stream("GET", "/prices.ndjson") as answer:
         chunks = answer.iter_raw()
@@ -130,7 +130,7 @@ def test_a_client_that_goes_away_stops_the_query(large: httpx.Client, service: A
     assert eventually(lambda: not streams.running)
 
 
-def test_a_stream_that_is_cut_off_does_not_look_whole(large: httpx.Client, service: Answers) -> None:
+def test_a_stream_that_is_cut_off_does_not_look_whole(large: httpx.Client, service: CacheMiddleware) -> None:
     with large.stream("GET", "/prices.ndjson") as answer:
         chunks = answer.iter_raw()
         next(chunks)
@@ -150,7 +150,7 @@ def test_what_fails_before_the_first_rows_is_a_problem_and_later_breaks_the_conn
         doc = table_of(SizeJson)
         connection.execute(update(doc).where(doc.c.size_key == key).values(doc='{"name":'))
     engine.dispose()
-    service = create_service(Settings(_env_file=None, database_url=url), today=lambda: TODAY)
+    service = create_asgi_app(Settings(_env_file=None, database_url=url), today=lambda: TODAY)
     with server(service) as base, httpx.Client(base_url=base, trust_env=False) as client:
         if begun:
             with pytest.raises(httpx.RemoteProtocolError):
@@ -163,7 +163,7 @@ def test_what_fails_before_the_first_rows_is_a_problem_and_later_breaks_the_conn
     databases.drop(url)
 
 
-def test_too_many_exports_at_once_are_told_to_come_again(large: httpx.Client, service: Answers) -> None:
+def test_too_many_exports_at_once_are_told_to_come_again(large: httpx.Client, service: CacheMiddleware) -> None:
     streams = service.app.state.streams
     slow = [large.stream("GET", "/prices.ndjson") for _ in range(MAX_CONCURRENT)]
     try:
@@ -182,7 +182,7 @@ def test_too_many_exports_at_once_are_told_to_come_again(large: httpx.Client, se
 
 def test_the_files_of_a_worker_are_bounded_and_gone_when_it_stops(filled_url: str) -> None:
     settings = Settings(_env_file=None, database_url=filled_url, exports_mib=0)
-    service = create_service(settings, today=lambda: TODAY)
+    service = create_asgi_app(settings, today=lambda: TODAY)
     files = service.app.state.files
     with server(service) as url, httpx.Client(base_url=url, trust_env=False) as client:
         folders = set()
@@ -195,7 +195,7 @@ def test_the_files_of_a_worker_are_bounded_and_gone_when_it_stops(filled_url: st
     assert not folder.exists()
 
 
-def test_a_parquet_file_is_made_once_for_all_who_ask_at_once(large: httpx.Client, service: Answers) -> None:
+def test_a_parquet_file_is_made_once_for_all_who_ask_at_once(large: httpx.Client, service: CacheMiddleware) -> None:
     with ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(lambda _: large.get("/prices.parquet"), range(8)))
     assert {answer.status_code for answer in answers} == {200}
@@ -206,7 +206,7 @@ def test_a_parquet_file_is_made_once_for_all_who_ask_at_once(large: httpx.Client
 
 def test_a_new_revision_has_files_of_its_own(databases: Databases, filled_url: str) -> None:
     url = databases.copy(filled_url)
-    service = create_service(Settings(_env_file=None, database_url=url), today=lambda: TODAY)
+    service = create_asgi_app(Settings(_env_file=None, database_url=url), today=lambda: TODAY)
     with server(service) as base, httpx.Client(base_url=base, trust_env=False) as client:
         first = client.get("/prices.parquet?region=r01")
         engine = make_engine(url)

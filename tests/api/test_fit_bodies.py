@@ -4,7 +4,7 @@ import httpx
 import pytest
 from sqlalchemy import event
 
-from app.main import create_app, create_service
+from app.main import create_app, create_asgi_app
 from app.settings import Settings
 from tests.api.bodies import LLAMA, Body, fit, post_rejected
 from tests.conftest import TODAY
@@ -64,7 +64,7 @@ def test_a_body_that_contradicts_itself_or_says_too_little_is_refused(
 def test_the_same_question_has_the_same_bytes_whoever_answers(seeded_url: str, client: httpx.Client) -> None:
     body = LLAMA | {"include": ["rejected", "assumptions"], "limit": 500}
     kept = client.post("/fit", json=body)
-    service = create_service(Settings(_env_file=None, database_url=seeded_url, cache_mib=0), today=lambda: TODAY)
+    service = create_asgi_app(Settings(_env_file=None, database_url=seeded_url, cache_mib=0), today=lambda: TODAY)
     with server(service) as url, httpx.Client(base_url=url, trust_env=False) as other:
         fresh = [other.post("/fit", json=body).content for _ in range(2)]
     assert {kept.content, client.post("/fit", json=body).content, *fresh} == {kept.content}

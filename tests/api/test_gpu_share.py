@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.http.middleware import Answers
+from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
 from tests.factories import NOW, price, reading, size
 from tests.servers import server
@@ -16,7 +16,7 @@ OF_ONE: dict[str, Any] = {"gpu_memory_gib_per_gpu": 96}
 
 
 @pytest.fixture
-def gpu_share_client(service: Answers) -> Iterator[httpx.Client]:
+def gpu_share_client(service: CacheMiddleware) -> Iterator[httpx.Client]:
     """A client of a catalog with sizes of one GPU, of a quarter of it, and of a part that nobody tells."""
     statements = [
         *size("Standard_G1", gpu_count=1, gpu_memory_gib=96, **OF_ONE),

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.http.middleware import Answers
+from app.http.middleware import CacheMiddleware
 from tests.api.bodies import LLAMA
 from tests.servers import server
 
@@ -18,7 +18,7 @@ PATHS = ["/sizes", "/sizes/nd40rs_v2", "/fit", "/gpus", "/healthz", "/readyz", "
 
 
 @pytest.fixture
-def own(service: Answers) -> Iterator[httpx.Client]:
+def own(service: CacheMiddleware) -> Iterator[httpx.Client]:
     with server(service) as url, httpx.Client(base_url=url) as client:
         yield client
 
@@ -155,7 +155,7 @@ def test_the_document_is_compressed_for_whoever_takes_it(client: httpx.Client, p
 
 
 def test_a_crash_is_a_problem_with_its_id_that_another_origin_may_read(
-    service: Answers, own: httpx.Client, monkeypatch: pytest.MonkeyPatch
+    service: CacheMiddleware, own: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def break_down() -> date:
         raise RuntimeError("no calendar")

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from app.http.problems import EXPLANATIONS
-from app.main import create_service
+from app.main import create_asgi_app
 from app.settings import Settings
 from tests.conftest import TODAY
 from tests.servers import server
@@ -20,7 +20,7 @@ PUBLIC = "https://vms.example/api"
 def prefixed(seeded_url: str) -> Iterator[httpx.Client]:
     """A service that is reached under a path by way of a proxy, asked as the proxy asks it."""
     settings = Settings(_env_file=None, database_url=seeded_url, public_url=f"{PUBLIC}/")
-    service = create_service(settings, today=lambda: TODAY)
+    service = create_asgi_app(settings, today=lambda: TODAY)
     with server(service) as url, httpx.Client(base_url=url) as client:
         yield client
     service.app.state.engine.dispose()

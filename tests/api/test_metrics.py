@@ -7,7 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.api.routes.system import COUNTERS, GAUGES
-from app.main import create_service
+from app.main import create_asgi_app
 from app.settings import Settings
 from tests.conftest import TODAY
 from tests.servers import server
@@ -16,7 +16,7 @@ from tests.servers import server
 @pytest.fixture
 def fresh(seeded_url: str) -> Iterator[httpx.Client]:
     """A client of a server that was asked nothing yet."""
-    service = create_service(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
+    service = create_asgi_app(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
     with server(service) as url, httpx.Client(base_url=url) as client:
         yield client
 

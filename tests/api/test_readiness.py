@@ -14,10 +14,10 @@ from sqlalchemy import Engine
 
 from app.db import migrations
 from app.db.engines import make_engine
-from app.http.middleware import Answers
-from app.http.revision import PERIOD_SECONDS
+from app.http.middleware import CacheMiddleware
+from app.http.revision import REFRESH_SECONDS
 from app.ingest.run import ingest
-from app.main import create_service
+from app.main import create_asgi_app
 from app.settings import Settings
 from tests.factories import NOW, reading, size
 from tests.postgres import postgres_running
@@ -26,7 +26,7 @@ from tests.servers import server
 
 @contextmanager
 def asking(url: str) -> Iterator[httpx.Client]:
-    with server(create_service(Settings(_env_file=None, database_url=url))) as served, httpx.Client() as client:
+    with server(create_asgi_app(Settings(_env_file=None, database_url=url))) as served, httpx.Client() as client:
         client.base_url = served
         yield client
 
@@ -50,10 +50,13 @@ def test_without_a_catalog_it_says_to_ingest(database_url: str) -> None:
         assert refused(client, "/sizes") == "The catalog is empty; run `vmsizes ingest seeds`."
 
 
-def test_a_schema_older_than_the_program_is_said_to_be_so(service: Answers, database_url: str, engine: Engine) -> None:
+def test_a_schema_older_than_the_program_is_said_to_be_so(
+    service: CacheMiddleware, database_url: str, engine: Engine
+) -> None:
     migrations.downgrade(engine, "0004")
     with asking(database_url) as client:
-        told = f"The database has the schema 0004, and this program needs {migrations.newest()}; run `vmsizes migrate`."
+        newest = migrations.newest_revision()
+        told = f"The database has the schema 0004, and this program needs {newest}; run `vmsizes migrate`."
         assert refused(client, "/readyz") == refused(client, "/sizes") == told
     migrations.upgrade(engine)
     with asking(database_url) as client:
@@ -73,7 +76,7 @@ def test_a_stopped_postgresql_is_said_to_be_so_and_logged_once(caplog: pytest.Lo
             told = {
                 client.get(path).json()["detail"] for path in ("/sizes?limit=3", "/conflicts?limit=3", "/fit?limit=3")
             }
-            time.sleep(PERIOD_SECONDS)
+            time.sleep(REFRESH_SECONDS)
             told |= {refused(client, path) for path in ("/readyz", "/sizes", "/conflicts", "/readyz", "/sizes.csv")}
             assert client.get("/readyz").headers["retry-after"] == "5"
             assert client.get("/healthz").status_code == 200

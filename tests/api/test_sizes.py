@@ -15,7 +15,7 @@ from app.catalog.projections import MAX_SPOT_AGE_DAYS
 from app.catalog.queries.params import SizeSearch
 from app.catalog.queries.sizes import find_sizes
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
-from app.db.statements import answer
+from app.db.statements import run_plan
 from tests.conftest import TODAY
 
 
@@ -212,7 +212,7 @@ def test_a_list_by_price_is_the_same_walked_or_merged(seeded_engine: Engine) -> 
 
 def pages(session: Session, search: SizeSearch, known: CatalogSnapshot) -> list[dict[str, Any]]:
     """All pages of a search."""
-    page = answer(session, find_sizes(search, known, TODAY))
+    page = run_plan(session, find_sizes(search, known, TODAY))
     items = [json.loads(item) for item in page.items]
     following = search.model_copy(update={"cursor": page.next_cursor})
     return items + (pages(session, following, known) if page.next_cursor else [])

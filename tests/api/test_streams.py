@@ -13,10 +13,10 @@ from fastapi import FastAPI, Query, Request
 from fastapi.responses import FileResponse, StreamingResponse
 
 from app.catalog.queries.params import QueryParams
-from app.http.canonical import endpoints
-from app.http.middleware import Answers
-from app.http.streaming import ETAG
-from app.main import create_service
+from app.http.canonical import cacheable_endpoints
+from app.http.middleware import CacheMiddleware
+from app.http.streaming import ETAG_KEY
+from app.main import create_asgi_app
 from app.settings import Settings
 from tests.conftest import TODAY
 from tests.servers import server
@@ -41,7 +41,7 @@ def made() -> list[int]:
 @pytest.fixture
 def client(seeded_url: str, made: list[int]) -> Iterator[httpx.Client]:
     """A service with one long answer of its own, over the seeded catalog."""
-    service = create_service(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
+    service = create_asgi_app(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
     app: FastAPI = service.app
 
     def rows(count: int) -> Iterator[str]:
@@ -57,10 +57,10 @@ def client(seeded_url: str, made: list[int]) -> Iterator[httpx.Client]:
 
     @app.get("/file.bin", response_class=FileResponse)
     def file_bin(request: Request) -> FileResponse:
-        return FileResponse(__file__, media_type="application/octet-stream", headers={"etag": request.scope[ETAG]})
+        return FileResponse(__file__, media_type="application/octet-stream", headers={"etag": request.scope[ETAG_KEY]})
 
-    known = endpoints([app.router], {})
-    watched = Answers(app, known, app.state.watch, most_bytes=2**20)
+    known = cacheable_endpoints([app.router], {})
+    watched = CacheMiddleware(app, known, app.state.watcher, max_bytes=2**20)
     with server(watched) as url, httpx.Client(base_url=url) as client:
         yield client
     app.state.engine.dispose()

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from app.catalog.readings import Reading
-from app.http.middleware import Answers
+from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
 from tests.factories import NOW, reading, size
 from tests.servers import server
@@ -19,7 +19,7 @@ WITH_GAPS = ("usd_per_hour", "usd_per_gpu_hour", "gpu_memory_gib", "retirement_d
 
 
 @pytest.fixture
-def service(service: Answers) -> Answers:
+def service(service: CacheMiddleware) -> CacheMiddleware:
     """A service of one's own, over a catalog with six sizes."""
     ingest(service.app.state.engine, reading_of("ABCDE"), now=NOW)
     return service
@@ -77,7 +77,7 @@ def test_every_list_links_to_its_next_page(client: httpx.Client, path: str) -> N
 
 
 @pytest.mark.parametrize("path", ["/sizes?limit=2", "/fit?limit=2", "/sizes/a/similar?limit=2", "/revisions?limit=1"])
-def test_a_walk_that_an_ingest_lands_in_is_told_to_begin_again(service: Answers, path: str) -> None:
+def test_a_walk_that_an_ingest_lands_in_is_told_to_begin_again(service: CacheMiddleware, path: str) -> None:
     engine = service.app.state.engine
     ingest(engine, reading_of("ABCDEF"), now=NOW)
     with server(service) as url, httpx.Client(base_url=url) as client:

@@ -12,9 +12,9 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from app.db import migrations
-from app.http.middleware import Answers
+from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
-from app.main import create_service
+from app.main import create_asgi_app
 from app.settings import Settings
 from tests.browser.conftest import RecordedPage
 from tests.conftest import TODAY
@@ -42,9 +42,9 @@ WALK = """async (url) => {
 
 
 @pytest.fixture
-def service(empty_url: str) -> Iterator[Answers]:
+def service(empty_url: str) -> Iterator[CacheMiddleware]:
     """A service of one's own, over three sizes, one of them with a price."""
-    service = create_service(Settings(_env_file=None, database_url=empty_url), today=lambda: TODAY)
+    service = create_asgi_app(Settings(_env_file=None, database_url=empty_url), today=lambda: TODAY)
     migrations.upgrade(service.app.state.engine)
     ingest(service.app.state.engine, costing("3.5"), now=NOW)
     yield service
@@ -70,7 +70,7 @@ def shown(page: Page, url: str) -> float:
     return usd
 
 
-def test_a_page_sees_the_new_price_within_a_second_of_an_ingest(service: Answers, elsewhere: Page) -> None:
+def test_a_page_sees_the_new_price_within_a_second_of_an_ingest(service: CacheMiddleware, elsewhere: Page) -> None:
     with server(service) as url:
         asked = f"{url}/sizes?limit=1"
         assert [shown(elsewhere, asked) for _ in range(2)] == [3.5, 3.5]
@@ -81,7 +81,7 @@ def test_a_page_sees_the_new_price_within_a_second_of_an_ingest(service: Answers
         assert shown(elsewhere, asked) == 2.7008
 
 
-def test_a_copy_in_the_browser_is_confirmed_and_not_sent_again(service: Answers, elsewhere: Page) -> None:
+def test_a_copy_in_the_browser_is_confirmed_and_not_sent_again(service: CacheMiddleware, elsewhere: Page) -> None:
     statuses: list[int] = []
 
     async def recording(scope: Scope, receive: Receive, send: Send) -> None:
@@ -97,7 +97,9 @@ def test_a_copy_in_the_browser_is_confirmed_and_not_sent_again(service: Answers,
     assert statuses == [200, 304, 304]
 
 
-def test_a_walk_that_is_told_to_begin_again_does_and_comes_to_its_end(service: Answers, elsewhere: Page) -> None:
+def test_a_walk_that_is_told_to_begin_again_does_and_comes_to_its_end(
+    service: CacheMiddleware, elsewhere: Page
+) -> None:
     def pause(read: int) -> None:
         if read == 1 and not done:
             done.append(True)

@@ -18,9 +18,9 @@ from app.catalog.queries.prices import AllPricesSearch, find_all_prices
 from app.catalog.queries.snapshot import load_snapshot
 from app.catalog.readings import Reading
 from app.catalog.store.offers import is_derived, save_derived
-from app.db.engines import reading as reads
-from app.db.engines import writing
-from app.db.statements import answer
+from app.db.engines import read_session as reads
+from app.db.engines import write_session
+from app.db.statements import run_plan
 from app.ingest.run import ingest
 from tests.factories import NOW, price, reading, size, source
 
@@ -49,7 +49,7 @@ def document(engine: Engine, key: str) -> dict[str, Any]:
 def derived_rows_complete(engine: Engine, today: date = TODAY) -> Iterator[None]:
     """What an ingest derives of the sizes it touches is what would be derived of all."""
     yield
-    with writing(engine) as session:
+    with write_session(engine) as session:
         before = {row.size_key: row.doc for row in session.execute(select(table_of(SizeJson)))}
         assert not save_derived(session, today).has_changes
         assert {row.size_key: row.doc for row in session.execute(select(table_of(SizeJson)))} == before
@@ -161,7 +161,7 @@ def test_a_spot_price_is_history_and_no_offer(engine: Engine, history: dict[str,
     assert offered(engine, "x1", purchase="spot") is None
     assert offered(engine, "x1", "*", purchase="spot") == (2, "westus")
     with reads(engine) as session:
-        kept = answer(session, find_all_prices(AllPricesSearch(region=("eastus",)), load_snapshot(session), TODAY))
+        kept = run_plan(session, find_all_prices(AllPricesSearch(region=("eastus",)), load_snapshot(session), TODAY))
     assert [(row["usd_per_hour"], row["price_age_days"]) for row in kept.items] == [(1, (TODAY - spot.valid_from).days)]
 
 
@@ -204,7 +204,7 @@ def test_a_source_that_moves_is_shown_at_its_new_address(engine: Engine) -> None
 
 def test_what_a_migration_emptied_is_derived_by_the_next_ingest(engine: Engine) -> None:
     ingest(engine, FIRST, now=NOW)
-    with writing(engine) as session:
+    with write_session(engine) as session:
         for model in (Offer, SizeJson):
             session.execute(delete(table_of(model)))
     with reads(engine) as session:

@@ -2,8 +2,8 @@ import pytest
 from sqlalchemy import Engine
 
 from app.catalog.queries.lookups import get_gpu
-from app.db.engines import reading
-from app.db.statements import answer
+from app.db.engines import read_session
+from app.db.statements import run_plan
 from app.errors import NotFound
 
 
@@ -17,8 +17,8 @@ from app.errors import NotFound
     ],
 )  # fmt: skip
 def test_a_gpu_is_found_by_whatever_it_is_called(seeded_engine: Engine, name: str, gpu: str) -> None:
-    with reading(seeded_engine) as session:
-        assert answer(session, get_gpu(name))["id"] == gpu
+    with read_session(seeded_engine) as session:
+        assert run_plan(session, get_gpu(name))["id"] == gpu
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,6 @@ def test_a_gpu_is_found_by_whatever_it_is_called(seeded_engine: Engine, name: st
 def test_a_name_that_several_have_or_none_is_refused_with_the_nearest(
     seeded_engine: Engine, name: str, nearest: tuple[str, ...]
 ) -> None:
-    with reading(seeded_engine) as session, pytest.raises(NotFound) as refused:
-        answer(session, get_gpu(name))
-    assert set(nearest) <= set(refused.value.nearest)
+    with read_session(seeded_engine) as session, pytest.raises(NotFound) as refused:
+        run_plan(session, get_gpu(name))
+    assert set(nearest) <= set(refused.value.suggestions)

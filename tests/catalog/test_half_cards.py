@@ -10,7 +10,7 @@ from sqlalchemy import Engine, select
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Fact
-from app.db.engines import reading as reads
+from app.db.engines import read_session as reads
 from app.ingest.run import ingest
 from tests.factories import NOW, reading, size, source
 

@@ -13,7 +13,7 @@ from app.catalog.models import Fact, Offer, Price, Revision, Size
 from app.catalog.queries.sizes import get_size
 from app.catalog.readings import AliasRow, CorrectionRow, Reading
 from app.catalog.store.revisions import compute_digest
-from app.db.engines import reading as reads
+from app.db.engines import read_session as reads
 from app.errors import BadData
 from app.ingest.run import IngestOutcome, ingest
 from tests.factories import NOW, price, price_list, reading, size, source, statement

@@ -11,7 +11,7 @@ from app.catalog.language_models import LanguageModel
 from app.catalog.presets import Preset
 from app.catalog.queries.language_models import ModelSearch, find_models, get_model
 from app.catalog.readings import ModelRow
-from app.db.engines import reading as reads
+from app.db.engines import read_session as reads
 from app.errors import BadData, NotFound
 from app.ingest.run import IngestOutcome, ingest
 from tests.factories import NOW, reading
@@ -77,8 +77,8 @@ def test_another_name_is_refused_with_the_nearest(engine: Engine, name: str) -> 
     take(engine, model(**NAMED), model("zeta-1b"))
     with pytest.raises(NotFound) as caught:
         got(engine, name)
-    assert "zeta-1b" not in caught.value.nearest
-    assert set(caught.value.nearest) <= {"acme-3.1-7b"}
+    assert "zeta-1b" not in caught.value.suggestions
+    assert set(caught.value.suggestions) <= {"acme-3.1-7b"}
 
 
 def test_a_near_name_is_told_once(engine: Engine) -> None:

@@ -4,7 +4,7 @@ from decimal import Decimal
 import pytest
 
 from app.catalog.queries.pagination import CursorPosition, read_cursor, write_cursor
-from app.errors import BadQuestion
+from app.errors import BadQuery
 
 
 def test_a_cursor_gives_back_every_kind_of_value_exactly() -> None:
@@ -16,10 +16,10 @@ def test_a_cursor_gives_back_every_kind_of_value_exactly() -> None:
     "cursor", ["", "abc", "!!!", "WzFd", "bnVsbA", "W10", "eyJhIjoxfQ", "WyJ4Iiwge31d", "WyJ4IiwgMSwgMV0", "é"]
 )
 def test_a_damaged_cursor_is_refused(cursor: str) -> None:
-    with pytest.raises(BadQuestion, match="take next_cursor as it was given"):
+    with pytest.raises(BadQuery, match="take next_cursor as it was given"):
         read_cursor(cursor, "q", 1)
 
 
 def test_a_cursor_of_another_question_is_refused() -> None:
-    with pytest.raises(BadQuestion):
+    with pytest.raises(BadQuery):
         read_cursor(write_cursor("min_gpu_mem=80", "1", ["x"]), "min_gpu_mem=40", 1)

@@ -12,7 +12,7 @@ from sqlalchemy import Engine, event, select
 from app.catalog.column_types import table_of
 from app.catalog.models import Price, Size
 from app.catalog.readings import AliasRow, PriceRow
-from app.db.engines import reading as reads
+from app.db.engines import read_session as reads
 from app.errors import BadData
 from app.ingest.run import IngestOutcome, ingest
 from tests.factories import NOW, price, price_list, reading, size

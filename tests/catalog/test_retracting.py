@@ -10,8 +10,8 @@ from sqlalchemy import Engine, select
 from app.catalog.column_types import table_of
 from app.catalog.models import Offer, Price, Size, SizeAlias, Source
 from app.catalog.store.revisions import compute_digest, latest_revision
-from app.db.engines import reading as reads
-from app.errors import BadData, BadQuestion, NotFound
+from app.db.engines import read_session as reads
+from app.errors import BadData, BadQuery, NotFound
 from app.ingest.registry import read_csv_source
 from app.ingest.run import IngestOutcome, forget, ingest
 from app.ingest.sources.documents import read_documents
@@ -165,7 +165,7 @@ def test_only_what_is_there_and_needed_by_nobody_else_can_be_forgotten(engine: E
     ingest_file(engine, "prices", write(folder, "prices", cost("X1")))
     with pytest.raises(NotFound, match=r"There is no source named 'place'\. Did you mean places"):
         forget(engine, "place", now=NOW)
-    with pytest.raises(BadQuestion, match="names the region eastus, which prices of other sources are for"):
+    with pytest.raises(BadQuery, match="names the region eastus, which prices of other sources are for"):
         forget(engine, "places", now=NOW)
     forget(engine, "list", now=NOW)
     forget(engine, "places", now=NOW)

@@ -15,7 +15,7 @@ from app.catalog.models import TableSum
 from app.catalog.readings import AliasRow, Reading
 from app.catalog.store.revisions import TableChecksum, compute_digest, latest_revision, load_checksums
 from app.db.engines import make_engine
-from app.db.engines import reading as reads
+from app.db.engines import read_session as reads
 from app.ingest.run import ingest
 from tests.databases import Databases
 from tests.factories import NOW, price, price_list, reading, size, source

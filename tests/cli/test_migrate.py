@@ -12,7 +12,7 @@ from app.catalog.column_types import table_of
 from app.catalog.models import Offer, SizeJson
 from app.catalog.store.revisions import compute_digest
 from app.db import migrations
-from app.db.engines import reading as reads
+from app.db.engines import read_session as reads
 from app.ingest.run import ingest
 from tests.factories import NOW, price, reading, size
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Double, Engine, Integer, Numeric, literal, select
 
-from app.db.engines import reading
+from app.db.engines import read_session
 from app.db.functions import DECIMALS, exact_ratio, ratio
 
 CASES = [
@@ -32,7 +32,7 @@ def test_a_database_divides_exactly_and_rounds_once(
 ) -> None:
     price = literal(usd if usd is None else Decimal(str(usd)), Numeric(18, 9, asdecimal=False))
     asked = exact_ratio(price, literal(denominator, Integer), literal(numerator, Double))
-    with reading(engine) as session:
+    with read_session(engine) as session:
         assert session.execute(select(asked)).scalar_one() == expected
     assert ratio(usd, denominator, numerator) == expected
 

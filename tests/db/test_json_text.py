@@ -8,13 +8,13 @@ import pytest
 from sqlalchemy import Date, Double, Engine, String, cast, literal, null, select
 from sqlalchemy.types import TypeEngine
 
-from app.db.engines import reading
+from app.db.engines import read_session
 from app.db.functions import json_text
 
 
 def written(engine: Engine, value: Any, kind: TypeEngine[Any]) -> str:
     given = literal(value, kind) if value is not None else cast(null(), kind)
-    with reading(engine) as session:
+    with read_session(engine) as session:
         text: str = session.execute(select(json_text(given))).scalar_one()
     return text
 

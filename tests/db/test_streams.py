@@ -10,8 +10,8 @@ from sqlalchemy import Engine, Integer, Select, bindparam, func, literal_column,
 from sqlalchemy.exc import DBAPIError
 
 from app.db.engines import make_engine
-from app.db.statements import Ask, Statement
-from app.db.streams import ROWS, Stopped, Stream
+from app.db.statements import BoundStatement, Statement
+from app.db.streams import BLOCK_ROWS, Stream, StreamStopped
 
 DIGITS = union_all(*(select(literal_column(str(digit), Integer).label("digit")) for digit in range(10)))
 
@@ -37,42 +37,44 @@ def unpooled(database_url: str) -> Iterator[Engine]:
     engine.dispose()
 
 
-def ask(places: int, below: int) -> Ask:
+def ask(places: int, below: int) -> BoundStatement:
     number, query = numbers(places)
-    return Ask(Statement(query.where(number < bindparam("below", type_=Integer)).order_by(number)), {"below": below})
+    return BoundStatement(
+        Statement(query.where(number < bindparam("below", type_=Integer)).order_by(number)), {"below": below}
+    )
 
 
 def test_a_stream_gives_every_row_once_in_blocks(unpooled: Engine) -> None:
     running: set[Stream] = set()
     blocks = list(Stream(unpooled, ask(4, 2500), running).blocks())
-    assert [len(block) for block in blocks] == [ROWS, ROWS, 500]
+    assert [len(block) for block in blocks] == [BLOCK_ROWS, BLOCK_ROWS, 500]
     assert [row for block in blocks for row in block] == [(number,) for number in range(2500)]
     assert not running
 
 
 def test_a_stream_at_its_end_stays_there(unpooled: Engine) -> None:
     stream = Stream(unpooled, ask(1, 3))
-    assert len(stream.more()) == 3
-    assert [stream.more(), stream.more()] == [[], []]
+    assert len(stream.fetch_block()) == 3
+    assert [stream.fetch_block(), stream.fetch_block()] == [[], []]
 
 
 def test_a_stream_that_was_stopped_does_not_look_as_if_it_had_ended(unpooled: Engine) -> None:
     running: set[Stream] = set()
     stream = Stream(unpooled, ask(4, 2500), running)
-    stream.more()
+    stream.fetch_block()
     stream.stop()
     assert not running
-    with pytest.raises(Stopped):
-        stream.more()
+    with pytest.raises(StreamStopped):
+        stream.fetch_block()
 
 
 def test_a_query_that_runs_is_interrupted(unpooled: Engine) -> None:
     running: set[Stream] = set()
     _, endless = numbers(12)
     counted = Statement(select(func.count()).select_from(endless.subquery()))
-    stream = Stream(unpooled, Ask(counted, {}), running)
+    stream = Stream(unpooled, BoundStatement(counted, {}), running)
     with ThreadPoolExecutor(1) as thread:
-        taken = thread.submit(stream.more)
+        taken = thread.submit(stream.fetch_block)
         time.sleep(0.5)
         assert not taken.done()
         stream.stop()
@@ -85,7 +87,7 @@ def test_what_the_database_refuses_leaves_nothing_behind(unpooled: Engine) -> No
     running: set[Stream] = set()
     nowhere = Statement(select(literal_column("nothing", Integer)))
     with pytest.raises(DBAPIError):
-        Stream(unpooled, Ask(nowhere, {}), running).more()
+        Stream(unpooled, BoundStatement(nowhere, {}), running).fetch_block()
     assert not running
 
 
@@ -100,5 +102,5 @@ def test_it_may_be_stopped_at_any_moment(unpooled: Engine, wait_seconds: float) 
             for stopping in [threads.submit(stream.stop) for _ in range(3)]:
                 assert stopping.result(timeout=10) is None
             error = taken.exception(timeout=10)
-            assert isinstance(error, Stopped | DBAPIError) if error is not None else taken.result() == 3500
+            assert isinstance(error, StreamStopped | DBAPIError) if error is not None else taken.result() == 3500
     assert not running

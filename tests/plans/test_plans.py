@@ -25,8 +25,8 @@ from app.catalog.queries.prices import AllPricesFilter, AllPricesSearch, find_al
 from app.catalog.queries.size_details import find_size_details
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
 from app.catalog.store.offers import save_derived
-from app.db.engines import make_engine, take_statistics
-from app.db.statements import Ask, Question, answer
+from app.db.engines import analyze, make_engine
+from app.db.statements import BoundStatement, QueryPlan, run_plan
 from app.services.resource_fit import TRAITS
 from benchmarks.query_plans import explain, full_scans, plan_of, sorts, statements_of
 from tests.databases import Databases
@@ -58,7 +58,7 @@ def crowded(databases: Databases, template_url: str) -> Iterator[Engine]:
         session.execute(insert(table_of(Size)), sizes)
         session.execute(insert(table_of(Price)), prices)
         save_derived(session, TODAY)
-        take_statistics(session)
+        analyze(session)
     yield engine
     engine.dispose()
     databases.drop(url)
@@ -78,7 +78,7 @@ def _size(number: int) -> dict[str, Any]:
     return {"key": f"x{number:03}", "name": f"Standard_X{number:03}", "gpu_model": model, **memory, **about}
 
 
-def plan(engine: Engine, asked: Ask) -> str:
+def plan(engine: Engine, asked: BoundStatement) -> str:
     """A few hundred rows are sorted by PostgreSQL rather than merged, unless that is forbidden."""
     forbidden = ("set local enable_sort = off",) if engine.dialect.name == "postgresql" else ()
     return plan_of(engine, asked, *forbidden)
@@ -176,20 +176,20 @@ def test_names_are_looked_up_by_index_and_the_nearest_by_a_walk(crowded: Engine)
     assert not re.search(r"USE TEMP B-TREE|Sort  \(", near), near
 
 
-def asks(engine: Engine, question: Question[Any]) -> Iterator[Ask]:
+def asks(engine: Engine, question: QueryPlan[Any]) -> Iterator[BoundStatement]:
     """Everything that a question asks, while it is answered."""
     with engine.connect() as connection, suppress(StopIteration):
         asked = next(question)
         while True:
             yield asked
-            compiled = asked.statement.on(engine.dialect.name)
+            compiled = asked.statement.compiled_for(engine.dialect.name)
             rows = connection.exec_driver_sql(compiled.sql, {**compiled.constants, **asked.parameters})
             asked = question.send([tuple(row) for row in rows])
 
 
-def answered(engine: Engine, question: Question[Answer]) -> Answer:
+def answered(engine: Engine, question: QueryPlan[Answer]) -> Answer:
     with Session(engine) as session:
-        return answer(session, question)
+        return run_plan(session, question)
 
 
 FACETS = [

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.main import create_service
+from app.main import create_asgi_app
 from app.settings import Settings
 from tests.conftest import TODAY
 from tests.databases import Databases, make_read_only
@@ -46,7 +46,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 @pytest.fixture(scope="session")
 def later_url(seeded_url: str) -> Iterator[str]:
     """Where a later version answers: with one more field in every object, and new words wherever they may come."""
-    service = create_service(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
+    service = create_asgi_app(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
     make_read_only(service.app.state.engine)
     with server(later_version(service, DOCUMENT)) as url:
         yield url

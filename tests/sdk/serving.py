@@ -8,10 +8,10 @@ from pathlib import Path
 
 from app.db import migrations
 from app.db.engines import make_engine
-from app.http.middleware import Answers
+from app.http.middleware import CacheMiddleware
 from app.ingest.registry import read_seeds
 from app.ingest.run import ingest
-from app.main import create_service
+from app.main import create_asgi_app
 from app.settings import PROJECT, Settings
 from tests.databases import START
 from tests.servers import server
@@ -20,7 +20,7 @@ TODAY = date(2026, 9, 1)
 
 
 @contextmanager
-def seeded_service(kind: str) -> Iterator[Answers]:
+def seeded_service(kind: str) -> Iterator[CacheMiddleware]:
     """Make the service over a new database of a kind, `sqlite` or `postgresql`, with everything in seeds/."""
     with tempfile.TemporaryDirectory() as folder, START[kind](Path(folder)) as databases:
         url = databases.create()
@@ -28,7 +28,7 @@ def seeded_service(kind: str) -> Iterator[Answers]:
         migrations.upgrade(engine)
         ingest(engine, read_seeds(PROJECT / "seeds"), now=datetime.now(UTC))
         engine.dispose()
-        service = create_service(Settings(_env_file=None, database_url=url), today=lambda: TODAY)
+        service = create_asgi_app(Settings(_env_file=None, database_url=url), today=lambda: TODAY)
         yield service
         service.app.state.engine.dispose()
 

@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from app.catalog.store.revisions import compute_digest, latest_revision
 from app.db import migrations
 from app.db.engines import make_engine
-from app.db.engines import reading as reads
+from app.db.engines import read_session as reads
 from app.ingest.registry import read_seeds, relative_to
 from app.ingest.run import ingest
 from tests.seeds.conftest import SEEDS

@@ -13,7 +13,7 @@ from sqlmodel import Session
 from app.api.converters.fit_request import plan_fit
 from app.api.schemas.fit_request import FitIn
 from app.catalog.queries.snapshot import load_snapshot
-from app.db.statements import answer
+from app.db.statements import run_plan
 from app.errors import BadWorkload
 from tests.conftest import TODAY
 from tests.databases import Databases
@@ -83,7 +83,7 @@ def test_every_body_is_answered_or_refused_in_words(
         asked.pop("architecture", None)
     with Session(seeded_engine) as session:
         try:
-            told = answer(session, plan_fit(FitIn.model_validate(asked), load_snapshot(session), TODAY))
+            told = run_plan(session, plan_fit(FitIn.model_validate(asked), load_snapshot(session), TODAY))
         except (ValidationError, BadWorkload):
             event("refused")
             return
@@ -103,7 +103,7 @@ def test_a_question_has_one_answer(seeded_engine: Engine, model: str, load: dict
         known = load_snapshot(session)
         try:
             body = FitIn.model_validate(asked)
-            first, second = (answer(session, plan_fit(body, known, TODAY)).model_dump_json() for _ in range(2))
+            first, second = (run_plan(session, plan_fit(body, known, TODAY)).model_dump_json() for _ in range(2))
         except (ValidationError, BadWorkload):
             return
     assert first == second

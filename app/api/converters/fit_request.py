@@ -10,8 +10,8 @@ from app.api.schemas.fit_response import FitAnswerOut
 from app.catalog.queries.fit_params import FitSearch
 from app.catalog.queries.params import SizeSelection
 from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import Question
-from app.errors import BadQuestion, BadWorkload
+from app.db.statements import QueryPlan
+from app.errors import BadQuery, BadWorkload
 from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
 from app.fit.formulas.optimizer import Matrix
 from app.fit.placement.request import Constraints, Pricing
@@ -43,7 +43,7 @@ def to_use(inference: InferenceIn | None, training: TrainingIn | None) -> Infere
     )
 
 
-def plan_fit(body: FitIn, known: CatalogSnapshot, today: date) -> Question[FitAnswerOut]:
+def plan_fit(body: FitIn, known: CatalogSnapshot, today: date) -> QueryPlan[FitAnswerOut]:
     """Answer a body from one query; raises BadWorkload naming the field that is wrong."""
     search = to_search(body, today)
     if isinstance(search, PlacementSearch):
@@ -53,7 +53,7 @@ def plan_fit(body: FitIn, known: CatalogSnapshot, today: date) -> Question[FitAn
         found = yield from plan_resource_fit(
             search, known, today, verified_only=body.constraints.verified_only, priced_on=body.pricing.as_of
         )
-    except BadQuestion as wrong:
+    except BadQuery as wrong:
         raise BadWorkload(BODY_FIELDS.get(wrong.field, wrong.field), wrong.allowed) from None
     return to_resource_answer_out(found, purchases=body.pricing.purchases, include=body.include)
 

@@ -14,8 +14,8 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from starlette.staticfiles import StaticFiles
 
 from app.api.openapi.openapi30 import Document, to_openapi30
-from app.http.cache import ENCODINGS, encode, wanted
-from app.http.headers import PUBLIC_URL, conditions, matches
+from app.http.cache import ENCODINGS, encode, preferred_encoding
+from app.http.headers import PUBLIC_URL, etag_matches, parse_headers
 
 router = APIRouter(include_in_schema=False)
 OPENAPI_PATH, OPENAPI30_PATH = "/openapi.json", "/openapi-3.0.json"
@@ -78,10 +78,10 @@ def get_openapi30(request: Request) -> Response:
 
 def _send(copy: EncodedDocument, request: Request) -> Response:
     headers = {"etag": copy.etag, "cache-control": _CACHE_CONTROL, "vary": "accept-encoding"}
-    says = conditions(request.scope["headers"])
-    if matches(says.marks, copy.etag.encode(), there=True):
+    says = parse_headers(request.scope["headers"])
+    if etag_matches(says.if_none_match, copy.etag.encode(), exists=True):
         return Response(status_code=304, headers=headers)
-    encoding = wanted(says.accepts)
+    encoding = preferred_encoding(says.accept_encoding)
     if encoding is not None:
         headers["content-encoding"] = encoding
     return Response(copy.bodies[encoding], media_type="application/json", headers=headers)

@@ -10,8 +10,8 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 
 from app.api.exports import CsvResponse, NdjsonResponse, ParquetResponse
 from app.catalog.queries.exports import Export, PriceExport, SizeExport, export_prices, export_sizes
-from app.http.headers import conditions, holds
-from app.http.streaming import ETAG
+from app.http.headers import if_match_holds, parse_headers
+from app.http.streaming import ETAG_KEY
 
 router = APIRouter(tags=["exports"])
 SizesQuery = Annotated[SizeExport, Query()]
@@ -70,8 +70,8 @@ async def _export_prices(asked: PriceExport, request: Request) -> Export:
 
 async def _parquet_response(export: Export, request: Request) -> Response:
     """The file is known by its question and by what holds, as an answer that is kept in memory is."""
-    etag: str = request.scope[ETAG]
-    if not holds(conditions(request.scope["headers"]).needed, etag.encode()):
+    etag: str = request.scope[ETAG_KEY]
+    if not if_match_holds(parse_headers(request.scope["headers"]).if_match, etag.encode()):
         raise HTTPException(
             412, "The file is no longer the one that If-Match names; ask for it anew, without If-Match."
         )

@@ -13,7 +13,7 @@ from app.api.schemas.fit_request import FitIn
 from app.api.schemas.fit_response import FitAnswerOut, FitOut
 from app.catalog.queries.fit_params import FitSearch
 from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import Question
+from app.db.statements import QueryPlan
 
 router = APIRouter(tags=["fit"])
 
@@ -38,7 +38,7 @@ async def render_workload_fit(executor: QueryExecutor, body: FitIn) -> str:
     return await executor.run_cpu_bound(lambda known, today: _render_workload_fit(body, known, today))
 
 
-def _render_resource_fit(search: FitSearch, known: CatalogSnapshot, today: date) -> Question[str]:
+def _render_resource_fit(search: FitSearch, known: CatalogSnapshot, today: date) -> QueryPlan[str]:
     """Answer raw needs with JSON text."""
     from app.api.converters.resource_fit import to_fit_out
     from app.services.resource_fit import plan_resource_fit
@@ -47,7 +47,7 @@ def _render_resource_fit(search: FitSearch, known: CatalogSnapshot, today: date)
     return to_fit_out(found, rejected="rejected" in search.include).model_dump_json(by_alias=True)
 
 
-def _render_workload_fit(body: FitIn, known: CatalogSnapshot, today: date) -> Question[str]:
+def _render_workload_fit(body: FitIn, known: CatalogSnapshot, today: date) -> QueryPlan[str]:
     """Answer a body with JSON text."""
     from app.api.converters.fit_request import plan_fit
 

@@ -8,7 +8,15 @@ from fastapi import APIRouter, Request, Response
 
 from app.api.deps import Executor
 from app.errors import NotFound
-from app.http.problems import CONTRADICTION, EXPLANATIONS, KINDS, TITLES, Kind, kind_of, type_of
+from app.http.problems import (
+    CONTRADICTION,
+    DOMAIN_PROBLEMS,
+    EXPLANATIONS,
+    STATUS_PROBLEMS,
+    ProblemType,
+    status_problem,
+    type_url,
+)
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
@@ -16,15 +24,18 @@ if TYPE_CHECKING:
 router = APIRouter(include_in_schema=False)
 
 COUNTERS: dict[str, tuple[str, Callable[[Any], int]]] = {
-    "vmsizes_response_cache_hits": ("Answers that were kept, and given again.", lambda state: state.answers.hits),
-    "vmsizes_response_cache_misses": ("Answers that had to be made.", lambda state: state.answers.misses),
-    "vmsizes_db_queries": ("Questions that went to the database's driver.", lambda state: state.reader.asked),
+    "vmsizes_response_cache_hits": ("Answers that were kept, and given again.", lambda state: state.cache.hits),
+    "vmsizes_response_cache_misses": ("Answers that had to be made.", lambda state: state.cache.misses),
+    "vmsizes_db_queries": (
+        "Questions that went to the database's driver.",
+        lambda state: state.plan_executor.query_count,
+    ),
 }
 GAUGES: dict[str, tuple[str, Callable[[Any], int]]] = {
-    "vmsizes_response_cache_entries": ("Answers that are kept now.", lambda state: state.answers.kept),
+    "vmsizes_response_cache_entries": ("Answers that are kept now.", lambda state: state.cache.cached_responses),
     "vmsizes_exports_running": ("Exports that are being written now.", lambda state: len(state.streams.running)),
     "vmsizes_export_files_bytes": ("Bytes of the Parquet files that are kept.", lambda state: state.files.size_bytes),
-    "vmsizes_response_cache_bytes": ("Bytes that the kept answers take up.", lambda state: state.answers.kept_bytes),
+    "vmsizes_response_cache_bytes": ("Bytes that the kept answers take up.", lambda state: state.cache.cached_bytes),
 }
 
 
@@ -72,19 +83,19 @@ async def problem(slug: str, request: Request) -> dict[str, Any]:
     """Explain a type of problem: what it means, what to do, and a request that is refused so."""
     kinds = _problem_types()
     if slug not in kinds:
-        raise NotFound("type of problem", slug, nearest=tuple(get_close_matches(slug, kinds, 2)))
+        raise NotFound("type of problem", slug, suggestions=tuple(get_close_matches(slug, kinds, 2)))
     return _describe_problem(request, kinds[slug])
 
 
-def _problem_types() -> dict[str, Kind]:
+def _problem_types() -> dict[str, ProblemType]:
     """Every kind of problem by its name, in the order of their statuses."""
-    kinds = {*KINDS.values(), CONTRADICTION, *map(kind_of, TITLES)}
+    kinds = {*DOMAIN_PROBLEMS.values(), CONTRADICTION, *map(status_problem, STATUS_PROBLEMS)}
     return {kind[1]: kind for kind in sorted(kinds)}
 
 
-def _describe_problem(request: Request, kind: Kind) -> dict[str, Any]:
+def _describe_problem(request: Request, kind: ProblemType) -> dict[str, Any]:
     status, slug, title = kind
-    told = {"type": type_of(request, slug), "title": title, "status": status}
+    told = {"type": type_url(request, slug), "title": title, "status": status}
     explained = EXPLANATIONS.get(slug)
     if explained is None:
         return told

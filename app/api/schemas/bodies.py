@@ -24,7 +24,7 @@ from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, cor
 from app.fit.formulas.memory import BITS
 from app.fit.formulas.optimizer import MODULES, RECIPES
 from app.nearest import did_you_mean, nearest
-from app.validation import MOST_ERRORS
+from app.validation import MAX_ERRORS
 
 _NUMBER_TYPES = {int, float, Decimal}
 _TEXT_TYPES = {str, date}
@@ -82,11 +82,11 @@ class In(BaseModel):
     def _reject_unknown_fields(cls, data: Any) -> Any:
         unknown = [name for name in data if name not in cls.model_fields] if isinstance(data, dict) else []
         if unknown:
-            told = [_unknown_field(name, data[name], cls.model_fields) for name in unknown[:MOST_ERRORS]]
+            told = [_unknown_field(name, data[name], cls.model_fields) for name in unknown[:MAX_ERRORS]]
             more = len(unknown) - len(told)
             if more:
                 several = PydanticCustomError("unknown_field", "there are {times} more such fields", {"times": more})
-                told.append(InitErrorDetails(type=several, loc=(unknown[MOST_ERRORS],), input=None))
+                told.append(InitErrorDetails(type=several, loc=(unknown[MAX_ERRORS],), input=None))
             raise ValidationError.from_exception_data(cls.__name__, told)
         return data
 

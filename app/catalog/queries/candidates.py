@@ -22,7 +22,7 @@ from app.catalog.queries.price_scope import (
     size,
     status_of,
 )
-from app.db.statements import Ask, Rows, Statement, by_shape
+from app.db.statements import BoundStatement, Rows, Statement, cached_statement
 
 SELECTION_FILTERS = ("q", "name", "series", "gpu", "gpu_vendor", "verified", "disputed")
 """What says which sizes are asked about; everything else is a need, and its failure is told."""
@@ -47,25 +47,27 @@ class CandidateStatementKey:
     hardware: bool
 
 
-def to_dicts(asked: Ask, rows: Rows) -> list[Mapping[str, Any]]:
+def to_dicts(asked: BoundStatement, rows: Rows) -> list[Mapping[str, Any]]:
     """Give the rows of a query the names of its columns."""
     names = asked.statement.names
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def candidates_query(scope: SizeSelection, traits: Sequence[str], *, today: date, priced_on: date | None = None) -> Ask:
+def candidates_query(
+    scope: SizeSelection, traits: Sequence[str], *, today: date, priced_on: date | None = None
+) -> BoundStatement:
     """The one query behind a fit of resources, with these traits of each size."""
     return _query(scope, today, priced_on, traits=tuple(traits))
 
 
-def machines_query(scope: SizeSelection, *, today: date, priced_on: date | None = None) -> Ask:
+def machines_query(scope: SizeSelection, *, today: date, priced_on: date | None = None) -> BoundStatement:
     """The one query behind a placement: with the facts of GPU and series."""
     return _query(scope, today, priced_on, hardware=True)
 
 
 def _query(
     scope: SizeSelection, today: date, priced_on: date | None, *, traits: tuple[str, ...] = (), hardware: bool = False
-) -> Ask:
+) -> BoundStatement:
     """Ask with the prices of today, or with those that were in force on another day."""
     filters, values = active_filters(scope, SELECTION_FILTERS)
     everywhere = {f"everywhere_{index}": code for index, code in enumerate(scope.available_in)}
@@ -76,14 +78,14 @@ def _query(
     values |= everywhere | {"today": today.isoformat()}
     values |= region_parameters(scope) if priced_on is None or scope.region else {}
     values |= _past(priced_on) if priced_on is not None else {}
-    return Ask(_statement(shape), values)
+    return BoundStatement(_statement(shape), values)
 
 
 def _past(day: date) -> dict[str, str]:
     return {"priced_on": day.isoformat(), "spot_since": earliest_spot_day(day).isoformat()}
 
 
-@by_shape(64)
+@cached_statement(64)
 def _statement(shape: CandidateStatementKey) -> Statement:
     """Every size in question; what an offer says is null where it has none in the asked regions."""
     ground = shape.price_scope

@@ -28,8 +28,8 @@ from app.catalog.queries.prices import (
 from app.catalog.queries.provenance import LIST_COLUMNS, conflicts_query
 from app.catalog.queries.sizes import STATUS_AND_OFFER_FIELDS, list_statement, normalize, render_size, to_statement_key
 from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import Ask, Question, Row, Statement
-from app.errors import BadQuestion
+from app.db.statements import BoundStatement, QueryPlan, Row, Statement
+from app.errors import BadQuery
 from app.nearest import did_you_mean, nearest
 
 _OTHER_KINDS: Mapping[str, FieldKind] = {
@@ -56,7 +56,7 @@ T = TypeVar("T")
 class Export:
     """Rows that are not asked for yet: the statement, the columns, and how a row becomes their values."""
 
-    query: Ask
+    query: BoundStatement
     columns: Mapping[str, FieldKind]
     values: Callable[[Row], Sequence[Any]]
 
@@ -84,7 +84,7 @@ def export_sizes(export: SizeExport, snapshot: CatalogSnapshot, today: date) -> 
     """Say how to export sizes; raises BadQuestion for a region, series, order or column unknown here."""
     columns = select_columns(SIZE_EXPORT_COLUMNS, export.fields)
     shape, values = to_statement_key(normalize(export, snapshot))
-    asked = Ask(list_statement(shape), values | {"today": today.isoformat()})
+    asked = BoundStatement(list_statement(shape), values | {"today": today.isoformat()})
 
     def values_of(row: Row) -> Sequence[Any]:
         shown = orjson.loads(render_size(row, today))
@@ -93,7 +93,7 @@ def export_sizes(export: SizeExport, snapshot: CatalogSnapshot, today: date) -> 
     return Export(query=asked, columns=columns, values=values_of)
 
 
-def export_prices(export: PriceExport, snapshot: CatalogSnapshot, today: date) -> Question[Export]:
+def export_prices(export: PriceExport, snapshot: CatalogSnapshot, today: date) -> QueryPlan[Export]:
     """Say how to export prices; raises BadQuestion for a size, series, region or column unknown here."""
     columns = select_columns(PRICE_COLUMNS, export.fields)
     settled = yield from normalize_prices(export, snapshot)
@@ -104,7 +104,7 @@ def export_prices(export: PriceExport, snapshot: CatalogSnapshot, today: date) -
         return [shown[name] for name in columns]
 
     return Export(
-        query=Ask(price_list_statement(shape), values),
+        query=BoundStatement(price_list_statement(shape), values),
         columns=columns,
         values=values_of,
     )
@@ -115,9 +115,9 @@ def select_columns(columns: Mapping[str, T], names: Sequence[str]) -> Mapping[st
     for number, name in enumerate(names):
         if name not in columns:
             hint = did_you_mean(nearest(name, columns)) or f"allowed are {', '.join(columns)}"
-            raise BadQuestion("fields", name, f"there is no such column; {hint}")
+            raise BadQuery("fields", name, f"there is no such column; {hint}")
         if name in names[:number]:
-            raise BadQuestion("fields", name, "a column is given once")
+            raise BadQuery("fields", name, "a column is given once")
     return {name: columns[name] for name in names} if names else columns
 
 
@@ -152,7 +152,7 @@ def export_table(name: str, asked: ColumnParams) -> Export:
     def values_of(row: Row) -> Sequence[Any]:
         return [read(row[place]) for place, read in places]
 
-    return Export(query=Ask(Statement(query), {}), columns=columns, values=values_of)
+    return Export(query=BoundStatement(Statement(query), {}), columns=columns, values=values_of)
 
 
 def _kind(column: ColumnElement[Any]) -> FieldKind:

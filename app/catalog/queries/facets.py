@@ -37,7 +37,7 @@ from app.catalog.queries.price_scope import (
 )
 from app.catalog.queries.sizes import join_tables, normalize, uses_table
 from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import Ask, Question, Statement, by_shape
+from app.db.statements import BoundStatement, QueryPlan, Statement, cached_statement
 
 REGION = table_of(Region)
 FacetColumn = Callable[[PriceScope], ColumnElement[Any]]
@@ -89,7 +89,7 @@ FACET_OF_PARAM: Mapping[str, str] = {
 """Whose own each parameter is; those that are not here narrow everything."""
 
 
-@by_shape(64)
+@cached_statement(64)
 def facet_figures(ground: PriceScope, filters: tuple[ActiveFilter, ...]) -> Statement:
     """One row: the total, how many sizes have each of FLAGS, then least, greatest and unknown of each of RANGES."""
     found, meets = _found(ground, filters)
@@ -102,7 +102,7 @@ def facet_figures(ground: PriceScope, filters: tuple[ActiveFilter, ...]) -> Stat
     return Statement(select(*(column.label(f"c{index}") for index, column in enumerate(columns))).select_from(found))
 
 
-@by_shape(64)
+@cached_statement(64)
 def facet_counts(ground: PriceScope, filters: tuple[ActiveFilter, ...]) -> Statement:
     """Facet, value and count, the greatest first."""
     found, meets = _found(ground, filters)
@@ -116,7 +116,7 @@ def facet_counts(ground: PriceScope, filters: tuple[ActiveFilter, ...]) -> State
     return Statement(select(rows).order_by(rows.c.facet, rows.c.count.desc(), rows.c.value.is_(None), rows.c.value))
 
 
-@by_shape(64)
+@cached_statement(64)
 def facet_regions(os: str, purchase: str, filters: tuple[ActiveFilter, ...]) -> Statement:
     """Region and count, the greatest first: for each what a search in this region alone would find."""
     meant = (OFFER.c.os == literal_text(os), OFFER.c.purchase == literal_text(purchase))
@@ -185,16 +185,16 @@ class Facets:
     ranges: Mapping[str, FacetRange]
 
 
-def find_facets(search: SizeFilter, snapshot: CatalogSnapshot, today: date) -> Question[Facets]:
+def find_facets(search: SizeFilter, snapshot: CatalogSnapshot, today: date) -> QueryPlan[Facets]:
     """Find the facets of a search by three statements; raises BadQuestion for a region or series unknown here."""
     search = normalize(search, snapshot)
     filters, values = active_filters(search, FILTERS)
     filters = tuple(asked for asked in filters if asked.name not in SCOPE_FILTERS)
     ground = PriceScope.of(search)
     values |= region_parameters(search) | {"today": today.isoformat()}
-    ((total, *figures),) = yield Ask(facet_figures(ground, filters), values)
-    counted = yield Ask(facet_counts(ground, filters), values)
-    regions = yield Ask(facet_regions(ground.os, ground.purchase, filters), values)
+    ((total, *figures),) = yield BoundStatement(facet_figures(ground, filters), values)
+    counted = yield BoundStatement(facet_counts(ground, filters), values)
+    regions = yield BoundStatement(facet_regions(ground.os, ground.purchase, filters), values)
     counts: dict[str, list[FacetCount]] = {name: [] for name in (*COUNTED_FACETS, "region", "flags")}
     for name, value, count in counted:
         counts[name].append(FacetCount(value=value, count=count))

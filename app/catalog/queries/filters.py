@@ -40,7 +40,7 @@ from app.catalog.queries.price_scope import (
     status_of,
     whole_gpu_gib,
 )
-from app.errors import BadQuestion
+from app.errors import BadQuery
 from app.nearest import did_you_mean, nearest
 
 Condition = ColumnElement[bool]
@@ -247,7 +247,7 @@ def check_sort(keys: Iterable[str]) -> None:
         name = key.removeprefix("-")
         if name not in SORT_KEYS:
             hint = did_you_mean(nearest(name, SORT_KEYS), " ")
-            raise BadQuestion("sort", key, f"{hint}allowed are {', '.join(SORT_KEYS)}, each also with -")
+            raise BadQuery("sort", key, f"{hint}allowed are {', '.join(SORT_KEYS)}, each also with -")
 
 
 def to_sort_keys(keys: Iterable[str], ground: PriceScope) -> list[SortKey]:

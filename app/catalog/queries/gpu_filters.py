@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 from app.catalog.column_types import table_of
 from app.catalog.models import Gpu, Size
 from app.catalog.queries.lookups import gpu_words
-from app.errors import BadQuestion
-from app.nearest import LONG, did_you_mean, slips
+from app.errors import BadQuery
+from app.nearest import TWO_TYPOS_LENGTH, closest_spellings, did_you_mean
 
 _IDLE = frozenset(
     ("nvidia", "amd", "intel", "tesla", "instinct", "radeon", "geforce", "gpu", "tensor", "core", "accelerator")
@@ -61,8 +61,8 @@ def resolve_gpus(known: GpuNames, names: Iterable[str], field: str = "gpu") -> t
 def check_gpu_vendor(known: GpuNames, vendor: str) -> None:
     """Refuse a maker of no GPU of the catalog; raises BadQuestion naming the nearest."""
     if vendor.lower() not in {maker.lower() for maker in known.vendors}:
-        hint = did_you_mean(slips(vendor, known.vendors), " ")
-        raise BadQuestion("gpu_vendor", vendor, f"{hint}allowed are {', '.join(known.vendors) or 'none'}")
+        hint = did_you_mean(closest_spellings(vendor, known.vendors), " ")
+        raise BadQuery("gpu_vendor", vendor, f"{hint}allowed are {', '.join(known.vendors) or 'none'}")
 
 
 def _globs(known: GpuNames, name: str, field: str) -> Sequence[str]:
@@ -73,7 +73,7 @@ def _globs(known: GpuNames, name: str, field: str) -> Sequence[str]:
     meant = [id_ for id_, has in known.words.items() if tells and has.issuperset(words)]
     if not meant:
         hint = did_you_mean(_nearest(known, name, tells), " ")
-        raise BadQuestion(field, name, f"no GPU of the catalog is called {name}; {hint}GET /gpus lists them")
+        raise BadQuery(field, name, f"no GPU of the catalog is called {name}; {hint}GET /gpus lists them")
     return meant
 
 
@@ -87,7 +87,7 @@ def _nearest(known: GpuNames, name: str, tells: Sequence[str]) -> Sequence[str]:
     models = [word for word in tells if re.search(r"[a-z]\d|\d[a-z]", word)]
     alike = [id_ for id_, has in known.words.items() if any(word in has for word in models)]
     digits = re.sub(r"\D", "", name)
-    near = slips(name, known.names, 2) if len(name) >= LONG else ()
+    near = closest_spellings(name, known.names, 2) if len(name) >= TWO_TYPOS_LENGTH else ()
     return alike[:3] or [one for one in near if re.sub(r"\D", "", one) == digits]
 
 

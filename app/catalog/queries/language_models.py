@@ -74,5 +74,5 @@ def get_model_row(models: ModelsByKey, name: str) -> Mapping[str, Any]:
     key = model_key(name)
     if key not in models:
         nearest = dict.fromkeys(models[near]["id"] for near in get_close_matches(key, models, 4))
-        raise NotFound("model", name, nearest=tuple(nearest)[:2])
+        raise NotFound("model", name, suggestions=tuple(nearest)[:2])
     return models[key]

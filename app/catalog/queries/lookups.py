@@ -13,16 +13,16 @@ from app.catalog.models import Gpu, Region, Series, Size, SizeAlias
 from app.catalog.names import series_key, size_key
 from app.catalog.presets import split_names
 from app.catalog.queries.price_scope import SIZE, size
-from app.db.statements import Ask, Question, Statement
-from app.errors import BadQuestion, NotFound
-from app.nearest import beginning, did_you_mean, nearest, slips
+from app.db.statements import BoundStatement, QueryPlan, Statement
+from app.errors import BadQuery, NotFound
+from app.nearest import closest_spellings, did_you_mean, nearest, starting_with
 
 GpuRow = Mapping[str, Any]
 
 
-def get_gpu(name: str) -> Question[GpuRow]:
+def get_gpu(name: str) -> QueryPlan[GpuRow]:
     """Find a GPU model by its id, its name, an alias, or words that only it has; raises NotFound naming the nearest."""
-    rows = yield Ask(_statement(), {})
+    rows = yield BoundStatement(_statement(), {})
     names = _statement().names
     return match_gpu([dict(zip(names, row, strict=True)) for row in rows], name)
 
@@ -41,8 +41,8 @@ def match_gpu(rows: Sequence[GpuRow], name: str) -> GpuRow:
     found = [] if all(word.isdigit() for word in asked) else found
     if len(found) == 1:
         return found[0]
-    nearest = [row["id"] for row in found] or slips("-".join(asked), [row["id"] for row in rows], 2)
-    raise NotFound("GPU", name, nearest=tuple(nearest))
+    nearest = [row["id"] for row in found] or closest_spellings("-".join(asked), [row["id"] for row in rows], 2)
+    raise NotFound("GPU", name, suggestions=tuple(nearest))
 
 
 def _called(row: GpuRow) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ def get_size_key(session: Session, name: str) -> str:
     if alias is not None:
         return str(alias)
     names = {row.key: row.name for row in session.execute(select(_size.key, _size.name))}
-    raise NotFound("size", name, nearest=tuple(names[near] for near in beginning(key, names, 2)))
+    raise NotFound("size", name, suggestions=tuple(names[near] for near in starting_with(key, names, 2)))
 
 
 def load_series_ids(session: Session) -> dict[str, str]:
@@ -91,8 +91,8 @@ def get_series_ids(titles: Mapping[str, str], names: Iterable[str]) -> tuple[str
     found = []
     for name in names:
         if series_key(name) not in titles:
-            near = beginning(series_key(name), titles, 2)
-            raise NotFound("series", name, nearest=tuple(titles[key] for key in near))
+            near = starting_with(series_key(name), titles, 2)
+            raise NotFound("series", name, suggestions=tuple(titles[key] for key in near))
         found.append(titles[series_key(name)])
     return tuple(found)
 
@@ -106,8 +106,8 @@ def check_regions(known: Collection[str], field: str, codes: Iterable[str]) -> N
     """Refuse a region that the catalog does not know; raises BadQuestion naming the nearest."""
     for code in codes:
         if code not in known:
-            hint = did_you_mean(slips(code, known), " ")
-            raise BadQuestion(field, code, f"no such region; {hint}GET /regions lists them")
+            hint = did_you_mean(closest_spellings(code, known), " ")
+            raise BadQuery(field, code, f"no such region; {hint}GET /regions lists them")
 
 
 def get_subject_key(session: Session, name: str) -> str:
@@ -121,14 +121,14 @@ def get_subject_key(session: Session, name: str) -> str:
         try:
             return get_series_ids(load_series_ids(session), [name])[0]
         except NotFound:
-            raise BadQuestion("subject", name, f"no size, series or GPU has this name. {no_size}") from None
+            raise BadQuery("subject", name, f"no size, series or GPU has this name. {no_size}") from None
 
 
 def check_field(name: str, known: Collection[str]) -> None:
     """Refuse a field that nothing has; raises BadQuestion naming the nearest."""
     if name not in known:
         hint = did_you_mean(nearest(name, known))
-        raise BadQuestion("field", name, f"no such field{hint and f'; {hint}'}")
+        raise BadQuery("field", name, f"no such field{hint and f'; {hint}'}")
 
 
 ALIAS = table_of(SizeAlias)
@@ -136,15 +136,15 @@ NEAREST_WINDOW = 500
 """The nearest of an unknown name is looked for among so many before it in the alphabet, and as many after it."""
 
 
-def get_size_keys(names: Sequence[str]) -> Question[tuple[str, ...]]:
+def get_size_keys(names: Sequence[str]) -> QueryPlan[tuple[str, ...]]:
     """The key of each size by a name or an alias, in any case, with or without `Standard_`; raises NotFound."""
     keys = [size_key(name) for name in names]
-    rows = yield Ask(_known(len(keys)), {f"name_{index}": key for index, key in enumerate(keys)})
+    rows = yield BoundStatement(_known(len(keys)), {f"name_{index}": key for index, key in enumerate(keys)})
     known = {named: key for named, key in rows if named != key} | {key: key for named, key in rows if named == key}
     for name, key in zip(names, keys, strict=True):
         if key not in known:
-            around: dict[str, str] = dict((yield Ask(_around(), {"key": key})))
-            raise NotFound("size", name, nearest=tuple(around[near] for near in beginning(key, around, 2)))
+            around: dict[str, str] = dict((yield BoundStatement(_around(), {"key": key})))
+            raise NotFound("size", name, suggestions=tuple(around[near] for near in starting_with(key, around, 2)))
     return tuple(known[key] for key in keys)
 
 

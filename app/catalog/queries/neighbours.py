@@ -34,7 +34,7 @@ from app.catalog.queries.price_scope import (
     size,
     status_of,
 )
-from app.db.statements import Ask, Row, Statement, by_shape
+from app.db.statements import BoundStatement, Row, Statement, cached_statement
 
 MEMORY_STEPS = range(-3, 4)
 """How many times the GPU memory is doubled, with the price: from an eighth to eight times."""
@@ -64,12 +64,14 @@ def to_neighbour(row: Row) -> Mapping[str, Any]:
     return dict(zip(NEIGHBOUR_COLUMNS, row, strict=True))
 
 
-def reference_query(key: str, scope: OfferParams, today: date) -> Ask:
+def reference_query(key: str, scope: OfferParams, today: date) -> BoundStatement:
     """One size, with its offer in the asked place; what the offer says is null where there is none."""
-    return Ask(_one(PriceScopeKey.of(scope)), {"key": key, "today": today.isoformat(), **region_parameters(scope)})
+    return BoundStatement(
+        _one(PriceScopeKey.of(scope)), {"key": key, "today": today.isoformat(), **region_parameters(scope)}
+    )
 
 
-def neighbours_query(centre: ReferenceSize, scope: OfferParams, today: date) -> Ask:
+def neighbours_query(centre: ReferenceSize, scope: OfferParams, today: date) -> BoundStatement:
     """The sizes around a centre that can be ordered in the asked place, in the order of their names."""
     memory = centre.gpu_memory_gib
     walked = scope.region[0] if len(scope.region) == 1 else ANY_REGION
@@ -82,16 +84,16 @@ def neighbours_query(centre: ReferenceSize, scope: OfferParams, today: date) -> 
     values |= {f"usd_{index}": centre.usd_per_hour * 2.0**step for index, step in enumerate(MEMORY_STEPS)}
     if memory:
         values |= {f"octave_{index}": memory_bucket(memory) + step for index, step in enumerate(MEMORY_STEPS)}
-    return Ask(_around(PriceScopeKey.of(scope), with_gpu=bool(memory)), values)
+    return BoundStatement(_around(PriceScopeKey.of(scope), with_gpu=bool(memory)), values)
 
 
-@by_shape(32)
+@cached_statement(32)
 def _one(place: PriceScopeKey) -> Statement:
     asked = select(size.key.label("size_key")).where(size.key == bindparam("key", type_=size.key.type))
     return Statement(_measured(asked, place), short=True)
 
 
-@by_shape(32)
+@cached_statement(32)
 def _around(place: PriceScopeKey, *, with_gpu: bool) -> Statement:
     """Walk up and down the prices of each octave; sizes without a GPU lie in no octave, but at a price all the same."""
     walks = [

@@ -17,7 +17,7 @@ from sqlalchemy.sql import Select, func
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Revision
-from app.db.statements import Ask, Question, Statement, answer
+from app.db.statements import BoundStatement, QueryPlan, Statement, run_plan
 from app.errors import BadCursor, CursorGone
 
 
@@ -89,18 +89,18 @@ _REVISION = table_of(Revision).c
 _NEWEST = Statement(select(_REVISION.number, _REVISION.digest).order_by(_REVISION.number.desc()).limit(1), short=True)
 
 
-def current_revision() -> Question[str]:
+def current_revision() -> QueryPlan[str]:
     """The mark of the revision that holds: its number, which only grows, and the begin of its digest."""
-    rows = yield Ask(_NEWEST, {})
+    rows = yield BoundStatement(_NEWEST, {})
     return "-".join(f"{part}"[:8] for part in rows[0]) if rows else ""
 
 
 def get_revision(session: Session) -> str:
     """The mark of the revision that holds; a walk is begun with it before its first page is read."""
-    return answer(session, current_revision())
+    return run_plan(session, current_revision())
 
 
-def ensure_same_revision(place: CursorPosition) -> Question[str]:
+def ensure_same_revision(place: CursorPosition) -> QueryPlan[str]:
     """See, after a page was read, that nothing has changed since the page before; raises CursorGone."""
     now = yield from current_revision()
     if now != place.revision:
@@ -179,7 +179,7 @@ def fetch_page(
     names = tuple(found.keys())
     rows = [dict(zip(names, row, strict=True)) for row in found]
     if place is not None:
-        answer(session, ensure_same_revision(place))
+        run_plan(session, ensure_same_revision(place))
     more = len(rows) > limit
     rows = rows[:limit]
     last = [rows[-1][term.name] for term in terms] if more else []

@@ -38,9 +38,9 @@ from app.catalog.queries.params import (
 from app.catalog.queries.price_scope import GPU, SIZE, PriceScope
 from app.catalog.queries.sizes import age_days, resolve_series
 from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import Ask, Row, Statement, by_shape
-from app.db.statements import Question as Answering
-from app.errors import BadQuestion, NotFound
+from app.db.statements import BoundStatement, Row, Statement, cached_statement
+from app.db.statements import QueryPlan as Answering
+from app.errors import BadQuery, NotFound
 
 PRICE = table_of(Price)
 price = PRICE.c
@@ -86,7 +86,7 @@ class PriceStatementKey:
     after: bool = False
 
 
-@by_shape(64)
+@cached_statement(64)
 def price_page_statement(shape: PriceStatementKey) -> Statement:
     """Take one page; rows are READ, then the key of the size."""
     query = _rows(shape).add_columns(price.size_key)
@@ -96,13 +96,13 @@ def price_page_statement(shape: PriceStatementKey) -> Statement:
     return Statement(query.limit(bindparam("limit", type_=Integer)))
 
 
-@by_shape(64)
+@cached_statement(64)
 def price_list_statement(shape: PriceStatementKey) -> Statement:
     """Take all; rows are READ."""
     return Statement(_rows(shape))
 
 
-@by_shape(64)
+@cached_statement(64)
 def price_count_statement(shape: PriceStatementKey) -> Statement:
     """Count all: with the history each price, else each offer that had one by the day."""
     counted = select(*(price[name] for name in (PRICE_KEY if shape.history else OFFER_KEY)))
@@ -209,7 +209,7 @@ def normalize_prices(scope: Scope, snapshot: CatalogSnapshot) -> Answering[Scope
     try:
         keys = (yield from get_size_keys(scope.size)) if scope.size else ()
     except NotFound as unknown:
-        raise BadQuestion("size", unknown.name, f"{unknown} GET /sizes lists them.") from None
+        raise BadQuery("size", unknown.name, f"{unknown} GET /sizes lists them.") from None
     gpus = resolve_gpus(snapshot.gpus, scope.gpu)
     return scope.model_copy(update={"size": keys, "series": resolve_series(scope.series, snapshot), "gpu": gpus})
 
@@ -228,11 +228,11 @@ def _page(search: AllPricesSearch, snapshot: CatalogSnapshot, today: date) -> An
     counted = price_count_statement(shape)
     values |= {"limit": search.limit + 1}
     place = read_position(search.cursor, question, PRICE_ORDER) if search.cursor else None
-    rows = yield Ask(price_page_statement(replace(shape, after=place is not None)), values | _at(place))
+    rows = yield BoundStatement(price_page_statement(replace(shape, after=place is not None)), values | _at(place))
     revision = snapshot.revision if place is None else (yield from ensure_same_revision(place))
     total = snapshot.cached_total(question)
     if total is None:
-        ((total,),) = yield Ask(counted, values)
+        ((total,),) = yield BoundStatement(counted, values)
         snapshot.remember_total(question, total)
     page = rows[: search.limit]
     following = write_cursor(question, revision, _place(page[-1])) if len(rows) > len(page) else None

@@ -23,7 +23,7 @@ from app.catalog.queries.price_scope import (
     status_of,
 )
 from app.catalog.queries.sizes import SIZE_JSON, render_size
-from app.db.statements import Ask, Question, Statement, by_shape
+from app.db.statements import BoundStatement, QueryPlan, Statement, cached_statement
 
 GPU_FIGURES = tuple(
     name
@@ -42,11 +42,11 @@ class SizeDetails:
     gpu: Mapping[str, float | None]
 
 
-def find_size_details(keys: Sequence[str], scope: OfferParams, today: date) -> Question[tuple[SizeDetails, ...]]:
+def find_size_details(keys: Sequence[str], scope: OfferParams, today: date) -> QueryPlan[tuple[SizeDetails, ...]]:
     """Find the sizes of keys that are known, in the order of the keys; prices are null where there is no offer."""
     values = {f"key_{index}": key for index, key in enumerate(keys)}
     values |= {"today": today.isoformat(), **region_parameters(scope)}
-    rows = yield Ask(_statement(PriceScopeKey.of(scope), len(keys)), values)
+    rows = yield BoundStatement(_statement(PriceScopeKey.of(scope), len(keys)), values)
     found = {key: row for key, *row in rows}
     return tuple(_to_size_details(found[key], today) for key in keys)
 
@@ -60,7 +60,7 @@ def _to_size_details(row: Sequence[Any], today: date) -> SizeDetails:
     )
 
 
-@by_shape(32)
+@cached_statement(32)
 def _statement(place: PriceScopeKey, count: int) -> Statement:
     asked = [bindparam(f"key_{index}", type_=size.key.type) for index in range(count)]
     ground = PriceScope.for_sizes(place, select(size.key).where(size.key.in_(asked)))

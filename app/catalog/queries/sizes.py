@@ -38,8 +38,8 @@ from app.catalog.queries.pagination import (
 from app.catalog.queries.params import SizeList, SizeSearch, SizeSelection
 from app.catalog.queries.price_scope import GPU, SIZE, PriceScope, region_parameters, status_of
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
-from app.db.statements import Ask, Question, Row, Statement, answer, ask_once, by_shape
-from app.errors import BadQuestion, NotFound
+from app.db.statements import BoundStatement, QueryPlan, Row, Statement, cached_statement, run_plan, single_statement
+from app.errors import BadQuery, NotFound
 
 SIZE_JSON = table_of(SizeJson)
 _INDEXED = {("name",), ("usd_per_hour",)}
@@ -60,7 +60,7 @@ class StatementKey:
     memory_buckets: tuple[int, ...] = ()
 
 
-@by_shape(256)
+@cached_statement(256)
 def page_statement(shape: StatementKey) -> Statement:
     """Take the page's offers, then the documents of these alone; rows end with the keys of the order."""
     terms = to_sort_keys(shape.sort, shape.price_scope)
@@ -75,7 +75,7 @@ def page_statement(shape: StatementKey) -> Statement:
     return Statement(query, short=shape.sort in _INDEXED and not uses_table(SIZE, [*conditions, *keys]))
 
 
-@by_shape(64)
+@cached_statement(64)
 def list_statement(shape: StatementKey) -> Statement:
     """Take all offers of a question in its order, each with its document."""
     ground, conditions = shape.price_scope, _conditions(shape)
@@ -86,7 +86,7 @@ def list_statement(shape: StatementKey) -> Statement:
     )
 
 
-@by_shape(256)
+@cached_statement(256)
 def count_statement(shape: StatementKey) -> Statement:
     """Count what a question finds on all its pages."""
     conditions, ground = _conditions(shape), shape.price_scope
@@ -98,7 +98,7 @@ def count_statement(shape: StatementKey) -> Statement:
     return Statement(query)
 
 
-@by_shape(4)
+@cached_statement(4)
 def size_statement(ground: PriceScope) -> Statement:
     """Take one size by `key`: the same columns as of a page."""
     query = select(SIZE_JSON.c.doc, *_columns(ground)).join_from(
@@ -218,7 +218,7 @@ class JsonPage:
     total: int
 
 
-def find_sizes(search: SizeSearch, snapshot: CatalogSnapshot, today: date) -> Question[JsonPage]:
+def find_sizes(search: SizeSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[JsonPage]:
     """Find the sizes that a search asks for; raises BadQuestion for what is unknown here, and CursorGone."""
     search = normalize(search, snapshot)
     question = search.model_dump_json(exclude=search.page_param_names())
@@ -232,7 +232,7 @@ def find_sizes(search: SizeSearch, snapshot: CatalogSnapshot, today: date) -> Qu
     revision = snapshot.revision if place is None else (yield from ensure_same_revision(place))
     total = snapshot.cached_total(question)
     if total is None:
-        ((total,),) = yield Ask(count_statement(shape), values)
+        ((total,),) = yield BoundStatement(count_statement(shape), values)
         snapshot.remember_total(question, total)
     page = rows[: search.limit]
     following = write_cursor(question, revision, page[-1][RENDERED_COLUMNS:]) if len(rows) > len(page) else None
@@ -241,14 +241,14 @@ def find_sizes(search: SizeSearch, snapshot: CatalogSnapshot, today: date) -> Qu
 
 def search_sizes(session: Session, search: SizeSearch, *, today: date) -> JsonPage:
     """Find sizes, and wait for them."""
-    return answer(session, find_sizes(search, load_snapshot(session), today))
+    return run_plan(session, find_sizes(search, load_snapshot(session), today))
 
 
 def get_size(session: Session, name: str, *, today: date) -> str:
     """Get one size by any of its names, with its cheapest on-demand Linux price; raises NotFound."""
     ground, key = PriceScope.of(SizeSelection()), get_size_key(session, name)
     values = {"key": key, "today": today.isoformat(), **region_parameters(SizeSelection())}
-    (row,) = answer(session, ask_once(Ask(size_statement(ground), values)))
+    (row,) = run_plan(session, single_statement(BoundStatement(size_statement(ground), values)))
     return render_size(row, today)
 
 
@@ -268,7 +268,7 @@ def resolve_series(names: Sequence[str], snapshot: CatalogSnapshot) -> tuple[str
     try:
         return get_series_ids(snapshot.series, names)
     except NotFound as unknown:
-        raise BadQuestion("series", unknown.name, f"{unknown} GET /series lists them.") from None
+        raise BadQuery("series", unknown.name, f"{unknown} GET /series lists them.") from None
 
 
 def to_statement_key(search: SizeList) -> tuple[StatementKey, dict[str, Any]]:
@@ -280,12 +280,12 @@ def to_statement_key(search: SizeList) -> tuple[StatementKey, dict[str, Any]]:
     ), values | region_parameters(search)
 
 
-def _page(shape: StatementKey, values: dict[str, Any], place: CursorPosition | None) -> Ask:
+def _page(shape: StatementKey, values: dict[str, Any], place: CursorPosition | None) -> BoundStatement:
     """The page of a question: from its beginning or a place, by a walk or merged from walks."""
     if place is not None:
         values |= {f"at_{index}": _plain(value) for index, value in enumerate(place.values)}
         shape = replace(shape, after=tuple(value is not None for value in place.values))
-    return Ask(page_statement(shape), values)
+    return BoundStatement(page_statement(shape), values)
 
 
 def _memory_buckets(search: SizeSearch, snapshot: CatalogSnapshot) -> tuple[int, ...]:

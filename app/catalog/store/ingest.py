@@ -163,7 +163,7 @@ def forget_source(session: Session, source: str, *, today: date, progress: Progr
     """
     known = load_sources(session)
     if source not in known:
-        raise NotFound("source", source, nearest=tuple(get_close_matches(source, known, 2)))
+        raise NotFound("source", source, suggestions=tuple(get_close_matches(source, known, 2)))
     check_regions_of_source(session, source)
     tally, derived_on = IngestSummary(sources={source}), _last_derived_on(session)
     with temporary_tables(session, STAGED_PRICE, DROPPED_PRICES, DIRTY_SIZES):

@@ -50,7 +50,7 @@ from app.catalog.store.facts import PRICE_KEY
 from app.catalog.store.prices import PRICE, STAGED_PRICE
 from app.catalog.store.revisions import TableChecksum, compute_checksum, select_canonical
 from app.catalog.store.upsert import TableChange, save_rows
-from app.errors import BadQuestion
+from app.errors import BadQuery
 
 DROPPED_PRICES = Table(
     "dropped_price",
@@ -240,7 +240,7 @@ def check_regions_of_source(session: Session, source: str) -> None:
     if codes := list(used):
         more = f" and {len(codes) - 1} more" if len(codes) > 1 else ""
         said = f"names the region {codes[0]}{more}, which prices of other sources are for; forget those sources first"
-        raise BadQuestion("source", source, said)
+        raise BadQuery("source", source, said)
 
 
 def drop_rows_of_source(session: Session, source: str) -> dict[str, TableChange]:

@@ -10,7 +10,7 @@ from datetime import date
 import httpx
 
 from app.api.openapi.responses import PROBLEM_STATUSES
-from app.main import create_service
+from app.main import create_asgi_app
 from app.settings import Settings
 from tests.api.openapi.parts import Part
 from tests.servers import server
@@ -62,7 +62,7 @@ def clients(seeded_url: str, empty_url: str, today: date) -> Iterator[Mapping[st
     with ExitStack() as stack:
         made = {}
         for state, url in (("seeded", seeded_url), ("broken", seeded_url), ("empty", empty_url)):
-            service = create_service(Settings(_env_file=None, database_url=url), today=lambda: today)
+            service = create_asgi_app(Settings(_env_file=None, database_url=url), today=lambda: today)
             if state == "broken":
                 service.app.state.executor.today = _fail
             base_url = stack.enter_context(server(service))

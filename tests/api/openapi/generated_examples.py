@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from app.api.openapi.examples import shorten
-from app.main import create_service
+from app.main import create_asgi_app
 from app.settings import PROJECT, Settings
 from tests.api.openapi.error_cases import ERROR_CASES, clients, get_problem
 from tests.api.openapi.generated_files import document
@@ -73,7 +73,7 @@ def write_examples() -> None:
         program = str(Path(sys.executable).with_name("vmsizes"))
         for verb in (["migrate"], ["ingest", "seeds"]):
             subprocess.run([program, *verb], env={"VMSIZES_DATABASE_URL": url}, check=True, capture_output=True)
-        service = create_service(Settings(_env_file=None, database_url=url), today=lambda: TODAY)
+        service = create_asgi_app(Settings(_env_file=None, database_url=url), today=lambda: TODAY)
         with server(service) as base_url, httpx.Client(base_url=base_url, trust_env=False) as client:
             for place, operation in operations(document()):
                 _write_operation_example(client, place.partition(" ")[2], operation)
