@@ -13,14 +13,14 @@ from app.fit.verdict import (
     Option,
     Ranking,
     Rejection,
-    cost_of,
-    miss,
-    over_budget,
+    check_budget,
+    check_eligibility,
+    compute_cost,
+    miss_distance,
     plain_failure,
-    standing,
-    warnings,
+    warning_codes,
 )
-from app.fit.vm import Terms, Vm
+from app.fit.vm import SizeConstraints, Vm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,29 +78,29 @@ TRAIT_CODES: dict[str, str] = {"infiniband": "NO_INFINIBAND", "nvlink": "NO_NVLI
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Needs(Terms):
+class ResourceNeeds(SizeConstraints):
     """What is asked of one job's VMs besides the terms: amounts by constraint name, traits by name."""
 
     amounts: Mapping[str, float]
     traits: Mapping[str, bool | str]
 
 
-def judge_vm(vm: Vm, needs: Needs) -> Option | Rejection:
+def evaluate_vm(vm: Vm, needs: ResourceNeeds) -> Option | Rejection:
     """Judge one size against the needs; every constraint is evaluated, not only the first that fails."""
-    nodes = _nodes(vm, needs)
-    failures = [*standing(vm, needs), *_traits(vm, needs), *_amounts(vm, needs)]
-    costs = {purchase: cost_of(vm, purchase, nodes, needs) for purchase in vm.usd_per_hour}
+    nodes = _nodes_needed(vm, needs)
+    failures = [*check_eligibility(vm, needs), *_check_traits(vm, needs), *_check_amounts(vm, needs)]
+    costs = {purchase: compute_cost(vm, purchase, nodes, needs) for purchase in vm.usd_per_hour}
     month = costs[needs.purchase].usd_per_month if needs.purchase in costs else None
     if not failures:
-        failures += over_budget(month, needs)
+        failures += check_budget(month, needs)
     if failures:
         ordered = sorted(failures, key=lambda failure: (-failure.share_missing, failure.constraint))
         return Rejection(vm=vm, failures=tuple(ordered))
-    headrooms = tuple(_headroom(quantity, vm, nodes, needs) for quantity in _asked(needs))
-    return Option(vm=vm, nodes=nodes, headrooms=headrooms, costs=costs, warnings=warnings(vm, needs))
+    headrooms = tuple(_headroom(quantity, vm, nodes, needs) for quantity in _requested(needs))
+    return Option(vm=vm, nodes=nodes, headrooms=headrooms, costs=costs, warnings=warning_codes(vm, needs))
 
 
-def _asked(needs: Needs) -> Iterator[Quantity]:
+def _requested(needs: ResourceNeeds) -> Iterator[Quantity]:
     return (quantity for quantity in QUANTITIES if needs.amounts.get(quantity.name))
 
 
@@ -109,11 +109,11 @@ def _pools(quantity: Quantity, vm: Vm) -> bool:
     return quantity.pooled and not (quantity.on_gpus and vm.fractional)
 
 
-def _nodes(vm: Vm, needs: Needs) -> int:
+def _nodes_needed(vm: Vm, needs: ResourceNeeds) -> int:
     """The smallest number of nodes that satisfies every pooled amount, at least 1 and at most max_nodes."""
     wanted = [
         ceil(Fraction(needs.amounts[quantity.name]) / Fraction(available))
-        for quantity in _asked(needs)
+        for quantity in _requested(needs)
         if _pools(quantity, vm) and (available := quantity.of(vm))
     ]
     return min(max(wanted, default=1), needs.max_nodes)
@@ -126,8 +126,8 @@ def _available(quantity: Quantity, vm: Vm, nodes: int) -> float | None:
     return float(Fraction(one) * (nodes if _pools(quantity, vm) else 1))
 
 
-def _amounts(vm: Vm, needs: Needs) -> Iterator[Failure]:
-    for quantity in _asked(needs):
+def _check_amounts(vm: Vm, needs: ResourceNeeds) -> Iterator[Failure]:
+    for quantity in _requested(needs):
         required, available = needs.amounts[quantity.name], _available(quantity, vm, needs.max_nodes)
         if available is not None and available >= required:
             continue
@@ -138,11 +138,11 @@ def _amounts(vm: Vm, needs: Needs) -> Iterator[Failure]:
             required=required,
             available=available,
             unit=quantity.unit,
-            detail=_short(quantity, vm, required, available, needs.max_nodes),
+            detail=_describe_shortfall(quantity, vm, required, available, needs.max_nodes),
         )
 
 
-def _short(quantity: Quantity, vm: Vm, required: float, available: float | None, nodes: int) -> str:
+def _describe_shortfall(quantity: Quantity, vm: Vm, required: float, available: float | None, nodes: int) -> str:
     unit = "" if quantity.unit == "count" else f"{quantity.unit} of "
     if available is None:
         return f"needs {required:g} {unit}{quantity.label}, and no source says what it has"
@@ -152,20 +152,20 @@ def _short(quantity: Quantity, vm: Vm, required: float, available: float | None,
     return f"needs {required:g} {unit}{quantity.label}, {where} {available:g}"
 
 
-def _traits(vm: Vm, needs: Needs) -> Iterator[Failure]:
+def _check_traits(vm: Vm, needs: ResourceNeeds) -> Iterator[Failure]:
     for name, wanted in needs.traits.items():
         actual = vm.traits.get(name)
         if actual == wanted:
             continue
-        told = "no source says" if actual is None else f"it is {_said(actual)}"
-        yield plain_failure(name, TRAIT_CODES.get(name, "FEATURE"), f"{name} must be {_said(wanted)}, {told}")
+        told = "no source says" if actual is None else f"it is {_format(actual)}"
+        yield plain_failure(name, TRAIT_CODES.get(name, "FEATURE"), f"{name} must be {_format(wanted)}, {told}")
 
 
-def _said(value: bool | str) -> str:
+def _format(value: bool | str) -> str:
     return str(value).lower()
 
 
-def _headroom(quantity: Quantity, vm: Vm, nodes: int, needs: Needs) -> Headroom:
+def _headroom(quantity: Quantity, vm: Vm, nodes: int, needs: ResourceNeeds) -> Headroom:
     available = _available(quantity, vm, nodes)
     assert available is not None  # noqa: S101  # an unknown amount was rejected before
     return Headroom(
@@ -176,51 +176,51 @@ def _headroom(quantity: Quantity, vm: Vm, nodes: int, needs: Needs) -> Headroom:
     )
 
 
-def _cost(option: Option, needs: Needs) -> tuple[bool, Decimal]:
+def _by_cost(option: Option, needs: ResourceNeeds) -> tuple[bool, Decimal]:
     """Sorts by cost an hour; an unknown one comes last."""
     cost = option.costs[needs.purchase].usd_per_hour if needs.purchase in option.costs else None
     return (cost is None, cost if cost is not None else Decimal(0))
 
 
-def _least_headroom(option: Option, _needs: Needs) -> float:
+def _by_headroom(option: Option, _needs: ResourceNeeds) -> float:
     return -option.limiting.percent if option.limiting else 0.0
 
 
-def unused_gpu_memory_gib(option: Option, needs: Needs) -> float | None:
+def unused_gpu_memory_gib(option: Option, needs: ResourceNeeds) -> float | None:
     """GPU memory of all nodes that the job leaves unused, GiB; None where it asks for none, or nobody knows."""
     asked, one = needs.amounts.get("min_gpu_mem"), option.vm.gpu_memory_gib
     return one * option.nodes - asked if asked and one is not None else None
 
 
-def _waste(option: Option, needs: Needs) -> float:
+def _by_waste(option: Option, needs: ResourceNeeds) -> float:
     return unused_gpu_memory_gib(option, needs) or 0.0
 
 
-SORTS: dict[str, Callable[[Option, Needs], Any]] = {
-    "cost_per_hour": _cost,
-    "cost_per_job": _cost,
-    "headroom": _least_headroom,
-    "waste": _waste,
+SORTS: dict[str, Callable[[Option, ResourceNeeds], Any]] = {
+    "cost_per_hour": _by_cost,
+    "cost_per_job": _by_cost,
+    "headroom": _by_headroom,
+    "waste": _by_waste,
     "nodes": lambda option, _needs: option.nodes,
 }
 """What options can be ranked by; a job's cost is the hour's times the same hours, so their order is one."""
 
 
-def rank(vms: Iterable[Vm], needs: Needs, sort: str = "cost_per_hour") -> Ranking[Option]:
+def rank_sizes(vms: Iterable[Vm], needs: ResourceNeeds, sort: str = "cost_per_hour") -> Ranking[Option]:
     """Judge every size and put the options in order: by the sort, then cost, then fewer nodes, then name."""
-    verdicts = [judge_vm(vm, needs) for vm in vms]
+    verdicts = [evaluate_vm(vm, needs) for vm in vms]
     key = SORTS[sort]
     options = sorted(
         (verdict for verdict in verdicts if isinstance(verdict, Option)),
         key=lambda option: (
-            _cost(option, needs)[0],
+            _by_cost(option, needs)[0],
             key(option, needs),
-            _cost(option, needs),
+            _by_cost(option, needs),
             option.nodes,
             option.vm.name,
         ),
     )
-    rejections = sorted((verdict for verdict in verdicts if isinstance(verdict, Rejection)), key=miss)
+    rejections = sorted((verdict for verdict in verdicts if isinstance(verdict, Rejection)), key=miss_distance)
     return Ranking(options=tuple(options), rejections=tuple(rejections))
 
 
@@ -236,14 +236,14 @@ _LABELS = {
 }
 
 
-def explain_option(option: Option, needs: Needs) -> str:
+def explain_option(option: Option, needs: ResourceNeeds) -> str:
     """Say why the option fits, what is tightest, and what it costs."""
     nodes = f"{option.nodes} VMs" if option.nodes > 1 else "1 VM"
-    tight = f": {_tightest(option.limiting)}" if option.limiting else ""
-    return f"Fits on {nodes}{tight}; {_price(option, needs)}."
+    tight = f": {_describe_limit(option.limiting)}" if option.limiting else ""
+    return f"Fits on {nodes}{tight}; {_describe_price(option, needs)}."
 
 
-def _tightest(headroom: Headroom) -> str:
+def _describe_limit(headroom: Headroom) -> str:
     unit = "" if headroom.unit == "count" else f" {headroom.unit}"
     return (
         f"needs {headroom.required:g} of {headroom.available:g}{unit} {_LABELS[headroom.resource]}"
@@ -251,7 +251,7 @@ def _tightest(headroom: Headroom) -> str:
     )
 
 
-def _price(option: Option, needs: Needs) -> str:
+def _describe_price(option: Option, needs: ResourceNeeds) -> str:
     cost = option.costs.get(needs.purchase)
     model = needs.purchase.replace("_", "-")
     if cost is None or cost.usd_per_hour is None or cost.usd_per_month is None:

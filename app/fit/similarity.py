@@ -9,7 +9,7 @@ from math import log2
 Number = int | float | Decimal | Fraction
 
 
-def exact(number: Number) -> Fraction:
+def to_fraction(number: Number) -> Fraction:
     """The number that is written, not the double nearest to it: 0.1 is a tenth."""
     return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)
 
@@ -18,41 +18,41 @@ def difference(baseline: Number | None, value: Number | None) -> float | None:
     """By how much a value is larger than a baseline: value - baseline, in their unit."""
     if baseline is None or value is None:
         return None
-    return float(exact(value) - exact(baseline))
+    return float(to_fraction(value) - to_fraction(baseline))
 
 
 def difference_percent(baseline: Number | None, value: Number | None) -> float | None:
     """The same as a part of the baseline: 100 x (value - baseline) / baseline, to two digits; of zero there is none."""
     if baseline is None or value is None or baseline == 0:
         return None
-    return float(round(100 * (exact(value) / exact(baseline) - 1), 2))
+    return float(round(100 * (to_fraction(value) / to_fraction(baseline) - 1), 2))
 
 
-def per_unit(usd_per_hour: Number | None, amount: Number | None) -> float | None:
+def usd_per_unit(usd_per_hour: Number | None, amount: Number | None) -> float | None:
     """The price of one unit of what a VM has: usd_per_hour / amount; None where it has none, or nobody knows."""
     if usd_per_hour is None or amount is None or amount == 0:
         return None
-    return float(exact(usd_per_hour) / exact(amount))
+    return float(to_fraction(usd_per_hour) / to_fraction(amount))
 
 
-def of_all(gpus: Fraction | None, of_one: Number | None) -> float | None:
+def total_of_gpus(gpus: Fraction | None, of_one: Number | None) -> float | None:
     """What all GPUs of a VM do together: gpus x of_one; a fraction of a GPU does its part."""
-    return None if gpus is None or of_one is None else float(gpus * exact(of_one))
+    return None if gpus is None or of_one is None else float(gpus * to_fraction(of_one))
 
 
-FARTHEST = 3.0
+MAX_DOUBLINGS = 3.0
 """Doublings, or halvings, from which on two amounts are as different as can be: eight times, or an eighth."""
 
-UNKNOWN = 1 / 2
+UNKNOWN_DISTANCE = 1 / 2
 """How far an unknown value is: half way between the same and as different as can be, so that it cannot win by that."""
 
 
-DIGITS = 4
+DISTANCE_DIGITS = 4
 """Digits to which distances are shown; those that are equal to them are equally near."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traits:
+class SizeTraits:
     """What of a size is compared, and what it is called; None is unknown."""
 
     name: str
@@ -72,26 +72,26 @@ class Traits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
+class DistanceTerm:
     """One part of the distance: what it looks at, in which unit (None for the class of GPU), and how much it weighs."""
 
     name: str
     unit: str | None
     weight: int
-    of: Callable[[Traits], Number | None]
+    get: Callable[[SizeTraits], Number | None]
 
 
-TERMS = (
-    Term(name="gpu_class", unit=None, weight=4, of=lambda _: None),
-    Term(name="gpu_memory_gib", unit="GiB", weight=3, of=lambda size: size.gpu_memory_gib),
-    Term(name="gpu_count", unit="count", weight=2, of=lambda size: size.gpus),
-    Term(name="usd_per_hour", unit="USD/h", weight=2, of=lambda size: size.usd_per_hour),
-    Term(name="vcpus", unit="count", weight=1, of=lambda size: size.vcpus),
-    Term(name="memory_gib", unit="GiB", weight=1, of=lambda size: size.memory_gib),
+DISTANCE_TERMS = (
+    DistanceTerm(name="gpu_class", unit=None, weight=4, get=lambda _: None),
+    DistanceTerm(name="gpu_memory_gib", unit="GiB", weight=3, get=lambda size: size.gpu_memory_gib),
+    DistanceTerm(name="gpu_count", unit="count", weight=2, get=lambda size: size.gpus),
+    DistanceTerm(name="usd_per_hour", unit="USD/h", weight=2, get=lambda size: size.usd_per_hour),
+    DistanceTerm(name="vcpus", unit="count", weight=1, get=lambda size: size.vcpus),
+    DistanceTerm(name="memory_gib", unit="GiB", weight=1, get=lambda size: size.memory_gib),
 )
 """What the distance is made of."""
 
-CLASSES: tuple[tuple[Callable[[Traits], str | None], float, str], ...] = (
+GPU_CLASSES: tuple[tuple[Callable[[SizeTraits], str | None], float, str], ...] = (
     (lambda size: size.gpu_id, 0.0, "the same GPU"),
     (lambda size: size.gpu_family, 1 / 3, "another GPU of the same family"),
     (lambda size: size.gpu_vendor, 2 / 3, "another family of GPUs of the same vendor"),
@@ -99,15 +99,15 @@ CLASSES: tuple[tuple[Callable[[Traits], str | None], float, str], ...] = (
 """What GPUs can have in common, the most first, how far apart they then are, and how that is told."""
 
 _OTHER_VENDOR = (1.0, "GPUs of another vendor")
-_UNKNOWN_GPU = (UNKNOWN, "unknown, which counts as half way")
+_UNKNOWN_GPU = (UNKNOWN_DISTANCE, "unknown, which counts as half way")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermDistance:
     """What one term says of two sizes: both values, and what it adds to the distance."""
 
-    term: Term
-    wanted: Number | None
+    term: DistanceTerm
+    baseline: Number | None
     value: Number | None
     distance: float
     contribution: float
@@ -116,19 +116,19 @@ class TermDistance:
     @property
     def difference(self) -> float | None:
         """Value - wanted, in the unit of the term."""
-        return difference(self.wanted, self.value)
+        return difference(self.baseline, self.value)
 
     @property
     def difference_percent(self) -> float | None:
         """The difference as a part of what is wanted."""
-        return difference_percent(self.wanted, self.value)
+        return difference_percent(self.baseline, self.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbour:
     """A size beside the one that is asked about; None where it cannot be said."""
 
-    size: Traits
+    size: SizeTraits
     terms: tuple[TermDistance, ...]
     cheaper: bool | None
     bigger: bool | None
@@ -139,28 +139,30 @@ class Neighbour:
         return sum(term.contribution for term in self.terms)
 
 
-def nearest(size: Traits, others: Iterable[Traits]) -> list[Neighbour]:
+def sort_by_distance(size: SizeTraits, others: Iterable[SizeTraits]) -> list[Neighbour]:
     """Measure sizes, and put the nearest first; of equally near ones the cheaper, then by name."""
-    return sorted((measure(size, other) for other in others), key=_order)
+    return sorted((measure_distance(size, other) for other in others), key=_sort_key)
 
 
-def measure(size: Traits, other: Traits) -> Neighbour:
+def measure_distance(size: SizeTraits, other: SizeTraits) -> Neighbour:
     """How far a size is from another: the mean of the terms' distances by weight.
 
     distance = sum(weight x distance of the term) / sum(weight), over the terms of which the first size has a value.
     An amount's distance is |log2(other / size)| / 3, at most 1: half as much is as far as twice as much.
     """
-    asked = [term for term in TERMS if _is_asked(term, size)]
+    asked = [term for term in DISTANCE_TERMS if _applies(term, size)]
     whole = sum(term.weight for term in asked)
     return Neighbour(
         size=other,
-        terms=tuple(_measure(term, size, other, whole) for term in asked),
-        cheaper=None if None in (size.usd_per_hour, other.usd_per_hour) else _usd(other) < _usd(size),
+        terms=tuple(_measure_term(term, size, other, whole) for term in asked),
+        cheaper=None
+        if None in (size.usd_per_hour, other.usd_per_hour)
+        else _price_or_infinity(other) < _price_or_infinity(size),
         bigger=is_bigger(size, other),
     )
 
 
-def is_bigger(size: Traits, other: Traits) -> bool | None:
+def is_bigger(size: SizeTraits, other: SizeTraits) -> bool | None:
     """Whether a size has at least as much GPU memory, vCPUs and memory as another, and more of one of them."""
     pairs = [
         (asked, had)
@@ -178,16 +180,18 @@ def is_bigger(size: Traits, other: Traits) -> bool | None:
     return any(had is not None and had > asked for asked, had in pairs)
 
 
-def _is_asked(term: Term, size: Traits) -> bool:
-    return size.gpu_id is not None if term.name == "gpu_class" else term.of(size) is not None
+def _applies(term: DistanceTerm, size: SizeTraits) -> bool:
+    return size.gpu_id is not None if term.name == "gpu_class" else term.get(size) is not None
 
 
-def _measure(term: Term, size: Traits, other: Traits, whole: int) -> TermDistance:
-    wanted, value = term.of(size), term.of(other)
-    distance, detail = _by_class(size, other) if wanted is None else _by_amount(wanted, value, term.unit)
+def _measure_term(term: DistanceTerm, size: SizeTraits, other: SizeTraits, whole: int) -> TermDistance:
+    wanted, value = term.get(size), term.get(other)
+    distance, detail = (
+        _gpu_class_distance(size, other) if wanted is None else _amount_distance(wanted, value, term.unit)
+    )
     return TermDistance(
         term=term,
-        wanted=wanted,
+        baseline=wanted,
         value=value,
         distance=distance,
         contribution=term.weight * distance / whole,
@@ -195,30 +199,30 @@ def _measure(term: Term, size: Traits, other: Traits, whole: int) -> TermDistanc
     )
 
 
-def _by_class(size: Traits, other: Traits) -> tuple[float, str]:
+def _gpu_class_distance(size: SizeTraits, other: SizeTraits) -> tuple[float, str]:
     if other.gpu_id is None:
         return _UNKNOWN_GPU
-    for common, distance, detail in CLASSES:
+    for common, distance, detail in GPU_CLASSES:
         if common(size) is not None and common(size) == common(other):
             return distance, detail
     return _OTHER_VENDOR
 
 
-def _by_amount(wanted: Number, value: Number | None, unit: str | None) -> tuple[float, str]:
+def _amount_distance(wanted: Number, value: Number | None, unit: str | None) -> tuple[float, str]:
     if value is None:
-        return UNKNOWN, "unknown, which counts as half way"
+        return UNKNOWN_DISTANCE, "unknown, which counts as half way"
     told = "" if unit == "count" else f" {unit}"
     if value == wanted:
         return 0.0, f"{float(value):g}{told}, as asked"
     detail = f"{float(value):g}{told} beside {float(wanted):g}{told}"
     if value == 0 or wanted == 0:
         return 1.0, detail
-    return min(1.0, abs(log2(float(value)) - log2(float(wanted))) / FARTHEST), detail
+    return min(1.0, abs(log2(float(value)) - log2(float(wanted))) / MAX_DOUBLINGS), detail
 
 
-def _usd(size: Traits) -> Decimal:
+def _price_or_infinity(size: SizeTraits) -> Decimal:
     return size.usd_per_hour if size.usd_per_hour is not None else Decimal("Infinity")
 
 
-def _order(neighbour: Neighbour) -> tuple[float, Decimal, str]:
-    return (round(neighbour.distance, DIGITS), _usd(neighbour.size), neighbour.size.name.lower())
+def _sort_key(neighbour: Neighbour) -> tuple[float, Decimal, str]:
+    return (round(neighbour.distance, DISTANCE_DIGITS), _price_or_infinity(neighbour.size), neighbour.size.name.lower())

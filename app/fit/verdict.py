@@ -7,7 +7,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Generic, TypeVar
 
-from app.fit.vm import Terms, Vm
+from app.fit.vm import SizeConstraints, Vm
 
 PERCENT_DECIMALS = 6
 """A percentage is rounded to this many decimal places."""
@@ -104,16 +104,16 @@ class Rejection:
     failures: tuple[Failure, ...]
 
 
-NEAREST = 3
+NEAREST_MISSES = 3
 
-Fitting = TypeVar("Fitting")
+OptionT = TypeVar("OptionT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranking(Generic[Fitting]):
+class Ranking(Generic[OptionT]):
     """All that fit, the best first, and all that do not, the nearest miss first."""
 
-    options: tuple[Fitting, ...]
+    options: tuple[OptionT, ...]
     rejections: tuple[Rejection, ...]
 
     @property
@@ -124,19 +124,19 @@ class Ranking(Generic[Fitting]):
     @property
     def nearest_misses(self) -> Sequence[Rejection]:
         """The rejected sizes that miss least."""
-        return self.rejections[:NEAREST]
+        return self.rejections[:NEAREST_MISSES]
 
 
-def miss(rejection: Rejection) -> tuple[float, int, float, str]:
+def miss_distance(rejection: Rejection) -> tuple[float, int, float, str]:
     """How far a size is from fitting: the worst miss, then how many, then all together."""
     shares = [failure.share_missing for failure in rejection.failures]
     return (max(shares), len(shares), sum(shares), rejection.vm.name)
 
 
-_A_YEAR = 366
+OLD_PRICE_DAYS = 366
 
 
-def standing(vm: Vm, terms: Terms) -> Iterator[Failure]:
+def check_eligibility(vm: Vm, terms: SizeConstraints) -> Iterator[Failure]:
     """Tell where a size may not be ordered, or not where it is asked for."""
     if vm.status not in terms.statuses:
         code = vm.status.upper() if vm.status in ("retired", "withdrawn") else "STATUS"
@@ -156,7 +156,7 @@ NO_COST = Cost(
 """The cost of what has no price."""
 
 
-def cost_of(vm: Vm, purchase: str, nodes: int, terms: Terms) -> Cost:
+def compute_cost(vm: Vm, purchase: str, nodes: int, terms: SizeConstraints) -> Cost:
     """Say what so many VMs cost under a purchase model: nodes x price an hour, x hours; exact."""
     price = vm.usd_per_hour[purchase]
     if price is None:
@@ -172,13 +172,13 @@ def cost_of(vm: Vm, purchase: str, nodes: int, terms: Terms) -> Cost:
     )
 
 
-def over_budget(month: Decimal | None, terms: Terms) -> Iterator[Failure]:
+def check_budget(month: Decimal | None, terms: SizeConstraints) -> Iterator[Failure]:
     """Tell where a month costs more than it may, or nobody knows what it costs."""
     budget = terms.budget_usd_per_month
     if budget is None:
         return
     if month is None:
-        yield unpriced("budget_usd_per_month", terms)
+        yield unknown_price_failure("budget_usd_per_month", terms)
     elif month > budget:
         yield Failure(
             constraint="budget_usd_per_month",
@@ -190,19 +190,19 @@ def over_budget(month: Decimal | None, terms: Terms) -> Iterator[Failure]:
         )
 
 
-def unpriced(constraint: str, terms: Terms) -> Failure:
+def unknown_price_failure(constraint: str, terms: SizeConstraints) -> Failure:
     """An unknown price meets no budget, as an unknown amount meets no need."""
     where = f" in {' or '.join(terms.regions)}" if terms.regions else ""
     told = f"no source says its {terms.purchase.replace('_', '-')} price{where}, so it meets no budget"
     return plain_failure(constraint, "NO_PRICE", told)
 
 
-def warnings(vm: Vm, terms: Terms) -> tuple[str, ...]:
+def warning_codes(vm: Vm, terms: SizeConstraints) -> tuple[str, ...]:
     """Say what a buyer should know of an option; an old price is of over a year ago, or of an undated source."""
     as_of, undated = vm.as_of.get(terms.purchase), vm.approximate_date.get(terms.purchase)
     raised = {
         "NO_PRICE": vm.usd_per_hour.get(terms.purchase) is None,
-        "OLD_PRICE": as_of is not None and ((terms.today - as_of).days > _A_YEAR or undated is True),
+        "OLD_PRICE": as_of is not None and ((terms.today - as_of).days > OLD_PRICE_DAYS or undated is True),
         "PREVIEW": vm.status == "preview",
         "RETIRING": vm.status == "retiring",
         "WITHDRAWN": vm.status == "withdrawn",

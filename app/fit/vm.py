@@ -42,7 +42,7 @@ class Vm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class SizeConstraints:
     """What is asked of any size, whatever the job: statuses, regions, how many VMs, and what they may cost."""
 
     statuses: frozenset[str] = ORDERABLE

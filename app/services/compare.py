@@ -14,7 +14,7 @@ from app.catalog.queries.size_details import GPU_FIGURES, SizeDetails, find_size
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan
 from app.errors import BadQuery, NotFound
-from app.fit.similarity import Number, difference, difference_percent, of_all, per_unit
+from app.fit.similarity import Number, difference, difference_percent, total_of_gpus, usd_per_unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ _GPU_UNITS = {name: GPU_FIELDS[name].unit for name in GPU_FIGURES}
 
 
 def _total_figures(sheet: SizeDetails) -> dict[str, float | None]:
-    return {f"gpus_{name}": of_all(sheet.gpus, sheet.gpu[name]) for name in GPU_FIGURES}
+    return {f"gpus_{name}": total_of_gpus(sheet.gpus, sheet.gpu[name]) for name in GPU_FIGURES}
 
 
 def _unit_price_name(name: str) -> str:
@@ -93,7 +93,7 @@ def _unit_price_name(name: str) -> str:
 
 def _unit_prices(sheet: SizeDetails) -> dict[str, float | None]:
     usd, together = sheet.row["usd_per_hour"], _total_figures(sheet)
-    return {_unit_price_name(name): per_unit(usd, together[f"gpus_{name}"]) for name in GPU_FIGURES}
+    return {_unit_price_name(name): usd_per_unit(usd, together[f"gpus_{name}"]) for name in GPU_FIGURES}
 
 
 UNITS: Mapping[str, str | None] = {

@@ -8,10 +8,10 @@ from sqlalchemy.orm import Session
 
 from app.catalog.queries.language_models import get_model
 from app.errors import BadWorkload
-from app.fit.estimator.estimate import answer_serving, answer_training
+from app.fit.estimator.estimate import estimate_serving, estimate_training
 from app.fit.estimator.report import Estimate
 from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
-from app.fit.formulas.assumptions import Impossible, Ledger
+from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.services.model_spec import ModelSpec, resolve_architecture
 
 
@@ -32,11 +32,11 @@ def estimate(session: Session, request: EstimateRequest) -> Estimate:
     def find(name: str) -> Mapping[str, Any]:
         return get_model(session, name).model_dump()
 
-    ledger = Ledger()
+    ledger = Assumptions()
     try:
         shape = resolve_architecture(request, find, ledger)
         if isinstance(request.workload, InferenceWorkload):
-            return answer_serving(shape, request.workload, request.gpus, ledger)
-        return answer_training(shape, request.workload, request.gpus, ledger)
-    except Impossible as refused:
+            return estimate_serving(shape, request.workload, request.gpus, ledger)
+        return estimate_training(shape, request.workload, request.gpus, ledger)
+    except InvalidWorkload as refused:
         raise BadWorkload(refused.field, refused.detail) from None

@@ -9,7 +9,7 @@ from typing import Any
 
 from app.catalog.projections import PURCHASE_MODELS
 from app.catalog.queries.candidates import PEAK_DTYPES
-from app.fit.formulas.assumptions import Ledger
+from app.fit.formulas.assumptions import Assumptions
 from app.fit.formulas.quantities import GIB
 from app.fit.placement.machine import MIN_CAPABILITY, Machine
 from app.fit.vm import Vm
@@ -45,7 +45,7 @@ class Hardware:
         return any(value is not None for value in (self.gpu, self.memory_gib, self.usable_gib))
 
 
-def to_vm_and_machine(hardware: Hardware, gpu: Mapping[str, Any], gpus: int, ledger: Ledger) -> tuple[Vm, Machine]:
+def to_vm_and_machine(hardware: Hardware, gpu: Mapping[str, Any], gpus: int, ledger: Assumptions) -> tuple[Vm, Machine]:
     """Take the described machine as placement sees a size; `gpu` is the row of its model, empty where it is unknown."""
     vm = Vm(
         name="hardware",
@@ -76,16 +76,16 @@ def _first_known(given: float | None, looked_up: float | None) -> float | None:
     return given if given is not None else looked_up
 
 
-def _usable_gib(hardware: Hardware, gpu: Mapping[str, Any], ledger: Ledger) -> float:
+def _usable_gib(hardware: Hardware, gpu: Mapping[str, Any], ledger: Assumptions) -> float:
     """Memory of one GPU, GiB; without end where only a cut is judged."""
     if not hardware.memory_known:
-        ledger.note("hardware.usable_gib", None, "no memory is given: only the cut is judged")
+        ledger.record("hardware.usable_gib", None, "no memory is given: only the cut is judged")
         return inf
     usable = _first_known(hardware.usable_gib, gpu.get("usable_memory_gib"))
     if usable is not None:
         return usable
     marketed = _first_known(hardware.memory_gib, gpu.get("memory_gib")) or 0.0
-    return ledger.note("hardware.usable_gib", marketed * USABLE_SHARE, "98.5 % of the marketed memory")
+    return ledger.record("hardware.usable_gib", marketed * USABLE_SHARE, "98.5 % of the marketed memory")
 
 
 def _peaks(hardware: Hardware, gpu: Mapping[str, Any]) -> dict[str, float]:
@@ -94,9 +94,9 @@ def _peaks(hardware: Hardware, gpu: Mapping[str, Any]) -> dict[str, float]:
     return {kind: gpu[f"{kind}_tflops"] * 1e12 for kind in PEAK_DTYPES if gpu.get(f"{kind}_tflops") is not None}
 
 
-def _domain_gpus(hardware: Hardware, gpu: Mapping[str, Any], gpus: int, ledger: Ledger) -> int:
+def _domain_gpus(hardware: Hardware, gpu: Mapping[str, Any], gpus: int, ledger: Assumptions) -> int:
     """GPUs that share NVLink: as given, else those of the model, else all of the machine."""
     known = hardware.scale_up_domain_gpus or gpu.get("scale_up_domain_gpus")
     if known is not None:
         return int(known)
-    return ledger.note("hardware.scale_up_domain_gpus", gpus, "its GPUs are joined by NVLink")
+    return ledger.record("hardware.scale_up_domain_gpus", gpus, "its GPUs are joined by NVLink")

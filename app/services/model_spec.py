@@ -5,11 +5,11 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from app.errors import BadWorkload, NotFound
-from app.fit.estimator.model import from_fields
+from app.fit.estimator.model import build_architecture
 from app.fit.formulas.architecture import Architecture
-from app.fit.formulas.assumptions import Ledger
+from app.fit.formulas.assumptions import Assumptions
 from app.fit.formulas.hf_config import read_config
-from app.fit.formulas.quantization import Released, fp8_blocks, fp8_tensors, mxfp4_experts
+from app.fit.formulas.quantization import ReleasedWeights, fp8_blocks, fp8_tensors, mxfp4_experts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,14 +21,16 @@ class ModelSpec:
     config: Mapping[str, Any] | None = None
 
 
-def resolve_architecture(spec: ModelSpec, find: Callable[[str], Mapping[str, Any]], ledger: Ledger) -> Architecture:
+def resolve_architecture(
+    spec: ModelSpec, find: Callable[[str], Mapping[str, Any]], ledger: Assumptions
+) -> Architecture:
     """Give a model's shape; `find` finds presets. Raises BadWorkload or Impossible for what is not understood."""
     if spec.model is not None:
         return to_architecture(_preset(spec.model, find))
     if spec.config is not None:
         return read_config(spec.config, ledger)
     given = {name: value for name, value in (spec.architecture or {}).items() if value is not None}
-    return from_fields(given, ledger, attention=given.pop("attention", None))
+    return build_architecture(given, ledger, attention=given.pop("attention", None))
 
 
 def _preset(name: str, find: Callable[[str], Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -50,7 +52,7 @@ def to_architecture(row: Mapping[str, Any]) -> Architecture:
     return Architecture(**known | own | ({"shared_intermediate": shared} if shared else {}))
 
 
-def _released(row: Mapping[str, Any]) -> Released | None:
+def _released(row: Mapping[str, Any]) -> ReleasedWeights | None:
     """How a preset's weights are stored, by the type that its card names; None where it names none."""
     dtype, block = row.get("dtype"), row.get("fp8_block")
     if dtype is None:
@@ -61,4 +63,4 @@ def _released(row: Mapping[str, Any]) -> Released | None:
     if stored is not None:
         what = "routed experts" if dtype == "mxfp4" else "the matrices of its layers"
         why = f"{why}: {what}, and all else in 16 bits"
-    return Released(dtype=dtype, source="preset", quantization=stored, why=why)
+    return ReleasedWeights(dtype=dtype, source="preset", quantization=stored, why=why)

@@ -17,7 +17,7 @@ from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import BoundStatement, QueryPlan, Rows
 from app.errors import BadQuery, BadWorkload, NotFound
 from app.fit.estimator.workload import TrainingWorkload
-from app.fit.formulas.assumptions import Impossible, Ledger
+from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.quantities import GIB
 from app.fit.placement.evaluate import rank
 from app.fit.placement.fixes import FixFinder
@@ -142,15 +142,15 @@ class PlacementResult:
 
 def plan_placement(search: PlacementSearch, known: CatalogSnapshot, today: date) -> QueryPlan[PlacementResult]:
     """Judge every size that is asked about; raises BadWorkload naming the field that is wrong or missing."""
-    ledger = Ledger()
+    ledger = Assumptions()
     try:
         question = _to_request(search, known, ledger)
         prepared = prepare(question, ledger)
         _check_job_length(search)
         sizes = yield from _find_sizes(search, known, today, ledger)
-    except Impossible as refused:
+    except InvalidWorkload as refused:
         raise BadWorkload(refused.field, refused.detail) from None
-    prepared = replace(prepared, assumptions=ledger.assumptions)
+    prepared = replace(prepared, assumptions=ledger.recorded)
     return PlacementResult(
         prepared=prepared,
         ranking=rank(sizes, prepared, search.sort),
@@ -159,7 +159,7 @@ def plan_placement(search: PlacementSearch, known: CatalogSnapshot, today: date)
     )
 
 
-def _to_request(search: PlacementSearch, known: CatalogSnapshot, ledger: Ledger) -> PlacementRequest:
+def _to_request(search: PlacementSearch, known: CatalogSnapshot, ledger: Assumptions) -> PlacementRequest:
     def find(name: str) -> Mapping[str, Any]:
         return get_model_row(known.models, name)
 
@@ -180,19 +180,19 @@ def _check_job_length(search: PlacementSearch) -> None:
         and (search.workload.tokens or search.workload.gpu_hours) is not None
     )
     if timed and search.pricing.hours is not None:
-        raise Impossible("pricing.hours", "and training.tokens both say how long the job runs: give one")
+        raise InvalidWorkload("pricing.hours", "and training.tokens both say how long the job runs: give one")
     if not timed and search.pricing.hours is None:
         needed = "training.tokens" if training else "pricing.hours"
         if search.sort == "cost_per_job":
-            raise Impossible("sort", f"cost_per_job needs {needed}")
+            raise InvalidWorkload("sort", f"cost_per_job needs {needed}")
         if search.constraints.budget_usd_per_job is not None:
-            raise Impossible("constraints.budget_usd_per_job", f"needs {needed}: nobody says how long the job is")
+            raise InvalidWorkload("constraints.budget_usd_per_job", f"needs {needed}: nobody says how long the job is")
     if search.sort == "time" and training and not timed:
-        raise Impossible("sort", "time needs training.tokens")
+        raise InvalidWorkload("sort", "time needs training.tokens")
 
 
 def _find_sizes(
-    search: PlacementSearch, known: CatalogSnapshot, today: date, ledger: Ledger
+    search: PlacementSearch, known: CatalogSnapshot, today: date, ledger: Assumptions
 ) -> Generator[BoundStatement, Rows, Sizes]:
     if search.hardware is not None:
         return [(yield from _described_machine(search, search.hardware, ledger))]
@@ -204,7 +204,7 @@ def _find_sizes(
 
 
 def _described_machine(
-    search: PlacementSearch, hardware: Hardware, ledger: Ledger
+    search: PlacementSearch, hardware: Hardware, ledger: Assumptions
 ) -> Generator[BoundStatement, Rows, tuple[Vm, Machine]]:
     """The one machine; a GPU that the catalog does not know may have any name where its memory is given."""
     gpu: Mapping[str, Any] = {}
@@ -214,11 +214,11 @@ def _described_machine(
         except NotFound as unknown:
             if hardware.memory_gib is None and hardware.usable_gib is None:
                 raise BadWorkload("hardware.gpu", f"{unknown} Or give memory_gib.") from None
-            ledger.note("hardware.gpu", hardware.gpu, "the catalog does not know it: any type of numbers, no speed")
+            ledger.record("hardware.gpu", hardware.gpu, "the catalog does not know it: any type of numbers, no speed")
     gpus = hardware.gpus
     if gpus is None:
         cut = (search.workload.tensor_parallel or 1) * (search.workload.pipeline_parallel or 1)
-        gpus = ledger.note("hardware.gpus", cut, "as many as the split needs" if cut > 1 else "one GPU")
+        gpus = ledger.record("hardware.gpus", cut, "as many as the split needs" if cut > 1 else "one GPU")
     if hardware.infiniband is None and search.constraints.max_nodes > 1:
-        ledger.note("hardware.infiniband", True, "machines that work together are joined by InfiniBand")
+        ledger.record("hardware.infiniband", True, "machines that work together are joined by InfiniBand")
     return to_vm_and_machine(hardware, gpu, gpus, ledger)

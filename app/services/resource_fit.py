@@ -16,7 +16,7 @@ from app.catalog.queries.params import ORDERABLE_STATUSES, SizeRequirements
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
 from app.db.statements import QueryPlan, run_plan
-from app.fit.resources import QUANTITIES, Needs, rank
+from app.fit.resources import QUANTITIES, ResourceNeeds, rank_sizes
 from app.fit.verdict import Option, Ranking
 from app.fit.vm import Vm
 
@@ -29,7 +29,7 @@ TRAITS = tuple(name for name in SizeRequirements.model_fields if name not in _AM
 class ResourceFit:
     """An answer: the ranking, what was needed, and the page of options that was asked for."""
 
-    needs: Needs
+    needs: ResourceNeeds
     ranking: Ranking[Option]
     page: tuple[Option, ...]
     next_cursor: str | None
@@ -53,7 +53,7 @@ def plan_resource_fit(
     needs = replace(to_needs(search, today), verified_only=verified_only)
     asked = candidates_query(search, TRAITS, today=today, priced_on=priced_on)
     rows = yield asked
-    ranking = rank([to_vm(row) for row in to_dicts(asked, rows)], needs, search.sort)
+    ranking = rank_sizes([to_vm(row) for row in to_dicts(asked, rows)], needs, search.sort)
     question = f"{search.model_dump_json(exclude=search.page_param_names())} {today}"
     place = read_cursor(search.cursor, question, 1) if search.cursor else None
     start = offset_of(place, search.cursor)
@@ -63,11 +63,11 @@ def plan_resource_fit(
     return ResourceFit(needs=needs, ranking=ranking, page=ranking.options[start:end], next_cursor=following)
 
 
-def to_needs(search: FitSearch, today: date) -> Needs:
+def to_needs(search: FitSearch, today: date) -> ResourceNeeds:
     """Take from the question what the arithmetic needs."""
     asked = search.status or ORDERABLE_STATUSES
     statuses = (*ORDERABLE_STATUSES, "withdrawn", "retired") if "any" in asked else asked
-    return Needs(
+    return ResourceNeeds(
         amounts={name: value for name in _AMOUNTS if (value := getattr(search, name)) is not None},
         traits={name: value for name in TRAITS if (value := getattr(search, name)) is not None},
         statuses=frozenset(statuses),

@@ -12,14 +12,14 @@ from app.catalog.queries.neighbours import ReferenceSize, neighbours_query, refe
 from app.catalog.queries.pagination import ensure_same_revision, offset_of, read_cursor, write_cursor
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan, Row
-from app.fit.similarity import Neighbour, Traits, nearest
+from app.fit.similarity import Neighbour, SizeTraits, sort_by_distance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimilarSizes:
     """An answer: the size that was asked about, the page of those like it, and how many were measured."""
 
-    size: Traits
+    size: SizeTraits
     page: list[Neighbour]
     next_cursor: str | None
     total: int
@@ -34,7 +34,7 @@ def find_similar(name: str, search: SimilarSearch, known: CatalogSnapshot, today
     size = to_traits(tuple(own))
     centre = ReferenceSize(key=key, gpu_memory_gib=size.gpu_memory_gib, usd_per_hour=usd)
     rows = yield neighbours_query(centre, search, today)
-    found = nearest(size, map(to_traits, rows))
+    found = sort_by_distance(size, map(to_traits, rows))
     question = f"{key} {search.model_dump_json(exclude=search.page_param_names())} {today}"
     place = read_cursor(search.cursor, question, 1) if search.cursor else None
     start = offset_of(place, search.cursor)
@@ -44,10 +44,10 @@ def find_similar(name: str, search: SimilarSearch, known: CatalogSnapshot, today
     return SimilarSizes(size=size, page=found[start:end], next_cursor=following, total=len(found))
 
 
-def to_traits(row: Row) -> Traits:
+def to_traits(row: Row) -> SizeTraits:
     """Take from a row what is compared."""
     known = to_neighbour(row)
-    return Traits(
+    return SizeTraits(
         name=known["name"],
         status=known["status"],
         verified=known["verified"],

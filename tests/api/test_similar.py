@@ -4,7 +4,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.fit.similarity import TERMS
+from app.fit.similarity import DISTANCE_TERMS
 
 
 def get(client: httpx.Client, path: str, **parameters: Any) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def test_the_nearest_size_has_the_same_gpu(client: httpx.Client) -> None:
 
 def test_a_distance_is_the_sum_of_its_terms(client: httpx.Client) -> None:
     for item in similar(client, "nc24ads_a100_v4", limit=500):
-        assert [term["term"] for term in item["terms"]] == [term.name for term in TERMS]
+        assert [term["term"] for term in item["terms"]] == [term.name for term in DISTANCE_TERMS]
         assert sum(term["contribution"] for term in item["terms"]) == pytest.approx(item["distance"], abs=4e-4)
 
 

@@ -16,9 +16,9 @@ from app.ingest.registry import read_seeds
 from app.ingest.run import ingest
 from app.main import create_app
 from app.settings import Settings
-from tests.cases.page import table
-from tests.cases.running import Result, run
-from tests.cases.table import read_cases
+from tests.cases.case_file import read_cases
+from tests.cases.markdown import table
+from tests.cases.runner import Result, run
 from tests.servers import server
 
 SEEDS = Path(__file__).resolve().parents[2] / "seeds"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tests.cases.names import TRAINING, offloaded
+from tests.cases.field_names import TRAINING, offloaded
 
 Inputs = Mapping[str, Any]
 

@@ -11,10 +11,10 @@ import pytest
 from app.main import create_app
 from app.settings import PROJECT, Settings
 from tests.cases.__main__ import main
-from tests.cases.asking import KINDS
-from tests.cases.page import table
-from tests.cases.running import Result, run
-from tests.cases.table import Case, read_cases
+from tests.cases.case_file import Case, read_cases
+from tests.cases.markdown import table
+from tests.cases.requests import KINDS
+from tests.cases.runner import Result, run
 from tests.servers import server
 
 HERE = Path(__file__).parent

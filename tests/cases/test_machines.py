@@ -5,10 +5,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.cases.asking import ask, by_preset
-from tests.cases.names import offloaded
-from tests.cases.running import run
-from tests.cases.table import Case
+from tests.cases.case_file import Case
+from tests.cases.field_names import offloaded
+from tests.cases.requests import by_preset, request_for
+from tests.cases.runner import run
 
 
 @pytest.mark.parametrize(
@@ -106,6 +106,6 @@ QWEN = {
 def test_a_case_is_about_a_preset_where_it_says_of_the_model_what_the_preset_says(
     client: httpx.Client, said: dict[str, Any], by_name: bool
 ) -> None:
-    asked = ask("fit", {"workload": "inference", "model": "qwen3-235b-a22b"} | said)
+    asked = request_for("fit", {"workload": "inference", "model": "qwen3-235b-a22b"} | said)
     preset = client.get("/models/qwen3-235b-a22b").json()
     assert ("model" in by_preset(asked, preset).body) == by_name

@@ -25,7 +25,7 @@ from app.fit.formulas.assumptions import DEFAULTS
 from app.fit.formulas.hf_config import FAMILIES
 from app.fit.formulas.memory import FILE_BITS, FULL_BITS, QUANTIZED_BITS
 from app.fit.formulas.optimizer import RECIPES
-from app.fit.similarity import TERMS
+from app.fit.similarity import DISTANCE_TERMS
 from app.ingest.registry import CSV_SOURCES
 from app.ingest.sources import claims, models, prices, reference
 from app.settings import PROJECT, Settings
@@ -122,7 +122,7 @@ def test_the_estimate_page_has_every_field_of_a_workload_and_of_the_answer(secti
 def test_the_api_page_has_every_term_of_a_distance_with_its_weight() -> None:
     text = sections(read(DOCS / "api.md"))["How alike two sizes are"]
     assert re.findall(r"^\| `(\w+)` \| (\d+) \|", text, re.MULTILINE) == [
-        (term.name, str(term.weight)) for term in TERMS
+        (term.name, str(term.weight)) for term in DISTANCE_TERMS
     ]
 
 

@@ -8,10 +8,10 @@ import pytest
 from app.catalog.names import model_keys
 from app.catalog.presets import Preset
 from app.catalog.readings import Reading
-from app.fit.estimator.model import understand
-from app.fit.estimator.weights import Weights, weights_of
+from app.fit.estimator.model import resolve_model
+from app.fit.estimator.weights import Weights, count_weights
 from app.fit.estimator.workload import InferenceWorkload
-from app.fit.formulas.assumptions import Ledger
+from app.fit.formulas.assumptions import Assumptions
 from app.services.model_spec import to_architecture
 from tests.seeds.parameters import (
     fp8_scales,
@@ -144,8 +144,8 @@ def test_the_layers_with_a_window_follow_the_models_pattern(
 
 def sized(preset: Preset) -> Weights:
     """The weights of a model of which nothing but its name is said."""
-    model = understand(to_architecture(preset.model_dump()), Ledger())
-    weights = weights_of(model, InferenceWorkload(), Ledger())
+    model = resolve_model(to_architecture(preset.model_dump()), Assumptions())
+    weights = count_weights(model, InferenceWorkload(), Assumptions())
     assert weights is not None
     return weights
 

@@ -14,7 +14,7 @@ from app.api.schemas.estimate_request import EstimateIn
 from app.api.schemas.estimate_response import EstimateOut
 from app.errors import BadWorkload
 from app.fit.formulas.memory import BITS
-from app.fit.formulas.optimizer import MODULES, RECIPES
+from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
 from app.fit.formulas.quantities import Figure
 from app.services.estimate import estimate
 from app.services.model_spec import to_architecture
@@ -51,7 +51,7 @@ training = maybe(
     weight_bytes_per_param=st.floats(0, 64), base_dtype=dtypes, zero_stage=st.integers(0, 3), data_parallel=many,
     shard_group=many, tensor_parallel=many, pipeline_parallel=many, sequence_parallel=flags, pipeline_chunks=many,
     micro_batches=many, offload=st.sampled_from(["none", "optimizer", "all"]), lora_rank=some,
-    lora_modules=st.lists(st.sampled_from(MODULES), max_size=7),
+    lora_modules=st.lists(st.sampled_from(LORA_MODULES), max_size=7),
     sequence_tokens=tokens, micro_batch=many, global_batch=tokens,
     recompute=st.sampled_from(["none", "selective", "full"]), activation_bytes=st.sampled_from([2, 4]),
     activation_formula=st.sampled_from(["korthikanti", "modern", "zero"]), hidden_state_copies=amounts, tokens=amounts,

@@ -1,7 +1,7 @@
 """Sizes beside each other put on the wire; knows no HTTP, so the command line prints the same."""
 
 from app.api.schemas.compare import ComparisonOut, SimilarOut, SimilarPage, TermOut
-from app.fit.similarity import DIGITS, Neighbour, Number, TermDistance
+from app.fit.similarity import DISTANCE_DIGITS, Neighbour, Number, TermDistance
 from app.services.compare import Comparison
 from app.services.similar import SimilarSizes
 
@@ -25,14 +25,14 @@ def _neighbour(neighbour: Neighbour) -> SimilarOut:
     size = neighbour.size
     return SimilarOut(
         size=size.name,
-        distance=round(neighbour.distance, DIGITS),
+        distance=round(neighbour.distance, DISTANCE_DIGITS),
         cheaper=neighbour.cheaper,
         bigger=neighbour.bigger,
         status=size.status,
         verified=size.verified,
         series=size.series,
         gpu_model=size.gpu_model,
-        gpu_count=round(float(size.gpus), DIGITS) if size.gpus is not None else None,
+        gpu_count=round(float(size.gpus), DISTANCE_DIGITS) if size.gpus is not None else None,
         gpu_fraction=str(size.gpus) if size.gpus is not None and size.gpus.denominator > 1 else None,
         gpu_memory_gib=size.gpu_memory_gib,
         vcpus=size.vcpus,
@@ -47,13 +47,13 @@ def _term(measured: TermDistance) -> TermOut:
     return TermOut(
         term=measured.term.name,
         unit=measured.term.unit,
-        wanted=_plain(measured.wanted),
+        wanted=_plain(measured.baseline),
         value=_plain(measured.value),
         difference=measured.difference,
         difference_percent=measured.difference_percent,
         weight=measured.term.weight,
-        distance=round(measured.distance, DIGITS),
-        contribution=round(measured.contribution, DIGITS),
+        distance=round(measured.distance, DISTANCE_DIGITS),
+        contribution=round(measured.contribution, DISTANCE_DIGITS),
         detail=measured.detail,
     )
 

@@ -13,7 +13,7 @@ from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan
 from app.errors import BadQuery, BadWorkload
 from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
-from app.fit.formulas.optimizer import Matrix
+from app.fit.formulas.optimizer import AdaptedMatrix
 from app.fit.placement.request import Constraints, Pricing
 from app.services.estimate import EstimateRequest
 from app.services.hardware import Hardware
@@ -39,7 +39,7 @@ def to_use(inference: InferenceIn | None, training: TrainingIn | None) -> Infere
     given = training.model_dump() if training is not None else {}
     matrices = given.pop("lora_matrices", None)
     return TrainingWorkload(
-        **given, lora_matrices=tuple(Matrix(**matrix) for matrix in matrices) if matrices is not None else None
+        **given, lora_matrices=tuple(AdaptedMatrix(**matrix) for matrix in matrices) if matrices is not None else None
     )
 
 

@@ -26,7 +26,7 @@ from app.fit.placement.detail import PerGpuMemory, SpeedFigures, cost_figures, p
 from app.fit.placement.fixes import Fix
 from app.fit.placement.option import PlacementOption, explain
 from app.fit.placement.serving import ServingJob
-from app.fit.resources import Needs, explain_option, unused_gpu_memory_gib
+from app.fit.resources import ResourceNeeds, explain_option, unused_gpu_memory_gib
 from app.fit.verdict import Option, Rejection
 from app.services.placement import PlacementResult
 from app.services.resource_fit import ResourceFit
@@ -50,8 +50,8 @@ def to_placement_answer_out(answer: PlacementResult, *, limit: int, include: Col
         assumptions=[AssumptionOut.model_validate(one) for one in answer.prepared.assumptions]
         if "assumptions" in include
         else [],
-        weights_type=WeightsTypeOut.model_validate(job.serving.stored.type)
-        if isinstance(job, ServingJob) and job.serving.stored is not None
+        weights_type=WeightsTypeOut.model_validate(job.serving.weights.type)
+        if isinstance(job, ServingJob) and job.serving.weights is not None
         else None,
         workload=WorkloadOut(
             architecture=ArchitectureOut.model_validate(model.shape),
@@ -153,7 +153,7 @@ def to_resource_answer_out(
     )
 
 
-def _pooled_option(option: Option, needs: Needs, purchases: Collection[str]) -> PlacedOut:
+def _pooled_option(option: Option, needs: ResourceNeeds, purchases: Collection[str]) -> PlacedOut:
     return PlacedOut(
         size=option.vm.name,
         region=option.vm.region,

@@ -14,7 +14,7 @@ from app.api.schemas.fit_response import (
 )
 from app.catalog.projections import PURCHASE_MODELS
 from app.fit.formulas.quantities import exact
-from app.fit.resources import Needs, explain_option, unused_gpu_memory_gib
+from app.fit.resources import ResourceNeeds, explain_option, unused_gpu_memory_gib
 from app.fit.verdict import Cost, Headroom, Option, Rejection
 from app.services.resource_fit import ResourceFit
 
@@ -33,7 +33,7 @@ def to_fit_out(answer: ResourceFit, *, rejected: bool) -> FitOut:
     )
 
 
-def _option(option: Option, needs: Needs) -> OptionOut:
+def _option(option: Option, needs: ResourceNeeds) -> OptionOut:
     unused, have = unused_gpu_memory_gib(option, needs), option.vm.gpu_memory_gib
     wasted = round(100 * unused / (have * option.nodes), 2) if unused is not None and have else None
     return OptionOut(

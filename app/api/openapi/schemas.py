@@ -11,7 +11,7 @@ from app.api.schemas.fit_request import Include, Sort
 from app.catalog.queries.fit_params import FitSort, ResourceInclude
 from app.catalog.queries.params import PLAIN_ITEM_PATTERN, PLAIN_TEXT_PATTERN, Arch, Os, Purchase, Status
 from app.fit.formulas.memory import BITS
-from app.fit.formulas.optimizer import MODULES, RECIPES
+from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
 
 ENUMS: Mapping[str, tuple[str, ...]] = {
     "Os": get_args(Os),
@@ -30,7 +30,7 @@ ENUMS: Mapping[str, tuple[str, ...]] = {
     "Recipe": tuple(RECIPES),
     "Offload": get_args(Offload),
     "Loading": get_args(Loading),
-    "LoraModule": tuple(MODULES),
+    "LoraModule": tuple(LORA_MODULES),
     "Recompute": get_args(Recompute),
     "ActivationFormula": get_args(ActivationFormula),
 }

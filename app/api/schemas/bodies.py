@@ -22,7 +22,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError, core_schema
 
 from app.fit.formulas.memory import BITS
-from app.fit.formulas.optimizer import MODULES, RECIPES
+from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
 from app.nearest import did_you_mean, nearest
 from app.validation import MAX_ERRORS
 
@@ -144,7 +144,7 @@ class OneOf:
 Keyword = Annotated[str, Field(max_length=60)]
 Dtype = Annotated[Keyword, OneOf(tuple(BITS))]
 RecipeName = Annotated[Keyword, OneOf(tuple(RECIPES))]
-Module = Annotated[Keyword, OneOf(MODULES)]
+Module = Annotated[Keyword, OneOf(LORA_MODULES)]
 Modules = Annotated[tuple[Module, ...], Field(max_length=7), AfterValidator(lambda names: tuple(sorted(set(names))))]
 """Any order and number of the same names is the same question."""
 

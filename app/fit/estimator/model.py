@@ -6,10 +6,10 @@ from fractions import Fraction
 from typing import Any
 
 from app.fit.formulas.architecture import Architecture, ParameterCount, count_parameters, missing_for_count
-from app.fit.formulas.assumptions import DEFAULTS, Impossible, Ledger
-from app.fit.formulas.quantities import Figure, Range, estimate_gib, held_gib
+from app.fit.formulas.assumptions import DEFAULTS, Assumptions, InvalidWorkload
+from app.fit.formulas.quantities import Figure, Range, estimate_gib, exact_or_bound_gib
 
-NEAR = 0.01
+PARAMS_TOLERANCE = 0.01
 """How far a published number of parameters, which is rounded, may be from the counted one without a note."""
 
 
@@ -21,7 +21,7 @@ class Model:
     count: ParameterCount | None
 
 
-_PARTS = (
+_AT_MOST = (
     ("active_params", "params"),
     ("kv_layers", "layers"),
     ("sliding_layers", "layers"),
@@ -32,67 +32,71 @@ _PARTS = (
 """What cannot be more than what it is a part of."""
 
 
-def weight_figure(weights: Range, *, exactly: bool = True) -> Figure:
+def weight_figure(weights: Range, *, is_exact: bool = True) -> Figure:
     """Weights, GiB: exact where every one has the same bits, or their bytes are given, and no stage is rounded up."""
-    return held_gib(weights.mid, exactly=exactly) if weights.low == weights.high else estimate_gib(weights)
+    return exact_or_bound_gib(weights.mid, is_exact=is_exact) if weights.low == weights.high else estimate_gib(weights)
 
 
-def from_fields(given: Mapping[str, Any], ledger: Ledger, attention: str | None = None) -> Architecture:
-    """Make a shape of the fields that were given; raises Impossible where they contradict each other."""
+def build_architecture(
+    given: Mapping[str, Any], assumptions: Assumptions, attention: str | None = None
+) -> Architecture:
+    """Make a shape of the fields that were given; raises InvalidWorkload where they contradict each other."""
     shape = Architecture(**given)
     if attention is not None:
-        shape = _attending(shape, attention)
-    for part, whole in _PARTS:
+        shape = _apply_attention(shape, attention)
+    for part, whole in _AT_MOST:
         some, all_of_them = getattr(shape, part), getattr(shape, whole)
         if some is not None and all_of_them is not None and some > all_of_them:
-            raise Impossible(f"architecture.{part}", f"{some} is more than {whole}, {all_of_them}")
-    if shape.params is None and not missing_for_count(_completed(shape, Ledger())):
+            raise InvalidWorkload(f"architecture.{part}", f"{some} is more than {whole}, {all_of_them}")
+    if shape.params is None and not missing_for_count(_fill_derived(shape, Assumptions())):
         for name in ("mlp", "tied_embeddings"):
             if name not in given:
-                ledger.note(f"architecture.{name}", *DEFAULTS[f"architecture.{name}"])
+                assumptions.record(f"architecture.{name}", *DEFAULTS[f"architecture.{name}"])
     return shape
 
 
-def _attending(shape: Architecture, attention: str) -> Architecture:
+def _apply_attention(shape: Architecture, attention: str) -> Architecture:
     """Let the kind of attention say the number of KV heads where it is not given, and refuse another one."""
     heads = {"mha": shape.heads, "mqa": 1}.get(attention)
     if shape.kv_heads is None and heads is not None:
         shape = replace(shape, kv_heads=heads)
     if (attention == "mla") != (shape.kv_lora_rank is not None):
-        raise Impossible("architecture.kv_lora_rank", "is the rank of the latent of attention mla: give both or none")
+        raise InvalidWorkload(
+            "architecture.kv_lora_rank", "is the rank of the latent of attention mla: give both or none"
+        )
     if heads is not None and shape.kv_heads != heads:
-        raise Impossible("architecture.kv_heads", f"is {shape.kv_heads}, and attention {attention} has {heads}")
+        raise InvalidWorkload("architecture.kv_heads", f"is {shape.kv_heads}, and attention {attention} has {heads}")
     return shape
 
 
-def understand(shape: Architecture, ledger: Ledger) -> Model:
+def resolve_model(shape: Architecture, assumptions: Assumptions) -> Model:
     """Complete a shape and count its parameters; a stated number counts before what the other fields make."""
-    shape = _completed(shape, ledger)
+    shape = _fill_derived(shape, assumptions)
     counted = None if missing_for_count(shape) else count_parameters(shape)
     if shape.params is None:
         return Model(shape=shape, count=counted)
     if counted is None:
-        return Model(shape=shape, count=_stated(shape, shape.params, ledger))
-    if abs(counted.total - shape.params) > NEAR * shape.params:
-        ledger.note("architecture.params", shape.params, f"as stated; the other fields make {counted.total}")
-    return Model(shape=shape, count=_scaled(counted, shape.params, shape.active_params))
+        return Model(shape=shape, count=_count_from_total(shape, shape.params, assumptions))
+    if abs(counted.total - shape.params) > PARAMS_TOLERANCE * shape.params:
+        assumptions.record("architecture.params", shape.params, f"as stated; the other fields make {counted.total}")
+    return Model(shape=shape, count=_scale_count(counted, shape.params, shape.active_params))
 
 
-def _stated(shape: Architecture, params: int, ledger: Ledger) -> ParameterCount:
+def _count_from_total(shape: Architecture, params: int, assumptions: Assumptions) -> ParameterCount:
     """A number of parameters that nothing else is known of but, perhaps, the embeddings."""
     active = shape.active_params
     if active is None:
         active = params
         if shape.experts is not None:
-            ledger.note("architecture.active_params", active, "the experts cannot be counted: all parameters")
+            assumptions.record("architecture.active_params", active, "the experts cannot be counted: all parameters")
     embeddings = 0
-    if not shape.missing("vocab", "hidden"):
-        vocab, hidden = shape.known("vocab", "hidden")
+    if not shape.missing_fields("vocab", "hidden"):
+        vocab, hidden = shape.require("vocab", "hidden")
         embeddings = min(params, vocab * hidden * (1 if shape.tied_embeddings else 2))
     return ParameterCount(total=params, active=active, embeddings=embeddings)
 
 
-def _scaled(counted: ParameterCount, params: int, active: int | None) -> ParameterCount:
+def _scale_count(counted: ParameterCount, params: int, active: int | None) -> ParameterCount:
     """The parts of a count, in proportion to the number that was stated: a published one is rounded."""
     share = Fraction(params, counted.total)
     return ParameterCount(
@@ -104,11 +108,13 @@ def _scaled(counted: ParameterCount, params: int, active: int | None) -> Paramet
     )
 
 
-def _completed(shape: Architecture, ledger: Ledger) -> Architecture:
+def _fill_derived(shape: Architecture, assumptions: Assumptions) -> Architecture:
     """Fill what follows: KV heads as many as heads, head_dim hidden / heads."""
     if shape.kv_heads is None and shape.heads is not None and shape.kv_lora_rank is None:
-        shape = replace(shape, kv_heads=ledger.note("architecture.kv_heads", shape.heads, "as many as heads (MHA)"))
+        shape = replace(
+            shape, kv_heads=assumptions.record("architecture.kv_heads", shape.heads, "as many as heads (MHA)")
+        )
     if shape.head_dim is None and shape.heads and shape.hidden and shape.hidden % shape.heads == 0:
-        width = ledger.note("architecture.head_dim", shape.hidden // shape.heads, "hidden / heads")
+        width = assumptions.record("architecture.head_dim", shape.hidden // shape.heads, "hidden / heads")
         shape = replace(shape, head_dim=width)
     return shape

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from app.fit.estimator.weights import WeightsType
 from app.fit.formulas.architecture import Architecture
-from app.fit.formulas.assumptions import Assumption, LeftOut
+from app.fit.formulas.assumptions import Assumption, OmittedFigure
 from app.fit.formulas.quantities import Figure
 
 
@@ -155,4 +155,4 @@ class Estimate:
     cost: CostFigures | None = None
     weights_type: WeightsType | None = None
     assumptions: tuple[Assumption, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[OmittedFigure, ...] = ()

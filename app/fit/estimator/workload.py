@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from app.fit.formulas.activations import Formula, Recompute
-from app.fit.formulas.optimizer import Loading, Matrix, Offload
+from app.fit.formulas.optimizer import AdaptedMatrix, Loading, Offload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class TrainingWorkload:
     static_bytes_per_gpu: float | None = None
     lora_rank: int | None = None
     lora_modules: tuple[str, ...] | None = None
-    lora_matrices: tuple[Matrix, ...] | None = None
+    lora_matrices: tuple[AdaptedMatrix, ...] | None = None
     sequence_tokens: int | None = None
     micro_batch: int | None = None
     global_batch: int | None = None

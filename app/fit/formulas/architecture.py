@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from app.fit.formulas.quantization import Released
+from app.fit.formulas.quantization import ReleasedWeights
 
 AttentionKind = Literal["mha", "gqa", "mqa", "mla"]
 QkNorm = Literal["per_head", "all_heads"]
@@ -64,22 +64,22 @@ class Architecture:
     embedding_norm: bool = False
     learned_positions: int = 0
 
-    released: Released | None = None
+    released: ReleasedWeights | None = None
     fp8_block: int | None = None
 
-    def known(self, *names: str) -> tuple[int, ...]:
+    def require(self, *names: str) -> tuple[int, ...]:
         """Give the values of numeric fields that must be known; raises ValueError naming those that are not."""
-        missing = self.missing(*names)
+        missing = self.missing_fields(*names)
         if missing:
             raise ValueError(f"unknown: {', '.join(missing)}")
         return tuple(getattr(self, name) for name in names)
 
-    def missing(self, *names: str) -> tuple[str, ...]:
+    def missing_fields(self, *names: str) -> tuple[str, ...]:
         """Name those of the fields that are unknown."""
         return tuple(name for name in dict.fromkeys(names) if getattr(self, name) is None)
 
     @property
-    def gated(self) -> bool:
+    def has_gated_mlp(self) -> bool:
         """Whether an MLP has three matrices (SwiGLU, GeGLU), not two."""
         return self.mlp == "gated"
 
@@ -88,7 +88,7 @@ class Architecture:
         """How many layers have experts; the others have a dense MLP."""
         if self.experts is None:
             return 0
-        return self.known("layers")[0] if self.moe_layers is None else self.moe_layers
+        return self.require("layers")[0] if self.moe_layers is None else self.moe_layers
 
     @property
     def expert_width(self) -> int | None:
@@ -123,15 +123,15 @@ def missing_for_count(shape: Architecture) -> tuple[str, ...]:
     own: tuple[str, ...] = ("kv_heads", "head_dim")
     if shape.kv_lora_rank is not None:
         own = ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
-    missing = shape.missing("layers", "hidden", "heads", "vocab", *own)
+    missing = shape.missing_fields("layers", "hidden", "heads", "vocab", *own)
     return (*missing, *_missing_for_mlp(shape))
 
 
 def _missing_for_mlp(shape: Architecture) -> tuple[str, ...]:
     if shape.experts is None:
-        return shape.missing("intermediate")
+        return shape.missing_fields("intermediate")
     dense = shape.layers is not None and shape.layers_with_experts < shape.layers
-    missing = shape.missing("experts_per_token", *(("intermediate",) if dense else ()))
+    missing = shape.missing_fields("experts_per_token", *(("intermediate",) if dense else ()))
     return missing if shape.expert_width is not None else (*missing, "moe_intermediate")
 
 
@@ -142,15 +142,15 @@ def count_parameters(shape: Architecture) -> ParameterCount:
     Exact: equal to the sum of the tensors of released checkpoints (Hugging Face `safetensors.total`), without rotary
     buffers and multi-token prediction layers. V vocabulary, h hidden, L layers, E experts, e of them per token.
     """
-    layers, hidden, vocab = shape.known("layers", "hidden", "vocab")
+    layers, hidden, vocab = shape.require("layers", "hidden", "vocab")
     norm = hidden * (2 if shape.norm_bias else 1)
     beside_mlp = attention_parameters(shape) + shape.norms_per_layer * norm
     embeddings = vocab * hidden * (1 if shape.tied_embeddings else 2)
     ends = embeddings + norm * (2 if shape.embedding_norm else 1) + shape.learned_positions * hidden
     ends += vocab if shape.lm_head_bias else 0
     sparse = shape.layers_with_experts
-    dense_mlp = mlp_parameters(shape, shape.known("intermediate")[0]) if sparse < layers else 0
-    shared, expert, experts, chosen = _experts(shape)
+    dense_mlp = mlp_parameters(shape, shape.require("intermediate")[0]) if sparse < layers else 0
+    shared, expert, experts, chosen = _moe_layer_parameters(shape)
     without = ends + layers * beside_mlp + (layers - sparse) * dense_mlp + sparse * shared
     return ParameterCount(
         total=without + sparse * experts * expert,
@@ -161,11 +161,11 @@ def count_parameters(shape: Architecture) -> ParameterCount:
     )
 
 
-def _experts(shape: Architecture) -> tuple[int, int, int, int]:
+def _moe_layer_parameters(shape: Architecture) -> tuple[int, int, int, int]:
     """Of a layer with experts: parameters that all tokens use, those of one expert; how many there are, are chosen."""
     if shape.experts is None or shape.expert_width is None:
         return 0, 0, 0, 0
-    (hidden, chosen) = shape.known("hidden", "experts_per_token")
+    (hidden, chosen) = shape.require("hidden", "experts_per_token")
     shared = hidden * shape.experts + (shape.experts if shape.router_bias else 0)
     shared += hidden if shape.shared_expert_gate else 0
     shared += mlp_parameters(shape, shape.shared_intermediate) if shape.shared_intermediate else 0
@@ -179,7 +179,7 @@ def attention_parameters(shape: Architecture) -> int:
     """
     if shape.kv_lora_rank is not None:
         return _mla_parameters(shape)
-    hidden, heads, kv_heads, head_dim = shape.known("hidden", "heads", "kv_heads", "head_dim")
+    hidden, heads, kv_heads, head_dim = shape.require("hidden", "heads", "kv_heads", "head_dim")
     queries, keys = heads * head_dim, kv_heads * head_dim
     count = 2 * hidden * queries + 2 * hidden * keys
     count += (queries + 2 * keys) if shape.qkv_bias else 0
@@ -189,8 +189,8 @@ def attention_parameters(shape: Architecture) -> int:
 
 
 def _mla_parameters(shape: Architecture) -> int:
-    hidden, heads, latent = shape.known("hidden", "heads", "kv_lora_rank")
-    nope, rope, values = shape.known("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
+    hidden, heads, latent = shape.require("hidden", "heads", "kv_lora_rank")
+    nope, rope, values = shape.require("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
     rank, queries = shape.q_lora_rank, heads * (nope + rope)
     from_hidden = hidden * queries if rank is None else hidden * rank + rank + rank * queries
     return from_hidden + hidden * (latent + rope) + latent + latent * heads * (nope + values) + heads * values * hidden
@@ -198,14 +198,14 @@ def _mla_parameters(shape: Architecture) -> int:
 
 def mlp_parameters(shape: Architecture, width: int) -> int:
     """Count one MLP of a width f: 3 h f with a gate (SwiGLU, GeGLU), else 2 h f, with its biases; exact."""
-    (hidden,) = shape.known("hidden")
-    inward = 2 if shape.gated else 1
+    (hidden,) = shape.require("hidden")
+    inward = 2 if shape.has_gated_mlp else 1
     return (inward + 1) * hidden * width + (inward * width + hidden if shape.mlp_bias else 0)
 
 
-ASPECT = 100
+WIDTH_PER_LAYER = 100
 """Hidden width over layers: GPT-2 XL 33, Llama 65B 102, Llama 3.1 405B 130, GPT-3 128, BLOOM 205."""
-HEAD_DIM = 128
+TYPICAL_HEAD_DIM = 128
 
 
 def typical_shape(shape: Architecture) -> Architecture:
@@ -215,11 +215,11 @@ def typical_shape(shape: Architecture) -> Architecture:
     a third. A KV cache is not: it depends on how many heads share their keys. Derived here from Kaplan et al., arXiv
     2001.08361, section 2.1.
     """
-    (params,) = shape.known("params")
-    layers = max(1, round((params / (12 * ASPECT**2)) ** (1 / 3))) if shape.layers is None else shape.layers
+    (params,) = shape.require("params")
+    layers = max(1, round((params / (12 * WIDTH_PER_LAYER**2)) ** (1 / 3))) if shape.layers is None else shape.layers
     width = (params / (12 * layers)) ** 0.5 if shape.hidden is None else shape.hidden
-    heads = max(1, round(width / HEAD_DIM)) if shape.heads is None else shape.heads
-    hidden = heads * HEAD_DIM if shape.hidden is None else shape.hidden
+    heads = max(1, round(width / TYPICAL_HEAD_DIM)) if shape.heads is None else shape.heads
+    hidden = heads * TYPICAL_HEAD_DIM if shape.hidden is None else shape.hidden
     return replace(
         shape,
         layers=layers,

@@ -17,14 +17,14 @@ class Assumption:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class OmittedFigure:
     """A figure that was not computed, and the fields that it misses."""
 
     figure: str
     missing: tuple[str, ...]
 
 
-class Impossible(ValueError):
+class InvalidWorkload(ValueError):
     """A workload contradicts itself or says too little: names the field and what is wrong."""
 
     def __init__(self, field: str, detail: str) -> None:
@@ -60,38 +60,38 @@ DEFAULTS: dict[str, tuple[Any, str]] = {
 """Every default of a workload that is a value by itself; those that follow from other fields are noted where made."""
 
 
-class Ledger:
+class Assumptions:
     """Gives what was given, else the default; notes each default that was used, and each figure that was left out."""
 
     def __init__(self) -> None:
         self._notes: dict[str, Assumption] = {}
-        self._gaps: dict[str, LeftOut] = {}
+        self._gaps: dict[str, OmittedFigure] = {}
 
-    def take(self, given: T | None, field: str) -> T:
+    def get(self, given: T | None, field: str) -> T:
         """Give a field's value, or its default of the table, which is noted."""
         if given is not None:
             return given
         value: T
         value, why = DEFAULTS[field]
-        return self.note(field, value, why)
+        return self.record(field, value, why)
 
-    def note(self, field: str, value: V, why: str) -> V:
+    def record(self, field: str, value: V, why: str) -> V:
         """Note a value that was derived or assumed, once, and give it."""
         self._notes.setdefault(field, Assumption(field=field, value=value, why=why))
         return value
 
-    def lacks(self, figure: str, missing: tuple[str, ...]) -> bool:
+    def mark_missing(self, figure: str, missing: tuple[str, ...]) -> bool:
         """Whether a figure misses fields; then it is noted as left out."""
         if missing:
-            self._gaps.setdefault(figure, LeftOut(figure=figure, missing=missing))
+            self._gaps.setdefault(figure, OmittedFigure(figure=figure, missing=missing))
         return bool(missing)
 
     @property
-    def left_out(self) -> tuple[LeftOut, ...]:
+    def left_out(self) -> tuple[OmittedFigure, ...]:
         """All figures that were left out, in the order of their turn."""
         return tuple(self._gaps.values())
 
     @property
-    def assumptions(self) -> tuple[Assumption, ...]:
+    def recorded(self) -> tuple[Assumption, ...]:
         """All that was noted, in the order of its use."""
         return tuple(self._notes.values())

@@ -23,7 +23,7 @@ FLOPS_PER_PARAM = {"full": 6.0, "lora": 4.0, "qlora": 4.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gpt:
+class GptShape:
     """What the exact count of a GPT needs: layers, hidden, vocabulary, tokens of a sequence."""
 
     layers: int
@@ -49,7 +49,7 @@ def attention_flops_per_token(layers: int, hidden: int, sequence_tokens: int) ->
     return 12.0 * layers * hidden * sequence_tokens
 
 
-def gpt_iteration_flops(gpt: Gpt, global_batch: int) -> float:
+def gpt_iteration_flops(gpt: GptShape, global_batch: int) -> float:
     """Count one iteration of a GPT: 72 B L s h^2 (1 + s / 6h + V / 12hL) FLOPs; exact for MHA with f = 4h.
 
     Source: Korthikanti et al., arXiv 2205.05198, appendix A, equation 7.
@@ -57,7 +57,7 @@ def gpt_iteration_flops(gpt: Gpt, global_batch: int) -> float:
     return 72.0 * global_batch * gpt.layers * gpt.sequence_tokens * gpt.hidden**2 * _gpt_factor(gpt, attention=6)
 
 
-def hfu_over_mfu(gpt: Gpt) -> float:
+def hfu_over_mfu(gpt: GptShape) -> float:
     """Say what selective recomputation adds: (1 + s / 3h + V / 12hL) / (1 + s / 6h + V / 12hL); exact.
 
     Source: Korthikanti et al., arXiv 2205.05198, appendix A, equations 7 and 8.
@@ -65,7 +65,7 @@ def hfu_over_mfu(gpt: Gpt) -> float:
     return _gpt_factor(gpt, attention=3) / _gpt_factor(gpt, attention=6)
 
 
-def _gpt_factor(gpt: Gpt, *, attention: int) -> float:
+def _gpt_factor(gpt: GptShape, *, attention: int) -> float:
     scores = gpt.sequence_tokens / (attention * gpt.hidden)
     return 1 + scores + gpt.vocab / (12 * gpt.hidden * gpt.layers)
 
@@ -75,7 +75,7 @@ def seconds(flops: float, gpus: int, peak_flops: float, mfu: Range) -> Range:
 
     n GPUs, peak dense FLOP/s of the type that is used. Whole runs take up to three times the ideal.
     """
-    return mfu.times(gpus * peak_flops).dividing(flops)
+    return mfu.times(gpus * peak_flops).divide(flops)
 
 
 def prefill_flops(active_params: float, prompt_tokens: float) -> float:

@@ -4,90 +4,92 @@ from collections.abc import Mapping
 from math import floor
 from typing import Any
 
-from app.fit.formulas.assumptions import Impossible, Ledger
+from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 
-Shape = dict[str, Any]
+ArchitectureFields = dict[str, Any]
 """Fields of an architecture, by name."""
 
-MOST = 1_000_000_000
+MAX_COUNT = 1_000_000_000
 """No width or count of a model comes near it."""
-MOST_LAYERS = 10_000
+MAX_LAYERS = 10_000
 
 
-class Config:
-    """A configuration, and the ledger that notes what it leaves open."""
+class ConfigReader:
+    """A configuration, and the record of what it leaves open."""
 
-    def __init__(self, raw: Mapping[str, Any], ledger: Ledger) -> None:
-        self.raw, self._ledger = raw, ledger
+    def __init__(self, raw: Mapping[str, Any], assumptions: Assumptions) -> None:
+        self.raw, self._assumptions = raw, assumptions
 
     def has(self, name: str) -> bool:
         """Whether a field is there and not null."""
         return self.raw.get(name) is not None
 
     def count(self, *names: str) -> int:
-        """The positive integer of the first of several names that is there; raises Impossible where none is."""
-        value = self.maybe(*names)
+        """The positive integer of the first of several names that is there; raises InvalidWorkload where none is."""
+        value = self.optional_count(*names)
         if value is None:
             others = f" (or {', '.join(names[1:])})" if len(names) > 1 else ""
-            raise Impossible(f"config.{names[0]}", f"is missing{others}")
+            raise InvalidWorkload(f"config.{names[0]}", f"is missing{others}")
         return value
 
-    def maybe(self, *names: str) -> int | None:
+    def optional_count(self, *names: str) -> int | None:
         """Like count, but None where no name is there, or it is null."""
         name = next((name for name in names if self.has(name)), None)
         if name is None:
             return None
         value = self.raw[name]
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MOST:
-            raise Impossible(f"config.{name}", f"{value!r} is no whole number from 1 to {MOST}")
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MAX_COUNT:
+            raise InvalidWorkload(f"config.{name}", f"{value!r} is no whole number from 1 to {MAX_COUNT}")
         return value
 
     def layers(self) -> int:
         """How many layers there are."""
         layers = self.count("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-        if layers > MOST_LAYERS:
-            raise Impossible("config.num_hidden_layers", f"{layers} is more than {MOST_LAYERS}")
+        if layers > MAX_LAYERS:
+            raise InvalidWorkload("config.num_hidden_layers", f"{layers} is more than {MAX_LAYERS}")
         return layers
 
-    def default(self, name: str, value: int) -> int:
+    def count_or_default(self, name: str, value: int) -> int:
         """A count that the family has a default for, which is noted when it is used."""
-        given = self.maybe(name)
-        return self._ledger.note(f"config.{name}", value, "the family's default") if given is None else given
+        given = self.optional_count(name)
+        return self._assumptions.record(f"config.{name}", value, "the family's default") if given is None else given
 
     def flag(self, name: str, *, default: bool) -> bool:
         """A boolean; the family's default is noted when it is used."""
         value = self.raw.get(name)
         if value is None:
-            return self._ledger.note(f"config.{name}", default, "the family's default")
+            return self._assumptions.record(f"config.{name}", default, "the family's default")
         if not isinstance(value, bool):
-            raise Impossible(f"config.{name}", f"{value!r} is neither true nor false")
+            raise InvalidWorkload(f"config.{name}", f"{value!r} is neither true nor false")
         return value
 
-    def listed(self, name: str) -> list[Any]:
+    def get_list(self, name: str) -> list[Any]:
         """A list; empty where the field is not there."""
         value = self.raw.get(name)
         if value is not None and not isinstance(value, list):
-            raise Impossible(f"config.{name}", f"{value!r} is no list")
+            raise InvalidWorkload(f"config.{name}", f"{value!r} is no list")
         return value or []
 
-    def refuse_unless(self, name: str, *allowed: Any) -> None:
+    def require_one_of(self, name: str, *allowed: Any) -> None:
         """Refuse a field whose value changes the model in a way that is not counted."""
         if self.has(name) and self.raw[name] not in allowed:
             said = " or ".join(map(repr, allowed))
-            raise Impossible(f"config.{name}", f"{self.raw[name]!r} is not understood, only {said}; give architecture")
+            raise InvalidWorkload(
+                f"config.{name}", f"{self.raw[name]!r} is not understood, only {said}; give architecture"
+            )
 
 
-STRETCHING = {"linear", "dynamic"}
+SCALED_ROPE_TYPES = {"linear", "dynamic"}
 """Kinds of scaling whose factor is not in `max_position_embeddings`; of llama3, longrope, su and mrope it is."""
 
 
-def longest_context(config: Config) -> int | None:
+def longest_context(config: ConfigReader) -> int | None:
     """Say how many tokens a model is made for; None where the file does not say.
 
     YaRN: original positions x factor; linear and dynamic: positions x factor, but of Gemma 3, whose file has the
     product; all else: the positions. Source: vLLM, vllm/config/model.py, where it derives the longest context.
     """
-    positions = config.maybe("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
+    positions = config.optional_count("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
     scaling = config.raw.get("rope_scaling") or config.raw.get("rope_parameters")
     if positions is None or not isinstance(scaling, Mapping):
         return positions
@@ -98,4 +100,4 @@ def longest_context(config: Config) -> int | None:
         original = scaling.get("original_max_position_embeddings")
         return floor((original if type(original) is int and original > 0 else positions) * factor)
     gemma = str(config.raw.get("model_type")).startswith("gemma3")
-    return floor(positions * factor) if kind in STRETCHING and not gemma else positions
+    return floor(positions * factor) if kind in SCALED_ROPE_TYPES and not gemma else positions

@@ -4,31 +4,31 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from app.fit.formulas.assumptions import Impossible, Ledger
+from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.quantization import (
-    EVERYWHERE,
-    EXPERTS,
+    ALL_PARTS,
+    EXPERT_PARTS,
     FP8_SCALE_BITS,
-    IN_LAYERS,
+    LAYER_PARTS,
     MXFP4,
     NVFP4,
-    Coding,
-    Group,
-    Part,
     Quantization,
-    Released,
+    QuantizationGroup,
+    ReleasedWeights,
+    WeightFormat,
+    WeightPart,
 )
-from app.fit.formulas.weight_matrices import FIELD, patterns
+from app.fit.formulas.weight_matrices import FIELD, compile_patterns
 
-FP8_ROWS = Coding(dtype="fp8", bits=8, scale_bits=32, block=(1, 0))
-ALGORITHMS: dict[str, Coding] = {
-    "FP8": Coding(dtype="fp8", bits=8),
+FP8_ROWS = WeightFormat(dtype="fp8", bits=8, scale_bits=32, block=(1, 0))
+ALGORITHMS: dict[str, WeightFormat] = {
+    "FP8": WeightFormat(dtype="fp8", bits=8),
     "FP8_PER_CHANNEL_PER_TOKEN": FP8_ROWS,
-    "FP8_PB_WO": Coding(dtype="fp8", bits=8, scale_bits=FP8_SCALE_BITS, block=(128, 128)),
-    "MXFP8": Coding(dtype="fp8", bits=8, scale_bits=8, block=(1, 32)),
-    "W8A8_SQ_PER_CHANNEL": Coding(dtype="int8", bits=8, scale_bits=32, block=(1, 0)),
-    "W4A16_AWQ": Coding(dtype="awq_int4", bits=4, scale_bits=16, block=(1, 128)),
-    "W4A8_AWQ": Coding(dtype="awq_int4", bits=4, scale_bits=16, block=(1, 128)),
+    "FP8_PB_WO": WeightFormat(dtype="fp8", bits=8, scale_bits=FP8_SCALE_BITS, block=(128, 128)),
+    "MXFP8": WeightFormat(dtype="fp8", bits=8, scale_bits=8, block=(1, 32)),
+    "W8A8_SQ_PER_CHANNEL": WeightFormat(dtype="int8", bits=8, scale_bits=32, block=(1, 0)),
+    "W4A16_AWQ": WeightFormat(dtype="awq_int4", bits=4, scale_bits=16, block=(1, 128)),
+    "W4A8_AWQ": WeightFormat(dtype="awq_int4", bits=4, scale_bits=16, block=(1, 128)),
     "NVFP4": NVFP4,
     "NVFP4_AWQ": NVFP4,
     "W4A16_NVFP4": NVFP4,
@@ -38,32 +38,35 @@ ALGORITHMS: dict[str, Coding] = {
 }
 """The algorithms of NVIDIA ModelOpt by name: its `QUANT_ALGO` values."""
 
-LARGEST = 65_536
+MAX_BLOCK = 65_536
 
 
-def algorithm(name: str, group_size: Any, place: str) -> Coding:
-    """Give the coding of an algorithm; raises Impossible for one that is not known, or another size of groups."""
+def format_of_algorithm(name: str, group_size: Any, place: str) -> WeightFormat:
+    """Give the coding of an algorithm; raises InvalidWorkload for one that is not known, or another size of groups."""
     known = ALGORITHMS.get(name)
     if known is None:
         allowed = ", ".join([*ALGORITHMS, "MIXED_PRECISION"])
-        raise Impossible(
+        raise InvalidWorkload(
             place, f"{name!r} is not understood; allowed are {allowed}; or leave it out and give inference.dtype"
         )
     if group_size is None or known.block[0] != 1 or not known.block[1]:
         return known
-    return Coding(
-        dtype=known.dtype, bits=known.bits, scale_bits=known.scale_bits, block=(1, _size(group_size, "group_size"))
+    return WeightFormat(
+        dtype=known.dtype,
+        bits=known.bits,
+        scale_bits=known.scale_bits,
+        block=(1, _block_size(group_size, "group_size")),
     )
 
 
-def grouped(groups: Mapping[str, Any]) -> Iterator[Group]:
+def read_groups(groups: Mapping[str, Any]) -> Iterator[QuantizationGroup]:
     """Read groups of matrices that are stored alike; those for all linear layers come last."""
-    read = [_group(name, raw) for name, raw in groups.items()]
+    read = [_read_group(name, raw) for name, raw in groups.items()]
     yield from (group for group in read if group.targets)
     yield from (group for group in read if not group.targets)
 
 
-def _group(name: str, raw: Any) -> Group:
+def _read_group(name: str, raw: Any) -> QuantizationGroup:
     place = f"config_groups.{name}"
     weights = raw.get("weights") if isinstance(raw, Mapping) else None
     if not isinstance(weights, Mapping):
@@ -72,17 +75,19 @@ def _group(name: str, raw: Any) -> Group:
     if not isinstance(targets, list) or not all(isinstance(one, str) for one in targets):
         raise _wrong(f"{place}.targets", targets, "a list of names")
     everything = "Linear" in targets
-    return Group(coding=_coding(weights, f"{place}.weights"), targets=() if everything else tuple(targets))
+    return QuantizationGroup(
+        format=_read_format(weights, f"{place}.weights"), targets=() if everything else tuple(targets)
+    )
 
 
-def _coding(weights: Mapping[str, Any], place: str) -> Coding:
+def _read_format(weights: Mapping[str, Any], place: str) -> WeightFormat:
     bits, kind = weights.get("num_bits"), weights.get("type")
-    block = _block(weights, place)
+    block = _read_block(weights, place)
     if (bits, kind) == (8, "float"):
-        return Coding(dtype="fp8", bits=8, scale_bits=_scale_bits(weights, block), block=block)
+        return WeightFormat(dtype="fp8", bits=8, scale_bits=_scale_bits(weights, block), block=block)
     if kind == "int" and bits in (4, 8):
         zero = 0 if weights.get("symmetric", True) else bits
-        return Coding(dtype=f"int{bits}", bits=bits, scale_bits=16 + zero, block=block)
+        return WeightFormat(dtype=f"int{bits}", bits=bits, scale_bits=16 + zero, block=block)
     if (bits, kind) == (4, "float"):
         if block[0] != 1 or block[1] not in (16, 32):
             raise _wrong(f"{place}.group_size", weights.get("group_size"), "16 (NVFP4) and 32 (MXFP4)")
@@ -97,45 +102,47 @@ def _scale_bits(weights: Mapping[str, Any], block: tuple[int, int]) -> int:
     return FP8_SCALE_BITS if block[0] > 1 else 16
 
 
-def _block(weights: Mapping[str, Any], place: str) -> tuple[int, int]:
+def _read_block(weights: Mapping[str, Any], place: str) -> tuple[int, int]:
     """Rows and columns that share a scale, by the strategy; where none is named, by what else there is."""
     structure, size = weights.get("block_structure"), weights.get("group_size")
     strategy = weights.get("strategy") or ("block" if structure else "group" if size else "tensor")
     if strategy in {"tensor", "channel"}:
         return (0, 0) if strategy == "tensor" else (1, 0)
     if strategy in {"group", "tensor_group"}:
-        return (1, 0) if size == -1 else (1, _size(size, f"{place}.group_size"))
+        return (1, 0) if size == -1 else (1, _block_size(size, f"{place}.group_size"))
     if strategy == "block":
         if isinstance(structure, str):
             structure = [int(part) if part.isdigit() else part for part in structure.split("x")]
         if not isinstance(structure, list) or len(structure) != 2:  # noqa: PLR2004  # rows and columns
             raise _wrong(f"{place}.block_structure", structure, "[128, 128]")
-        return _size(structure[0], f"{place}.block_structure"), _size(structure[1], f"{place}.block_structure")
+        return _block_size(structure[0], f"{place}.block_structure"), _block_size(
+            structure[1], f"{place}.block_structure"
+        )
     raise _wrong(f"{place}.strategy", strategy, "tensor, channel, group, tensor_group and block")
 
 
-def _size(value: Any, place: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST:
-        raise _wrong(place, value, f"1 to {LARGEST}")
+def _block_size(value: Any, place: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_BLOCK:
+        raise _wrong(place, value, f"1 to {MAX_BLOCK}")
     return value
 
 
-def _wrong(place: str, value: Any, allowed: str) -> Impossible:
+def _wrong(place: str, value: Any, allowed: str) -> InvalidWorkload:
     said = f"{str(value)[:80]!r} is not understood; allowed are {allowed}; or leave it out and give inference.dtype"
-    return Impossible(f"{FIELD}.{place}", said)
+    return InvalidWorkload(f"{FIELD}.{place}", said)
 
 
 TORCH_TYPES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float": "fp32", "half": "fp16"}
 """Names of PyTorch for the types of weights that are not quantized."""
 
-KEPT = ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules", "llm_int8_skip_modules")
+UNQUANTIZED_FIELDS = ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules", "llm_int8_skip_modules")
 """What checkpoints call the list of what is not quantized."""
 
 
-MOST_NOTES = 20
-KNOWN = frozenset({
-    *KEPT, "quant_method", "quant_algo", "quantized_layers", "config_groups", "format", "sparsity_config", "fmt",
-    "weight_block_size", "bits", "w_bit", "group_size", "q_group_size", "zero_point", "lm_head", "dynamic",
+MAX_RECORDED_FIELDS = 20
+KNOWN_FIELDS = frozenset({
+    *UNQUANTIZED_FIELDS, "quant_method", "quant_algo", "quantized_layers", "config_groups", "format", "sparsity_config",
+    "fmt", "weight_block_size", "bits", "w_bit", "group_size", "q_group_size", "zero_point", "lm_head", "dynamic",
     "modules_in_block_to_quantize", "load_in_4bit", "_load_in_4bit", "load_in_8bit", "_load_in_8bit",
     "bnb_4bit_quant_type", "bnb_4bit_use_double_quant", "kv_cache_scheme", "kv_cache_quant_algo",
     # How a model was quantized, or is computed: nothing of how it is stored.
@@ -150,18 +157,18 @@ KNOWN = frozenset({
 """Fields that are read, and those that change no size; any other is noted among the assumptions."""
 
 
-def read_released(
-    outer: Mapping[str, Any], text: Mapping[str, Any], ledger: Ledger, *, experts: bool
-) -> Released | None:
+def read_released_weights(
+    outer: Mapping[str, Any], text: Mapping[str, Any], assumptions: Assumptions, *, experts: bool
+) -> ReleasedWeights | None:
     """Read in which type a checkpoint stores its weights; None where it does not say.
 
-    `outer` is the whole configuration, `text` that of the language model, which may be the same. Raises Impossible
+    `outer` is the whole configuration, `text` that of the language model, which may be the same. Raises InvalidWorkload
     naming a field that is not understood.
     """
     named = [(whole, name) for whole in (outer, text) for name in ("quantization_config", "compression_config")]
     raw = next((whole[name] for whole, name in named if whole.get(name) is not None), None)
     if raw is not None:
-        return _quantized(raw, ledger, experts=experts)
+        return _read_quantization(raw, assumptions, experts=experts)
     dtype = next(
         (value for whole in (text, outer) for name in ("torch_dtype", "dtype") if (value := whole.get(name))), None
     )
@@ -170,47 +177,47 @@ def read_released(
     known = TORCH_TYPES.get(str(dtype).removeprefix("torch."))
     if known is None:
         _refuse("torch_dtype", dtype, sorted(TORCH_TYPES), of="config")
-    return Released(dtype=known, source="torch_dtype", why=f"config.torch_dtype: {dtype}")
+    return ReleasedWeights(dtype=known, source="torch_dtype", why=f"config.torch_dtype: {dtype}")
 
 
 def _refuse(name: str, value: Any, allowed: Any, *, of: str = FIELD) -> NoReturn:
     """Refuse a field, naming what is allowed and what else can be done."""
     words = ", ".join(str(word) for word in allowed)
     shown = str(value) if len(str(value)) <= 80 else f"{str(value)[:80]}..."  # noqa: PLR2004  # a line of text
-    raise Impossible(
+    raise InvalidWorkload(
         f"{of}.{name}", f"{shown!r} is not understood; allowed are {words}; or leave it out and give inference.dtype"
     )
 
 
-def _quantized(raw: Any, ledger: Ledger, *, experts: bool) -> Released:
+def _read_quantization(raw: Any, assumptions: Assumptions, *, experts: bool) -> ReleasedWeights:
     if not isinstance(raw, Mapping):
-        raise Impossible(FIELD, "is no object")
-    fields = Fields(raw)
-    method = _method(raw)
+        raise InvalidWorkload(FIELD, "is no object")
+    fields = QuantizationFields(raw)
+    method = _method_name(raw)
     read = READERS.get(method)
     if read is None:
         _refuse("quant_method", method or "missing", READERS)
     quantization = read(fields, experts)
-    quantization = replace(quantization, kept=(*quantization.kept, *fields.listed(*KEPT)))
-    for listed in (quantization.kept, *(group.targets for group in quantization.groups)):
-        patterns(listed)
-    _note_cache(raw, ledger)
-    for name in sorted(str(name) for name in raw if name not in KNOWN)[:MOST_NOTES]:
+    quantization = replace(quantization, unquantized=(*quantization.unquantized, *fields.names(*UNQUANTIZED_FIELDS)))
+    for listed in (quantization.unquantized, *(group.targets for group in quantization.groups)):
+        compile_patterns(listed)
+    _record_kv_scales(raw, assumptions)
+    for name in sorted(str(name) for name in raw if name not in KNOWN_FIELDS)[:MAX_RECORDED_FIELDS]:
         why = "not a field that is known: it is taken to change no size"
-        ledger.note(f"{FIELD}.{name[:80]}", str(raw.get(name))[:80], why)
-    return Released(
+        assumptions.record(f"{FIELD}.{name[:80]}", str(raw.get(name))[:80], why)
+    return ReleasedWeights(
         dtype=quantization.dtype,
         source="quantization_config",
         quantization=quantization,
-        why=f"{FIELD}: {method}, {_told(quantization)}",
+        why=f"{FIELD}: {method}, {_describe(quantization)}",
     )
 
 
-def _method(raw: Mapping[str, Any]) -> str:
+def _method_name(raw: Mapping[str, Any]) -> str:
     """Name the method: some files tell it by what made them, or by a flag."""
     given = raw.get("quant_method")
     if given is not None:
-        return ALIASES.get(str(given), str(given))
+        return METHOD_ALIASES.get(str(given), str(given))
     producer = raw.get("producer")
     if "quant_algo" in raw or (isinstance(producer, Mapping) and producer.get("name") == "modelopt"):
         return "modelopt"
@@ -219,7 +226,7 @@ def _method(raw: Mapping[str, Any]) -> str:
     return "compressed-tensors" if "config_groups" in raw else ""
 
 
-ALIASES = {
+METHOD_ALIASES = {
     "compressed_tensors": "compressed-tensors",
     "modelopt_fp4": "modelopt",
     "modelopt_mixed": "modelopt",
@@ -229,32 +236,32 @@ ALIASES = {
 }
 
 
-def _told(quantization: Quantization) -> str:
+def _describe(quantization: Quantization) -> str:
     """Say in words how most weights are stored."""
-    coding = next(group.coding for group in quantization.groups if group.coding.dtype == quantization.dtype)
+    coding = next(group.format for group in quantization.groups if group.format.dtype == quantization.dtype)
     down, across = coding.block
     where = {(0, 0): "", (1, 0): ", a scale a row"}.get(coding.block)
     where = (
         where if where is not None else f" in blocks of {down} x {across}" if down > 1 else f" in groups of {across}"
     )
-    kinds = dict.fromkeys(group.coding.dtype for group in quantization.groups)
+    kinds = dict.fromkeys(group.format.dtype for group in quantization.groups)
     return f"{' and '.join(kinds)}{where}"
 
 
-def _note_cache(raw: Mapping[str, Any], ledger: Ledger) -> None:
+def _record_kv_scales(raw: Mapping[str, Any], assumptions: Assumptions) -> None:
     """Say that a checkpoint brings scales for a narrower KV cache, which is counted only if it is asked for."""
     if raw.get("kv_cache_scheme") or raw.get("kv_cache_quant_algo"):
         why = "in 16 bits unless inference.kv_dtype is given; the checkpoint has scales for fp8"
-        ledger.note("config.quantization_config.kv_cache_scheme", "fp8", why)
+        assumptions.record("config.quantization_config.kv_cache_scheme", "fp8", why)
 
 
-class Fields:
+class QuantizationFields:
     """The fields of a quantization, taken with care."""
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
         self.raw = raw
 
-    def whole(self, *names: str, default: int, allowed: tuple[int, ...] = ()) -> int:
+    def integer(self, *names: str, default: int, allowed: tuple[int, ...] = ()) -> int:
         """The whole number of the first of several names that is there."""
         name = next((name for name in names if self.raw.get(name) is not None), None)
         if name is None:
@@ -272,7 +279,7 @@ class Fields:
                 _refuse(name, value, ("true", "false"))
         return any(values.values()) if values else default
 
-    def word(self, name: str, allowed: tuple[str, ...], default: str) -> str:
+    def choice(self, name: str, allowed: tuple[str, ...], default: str) -> str:
         """One of several words."""
         value = self.raw.get(name)
         if value is None:
@@ -281,7 +288,7 @@ class Fields:
             _refuse(name, value, allowed)
         return str(value)
 
-    def listed(self, *names: str) -> tuple[str, ...]:
+    def names(self, *names: str) -> tuple[str, ...]:
         """The names of modules in lists of several names."""
         found: list[str] = []
         for name in names:
@@ -289,50 +296,50 @@ class Fields:
             if isinstance(value, str):
                 value = [value]
             if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-                raise Impossible(f"{FIELD}.{name}", "is no list of names")
+                raise InvalidWorkload(f"{FIELD}.{name}", "is no list of names")
             found += value
         return tuple(found)
 
-    def group(self, *names: str, default: int) -> tuple[int, int]:
+    def group_block(self, *names: str, default: int) -> tuple[int, int]:
         """The block of weights of a row that share a scale; -1 is the whole row."""
-        size = self.whole(*names, default=default)
+        size = self.integer(*names, default=default)
         if size != -1 and not 1 <= size <= 65536:  # noqa: PLR2004  # no row is that long
             _refuse(names[0], size, ("-1", "1 to 65536"))
         return (1, 0 if size == -1 else size)
 
 
-def _one(method: str, coding: Coding, **more: Any) -> Quantization:
-    return Quantization(method=method, groups=(Group(coding=coding),), **more)
+def _single_group(method: str, coding: WeightFormat, **more: Any) -> Quantization:
+    return Quantization(method=method, groups=(QuantizationGroup(format=coding),), **more)
 
 
-def _fp8(fields: Fields, _experts: bool) -> Quantization:
-    fields.word("fmt", ("e4m3", "float8_e4m3fn", "e5m2", "float8_e5m2", "float8_e4m3fnuz"), "e4m3")
+def _fp8(fields: QuantizationFields, _experts: bool) -> Quantization:
+    fields.choice("fmt", ("e4m3", "float8_e4m3fn", "e5m2", "float8_e5m2", "float8_e4m3fnuz"), "e4m3")
     block = fields.raw.get("weight_block_size")
     if block is None:
-        rest = Coding(dtype="fp8", bits=8)
+        rest = WeightFormat(dtype="fp8", bits=8)
     elif isinstance(block, list) and len(block) == 2 and all(type(one) is int and 0 < one <= 65536 for one in block):  # noqa: PLR2004
-        rest = Coding(dtype="fp8", bits=8, scale_bits=FP8_SCALE_BITS, block=(block[0], block[1]))
+        rest = WeightFormat(dtype="fp8", bits=8, scale_bits=FP8_SCALE_BITS, block=(block[0], block[1]))
     else:
         _refuse("weight_block_size", block, ("null", "[128, 128]"))
     named = tuple(_named_layers(fields))
     if not named and fields.raw.get("config_groups"):
         _refuse("config_groups", "config_groups", ("quant_method fp8 with quantized_layers", "compressed-tensors"))
-    return Quantization(method="fp8", groups=(*named, Group(coding=rest)))
+    return Quantization(method="fp8", groups=(*named, QuantizationGroup(format=rest)))
 
 
-def _fbgemm(_fields: Fields, _experts: bool) -> Quantization:
-    return _one("fbgemm_fp8", Coding(dtype="fp8", bits=8, scale_bits=32, block=(1, 0)))
+def _fbgemm(_fields: QuantizationFields, _experts: bool) -> Quantization:
+    return _single_group("fbgemm_fp8", WeightFormat(dtype="fp8", bits=8, scale_bits=32, block=(1, 0)))
 
 
-def _compressed(fields: Fields, _experts: bool) -> Quantization:
-    fields.word("format", FORMATS, FORMATS[0])
+def _compressed(fields: QuantizationFields, _experts: bool) -> Quantization:
+    fields.choice("format", FORMATS, FORMATS[0])
     sparsity = fields.raw.get("sparsity_config")
     if isinstance(sparsity, Mapping) and sparsity.get("format", "dense") != "dense":
         _refuse("sparsity_config.format", sparsity.get("format"), ("dense",))
     groups = fields.raw.get("config_groups")
     if not isinstance(groups, Mapping) or not groups:
         _refuse("config_groups", groups, ("groups with targets and weights",))
-    return Quantization(method="compressed-tensors", groups=tuple(grouped(groups)), parts=EVERYWHERE)
+    return Quantization(method="compressed-tensors", groups=tuple(read_groups(groups)), parts=ALL_PARTS)
 
 
 FORMATS = (
@@ -347,55 +354,61 @@ FORMATS = (
 )
 
 
-def _modelopt(fields: Fields, _experts: bool) -> Quantization:
+def _modelopt(fields: QuantizationFields, _experts: bool) -> Quantization:
     name = fields.raw.get("quant_algo")
     groups = fields.raw.get("config_groups")
     if name != "MIXED_PRECISION" and name is not None:
-        coding = algorithm(str(name), fields.raw.get("group_size"), f"{FIELD}.quant_algo")
-        return _one("modelopt", coding, parts=EVERYWHERE)
+        coding = format_of_algorithm(str(name), fields.raw.get("group_size"), f"{FIELD}.quant_algo")
+        return _single_group("modelopt", coding, parts=ALL_PARTS)
     named = tuple(_named_layers(fields))
     if not named and isinstance(groups, Mapping) and groups:
-        named = tuple(grouped(groups))
+        named = tuple(read_groups(groups))
     if not named:
         _refuse("quant_algo", name, ("FP8", "NVFP4", "MIXED_PRECISION with quantized_layers or config_groups"))
-    return Quantization(method="modelopt", groups=named, parts=EVERYWHERE)
+    return Quantization(method="modelopt", groups=named, parts=ALL_PARTS)
 
 
-def _named_layers(fields: Fields) -> Iterator[Group]:
+def _named_layers(fields: QuantizationFields) -> Iterator[QuantizationGroup]:
     """Layers with an algorithm each; those of the same are one group."""
     layers = fields.raw.get("quantized_layers")
     if layers is None:
         return
     if not isinstance(layers, Mapping):
         _refuse("quantized_layers", layers, ("an object of layers with quant_algo",))
-    alike: dict[Coding, list[str]] = {}
+    alike: dict[WeightFormat, list[str]] = {}
     for name, how in layers.items():
         told = how if isinstance(how, Mapping) else {}
         place = f"{FIELD}.quantized_layers.{name}.quant_algo"
-        alike.setdefault(algorithm(str(told.get("quant_algo")), told.get("group_size"), place), []).append(str(name))
+        alike.setdefault(format_of_algorithm(str(told.get("quant_algo")), told.get("group_size"), place), []).append(
+            str(name)
+        )
     for coding, names in alike.items():
-        yield Group(coding=coding, targets=tuple(names))
+        yield QuantizationGroup(format=coding, targets=tuple(names))
 
 
-def _awq(fields: Fields, _experts: bool) -> Quantization:
-    fields.whole("bits", "w_bit", default=4, allowed=(4,))
-    block = fields.group("group_size", "q_group_size", default=128)
+def _awq(fields: QuantizationFields, _experts: bool) -> Quantization:
+    fields.integer("bits", "w_bit", default=4, allowed=(4,))
+    block = fields.group_block("group_size", "q_group_size", default=128)
     zero = 4 if fields.flag("zero_point", default=True) else 0
-    return _one("awq", Coding(dtype="awq_int4", bits=4, scale_bits=16 + zero, block=block), settled=False)
+    return _single_group(
+        "awq", WeightFormat(dtype="awq_int4", bits=4, scale_bits=16 + zero, block=block), exact_size=False
+    )
 
 
-def _gptq(fields: Fields, _experts: bool) -> Quantization:
-    bits = fields.whole("bits", default=4, allowed=(4, 8))
-    block = fields.group("group_size", default=128)
+def _gptq(fields: QuantizationFields, _experts: bool) -> Quantization:
+    bits = fields.integer("bits", default=4, allowed=(4, 8))
+    block = fields.group_block("group_size", default=128)
     dtype = {4: "gptq_int4", 8: "int8"}[bits]
-    coding = Coding(dtype=dtype, bits=bits, scale_bits=16 + bits, block=block)
-    parts: frozenset[Part] = EVERYWHERE if fields.flag("lm_head") else IN_LAYERS
-    targets = _in_block(fields)
-    groups = (Group(coding=coding, targets=targets),)
-    return Quantization(method="gptq", groups=groups, parts=parts, kept=tuple(_left_out(fields)), settled=False)
+    coding = WeightFormat(dtype=dtype, bits=bits, scale_bits=16 + bits, block=block)
+    parts: frozenset[WeightPart] = ALL_PARTS if fields.flag("lm_head") else LAYER_PARTS
+    targets = _gptq_targets(fields)
+    groups = (QuantizationGroup(format=coding, targets=targets),)
+    return Quantization(
+        method="gptq", groups=groups, parts=parts, unquantized=tuple(_gptq_unquantized(fields)), exact_size=False
+    )
 
 
-def _in_block(fields: Fields) -> tuple[str, ...]:
+def _gptq_targets(fields: QuantizationFields) -> tuple[str, ...]:
     """The modules of a block that GPTQ quantizes, which are listed in the order of their turn."""
     turns = fields.raw.get("modules_in_block_to_quantize") or []
     if not isinstance(turns, list):
@@ -406,7 +419,7 @@ def _in_block(fields: Fields) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _left_out(fields: Fields) -> Iterator[str]:
+def _gptq_unquantized(fields: QuantizationFields) -> Iterator[str]:
     """Expressions with `-:` name what is not quantized; `+:` changes how, which is not understood."""
     dynamic = fields.raw.get("dynamic") or {}
     if not isinstance(dynamic, Mapping):
@@ -417,24 +430,24 @@ def _left_out(fields: Fields) -> Iterator[str]:
         yield f"re:{str(text)[2:]}"
 
 
-def _bitsandbytes(fields: Fields, _experts: bool) -> Quantization:
+def _bitsandbytes(fields: QuantizationFields, _experts: bool) -> Quantization:
     if fields.flag("load_in_8bit", "_load_in_8bit"):
-        coding = Coding(dtype="int8", bits=8, scale_bits=32, block=(1, 0))
-        return _one("bitsandbytes", coding, settled=False)
+        coding = WeightFormat(dtype="int8", bits=8, scale_bits=32, block=(1, 0))
+        return _single_group("bitsandbytes", coding, exact_size=False)
     if not fields.flag("load_in_4bit", "_load_in_4bit"):
         _refuse("load_in_4bit", "no load_in_4bit and no load_in_8bit", ("one of them true",))
-    fields.word("bnb_4bit_quant_type", ("nf4", "fp4"), "fp4")
+    fields.choice("bnb_4bit_quant_type", ("nf4", "fp4"), "fp4")
     twice = fields.flag("bnb_4bit_use_double_quant")
     kind = "nf4_dq" if twice else "nf4"
-    coding = Coding(dtype=kind, bits=4, scale_bits=8 + 32 / 256 if twice else 32, block=(1, 64))
-    return _one("bitsandbytes", coding, settled=False)
+    coding = WeightFormat(dtype=kind, bits=4, scale_bits=8 + 32 / 256 if twice else 32, block=(1, 64))
+    return _single_group("bitsandbytes", coding, exact_size=False)
 
 
-def _mxfp4(_fields: Fields, experts: bool) -> Quantization:
-    return _one("mxfp4", MXFP4, parts=EXPERTS if experts else IN_LAYERS)
+def _mxfp4(_fields: QuantizationFields, experts: bool) -> Quantization:
+    return _single_group("mxfp4", MXFP4, parts=EXPERT_PARTS if experts else LAYER_PARTS)
 
 
-READERS: dict[str, Callable[[Fields, bool], Quantization]] = {
+READERS: dict[str, Callable[[QuantizationFields, bool], Quantization]] = {
     "fp8": _fp8,
     "fbgemm_fp8": _fbgemm,
     "compressed-tensors": _compressed,

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from math import floor
 
-from app.fit.formulas.memory import KvCache, Split, kv_bytes_per_sequence, largest_share
-from app.fit.formulas.quantities import GIB, NOTHING, Range, around
+from app.fit.formulas.memory import KvCache, Parallelism, kv_bytes_per_sequence, largest_gpu_share
+from app.fit.formulas.quantities import GIB, ZERO, Range, plus_minus
 
-REACHED = Range(low=0.60, mid=0.75, high=0.85)
+BANDWIDTH_EFFICIENCY = Range(low=0.60, mid=0.75, high=0.85)
 """Share of the bound that is reached: kipply measured 22.0 ms where 17.07 ms is ideal (13B on an A100), 78 %."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class DecodeStep:
     """What one GPU does in one step of a batch: bytes of weights and of KV cache that it reads, and FLOPs."""
 
     weights_bytes: float
@@ -19,7 +19,7 @@ class Step:
     flops: float = 0.0
 
 
-def step_seconds(step: Step, bandwidth_bytes_per_s: float, peak_flops: float | None = None) -> float:
+def step_seconds(step: DecodeStep, bandwidth_bytes_per_s: float, peak_flops: float | None = None) -> float:
     """Say how long one step takes at least, s: max(W_read / BW, FLOPs / peak) + B KV / BW.
 
     A bound: every weight and every kept token is read once a step. W_read, B KV and FLOPs are of one GPU of a
@@ -33,7 +33,7 @@ def step_seconds(step: Step, bandwidth_bytes_per_s: float, peak_flops: float | N
 
 def expected_step_seconds(least_s: float) -> Range:
     """Say how long a step takes in practice, s: the bound divided by 0.85, 0.75 and 0.60; an estimate."""
-    return REACHED.dividing(least_s)
+    return BANDWIDTH_EFFICIENCY.divide(least_s)
 
 
 def experts_read(experts: int, per_token: int, sequences: float) -> float:
@@ -50,10 +50,10 @@ def decode_flops(active_params: float, sequences: float) -> float:
     return 2 * active_params * sequences
 
 
-CONTEXT = Range(low=0.5 * GIB, mid=0.75 * GIB, high=1.0 * GIB)
+CUDA_CONTEXT = Range(low=0.5 * GIB, mid=0.75 * GIB, high=1.0 * GIB)
 """CUDA context and kernels on each GPU: Bekman, Machine Learning Engineering, measured 0.47 to 0.92 GiB."""
 
-COLLECTIVES = Range(low=1.0 * GIB, mid=1.25 * GIB, high=1.5 * GIB)
+NCCL_BUFFERS = Range(low=1.0 * GIB, mid=1.25 * GIB, high=1.5 * GIB)
 """NCCL's buffers on each GPU of a group: the same book."""
 
 STEP_SPREAD = 0.4
@@ -61,7 +61,7 @@ STEP_SPREAD = 0.4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
+class ServedModel:
     """A model as it is served, made once for all candidates; `embeddings` is their share of the parameters, 0 to 1.
 
     `step_bytes_per_token` is 6 (f + h); 0 where the widths are unknown.
@@ -75,7 +75,7 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class ServingLoad:
     """What one copy of a model serves at the same time."""
 
     context_tokens: int
@@ -98,20 +98,20 @@ class InferenceNeed:
         return self.activations + self.overhead + (self.weights + self.kv_cache)
 
 
-def inference_need(model: Served, load: Load, split: Split) -> InferenceNeed:
+def inference_need(model: ServedModel, load: ServingLoad, parallelism: Parallelism) -> InferenceNeed:
     """Say what the fullest GPU of one copy needs: W share + B KV + A_step + C.
 
     A_step = 6 (f + h) x batched tokens / t.  Weights and KV exact for p = 1, else bounds; A_step and C estimates.
     W weights, B sequences, f intermediate, h hidden, t tensor parallel; bytes.
     Source: vLLM's profile of memory; A_step was fitted to two start-up logs of vLLM (its GitHub, 10517; within 0.6 %).
     """
-    sequence = kv_bytes_per_sequence(model.cache, load.context_tokens, split) if model.cache else 0.0
-    step = model.step_bytes_per_token * load.batched_tokens / split.tensor
+    sequence = kv_bytes_per_sequence(model.cache, load.context_tokens, parallelism) if model.cache else 0.0
+    step = model.step_bytes_per_token * load.batched_tokens / parallelism.tensor
     return InferenceNeed(
-        weights=model.weights_bytes * largest_share(split, layers=model.layers, embeddings=model.embeddings),
+        weights=model.weights_bytes * largest_gpu_share(parallelism, layers=model.layers, embeddings=model.embeddings),
         kv_cache=load.sequences * sequence,
-        activations=around(step, STEP_SPREAD),
-        overhead=runtime_overhead(split.gpus),
+        activations=plus_minus(step, STEP_SPREAD),
+        overhead=runtime_overhead(parallelism.gpus),
     )
 
 
@@ -120,15 +120,15 @@ def runtime_overhead(gpus: int) -> Range:
 
     An estimate. CUDA graphs (0.5 to 3 GiB) are captured in what the utilization leaves free, and not counted.
     """
-    return CONTEXT + (COLLECTIVES if gpus > 1 else NOTHING)
+    return CUDA_CONTEXT + (NCCL_BUFFERS if gpus > 1 else ZERO)
 
 
-def budget_bytes(usable_bytes: float, utilization: float) -> float:
+def memory_budget_bytes(usable_bytes: float, utilization: float) -> float:
     """Say what a server may use of a GPU: u x usable memory, bytes; exact. vLLM's own default of u is 0.92."""
     return usable_bytes * utilization
 
 
-def max_sequences(model: Served, load: Load, split: Split, budget: float) -> Range | None:
+def max_sequences(model: ServedModel, load: ServingLoad, parallelism: Parallelism, budget: float) -> Range | None:
     """Say how many sequences of the load's context one copy serves at the same time; None without a KV cache.
 
     floor((budget - W share - A_step - C) / KV of a sequence), never below 0.  An estimate, as A_step and C are.
@@ -136,8 +136,8 @@ def max_sequences(model: Served, load: Load, split: Split, budget: float) -> Ran
     """
     if model.cache is None:
         return None
-    sequence = kv_bytes_per_sequence(model.cache, load.context_tokens, split)
-    need = inference_need(model, load, split)
+    sequence = kv_bytes_per_sequence(model.cache, load.context_tokens, parallelism)
+    need = inference_need(model, load, parallelism)
     beside = need.activations + need.overhead + need.weights
     room = Range(low=budget - beside.high, mid=budget - beside.mid, high=budget - beside.low)
     low, mid, high = (max(0, floor(free / sequence)) for free in (room.low, room.mid, room.high))

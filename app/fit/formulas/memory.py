@@ -7,7 +7,7 @@ from app.fit.formulas.architecture import Architecture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Split:
+class Parallelism:
     """One copy of a model over `tensor` x `pipeline` GPUs."""
 
     tensor: int = 1
@@ -19,10 +19,10 @@ class Split:
         return self.tensor * self.pipeline
 
 
-WHOLE = Split()
+UNSPLIT = Parallelism()
 
 
-def largest_share(split: Split, *, layers: int | None = None, embeddings: float = 0.0) -> float:
+def largest_gpu_share(parallelism: Parallelism, *, layers: int | None = None, embeddings: float = 0.0) -> float:
     """Say which share of the parameters the GPU that holds most has, 0 to 1.
 
     p = 1: 1 / t.  p > 1: ((1 - m) ceil(L / p) / L + m) / t: the largest stage has ceil(L / p) layers, and one end
@@ -30,10 +30,10 @@ def largest_share(split: Split, *, layers: int | None = None, embeddings: float 
     L layers, m the embeddings' share of the parameters.
     Source: Megatron-LM places embeddings on the end stages (arXiv 2104.04473).
     """
-    if split.pipeline == 1:
-        return 1 / split.tensor
-    stage = 1 / split.pipeline if layers is None else ceil(layers / split.pipeline) / layers
-    return ((1 - embeddings) * stage + embeddings) / split.tensor
+    if parallelism.pipeline == 1:
+        return 1 / parallelism.tensor
+    stage = 1 / parallelism.pipeline if layers is None else ceil(layers / parallelism.pipeline) / layers
+    return ((1 - embeddings) * stage + embeddings) / parallelism.tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,16 +57,16 @@ class KvCache:
 def missing_for_cache(shape: Architecture) -> tuple[str, ...]:
     """Name the fields without which the KV cache is unknown."""
     own = ("kv_heads", "head_dim") if shape.kv_lora_rank is None else ("qk_rope_head_dim",)
-    return shape.missing(*(("layers",) if shape.kv_layers is None else ()), *own)
+    return shape.missing_fields(*(("layers",) if shape.kv_layers is None else ()), *own)
 
 
-def cache_of(shape: Architecture, *, value_bytes: float = 2.0, block_tokens: int = 1) -> KvCache:
+def build_kv_cache(shape: Architecture, *, value_bytes: float = 2.0, block_tokens: int = 1) -> KvCache:
     """Take from a shape that misses nothing (missing_for_cache is empty) how its tokens are kept."""
-    (layers,) = shape.known("layers" if shape.kv_layers is None else "kv_layers")
+    (layers,) = shape.require("layers" if shape.kv_layers is None else "kv_layers")
     windowed = 0
     if shape.sliding_window is not None:
         windowed = layers if shape.sliding_layers is None else min(shape.sliding_layers, layers)
-    heads, values = _kept_heads(shape)
+    heads, values = _cached_heads(shape)
     return KvCache(
         full_layers=layers - windowed,
         windowed_layers=windowed,
@@ -79,32 +79,32 @@ def cache_of(shape: Architecture, *, value_bytes: float = 2.0, block_tokens: int
     )
 
 
-def _kept_heads(shape: Architecture) -> tuple[int, int]:
+def _cached_heads(shape: Architecture) -> tuple[int, int]:
     """How many heads a layer keeps of a token, and how many values of each."""
     if shape.kv_lora_rank is not None:
-        return 1, sum(shape.known("kv_lora_rank", "qk_rope_head_dim"))
-    heads, head_dim = shape.known("kv_heads", "head_dim")
+        return 1, sum(shape.require("kv_lora_rank", "qk_rope_head_dim"))
+    heads, head_dim = shape.require("kv_heads", "head_dim")
     return heads, 2 * head_dim
 
 
-def kv_bytes_per_token(cache: KvCache, split: Split = WHOLE) -> float:
+def kv_bytes_per_token(cache: KvCache, parallelism: Parallelism = UNSPLIT) -> float:
     """Say how many bytes one token keeps, on the GPU that keeps most.
 
     2 L k d c (MHA k = a, GQA k < a, MQA k = 1); MLA L (r + d_rope) c, without the factor 2.  Exact for one GPU.
     L layers that keep a cache, k KV heads, d head_dim, c bytes a value, r the latent's rank.
     Sources: vLLM, arXiv 2309.06180, section 3; MLA: DeepSeek-V2, arXiv 2405.04434, table 1.
     """
-    layers = ceil(cache.full_layers / split.pipeline) + ceil(cache.windowed_layers / split.pipeline)
-    return layers * _layer_bytes(cache, split)
+    layers = ceil(cache.full_layers / parallelism.pipeline) + ceil(cache.windowed_layers / parallelism.pipeline)
+    return layers * _layer_bytes(cache, parallelism)
 
 
-def _layer_bytes(cache: KvCache, split: Split) -> float:
+def _layer_bytes(cache: KvCache, parallelism: Parallelism) -> float:
     """One token of one layer: ceil(k / t) heads a rank, so never less than one; a latent is on every rank."""
-    heads = 1 if cache.latent else ceil(cache.heads / split.tensor)
+    heads = 1 if cache.latent else ceil(cache.heads / parallelism.tensor)
     return heads * cache.values_per_head * cache.value_bytes
 
 
-def kv_bytes_per_sequence(cache: KvCache, tokens: int, split: Split = WHOLE) -> float:
+def kv_bytes_per_sequence(cache: KvCache, tokens: int, parallelism: Parallelism = UNSPLIT) -> float:
     """Say how many bytes a sequence of T tokens keeps, on the GPU that keeps most.
 
     sum over layers of min(T, window) x bytes a token and layer, T rounded up to whole pages; under pipeline
@@ -112,22 +112,24 @@ def kv_bytes_per_sequence(cache: KvCache, tokens: int, split: Split = WHOLE) -> 
     Sources: Mistral 7B, arXiv 2310.06825, section 2 (windows); vLLM, arXiv 2309.06180 (pages); vLLM replicates KV
     heads where t > k.
     """
-    full = ceil(cache.full_layers / split.pipeline) * _paged(tokens, cache)
-    windowed = ceil(cache.windowed_layers / split.pipeline) * _paged(min(tokens, cache.window_tokens), cache)
-    return (full + windowed) * _layer_bytes(cache, split)
+    full = ceil(cache.full_layers / parallelism.pipeline) * _round_up_to_pages(tokens, cache)
+    windowed = ceil(cache.windowed_layers / parallelism.pipeline) * _round_up_to_pages(
+        min(tokens, cache.window_tokens), cache
+    )
+    return (full + windowed) * _layer_bytes(cache, parallelism)
 
 
-def _paged(tokens: int, cache: KvCache) -> int:
+def _round_up_to_pages(tokens: int, cache: KvCache) -> int:
     return ceil(tokens / cache.block_tokens) * cache.block_tokens
 
 
-def tokens_in_budget(cache: KvCache, budget_bytes: float, split: Split = WHOLE) -> int:
+def tokens_in_budget(cache: KvCache, budget_bytes: float, parallelism: Parallelism = UNSPLIT) -> int:
     """Say how many tokens fit into a budget, in whole pages: floor(budget / (bytes a token x page)) x page.
 
     Exact where no layer has a window; else a bound from below, since windows are not counted on.
     Source: vLLM, arXiv 2309.06180, section 4; its log prints the number of pages.
     """
-    page = kv_bytes_per_token(cache, split) * cache.block_tokens
+    page = kv_bytes_per_token(cache, parallelism) * cache.block_tokens
     return floor(budget_bytes / page) * cache.block_tokens
 
 
@@ -167,10 +169,10 @@ BITS = FULL_BITS | QUANTIZED_BITS | FILE_BITS
 """Every named type of weights, and its bits a weight."""
 
 
-def weights_bytes(params: float, bits: float, *, kept_16bit: float = 0.0) -> float:
+def weights_bytes(params: float, bits: float, *, unquantized: float = 0.0) -> float:
     """Say how many bytes weights take: (N - N_16) bits / 8 + 2 N_16.
 
     Exact, given the bits. N parameters, N_16 of them kept in 16 bits (embeddings, under most quantizations).
     Source: QLoRA, arXiv 2305.14314; the transformers documentation on quantization, for what stays 16-bit.
     """
-    return (params - kept_16bit) * bits / 8 + 2 * kept_16bit
+    return (params - unquantized) * bits / 8 + 2 * unquantized

@@ -7,16 +7,16 @@ from typing import Literal
 from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.quantities import Range
 
-MODULES = ("q", "k", "v", "o", "gate", "up", "down")
+LORA_MODULES = ("q", "k", "v", "o", "gate", "up", "down")
 """The matrices of a layer that can get adapters."""
-_OF_MLP = {"gate", "up", "down"}
+_MLP_MODULES = {"gate", "up", "down"}
 
 ADAPTER_BYTES = 16
 """Bytes a trained parameter of an adapter takes: mixed-precision Adam."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Matrix:
+class AdaptedMatrix:
     """A weight matrix that gets an adapter, and how many of its form there are in the model."""
 
     inputs: int
@@ -24,7 +24,7 @@ class Matrix:
     count: int = 1
 
 
-def lora_params(rank: int, matrices: Iterable[Matrix]) -> int:
+def lora_params(rank: int, matrices: Iterable[AdaptedMatrix]) -> int:
     """Count the trained parameters of LoRA: sum of r (d_in + d_out) over the matrices; exact.
 
     Source: Hu et al., LoRA, arXiv 2106.09685, section 4.1.
@@ -38,26 +38,26 @@ def missing_for_modules(shape: Architecture, modules: Iterable[str]) -> tuple[st
     needed = ["layers", "hidden"]
     needed += ["heads", "head_dim"] if chosen & {"q", "o"} else []
     needed += ["kv_heads", "head_dim"] if chosen & {"k", "v"} else []
-    needed += ["intermediate"] if chosen & _OF_MLP and shape.expert_width is None else []
-    return shape.missing(*needed)
+    needed += ["intermediate"] if chosen & _MLP_MODULES and shape.expert_width is None else []
+    return shape.missing_fields(*needed)
 
 
-def lora_matrices(shape: Architecture, modules: Iterable[str]) -> tuple[Matrix, ...]:
+def lora_matrices(shape: Architecture, modules: Iterable[str]) -> tuple[AdaptedMatrix, ...]:
     """List the matrices that modules stand for, in every layer and every expert.
 
     The shape misses nothing (missing_for_modules is empty), and its attention is no MLA.
     """
-    layers, hidden = shape.known("layers", "hidden")
+    layers, hidden = shape.require("layers", "hidden")
     queries, keys = (shape.heads or 0) * (shape.head_dim or 0), (shape.kv_heads or 0) * (shape.head_dim or 0)
     width, mlps = shape.expert_width or 0, layers * (shape.experts or 1)
     known = {
-        "q": Matrix(inputs=hidden, outputs=queries, count=layers),
-        "k": Matrix(inputs=hidden, outputs=keys, count=layers),
-        "v": Matrix(inputs=hidden, outputs=keys, count=layers),
-        "o": Matrix(inputs=queries, outputs=hidden, count=layers),
-        "gate": Matrix(inputs=hidden, outputs=width, count=mlps if shape.gated else 0),
-        "up": Matrix(inputs=hidden, outputs=width, count=mlps),
-        "down": Matrix(inputs=width, outputs=hidden, count=mlps),
+        "q": AdaptedMatrix(inputs=hidden, outputs=queries, count=layers),
+        "k": AdaptedMatrix(inputs=hidden, outputs=keys, count=layers),
+        "v": AdaptedMatrix(inputs=hidden, outputs=keys, count=layers),
+        "o": AdaptedMatrix(inputs=queries, outputs=hidden, count=layers),
+        "gate": AdaptedMatrix(inputs=hidden, outputs=width, count=mlps if shape.has_gated_mlp else 0),
+        "up": AdaptedMatrix(inputs=hidden, outputs=width, count=mlps),
+        "down": AdaptedMatrix(inputs=width, outputs=hidden, count=mlps),
     }
     return tuple(known[name] for name in dict.fromkeys(modules))
 
@@ -94,7 +94,7 @@ RECIPES: dict[str, Recipe] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class States:
+class ModelStates:
     """Model states of one GPU, bytes."""
 
     weights: float
@@ -109,7 +109,7 @@ class States:
 
 def model_states(
     params: float, recipe: Recipe, *, stage: int = 0, shards: int = 1, offload: Offload = "none"
-) -> States:
+) -> ModelStates:
     """Say what model states one GPU holds of the P parameters that its tensor and pipeline rank has, bytes.
 
     stage 0 (DDP): P (w + g + o);  1: P (w + g + o / D);  2 (SHARD_GRAD_OP): P (w + (g + o) / D);
@@ -122,7 +122,7 @@ def model_states(
         held[1] = held[2] = 0.0
     if offload == "all":
         held[0] = 0.0
-    return States(
+    return ModelStates(
         weights=params * recipe.weights * held[0],
         gradients=params * recipe.gradients * held[1],
         optimizer=params * recipe.optimizer * held[2],

@@ -33,22 +33,22 @@ class Range:
         """How far the ends are from the middle: what an uncertain part adds to a sum that has its middle already."""
         return Range(low=self.low - self.mid, mid=0.0, high=self.high - self.mid)
 
-    def dividing(self, amount: float) -> "Range":
+    def divide(self, amount: float) -> "Range":
         """Divide an amount by this: the most of this gives the least of that."""
         return Range(low=amount / self.high, mid=amount / self.mid, high=amount / self.low)
 
 
-def around(mid: float, share: float) -> Range:
+def plus_minus(mid: float, share: float) -> Range:
     """A middle and the same share of it to either side: 10 and 0.4 make 6 to 14."""
     return Range(low=mid * (1 - share), mid=mid, high=mid * (1 + share))
 
 
-def certain(value: float) -> Range:
+def single_value(value: float) -> Range:
     """A range of one value."""
     return Range(low=value, mid=value, high=value)
 
 
-NOTHING = certain(0.0)
+ZERO = single_value(0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +83,9 @@ def exact_gib(size_bytes: float) -> Figure:
     return exact(size_bytes / GIB, "GiB")
 
 
-def held_gib(size_bytes: float, *, exactly: bool) -> Figure:
+def exact_or_bound_gib(size_bytes: float, *, is_exact: bool) -> Figure:
     """Bytes of the GPU that holds most, shown in GiB; a bound where how layers and stages divide is rounded up."""
-    return exact_gib(size_bytes) if exactly else bound(size_bytes / GIB, "GiB")
+    return exact_gib(size_bytes) if is_exact else bound(size_bytes / GIB, "GiB")
 
 
 def estimate_gib(size_bytes: Range) -> Figure:

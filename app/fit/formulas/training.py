@@ -2,33 +2,33 @@
 
 from dataclasses import dataclass, replace
 
-from app.fit.formulas.activations import Batch, Keeping, Layer, kept_bytes, logits_bytes
+from app.fit.formulas.activations import ActivationPolicy, LayerWidths, MicroBatch, activation_bytes, logits_bytes
 from app.fit.formulas.inference import runtime_overhead
-from app.fit.formulas.memory import Split, largest_share
-from app.fit.formulas.optimizer import Offload, Recipe, States, model_states
-from app.fit.formulas.quantities import NOTHING, Range
+from app.fit.formulas.memory import Parallelism, largest_gpu_share
+from app.fit.formulas.optimizer import ModelStates, Offload, Recipe, model_states
+from app.fit.formulas.quantities import ZERO, Range
 
-BUCKET = 5e8
+BUCKET_ELEMENTS = 5e8
 """Elements of a reduction bucket: DeepSpeed's default."""
-LIVE = 1e9
+MAX_LIVE_PARAMS = 1e9
 """Parameters that ZeRO-3 keeps gathered at most: DeepSpeed's default."""
-SHARDS_WEIGHTS = 3
+WEIGHT_SHARDING_STAGE = 3
 """The stage that shards weights, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passing:
+class ForwardPass:
     """What passes through the model in one step: its layers' widths, how many there are, the batch, what is kept."""
 
-    layer: Layer
+    layer: LayerWidths
     layers: int
-    batch: Batch
-    keeping: Keeping
+    batch: MicroBatch
+    policy: ActivationPolicy
     vocab: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trained:
+class TrainedModel:
     """A model as it is trained, made once for all candidates.
 
     `params` are trained, `frozen_bytes` is a base that is not (LoRA), `gathered` are all parameters, the base's, too;
@@ -45,15 +45,15 @@ class Trained:
     layers: int | None = None
     embeddings: float = 0.0
     largest_layer: float = 0.0
-    gathered: float = 0.0
-    passing: Passing | None = None
+    gathered_params: float = 0.0
+    forward_pass: ForwardPass | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingNeed:
     """What the fullest GPU needs, bytes."""
 
-    states: States
+    states: ModelStates
     frozen: float
     static: float
     activations: Range
@@ -66,50 +66,54 @@ class TrainingNeed:
         return self.activations + self.buffers + self.overhead + (self.states.total + self.frozen + self.static)
 
 
-def training_need(job: Trained, split: Split, shards: int) -> TrainingNeed:
+def training_need(model: TrainedModel, parallelism: Parallelism, shards: int) -> TrainingNeed:
     """Say what the fullest of t p D GPUs needs: states + frozen base + activations + buffers + overhead.
 
     States are exact for p = 1, else a bound; the rest are estimates. t, p by the split, D shards.
     Sources: those of `states`, `activations`, and of the constants above.
     """
-    share = largest_share(split, layers=job.layers, embeddings=job.embeddings)
+    share = largest_gpu_share(parallelism, layers=model.layers, embeddings=model.embeddings)
     return TrainingNeed(
-        states=model_states(job.params * share, job.recipe, stage=job.stage, shards=shards, offload=job.offload),
-        frozen=job.frozen_bytes * share / (shards if job.stage >= SHARDS_WEIGHTS else 1),
-        static=job.static_bytes,
-        activations=activation_peak(job.passing, split) if job.passing else NOTHING,
-        buffers=sharding_buffers(job, split) if shards > 1 else NOTHING,
-        overhead=runtime_overhead(split.gpus * shards),
+        states=model_states(
+            model.params * share, model.recipe, stage=model.stage, shards=shards, offload=model.offload
+        ),
+        frozen=model.frozen_bytes * share / (shards if model.stage >= WEIGHT_SHARDING_STAGE else 1),
+        static=model.static_bytes,
+        activations=activation_peak(model.forward_pass, parallelism) if model.forward_pass else ZERO,
+        buffers=sharding_buffers(model, parallelism) if shards > 1 else ZERO,
+        overhead=runtime_overhead(parallelism.gpus * shards),
     )
 
 
-def activation_peak(passing: Passing, split: Split) -> Range:
+def activation_peak(passing: ForwardPass, parallelism: Parallelism) -> Range:
     """Say the most that activations take on any GPU, bytes: of the first stage, or of the last with its logits.
 
     The logits take 4 bytes a value (32 bits), usually 6 (a 16-bit copy), at most 10 (their gradient).  An estimate.
     """
-    keeping = replace(passing.keeping, tensor=split.tensor, pipeline=split.pipeline)
-    kept = kept_bytes(passing.layer, passing.layers, passing.batch, keeping)
-    in_32_bits = logits_bytes(passing.vocab, passing.batch, split.tensor) if passing.vocab else 0.0
+    keeping = replace(passing.policy, tensor=parallelism.tensor, pipeline=parallelism.pipeline)
+    kept = activation_bytes(passing.layer, passing.layers, passing.batch, keeping)
+    in_32_bits = logits_bytes(passing.vocab, passing.batch, parallelism.tensor) if passing.vocab else 0.0
     logits = Range(low=in_32_bits, mid=in_32_bits * 1.5, high=in_32_bits * 2.5)
-    if split.pipeline == 1:
+    if parallelism.pipeline == 1:
         return kept + logits
     alone = replace(keeping, pipeline=1, chunks=1)
-    last = kept_bytes(passing.layer, -(-passing.layers // split.pipeline), passing.batch, alone) + logits
+    last = activation_bytes(passing.layer, -(-passing.layers // parallelism.pipeline), passing.batch, alone) + logits
     return Range(low=max(kept.low, last.low), mid=max(kept.mid, last.mid), high=max(kept.high, last.high))
 
 
-def sharding_buffers(job: Trained, split: Split) -> Range:
+def sharding_buffers(model: TrainedModel, parallelism: Parallelism) -> Range:
     """Say what sharding holds for a moment, bytes: a bucket of gradients; in stage 3 two gathered layers up to 10^9.
 
     An estimate. Sources: DeepSpeed's defaults (5e8 elements a bucket, 1e9 live parameters); FSDP gathers the next
     layer while one is computed.
     """
-    if job.stage == 0:
-        return NOTHING
-    bucket = 2 * min(BUCKET, job.params / split.gpus)
-    if job.stage < SHARDS_WEIGHTS:
+    if model.stage == 0:
+        return ZERO
+    bucket = 2 * min(BUCKET_ELEMENTS, model.params / parallelism.gpus)
+    if model.stage < WEIGHT_SHARDING_STAGE:
         return Range(low=0.0, mid=bucket, high=bucket)
-    params = max(job.gathered, job.params) / split.gpus
-    two_layers = min(4 * job.largest_layer / split.tensor, 2 * params)
-    return Range(low=two_layers, mid=bucket + two_layers, high=bucket + max(2 * min(LIVE, params), two_layers))
+    params = max(model.gathered_params, model.params) / parallelism.gpus
+    two_layers = min(4 * model.largest_layer / parallelism.tensor, 2 * params)
+    return Range(
+        low=two_layers, mid=bucket + two_layers, high=bucket + max(2 * min(MAX_LIVE_PARAMS, params), two_layers)
+    )

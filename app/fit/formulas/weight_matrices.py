@@ -11,8 +11,8 @@ from itertools import product
 from math import comb
 
 from app.fit.formulas.architecture import Architecture, ParameterCount, count_parameters, missing_for_count
-from app.fit.formulas.assumptions import Impossible
-from app.fit.formulas.quantization import Coding, Part, Quantization
+from app.fit.formulas.assumptions import InvalidWorkload
+from app.fit.formulas.quantization import Quantization, WeightFormat, WeightPart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class WeightMatrix:
     """
 
     name: str
-    part: Part
+    part: WeightPart
     rows: int
     columns: int
     layers: range
@@ -45,37 +45,37 @@ def weight_matrices(shape: Architecture) -> tuple[WeightMatrix, ...]:
 
     Layers with experts come after the dense ones. The names are those of Hugging Face transformers.
     """
-    layers, hidden, vocab = shape.known("layers", "hidden", "vocab")
-    found = [*_attention(shape, range(layers))]
+    layers, hidden, vocab = shape.require("layers", "hidden", "vocab")
+    found = [*_attention_matrices(shape, range(layers))]
     dense = layers - shape.layers_with_experts
     if dense:
-        found += _mlp(shape, "mlp", shape.known("intermediate")[0], range(dense))
+        found += _mlp_matrices(shape, "mlp", shape.require("intermediate")[0], range(dense))
     if shape.experts is not None and shape.expert_width is not None:
         sparse = range(dense, layers)
-        found += _mlp(shape, "experts", shape.expert_width, sparse, copies=shape.experts)
+        found += _mlp_matrices(shape, "experts", shape.expert_width, sparse, copies=shape.experts)
         if shape.shared_intermediate:
-            found += _mlp(shape, "shared_experts", shape.shared_intermediate, sparse)
+            found += _mlp_matrices(shape, "shared_experts", shape.shared_intermediate, sparse)
     if not shape.tied_embeddings:
         found.append(WeightMatrix(name="lm_head", part="lm_head", rows=vocab, columns=hidden, layers=range(0)))
     return tuple(found)
 
 
-def _attention(shape: Architecture, layers: range) -> Iterator[WeightMatrix]:
-    sizes = _latent(shape) if shape.kv_lora_rank is not None else _heads(shape)
+def _attention_matrices(shape: Architecture, layers: range) -> Iterator[WeightMatrix]:
+    sizes = _mla_sizes(shape) if shape.kv_lora_rank is not None else _attention_sizes(shape)
     for name, (rows, columns) in sizes.items():
         yield WeightMatrix(name=f"self_attn.{name}", part="attention", rows=rows, columns=columns, layers=layers)
 
 
-def _heads(shape: Architecture) -> dict[str, tuple[int, int]]:
-    hidden, heads, kv_heads, head_dim = shape.known("hidden", "heads", "kv_heads", "head_dim")
+def _attention_sizes(shape: Architecture) -> dict[str, tuple[int, int]]:
+    hidden, heads, kv_heads, head_dim = shape.require("hidden", "heads", "kv_heads", "head_dim")
     queries, keys = heads * head_dim, kv_heads * head_dim
     inward = {"q_proj": (queries, hidden), "k_proj": (keys, hidden), "v_proj": (keys, hidden)}
     return inward | {"o_proj": (hidden, queries)}
 
 
-def _latent(shape: Architecture) -> dict[str, tuple[int, int]]:
-    hidden, heads, latent = shape.known("hidden", "heads", "kv_lora_rank")
-    nope, rope, values = shape.known("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
+def _mla_sizes(shape: Architecture) -> dict[str, tuple[int, int]]:
+    hidden, heads, latent = shape.require("hidden", "heads", "kv_lora_rank")
+    nope, rope, values = shape.require("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
     rank, queries = shape.q_lora_rank, heads * (nope + rope)
     first = {"q_proj": (queries, hidden)}
     if rank is not None:
@@ -87,30 +87,36 @@ def _latent(shape: Architecture) -> dict[str, tuple[int, int]]:
     }
 
 
-_PREFIX: dict[Part, str] = {"mlp": "mlp", "experts": "mlp.experts.{expert}", "shared_experts": "mlp.shared_experts"}
+_MLP_PREFIXES: dict[WeightPart, str] = {
+    "mlp": "mlp",
+    "experts": "mlp.experts.{expert}",
+    "shared_experts": "mlp.shared_experts",
+}
 
 
-def _mlp(shape: Architecture, part: Part, width: int, layers: range, copies: int = 1) -> Iterator[WeightMatrix]:
-    (hidden,) = shape.known("hidden")
-    sizes = {"gate_proj": (width, hidden)} if shape.gated else {}
+def _mlp_matrices(
+    shape: Architecture, part: WeightPart, width: int, layers: range, copies: int = 1
+) -> Iterator[WeightMatrix]:
+    (hidden,) = shape.require("hidden")
+    sizes = {"gate_proj": (width, hidden)} if shape.has_gated_mlp else {}
     for name, (rows, columns) in (sizes | {"up_proj": (width, hidden), "down_proj": (hidden, width)}).items():
-        full = f"{_PREFIX[part]}.{name}"
+        full = f"{_MLP_PREFIXES[part]}.{name}"
         yield WeightMatrix(name=full, part=part, rows=rows, columns=columns, layers=layers, copies=copies)
 
 
 FIELD = "config.quantization_config"
 
-ALIASES = {
+NAME_ALIASES = {
     "attn": "self_attn", "attention": "self_attn", "self_attention": "self_attn",
     "ffn": "mlp", "feed_forward": "mlp", "block_sparse_moe": "mlp", "moe": "mlp",
     "shared_expert": "shared_experts", "shared_mlp": "shared_experts",
     "w1": "gate_proj", "w3": "up_proj", "w2": "down_proj", "head": "lm_head",
 }  # fmt: skip
 """Other names of the parts of a layer, and those of transformers."""
-OUTER = {"language_model", "text_model", "model", "transformer"}
+OUTER_MODULES = {"language_model", "text_model", "model", "transformer"}
 """What checkpoints put before `layers`."""
-PREFIXES = ("model.", "", "language_model.model.", "model.language_model.")
-FUSED = {
+NAME_PREFIXES = ("model.", "", "language_model.model.", "model.language_model.")
+FUSED_MATRICES = {
     "qkv_proj": ("q_proj", "k_proj", "v_proj"),
     "gate_up_proj": ("gate_proj", "up_proj"),
     "kv_a_proj": ("kv_a_proj_with_mqa",),
@@ -118,176 +124,178 @@ FUSED = {
 }
 """Matrices that some checkpoints store as one."""
 
-MOST_STEPS = 20_000_000
+MAX_SEARCH_STEPS = 20_000_000
 """A search takes some tenths of a second for so many steps; the lists of released models take less than a tenth."""
-LONGEST = 64
+MAX_NAME_LENGTH = 64
 """No name of a matrix is longer."""
-MOST_NAMES = 100_000
-MOST_LETTERS = 30_000
+MAX_NAMES = 100_000
+MAX_PATTERN_LENGTH = 30_000
 """Of all globs and expressions of a list; the longest of a released model has 6,000."""
 
 _ATOM = r"(?:\\[.dws/_-]|\[\^?[\w.-]+\]|[\w./:-])(?:[*+?]|\{\d{1,2}(?:,\d{0,2})?\})?"
 _GROUP = rf"\((?:\?:)?(?:{_ATOM})*(?:\|(?:{_ATOM})*)*\)\??"
-_EXPRESSION = re.compile(rf"\^?(?:{_ATOM}|{_GROUP})*\$?")
+_SAFE_REGEX = re.compile(rf"\^?(?:{_ATOM}|{_GROUP})*\$?")
 """What is searched for: literals, classes and alternatives; a repeated group could take for ever."""
-_WIDE = re.compile(r"[*+{]")
-MOST_WIDE, MOST_BRANCHES = 8, 32
+_REPETITION = re.compile(r"[*+{]")
+MAX_REPETITIONS, MAX_BRANCHES = 8, 32
 """Expressions with more take too many steps, whatever else they have."""
-_NUMBERED = re.compile(r"experts\W{1,2}\d")
+_EXPERT_NUMBER = re.compile(r"experts\W{1,2}\d")
 
 
 @dataclass(frozen=True, slots=True)
-class _Expression:
+class _Regex:
     """An expression, and the names of parts that it uses in place of ours."""
 
-    found: re.Pattern[str]
-    renamed: tuple[tuple[str, str], ...]
+    pattern: re.Pattern[str]
+    replacements: tuple[tuple[str, str], ...]
     steps: int
 
-    def names(self, name: str) -> bool:
+    def matches(self, name: str) -> bool:
         other = name
-        for ours, theirs in self.renamed:
+        for ours, theirs in self.replacements:
             other = other.replace(ours, theirs)
         tried = {name, other}
-        return any(self.found.match(prefix + one) for one, prefix in product(tried, PREFIXES))
+        return any(self.pattern.match(prefix + one) for one, prefix in product(tried, NAME_PREFIXES))
 
 
 @dataclass(frozen=True, slots=True)
-class Patterns:
+class NamePatterns:
     """A list of names, ready to be searched."""
 
-    plain: frozenset[str]
+    names: frozenset[str]
     globs: re.Pattern[str] | None
-    expressions: tuple[_Expression, ...]
-    numbered: bool
+    regexes: tuple[_Regex, ...]
+    names_experts: bool
     steps: int
     """How many steps a search takes for one name at most."""
 
     def __bool__(self) -> bool:
         """Whether anything is listed."""
-        return bool(self.plain or self.globs or self.expressions)
+        return bool(self.names or self.globs or self.regexes)
 
-    def match(self, name: str) -> bool:
+    def matches(self, name: str) -> bool:
         """Whether the list names a matrix, or what it is a part of."""
-        if self.plain and not self.plain.isdisjoint(_runs(name)):
+        if self.names and not self.names.isdisjoint(_name_segments(name)):
             return True
         if self.globs is not None and self.globs.match(name):
             return True
-        return any(one.names(name) for one in self.expressions)
+        return any(one.matches(name) for one in self.regexes)
 
 
-def _runs(name: str) -> Iterator[str]:
+def _name_segments(name: str) -> Iterator[str]:
     """Give every run of the parts of a name: `mlp`, `mlp.experts`, `layers.3` and so on."""
     parts = name.split(".")
     return (".".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1))
 
 
 @lru_cache(maxsize=64)
-def patterns(listed: tuple[str, ...]) -> Patterns:
-    """Make a list ready; raises Impossible for an expression that is not understood."""
+def compile_patterns(listed: tuple[str, ...]) -> NamePatterns:
+    """Make a list ready; raises InvalidWorkload for an expression that is not understood."""
     plain: set[str] = set()
     globs: dict[str, int] = {}
-    expressions: list[_Expression] = []
-    if sum(len(text) for text in listed if "*" in text or "?" in text or text.startswith("re:")) > MOST_LETTERS:
-        raise Impossible(FIELD, f"lists globs and expressions of more than {MOST_LETTERS} letters")
+    expressions: list[_Regex] = []
+    if sum(len(text) for text in listed if "*" in text or "?" in text or text.startswith("re:")) > MAX_PATTERN_LENGTH:
+        raise InvalidWorkload(FIELD, f"lists globs and expressions of more than {MAX_PATTERN_LENGTH} letters")
     for text in dict.fromkeys(listed):
         if text.startswith("re:"):
-            expressions.append(_expression(text[3:]))
+            expressions.append(_compile_regex(text[3:]))
         elif "*" in text or "?" in text:
-            glob = _glob(text)
-            globs[glob] = _steps(glob)
+            glob = _glob_to_regex(text)
+            globs[glob] = _max_steps(glob)
         else:
-            plain.update(_plain(text))
-    return Patterns(
-        plain=frozenset(plain),
+            plain.update(_canonical_names(text))
+    return NamePatterns(
+        names=frozenset(plain),
         globs=re.compile("|".join(globs)) if globs else None,
-        expressions=tuple(expressions),
-        numbered=any(map(_NUMBERED.search, listed)),
+        regexes=tuple(expressions),
+        names_experts=any(map(_EXPERT_NUMBER.search, listed)),
         steps=sum(globs.values()) + sum(one.steps for one in expressions),
     )
 
 
-def _ours(text: str) -> list[str]:
+def _canonical_parts(text: str) -> list[str]:
     """The parts of a name as we call them, a star at the end of each left where it stands."""
     parts = text.removesuffix(".weight").split(".")
-    while len(parts) > 1 and parts[0] in OUTER:
+    while len(parts) > 1 and parts[0] in OUTER_MODULES:
         parts = parts[1:]
-    return [ALIASES.get(part.rstrip("*"), part.rstrip("*")) + "*" * part.endswith("*") for part in parts]
+    return [NAME_ALIASES.get(part.rstrip("*"), part.rstrip("*")) + "*" * part.endswith("*") for part in parts]
 
 
-def _plain(text: str) -> Iterator[str]:
-    *before, last = _ours(text)
-    for one in FUSED.get(last, (last,)):
+def _canonical_names(text: str) -> Iterator[str]:
+    *before, last = _canonical_parts(text)
+    for one in FUSED_MATRICES.get(last, (last,)):
         yield ".".join([*before, one])
 
 
-def _glob(text: str) -> str:
+def _glob_to_regex(text: str) -> str:
     """A star stands for anything; what a glob names, it names with all that is in it, wherever it begins."""
-    named = ".".join(_ours(text))
+    named = ".".join(_canonical_parts(text))
     body = re.escape(named).replace(r"\*", ".*").replace(r"\?", ".")
     anywhere = "" if named.startswith(("*", "layers.")) else r"(?:.*\.)?"
     return f"{anywhere}{body}" if named.endswith("*") else rf"{anywhere}{body}(?:\.|$)"
 
 
-def _expression(text: str) -> _Expression:
-    if len(text) > 500 or not _EXPRESSION.fullmatch(text):  # noqa: PLR2004  # no released list has a longer one
+def _compile_regex(text: str) -> _Regex:
+    if len(text) > 500 or not _SAFE_REGEX.fullmatch(text):  # noqa: PLR2004  # no released list has a longer one
         known = "letters, '.', '\\.', '\\d', '\\w', '[...]', '*', '+', '?', '{n}' and (a|b) are, and no repeated group"
-        raise Impossible(FIELD, f"the expression {text!r} is not understood; {known}")
-    renamed = [(ours, theirs) for theirs, ours in ALIASES.items() if re.search(rf"(?<![a-z_]){theirs}(?![a-z_])", text)]
-    return _Expression(re.compile(text), tuple(renamed), _steps(text) * 2 * len(PREFIXES))
+        raise InvalidWorkload(FIELD, f"the expression {text!r} is not understood; {known}")
+    renamed = [
+        (ours, theirs) for theirs, ours in NAME_ALIASES.items() if re.search(rf"(?<![a-z_]){theirs}(?![a-z_])", text)
+    ]
+    return _Regex(re.compile(text), tuple(renamed), _max_steps(text) * 2 * len(NAME_PREFIXES))
 
 
-def _steps(text: str) -> int:
+def _max_steps(text: str) -> int:
     """How often an expression tries a name at most.
 
     In (n + q over q) ways for q parts of any length, twice for each part that may be missing, and for each alternative.
     """
     text = text.removesuffix(".*")
-    wide = min(len(_WIDE.findall(text)), MOST_WIDE)
-    branches = min(text.count("?") + text.count("|"), MOST_BRANCHES)
-    return comb(LONGEST + wide, wide) * int(2**branches)
+    wide = min(len(_REPETITION.findall(text)), MAX_REPETITIONS)
+    branches = min(text.count("?") + text.count("|"), MAX_BRANCHES)
+    return comb(MAX_NAME_LENGTH + wide, wide) * int(2**branches)
 
 
-class Stores:
+class MatrixFormats:
     """How a quantization stores each matrix."""
 
     def __init__(self, quantization: Quantization) -> None:
         self._parts = quantization.parts
-        self._kept = patterns(quantization.kept)
+        self._kept = compile_patterns(quantization.unquantized)
         named = [group for group in quantization.groups if group.targets]
-        self._groups = [(patterns(group.targets), group.coding) for group in named]
-        self._rest = next((group.coding for group in quantization.groups if not group.targets), None)
+        self._groups = [(compile_patterns(group.targets), group.format) for group in named]
+        self._rest = next((group.format for group in quantization.groups if not group.targets), None)
 
-    def codings(self, matrix: WeightMatrix) -> Iterator[tuple[Coding | None, int]]:
+    def formats(self, matrix: WeightMatrix) -> Iterator[tuple[WeightFormat | None, int]]:
         """Give the codings of a matrix in all layers, and how many matrices have each; None is 16 bits."""
         if matrix.part not in self._parts:
             yield None, matrix.count
         elif not self._groups and not self._kept:
             yield self._rest, matrix.count
         else:
-            yield from self._by_name(matrix)
+            yield from self._formats_by_name(matrix)
 
-    def _by_name(self, matrix: WeightMatrix) -> Iterator[tuple[Coding | None, int]]:
+    def _formats_by_name(self, matrix: WeightMatrix) -> Iterator[tuple[WeightFormat | None, int]]:
         lists = [self._kept, *(targets for targets, _ in self._groups)]
-        apart = matrix.copies > 1 and any(one.numbered for one in lists)
+        apart = matrix.copies > 1 and any(one.names_experts for one in lists)
         experts = range(matrix.copies if apart else 1)
         names = len(experts) * (len(matrix.layers) or 1)
-        if names > MOST_NAMES or names * sum(one.steps for one in lists) > MOST_STEPS:
-            raise Impossible(FIELD, "names more layers and experts by more expressions than are searched")
+        if names > MAX_NAMES or names * sum(one.steps for one in lists) > MAX_SEARCH_STEPS:
+            raise InvalidWorkload(FIELD, "names more layers and experts by more expressions than are searched")
         for layer in matrix.layers or (None,):
             for expert in experts:
                 name = matrix.name.replace("{expert}", str(expert))
                 full = name if layer is None else f"layers.{layer}.{name}"
-                yield self._coding(full), 1 if apart else matrix.copies
+                yield self._format(full), 1 if apart else matrix.copies
 
-    def _coding(self, name: str) -> Coding | None:
-        if self._kept.match(name):
+    def _format(self, name: str) -> WeightFormat | None:
+        if self._kept.matches(name):
             return None
-        return next((coding for targets, coding in self._groups if targets.match(name)), self._rest)
+        return next((coding for targets, coding in self._groups if targets.matches(name)), self._rest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredBytes:
     """Bytes of all weights, and of the routed experts', the embeddings' and the attention's among them."""
 
     total: float
@@ -296,13 +304,13 @@ class Stored:
     attention: float = 0.0
 
 
-def stored_evenly(count: ParameterCount, bits: float) -> Stored:
+def uniform_bytes(count: ParameterCount, bits: float) -> StoredBytes:
     """Every weight in the same bits: N bits / 8; exact."""
     size = bits / 8
-    return Stored(total=count.total * size, experts=count.experts * size, embeddings=count.embeddings * size)
+    return StoredBytes(total=count.total * size, experts=count.experts * size, embeddings=count.embeddings * size)
 
 
-def stored_bytes(shape: Architecture, count: ParameterCount, quantization: Quantization) -> Stored:
+def quantized_bytes(shape: Architecture, count: ParameterCount, quantization: Quantization) -> StoredBytes:
     """Say what weights take: 2 N bytes, less 2 for each weight of a quantized matrix, more what that matrix takes.
 
     Exact for what quantizes the matrices of a layer and keeps all else in 16 bits. Where the shape does not say how
@@ -310,19 +318,19 @@ def stored_bytes(shape: Architecture, count: ParameterCount, quantization: Quant
     parts. N parameters.
     """
     if missing_for_count(shape):
-        return _without_matrices(count, quantization)
+        return _quantized_bytes_by_count(count, quantization)
     counted = count_parameters(shape)
     share = count.total / counted.total
-    parts: dict[Part, float] = {}
-    params: dict[Part, int] = {}
-    stores = Stores(quantization)
+    parts: dict[WeightPart, float] = {}
+    params: dict[WeightPart, int] = {}
+    stores = MatrixFormats(quantization)
     for matrix in weight_matrices(shape):
         params[matrix.part] = params.get(matrix.part, 0) + matrix.params * matrix.count
-        sizes = (_size(coding, matrix.rows, matrix.columns) * many for coding, many in stores.codings(matrix))
+        sizes = (_matrix_bytes(coding, matrix.rows, matrix.columns) * many for coding, many in stores.formats(matrix))
         parts[matrix.part] = parts.get(matrix.part, 0.0) + sum(sizes)
     beside = 2 * (counted.total - sum(params.values()))
     outside = 2 * (counted.embeddings - params.get("lm_head", 0)) + parts.get("lm_head", 0.0)
-    return Stored(
+    return StoredBytes(
         total=(beside + sum(parts.values())) * share,
         experts=parts.get("experts", 0.0) * share,
         embeddings=outside * share,
@@ -330,16 +338,16 @@ def stored_bytes(shape: Architecture, count: ParameterCount, quantization: Quant
     )
 
 
-def _size(coding: Coding | None, rows: int, columns: int) -> float:
+def _matrix_bytes(coding: WeightFormat | None, rows: int, columns: int) -> float:
     return 2.0 * rows * columns if coding is None else coding.stored_bytes(rows, columns)
 
 
-def _without_matrices(count: ParameterCount, quantization: Quantization) -> Stored:
-    coding = next((group for group in quantization.groups if not group.targets), quantization.groups[0]).coding
+def _quantized_bytes_by_count(count: ParameterCount, quantization: Quantization) -> StoredBytes:
+    coding = next((group for group in quantization.groups if not group.targets), quantization.groups[0]).format
     down, across = coding.block
     bits = coding.bits + (coding.scale_bits / (down * across) if down and across else 0.0)
     kept = 2.0 * count.embeddings
-    return Stored(
+    return StoredBytes(
         total=(count.total - count.embeddings) * bits / 8 + kept,
         experts=count.experts * bits / 8,
         embeddings=kept,

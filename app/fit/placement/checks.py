@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import ceil
 
-from app.fit.formulas.memory import WHOLE, Split
+from app.fit.formulas.memory import UNSPLIT, Parallelism
 from app.fit.formulas.quantities import GIB
 from app.fit.placement.layouts import Attempt, block_error, lay_out, partition_error
 from app.fit.placement.machine import MIN_CAPABILITY, Machine, is_legacy, is_weight_only, supports_dtype
@@ -32,7 +32,7 @@ class CheckContext:
         return self.prepared.request.constraints
 
     @property
-    def parallelism(self) -> Split:
+    def parallelism(self) -> Parallelism:
         """The split that is asked for; 1 where nothing is."""
         return self.prepared.parallelism
 
@@ -125,7 +125,7 @@ def _relaxed_attempt(context: CheckContext, code: str) -> Attempt | None:
 def _check_max_nodes(context: CheckContext) -> CheckFailure | None:
     """A split that is asked for, with its copies, must have as many VMs as are allowed."""
     machine, limits = context.machine, context.prepared.limits
-    if context.parallelism == WHOLE and context.job.min_replicas == 1:
+    if context.parallelism == UNSPLIT and context.job.min_replicas == 1:
         return None
     if context.parallelism.tensor > machine.max_tensor_ranks(
         context.parallelism.tensor, tp_in_nvlink=limits.tp_in_nvlink

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from math import isfinite
 
-from app.fit.estimator.parallelism import Placing
+from app.fit.estimator.parallelism import Deployment
 from app.fit.estimator.serving import memory_figures
-from app.fit.estimator.training_memory import need_of, training_memory
+from app.fit.estimator.training_memory import compute_need, training_memory
 from app.fit.estimator.workload import Gpus
 from app.fit.formulas.quantities import Figure, Range, bound, estimate, exact, exact_gib
 from app.fit.placement.layouts import Attempt
@@ -57,9 +57,11 @@ def _serving_memory(job: ServingJob, option: PlacementOption) -> PerGpuMemory:
 def _training_memory(job: TrainingJob, attempt: Attempt) -> PerGpuMemory:
     base = job.states_by_stage[attempt.zero_stage or 0]
     asked = replace(
-        job.training, gpus=Gpus(count=attempt.gpus), placing=Placing(split=attempt.parallelism, copies=attempt.replicas)
+        job.training,
+        gpus=Gpus(count=attempt.gpus),
+        deployment=Deployment(parallelism=attempt.parallelism, copies=attempt.replicas),
     )
-    memory = training_memory(asked, base, need_of(asked, base))
+    memory = training_memory(asked, base, compute_need(asked, base))
     return PerGpuMemory(
         states=memory.states,
         activations=memory.activations,

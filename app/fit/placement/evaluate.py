@@ -16,13 +16,13 @@ from app.fit.verdict import (
     Failure,
     Ranking,
     Rejection,
-    cost_of,
-    miss,
-    over_budget,
+    check_budget,
+    check_eligibility,
+    compute_cost,
+    miss_distance,
     plain_failure,
-    standing,
-    unpriced,
-    warnings,
+    unknown_price_failure,
+    warning_codes,
 )
 from app.fit.vm import Vm
 
@@ -31,7 +31,7 @@ def evaluate(vm: Vm, machine: Machine, prepared: PreparedRequest) -> PlacementOp
     """Judge one size; every check is made, not only the first that fails, and money only where all else holds."""
     attempt = prepared.job.find_attempt(machine, prepared.limits) if machine.gpus else None
     case = CheckContext(prepared=prepared, machine=machine, attempt=attempt)
-    found = [*standing(vm, prepared.terms), *find_failures(case)]
+    found = [*check_eligibility(vm, prepared.terms), *find_failures(case)]
     if found or attempt is None:
         return to_rejection(vm, found)
     option = to_option(vm, machine, attempt, prepared)
@@ -53,11 +53,11 @@ def to_option(vm: Vm, machine: Machine, attempt: Attempt, prepared: PreparedRequ
         machine=machine,
         attempt=attempt,
         speed=job.speed(machine, attempt),
-        costs={purchase: cost_of(vm, purchase, attempt.nodes, terms) for purchase in pricing.purchases},
+        costs={purchase: compute_cost(vm, purchase, attempt.nodes, terms) for purchase in pricing.purchases},
         headrooms=find_headrooms(job, machine, attempt),
-        warnings=(*find_warnings(job, machine, attempt), *warnings(vm, terms)),
+        warnings=(*find_warnings(job, machine, attempt), *warning_codes(vm, terms)),
         pricing=pricing,
-        weights=job.serving.stored.type if isinstance(job, ServingJob) and job.serving.stored is not None else None,
+        weights=job.serving.weights.type if isinstance(job, ServingJob) and job.serving.weights is not None else None,
     )
 
 
@@ -80,12 +80,12 @@ def _time_failures(option: PlacementOption, prepared: PreparedRequest) -> Iterat
 
 
 def _budget_failures(option: PlacementOption, prepared: PreparedRequest) -> Iterator[Failure]:
-    yield from over_budget(option.costs[prepared.terms.purchase].usd_per_month, prepared.terms)
+    yield from check_budget(option.costs[prepared.terms.purchase].usd_per_month, prepared.terms)
     budget, cost = prepared.request.constraints.budget_usd_per_job, option.usd_per_job
     if budget is None:
         return
     if option.usd_per_hour is None:
-        yield unpriced("budget_usd_per_job", prepared.terms)
+        yield unknown_price_failure("budget_usd_per_job", prepared.terms)
     elif cost is None:
         told = "no source says how fast its GPU is, so nobody knows what the job costs"
         yield plain_failure("budget_usd_per_job", "TIME", told)
@@ -135,7 +135,7 @@ def rank(
             one.vm.name,
         ),
     )
-    rejections = sorted((verdict for verdict in verdicts if isinstance(verdict, Rejection)), key=miss)
+    rejections = sorted((verdict for verdict in verdicts if isinstance(verdict, Rejection)), key=miss_distance)
     return Ranking(options=tuple(mark_pareto_optimal(options)), rejections=tuple(rejections))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from app.fit.formulas.assumptions import Impossible, Ledger
+from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.placement.evaluate import evaluate
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import PlacementOption
@@ -114,7 +114,7 @@ class FixFinder:
             for change in changes:
                 question = question.with_change(change.part, change.field, change.value)
             try:
-                self._prepared_by_changes[changes] = prepare(question, Ledger())
-            except Impossible:
+                self._prepared_by_changes[changes] = prepare(question, Assumptions())
+            except InvalidWorkload:
                 self._prepared_by_changes[changes] = None
         return self._prepared_by_changes[changes]

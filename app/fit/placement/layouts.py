@@ -7,10 +7,10 @@ from math import ceil, inf
 from typing import NamedTuple
 
 from app.fit.formulas.architecture import Architecture, missing_for_count
-from app.fit.formulas.memory import Split
+from app.fit.formulas.memory import Parallelism
 from app.fit.formulas.quantities import Range
 from app.fit.formulas.quantization import Quantization, fp8_blocks
-from app.fit.formulas.weight_matrices import Stores, weight_matrices
+from app.fit.formulas.weight_matrices import MatrixFormats, weight_matrices
 from app.fit.placement.machine import Machine
 
 
@@ -53,10 +53,10 @@ def blocked_widths(shape: Architecture, quantization: Quantization | None) -> tu
     """
     if quantization is None or quantization.block is None or missing_for_count(shape):
         return ()
-    stores, found = Stores(quantization), set()
+    stores, found = MatrixFormats(quantization), set()
     for matrix in weight_matrices(shape):
         short = matrix.name.rpartition(".")[2]
-        for coding, _ in () if short in _UNALIGNED else stores.codings(matrix):
+        for coding, _ in () if short in _UNALIGNED else stores.formats(matrix):
             if coding is None or min(coding.block) <= 1:
                 continue
             least = shape.head_dim or 0 if short in {"k_proj", "v_proj"} else 0
@@ -85,15 +85,15 @@ class PartitionLimits:
     pipeline: int | None = None
 
     @property
-    def requested(self) -> Split:
+    def requested(self) -> Parallelism:
         """The split that is asked for; 1 where nothing is."""
-        return Split(tensor=self.tensor or 1, pipeline=self.pipeline or 1)
+        return Parallelism(tensor=self.tensor or 1, pipeline=self.pipeline or 1)
 
 
 class Layout(NamedTuple):
     """A split, and how it lies on VMs: so many copies on so many VMs, and again on as many more."""
 
-    parallelism: Split
+    parallelism: Parallelism
     replicas: int
     nodes: int
 
@@ -131,7 +131,7 @@ def enumerate_layouts(partition: PartitionLimits, gpus: int, reach: int, nodes: 
     stages = PIPELINE_STAGES if partition.pipeline is None else (partition.pipeline,)
     tried = [p for p in stages if partition.layers is None or p <= partition.layers]
     return tuple(
-        way for p in tried for t in ranks if (way := lay_out(Split(tensor=t, pipeline=p), gpus)).nodes <= nodes
+        way for p in tried for t in ranks if (way := lay_out(Parallelism(tensor=t, pipeline=p), gpus)).nodes <= nodes
     )
 
 
@@ -142,7 +142,7 @@ def _tensor_ranks(partition: PartitionLimits, gpus: int, reach: int) -> list[int
     return [t for t in range(reach, 0, -1) if whole % t == 0 and can_partition(partition, t)]
 
 
-def lay_out(parallelism: Split, gpus: int) -> Layout:
+def lay_out(parallelism: Parallelism, gpus: int) -> Layout:
     """Lay copies on VMs of so many GPUs: several on one, or one on several, whose stages never share a VM's rest."""
     if parallelism.gpus <= gpus:
         return Layout(parallelism, gpus // parallelism.gpus, 1)
@@ -193,7 +193,7 @@ class Attempt(NamedTuple):
     sort_key: tuple[float, ...]
     fits: bool
     loadable: bool
-    parallelism: Split
+    parallelism: Parallelism
     replicas: int
     nodes: int
     required_bytes: float

@@ -5,7 +5,7 @@ from decimal import Decimal
 from math import inf, isfinite
 
 from app.fit.estimator.estimate import decimal
-from app.fit.estimator.serving import longer_than_made_for, without_cache
+from app.fit.estimator.serving import check_context_length, has_no_context
 from app.fit.estimator.weights import WeightsType
 from app.fit.formulas.compute import MILLION, SECONDS_PER_HOUR
 from app.fit.formulas.quantities import GIB
@@ -121,8 +121,8 @@ def find_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str, ..
         "WEIGHT_ONLY": isinstance(job, ServingJob) and job.is_weight_only(machine),
         "NO_KV_CACHE": isinstance(job, ServingJob)
         and isfinite(attempt.budget_bytes)
-        and without_cache(job.serving.load),
-        "LONG_CONTEXT": isinstance(job, ServingJob) and longer_than_made_for(job.serving),
+        and has_no_context(job.serving.workload),
+        "LONG_CONTEXT": isinstance(job, ServingJob) and check_context_length(job.serving),
         "TIGHT": job.max_required_bytes(attempt) > attempt.budget_bytes,
         "GPU_OF_SERIES": machine.of_series,
         "USABLE_MEMORY_ASSUMED": machine.usable_assumed,

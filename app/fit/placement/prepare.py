@@ -2,30 +2,37 @@
 
 from dataclasses import dataclass, replace
 
-from app.fit.estimator.estimate import refuse
-from app.fit.estimator.model import Model, understand
+from app.fit.estimator.estimate import raise_missing
+from app.fit.estimator.model import Model, resolve_model
 from app.fit.estimator.serving import (
-    Serving,
-    longer_than_made_for,
+    ServingSetup,
+    check_context_length,
+    kv_cache_of,
     sequence_bytes,
-    served,
-    served_cache,
-    served_weights,
-    weighed,
+    served_model,
+    weights_range,
+    with_weights,
 )
-from app.fit.estimator.training_memory import ADAPTED, Training, passing_of, recipe_of, trainable, trained
+from app.fit.estimator.training_memory import (
+    BASE_DTYPES,
+    TrainingSetup,
+    forward_pass_of,
+    recipe_of,
+    trainable_params,
+    trained_model,
+)
 from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
 from app.fit.formulas.architecture import Architecture, typical_shape
-from app.fit.formulas.assumptions import Assumption, Impossible, Ledger
-from app.fit.formulas.inference import Load
-from app.fit.formulas.memory import Split
-from app.fit.formulas.quantities import NOTHING
-from app.fit.formulas.training import Trained
+from app.fit.formulas.assumptions import Assumption, Assumptions, InvalidWorkload
+from app.fit.formulas.inference import ServingLoad
+from app.fit.formulas.memory import Parallelism
+from app.fit.formulas.quantities import ZERO
+from app.fit.formulas.training import TrainedModel
 from app.fit.placement.layouts import PartitionLimits, SearchLimits, blocked_widths, checkpoint_quantization
 from app.fit.placement.request import PlacementRequest, Workload
 from app.fit.placement.serving import ServingJob
 from app.fit.placement.training import TrainingJob
-from app.fit.vm import Terms
+from app.fit.vm import SizeConstraints
 
 Job = ServingJob | TrainingJob
 
@@ -42,13 +49,13 @@ class PreparedRequest:
 
     request: PlacementRequest
     job: Job
-    parallelism: Split
+    parallelism: Parallelism
     limits: SearchLimits
-    terms: Terms
+    terms: SizeConstraints
     assumptions: tuple[Assumption, ...]
 
 
-def prepare(request: PlacementRequest, ledger: Ledger) -> PreparedRequest:
+def prepare(request: PlacementRequest, ledger: Assumptions) -> PreparedRequest:
     """Make a question ready, noting what is assumed; raises Impossible where it says too little, or contradicts itself.
 
     The ledger may hold what was assumed of the model before.
@@ -60,16 +67,16 @@ def prepare(request: PlacementRequest, ledger: Ledger) -> PreparedRequest:
         parallelism=job.partition.requested,
         limits=request.limits,
         terms=request.terms,
-        assumptions=ledger.assumptions,
+        assumptions=ledger.recorded,
     )
 
 
-def _job(request: PlacementRequest, ledger: Ledger) -> Job:
+def _job(request: PlacementRequest, ledger: Assumptions) -> Job:
     if request.constraints.min_nodes > request.constraints.max_nodes:
         said = f"{request.constraints.min_nodes} is more than max_nodes, {request.constraints.max_nodes}"
-        raise Impossible("constraints.min_nodes", said)
+        raise InvalidWorkload("constraints.min_nodes", said)
     if request.memory_unknown and not _only_partition(request.workload):
-        raise Impossible("hardware", "cannot be judged without gpu, usable_gib or memory_gib")
+        raise InvalidWorkload("hardware", "cannot be judged without gpu, usable_gib or memory_gib")
     if isinstance(request.workload, InferenceWorkload):
         return _serving_job(request, request.workload, ledger)
     return _training_job(request, request.workload, ledger)
@@ -86,25 +93,27 @@ def _only_partition(workload: Workload) -> bool:
     return cut and kept
 
 
-def _serving_job(request: PlacementRequest, load: InferenceWorkload, ledger: Ledger) -> ServingJob:
-    model = understand(request.architecture, ledger)
+def _serving_job(request: PlacementRequest, load: InferenceWorkload, ledger: Assumptions) -> ServingJob:
+    model = resolve_model(request.architecture, ledger)
     utilization = _utilization(request, load, ledger)
-    serving = weighed(Serving(model=model, load=replace(load, utilization=utilization), gpus=Gpus(), ledger=ledger))
-    longer_than_made_for(serving)
-    weights, cache = served_weights(serving), served_cache(serving)
+    serving = with_weights(
+        ServingSetup(model=model, workload=replace(load, utilization=utilization), gpus=Gpus(), assumptions=ledger)
+    )
+    check_context_length(serving)
+    weights, cache = weights_range(serving), kv_cache_of(serving)
     if weights is None and not request.memory_unknown:
-        refuse("inference", "inference.weights", ledger)
+        raise_missing("inference", "inference.weights", ledger)
     if cache is None and load.kv_bytes_per_sequence is None and load.context_tokens is not None:
-        refuse("inference.context_tokens", "inference.kv_cache", ledger)
-    weights = weights or NOTHING
-    dtype = serving.stored.type.dtype if serving.stored is not None else load.dtype
-    batched = ledger.take(load.max_batched_tokens, "inference.max_batched_tokens")
-    concurrency = ledger.take(load.concurrency, "inference.concurrency")
+        raise_missing("inference.context_tokens", "inference.kv_cache", ledger)
+    weights = weights or ZERO
+    dtype = serving.weights.type.dtype if serving.weights is not None else load.dtype
+    batched = ledger.get(load.max_batched_tokens, "inference.max_batched_tokens")
+    concurrency = ledger.get(load.concurrency, "inference.concurrency")
     return ServingJob(
         serving=serving,
         weights=weights,
-        served=served(serving, weights, cache),
-        load=Load(context_tokens=load.context_tokens or 0, sequences=concurrency, batched_tokens=batched),
+        served=served_model(serving, weights, cache),
+        load=ServingLoad(context_tokens=load.context_tokens or 0, sequences=concurrency, batched_tokens=batched),
         sequence_bytes=sequence_bytes(serving, cache) if load.kv_bytes_per_sequence is not None else None,
         concurrency=concurrency,
         utilization=utilization,
@@ -117,11 +126,11 @@ def _serving_job(request: PlacementRequest, load: InferenceWorkload, ledger: Led
     )
 
 
-def _utilization(request: PlacementRequest, load: InferenceWorkload, ledger: Ledger) -> float:
+def _utilization(request: PlacementRequest, load: InferenceWorkload, ledger: Assumptions) -> float:
     given = request.constraints.utilization
     if given is not None and load.utilization is not None:
-        raise Impossible("constraints.utilization", "and inference.utilization say the same thing: give one")
-    return ledger.take(load.utilization if given is None else given, "inference.utilization")
+        raise InvalidWorkload("constraints.utilization", "and inference.utilization say the same thing: give one")
+    return ledger.get(load.utilization if given is None else given, "inference.utilization")
 
 
 def _partition_limits(model: Model, tensor: int | None, pipeline: int | None) -> PartitionLimits:
@@ -137,21 +146,21 @@ def _partition_limits(model: Model, tensor: int | None, pipeline: int | None) ->
     )
 
 
-def _training_job(request: PlacementRequest, workload: TrainingWorkload, ledger: Ledger) -> TrainingJob:
-    model = understand(_with_typical_shape(request.architecture, workload, ledger), ledger)
+def _training_job(request: PlacementRequest, workload: TrainingWorkload, ledger: Assumptions) -> TrainingJob:
+    model = resolve_model(_with_typical_shape(request.architecture, workload, ledger), ledger)
     sharded = replace(workload, zero_stage=workload.zero_stage or 0)
-    training = Training(model=model, job=sharded, gpus=Gpus(), ledger=ledger)
-    params = trainable(training)
-    base = trained(training, params, passing_of(training)) if params is not None else None
+    training = TrainingSetup(model=model, workload=sharded, gpus=Gpus(), assumptions=ledger)
+    params = trainable_params(training)
+    base = trained_model(training, params, forward_pass_of(training)) if params is not None else None
     if base is None or params is None or model.count is None:
-        refuse("training", "training", ledger)
+        raise_missing("training", "training", ledger)
     if workload.sequence_tokens is None:
-        ledger.note("training.sequence_tokens", None, "no sequence is given: no activations are counted")
+        ledger.record("training.sequence_tokens", None, "no sequence is given: no activations are counted")
     utilization = request.constraints.utilization
     if utilization is None:
-        utilization = ledger.note("constraints.utilization", TRAINING_UTILIZATION, "room for fragmentation")
+        utilization = ledger.record("constraints.utilization", TRAINING_UTILIZATION, "room for fragmentation")
     name, recipe = recipe_of(training)
-    kept = base.frozen_bytes if training.method in ADAPTED else 2.0 * params
+    kept = base.frozen_bytes if training.method in BASE_DTYPES else 2.0 * params
     return TrainingJob(
         training=training,
         states_by_stage=_zero_stages(base, workload.zero_stage, training.method, ledger),
@@ -162,33 +171,33 @@ def _training_job(request: PlacementRequest, workload: TrainingWorkload, ledger:
         max_replicas=workload.global_batch // (workload.micro_batch or 1) or 1 if workload.global_batch else None,
         checkpoint_bytes=kept + params * recipe.optimizer,
         max_hours=request.constraints.max_hours,
-        loading=ledger.take(workload.loading, "training.loading"),
+        loading=ledger.get(workload.loading, "training.loading"),
     )
 
 
-def _with_typical_shape(shape: Architecture, job: TrainingWorkload, ledger: Ledger) -> Architecture:
+def _with_typical_shape(shape: Architecture, job: TrainingWorkload, ledger: Assumptions) -> Architecture:
     """A typical shape where only the parameters are known, for activations and adapters."""
-    wanted = job.sequence_tokens is not None or (job.method in ADAPTED and job.lora_matrices is None)
-    if not wanted or shape.params is None or not shape.missing("layers", "hidden"):
+    wanted = job.sequence_tokens is not None or (job.method in BASE_DTYPES and job.lora_matrices is None)
+    if not wanted or shape.params is None or not shape.missing_fields("layers", "hidden"):
         return shape
     filled = typical_shape(shape)
     for name in ("layers", "hidden"):
-        ledger.note(f"architecture.{name}", getattr(filled, name), "a typical transformer of so many parameters")
+        ledger.record(f"architecture.{name}", getattr(filled, name), "a typical transformer of so many parameters")
     return filled
 
 
-def _zero_stages(base: Trained, given: int | None, method: str, ledger: Ledger) -> dict[int, Trained]:
+def _zero_stages(base: TrainedModel, given: int | None, method: str, ledger: Assumptions) -> dict[int, TrainedModel]:
     """The model under each stage that is tried: the one that was asked for, else all, of which the lowest is taken."""
     if given is not None:
         return {given: base}
-    tried = ADAPTER_STAGES if method in ADAPTED else FULL_STAGES
-    ledger.note("training.zero_stage", list(tried), "the lowest with which the fewest VMs do")
+    tried = ADAPTER_STAGES if method in BASE_DTYPES else FULL_STAGES
+    ledger.record("training.zero_stage", list(tried), "the lowest with which the fewest VMs do")
     return {stage: replace(base, stage=stage) for stage in tried}
 
 
-def _training_cut(model: Model, job: TrainingWorkload, ledger: Ledger) -> PartitionLimits:
+def _training_cut(model: Model, job: TrainingWorkload, ledger: Assumptions) -> PartitionLimits:
     """Layers and stages are cut as asked; else layers where the model does not fit otherwise, and no stages."""
-    pipeline = ledger.take(job.pipeline_parallel, "training.pipeline_parallel")
+    pipeline = ledger.get(job.pipeline_parallel, "training.pipeline_parallel")
     return _partition_limits(model, job.tensor_parallel, pipeline)
 
 

@@ -77,7 +77,7 @@ def _serving_memory(context: FixContext, job: ServingJob) -> Iterator[Alternativ
     else:
         yield from _shorter_context(context, job)
     kept = BITS[job.kv_dtype or "bf16"]
-    if job.serving.load.kv_bytes_per_value is None and job.load.context_tokens:
+    if job.serving.workload.kv_bytes_per_value is None and job.load.context_tokens:
         yield [set_field("inference", "kv_dtype", dtype) for dtype in NARROWER_DTYPES[:2] if BITS[dtype] < kept]
     yield _narrower_weights(job)
 
@@ -108,7 +108,7 @@ def _shorter_context(context: FixContext, job: ServingJob) -> Iterator[Alternati
 
 
 def _training_memory(job: TrainingJob) -> Iterator[Alternatives]:
-    given = job.training.job
+    given = job.training.workload
     if given.zero_stage is not None and len(job.states_by_stage) == 1 and next(iter(job.states_by_stage)) < 3:  # noqa: PLR2004  # ZeRO-3
         yield [set_field("training", "zero_stage", 3)]
     if given.sequence_tokens is not None:
@@ -214,7 +214,7 @@ def _for_host_memory(context: FixContext) -> Iterator[Alternatives]:
     if isinstance(job, ServingJob):
         yield _narrower_weights(job)
     else:
-        if job.training.job.offload not in {None, "none"}:
+        if job.training.workload.offload not in {None, "none"}:
             yield [set_field("training", "offload", "none")]
         if job.loading == "whole":
             yield [set_field("training", "loading", "sharded")]

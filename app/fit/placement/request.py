@@ -8,7 +8,7 @@ from typing import Any
 from app.fit.estimator.workload import InferenceWorkload, TrainingWorkload
 from app.fit.formulas.architecture import Architecture
 from app.fit.placement.layouts import SearchLimits
-from app.fit.vm import Terms
+from app.fit.vm import SizeConstraints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +79,11 @@ class PlacementRequest:
         )
 
     @property
-    def terms(self) -> Terms:
+    def terms(self) -> SizeConstraints:
         """What is asked of any size."""
         asked = self.constraints
         left_out = {"preview": asked.allow_preview, "retiring": asked.allow_retiring}
-        return Terms(
+        return SizeConstraints(
             statuses=frozenset({"current", *(status for status, allowed in left_out.items() if allowed)}),
             regions=asked.regions,
             max_nodes=asked.max_nodes,

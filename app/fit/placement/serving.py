@@ -5,11 +5,11 @@ from math import ceil, floor
 from typing import NamedTuple
 
 from app.fit.estimator.model import Model
-from app.fit.estimator.parallelism import Placing
-from app.fit.estimator.serving import Serving, decode_pace
+from app.fit.estimator.parallelism import Deployment
+from app.fit.estimator.serving import ServingSetup, decode_speed
 from app.fit.estimator.workload import Gpus
-from app.fit.formulas.inference import Load, Served, inference_need
-from app.fit.formulas.memory import Split, kv_bytes_per_sequence
+from app.fit.formulas.inference import ServedModel, ServingLoad, inference_need
+from app.fit.formulas.memory import Parallelism, kv_bytes_per_sequence
 from app.fit.formulas.quantities import Range
 from app.fit.placement.layouts import Attempt, Layout, PartitionLimits, SearchLimits, Speed, find_layouts
 from app.fit.placement.machine import Machine, compute_dtype, compute_dtype_on, is_weight_only, peak_flops
@@ -36,17 +36,17 @@ class _SearchBounds(NamedTuple):
 class ServingJob:
     """A workload that is served, made once for all sizes; `asked` has the model, and gets the GPUs of each option."""
 
-    serving: Serving
+    serving: ServingSetup
     weights: Range
-    served: Served
-    load: Load
+    served: ServedModel
+    load: ServingLoad
     sequence_bytes: float | None
     concurrency: int
     utilization: float
     partition: PartitionLimits
     dtype: str | None
     kv_dtype: str | None
-    _shares: dict[Split, MemoryShares] = field(default_factory=dict, compare=False)
+    _shares: dict[Parallelism, MemoryShares] = field(default_factory=dict, compare=False)
 
     workload_kind = "inference"
     min_replicas = 1
@@ -68,7 +68,7 @@ class ServingJob:
         """Whether the weights are computed in 16 bits because the GPU does not compute in their type."""
         return is_weight_only(machine, compute_dtype(self.dtype))
 
-    def memory_shares(self, split: Split) -> MemoryShares:
+    def memory_shares(self, split: Parallelism) -> MemoryShares:
         """What a split puts on the fullest GPU; the same for every size."""
         known = self._shares.get(split)
         if known is None:
@@ -79,7 +79,7 @@ class ServingJob:
             self._shares[split] = known
         return known
 
-    def _sequence(self, split: Split) -> float:
+    def _sequence(self, split: Parallelism) -> float:
         if self.sequence_bytes is not None:
             return self.sequence_bytes / split.gpus
         cache = self.served.cache
@@ -104,7 +104,7 @@ class ServingJob:
             best = tried if best is None or tried.sort_key < best.sort_key else best
         return best
 
-    def _is_loadable(self, machine: Machine, split: Split) -> bool:
+    def _is_loadable(self, machine: Machine, split: Parallelism) -> bool:
         """Whether a VM has the memory to load its part of the weights; one of unknown memory is taken to."""
         return machine.memory_bytes is None or self._host_bytes(machine, split) <= machine.memory_bytes
 
@@ -152,7 +152,7 @@ class ServingJob:
         """What memory a VM needs to load its part of the weights, bytes."""
         return self._host_bytes(machine, attempt.parallelism)
 
-    def _host_bytes(self, machine: Machine, split: Split) -> float:
+    def _host_bytes(self, machine: Machine, split: Parallelism) -> float:
         return self.weights.mid * min(1.0, machine.ranks / split.gpus)
 
     @property
@@ -162,17 +162,17 @@ class ServingJob:
 
     def speed(self, machine: Machine, attempt: Attempt) -> Speed | None:
         """Say how fast all copies generate; None where the bandwidth is unknown, or what a step reads."""
-        pace = decode_pace(self.serving_on(machine, attempt), self.weights, self.served.cache)
-        if pace is None or pace.least_s <= 0 or pace.likely_s.low <= 0:
+        pace = decode_speed(self.serving_on(machine, attempt), self.weights, self.served.cache)
+        if pace is None or pace.least_s <= 0 or pace.expected_s.low <= 0:
             return None
         return Speed(
-            tokens_per_s=pace.likely_s.dividing(pace.tokens_per_step),
+            tokens_per_s=pace.expected_s.divide(pace.tokens_per_step),
             min_step_s=pace.least_s,
-            step_s=pace.likely_s,
+            step_s=pace.expected_s,
             max_tokens_per_s=pace.tokens_per_step / pace.least_s,
         )
 
-    def serving_on(self, machine: Machine, attempt: Attempt) -> Serving:
+    def serving_on(self, machine: Machine, attempt: Attempt) -> ServingSetup:
         """The workload on the GPUs of an option, as the breakdown takes it."""
         tflops = peak_flops(machine, compute_dtype_on(machine, self.dtype))
         gpus = Gpus(
@@ -181,7 +181,9 @@ class ServingJob:
             bandwidth_gb_per_s=machine.bandwidth / 1e9 if machine.bandwidth is not None else None,
             peak_tflops=tflops / 1e12 if tflops is not None else None,
         )
-        return replace(self.serving, gpus=gpus, placing=Placing(split=attempt.parallelism, copies=attempt.replicas))
+        return replace(
+            self.serving, gpus=gpus, deployment=Deployment(parallelism=attempt.parallelism, copies=attempt.replicas)
+        )
 
 
 def _cannot_beat(way: Layout, best: Attempt, least: int) -> bool:

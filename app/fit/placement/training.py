@@ -6,13 +6,13 @@ from math import ceil, inf
 from typing import NamedTuple
 
 from app.fit.estimator.model import Model
-from app.fit.estimator.training_memory import Training, whole_need
+from app.fit.estimator.training_memory import TrainingSetup, total_need
 from app.fit.estimator.training_time import flops_per_token, gpu_hours
 from app.fit.formulas.compute import MFU, MFU_MI300X, MFU_PCIE, seconds
-from app.fit.formulas.memory import Split
+from app.fit.formulas.memory import Parallelism
 from app.fit.formulas.optimizer import Loading, loaded_host_bytes, offloaded_host_bytes
 from app.fit.formulas.quantities import Range
-from app.fit.formulas.training import SHARDS_WEIGHTS, Trained, training_need
+from app.fit.formulas.training import WEIGHT_SHARDING_STAGE, TrainedModel, training_need
 from app.fit.placement.layouts import Attempt, Layout, PartitionLimits, SearchLimits, Speed, find_layouts
 from app.fit.placement.machine import Machine, generation, peak_flops
 
@@ -25,7 +25,7 @@ class _Sharding(NamedTuple):
     """A ZeRO stage, a split, and among how many GPUs states are sharded."""
 
     stage: int
-    parallelism: Split
+    parallelism: Parallelism
     shards: int
 
 
@@ -33,8 +33,8 @@ class _Sharding(NamedTuple):
 class TrainingJob:
     """A workload that is trained, made once for all sizes; `stages` has the model under each ZeRO stage to try."""
 
-    training: Training
-    states_by_stage: Mapping[int, Trained]
+    training: TrainingSetup
+    states_by_stage: Mapping[int, TrainedModel]
     utilization: float
     partition: PartitionLimits
     compute_dtype: str
@@ -55,7 +55,7 @@ class TrainingJob:
     @property
     def min_replicas(self) -> int:
         """Copies that are asked for; else as many as the VMs hold."""
-        return self.training.job.data_parallel or 1
+        return self.training.workload.data_parallel or 1
 
     @property
     def required_dtypes(self) -> tuple[tuple[str, str], ...]:
@@ -67,7 +67,7 @@ class TrainingJob:
         known = self._needs.get(cutting)
         if known is None:
             job = self.states_by_stage[cutting.stage]
-            known = whole_need(self.training, training_need(job, cutting.parallelism, cutting.shards))
+            known = total_need(self.training, training_need(job, cutting.parallelism, cutting.shards))
             self._needs[cutting] = known
         return known
 
@@ -89,7 +89,7 @@ class TrainingJob:
         """
         split, budget, most = way.parallelism, self.budget_bytes(machine), limits.usable_nodes(machine)
         host = inf if machine.memory_bytes is None else machine.memory_bytes
-        fixed = self.training.job.data_parallel
+        fixed = self.training.workload.data_parallel
         least = ceil((fixed or 1) / way.replicas)
         if least * way.nodes > most:
             return None
@@ -113,15 +113,15 @@ class TrainingJob:
     def _required_mid(self, stage: int, way: Layout, blocks: int) -> float:
         return self.required_bytes(self._sharding(stage, way.parallelism, self._replicas(way, blocks))).mid
 
-    def _sharding(self, stage: int, split: Split, copies: int) -> _Sharding:
-        return _Sharding(stage, split, min(copies, self.training.job.shard_group or copies))
+    def _sharding(self, stage: int, split: Parallelism, copies: int) -> _Sharding:
+        return _Sharding(stage, split, min(copies, self.training.workload.shard_group or copies))
 
     def max_required_bytes(self, attempt: Attempt) -> float:
         """What the fullest GPU may need at most, bytes."""
         return self.required_bytes(self._sharding(attempt.zero_stage or 0, attempt.parallelism, attempt.replicas)).high
 
     def _replicas(self, way: Layout, blocks: int) -> int:
-        copies = self.training.job.data_parallel or way.replicas * blocks
+        copies = self.training.workload.data_parallel or way.replicas * blocks
         return copies if self.max_replicas is None else min(copies, self.max_replicas)
 
     def _groups_in_time(self, way: Layout, machine: Machine) -> int:
@@ -139,7 +139,7 @@ class TrainingJob:
         """Say how many GPU-hours the job takes on so many GPUs: as given or measured, else 6 N D / (peak x MFU)."""
         known = gpu_hours(self.training)
         tokens, per_token, fastest = (
-            self.training.job.tokens,
+            self.training.workload.tokens,
             flops_per_token(self.training),
             peak_flops(machine, self.compute_dtype),
         )
@@ -151,9 +151,9 @@ class TrainingJob:
         """What memory a VM needs to load its part of the weights, or to keep what is offloaded; bytes."""
         return self._host_bytes(machine, attempt.zero_stage or 0, attempt.parallelism, attempt.replicas)
 
-    def _host_bytes(self, machine: Machine, stage: int, split: Split, copies: int) -> float:
+    def _host_bytes(self, machine: Machine, stage: int, split: Parallelism, copies: int) -> float:
         job = self.states_by_stage[stage]
-        shards = self._sharding(stage, split, copies).shards if stage >= SHARDS_WEIGHTS else 1
+        shards = self._sharding(stage, split, copies).shards if stage >= WEIGHT_SHARDING_STAGE else 1
         part = min(1.0, machine.ranks / (split.gpus * shards))
         loaded = loaded_host_bytes(job.frozen_bytes or self.params * 2, self.loading, part)
         if job.offload == "none":
@@ -170,8 +170,8 @@ class TrainingJob:
         per_token, fastest = flops_per_token(self.training), peak_flops(machine, self.compute_dtype)
         work = self.gpu_hours(machine, attempt.gpus)
         hours = work.times(1 / attempt.gpus) if work is not None else None
-        if hours is not None and hours.low > 0 and self.training.job.tokens:
-            return Speed(tokens_per_s=hours.times(HOUR).dividing(self.training.job.tokens), hours=hours)
+        if hours is not None and hours.low > 0 and self.training.workload.tokens:
+            return Speed(tokens_per_s=hours.times(HOUR).divide(self.training.workload.tokens), hours=hours)
         if per_token is None or fastest is None:
             return None
         return Speed(tokens_per_s=mfu(machine, attempt.gpus).times(fastest * attempt.gpus / per_token), hours=hours)

@@ -7,21 +7,21 @@ import pytest
 
 from app.fit.formulas import compute
 from app.fit.formulas.activations import (
-    Batch,
-    Keeping,
-    Layer,
+    ActivationPolicy,
+    LayerWidths,
+    MicroBatch,
     korthikanti_layer_bytes,
     layers_in_flight,
     modern_layer_bytes,
 )
 from app.fit.formulas.architecture import Architecture
-from app.fit.formulas.inference import Load, Served, experts_read, inference_need, max_sequences
-from app.fit.formulas.memory import KvCache, Split, cache_of, kv_bytes_per_sequence, kv_bytes_per_token
+from app.fit.formulas.inference import ServedModel, ServingLoad, experts_read, inference_need, max_sequences
+from app.fit.formulas.memory import KvCache, Parallelism, build_kv_cache, kv_bytes_per_sequence, kv_bytes_per_token
 from app.fit.formulas.optimizer import RECIPES, lora_matrices, lora_params, model_states
 from app.fit.formulas.quantities import GIB
 
-GPT = Layer(hidden=1000, heads=10, kv_width=1000, intermediate=4000)
-BATCH = Batch(sequence_tokens=100)
+GPT = LayerWidths(hidden=1000, heads=10, kv_width=1000, intermediate=4000)
+BATCH = MicroBatch(sequence_tokens=100)
 SBH = 100 * 1000
 SCORES = 5 * 10 * 100 / 1000
 
@@ -38,19 +38,19 @@ SCORES = 5 * 10 * 100 / 1000
     ],
 )
 def test_a_gpt_layer_keeps_what_the_table_of_korthikanti_says(keeping: dict[str, Any], per_sbh: float) -> None:
-    kept = korthikanti_layer_bytes(GPT, BATCH, Keeping(formula="korthikanti", **keeping))
+    kept = korthikanti_layer_bytes(GPT, BATCH, ActivationPolicy(formula="korthikanti", **keeping))
     assert kept == pytest.approx(SBH * per_sbh)
 
 
 def test_a_wider_mlp_keeps_more() -> None:
-    wide = Layer(hidden=1000, heads=10, kv_width=1000, intermediate=8000)
-    kept = korthikanti_layer_bytes(wide, BATCH, Keeping(recompute="selective"))
+    wide = LayerWidths(hidden=1000, heads=10, kv_width=1000, intermediate=8000)
+    kept = korthikanti_layer_bytes(wide, BATCH, ActivationPolicy(recompute="selective"))
     assert kept == pytest.approx(SBH * (18 + 4 * 8))
 
 
 def test_a_modern_layer_of_llama_3_8b_keeps_28_hidden_states() -> None:
-    llama = Layer(hidden=4096, heads=32, kv_width=1024, intermediate=14336)
-    kept = modern_layer_bytes(llama, Batch(sequence_tokens=32768), Keeping())
+    llama = LayerWidths(hidden=4096, heads=32, kv_width=1024, intermediate=14336)
+    kept = modern_layer_bytes(llama, MicroBatch(sequence_tokens=32768), ActivationPolicy())
     assert kept.mid == pytest.approx(7 * GIB)
     assert kept.low == pytest.approx(0.6 * kept.mid)
 
@@ -64,18 +64,18 @@ def test_a_modern_layer_of_llama_3_8b_keeps_28_hidden_states() -> None:
     ],
 )
 def test_a_pipeline_keeps_the_micro_batches_in_flight(keeping: dict[str, Any], flying: float) -> None:
-    assert layers_in_flight(96, Keeping(**keeping)) == pytest.approx(flying)
+    assert layers_in_flight(96, ActivationPolicy(**keeping)) == pytest.approx(flying)
 
 
 @pytest.mark.parametrize(("tensor", "heads"), [(1, 8), (2, 4), (8, 1), (16, 1)])
 def test_heads_are_replicated_where_there_are_more_ranks_than_heads(tensor: int, heads: int) -> None:
     cache = KvCache(full_layers=80, heads=8, values_per_head=256)
-    assert kv_bytes_per_token(cache, Split(tensor=tensor)) == 80 * heads * 256 * 2
+    assert kv_bytes_per_token(cache, Parallelism(tensor=tensor)) == 80 * heads * 256 * 2
 
 
 def test_a_latent_is_on_every_tensor_rank() -> None:
-    cache = cache_of(Architecture(layers=61, kv_lora_rank=512, qk_rope_head_dim=64))
-    assert kv_bytes_per_token(cache, Split(tensor=8)) == kv_bytes_per_token(cache) == 61 * 576 * 2
+    cache = build_kv_cache(Architecture(layers=61, kv_lora_rank=512, qk_rope_head_dim=64))
+    assert kv_bytes_per_token(cache, Parallelism(tensor=8)) == kv_bytes_per_token(cache) == 61 * 576 * 2
 
 
 def test_a_window_caps_its_layers_and_pages_round_up() -> None:
@@ -86,17 +86,17 @@ def test_a_window_caps_its_layers_and_pages_round_up() -> None:
 
 
 def test_llama_70b_on_four_gpus_needs_what_the_parts_add_up_to() -> None:
-    served = Served(
+    served = ServedModel(
         weights_bytes=2 * 70_553_706_496,
         cache=KvCache(full_layers=80, heads=8, values_per_head=256),
         layers=80,
         step_bytes_per_token=6 * (28672 + 8192),
     )
-    load = Load(context_tokens=8192, sequences=32, batched_tokens=8192)
-    need = inference_need(served, load, Split(tensor=4))
+    load = ServingLoad(context_tokens=8192, sequences=32, batched_tokens=8192)
+    need = inference_need(served, load, Parallelism(tensor=4))
     parts = (need.weights, need.kv_cache, need.activations.mid, need.overhead.mid, need.total.mid)
     assert [round(part / GIB, 2) for part in parts] == [32.85, 20.0, 0.42, 2.0, 55.28]
-    most = max_sequences(served, load, Split(tensor=4), 0.92 * 79.15 * GIB)
+    most = max_sequences(served, load, Parallelism(tensor=4), 0.92 * 79.15 * GIB)
     assert most is not None
     assert most.mid == 60
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from app.fit.formulas.architecture import Architecture, count_parameters
-from app.fit.formulas.assumptions import Impossible, Ledger
+from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.hf_config import FAMILIES, read_config
-from app.fit.formulas.memory import cache_of
+from app.fit.formulas.memory import build_kv_cache
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
@@ -137,7 +137,7 @@ RELEASED: list[tuple[str, dict[str, Any], int]] = [
 
 
 def shape(config: dict[str, Any]) -> Architecture:
-    return read_config(config, Ledger())
+    return read_config(config, Assumptions())
 
 
 @pytest.mark.parametrize(("config", "params"), [row[1:] for row in RELEASED], ids=[row[0] for row in RELEASED])
@@ -174,23 +174,23 @@ def test_a_token_passes_through_the_chosen_experts_only(config: dict[str, Any], 
     ],
 )
 def test_layers_with_a_window_are_told_from_the_others(config: dict[str, Any], full: int, windowed: int) -> None:
-    cache = cache_of(shape(config))
+    cache = build_kv_cache(shape(config))
     assert (cache.full_layers, cache.windowed_layers) == (full, windowed)
 
 
 def test_of_a_multimodal_model_the_language_model_is_read_and_that_is_noted() -> None:
-    ledger = Ledger()
+    ledger = Assumptions()
     text = {name: value for name, value in LLAMA.items() if name != "model_type"}
     read = read_config({"model_type": "llama", "text_config": text}, ledger)
     assert count_parameters(read).total == 8_030_261_248
-    assert [note.field for note in ledger.assumptions] == ["config.text_config"]
+    assert [note.field for note in ledger.recorded] == ["config.text_config"]
 
 
 def test_what_a_file_leaves_to_its_family_is_noted() -> None:
-    ledger = Ledger()
+    ledger = Assumptions()
     config = {name: value for name, value in LLAMA.items() if name != "tie_word_embeddings"}
     read_config(config, ledger)
-    assert [(note.field, note.value) for note in ledger.assumptions] == [("config.tie_word_embeddings", False)]
+    assert [(note.field, note.value) for note in ledger.recorded] == [("config.tie_word_embeddings", False)]
 
 
 @pytest.mark.parametrize(
@@ -214,6 +214,6 @@ def test_what_a_file_leaves_to_its_family_is_noted() -> None:
     ],
 )
 def test_a_configuration_that_is_not_understood_is_refused_by_its_field(change: dict[str, Any], said: str) -> None:
-    with pytest.raises(Impossible) as refused:
+    with pytest.raises(InvalidWorkload) as refused:
         shape(LLAMA | change)
     assert said in str(refused.value)

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from app.fit.estimator.model import understand
-from app.fit.estimator.weights import Weights, weights_of
+from app.fit.estimator.model import resolve_model
+from app.fit.estimator.weights import Weights, count_weights
 from app.fit.estimator.workload import InferenceWorkload
 from app.fit.formulas.architecture import Architecture, count_parameters
-from app.fit.formulas.assumptions import Impossible, Ledger
+from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.hf_config import read_config
 from app.fit.formulas.quantization import Quantization
 from app.fit.formulas.weight_matrices import weight_matrices
@@ -49,8 +49,8 @@ INT4 = {"quant_method": "compressed-tensors", "format": "pack-quantized"} | grou
 
 
 def weights(config: dict[str, Any], **quantization: Any) -> Weights:
-    shape = read_config(config | {"quantization_config": quantization}, Ledger())
-    found = weights_of(understand(shape, Ledger()), InferenceWorkload(), Ledger())
+    shape = read_config(config | {"quantization_config": quantization}, Assumptions())
+    found = count_weights(resolve_model(shape, Assumptions()), InferenceWorkload(), Assumptions())
     assert found is not None
     return found
 
@@ -87,7 +87,7 @@ def test_a_checkpoint_takes_what_is_published(
 
 def bits(config: dict[str, Any], **quantization: Any) -> float:
     """The mean of bits of a weight of the matrices in the layers."""
-    shape = read_config(config, Ledger())
+    shape = read_config(config, Assumptions())
     total = count_parameters(shape).total
     quantized = sum(one.params * one.count for one in weight_matrices(shape) if one.part != "lm_head")
     return (weights(config, **quantization).bytes.mid - 2 * (total - quantized)) * 8 / quantized
@@ -201,7 +201,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 def test_what_is_not_understood_is_refused_by_the_field_and_what_is_allowed(
     quantization: dict[str, Any], field: str, allowed: str
 ) -> None:
-    with pytest.raises(Impossible) as refused:
+    with pytest.raises(InvalidWorkload) as refused:
         weights(QWEN_14B, **quantization)
     assert field in refused.value.field
     assert allowed in refused.value.detail
@@ -211,26 +211,26 @@ def test_what_is_not_understood_is_refused_by_the_field_and_what_is_allowed(
     ("written", "dtype"), [("float16", "fp16"), ("torch.bfloat16", "bf16"), ("float32", "fp32"), (None, None)]
 )
 def test_weights_that_are_not_quantized_have_the_type_of_the_configuration(written: str | None, dtype: str) -> None:
-    released = read_config(QWEN_14B | {"torch_dtype": written}, Ledger()).released
+    released = read_config(QWEN_14B | {"torch_dtype": written}, Assumptions()).released
     assert (released.dtype if released else None) == dtype
 
 
 def test_a_field_that_is_not_known_is_noted_and_not_passed_over_in_silence() -> None:
-    ledger = Ledger()
+    ledger = Assumptions()
     read_config(QWEN_14B | {"quantization_config": BLOCKS | {"novel_packing": 3}}, ledger)
-    noted = {one.field: one.value for one in ledger.assumptions}
+    noted = {one.field: one.value for one in ledger.recorded}
     assert noted.get("config.quantization_config.novel_packing") == "3"
     assert "config.quantization_config.activation_scheme" not in noted
 
 
 def test_a_type_of_weights_that_nobody_knows_is_refused() -> None:
-    with pytest.raises(Impossible, match=r"config.torch_dtype: 'int3' is not understood"):
-        read_config(QWEN_14B | {"torch_dtype": "int3"}, Ledger())
+    with pytest.raises(InvalidWorkload, match=r"config.torch_dtype: 'int3' is not understood"):
+        read_config(QWEN_14B | {"torch_dtype": "int3"}, Assumptions())
 
 
 def test_the_blocks_of_a_checkpoint_are_told_and_those_of_groups_are_not() -> None:
     def stored(**quantization: Any) -> Quantization:
-        shape: Architecture = read_config(QWEN_14B | {"quantization_config": quantization}, Ledger())
+        shape: Architecture = read_config(QWEN_14B | {"quantization_config": quantization}, Assumptions())
         assert shape.released is not None
         assert shape.released.quantization is not None
         return shape.released.quantization
@@ -252,4 +252,4 @@ def test_the_blocks_of_a_checkpoint_are_told_and_those_of_groups_are_not() -> No
 )
 def test_the_longest_context_counts_what_rotary_positions_are_scaled_by(scaling: Any, longest: int) -> None:
     config = QWEN_14B | {"max_position_embeddings": 40960, "rope_scaling": scaling}
-    assert read_config(config, Ledger()).max_positions == longest
+    assert read_config(config, Assumptions()).max_positions == longest

@@ -5,11 +5,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.fit.formulas.activations import Batch, Keeping, Layer, kept_bytes
+from app.fit.formulas.activations import ActivationPolicy, LayerWidths, MicroBatch, activation_bytes
 from app.fit.formulas.inference import (
-    Load,
-    Served,
-    Step,
+    DecodeStep,
+    ServedModel,
+    ServingLoad,
     expected_step_seconds,
     inference_need,
     max_sequences,
@@ -18,22 +18,22 @@ from app.fit.formulas.inference import (
 from app.fit.formulas.memory import (
     BITS,
     KvCache,
-    Split,
+    Parallelism,
     kv_bytes_per_sequence,
     kv_bytes_per_token,
-    largest_share,
+    largest_gpu_share,
     tokens_in_budget,
     weights_bytes,
 )
 from app.fit.formulas.optimizer import RECIPES, Recipe, model_states
 from app.fit.formulas.quantities import GIB
-from app.fit.formulas.training import Passing, Trained, training_need
+from app.fit.formulas.training import ForwardPass, TrainedModel, training_need
 
 counts = st.integers(1, 128)
 params = st.integers(1, 10**13)
 stages = st.integers(0, 3)
 recipes = st.sampled_from(sorted(RECIPES)).map(RECIPES.__getitem__)
-splits = st.builds(Split, tensor=st.integers(1, 72), pipeline=st.integers(1, 32))
+parallelisms = st.builds(Parallelism, tensor=st.integers(1, 72), pipeline=st.integers(1, 32))
 caches = st.builds(
     KvCache,
     full_layers=st.integers(1, 130),
@@ -46,7 +46,7 @@ caches = st.builds(
     block_tokens=st.sampled_from([1, 16, 256]),
 )
 models = st.builds(
-    Served,
+    ServedModel,
     weights_bytes=st.floats(1, 1e13),
     cache=caches,
     layers=st.integers(1, 130),
@@ -54,41 +54,47 @@ models = st.builds(
     step_bytes_per_token=st.floats(0, 1e6),
 )
 loads = st.builds(
-    Load, context_tokens=st.integers(1, 10**6), sequences=st.integers(0, 1000), batched_tokens=st.integers(1, 10**5)
+    ServingLoad,
+    context_tokens=st.integers(1, 10**6),
+    sequences=st.integers(0, 1000),
+    batched_tokens=st.integers(1, 10**5),
 )
 layers = st.builds(
-    Layer,
+    LayerWidths,
     hidden=st.integers(64, 20_000),
     heads=st.integers(1, 128),
     kv_width=st.integers(64, 20_000),
     intermediate=st.integers(64, 80_000),
 )
-batches = st.builds(Batch, sequence_tokens=st.integers(1, 10**5), micro_batch=st.integers(1, 64))
-keepings = st.builds(
-    Keeping,
+batches = st.builds(MicroBatch, sequence_tokens=st.integers(1, 10**5), micro_batch=st.integers(1, 64))
+policies = st.builds(
+    ActivationPolicy,
     formula=st.sampled_from(["korthikanti", "modern", "zero"]),
     recompute=st.sampled_from(["none", "selective", "full"]),
     sequence_parallel=st.booleans(),
     micro_batches=st.none() | st.integers(1, 64),
 )
-jobs = st.builds(
-    Trained,
+trained_models = st.builds(
+    TrainedModel,
     params=params.map(float),
     recipe=recipes,
     stage=stages,
     layers=st.integers(1, 130),
     embeddings=st.floats(0, 1),
     largest_layer=st.floats(0, 1e10),
-    passing=st.none()
+    forward_pass=st.none()
     | st.builds(
-        Passing, layer=layers, layers=st.integers(1, 130), batch=batches, keeping=keepings, vocab=st.none() | counts
+        ForwardPass, layer=layers, layers=st.integers(1, 130), batch=batches, policy=policies, vocab=st.none() | counts
     ),
 )
 
 
-def wider(split: Split) -> list[Split]:
+def wider(parallelism: Parallelism) -> list[Parallelism]:
     """The splits with one GPU more in one direction."""
-    return [replace(split, tensor=split.tensor + 1), replace(split, pipeline=split.pipeline + 1)]
+    return [
+        replace(parallelism, tensor=parallelism.tensor + 1),
+        replace(parallelism, pipeline=parallelism.pipeline + 1),
+    ]
 
 
 def no_more(some: float, than: float) -> bool:
@@ -112,45 +118,51 @@ def test_all_shards_of_stage_3_together_hold_the_states_once(some: int, recipe: 
     assert abs(model_states(some, recipe, stage=3, shards=shards).total * shards - whole) <= whole * 1e-9
 
 
-@given(splits, st.integers(1, 130), st.floats(0, 1))
-def test_a_wider_split_never_holds_a_larger_share(split: Split, deep: int, embeddings: float) -> None:
-    share = largest_share(split, layers=deep, embeddings=embeddings)
-    assert 1 / split.gpus <= share * (1 + 1e-12)
-    for more in wider(split):
-        assert no_more(largest_share(more, layers=deep, embeddings=embeddings), share)
+@given(parallelisms, st.integers(1, 130), st.floats(0, 1))
+def test_a_wider_split_never_holds_a_larger_share(parallelism: Parallelism, deep: int, embeddings: float) -> None:
+    share = largest_gpu_share(parallelism, layers=deep, embeddings=embeddings)
+    assert 1 / parallelism.gpus <= share * (1 + 1e-12)
+    for more in wider(parallelism):
+        assert no_more(largest_gpu_share(more, layers=deep, embeddings=embeddings), share)
 
 
-@given(models, loads, splits)
-def test_a_wider_split_never_needs_more_of_a_gpu_to_serve(model: Served, load: Load, split: Split) -> None:
-    need = inference_need(model, load, split)
-    for more in wider(split):
+@given(models, loads, parallelisms)
+def test_a_wider_split_never_needs_more_of_a_gpu_to_serve(
+    model: ServedModel, load: ServingLoad, parallelism: Parallelism
+) -> None:
+    need = inference_need(model, load, parallelism)
+    for more in wider(parallelism):
         other = inference_need(model, load, more)
         assert no_more(other.weights, need.weights)
         assert other.kv_cache <= need.kv_cache
         assert no_more(other.activations.mid, need.activations.mid)
-        if split.gpus > 1:
+        if parallelism.gpus > 1:
             assert no_more(other.total.high, need.total.high)
 
 
-@given(models, loads, splits)
-def test_a_longer_context_and_more_sequences_never_need_less(model: Served, load: Load, split: Split) -> None:
-    need = inference_need(model, load, split).total.mid
+@given(models, loads, parallelisms)
+def test_a_longer_context_and_more_sequences_never_need_less(
+    model: ServedModel, load: ServingLoad, parallelism: Parallelism
+) -> None:
+    need = inference_need(model, load, parallelism).total.mid
     longer = replace(load, context_tokens=load.context_tokens + 1)
-    assert need <= inference_need(model, longer, split).total.mid
-    assert need <= inference_need(model, replace(load, sequences=load.sequences + 1), split).total.mid
+    assert need <= inference_need(model, longer, parallelism).total.mid
+    assert need <= inference_need(model, replace(load, sequences=load.sequences + 1), parallelism).total.mid
 
 
-@given(models, loads, splits, st.floats(1e9, 1e12))
-def test_the_most_sequences_fit_and_one_more_does_not(model: Served, load: Load, split: Split, budget: float) -> None:
-    most = max_sequences(model, load, split, budget)
+@given(models, loads, parallelisms, st.floats(1e9, 1e12))
+def test_the_most_sequences_fit_and_one_more_does_not(
+    model: ServedModel, load: ServingLoad, parallelism: Parallelism, budget: float
+) -> None:
+    most = max_sequences(model, load, parallelism, budget)
     assert most is not None
     assert most.low <= most.mid <= most.high
     if most.mid > 0:
         assert no_more(
-            inference_need(model, replace(load, sequences=int(most.mid)), split).total.mid, budget * 1.000001
+            inference_need(model, replace(load, sequences=int(most.mid)), parallelism).total.mid, budget * 1.000001
         )
     more = replace(load, sequences=int(most.mid) + 1)
-    assert inference_need(model, more, split).total.mid > budget * 0.999999
+    assert inference_need(model, more, parallelism).total.mid > budget * 0.999999
 
 
 @given(caches, st.integers(1, 10**6))
@@ -167,9 +179,9 @@ def test_the_tokens_of_a_budget_fit_into_it_and_a_page_more_does_not(cache: KvCa
     assert tokens * each <= budget < (tokens + cache.block_tokens) * each
 
 
-@given(caches, splits)
-def test_all_tensor_ranks_together_keep_at_least_the_whole_cache(cache: KvCache, split: Split) -> None:
-    together = kv_bytes_per_token(cache, split) * split.gpus
+@given(caches, parallelisms)
+def test_all_tensor_ranks_together_keep_at_least_the_whole_cache(cache: KvCache, parallelism: Parallelism) -> None:
+    together = kv_bytes_per_token(cache, parallelism) * parallelism.gpus
     assert together >= kv_bytes_per_token(cache)
 
 
@@ -177,26 +189,28 @@ def test_all_tensor_ranks_together_keep_at_least_the_whole_cache(cache: KvCache,
 def test_weights_grow_with_their_bits(some: int, dtype: str, kept: float) -> None:
     assert weights_bytes(some, BITS[dtype]) <= weights_bytes(some, BITS[dtype] + 1)
     if BITS[dtype] <= 16:
-        assert no_more(weights_bytes(some, BITS[dtype]), weights_bytes(some, BITS[dtype], kept_16bit=kept * some))
+        assert no_more(weights_bytes(some, BITS[dtype]), weights_bytes(some, BITS[dtype], unquantized=kept * some))
 
 
-@given(jobs, splits, st.integers(2, 512))
+@given(trained_models, parallelisms, st.integers(2, 512))
 def test_more_shards_and_a_wider_split_never_need_more_of_a_gpu_to_train(
-    job: Trained, split: Split, shards: int
+    model: TrainedModel, parallelism: Parallelism, shards: int
 ) -> None:
-    need = training_need(job, split, shards).total
+    need = training_need(model, parallelism, shards).total
     assert need.low <= need.mid <= need.high
-    assert no_more(training_need(job, split, shards + 1).total.high, need.high)
-    for more in wider(split):
-        other = training_need(job, more, shards).total
+    assert no_more(training_need(model, parallelism, shards + 1).total.high, need.high)
+    for more in wider(parallelism):
+        other = training_need(model, more, shards).total
         assert no_more(other.mid, need.mid)
         assert no_more(other.high, need.high)
 
 
-@given(layers, st.integers(2, 130), batches, keepings)
-def test_computing_anew_never_keeps_more(layer: Layer, deep: int, batch: Batch, keeping: Keeping) -> None:
+@given(layers, st.integers(2, 130), batches, policies)
+def test_computing_anew_never_keeps_more(
+    layer: LayerWidths, deep: int, batch: MicroBatch, policy: ActivationPolicy
+) -> None:
     none, selective, full = (
-        kept_bytes(layer, deep, batch, replace(keeping, recompute=how, micro_batches=None)).mid
+        activation_bytes(layer, deep, batch, replace(policy, recompute=how, micro_batches=None)).mid
         for how in ("none", "selective", "full")
     )
     assert selective <= none
@@ -207,7 +221,7 @@ def test_computing_anew_never_keeps_more(layer: Layer, deep: int, batch: Batch, 
 def test_nothing_is_faster_than_its_bound(
     weights: float, kept: float, flops: float, bandwidth: float, peak: float
 ) -> None:
-    step = Step(weights_bytes=weights, kv_bytes=kept, flops=flops)
+    step = DecodeStep(weights_bytes=weights, kv_bytes=kept, flops=flops)
     least = step_seconds(step, bandwidth, peak)
     assert least >= weights / bandwidth
     assert least >= flops / peak
@@ -217,5 +231,7 @@ def test_nothing_is_faster_than_its_bound(
 
 
 def test_an_overhead_is_never_free() -> None:
-    need = inference_need(Served(weights_bytes=0), Load(context_tokens=0, sequences=0, batched_tokens=1), Split())
+    need = inference_need(
+        ServedModel(weights_bytes=0), ServingLoad(context_tokens=0, sequences=0, batched_tokens=1), Parallelism()
+    )
     assert 0.5 * GIB <= need.total.low <= need.total.high <= GIB

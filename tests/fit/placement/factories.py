@@ -7,7 +7,7 @@ from typing import Any
 
 from app.fit.estimator.workload import InferenceWorkload, TrainingWorkload
 from app.fit.formulas.architecture import Architecture
-from app.fit.formulas.assumptions import Ledger
+from app.fit.formulas.assumptions import Assumptions
 from app.fit.formulas.quantities import GIB
 from app.fit.placement.evaluate import evaluate
 from app.fit.placement.machine import Machine
@@ -67,7 +67,7 @@ def prepare_request(
     question = PlacementRequest(
         architecture=shape, workload=use, constraints=Constraints(**constraints), pricing=pricing
     )
-    return prepare(question, Ledger())
+    return prepare(question, Assumptions())
 
 
 def expect_option(prepared: PreparedRequest, on: Machine | None = None, of: Vm | None = None) -> PlacementOption:

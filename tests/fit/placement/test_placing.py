@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from app.fit.formulas.assumptions import Impossible
-from app.fit.formulas.memory import Split
+from app.fit.formulas.assumptions import InvalidWorkload
+from app.fit.formulas.memory import Parallelism
 from app.fit.formulas.optimizer import Loading
 from app.fit.formulas.quantities import GIB
 from app.fit.placement.evaluate import evaluate, rank
@@ -78,7 +78,7 @@ def test_how_weights_are_loaded_is_assumed_and_told() -> None:
 
 def test_llama_70b_needs_55_gib_on_each_of_four_a100() -> None:
     option = expect_option(prepare_request(serving()), machine(gpus=Fraction(4), capability="8.0", **A100_PCIE))
-    assert option.attempt.parallelism == Split(tensor=4)
+    assert option.attempt.parallelism == Parallelism(tensor=4)
     assert option.attempt.required_bytes / GIB == pytest.approx(55.28, abs=0.01)
     assert option.attempt.budget_bytes / GIB == pytest.approx(72.86, abs=0.01)
     assert option.speed is not None
@@ -151,8 +151,8 @@ def test_heads_and_widths_say_over_how_many_ranks_layers_can_be_cut(
     [(1, 1, 8, 1), (8, 1, 1, 1), (2, 2, 2, 1), (3, 1, 2, 1), (8, 3, 1, 3), (4, 3, 1, 2), (16, 2, 1, 4)],
 )
 def test_splits_lie_whole_on_vms_of_eight_gpus(tensor: int, pipeline: int, copies: int, nodes: int) -> None:
-    assert lay_out(Split(tensor=tensor, pipeline=pipeline), 8) == (
-        Split(tensor=tensor, pipeline=pipeline),
+    assert lay_out(Parallelism(tensor=tensor, pipeline=pipeline), 8) == (
+        Parallelism(tensor=tensor, pipeline=pipeline),
         copies,
         nodes,
     )
@@ -222,6 +222,6 @@ def test_an_option_is_optimal_unless_another_is_better_in_cost_and_time() -> Non
     ],
 )
 def test_what_says_too_little_is_refused_with_what_is_missing(shape: Any, use: Any, field: str, missing: str) -> None:
-    with pytest.raises(Impossible, match=missing) as refused:
+    with pytest.raises(InvalidWorkload, match=missing) as refused:
         prepare_request(use, shape)
     assert refused.value.field == field

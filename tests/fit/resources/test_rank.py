@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.fit.resources import SORTS, Needs, explain_option, judge_vm, rank
+from app.fit.resources import SORTS, ResourceNeeds, evaluate_vm, explain_option, rank_sizes
 from app.fit.verdict import Option, Rejection
 from app.fit.vm import Vm
 
@@ -28,22 +28,22 @@ def vm(name: str = "a", **facts: Any) -> Vm:
     return Vm(name=name, **ordinary | facts)
 
 
-def needs(*, traits: dict[str, bool | str] | None = None, max_nodes: int = 1, **more: Any) -> Needs:
+def needs(*, traits: dict[str, bool | str] | None = None, max_nodes: int = 1, **more: Any) -> ResourceNeeds:
     amounts = {name: value for name, value in more.items() if name.startswith("min_")}
     bounds = {name: value for name, value in more.items() if not name.startswith("min_")}
     statuses = frozenset({"preview", "current", "retiring"})
     fixed: dict[str, Any] = {"statuses": statuses, "today": date(2026, 9, 1)}
-    return Needs(amounts=amounts, traits=traits or {}, max_nodes=max_nodes, **fixed | bounds)
+    return ResourceNeeds(amounts=amounts, traits=traits or {}, max_nodes=max_nodes, **fixed | bounds)
 
 
-def fits(candidate: Vm, asked: Needs) -> Option:
-    verdict = judge_vm(candidate, asked)
+def fits(candidate: Vm, asked: ResourceNeeds) -> Option:
+    verdict = evaluate_vm(candidate, asked)
     assert isinstance(verdict, Option), verdict
     return verdict
 
 
-def fails(candidate: Vm, asked: Needs) -> Rejection:
-    verdict = judge_vm(candidate, asked)
+def fails(candidate: Vm, asked: ResourceNeeds) -> Rejection:
+    verdict = evaluate_vm(candidate, asked)
     assert isinstance(verdict, Rejection), verdict
     return verdict
 
@@ -123,7 +123,7 @@ def test_cost_is_nodes_times_price_for_hour_month_and_job() -> None:
 def test_a_missing_price_is_null_and_ranked_last_whatever_the_sort() -> None:
     unpriced = vm("a", usd_per_hour={"on_demand": None, "spot": None}, gpu_memory_gib=1000.0)
     for sort in SORTS:
-        ranking = rank([unpriced, vm("b")], needs(min_gpu_mem=100), sort)
+        ranking = rank_sizes([unpriced, vm("b")], needs(min_gpu_mem=100), sort)
         assert [option.vm.name for option in ranking.options] == ["b", "a"], sort
     assert ranking.options[1].costs["on_demand"].usd_per_month is None
     assert ranking.options[1].warnings == ("NO_PRICE",)
@@ -147,7 +147,7 @@ def test_a_price_of_an_undated_source_is_warned_of() -> None:
 def test_options_with_the_same_headroom_are_ranked_by_cost() -> None:
     third = vm("a", gpus=Fraction(1, 3), usd_per_hour={"on_demand": Decimal(9)})
     whole = vm("b", memory_gib=176.0, usd_per_hour={"on_demand": Decimal(1)})
-    ranking = rank([third, whole], needs(min_gpus=0.25, min_memory=132), "headroom")
+    ranking = rank_sizes([third, whole], needs(min_gpus=0.25, min_memory=132), "headroom")
     limits = [(option.limiting.resource, option.limiting.percent) for option in ranking.options if option.limiting]
     assert limits == [("memory", 25.0), ("gpus", 25.0)]
     assert [option.vm.name for option in ranking.options] == ["b", "a"]
@@ -165,14 +165,14 @@ def test_the_tightest_resource_limits() -> None:
 
 def test_rejected_sizes_are_counted_once_and_the_nearest_come_first() -> None:
     sizes = [vm("far", gpu_memory_gib=16.0), vm("near", gpu_memory_gib=300.0), vm("old", status="retired")]
-    ranking = rank(sizes, needs(min_gpu_mem=320))
+    ranking = rank_sizes(sizes, needs(min_gpu_mem=320))
     assert [miss.vm.name for miss in ranking.nearest_misses] == ["near", "far", "old"]
     assert ranking.summary == {"GPU_MEMORY_TOTAL": 2, "RETIRED": 1}
 
 
 @given(st.floats(1, 1e6), st.integers(1, 64), st.floats(1, 1000))
 def test_an_option_always_has_what_is_required(required: float, max_nodes: int, memory: float) -> None:
-    verdict = judge_vm(vm(gpu_memory_gib=memory), needs(min_gpu_mem=required, max_nodes=max_nodes))
+    verdict = evaluate_vm(vm(gpu_memory_gib=memory), needs(min_gpu_mem=required, max_nodes=max_nodes))
     if isinstance(verdict, Option):
         assert Fraction(memory) * verdict.nodes >= Fraction(required)
         assert verdict.nodes == 1 or Fraction(memory) * (verdict.nodes - 1) < Fraction(required)

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.cases.machines import CUT, machine, nodes_of, training_of
-from tests.cases.names import (
+from tests.cases.field_names import (
     ARCHITECTURE,
     ATTENTIONS,
     DTYPE_BYTES,
@@ -17,12 +16,13 @@ from tests.cases.names import (
     TRAINING,
     offloaded,
 )
+from tests.cases.machines import CUT, machine, nodes_of, training_of
 
 Inputs = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class CaseRequest:
     """A request, and the path of the figure in its answer; `preset` is the model's name where a case gives one."""
 
     body: dict[str, Any]
@@ -31,7 +31,7 @@ class Ask:
     preset: str | None = None
 
 
-def ask(kind: str, inputs: Inputs) -> Ask:
+def request_for(kind: str, inputs: Inputs) -> CaseRequest:
     """Make the request of a case; raises KeyError for a kind or quantity that is not known."""
     return KINDS[kind](inputs)
 
@@ -77,21 +77,21 @@ def body(inputs: Inputs, use: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     return {use: dict(fields)} | ({"architecture": model} if model else {}) | ({"gpus": gpus} if gpus else {})
 
 
-def _weights(inputs: Inputs) -> Ask:
+def _weights(inputs: Inputs) -> CaseRequest:
     counted = {"params_from_config": "parameters.total", "active_params_from_config": "parameters.active",
                "active_params": "parameters.active"}  # fmt: skip
     figure = counted.get(inputs.get("quantity", ""), "inference.weights")
-    return Ask(body=body(inputs, "inference", serving(inputs)), figure=figure)
+    return CaseRequest(body=body(inputs, "inference", serving(inputs)), figure=figure)
 
 
-def _kv_cache(inputs: Inputs) -> Ask:
+def _kv_cache(inputs: Inputs) -> CaseRequest:
     load = serving(inputs)
     if "tokens" in inputs:
         load["context_tokens"] = inputs["tokens"]
     figure = "tokens_in_budget" if "kv_budget_gib" in inputs and "tokens" not in inputs else "total"
     if inputs.get("quantity") in {"sequences", "max_concurrency"}:
         figure = "sequences_in_budget"
-    return Ask(body=body(inputs, "inference", load), figure=f"inference.kv_cache.{figure}")
+    return CaseRequest(body=body(inputs, "inference", load), figure=f"inference.kv_cache.{figure}")
 
 
 STATE_FIGURES = {
@@ -102,7 +102,7 @@ STATE_FIGURES = {
 }
 
 
-def _training(inputs: Inputs) -> Ask:
+def _training(inputs: Inputs) -> CaseRequest:
     training = renamed(inputs, TRAINING)
     training |= {"offload": offloaded(inputs["offload"])} if "offload" in inputs else {}
     if "largest_layer_params" in inputs and "static_per_gpu_bytes" not in inputs:
@@ -112,24 +112,24 @@ def _training(inputs: Inputs) -> Ask:
     quantity = inputs.get("quantity", "per_gpu_model_states")
     if quantity == "measured_total" and "activation" in inputs:
         return _with_activations(inputs, training)
-    return Ask(body=body(inputs, "training", training), figure=STATE_FIGURES[quantity])
+    return CaseRequest(body=body(inputs, "training", training), figure=STATE_FIGURES[quantity])
 
 
 def _matrix(target: Inputs) -> dict[str, Any]:
     return {"inputs": target["in"], "outputs": target["out"], "count": target.get("count", 1)}
 
 
-def _with_activations(inputs: Inputs, training: dict[str, Any]) -> Ask:
+def _with_activations(inputs: Inputs, training: dict[str, Any]) -> CaseRequest:
     """States and activations together: `activation` has the fields of that kind, or is a number of bytes."""
     activation = inputs["activation"]
     if isinstance(activation, int | float):
         training["static_bytes_per_gpu"] = training.get("static_bytes_per_gpu", 0) + activation
-        return Ask(body=body(inputs, "training", training), figure=STATE_FIGURES["measured_total"])
+        return CaseRequest(body=body(inputs, "training", training), figure=STATE_FIGURES["measured_total"])
     fields = dict(inputs) | (dict(activation) if isinstance(activation, Mapping) else {})
     asked = _activation(fields | {"quantity": "total"})
     wide = {"activation_bytes": 4} if inputs.get("weight_bytes") == 4 else {}
     asked.body["training"] |= training | wide
-    return Ask(body=asked.body, figure=STATE_FIGURES["measured_total"])
+    return CaseRequest(body=asked.body, figure=STATE_FIGURES["measured_total"])
 
 
 ACTIVATION_FIGURES = {
@@ -143,7 +143,7 @@ ACTIVATION_FIGURES = {
 }
 
 
-def _activation(inputs: Inputs) -> Ask:
+def _activation(inputs: Inputs) -> CaseRequest:
     training = renamed(inputs, TRAINING)
     named = inputs.get("formula", "korthikanti")
     training["activation_formula"] = next(known for known in FORMULAS if named.startswith(known))
@@ -152,7 +152,7 @@ def _activation(inputs: Inputs) -> Ask:
     if inputs["quantity"] == "checkpointed_peak" and "hidden_state_copies" not in inputs:
         training["hidden_state_copies"] = 28
     figure = ACTIVATION_FIGURES[inputs["quantity"]]
-    return Ask(body=body(inputs, "training", training), figure=f"training.activations.{figure}")
+    return CaseRequest(body=body(inputs, "training", training), figure=f"training.activations.{figure}")
 
 
 TIME_FIGURES = {
@@ -170,17 +170,17 @@ TIME_FIGURES = {
 }
 
 
-def _compute_time(inputs: Inputs) -> Ask:
+def _compute_time(inputs: Inputs) -> CaseRequest:
     figure = TIME_FIGURES[inputs["mode"]]
     if not figure.startswith("inference"):
-        return Ask(body=body(inputs, "training", renamed(inputs, TRAINING)), figure=figure)
+        return CaseRequest(body=body(inputs, "training", renamed(inputs, TRAINING)), figure=figure)
     load = serving(inputs)
     if "tokens" in inputs:
         load["prompt_tokens" if inputs["mode"] == "prefill_s" else "context_tokens"] = inputs["tokens"]
-    return Ask(body=body(inputs, "inference", load), figure=figure)
+    return CaseRequest(body=body(inputs, "inference", load), figure=figure)
 
 
-def _accelerate(inputs: Inputs) -> Ask:
+def _accelerate(inputs: Inputs) -> CaseRequest:
     if inputs["quantity"] == "total":
         return _weights({"params": inputs["params"], "dtype": inputs["dtype"]})
     size = DTYPE_BYTES[dtype(inputs["dtype"])]
@@ -188,7 +188,7 @@ def _accelerate(inputs: Inputs) -> Ask:
     return _training({"params": inputs["params"]} | bytes_per_param)
 
 
-def _fit(inputs: Inputs) -> Ask:
+def _fit(inputs: Inputs) -> CaseRequest:
     """A case names a GPU and a number of them in place of a size: one machine, judged in place of the catalog."""
     use = inputs["workload"]
     fields = training_of(inputs) if use == "training" else serving(inputs) | renamed(inputs, CUT)
@@ -196,7 +196,7 @@ def _fit(inputs: Inputs) -> Ask:
     asked = {use: fields, "hardware": machine(inputs) | gpus}
     model = architecture(inputs)
     named = {"model": inputs["model"]} if "model" in inputs else {}
-    return Ask(
+    return CaseRequest(
         body=asked | ({"architecture": model} if model else named) | ({"constraints": nodes} if nodes else {}),
         figure="fits",
         endpoint="/fit",
@@ -204,7 +204,7 @@ def _fit(inputs: Inputs) -> Ask:
     )
 
 
-def by_preset(asked: Ask, preset: Mapping[str, Any]) -> Ask:
+def by_preset(asked: CaseRequest, preset: Mapping[str, Any]) -> CaseRequest:
     """The same question by a preset's name, where the case says of the model what the preset says, and needs the rest.
 
     A published number of parameters is rounded. One that says more than that of the model is asked by its name where
@@ -230,7 +230,7 @@ ROUNDED = 0.01
 """How far a published number of parameters may be from the counted one."""
 
 
-KINDS: dict[str, Callable[[Inputs], Ask]] = {
+KINDS: dict[str, Callable[[Inputs], CaseRequest]] = {
     "inference_weights": _weights,
     "kv_cache": _kv_cache,
     "training": _training,

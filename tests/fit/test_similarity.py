@@ -9,19 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.fit.similarity import (
-    FARTHEST,
-    TERMS,
-    UNKNOWN,
-    Traits,
+    DISTANCE_TERMS,
+    MAX_DOUBLINGS,
+    UNKNOWN_DISTANCE,
+    SizeTraits,
     difference,
     difference_percent,
-    measure,
-    nearest,
-    of_all,
-    per_unit,
+    measure_distance,
+    sort_by_distance,
+    total_of_gpus,
+    usd_per_unit,
 )
 
-A100 = Traits(
+A100 = SizeTraits(
     name="Standard_X1",
     status="current",
     verified=True,
@@ -39,12 +39,12 @@ A100 = Traits(
 )
 
 
-def distances(size: Traits, other: Traits) -> dict[str, float]:
-    return {term.term.name: term.distance for term in measure(size, other).terms}
+def distances(size: SizeTraits, other: SizeTraits) -> dict[str, float]:
+    return {term.term.name: term.distance for term in measure_distance(size, other).terms}
 
 
 def test_a_size_is_no_distance_from_itself() -> None:
-    same = measure(A100, A100)
+    same = measure_distance(A100, A100)
     assert same.distance == 0
     assert (same.cheaper, same.bigger) == (False, False)
 
@@ -61,11 +61,11 @@ def test_a_size_is_no_distance_from_itself() -> None:
         ({"gpu_memory_gib": 320.0}, "gpu_memory_gib", 2 / 3),
         ({"gpus": Fraction(1, 2)}, "gpu_count", 1 / 3),
         ({"usd_per_hour": Decimal("7.346")}, "usd_per_hour", 1 / 3),
-        ({"usd_per_hour": None}, "usd_per_hour", UNKNOWN),
+        ({"usd_per_hour": None}, "usd_per_hour", UNKNOWN_DISTANCE),
         ({"gpu_id": "a100-40"}, "gpu_class", 1 / 3),
         ({"gpu_id": "h100", "gpu_family": "H100"}, "gpu_class", 2 / 3),
         ({"gpu_id": "mi300x", "gpu_family": "MI300", "gpu_vendor": "AMD"}, "gpu_class", 1.0),
-        ({"gpu_id": None, "gpu_family": None, "gpu_vendor": None}, "gpu_class", UNKNOWN),
+        ({"gpu_id": None, "gpu_family": None, "gpu_vendor": None}, "gpu_class", UNKNOWN_DISTANCE),
     ],
 )
 def test_one_change_moves_one_term(change: dict[str, Any], term: str, distance: float) -> None:
@@ -74,14 +74,16 @@ def test_one_change_moves_one_term(change: dict[str, Any], term: str, distance: 
 
 
 def test_what_the_size_itself_does_not_say_is_no_term() -> None:
-    told = measure(replace(A100, usd_per_hour=None, gpu_id=None), A100)
+    told = measure_distance(replace(A100, usd_per_hour=None, gpu_id=None), A100)
     assert [term.term.name for term in told.terms] == ["gpu_memory_gib", "gpu_count", "vcpus", "memory_gib"]
     assert told.distance == 0
     assert told.cheaper is None
 
 
 def test_an_unknown_value_has_no_difference() -> None:
-    (price,) = (t for t in measure(A100, replace(A100, usd_per_hour=None)).terms if t.term.name == "usd_per_hour")
+    (price,) = (
+        t for t in measure_distance(A100, replace(A100, usd_per_hour=None)).terms if t.term.name == "usd_per_hour"
+    )
     assert (price.value, price.difference, price.difference_percent) == (None, None, None)
     assert "unknown" in price.detail
 
@@ -99,7 +101,7 @@ def test_an_unknown_value_has_no_difference() -> None:
 def test_bigger_is_at_least_as_much_of_everything_and_more_of_something(
     change: dict[str, Any], bigger: bool | None
 ) -> None:
-    assert measure(A100, replace(A100, **change)).bigger is bigger
+    assert measure_distance(A100, replace(A100, **change)).bigger is bigger
 
 
 def test_the_nearest_comes_first_then_the_cheaper_then_the_name() -> None:
@@ -109,7 +111,7 @@ def test_the_nearest_comes_first_then_the_cheaper_then_the_name() -> None:
         replace(A100, name="Standard_a", usd_per_hour=Decimal("7.346")),
         replace(A100, name="Standard_half", usd_per_hour=Decimal("1.8365")),
     ]
-    found = [one.size.name for one in nearest(A100, others)]
+    found = [one.size.name for one in sort_by_distance(A100, others)]
     assert found == ["Standard_half", "Standard_a", "Standard_b", "Standard_far"]
 
 
@@ -127,8 +129,8 @@ some_traits = st.builds(
 
 
 @given(some_traits, some_traits)
-def test_every_distance_is_a_share_and_the_sum_of_its_terms(size: Traits, other: Traits) -> None:
-    told = measure(size, other)
+def test_every_distance_is_a_share_and_the_sum_of_its_terms(size: SizeTraits, other: SizeTraits) -> None:
+    told = measure_distance(size, other)
     assert 0 <= told.distance <= 1 + 1e-9
     assert all(0 <= term.distance <= 1 for term in told.terms)
     weights = sum(term.term.weight for term in told.terms)
@@ -139,11 +141,11 @@ def test_every_distance_is_a_share_and_the_sum_of_its_terms(size: Traits, other:
 def test_so_many_times_less_is_as_far_as_so_many_times_more(gib: float, times: float) -> None:
     size, less, more = (replace(A100, memory_gib=amount) for amount in (gib, gib / times, gib * times))
     assert distances(size, less)["memory_gib"] == pytest.approx(distances(size, more)["memory_gib"])
-    assert distances(size, more)["memory_gib"] == pytest.approx(min(1.0, log2(times) / FARTHEST))
+    assert distances(size, more)["memory_gib"] == pytest.approx(min(1.0, log2(times) / MAX_DOUBLINGS))
 
 
 def test_terms_are_named_once() -> None:
-    assert len({term.name for term in TERMS}) == len(TERMS)
+    assert len({term.name for term in DISTANCE_TERMS}) == len(DISTANCE_TERMS)
 
 
 @pytest.mark.parametrize(
@@ -166,9 +168,9 @@ def test_differences_are_exact_and_unknown_gives_none(baseline: Any, value: Any,
 
 
 def test_a_part_of_a_gpu_does_its_part_and_nothing_is_divided_by_nothing() -> None:
-    assert of_all(Fraction(1, 6), 600.0) == 100.0
-    assert of_all(None, 600.0) is None
-    assert of_all(Fraction(1), None) is None
-    assert per_unit(Decimal("3.673"), 2) == 1.8365
-    assert per_unit(Decimal("3.673"), 0) is None
-    assert per_unit(None, 2) is None
+    assert total_of_gpus(Fraction(1, 6), 600.0) == 100.0
+    assert total_of_gpus(None, 600.0) is None
+    assert total_of_gpus(Fraction(1), None) is None
+    assert usd_per_unit(Decimal("3.673"), 2) == 1.8365
+    assert usd_per_unit(Decimal("3.673"), 0) is None
+    assert usd_per_unit(None, 2) is None

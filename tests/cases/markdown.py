@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from tests.cases.running import Result
+from tests.cases.runner import Result
 
 HEAD = "| case | published | ours | off | class | source |\n| --- | --- | --- | --- | --- | --- |"
 

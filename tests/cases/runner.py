@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import httpx
 
-from tests.cases.asking import Ask, ask, by_preset
-from tests.cases.table import Case, convert, deviation_percent
+from tests.cases.case_file import Case, convert, deviation_percent
+from tests.cases.requests import CaseRequest, by_preset, request_for
 
 FOUND = 200
 
@@ -46,17 +46,17 @@ class Result:
 
 
 def run(cases: Iterable[Case], client: Client) -> Iterator[Result]:
-    """Ask each case; one that cannot be asked or answered fails with the reason."""
+    """Ask for each case; one that cannot be asked or answered fails with the reason."""
     for case in cases:
         try:
-            asked = ask(case.kind, case.inputs)
+            asked = request_for(case.kind, case.inputs)
         except (KeyError, TypeError, StopIteration) as error:
             yield Result(case=case, got=None, trouble=f"cannot be asked: {error!r}")
         else:
             yield _answered(case, asked, client)
 
 
-def _answered(case: Case, asked: Ask, client: Client) -> Result:
+def _answered(case: Case, asked: CaseRequest, client: Client) -> Result:
     try:
         asked = _named(asked, client)
         response = client.post(asked.endpoint, json=asked.body)
@@ -75,7 +75,7 @@ def _answered(case: Case, asked: Ask, client: Client) -> Result:
     return Result(case=case, got=convert(value, found["unit"], case.unit), certainty=found["class"])
 
 
-def _named(asked: Ask, client: Client) -> Ask:
+def _named(asked: CaseRequest, client: Client) -> CaseRequest:
     """The question by the name of the preset that it is about, where it is about one."""
     if asked.preset is None or "architecture" not in asked.body:
         return asked
