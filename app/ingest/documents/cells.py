@@ -1,12 +1,15 @@
-"""Cells to values: one reader for each kind of column; what a reader does not wholly understand it refuses."""
+"""Cells to field values: one reader for each column field, listed in `CELL_READERS`.
+
+A reader raises UnreadableCell for a cell that it does not understand completely. Columns whose cells need the rest of
+the row are read elsewhere: GPUs in `gpu_rows`, NVMe drives, temporary disks and scale-up networks in `row_facts`.
+"""
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 
 from app.catalog.fields import SIZE_FIELDS, FactValue
-from app.ingest.documents.columns import ColumnField
+from app.ingest.documents.columns import DISK_RATES, ColumnField
 from app.ingest.documents.cpu import to_cpu
 from app.ingest.documents.features import FeatureFlag, read_flag
 from app.ingest.documents.gpu_text import to_interconnect
@@ -14,7 +17,7 @@ from app.ingest.documents.network import UnreadableCell, read_infiniband, read_n
 from app.ingest.documents.values import (
     Amount,
     Dimension,
-    find_units,
+    FieldValue,
     normalize_rates,
     rounded,
     to_amount,
@@ -30,46 +33,36 @@ _FILLER_WORDS = re.compile(
 _UNIT = re.compile(r"[KMGT]i?B(?:ps)?|[KMGT]i?bps|IOPS", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Value:
-    """A field's value as a cell states it; `note` says how it was computed."""
-
-    field: str
-    value: FactValue
-    note: str | None = None
+CellReader = Callable[[ColumnField, str], list[FieldValue]]
 
 
-CellReader = Callable[[ColumnField, str], list[Value]]
-
-
-def read_cell(part: ColumnField, text: str) -> list[Value]:
-    """Read a cell that is not blank; raises Unreadable with the reason."""
-    reader = CELL_READERS.get(part.field)
+def read_cell(column: ColumnField, text: str) -> list[FieldValue]:
+    """Return the values of a cell that is not blank; raise UnreadableCell with the reason if it is not understood."""
+    reader = CELL_READERS.get(column.field)
     if reader is None:
         raise UnreadableCell("is known, but has no field to be kept in")
-    return reader(part, normalize_rates(text.replace("\v", " ").strip()))
+    return reader(column, normalize_rates(text.replace("\v", " ").strip()))
 
 
 def _quantity(dimension: Dimension) -> CellReader:
-    def read(part: ColumnField, text: str) -> list[Value]:
+    def read(column: ColumnField, text: str) -> list[FieldValue]:
         amount = _amount(text)
-        units = find_units(amount.suffix)
-        unit = units[0] if units else part.unit
+        unit = amount.unit(column.unit)
         if unit is None:
             raise UnreadableCell("has no unit, neither in the header nor in the cell")
         kept = to_base_unit(amount.total, unit, dimension)
         if kept is None:
-            raise UnreadableCell(f"is in {unit}, which is no unit of {part.field}")
-        return [Value(field=part.field, value=_to_field_type(part.field, kept), note=_product_note(amount, unit))]
+            raise UnreadableCell(f"is in {unit}, which is no unit of {column.field}")
+        return [FieldValue(column.field, _to_field_type(column.field, kept), _product_note(amount, unit))]
 
     return read
 
 
-def _count(part: ColumnField, text: str) -> list[Value]:
+def _count(column: ColumnField, text: str) -> list[FieldValue]:
     amount = _amount(text)
-    if amount.times is not None or find_units(amount.suffix):
+    if amount.times is not None or amount.unit():
         raise UnreadableCell("is not a count")
-    return [Value(field=part.field, value=_to_field_type(part.field, amount.number))]
+    return [FieldValue(column.field, _to_field_type(column.field, amount.number))]
 
 
 def _amount(text: str) -> Amount:
@@ -97,58 +90,47 @@ def _product_note(amount: Amount, unit: str) -> str | None:
     return None if amount.times is None else f"{amount.times} x {amount.number} {unit}"
 
 
-def _network_mbps(part: ColumnField, text: str) -> list[Value]:
+def _network_mbps(column: ColumnField, text: str) -> list[FieldValue]:
     # Old pages write MBps over columns of Mbps, as the same figures on their newer versions show.
-    unit = "Mbps" if part.unit == "MBps" else part.unit
+    unit = "Mbps" if column.unit == "MBps" else column.unit
     if re.search(r"infini|rdma|ethernet|[/+;]", text, re.IGNORECASE):
-        return _network(ColumnField(field=part.field, unit=unit), text)
+        return _network(ColumnField(field=column.field, unit=unit), text)
     return _quantity("network")(ColumnField(field="network_mbps", unit=unit), text)
 
 
-def _network(part: ColumnField, text: str) -> list[Value]:
-    return [Value(field=field, value=value, note=note) for field, value, note in read_network(text, part.unit)]
+def _network(column: ColumnField, text: str) -> list[FieldValue]:
+    return read_network(text, column.unit)
 
 
-def _infiniband(part: ColumnField, text: str) -> list[Value]:
-    return [Value(field=field, value=value, note=note) for field, value, note in read_infiniband(text, part.unit)]
+def _infiniband(column: ColumnField, text: str) -> list[FieldValue]:
+    return read_infiniband(text, column.unit)
 
 
-def _cpu(_part: ColumnField, text: str) -> list[Value]:
+def _cpu(_part: ColumnField, text: str) -> list[FieldValue]:
     if re.match(r"\d+\s*(?:v?cpus?|v?cores?)?$", text, re.IGNORECASE):
         return _count(ColumnField(field="vcpus"), text)
-    return [Value(field=field, value=value) for field, value in to_cpu(text).items()]
+    return [FieldValue(field, value) for field, value in to_cpu(text).items()]
 
 
-def _interconnect(_part: ColumnField, text: str) -> list[Value]:
+def _interconnect(_part: ColumnField, text: str) -> list[FieldValue]:
     link = to_interconnect(text)
     if link is None:
         raise UnreadableCell("names no interconnect that is known")
-    values = [Value(field="gpu_interconnect", value=link)]
-    return [*values, Value(field="nvlink", value=True)] if link.startswith("NVLink") else values
+    values = [FieldValue("gpu_interconnect", link)]
+    return [*values, FieldValue("nvlink", True)] if link.startswith("NVLink") else values
 
 
-def _cached_throughput(part: ColumnField, text: str) -> list[Value]:
+def _cached_throughput(column: ColumnField, text: str) -> list[FieldValue]:
     # Old tables put the cache's size behind the throughput: `32 (50)`.
     rate, _, cache = text.partition("(")
-    (value,) = _quantity("throughput")(part, rate.strip())
-    return [
-        Value(field=value.field, value=value.value, note=f"with a cache of {cache.strip(' )')} GiB" if cache else None)
-    ]
+    (value,) = _quantity("throughput")(column, rate.strip())
+    return [value._replace(note=f"with a cache of {cache.strip(' )')} GiB")] if cache else [value]
 
 
-def _flag(part: ColumnField, text: str) -> list[Value]:
-    flag = FeatureFlag(name=part.qualifier, status=text, raw=text, line=0)
-    return [Value(field=field, value=value, note=note) for field, value, note in read_flag(flag)]
+def _flag(column: ColumnField, text: str) -> list[FieldValue]:
+    flag = FeatureFlag(name=column.qualifier, status=text, raw=text, line=0)
+    return read_flag(flag)
 
-
-_DISK_RATES = (
-    "uncached_disk",
-    "uncached_disk_burst",
-    "ultra_disk",
-    "ultra_disk_burst",
-    "temp_disk_read",
-    "temp_disk_write",
-)
 
 CELL_READERS: dict[str, CellReader] = {
     "vcpus": _count,
@@ -168,9 +150,8 @@ CELL_READERS: dict[str, CellReader] = {
     "flag": _flag,
     "ignored": lambda _part, _text: [],
     "price": lambda _part, _text: [],
-    "cached_disk_iops": _quantity("iops"),
+    **{f"{rate}_iops": _quantity("iops") for rate in DISK_RATES},
+    **{f"{rate}_mbps": _quantity("throughput") for rate in DISK_RATES},
     "cached_disk_mbps": _cached_throughput,
-    **{f"{rate}_iops": _quantity("iops") for rate in _DISK_RATES},
-    **{f"{rate}_mbps": _quantity("throughput") for rate in _DISK_RATES},
 }
-"""How each column is read whose cells stand for themselves; GPUs and NVMe drives need the whole row."""
+"""Reader of every column field whose cells can be read by themselves."""

@@ -18,7 +18,7 @@ from app.ingest.documents.features import (
 from app.ingest.documents.gpu_memory import GpuMemoryIndex
 from app.ingest.documents.gpu_rows import PageGpus, read_gpus
 from app.ingest.documents.gpu_text import find_mentions, find_only_model
-from app.ingest.documents.page import Finding, SourceDocument
+from app.ingest.documents.page import Finding, Sentence, SourceDocument
 from app.ingest.documents.page_facts import (
     find_footnote_facts,
     find_host_spec_facts,
@@ -29,10 +29,9 @@ from app.ingest.documents.page_facts import (
     find_sentence_facts,
     to_row_values,
 )
-from app.ingest.documents.racks import find_benchmarks, find_rack_facts, find_vm_facts
 from app.ingest.documents.row_facts import is_per_nic, read_nvme, read_scale_networks, read_temp_disks
 from app.ingest.documents.sections import split_by_series
-from app.ingest.documents.sentences import Sentence, to_sentences
+from app.ingest.documents.sentences import find_benchmarks, find_rack_facts, find_vm_facts
 from app.ingest.documents.series import LIST_SEPARATOR, SeriesTitle, belongs_to_series, find_listed, find_series
 
 
@@ -79,7 +78,7 @@ class DocumentFacts:
 
 def read_document(document: SourceDocument, memories: GpuMemoryIndex) -> DocumentFacts:
     """Read everything that a document says of sizes."""
-    tables, sentences = read_tables(document), list(to_sentences(document))
+    tables, sentences = read_tables(document), list(document.sentences())
     series = find_series(document.page)
     subjects = tables.subjects
     findings: list[Finding] = [*tables.findings]
@@ -101,7 +100,7 @@ def read_document(document: SourceDocument, memories: GpuMemoryIndex) -> Documen
 
 def read_series(facts: DocumentFacts, series: str) -> tuple[list[Finding], list[BenchmarkRow]]:
     """State what a document says of its series under the name that the series goes by."""
-    sentences = list(to_sentences(facts.document))
+    sentences = list(facts.document.sentences())
     findings: list[Finding] = [*find_rack_facts(sentences, series)]
     items: dict[tuple[str, str], tuple[list[str], StatedFact]] = {}
     for page, name, item, raw, line in find_listed(facts.document, sentences):

@@ -112,9 +112,9 @@ def _all_names(document: SourceDocument) -> dict[str, str]:
 def read_cells(rows: Sequence[SizeRow]) -> Iterator[Finding]:
     """State what stands in the cells that can be read by themselves."""
     for row in rows:
-        for piece in row.cells:
-            if piece.column.field not in _WHOLE_ROW_FIELDS:
-                yield from _cell(row, piece)
+        for cell in row.cells:
+            if cell.column.field not in _WHOLE_ROW_FIELDS:
+                yield from _cell(row, cell)
 
 
 def _read_page(page: SourcePage, tables: DocumentTables) -> None:
@@ -133,14 +133,14 @@ def _read_page(page: SourcePage, tables: DocumentTables) -> None:
                     tables.findings.append(found)
 
 
-def _cell(row: SizeRow, piece: FieldCell) -> Iterator[Finding]:
+def _cell(row: SizeRow, cell: FieldCell) -> Iterator[Finding]:
     try:
-        values = read_cell(piece.column, piece.text)
+        values = read_cell(cell.column, cell.text)
     except UnreadableCell as problem:
-        yield row.page.report(f"{problem}", row.line, piece.header, piece.raw)
+        yield row.report(cell, str(problem))
         return
     for value in values:
-        yield row.page.size_fact(row.name, value.field, value.value, piece.raw, row.line, value.note)
+        yield row.fact(cell, value.field, value.value, value.note)
 
 
 def _rename_row(row: SizeRow, name: str) -> SizeRow:

@@ -1,18 +1,19 @@
-"""Feature support in its five forms, a flag a line whatever the form: one statement for every size of the page."""
+"""Feature flags: `Premium Storage: Supported` in lines, bullets, tables and columns, and notes that restrict them.
+
+To read a new feature, add its names to `FLAGS`.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from app.catalog.fields import FactValue
 from app.catalog.names import size_key
 from app.catalog.readings import StatedFact
 from app.ingest.documents.blocks import MarkdownTable, Passage
 from app.ingest.documents.network import UnreadableCell, read_infiniband
-from app.ingest.documents.page import Finding, SourcePage
-from app.ingest.documents.sentences import Sentence
-from app.ingest.documents.values import normalize_rates
+from app.ingest.documents.page import Finding, Sentence, SourcePage
+from app.ingest.documents.values import FieldValue, normalize_rates
 
 _LINE = re.compile(r"^\s*[-*+]?\s*(?P<name>[A-Z][\w .\-/()]{2,60}?)\s*:\s*(?P<status>\S.*?)\s*$")
 _STATUS = re.compile(
@@ -62,7 +63,7 @@ FLAGS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureFlag:
-    """One flag as the page has it; `problem` says why it is not read."""
+    """A flag as the page writes it; `problem` is the reason why it is not read."""
 
     name: str
     status: str
@@ -72,7 +73,7 @@ class FeatureFlag:
 
 
 def find_flags(passages: tuple[Passage, ...]) -> Iterator[FeatureFlag]:
-    """Find the flags that stand in lines, wherever the page has them."""
+    """Yield the flags that are written in lines of paragraphs and lists."""
     for passage in passages:
         for line, text in _lines(passage):
             found = _LINE.match(text)
@@ -85,7 +86,7 @@ def find_flags(passages: tuple[Passage, ...]) -> Iterator[FeatureFlag]:
 
 
 def find_table_flags(table: MarkdownTable) -> Iterator[FeatureFlag]:
-    """Find the flags of a table whose second column holds their status; another kind of table gives nothing."""
+    """Yield the flags of a table whose second column is their status; nothing for any other table."""
     rows = [row for row in table.rows if len(row.cells) > 1 and row.cells[1].text]
     columns = [flag_key(cell.text) for cell in table.header]
     if len(columns) > 3 or re.search(r"\d", "".join(columns)):  # noqa: PLR2004  # name, status, notes; no sizes
@@ -95,7 +96,7 @@ def find_table_flags(table: MarkdownTable) -> Iterator[FeatureFlag]:
         return
     if any(len(row.cells) > 2 and _STATUS.match(row.cells[2].text) for row in rows):  # noqa: PLR2004  # a second status
         header = " | ".join(cell.text for cell in table.header)
-        problem = "are features of several series side by side, nobody knows which are those of a size"
+        problem = "are features of several series side by side, it is unknown which apply to a size"
         yield FeatureFlag(name=columns[0], status=header, raw=header, line=table.line, problem=problem)
         return
     for row in rows:
@@ -103,13 +104,13 @@ def find_table_flags(table: MarkdownTable) -> Iterator[FeatureFlag]:
         yield FeatureFlag(name=name, status=status, raw=f"{name} | {status}", line=row.line)
 
 
-def read_flag(flag: FeatureFlag) -> list[tuple[str, FactValue, str | None]]:
-    """Give the fields that a flag states, with notes; raises Unreadable for a flag that is not understood."""
+def read_flag(flag: FeatureFlag) -> list[FieldValue]:
+    """Return the values that a flag states; raise UnreadableCell if it is not understood."""
     if flag.problem:
         raise UnreadableCell(flag.problem)
     name = FLAGS.get(flag_key(flag.name))
     if name is None:
-        raise UnreadableCell("is a feature that nobody knows")
+        raise UnreadableCell("is not a known feature")
     if name == "generations":
         return _generations(flag.status)
     found = _STATUS.match(flag.status)
@@ -117,32 +118,32 @@ def read_flag(flag: FeatureFlag) -> list[tuple[str, FactValue, str | None]]:
         raise UnreadableCell("is neither Supported nor Not Supported")
     value = found["yes"] is not None
     note = "in preview" if value and re.search(r"\bpreview\b", flag.status, re.IGNORECASE) else None
-    return [(name, value, note), *(_implied_fields(name, flag.status[found.end() :]) if value else [])]
+    return [FieldValue(name, value, note), *(_implied_fields(name, flag.status[found.end() :]) if value else [])]
 
 
-def _implied_fields(name: str, rest: str) -> list[tuple[str, FactValue, str | None]]:
-    found: list[tuple[str, FactValue, str | None]] = []
+def _implied_fields(name: str, rest: str) -> list[FieldValue]:
+    values: list[FieldValue] = []
     if name == "nvlink":
-        found.append(("gpu_interconnect", "NVLink", None))
+        values.append(FieldValue("gpu_interconnect", "NVLink"))
     if re.search(r"GPU\s?Direct RDMA", rest, re.IGNORECASE):
-        found.append(("gpudirect_rdma", True, None))
+        values.append(FieldValue("gpudirect_rdma", True))
     if name == "infiniband" and re.search(r"\d", rest):
-        found.extend(item for item in _bandwidth(rest) if item[0] == "infiniband_gbps")
-    return found
+        values.extend(item for item in _bandwidth(rest) if item.field == "infiniband_gbps")
+    return values
 
 
-def _bandwidth(rest: str) -> list[tuple[str, FactValue, str | None]]:
+def _bandwidth(rest: str) -> list[FieldValue]:
     for piece in re.split(r"[,;]", normalize_rates(rest)):
         if re.search(r"\d", piece):
-            return [item for item in read_infiniband(piece, None) if isinstance(item[1], bool | Decimal)]
+            return [item for item in read_infiniband(piece, None) if isinstance(item.value, bool | Decimal)]
     return []
 
 
-def _generations(status: str) -> list[tuple[str, FactValue, str | None]]:
+def _generations(status: str) -> list[FieldValue]:
     found = _GENERATIONS.match(status)
     if not found:
         raise UnreadableCell("names no generation")
-    return [(f"generation_{number}", str(number) in found["which"], None) for number in (1, 2)]
+    return [FieldValue(f"generation_{number}", str(number) in found["which"]) for number in (1, 2)]
 
 
 def _lines(passage: Passage) -> Iterator[tuple[int, str]]:
@@ -156,12 +157,12 @@ def _is_support_status(status: str) -> bool:
 
 
 def flag_key(name: str) -> str:
-    """Reduce a flag's name to its words in lower case."""
+    """Return the name of a flag as words in lower case, the form of the keys of `FLAGS`."""
     return re.sub(r"[^a-z0-9]+", " ", name.lower()).strip()
 
 
 def find_flag_facts(page: SourcePage, flags: Iterator[FeatureFlag], subjects: list[str]) -> Iterator[Finding]:
-    """State every flag for every size; what is not understood is reported once."""
+    """Yield a fact of every flag for every size, and one report for each flag that is not understood."""
     for flag in flags:
         try:
             values = read_flag(flag)
@@ -184,7 +185,7 @@ _SPEAKS_OF_SIZES = re.compile(r"\bsizes?\b|\bv?CPUs?\b|\bv?cores?\b", re.IGNOREC
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureRestriction:
-    """A feature of some sizes only, by their keys; no sizes where the note says which in words that are not read."""
+    """A feature that only the sizes with the keys `sizes` have; empty if the note describes them in other words."""
 
     field: str
     sizes: frozenset[str]
@@ -192,7 +193,7 @@ class FeatureRestriction:
 
 
 def find_restrictions(sentences: Iterable[Sentence], subjects: Sequence[str]) -> Iterator[FeatureRestriction]:
-    """Find the sentences that restrict a feature to sizes of the page."""
+    """Yield the restrictions of features to some sizes of the page."""
     page_keys = {size_key(subject) for subject in subjects}
     for sentence in sentences:
         found = _ONLY_SUPPORTED.match(sentence.text)
@@ -205,17 +206,17 @@ def find_restrictions(sentences: Iterable[Sentence], subjects: Sequence[str]) ->
 
 
 def apply_restrictions(findings: Iterable[Finding], restricted: Mapping[str, FeatureRestriction]) -> Iterator[Finding]:
-    """Give the features of a page as its notes restrict them: the other sizes do not have what only some have."""
-    told: set[str] = set()
+    """Yield the findings with restricted features set to False for the sizes that a restriction does not name."""
+    reported: set[str] = set()
     for found in findings:
         note = restricted.get(found.field) if isinstance(found, StatedFact) and found.value is True else None
         if note is None or not isinstance(found, StatedFact) or size_key(found.subject) in note.sizes:
             yield found
             continue
-        said = note.sentence
+        sentence = note.sentence
         if note.sizes:
-            yield said.page.size_fact(found.subject, found.field, False, said.raw, said.line)
-        elif found.field not in told:
-            told.add(found.field)
-            detail = f"restricts {found.field} to sizes that are not read, it is taken for none"
-            yield said.page.report(detail, said.line, None, said.raw)
+            yield sentence.page.size_fact(found.subject, found.field, False, sentence.raw, sentence.line)
+        elif found.field not in reported:
+            reported.add(found.field)
+            detail = f"restricts {found.field} to sizes that are not read, the feature is read for none"
+            yield sentence.page.report(detail, sentence.line, None, sentence.raw)

@@ -177,8 +177,8 @@ def _memories_of_same_model(
 
 def _report_undecided(name: str, rows: Sequence[SizeRow]) -> Iterator[Report]:
     for row in rows:
-        piece = row.find("gpu", "gpu_model")
-        if row.name == name and piece:
+        cell = row.find("gpu", "gpu_model")
+        if row.name == name and cell:
             detail = "may be the memory of one GPU or of all, nothing on the page or known of the GPU decides it"
-            yield row.page.report(detail, row.line, piece.header, piece.raw)
+            yield row.report(cell, detail)
             return

@@ -19,7 +19,6 @@ from app.ingest.documents.page import Finding
 from app.ingest.documents.size_tables import FieldCell, SizeRow
 from app.ingest.documents.values import (
     NUMBER,
-    find_units,
     normalize_rates,
     rounded,
     to_amount,
@@ -60,9 +59,9 @@ class GpuRow:
     holder: str | None = None
 
 
-def to_gpu_row(row: SizeRow, piece: FieldCell, text: GpuText, host: PageGpus) -> GpuRow | str:
+def to_gpu_row(row: SizeRow, cell: FieldCell, text: GpuText, host: PageGpus) -> GpuRow | str:
     """Read the cell of a row; gives the reason as text where it is not read."""
-    words = normalize_rates(piece.text)
+    words = normalize_rates(cell.text)
     if (both := _TOTAL_AND_EACH.match(words)) and text.count is not None:
         if Fraction(to_decimal(both["all"])) != Fraction(to_decimal(both["each"])) * text.count:
             return f"does not agree with the count of {text.count}"
@@ -70,8 +69,7 @@ def to_gpu_row(row: SizeRow, piece: FieldCell, text: GpuText, host: PageGpus) ->
     amount = to_amount(_MEMORY_TYPE.sub("", words))
     if amount is None:
         return "is not one number"
-    units = find_units(amount.suffix)
-    unit = units[0] if units else piece.column.unit
+    unit = amount.unit(cell.column.unit)
     kept = None if unit is None else to_base_unit(amount.number, unit, "memory")
     if kept is None:
         return "has no unit of memory, neither in the header nor in the cell"
@@ -89,7 +87,7 @@ def to_gpu_row(row: SizeRow, piece: FieldCell, text: GpuText, host: PageGpus) ->
     )
     if amount.times and count != amount.times:
         return f"does not agree with the count of {count}"
-    return GpuRow(row=row, text=text, count=count, memory=rounded(kept), cell=piece, holder=said)
+    return GpuRow(row=row, text=text, count=count, memory=rounded(kept), cell=cell, holder=said)
 
 
 def read_gpus(
@@ -102,12 +100,12 @@ def read_gpus(
     yield from resolve_text_memories(rows, texts, memories)
     read: list[GpuRow] = []
     for row in rows:
-        if piece := row.find("gpu_memory"):
-            found = to_gpu_row(row, piece, texts.get(row.name, GpuText()), host)
+        if cell := row.find("gpu_memory"):
+            found = to_gpu_row(row, cell, texts.get(row.name, GpuText()), host)
             if isinstance(found, GpuRow):
                 read.append(found)
             else:
-                yield row.page.report(found, row.line, piece.header, piece.raw)
+                yield row.report(cell, found)
     for gpu in read:
         column = [
             (other.count, other.memory) for other in read
@@ -116,36 +114,36 @@ def read_gpus(
         yield from _memory_facts(gpu, _evidence(gpu, column, host, memories))
     stated = {gpu.row.name for gpu in read}
     for row in rows:
-        if row.name not in stated and (piece := row.find("gpu", "gpu_model")):
-            yield from _text_memory_facts(row, piece, texts[row.name] if row.name in texts else GpuText())
+        if row.name not in stated and (cell := row.find("gpu", "gpu_model")):
+            yield from _text_memory_facts(row, cell, texts[row.name] if row.name in texts else GpuText())
 
 
 def _read_text(row: SizeRow, texts: dict[str, GpuText]) -> Iterator[Finding]:
     for field in ("gpu", "gpu_model"):
-        piece = row.find(field)
-        if piece is None:
+        cell = row.find(field)
+        if cell is None:
             continue
-        text = to_gpu_text(normalize_rates(piece.text), counted=field == "gpu")
+        text = to_gpu_text(normalize_rates(cell.text), counted=field == "gpu")
         if text is None:
-            yield row.page.report("names neither a count nor a model of GPU", row.line, piece.header, piece.raw)
+            yield row.report(cell, "names neither a count nor a model of GPU")
             continue
         texts[row.name] = _combine(texts.get(row.name, GpuText()), text)
-        yield from _text_facts(row, piece, text)
+        yield from _text_facts(row, cell, text)
 
 
-def _text_facts(row: SizeRow, piece: FieldCell, text: GpuText) -> Iterator[Finding]:
+def _text_facts(row: SizeRow, cell: FieldCell, text: GpuText) -> Iterator[Finding]:
     values = {"gpu_vendor": text.vendor, "gpu_model": text.model, "gpu_interconnect": text.interconnect}
     for field, value in values.items():
         if value is not None:
-            yield row.page.size_fact(row.name, field, value, piece.raw, row.line)
-    if re.search(r"\+\s*(?:IB|InfiniBand)\b", piece.text):
-        yield row.page.size_fact(row.name, "infiniband", True, piece.raw, row.line)
+            yield row.fact(cell, field, value)
+    if re.search(r"\+\s*(?:IB|InfiniBand)\b", cell.text):
+        yield row.fact(cell, "infiniband", True)
     if text.interconnect and text.interconnect.startswith("NVLink"):
-        yield row.page.size_fact(row.name, "nvlink", True, piece.raw, row.line)
+        yield row.fact(cell, "nvlink", True)
     if text.count is not None:
-        yield row.page.size_fact(row.name, "gpu_count", text.count, piece.raw, row.line)
+        yield row.fact(cell, "gpu_count", text.count)
         if text.count.denominator != 1:
-            yield row.page.size_fact(row.name, "gpu_fraction", str(text.count), piece.raw, row.line)
+            yield row.fact(cell, "gpu_fraction", str(text.count))
 
 
 def _evidence(
@@ -174,18 +172,18 @@ def _memory_facts(gpu: GpuRow, levels: Iterator[Evidence]) -> Iterator[tuple[Siz
         decision = _decide_by_cell(gpu, count, memory) or decide_holder(count, memory, levels)
     if count is None or decision is None:
         detail = "may be the memory of one GPU or of all, nothing on the page or known of the GPU decides it"
-        yield row.page.report(detail, row.line, cell.header, cell.raw)
+        yield row.report(cell, detail)
         return
     total = rounded(Decimal(count.numerator) * decision.per_gpu / Decimal(count.denominator))
     yield row, decision.per_gpu
     if decision.holder == "gpu":
-        yield row.page.size_fact(row.name, "gpu_memory_gib_per_gpu", memory, cell.raw, row.line)
-        yield row.page.size_fact(row.name, "gpu_memory_gib", total, cell.raw, row.line, f"{count} x {memory} GiB")
+        yield row.fact(cell, "gpu_memory_gib_per_gpu", memory)
+        yield row.fact(cell, "gpu_memory_gib", total, f"{count} x {memory} GiB")
         return
-    yield row.page.size_fact(row.name, "gpu_memory_gib", memory, cell.raw, row.line)
+    yield row.fact(cell, "gpu_memory_gib", memory)
     if total == memory:
         note = f"{memory} GiB / {count}, by {decision.evidence}"
-        yield row.page.size_fact(row.name, "gpu_memory_gib_per_gpu", decision.per_gpu, cell.raw, row.line, note)
+        yield row.fact(cell, "gpu_memory_gib_per_gpu", decision.per_gpu, note)
 
 
 def _decide_by_cell(gpu: GpuRow, count: Fraction, memory: Decimal) -> HolderDecision | None:
@@ -197,14 +195,14 @@ def _decide_by_cell(gpu: GpuRow, count: Fraction, memory: Decimal) -> HolderDeci
     return None
 
 
-def _text_memory_facts(row: SizeRow, piece: FieldCell, text: GpuText) -> Iterator[Finding]:
+def _text_memory_facts(row: SizeRow, cell: FieldCell, text: GpuText) -> Iterator[Finding]:
     if text.memory_gib is None:
         return
-    yield row.page.size_fact(row.name, "gpu_memory_gib_per_gpu", text.memory_gib, piece.raw, row.line)
+    yield row.fact(cell, "gpu_memory_gib_per_gpu", text.memory_gib)
     if text.count:
         total = rounded(text.memory_gib * text.count.numerator / text.count.denominator)
         note = f"{text.count} x {text.memory_gib} GiB"
-        yield row.page.size_fact(row.name, "gpu_memory_gib", total, piece.raw, row.line, note)
+        yield row.fact(cell, "gpu_memory_gib", total, note)
 
 
 def _combine(first: GpuText, second: GpuText) -> GpuText:

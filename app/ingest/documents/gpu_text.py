@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from app.ingest.documents.sentences import Sentence
+from app.ingest.documents.page import Sentence
 from app.ingest.documents.values import NUMBER, is_blank, to_decimal, to_fraction
 
 _COUNT = re.compile(

@@ -1,12 +1,11 @@
-"""Networks in a cell: `InfiniBand / 25 Gbps`, `8 x 200 Gigabit HDR`; what is InfiniBand and what is not."""
+"""Network cells to field values: `InfiniBand / 25 Gbps`, `8 x 200 Gigabit HDR`."""
 
 import re
 from decimal import Decimal
 
-from app.catalog.fields import FactValue
 from app.ingest.documents.values import (
     Amount,
-    find_units,
+    FieldValue,
     is_blank,
     normalize_rates,
     rounded,
@@ -25,38 +24,37 @@ _FILLER_WORDS = re.compile(
     r"\b(?:infini\s?band|ethernet|network(?:ing)?|accelerated|nvidia|mellanox|quantum-?\d?|connectx-?\d?|cx\d|[FEHNX]DR|RDMA|IB|GPUDirect|backend|total|with)\b",
     re.IGNORECASE,
 )
-Triple = tuple[str, FactValue, str | None]
 
 
 class UnreadableCell(Exception):
-    """A cell that is not wholly understood; the text completes the sentence `this cell …`."""
+    """A cell that is not understood completely; the message completes the sentence `this cell …`."""
 
 
-def read_network(text: str, unit: str | None) -> list[Triple]:
-    """Read a cell of one or more networks; every piece must be understood."""
-    values: list[Triple] = []
+def read_network(text: str, unit: str | None) -> list[FieldValue]:
+    """Return the values of a cell with one or more networks; raise UnreadableCell unless all of it is understood."""
+    values: list[FieldValue] = []
     for piece in re.split(r"\s*[/,;+]\s*|\s+and\s+", normalize_rates(text)):
         if piece:
             values.extend(_read_network_part(piece.strip(" ()"), unit))
     return values
 
 
-def read_infiniband(text: str, unit: str | None) -> list[Triple]:
-    """Read a cell that speaks of InfiniBand: whether it is there, and the Gbps of the whole VM."""
+def read_infiniband(text: str, unit: str | None) -> list[FieldValue]:
+    """Return the values of a cell about InfiniBand: whether there is any, and the Gbps of the whole VM."""
     text = normalize_rates(text).strip()
     if _NO.match(text):
-        return [("infiniband", False, None)]
+        return [FieldValue("infiniband", False)]
     if _YES.match(text) and not re.search(r"\d", text):
-        return [("infiniband", True, None)]
+        return [FieldValue("infiniband", True)]
     amount = _amount(text)
     if amount is None:
         if _INFINIBAND.search(text) and not re.search(r"\d", _FILLER_WORDS.sub("", text)):
-            return [("infiniband", True, None)]
+            return [FieldValue("infiniband", True)]
         raise UnreadableCell("does not say what the InfiniBand is")
     gbps = _gbps(amount, text, unit)
     return [
-        ("infiniband", True, None),
-        ("infiniband_gbps", rounded(gbps * (amount.times or 1)), _product_note(amount, gbps)),
+        FieldValue("infiniband", True),
+        FieldValue("infiniband_gbps", rounded(gbps * (amount.times or 1)), _product_note(amount, gbps)),
     ]
 
 
@@ -69,7 +67,7 @@ def to_gbps(number: Decimal, unit: str, text: str) -> Decimal | None:
     return number if unit == "GBps" and generation == number else None
 
 
-def _read_network_part(piece: str, unit: str | None) -> list[Triple]:
+def _read_network_part(piece: str, unit: str | None) -> list[FieldValue]:
     if _INFINIBAND.search(piece):
         return read_infiniband(piece, unit)
     if is_blank(piece) or not re.search(r"\d", piece):
@@ -77,15 +75,18 @@ def _read_network_part(piece: str, unit: str | None) -> list[Triple]:
             raise UnreadableCell(f"has words in it that are not understood: {piece}")
         return []
     amount = _amount(piece)
-    units = find_units(amount.suffix) if amount else []
-    stated = units[0] if units else unit
+    stated = amount.unit(unit) if amount else None
     if amount is None or stated is None:
         raise UnreadableCell("is not one number with a unit")
     mbps = to_base_unit(amount.total, stated, "network")
     whole = None if mbps is None else to_integer(mbps)
     if whole is None:
         raise UnreadableCell(f"is in {stated}, which is no unit of a network")
-    return [("network_mbps", whole, None if amount.times is None else f"{amount.times} x {amount.number} {stated}")]
+    return [
+        FieldValue(
+            "network_mbps", whole, None if amount.times is None else f"{amount.times} x {amount.number} {stated}"
+        )
+    ]
 
 
 def _amount(text: str) -> Amount | None:
@@ -104,8 +105,7 @@ def _amount(text: str) -> Amount | None:
 
 
 def _gbps(amount: Amount, text: str, unit: str | None) -> Decimal:
-    units = find_units(amount.suffix)
-    stated = units[0] if units else unit
+    stated = amount.unit(unit)
     gbps = None if stated is None else to_gbps(amount.number, stated, text)
     if gbps is None:
         raise UnreadableCell("has no unit of an InfiniBand bandwidth")

@@ -1,43 +1,47 @@
-"""A parsed file with the source that it is, and the two things that reading it can give: statements and reports."""
+"""A parsed file and its source, its sentences, and the two results of reading it: facts and reports."""
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import PurePath
 
 import yaml
 
-from app.catalog.fields import FactValue, SubjectKind
+from app.catalog.fields import FactValue
 from app.catalog.readings import AUTHORITY, Report, SourceKind, SourceRow, StatedFact
 from app.ingest.documents.blocks import Blocks, Passage
 from app.ingest.documents.markdown import to_blocks
 from app.ingest.documents.values import find_date, to_lines
 
-_KEY = re.compile(r"^\s?([A-Za-z_][\w.-]*):\s*(.*?)\s*$")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z“\"(])|\v")
+_ALERT_MARKER = re.compile(r"^\[!\w+\]\s*")
+"""The first line of an alert, `[!NOTE]`."""
+_MAX_RAW_LENGTH = 300
+_FRONT_MATTER_KEY = re.compile(r"^\s?([A-Za-z_][\w.-]*):\s*(.*?)\s*$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontMatter:
-    """The keys of a page in lower case, the line each stands on, and the number of the first line after it."""
+    """Keys of a page in lower case, the line number of each, and the number of the first line of the body."""
 
     values: dict[str, str] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
     body_line: int = 1
 
     def first(self, *keys: str) -> str | None:
-        """Give the value of the first of the keys that is there and not empty."""
+        """Return the value of the first of `keys` that is present and not empty."""
         return next((self.values[key] for key in keys if self.values.get(key)), None)
 
     @property
     def is_microsoft(self) -> bool:
-        """Say whether it has the keys that Microsoft's own pages have."""
+        """Return whether there are `ms.` keys, which only Microsoft's own pages have."""
         return any(key.startswith("ms.") for key in self.values)
 
 
 def to_front_matter(lines: Sequence[str]) -> FrontMatter:
-    """Read what stands between the first two `---`; a page without has none, which is no error."""
+    """Parse the block between the first two `---`; return an empty FrontMatter where there is none."""
     start = next((at for at, line in enumerate(lines) if line.strip()), None)
     if start is None or lines[start].strip() != "---":
         return FrontMatter()
@@ -45,13 +49,13 @@ def to_front_matter(lines: Sequence[str]) -> FrontMatter:
     if end is None:
         return FrontMatter()
     block = lines[start + 1 : end]
-    found = {match[1].lower(): at for at, line in enumerate(block) if (match := _KEY.match(line))}
-    if block and not found:
+    matches = {at: match for at, line in enumerate(block) if (match := _FRONT_MATTER_KEY.match(line))}
+    if block and not matches:
         return FrontMatter()
-    plain = {match[1].lower(): match[2].strip("'\" ") for line in block if (match := _KEY.match(line))}
-    return FrontMatter(
-        values=plain | _yaml(block), lines={key: start + 2 + at for key, at in found.items()}, body_line=end + 2
-    )
+    # Broken YAML still gives its `key: value` lines; valid YAML overrides them.
+    plain = {match[1].lower(): match[2].strip("'\" ") for match in matches.values()}
+    line_numbers = {match[1].lower(): start + 2 + at for at, match in matches.items()}
+    return FrontMatter(values=plain | _yaml(block), lines=line_numbers, body_line=end + 2)
 
 
 def _yaml(block: Sequence[str]) -> dict[str, str]:
@@ -65,11 +69,12 @@ def _yaml(block: Sequence[str]) -> dict[str, str]:
 
 
 Finding = StatedFact | Report
+"""What a reader yields: a fact, or a report of something that it did not read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourcePage:
-    """One file, or the section of one that `heading` opens."""
+    """One file, or the section of a file that starts at `heading`."""
 
     file: str
     front: FrontMatter
@@ -79,58 +84,79 @@ class SourcePage:
 
     @property
     def title(self) -> str:
-        """Give the heading of a section, the title of a whole page."""
+        """Return the heading of a section, the title of a whole page."""
         return self.heading or self.source.title
 
-    def size_fact(  # noqa: PLR0917  # what every statement has, in the order in which it is read
+    def size_fact(  # noqa: PLR0917  # called at some forty places, always in this order
         self, subject: str, field: str, value: FactValue, raw: str, line: int, note: str | None = None
     ) -> StatedFact:
-        """State a field of a size."""
-        return self._fact("size", subject, field, value, (raw, line, note))
-
-    def series_fact(self, subject: str, field: str, value: FactValue, raw: str, line: int) -> StatedFact:
-        """State a field of a series."""
-        return self._fact("series", subject, field, value, (raw, line, None))
-
-    def report(self, detail: str, line: int | None, column: str | None = None, cell: str | None = None) -> Report:
-        """Report something that was not read."""
-        return Report(file=self.file, line=line, column=column, cell=cell, detail=detail)
-
-    def _fact(
-        self, kind: SubjectKind, subject: str, field: str, value: FactValue, at: tuple[str, int, str | None]
-    ) -> StatedFact:
-        raw, line, note = at
+        """Build a fact of a size that this page states in `raw` on `line`."""
         return StatedFact(
-            kind=kind, subject=subject, field=field, value=value, raw=raw, file=self.file, line=line,
+            kind="size", subject=subject, field=field, value=value, raw=raw, file=self.file, line=line,
             source=self.source.id, note=note,
         )  # fmt: skip
+
+    def series_fact(self, subject: str, field: str, value: FactValue, raw: str, line: int) -> StatedFact:
+        """Build a fact of a series that this page states in `raw` on `line`."""
+        return replace(self.size_fact(subject, field, value, raw, line), kind="series")
+
+    def report(self, detail: str, line: int | None, column: str | None = None, cell: str | None = None) -> Report:
+        """Build a report of something that was not read; `detail` completes the sentence `this cell …`."""
+        return Report(file=self.file, line=line, column=column, cell=cell, detail=detail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceDocument:
-    """A page together with the files that it includes, itself first."""
+    """A page together with the files that it includes."""
 
     page: SourcePage
     included: tuple[SourcePage, ...] = ()
 
     @property
     def pages(self) -> tuple[SourcePage, ...]:
-        """Give all files of the document."""
+        """Return all files of the document, the page itself first."""
         return (self.page, *self.included)
 
     def passages(self) -> Iterable[tuple[SourcePage, Passage]]:
-        """Give every passage with the file it stands in."""
+        """Yield every passage with the file that it is in."""
         return ((page, passage) for page in self.pages for passage in page.blocks.passages)
+
+    def sentences(self) -> Iterator["Sentence"]:
+        """Yield the sentences of paragraphs and list items."""
+        for page, passage in self.passages():
+            if passage.kind == "heading":
+                continue
+            start = 0
+            for end in [*(found.end() for found in _SENTENCE_END.finditer(passage.text)), len(passage.text)]:
+                part = passage.text[start:end]
+                if text := _ALERT_MARKER.sub("", re.sub(r"\s+", " ", part.strip())):
+                    indent = len(part) - len(part.lstrip())
+                    yield Sentence(page=page, text=text, line=passage.line_at(start + indent))
+                start = end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """A sentence and the number of the line that it starts on."""
+
+    page: SourcePage
+    text: str
+    line: int
+
+    @property
+    def raw(self) -> str:
+        """Return the sentence as it is quoted in a fact, cut after 300 characters."""
+        return self.text if len(self.text) <= _MAX_RAW_LENGTH else f"{self.text[:_MAX_RAW_LENGTH]}…"
 
 
 @dataclass(slots=True)
 class SourceIds:
-    """The ids given so far: two different files of one name and day get two ids."""
+    """Source ids assigned so far, so that two different files of the same name and date get different ids."""
 
     sha256_by_id: dict[str, str] = field(default_factory=dict)
 
     def assign(self, wanted: str, sha256: str) -> str:
-        """Give the wanted id, lengthened where another content has it."""
+        """Return `wanted`, with a part of the digest appended if a file with other content already has it."""
         source = wanted if self.sha256_by_id.get(wanted, sha256) == sha256 else f"{wanted}-{sha256[:8]}"
         self.sha256_by_id[source] = sha256
         return source
@@ -139,13 +165,17 @@ class SourceIds:
 def to_page(
     data: bytes, file: str, *, kind: SourceKind | None, inherited: SourceRow | None, ids: SourceIds
 ) -> tuple[SourcePage, list[Report]]:
-    """Parse a file; what includes a file lends it what its own front matter does not say."""
+    """Parse a file; return its page and reports of bad front matter.
+
+    Publisher and kind come from the front matter, else from the page that includes the file (`inherited`); `kind` is
+    that of a page where neither says it.
+    """
     lines = to_lines(data)
     front = to_front_matter(lines)
     blocks = to_blocks(lines[front.body_line - 1 :], first=front.body_line)
     published = _published_on(front)
     sha256 = hashlib.sha256(data).hexdigest()
-    wanted = front.first("id") or _slug(f"{PurePath(file).stem} {published or ''}")
+    wanted = front.first("id") or slugify(f"{PurePath(file).stem} {published or ''}")
     source = SourceRow(
         id=ids.assign(wanted, sha256),
         title=front.first("title") or _first_heading(blocks) or PurePath(file).stem,
@@ -191,5 +221,6 @@ def _first_heading(blocks: Blocks) -> str | None:
     return next((part.text for part in blocks.passages if part.kind == "heading"), None)
 
 
-def _slug(text: str) -> str:
+def slugify(text: str) -> str:
+    """Return `text` in lower case with every run of other characters than a-z and 0-9 turned into a dash."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")

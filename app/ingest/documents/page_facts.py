@@ -1,4 +1,4 @@
-"""What holds for every size of a page: host specifications, sentences, footnotes, preview, retirement."""
+"""Facts that hold for every size of a page: host specifications, sentences, footnotes, preview, retirement."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,10 +11,9 @@ from app.ingest.documents.document_tables import DocumentTables
 from app.ingest.documents.gpu_memory import GpuMemoryIndex
 from app.ingest.documents.gpu_rows import PageGpus
 from app.ingest.documents.gpu_text import find_mentions, find_only_model, to_gpu_text
-from app.ingest.documents.page import Finding, SourceDocument
-from app.ingest.documents.prose import find_sentence_fields
+from app.ingest.documents.page import Finding, Sentence, SourceDocument
 from app.ingest.documents.retirement import find_retirement
-from app.ingest.documents.sentences import Sentence
+from app.ingest.documents.sentences import find_sentence_fields
 from app.ingest.documents.series import find_preview_title
 from app.ingest.documents.size_tables import PREVIEW_MARK, SizeRow
 from app.ingest.documents.specs import HostFact, HostSpecs
@@ -29,23 +28,23 @@ _MIGRATION_ADVICE = re.compile(r"\bmigrat\w*|\balternatives?\b|\binstead\b|\brep
 def find_non_gpu_reason(
     document: SourceDocument,
     tables: DocumentTables,
-    host: PageGpus,
+    page_gpus: PageGpus,
     sentences: Sequence[Sentence],
     memories: GpuMemoryIndex,
 ) -> str | None:
-    """Say why the accelerators of a page are not taken for GPUs; None where they are.
+    """Return why the accelerators of a page are not read as GPUs, None if they are.
 
-    A page that says beside its columns that accelerators can be something else must name a GPU somewhere: in a
-    header, a row, the host specifications, its title or a sentence of its own. The advice where to migrate is none. Of
-    a page whose specifications are in a file that is not there, nobody can tell, and its columns are read.
+    A page that says that accelerators can be something else must name a GPU somewhere: in a header, a row, the host
+    specifications, its title or a sentence of its own; advice on where to migrate does not count. If its host
+    specifications are in an included file that is missing, the columns are read as GPUs.
     """
     if not tables.specs.has_gpus:
         return "has accelerators that are no GPUs, nothing is kept of them"
-    pieces = [
-        piece for row in tables.rows for piece in row.cells if piece.column.field in ("gpu", "gpu_model", "gpu_memory")
+    cells = [
+        cell for row in tables.rows for cell in row.cells if cell.column.field in ("gpu", "gpu_model", "gpu_memory")
     ]
     captions = [sentence for sentence in sentences if _OTHER_ACCELERATOR.search(sentence.text)]
-    if not pieces or not captions or _is_specs_file_missing(document) or _names_gpu(tables, host, memories):
+    if not cells or not captions or _is_specs_file_missing(document) or _names_gpu(tables, page_gpus, memories):
         return None
     own = [item.text for item in sentences if item not in captions and not is_migration_advice(item)]
     own += [passage.text for _, passage in document.passages() if passage.kind == "heading"]
@@ -55,7 +54,7 @@ def find_non_gpu_reason(
 
 
 def is_migration_advice(sentence: Sentence) -> bool:
-    """Say whether a sentence speaks of what to use in place of these sizes."""
+    """Return whether a sentence is about what to use instead of these sizes."""
     return bool(_MIGRATION_ADVICE.search(sentence.text))
 
 
@@ -65,14 +64,19 @@ def _is_specs_file_missing(document: SourceDocument) -> bool:
     return any(_SPECS.search(target) for target in targets - there)
 
 
-def _names_gpu(tables: DocumentTables, host: PageGpus, memories: GpuMemoryIndex) -> bool:
-    if host.from_specs.model or host.from_specs.vendor or host.prose_models or memories.find_in_title(host.title):
+def _names_gpu(tables: DocumentTables, page_gpus: PageGpus, memories: GpuMemoryIndex) -> bool:
+    if (
+        page_gpus.from_specs.model
+        or page_gpus.from_specs.vendor
+        or page_gpus.prose_models
+        or memories.find_in_title(page_gpus.title)
+    ):
         return True
     for row in tables.rows:
-        for piece in row.cells:
-            if piece.column.field in ("gpu", "gpu_model", "gpu_memory") and _GPU.search(piece.header):
+        for cell in row.cells:
+            if cell.column.field in ("gpu", "gpu_model", "gpu_memory") and _GPU.search(cell.header):
                 return True
-            text = to_gpu_text(normalize_rates(piece.text)) if piece.column.field in ("gpu", "gpu_model") else None
+            text = to_gpu_text(normalize_rates(cell.text)) if cell.column.field in ("gpu", "gpu_model") else None
             if text and (text.model or text.vendor):
                 return True
     return False
@@ -85,11 +89,11 @@ _GPU_VENDOR = re.compile(
 
 
 RowValues = dict[tuple[str, str, str], FactValue]
-"""The values of the sizes' own rows by file, size and field."""
+"""Values of the rows of sizes by file, size and field."""
 
 
 def to_row_values(findings: Iterable[Finding]) -> RowValues:
-    """Gather what rows state, so that a page's host specifications do not speak against its own tables."""
+    """Return the values of the facts, to compare a page's host specifications with its own tables."""
     return {
         (found.file, found.subject, found.field): found.value for found in findings if isinstance(found, StatedFact)
     }
@@ -98,7 +102,10 @@ def to_row_values(findings: Iterable[Finding]) -> RowValues:
 def find_host_spec_facts(
     specs: HostSpecs, subjects: Sequence[str], decided: dict[str, object], stated: RowValues
 ) -> Iterator[Finding]:
-    """State the host specifications for every size; `decided` is what the sizes' own rows show one GPU to have."""
+    """Yield the host specifications as facts of every size, except where the size's own row states otherwise.
+
+    `decided` is the memory of one GPU by size, as its row shows it.
+    """
     facts = specs.facts
     if contradicted := _find_contradicted_vcpus(specs, subjects, stated):
         detail = "are of the host and not of its sizes, as the tables show: none of their figures is taken"
@@ -122,7 +129,7 @@ def find_host_spec_facts(
 
 
 def _find_contradicted_vcpus(specs: HostSpecs, subjects: Sequence[str], stated: RowValues) -> HostFact | None:
-    """Give the vCPUs of the specifications where the tables beside them give every size other ones."""
+    """Return the vCPUs of the specifications if no size has that many: they are then the host's own."""
     for fact in specs.facts:
         shown = [stated.get((fact.page.file, subject, fact.field), fact.value) for subject in subjects]
         if fact.field == "vcpus" and shown and fact.value not in shown:
@@ -131,22 +138,21 @@ def _find_contradicted_vcpus(specs: HostSpecs, subjects: Sequence[str], stated: 
 
 
 def find_sentence_facts(sentences: Sequence[Sentence], subjects: Sequence[str]) -> Iterator[Finding]:
-    """State what the sentences say, and the GPU that they name."""
-    for item in find_sentence_fields(sentences) if subjects else ():
+    """Yield what the sentences state of every size, and the GPU that they name."""
+    for sentence, (field, value, note) in find_sentence_fields(sentences):
         for subject in subjects:
-            sentence = item.sentence
-            yield sentence.page.size_fact(subject, item.field, item.value, sentence.raw, sentence.line, item.note)
-    if model := find_only_model(find_mentions(sentences)):
+            yield sentence.page.size_fact(subject, field, value, sentence.raw, sentence.line, note)
+    if mention := find_only_model(find_mentions(sentences)):
+        sentence = mention.sentence
         for subject in subjects:
-            at = model.sentence
-            yield at.page.size_fact(subject, "gpu_model", model.model, at.raw, at.line)
-            yield at.page.size_fact(subject, "gpu_vendor", model.vendor, at.raw, at.line)
+            yield sentence.page.size_fact(subject, "gpu_model", mention.model, sentence.raw, sentence.line)
+            yield sentence.page.size_fact(subject, "gpu_vendor", mention.vendor, sentence.raw, sentence.line)
     else:
         yield from _find_vendor_facts(sentences, subjects)
 
 
 def find_footnote_facts(document: SourceDocument, rows: Sequence[SizeRow]) -> Iterator[Finding]:
-    """State InfiniBand for the sizes whose name bears the mark of the footnote `RDMA capable`."""
+    """Yield InfiniBand for the sizes whose name has the mark of the footnote `RDMA capable`."""
     for page, passage in document.passages():
         marks = _rdma_footnote_marks(passage)
         for row in rows if marks else ():
@@ -155,14 +161,14 @@ def find_footnote_facts(document: SourceDocument, rows: Sequence[SizeRow]) -> It
 
 
 def find_row_preview_facts(rows: Sequence[SizeRow]) -> Iterator[Finding]:
-    """State that those sizes are in preview whose name says so."""
+    """Yield that a size is in preview where its name is followed by `(preview)`."""
     for row in rows:
         if PREVIEW_MARK in row.footnote_marks:
             yield row.page.size_fact(row.name, "preview", True, row.name, row.line)
 
 
 def find_page_preview_facts(document: SourceDocument, subjects: Sequence[str]) -> Iterator[Finding]:
-    """State that sizes are in preview, where the title says so or the page includes the notice that they are."""
+    """Yield that all sizes are in preview where the title says so or the page includes the notice of it."""
     page = document.page
     title = find_preview_title(page)
     for subject in subjects:
@@ -176,7 +182,7 @@ def find_page_preview_facts(document: SourceDocument, subjects: Sequence[str]) -
 def find_retirement_facts(
     sentences: Sequence[Sentence], subjects: Sequence[str], series: str | None
 ) -> Iterator[Finding]:
-    """State the day on which the page's own sizes retire."""
+    """Yield the retirement date of the page's own sizes."""
     if found := find_retirement(sentences, series):
         sentence, day = found
         for subject in subjects:

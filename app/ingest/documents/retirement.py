@@ -7,8 +7,7 @@ from datetime import date
 from app.catalog.names import series_key
 from app.ingest.documents.blocks import MarkdownTable, TableRow
 from app.ingest.documents.columns import header_key
-from app.ingest.documents.page import Finding, SourcePage
-from app.ingest.documents.sentences import Sentence
+from app.ingest.documents.page import Finding, Sentence, SourcePage
 from app.ingest.documents.series import to_series_name
 from app.ingest.documents.values import find_date, find_slashed_dates, is_blank
 

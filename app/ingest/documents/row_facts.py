@@ -1,4 +1,8 @@
-"""Local NVMe drives: how many and how much in all; whether a size is of one drive or of all is decided by evidence."""
+"""Facts that need several cells of a row: NVMe drives, scale-up and scale-out networks, temporary disks.
+
+Tables seldom say whether a drive's size is of one drive or of all, or a bandwidth of one NIC or of all: the column, the
+host specifications and notes decide it, and what they leave open is reported, not read.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,13 +11,13 @@ from itertools import pairwise
 from typing import Literal
 
 from app.ingest.documents.blocks import Passage
-from app.ingest.documents.cells import Value, read_cell
+from app.ingest.documents.cells import read_cell
 from app.ingest.documents.network import UnreadableCell
 from app.ingest.documents.page import Finding
 from app.ingest.documents.size_tables import FieldCell, SizeRow
 from app.ingest.documents.values import (
     Amount,
-    find_units,
+    FieldValue,
     is_blank,
     normalize_rates,
     rounded,
@@ -23,69 +27,70 @@ from app.ingest.documents.values import (
 )
 
 _NEAR_SHARE = Decimal("0.05")
-"""28 TiB on a page are 28,000 GiB in its host specifications: such figures are rounded differently."""
+"""Relative difference within which sizes are equal: 28 TiB in a table are 28,000 GiB in its host specifications."""
 
 
 def read_nvme(rows: Sequence[SizeRow], host_total: Decimal | None) -> Iterator[Finding]:
-    """State the drives of every row; `host_total` is the GiB of all drives as the host specifications have it."""
+    """Yield count and total GiB of the drives of every row; `host_total` is that of the host specifications."""
     counts: dict[tuple[int, str], Decimal] = {}
     for row in rows:
-        if piece := row.find("nvme"):
-            amount = to_amount(normalize_rates(piece.text))
-            if amount and not amount.suffix and amount.times is None and piece.column.unit is None:
+        if cell := row.find("nvme"):
+            amount = to_amount(normalize_rates(cell.text))
+            if amount and not amount.suffix and amount.times is None and cell.column.unit is None:
                 counts[row.table, row.name] = amount.number
-            yield from _drive_facts(row, piece, amount)
+            yield from _drive_facts(row, cell, amount)
     for row in rows:
-        if piece := row.find("nvme_size"):
-            yield from _drive_size_facts(row, piece, counts, (rows, host_total))
+        if cell := row.find("nvme_size"):
+            yield from _drive_size_facts(row, cell, counts, rows, host_total)
 
 
-def _drive_facts(row: SizeRow, piece: FieldCell, amount: Amount | None) -> Iterator[Finding]:
+def _drive_facts(row: SizeRow, cell: FieldCell, amount: Amount | None) -> Iterator[Finding]:
     if amount is None:
-        yield row.page.report("is neither a count nor a size", row.line, piece.header, piece.raw)
+        yield row.report(cell, "is neither a count nor a size")
         return
-    size = _gib(amount, piece)
+    size = _gib(amount, cell)
     if size is not None:
-        yield from _total_facts(row, piece, amount, size)
+        yield from _total_facts(row, cell, amount, size)
         return
     count = to_integer(amount.number)
-    if count is None or amount.times is not None or find_units(amount.suffix):
-        yield row.page.report("is neither a count nor a size", row.line, piece.header, piece.raw)
+    if count is None or amount.times is not None or amount.unit():
+        yield row.report(cell, "is neither a count nor a size")
     else:
-        yield row.page.size_fact(row.name, "nvme_disk_count", count, piece.raw, row.line)
+        yield row.fact(cell, "nvme_disk_count", count)
 
 
-def _total_facts(row: SizeRow, piece: FieldCell, amount: Amount, size: Decimal) -> Iterator[Finding]:
-    count = amount.times or (1 if find_units(amount.suffix) and piece.column.field == "nvme" else None)
+def _total_facts(row: SizeRow, cell: FieldCell, amount: Amount, size: Decimal) -> Iterator[Finding]:
+    count = amount.times or (1 if amount.unit() and cell.column.field == "nvme" else None)
     if count is not None:
-        yield row.page.size_fact(row.name, "nvme_disk_count", count, piece.raw, row.line)
+        yield row.fact(cell, "nvme_disk_count", count)
     note = f"{amount.times} x {rounded(size)} GiB" if amount.times else None
-    yield row.page.size_fact(row.name, "nvme_disk_gib", rounded(size * (amount.times or 1)), piece.raw, row.line, note)
+    yield row.fact(cell, "nvme_disk_gib", rounded(size * (amount.times or 1)), note)
 
 
 def _drive_size_facts(
     row: SizeRow,
-    piece: FieldCell,
+    cell: FieldCell,
     counts: dict[tuple[int, str], Decimal],
-    known: tuple[Sequence[SizeRow], Decimal | None],
+    rows: Sequence[SizeRow],
+    host_total: Decimal | None,
 ) -> Iterator[Finding]:
-    amount = to_amount(normalize_rates(piece.text))
-    size = None if amount is None else _gib(amount, piece)
+    amount = to_amount(normalize_rates(cell.text))
+    size = None if amount is None else _gib(amount, cell)
     if amount is None or size is None:
-        yield row.page.report("is not a size of a drive", row.line, piece.header, piece.raw)
+        yield row.report(cell, "is not a size of a drive")
         return
     if amount.times is not None:
-        yield from _total_facts(row, piece, amount, size)
+        yield from _total_facts(row, cell, amount, size)
         return
     count = counts.get((row.table, row.name))
-    holder = None if count is None else _holder(count, size, _column(row, counts, known[0]), known[1])
+    holder = None if count is None else _holder(count, size, _find_column(row, counts, rows), host_total)
     if count is None or holder is None:
         detail = "may be the size of one drive or of all, nothing on the page decides it"
-        yield row.page.report(detail, row.line, piece.header, piece.raw)
+        yield row.report(cell, detail)
         return
     total = size if holder == "all" else size * count
     note = f"{count} x {rounded(size)} GiB" if holder == "one" and count != 1 else None
-    yield row.page.size_fact(row.name, "nvme_disk_gib", rounded(total), piece.raw, row.line, note)
+    yield row.fact(cell, "nvme_disk_gib", rounded(total), note)
 
 
 def _holder(
@@ -105,22 +110,21 @@ def _holder(
     return next((holder for holder in ("all", "one") if fits[holder] and sum(fits.values()) == 1), None)
 
 
-def _column(
+def _find_column(
     row: SizeRow, counts: dict[tuple[int, str], Decimal], rows: Sequence[SizeRow]
 ) -> list[tuple[Decimal, Decimal]]:
     found = []
     for other in rows:
-        piece = other.find("nvme_size")
-        amount = to_amount(normalize_rates(piece.text)) if piece else None
+        cell = other.find("nvme_size")
+        amount = to_amount(normalize_rates(cell.text)) if cell else None
         count = counts.get((other.table, other.name))
-        if other.table == row.table and count is not None and piece and amount and (size := _gib(amount, piece)):
+        if other.table == row.table and count is not None and cell and amount and (size := _gib(amount, cell)):
             found.append((count, size))
     return found
 
 
-def _gib(amount: Amount, piece: FieldCell) -> Decimal | None:
-    units = find_units(amount.suffix)
-    unit = units[0] if units else piece.column.unit
+def _gib(amount: Amount, cell: FieldCell) -> Decimal | None:
+    unit = amount.unit(cell.column.unit)
     return None if unit is None else to_base_unit(amount.number, unit, "disk")
 
 
@@ -132,47 +136,47 @@ _PER_NIC = re.compile(r"\bbandwidth is per NIC\b|\bper NIC\b", re.IGNORECASE)
 
 
 def is_per_nic(passages: Iterable[Passage]) -> bool:
-    """Say whether a note of the page says that the bandwidth is that of one NIC."""
+    """Return whether a note of the page says that the bandwidth is per NIC."""
     return any(_PER_NIC.search(passage.text) for passage in passages)
 
 
 def read_scale_networks(rows: Sequence[SizeRow], *, per_nic: bool) -> Iterator[Finding]:
-    """State InfiniBand from a bandwidth in bits and NVLink from one in bytes."""
+    """Yield InfiniBand and NVLink facts from scale-up and scale-out columns.
+
+    Pages swap the two words, so the unit decides: bits per second are InfiniBand, bytes per second are NVLink.
+    """
     for row in rows:
-        for piece in row.cells:
-            if piece.column.field == "scale_bandwidth" and not is_blank(piece.text):
-                yield from _scale_network_facts(row, piece, per_nic=per_nic)
+        for cell in row.cells:
+            if cell.column.field == "scale_bandwidth" and not is_blank(cell.text):
+                yield from _scale_network_facts(row, cell, per_nic=per_nic)
 
 
-def _scale_network_facts(row: SizeRow, piece: FieldCell, *, per_nic: bool) -> Iterator[Finding]:
-    amount = to_amount(normalize_rates(piece.text))
-    units = find_units(amount.suffix) if amount else []
-    unit = units[0] if units else piece.column.unit
+def _scale_network_facts(row: SizeRow, cell: FieldCell, *, per_nic: bool) -> Iterator[Finding]:
+    amount = to_amount(normalize_rates(cell.text))
+    unit = amount.unit(cell.column.unit) if amount else None
     if amount is None or unit is None:
-        yield row.page.report("is not a bandwidth with a unit", row.line, piece.header, piece.raw)
+        yield row.report(cell, "is not a bandwidth with a unit")
         return
     mbps = to_base_unit(amount.number, unit, "network")
     if mbps is None and unit.endswith("Bps"):
-        yield row.page.size_fact(
-            row.name, "nvlink", True, piece.raw, row.line, f"{amount.total} {unit}: bytes are NVLink"
-        )
+        yield row.fact(cell, "nvlink", True, f"{amount.total} {unit}: bytes are NVLink")
         return
-    links = _count_links(row, piece, amount, per_nic=per_nic)
+    links = _count_links(row, cell, amount, per_nic=per_nic)
     if mbps is None or links is None:
         detail = "may be the bandwidth of one NIC or of all, nothing on the page decides it"
-        yield row.page.report(detail, row.line, piece.header, piece.raw)
+        yield row.report(cell, detail)
         return
     gbps = rounded(mbps / 1000)
     note = f"{links[0]} x {gbps} Gbps{links[1]}"
-    yield row.page.size_fact(row.name, "infiniband", True, piece.raw, row.line, "bits are InfiniBand")
-    yield row.page.size_fact(row.name, "infiniband_gbps", rounded(gbps * links[0]), piece.raw, row.line, note)
+    yield row.fact(cell, "infiniband", True, "bits are InfiniBand")
+    yield row.fact(cell, "infiniband_gbps", rounded(gbps * links[0]), note)
 
 
-def _count_links(row: SizeRow, piece: FieldCell, amount: Amount, *, per_nic: bool) -> tuple[Decimal, str] | None:
+def _count_links(row: SizeRow, cell: FieldCell, amount: Amount, *, per_nic: bool) -> tuple[Decimal, str] | None:
     if amount.times is not None:
         return Decimal(amount.times), ""
     for other in row.cells:
-        if other.column.field == "scale_nics" and other.column.qualifier == piece.column.qualifier:
+        if other.column.field == "scale_nics" and other.column.qualifier == cell.column.qualifier:
             nics = to_amount(other.text)
             if nics and nics.number == 1:
                 return Decimal(1), ""
@@ -182,46 +186,49 @@ def _count_links(row: SizeRow, piece: FieldCell, amount: Amount, *, per_nic: boo
 
 
 def read_temp_disks(rows: Sequence[SizeRow]) -> Iterator[Finding]:
-    """State what a size's temporary disks hold together; what nothing shows to be of one disk is taken as it stands."""
+    """Yield the total size of each row's temporary disks.
+
+    A figure is per disk where its table has it for one disk and for several; otherwise it is the total.
+    """
     of_one = _find_per_disk_tables(rows)
     for row in rows:
-        piece = row.find("temp_disk_gib")
-        if piece is None:
+        cell = row.find("temp_disk_gib")
+        if cell is None:
             continue
         try:
-            (value,) = read_cell(piece.column, piece.text)
+            (value,) = read_cell(cell.column, cell.text)
         except UnreadableCell as problem:
-            yield row.page.report(f"{problem}", row.line, piece.header, piece.raw)
+            yield row.report(cell, str(problem))
             continue
         count = _disk_count(row)
         if count is not None and count > 1 and (row.page.file, row.table) in of_one:
             total, note = rounded(_value_gib(value) * count), f"{count} x {value.value} GiB"
-            yield row.page.size_fact(row.name, value.field, total, piece.raw, row.line, note)
+            yield row.fact(cell, value.field, total, note)
         else:
-            yield row.page.size_fact(row.name, value.field, value.value, piece.raw, row.line, value.note)
+            yield row.fact(cell, value.field, value.value, value.note)
 
 
 def _find_per_disk_tables(rows: Sequence[SizeRow]) -> set[tuple[str, int]]:
     counts: dict[tuple[str, int, object], set[int]] = {}
     for row in rows:
-        piece, count = row.find("temp_disk_gib"), _disk_count(row)
-        if piece is not None and count and (size := _read_or_none(piece)) is not None:
+        cell, count = row.find("temp_disk_gib"), _disk_count(row)
+        if cell is not None and count and (size := _read_or_none(cell)) is not None:
             counts.setdefault((row.page.file, row.table, size.value), set()).add(count)
     return {(file, table) for (file, table, _), found in counts.items() if 1 in found and len(found) > 1}
 
 
 def _disk_count(row: SizeRow) -> int | None:
-    piece = row.find("temp_disk_count")
-    value = _read_or_none(piece) if piece else None
+    cell = row.find("temp_disk_count")
+    value = _read_or_none(cell) if cell else None
     return value.value if value and isinstance(value.value, int) else None
 
 
-def _read_or_none(piece: FieldCell) -> Value | None:
+def _read_or_none(cell: FieldCell) -> FieldValue | None:
     try:
-        return next(iter(read_cell(piece.column, piece.text)), None)
+        return next(iter(read_cell(cell.column, cell.text)), None)
     except UnreadableCell:
         return None
 
 
-def _value_gib(value: Value) -> Decimal:
+def _value_gib(value: FieldValue) -> Decimal:
     return value.value if isinstance(value.value, Decimal) else Decimal(str(value.value))

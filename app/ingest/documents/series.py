@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from app.ingest.documents.blocks import Passage
-from app.ingest.documents.page import SourceDocument, SourcePage
-from app.ingest.documents.sentences import Sentence
+from app.ingest.documents.page import Sentence, SourceDocument, SourcePage
 
 LIST_SEPARATOR = "; "
 """Stands between the items of a list field's value."""

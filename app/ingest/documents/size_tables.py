@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from app.catalog.fields import FactValue
 from app.catalog.names import size_key
-from app.catalog.readings import Report
+from app.catalog.readings import Report, StatedFact
 from app.ingest.documents.blocks import MarkdownTable, TableCell, TableRow
 from app.ingest.documents.columns import ColumnField, TableColumn, to_column_fields, to_columns
 from app.ingest.documents.page import Finding, SourceDocument, SourcePage
@@ -56,6 +57,14 @@ class SizeRow:
         """Give the piece of the first of the fields that the row has and that is not blank."""
         pieces = (piece for field in fields for piece in self.cells if piece.column.field == field)
         return next((piece for piece in pieces if not is_blank(piece.text)), None)
+
+    def fact(self, cell: FieldCell, field: str, value: FactValue, note: str | None = None) -> StatedFact:
+        """Build a fact of this row's size that `cell` states."""
+        return self.page.size_fact(self.name, field, value, cell.raw, self.line, note)
+
+    def report(self, cell: FieldCell, detail: str) -> Report:
+        """Build a report of a cell of this row that is not read."""
+        return self.page.report(detail, self.line, cell.header, cell.raw)
 
 
 def is_size_name(text: str) -> bool:

@@ -15,7 +15,6 @@ from app.ingest.documents.page import SourcePage
 from app.ingest.documents.values import (
     NUMBER,
     Dimension,
-    find_units,
     normalize_rates,
     rounded,
     to_amount,
@@ -132,7 +131,7 @@ _READERS: dict[str, Callable[[list[str], list[str]], Found]] = {
 def _counts(name: str, texts: list[str]) -> Found:
     for text in texts:
         amount = to_amount(text)
-        count = to_integer(amount.number) if amount and amount.times is None and not find_units(amount.suffix) else None
+        count = to_integer(amount.number) if amount and amount.times is None and not amount.unit() else None
         if count is not None:
             yield name, count, text
 
@@ -140,8 +139,8 @@ def _counts(name: str, texts: list[str]) -> Found:
 def _amounts(name: str, texts: list[str], dimension: Dimension) -> Found:
     for text in texts:
         amount = to_amount(text)
-        units = find_units(amount.suffix) if amount else []
-        kept = to_base_unit(amount.total, units[0], dimension) if amount and units else None
+        unit = amount.unit() if amount else None
+        kept = to_base_unit(amount.total, unit, dimension) if amount and unit else None
         if kept is not None:
             whole = to_integer(kept)
             yield name, rounded(kept) if SIZE_FIELDS[name].kind == "number" or whole is None else whole, text

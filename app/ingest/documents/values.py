@@ -1,4 +1,4 @@
-"""The numbers in a cell: separators of every grouping, fractions, products, and the cells that say nothing."""
+"""Text to values: lines of bytes, dates, numbers with separators, fractions, products, units and their conversion."""
 
 import codecs
 import re
@@ -6,9 +6,23 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import ftfy
+
+from app.catalog.fields import FactValue
+
+
+class FieldValue(NamedTuple):
+    """A field's value as a cell or sentence states it; `note` says how it was computed (`8 x 32 GiB`)."""
+
+    field: str
+    value: FactValue
+    note: str | None = None
+
+
+NUMBER_WORDS = {"one": 1, "two": 2, "four": 4, "eight": 8, "sixteen": 16}
+"""Counts that pages write as words."""
 
 MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
@@ -23,7 +37,10 @@ _CENTURY = 2000
 
 
 def find_date(text: str, *, month_first: bool | None = True) -> date | None:
-    """Find the first date in a text; `month_first` says how `05/06/2021` is to be read, None that nobody knows."""
+    """Return the first date in a text, None where there is none or it is ambiguous.
+
+    `month_first` decides how `05/06/2021` is read; with None such a date is ambiguous.
+    """
     for pattern, order in ((_ISO, "ymd"), (_MONTH_FIRST, "mdy"), (_DAY_FIRST, "dmy")):
         if found := pattern.search(text):
             return _from_parts(dict(zip(order, found.groups(), strict=True)))
@@ -35,7 +52,7 @@ def find_date(text: str, *, month_first: bool | None = True) -> date | None:
 
 
 def find_slashed_dates(text: str) -> dict[bool, date]:
-    """Give the possible readings of `30/9/25` by whether the month stands first."""
+    """Return the valid dates that `30/9/25` can mean, by whether the month comes first."""
     found = _SLASHED.search(text)
     if not found:
         return {}
@@ -71,12 +88,12 @@ _SINGLE = re.compile(rf"^({NUMBER})\s*([^\d\s,.].*)?$", re.DOTALL)
 _MAX_DENOMINATOR = 16
 _MAX_DIGITS = 15
 _DECIMAL_OR_THOUSANDS = re.compile(r"^[1-9]\d{0,2}\.\d{3}$")
-"""A decimal here, a thousand elsewhere: `24.000 Mbps`."""
+"""`24.000 Mbps` may be 24 or, with a point as thousands separator, 24,000."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
-    """A number with what follows it; `times` is the 4 of `4 x 800 Gbps`, absent where no product is written."""
+    """A number and the text after it; `times` is the 4 of `4 x 800 Gbps`, None without a product."""
 
     number: Decimal
     suffix: str = ""
@@ -84,22 +101,26 @@ class Amount:
 
     @property
     def total(self) -> Decimal:
-        """The number, or the product."""
+        """Return the number, multiplied by `times` if there is one."""
         return self.number * (self.times or 1)
+
+    def unit(self, default: str | None = None) -> str | None:
+        """Return the unit written after the number, else `default` (the unit of the column's header)."""
+        return next(iter(find_units(self.suffix)), default)
 
 
 def is_blank(text: str) -> bool:
-    """Say whether a cell states nothing: empty, a dash, N/A, to be done."""
+    """Return whether a cell holds no value: empty, a dash, `N/A`, `TBD`."""
     return bool(_BLANK.match(text.strip()))
 
 
 def to_decimal(text: str) -> Decimal:
-    """Read a number with or without separators, `2,00,000` too."""
+    """Parse a number with or without separators, including Indian grouping (`2,00,000`)."""
     return Decimal(text.replace(",", ""))
 
 
 def to_amount(text: str) -> Amount | None:
-    """Read `1,900 GiB`, `4x800`, `2 x 960 GB`; a range or anything else is no amount."""
+    """Parse `1,900 GiB`, `4x800`, `2 x 960 GB`; return None for a range or anything else."""
     text = text.strip()
     if len(text) > 10 * _MAX_DIGITS or re.search(rf"\d{{{_MAX_DIGITS}}}", text):
         return None
@@ -117,7 +138,7 @@ def _is_ambiguous(number: str, rest: str) -> bool:
 
 
 def to_fraction(text: str) -> Fraction | None:
-    """Read `8`, `1/6`, `⅙`, `0.25`, `1 1/2`; `0.33` is a third, because that is what rounds to it."""
+    """Parse `8`, `1/6`, `⅙`, `0.25`, `1 1/2`; `0.33` becomes 1/3, the simplest fraction that rounds to it."""
     text = text.strip()
     for sign, spelled in _FRACTIONS.items():
         text = text.replace(sign, f" {spelled}").strip()
@@ -132,6 +153,7 @@ def to_fraction(text: str) -> Fraction | None:
 
 
 def _simplest_fraction(number: Decimal) -> Fraction:
+    """Return a decimal as the fraction with the smallest denominator that it can be a rounding of."""
     exact = Fraction(number)
     if exact.denominator <= _MAX_DENOMINATOR:
         return exact
@@ -147,12 +169,12 @@ _LINE_END = re.compile(r"\r\n?|\n")
 
 
 def is_binary(data: bytes) -> bool:
-    """Say whether bytes are no text: a NUL is in no page, but in nearly every program, image or archive."""
+    """Return whether data is not text: a NUL occurs in no page but in nearly every program, image or archive."""
     return b"\x00" in data and not data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
 
 
 def decode(data: bytes) -> str:
-    """Decode what should be UTF-8; a file with stray bytes is taken for Windows-1252, never refused."""
+    """Decode UTF-8 or UTF-16; fall back to Windows-1252 instead of raising on invalid bytes."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", errors="replace")
     try:
@@ -162,7 +184,10 @@ def decode(data: bytes) -> str:
 
 
 def to_lines(data: bytes) -> list[str]:
-    """Split into lines without their ends; UTF-8 once read as Windows-1252 is turned back into what was meant."""
+    """Decode and split into lines, repairing mojibake, odd spaces and invisible characters in each.
+
+    Lines are repaired one by one, so that a line keeps its number.
+    """
     return [_repair_line(line) for line in _LINE_END.split(decode(data))]
 
 
@@ -173,7 +198,7 @@ def _repair_line(line: str) -> str:
 
 
 def _decode_mojibake(found: re.Match[str]) -> str:
-    """Mend what ftfy leaves alone because it could be meant: `â„¢` in an otherwise sound line."""
+    """Repair what ftfy leaves alone because it could be intended: `â„¢` in an otherwise valid line."""
     try:
         return found[0].encode("sloppy-windows-1252").decode()
     except UnicodeError:
@@ -218,32 +243,32 @@ _TO_BASE_UNIT: dict[Dimension, dict[str, Decimal]] = {
 
 
 def normalize_rates(text: str) -> str:
-    """Write rates in one way: `Mb/s` is Mbps, `MB/s` is MBps; they differ by the letter's case only."""
+    """Return `text` with rates in one spelling: `Mb/s` as Mbps (bits), `MB/s` as MBps (bytes)."""
     for pattern, replacement in _RATE_SPELLINGS:
         text = pattern.sub(replacement, text)
     return text
 
 
 def find_units(text: str) -> list[str]:
-    """Find the units in a header or cell, in order; a wrong case (`Gib`, `mbps`) is taken where it leaves no doubt."""
+    """Return the units in a header or cell, in order; with none spelled right, those in the wrong case (`Gib`)."""
     text = normalize_rates(text)
     exact: list[str] = _UNIT.findall(text)
     return exact or [_UNIT_BY_LOWER_CASE[unit.lower()] for unit in _UNIT_ANY_CASE.findall(text)]
 
 
 def to_base_unit(number: Decimal, unit: str, dimension: Dimension) -> Decimal | None:
-    """Convert to GiB, Mbps, MBps or IOPS, unrounded; None where the unit is not of the dimension."""
+    """Convert to GiB, Mbps, MBps or IOPS without rounding; return None if the unit is not of the dimension."""
     factor = _TO_BASE_UNIT.get(dimension, {}).get(unit)
     return None if factor is None else number * factor
 
 
 def rounded(number: Decimal) -> Decimal:
-    """Keep three decimals: a thousandth of a GiB is less than any drive's size is known to."""
+    """Round to three decimals: no drive's size is known to a thousandth of a GiB."""
     if abs(number) >= _TOO_LARGE_TO_ROUND:
         return number
     return number.quantize(_THOUSANDTH, rounding=ROUND_HALF_UP).normalize() + 0
 
 
 def to_integer(number: Decimal) -> int | None:
-    """Give a whole number, None for any other."""
+    """Return a whole number as int, None for any other."""
     return int(number) if number == number.to_integral_value() else None
