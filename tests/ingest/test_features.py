@@ -110,4 +110,4 @@ def test_flags_by_size_in_columns_are_reported(tmp_path: Path) -> None:
         tmp_path, f"{TABLE}|Feature | NX6 | NX12 |\n|---|---|---|\n|Premium Storage| Supported | Not Supported |\n"
     )
     assert "premium_storage" not in facts(reading, "NX6")
-    assert ["sizes in its columns" in text for text in details(reading)] == [True]
+    assert ["has sizes as columns" in text for text in details(reading)] == [True]

@@ -138,13 +138,13 @@ def test_other_tables_are_passed_over_in_silence(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "detail"),
     [
-        ("| | Standard_NX6 | Standard_NX12 |\n|---|---|---|\n| vCPUs | 6 | 12 |\n", "sizes in its columns"),
+        ("| | Standard_NX6 | Standard_NX12 |\n|---|---|---|\n| vCPUs | 6 | 12 |\n", "has sizes as columns"),
         (
             "| Spec | NX6 | NX12 |\n|---|---|---|\n| vCPUs | 6 | 12 |\n| Memory (GiB) | 1 | 2 |\n",
-            "sizes in its columns",
+            "has sizes as columns",
         ),
-        ("| Machine of ours | vCPUs |\n|---|---|\n| Standard_NX6 | 6 |\n", "no column of it holds their names"),
-        ("| Size | Colour |\n|---|---|\n| Standard_NX6 | blue |\n", "none of its columns is known"),
+        ("| Machine of ours | vCPUs |\n|---|---|\n| Standard_NX6 | 6 |\n", "no column with their names"),
+        ("| Size | Colour |\n|---|---|\n| Standard_NX6 | blue |\n", "no other known column"),
         ("<table><tr><td>Standard_NX6</td></tr></table>\n", "a table in HTML"),
     ],
 )

@@ -124,7 +124,7 @@ def test_a_report_names_the_other_page_by_the_path_that_was_given(tmp_path: Path
     page = f"# NX-series\n\n{COLUMNS}| Standard_NX6 | 6 | 1 | 24 |\n"
     reading = read_files(tmp_path, {"a.md": page, "b.md": page.replace("NX-series", "NXs-series")})
     (report,) = [text for text in details(reading) if "claims" in text]
-    assert f"which {tmp_path.as_posix()}/a.md already gave to NX" in report
+    assert f"which {tmp_path.as_posix()}/a.md already assigned to NX" in report
 
 
 def test_features_side_by_side_are_those_of_no_size(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_a_later_page_does_not_take_a_size_away(tmp_path: Path) -> None:
         },
     )
     assert {item.value for item in reading.facts if item.field == "series"} == {"NX v1", "NX_v1"}
-    assert ["already gave to NX v1" in text for text in details(reading)] == [True, True]
+    assert ["already assigned to NX v1" in text for text in details(reading)] == [True, True]
     assert {item.subject for item in reading.facts if item.field == "name"} == {"NX v1", "NX_v1"}
     assert any(Path(item.file).name == "a-bogus.md" and item.field == "vcpus" for item in reading.facts)
 

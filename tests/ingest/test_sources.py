@@ -68,7 +68,7 @@ def test_own_keys_of_the_front_matter_win(tmp_path: Path) -> None:
 
 def test_a_kind_that_there_is_not_is_reported(tmp_path: Path) -> None:
     reading = read_files(tmp_path, {"nx.md": f"---\nkind: hearsay\n---\n# NX-series\n\n{TABLE}"})
-    assert ["is no kind of source" in text for text in details(reading)] == [True]
+    assert ["is not a kind of source" in text for text in details(reading)] == [True]
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,14 @@
-"""Documentation pages to facts, as pure mappings; the files are read by `app.ingest.sources.documents`."""
+"""Importer of documentation pages: pure mappings of Markdown to facts; `app.ingest.sources.documents` reads the files.
+
+1. page -> blocks: `page` parses front matter and source, `markdown` and `blocks` the tables, passages and includes;
+   `values` decodes bytes and parses numbers, dates and units. `sections` splits pages of several series.
+2. blocks -> tables: `columns` recognises headers by `column_synonyms`; `size_tables`, `specs` and `retirement` read the
+   kinds of tables, `document_tables` joins all of a document.
+3. tables -> rows -> facts: `cells` has a reader for each column; `network`, `cpu`, `features` and `gpu_text` parse what
+   is in a cell; `row_facts`, `gpu_rows` and `gpu_memory` read what needs the whole row and page.
+4. sentences -> facts: `sentences` has the patterns; `page_facts`, `series` and `retirement` what holds for a page.
+5. facts of all documents: `document` merges them, assigns sizes to series and reports contradictions.
+
+A new synonym of a column goes to `column_synonyms`, a new column also to `cells.CELL_READERS`, a new feature flag to
+`features.FLAGS`, a new sentence to the patterns of `sentences`. What is not understood is reported, never guessed.
+"""

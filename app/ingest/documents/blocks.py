@@ -1,4 +1,8 @@
-"""What a page consists of once its Markdown is parsed: tables, passages of text, includes; each knows its line."""
+"""Blocks of a parsed page (tables, passages of text, includes) with their line numbers, and repair of table layout.
+
+Pages break tables in ways that make a Markdown parser miss them; `repair_layout` fixes these without losing count of
+the source lines.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -6,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 LINE_END, HTML_BREAK = "\n", "\v"
-"""In a passage's text: the end of a source line, and a `<br>` (which ends no source line)."""
+"""Characters of a passage's text: the end of a source line, and a `<br>`, which does not end a source line."""
 
 
 PassageKind = Literal["heading", "paragraph", "item"]
@@ -14,7 +18,7 @@ PassageKind = Literal["heading", "paragraph", "item"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCell:
-    """A cell of a table: `text` is without markup, `raw` as in the file, `marks` its footnote marks (`*`, `1`)."""
+    """A cell of a table: `text` without markup, `raw` as in the file, its footnote marks (`*`, `1`)."""
 
     text: str
     raw: str
@@ -23,7 +27,7 @@ class TableCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """A row as wide as the header; `surplus` are the cells beyond the last column."""
+    """A row with as many cells as the header; `extra_cells` are those beyond the last column."""
 
     line: int
     cells: tuple[TableCell, ...]
@@ -32,7 +36,7 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkdownTable:
-    """A table, and whether it stands inside a list."""
+    """A table; `line` is that of its header, `in_list` whether it is inside a list."""
 
     line: int
     header: tuple[TableCell, ...]
@@ -42,9 +46,9 @@ class MarkdownTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A heading, paragraph or list item without markup; `bold` are its words in bold, `heading` what it is under.
+    """A heading, paragraph or list item without markup; `bold` are its parts in bold, `heading` the heading above it.
 
-    `level` is that of a heading, 1 to 6, and 0 of anything else.
+    `level` is 1 to 6 for a heading and 0 for anything else.
     """
 
     kind: PassageKind
@@ -56,13 +60,13 @@ class Passage:
     level: int = 0
 
     def line_at(self, offset: int) -> int:
-        """Find the source line of a place in the text."""
+        """Return the source line of an offset in the text."""
         return self.line + self.text.count(LINE_END, 0, offset)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Include:
-    """A reference to another file whose text belongs here."""
+    """A reference to another file whose text is part of the page."""
 
     target: str
     line: int
@@ -70,7 +74,7 @@ class Include:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:
-    """The parsed body of a page; `unread` are places where a table stands that is no Markdown table."""
+    """The parsed body of a page; `html_tables` are the lines of tables in HTML, which are not read."""
 
     tables: tuple[MarkdownTable, ...]
     passages: tuple[Passage, ...]
@@ -84,7 +88,7 @@ _SPACER = re.compile(r"^\s*(<br\s*/?>\s*)+$|^\s*:::", re.IGNORECASE)
 
 
 def split_row(line: str) -> list[str]:
-    """Split a table's line into its cells, with or without the outer pipes."""
+    """Split a line of a table into its cells; the outer pipes are optional."""
     cells = [cell.strip() for cell in _PIPE.split(line.strip().removeprefix(">").strip())]
     if cells and not cells[0]:
         cells = cells[1:]
@@ -92,17 +96,13 @@ def split_row(line: str) -> list[str]:
 
 
 def repair_layout(lines: Sequence[str], first: int) -> tuple[list[str], list[int]]:
-    """Give the mended lines and, for each, the number of the source line that it stands for.
+    """Return the repaired lines and the number of the source line of each.
 
-    A table is set apart from what stands directly above or below it, a delimiter row is made as wide as its header,
-    and a line of nothing but `<br>` (which would swallow the lines below it as HTML) is made blank.
+    Blank lines are put around a table that touches other text, a delimiter row is made as wide as its header, and a
+    line of nothing but `<br>` (which would turn the lines below it into an HTML block) is made blank.
     """
-    texts: list[str] = []
-    numbers: list[int] = []
-    for number, text in _repaired_lines(lines, first):
-        texts.append(text)
-        numbers.append(number)
-    return texts, numbers
+    repaired = list(_repaired_lines(lines, first))
+    return [text for _, text in repaired], [number for number, _ in repaired]
 
 
 def _repaired_lines(lines: Sequence[str], first: int) -> Iterator[tuple[int, str]]:

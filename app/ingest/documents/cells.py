@@ -40,7 +40,7 @@ def read_cell(column: ColumnField, text: str) -> list[FieldValue]:
     """Return the values of a cell that is not blank; raise UnreadableCell with the reason if it is not understood."""
     reader = CELL_READERS.get(column.field)
     if reader is None:
-        raise UnreadableCell("is known, but has no field to be kept in")
+        raise UnreadableCell("is known, but has no field to be stored in")
     return reader(column, normalize_rates(text.replace("\v", " ").strip()))
 
 
@@ -52,7 +52,7 @@ def _quantity(dimension: Dimension) -> CellReader:
             raise UnreadableCell("has no unit, neither in the header nor in the cell")
         kept = to_base_unit(amount.total, unit, dimension)
         if kept is None:
-            raise UnreadableCell(f"is in {unit}, which is no unit of {column.field}")
+            raise UnreadableCell(f"is in {unit}, which is not a unit of {column.field}")
         return [FieldValue(column.field, _to_field_type(column.field, kept), _product_note(amount, unit))]
 
     return read
@@ -71,9 +71,7 @@ def _amount(text: str) -> Amount:
         raise UnreadableCell("is not one number")
     left = re.sub(r"[\s()*]+", "", _FILLER_WORDS.sub(" ", _UNIT.sub(" ", amount.suffix)))
     if left:
-        raise UnreadableCell(
-            "is not one number" if re.search(r"\d", left) else f"has words in it that are not understood: {left}"
-        )
+        raise UnreadableCell("is not one number" if re.search(r"\d", left) else f"has unknown words: {left}")
     return amount
 
 
@@ -106,16 +104,16 @@ def _infiniband(column: ColumnField, text: str) -> list[FieldValue]:
     return read_infiniband(text, column.unit)
 
 
-def _cpu(_part: ColumnField, text: str) -> list[FieldValue]:
+def _cpu(_column: ColumnField, text: str) -> list[FieldValue]:
     if re.match(r"\d+\s*(?:v?cpus?|v?cores?)?$", text, re.IGNORECASE):
         return _count(ColumnField(field="vcpus"), text)
     return [FieldValue(field, value) for field, value in to_cpu(text).items()]
 
 
-def _interconnect(_part: ColumnField, text: str) -> list[FieldValue]:
+def _interconnect(_column: ColumnField, text: str) -> list[FieldValue]:
     link = to_interconnect(text)
     if link is None:
-        raise UnreadableCell("names no interconnect that is known")
+        raise UnreadableCell("names no known interconnect")
     values = [FieldValue("gpu_interconnect", link)]
     return [*values, FieldValue("nvlink", True)] if link.startswith("NVLink") else values
 

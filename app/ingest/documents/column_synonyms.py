@@ -1,7 +1,8 @@
-"""What pages call their columns: patterns over a header in lower case, without units, counts and punctuation.
+"""Column synonyms: the headers by which pages name each column, as patterns over `columns.header_key`.
 
-A name that is no field of the registry is read by a rule of its own: `gpu` may hold a count or a sentence, `network` a
-kind of network and a bandwidth. The first pattern that matches the whole header counts.
+The first column with a pattern that matches the whole header wins, so more specific columns come first. A name that is
+no field of a size is read by a reader of its own: `gpu` may hold a count or a sentence, `network` a kind of network and
+a bandwidth, `ignored` holds no facts.
 """
 
 import re
@@ -11,7 +12,7 @@ _SPEED = r"(?:iops|throughput|speed|bandwidth|performance|i o)?(?: iops)?"
 _SIZE = r"(?: (?:size|capacity))?"
 _GPU = r"(?:gpus?|accelerators?|graphics(?: cards?)?|video)"
 
-_TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
+_SYNONYMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "name",
         (
@@ -217,11 +218,11 @@ _TABLE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
 )
 
-_COMPILED = tuple((re.compile(f"^(?:{'|'.join(patterns)})$"), name) for name, patterns in _TABLE)
+_COMPILED = tuple((re.compile(f"^(?:{'|'.join(patterns)})$"), name) for name, patterns in _SYNONYMS)
 
 
 def find_field(key: str) -> tuple[str, str] | None:
-    """Give the column's name and its distinguishing part (`up` of scale-up), None for a column nobody knows."""
+    """Return the column's name and its qualifier (`up` of scale-up, else empty); None for an unknown header."""
     for pattern, name in _COMPILED:
         if found := pattern.match(key):
             return name, next((part for part in found.groups() if part), "")

@@ -1,4 +1,7 @@
-"""Headers to columns: which field a column holds, in which unit, and the two fields of a joint column."""
+"""Table headers to columns: the field that a column holds, its unit, and the fields of a joint one (`vCPU / Memory`).
+
+To teach a new spelling of a known header, add a pattern to `column_synonyms`.
+"""
 
 import re
 from dataclasses import dataclass, replace
@@ -35,12 +38,15 @@ DISK_RATES = frozenset(
         "temp_disk_write",
     }
 )
-"""Columns that hold operations or bytes a second: their field ends in `_iops` or `_mbps`, as their unit says."""
+"""Columns that hold IOPS or bytes per second: `_iops` or `_mbps` is appended to the name by their unit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnField:
-    """One field of a column: its unit as the header states it, and whether the header says that it is a count."""
+    """A field of a column; `unit` is that of the header, `is_count` whether the header says that it is a count.
+
+    `qualifier` is a part of the header that the field name lacks: `up` of scale-up, the name of a feature.
+    """
 
     field: str
     unit: str | None = None
@@ -50,20 +56,20 @@ class ColumnField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableColumn:
-    """A column by its place, its header as written, and its parts; without parts it is not read, `doubt` says why."""
+    """A column of a table; without fields it is not read, for `unread_reason`."""
 
     index: int
     header: str
     fields: tuple[ColumnField, ...]
-    unread_reason: str = "is a column that nobody knows"
+    unread_reason: str = "is an unknown column"
 
     def is_for(self, field: str) -> bool:
-        """Say whether it holds this field and nothing else."""
+        """Return whether the column holds this field and no other."""
         return len(self.fields) == 1 and self.fields[0].field == field
 
 
 def to_columns(header: tuple[TableCell, ...]) -> tuple[TableColumn, ...]:
-    """Recognise every column of a table; what stands beside a column may make its own header ambiguous."""
+    """Recognise every column of a table; a column whose neighbours make its header ambiguous gets no fields."""
     columns = tuple(
         TableColumn(index=index, header=cell.text.replace("\v", " "), fields=to_column_fields(cell.text))
         for index, cell in enumerate(header)
@@ -76,23 +82,15 @@ def _clear_if_ambiguous(column: TableColumn, fields: set[str]) -> TableColumn:
     key = header_key(column.header)
     if key == "bandwidth" and "infiniband" in fields:
         reason = "may be the bandwidth of the InfiniBand beside it or of the other network"
-    elif (
-        key == "memory"
-        and "gpu" in fields | {_kind(field) for field in fields}
-        and not fields & {"vcpus", "gpu_memory"}
-    ):
+    elif key == "memory" and fields & {"gpu", "gpu_model"} and not fields & {"vcpus", "gpu_memory"}:
         reason = "may be the memory of the machine or of the GPU beside it"
     else:
         return column
     return replace(column, fields=(), unread_reason=reason)
 
 
-def _kind(field: str) -> str:
-    return "gpu" if field == "gpu_model" else field
-
-
 def to_column_fields(header: str) -> tuple[ColumnField, ...]:
-    """Recognise a header, joint ones too: `Max NICs / network bandwidth (MBps)`, `vCPU / Memory (GiB)`."""
+    """Return the fields of a header, several for a joint one: `Max NICs / network bandwidth (MBps)`."""
     text = _PER_GPU.sub(r"\1 per GPU", normalize_rates(header.replace("\v", " ")))
     if found := _SHARED_PREFIX.match(text):
         first, second = _column_field(f"{found[1]} IOPS"), _column_field(f"{found[1]} {found[2]}")
@@ -109,12 +107,12 @@ def to_column_fields(header: str) -> tuple[ColumnField, ...]:
 
 
 def _as_gpu_memory(part: ColumnField) -> ColumnField:
-    """Take the memory of `GPU / Memory` for the GPU's, not the machine's."""
+    """Read the memory of `GPU / Memory` as that of the GPU, not of the VM."""
     return replace(part, field="gpu_memory") if part.field == "memory_gib" else part
 
 
 def header_key(header: str) -> str:
-    """Reduce a header to what it is about: lower case, no units, counts, footnotes, punctuation."""
+    """Return a header in lower case without units, words of counting, footnote marks and punctuation."""
     text = re.sub(r"[¹²³⁴⁵⁶⁷⁸⁹]", "", normalize_rates(header))
     text = _COUNT_WORDS.sub(" ", _UNIT_WORDS.sub(" ", text)).lower()
     return re.sub(r"\s+", " ", re.sub(r"[^a-z0-9]+", " ", text)).strip()

@@ -1,4 +1,4 @@
-"""CPU names in one spelling, and the architecture where the text or the name says it."""
+"""CPU names in one spelling, and the architecture that the text states or the name implies."""
 
 import re
 
@@ -22,7 +22,7 @@ _NAMES = re.compile(
 
 
 def to_cpu(text: str) -> dict[str, str]:
-    """Read a specs cell: `cpu_model` and, where it is said, `arch`."""
+    """Return `cpu_model` and `arch` of a specs cell, as far as it states them."""
     found = {"arch": arch} if (arch := to_arch(text)) else {}
     bare = re.sub(r"[®™]|\((?:R|TM)\)", "", re.sub(r"\[[^\]]*\]", "", text), flags=re.IGNORECASE)
     bare = re.sub(r",?\s*up to\b.*|\b(?:CPUs?|processors?)\b", "", bare, flags=re.IGNORECASE)
@@ -31,12 +31,12 @@ def to_cpu(text: str) -> dict[str, str]:
 
 
 def to_arch(text: str) -> str | None:
-    """Give the architecture that a text states or implies by a product line."""
+    """Return the architecture that a text states or implies by a product line."""
     return next((arch for pattern, arch in _ARCHITECTURES if pattern.search(text)), None)
 
 
 def find_cpus(text: str) -> list[str]:
-    """Find the CPUs that a sentence names, `Intel Xeon Platinum 8168 (Skylake)`."""
+    """Return the CPUs that a sentence names, such as `Intel Xeon Platinum 8168 (Skylake)`."""
     return list(dict.fromkeys(_to_name(found) for found in _NAMES.finditer(re.sub(r"\s+", " ", text))))
 
 

@@ -1,8 +1,8 @@
-"""One document to facts: its tables, host specifications, flags and sentences, put together size by size."""
+"""Documents to facts: joins what the tables, host specifications, flags and sentences of each page state."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import date
 
 from app.catalog.names import series_key, size_key
@@ -36,7 +36,10 @@ from app.ingest.documents.series import LIST_SEPARATOR, SeriesTitle, belongs_to_
 
 
 def merge_findings(findings: Iterable[Finding]) -> tuple[list[StatedFact], list[Report]]:
-    """Keep the first statement of each field; of two texts the one that says more, in whatever order they stand."""
+    """Return one fact for each subject, field and source, and the reports; contradictions become reports.
+
+    The first fact wins, except that a text with more words wins over one whose words it includes.
+    """
     kept: dict[tuple[str, str, str, str], StatedFact] = {}
     reports: dict[Report, None] = {}
     for finding in findings:
@@ -67,7 +70,7 @@ def _is_more_specific(text: str, than: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentFacts:
-    """What a document gives before it is known whose its sizes are."""
+    """The facts of a document before its sizes are assigned to series."""
 
     document: SourceDocument
     series: SeriesTitle | None
@@ -77,7 +80,7 @@ class DocumentFacts:
 
 
 def read_document(document: SourceDocument, memories: GpuMemoryIndex) -> DocumentFacts:
-    """Read everything that a document says of sizes."""
+    """Read everything that a document states of its sizes."""
     tables, sentences = read_tables(document), list(document.sentences())
     series = find_series(document.page)
     subjects = tables.subjects
@@ -86,10 +89,10 @@ def read_document(document: SourceDocument, memories: GpuMemoryIndex) -> Documen
         announced = list(find_vm_facts(sentences, series.name))
         subjects = [series.name] if announced else []
         findings += announced
-    spoken = sentences if _sentences_apply(series, subjects) else []
-    findings += _find_row_facts(document, tables, spoken, memories)
+    own_sentences = sentences if _sentences_apply(series, subjects) else []
+    findings += _find_row_facts(document, tables, own_sentences, memories)
     findings += _find_page_facts(document, subjects, sentences, series)
-    findings += find_sentence_facts(spoken, subjects)
+    findings += find_sentence_facts(own_sentences, subjects)
     if not subjects and not findings:
         findings += _report_nothing_read(document)
     statements, reports = merge_findings(add_infiniband_totals(findings))
@@ -99,7 +102,7 @@ def read_document(document: SourceDocument, memories: GpuMemoryIndex) -> Documen
 
 
 def read_series(facts: DocumentFacts, series: str) -> tuple[list[Finding], list[BenchmarkRow]]:
-    """State what a document says of its series under the name that the series goes by."""
+    """Return findings and benchmarks of the series of a document under the name `series`."""
     sentences = list(facts.document.sentences())
     findings: list[Finding] = [*find_rack_facts(sentences, series)]
     items: dict[tuple[str, str], tuple[list[str], StatedFact]] = {}
@@ -108,7 +111,7 @@ def read_series(facts: DocumentFacts, series: str) -> tuple[list[Finding], list[
         listed, _ = items.setdefault((page.file, name), ([], first))
         if item.lower() not in (other.lower() for other in listed):
             listed.append(item)
-    findings += [_join_items(first, listed) for listed, first in items.values()]
+    findings += [replace(first, value=LIST_SEPARATOR.join(listed)) for listed, first in items.values()]
     return findings, list(find_benchmarks(sentences, series))
 
 
@@ -117,7 +120,7 @@ def _find_row_facts(
 ) -> Iterator[Finding]:
     mentions = list(find_mentions(sentences))
     model = find_only_model(mentions)
-    host = PageGpus(
+    page_gpus = PageGpus(
         from_specs=tables.specs.gpu,
         prose_memories=frozenset(mention.memory_gib for mention in mentions if mention.memory_gib),
         prose_models=tuple(dict.fromkeys(mention.model for mention in mentions)),
@@ -127,10 +130,10 @@ def _find_row_facts(
     cells = [*read_cells(tables.rows), *read_temp_disks(tables.rows)]
     yield from cells
     decided: dict[str, object] = {}
-    doubt = find_non_gpu_reason(document, tables, host, sentences, memories)
-    if doubt:
-        yield document.page.report(doubt, 1)
-    for found in read_gpus(tables.rows, host, memories) if not doubt else ():
+    reason = find_non_gpu_reason(document, tables, page_gpus, sentences, memories)
+    if reason:
+        yield document.page.report(reason, 1)
+    for found in read_gpus(tables.rows, page_gpus, memories) if not reason else ():
         if isinstance(found, tuple):
             decided[found[0].name] = found[1]
         else:
@@ -156,40 +159,28 @@ def _find_page_facts(
 
 
 def _sentences_apply(series: SeriesTitle | None, subjects: list[str]) -> bool:
-    """Say whether most sizes are of the page's series, so that its sentences speak of them; notes list any sizes."""
+    """Return whether most sizes are of the page's series, so that its sentences are about them.
+
+    Other pages, such as collected notes, list sizes of any series.
+    """
     own = [subject for subject in subjects if series and (series.stated or belongs_to_series(series.name, subject))]
     return 2 * len(own) > len(subjects)
-
-
-def _join_items(first: StatedFact, items: list[str]) -> StatedFact:
-    value = LIST_SEPARATOR.join(items)
-    return StatedFact(
-        kind="series", subject=first.subject, field=first.field, value=value, raw=first.raw, file=first.file,
-        line=first.line, source=first.source, note=first.note,
-    )  # fmt: skip
 
 
 def _report_nothing_read(document: SourceDocument) -> Iterator[Report]:
     for page, passage in document.passages():
         if re.search(r"\bStandard_[A-Z]+\d", passage.text):
-            yield page.report("names sizes in its text only, nothing is read of them", passage.line, None, None)
+            yield page.report("names sizes only in its text, where they are not read", passage.line, None, None)
             return
 
 
 _MAX_NAMED_SIZES = 5
-"""Sizes that a report names; it only counts the others."""
-
-
-@dataclass(slots=True)
-class _Owners:
-    """The series of each size, and the file that gave it first."""
-
-    by_size: dict[str, tuple[str, str]] = field(default_factory=dict)
+"""Number of sizes that a report names; it counts the others."""
 
 
 def read_batch(documents: Sequence[SourceDocument], memories: GpuMemoryIndex) -> Reading:
-    """Read documents, the oldest first: who names a size first, gives it its series."""
-    owners = _Owners()
+    """Read documents in order of publication: the first that names a size decides its series."""
+    owners: dict[str, tuple[str, str]] = {}
     findings: list[Finding] = []
     benchmarks: list[BenchmarkRow] = []
     parts = [part for whole in documents for part in split_by_series(whole)]
@@ -211,8 +202,11 @@ def _published_order(document: SourceDocument) -> tuple[date, str]:
     return document.page.source.published_on or date.max, document.page.file
 
 
-def _assign_series(facts: DocumentFacts, owners: _Owners) -> tuple[str | None, list[Finding]]:
-    """Give the name that the document's series goes by, and the statements of what belongs to it."""
+def _assign_series(facts: DocumentFacts, owners: dict[str, tuple[str, str]]) -> tuple[str | None, list[Finding]]:
+    """Return the series name of a document, and the findings that assign its sizes to it.
+
+    The name is that of an earlier document if it has already claimed all the sizes.
+    """
     page, series = facts.document.page, facts.series
     if series is None:
         if facts.subjects:
@@ -222,17 +216,17 @@ def _assign_series(facts: DocumentFacts, owners: _Owners) -> tuple[str | None, l
     findings: list[Finding] = _report_mismatches(facts, series, fitting)
     if facts.subjects and not fitting:
         return None, findings
-    theirs: set[str] = set()
+    other_owners: set[str] = set()
     for subject in fitting:
-        owner, file = owners.by_size.setdefault(size_key(subject), (series.name, page.file))
+        owner, file = owners.setdefault(size_key(subject), (series.name, page.file))
         if series_key(owner) == series_key(series.name):
             findings.append(page.size_fact(subject, "series", series.name, series.raw, series.line))
             continue
-        theirs.add(owner)
-        detail = f"claims {subject} for {series.name}, which {file} already gave to {owner}"
+        other_owners.add(owner)
+        detail = f"claims {subject} for {series.name}, which {file} already assigned to {owner}"
         findings.append(page.report(detail, series.line, None, series.raw))
-    if len(theirs) == 1 and len(findings) == _count_reports(findings):
-        return theirs.pop(), findings
+    if len(other_owners) == 1 and len(findings) == _count_reports(findings):
+        return other_owners.pop(), findings
     if facts.subjects:
         findings.append(page.series_fact(series.name, "name", series.name, series.raw, series.line))
     return series.name, findings
@@ -243,7 +237,7 @@ def _report_mismatches(facts: DocumentFacts, series: SeriesTitle, fitting: Seque
     if not others:
         return []
     more = f" and {len(others) - _MAX_NAMED_SIZES} more" if len(others) > _MAX_NAMED_SIZES else ""
-    detail = f"does not fit {', '.join(others[:_MAX_NAMED_SIZES])}{more}, whose series is left open"
+    detail = f"does not fit {', '.join(others[:_MAX_NAMED_SIZES])}{more}, whose series stays unknown"
     return [facts.document.page.report(detail, series.line, "series", series.raw)]
 
 

@@ -1,7 +1,7 @@
-"""The sizes of a document: the rows of all its tables, joined by the size's name, and what their cells state."""
+"""All tables of a document: sorted by kind, rows joined by the size's name, and the facts of their cells."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -24,11 +24,14 @@ from app.ingest.documents.size_tables import (
 from app.ingest.documents.specs import HostSpecs, is_specs_table, read_specs
 
 _SINGLE_PORT_GBPS = frozenset({Decimal(200), Decimal(400), Decimal(800)})
-"""Gbps of one port since HDR. Sizes with several GPUs have a port for each since then, older ones one port in all."""
+"""Gbps of one port since HDR: from then on sizes with several GPUs have a port for each, older ones one port in all.
+
+So such a rate, stated of a size with several GPUs, may be that of one port.
+"""
 
 
 def add_infiniband_totals(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Multiply the InfiniBand of one GPU by the GPUs, where both are stated; report what may be of one port."""
+    """Yield the findings with InfiniBand per GPU multiplied by the GPUs; report rates that may be of one port."""
     counts: dict[str, Fraction] = {}
     for finding in findings:
         if isinstance(finding, StatedFact) and finding.field == "gpu_count" and isinstance(finding.value, Fraction):
@@ -45,26 +48,19 @@ def _with_total(finding: StatedFact, count: Fraction) -> Iterator[Finding]:
         return
     yield finding
     if finding.field == "infiniband_gbps_per_gpu" and count.denominator == 1 and isinstance(finding.value, Decimal):
-        yield _total_fact(finding, finding.value, int(count))
-
-
-def _total_fact(per_gpu: StatedFact, gbps: Decimal, count: int) -> StatedFact:
-    return StatedFact(
-        kind="size", subject=per_gpu.subject, field="infiniband_gbps", value=gbps * count,
-        raw=per_gpu.raw, file=per_gpu.file, line=per_gpu.line, source=per_gpu.source,
-        note=f"{count} x {gbps} Gbps, one link a GPU",
-    )  # fmt: skip
+        note = f"{count} x {finding.value} Gbps, one link a GPU"
+        yield replace(finding, field="infiniband_gbps", value=finding.value * int(count), note=note)
 
 
 _WHOLE_ROW_FIELDS = frozenset(
     {"gpu", "gpu_model", "gpu_memory", "temp_disk_gib", "nvme", "nvme_size", "scale_nics", "scale_bandwidth"}
 )
-"""Columns whose cells need the rest of the row to be understood."""
+"""Columns whose cells need the rest of the row; `gpu_rows` and `row_facts` read them."""
 
 
 @dataclass(slots=True, kw_only=True)
 class DocumentTables:
-    """What all tables of a document hold."""
+    """The rows of sizes, host specifications and other findings of all tables of a document."""
 
     rows: list[SizeRow] = field(default_factory=list)
     specs: HostSpecs = field(default_factory=HostSpecs)
@@ -72,7 +68,7 @@ class DocumentTables:
 
     @property
     def subjects(self) -> list[str]:
-        """Give the sizes by the first spelling of each, in the order of the page."""
+        """Return the names of the sizes in the order of the page, each in its first spelling."""
         names: dict[str, str] = {}
         for row in self.rows:
             names.setdefault(size_key(row.name), row.name)
@@ -80,7 +76,7 @@ class DocumentTables:
 
 
 def read_tables(document: SourceDocument) -> DocumentTables:
-    """Sort the tables by kind and read each as what it is."""
+    """Read all tables by their kind, and give each size one spelling."""
     tables = DocumentTables()
     for page in document.pages:
         _read_page(page, tables)
@@ -92,14 +88,14 @@ def read_tables(document: SourceDocument) -> DocumentTables:
         meant = spellings.get(others.get(key, key), row.name)
         if key in others and key not in reported:
             reported.add(key)
-            detail = f"is taken for {meant}, as the tables of the page spell it elsewhere"
+            detail = f"is read as {meant}, its spelling in other tables of the page"
             tables.findings.append(row.page.report(detail, row.line, None, row.name))
-        tables.rows[at] = _rename_row(row, meant)
+        tables.rows[at] = replace(row, name=meant)
     return tables
 
 
 def _all_names(document: SourceDocument) -> dict[str, str]:
-    """The names in all tables by their keys, those of tables that nothing else is read of, too."""
+    """Return the names in all tables by their keys, including tables of which nothing else is read."""
     found: dict[str, str] = {}
     for page in document.pages:
         for table in page.blocks.tables:
@@ -110,7 +106,7 @@ def _all_names(document: SourceDocument) -> dict[str, str]:
 
 
 def read_cells(rows: Sequence[SizeRow]) -> Iterator[Finding]:
-    """State what stands in the cells that can be read by themselves."""
+    """Yield the facts of the cells that can be read by themselves."""
     for row in rows:
         for cell in row.cells:
             if cell.column.field not in _WHOLE_ROW_FIELDS:
@@ -119,7 +115,7 @@ def read_cells(rows: Sequence[SizeRow]) -> Iterator[Finding]:
 
 def _read_page(page: SourcePage, tables: DocumentTables) -> None:
     for line in page.blocks.html_tables:
-        tables.findings.append(page.report("holds a table in HTML, which is not read", line))
+        tables.findings.append(page.report("has a table in HTML, which is not read", line))
     for table in page.blocks.tables:
         if is_specs_table(table):
             read_specs(page, table, tables.specs)
@@ -141,9 +137,3 @@ def _cell(row: SizeRow, cell: FieldCell) -> Iterator[Finding]:
         return
     for value in values:
         yield row.fact(cell, value.field, value.value, value.note)
-
-
-def _rename_row(row: SizeRow, name: str) -> SizeRow:
-    return SizeRow(
-        page=row.page, table=row.table, line=row.line, name=name, footnote_marks=row.footnote_marks, cells=row.cells
-    )

@@ -1,4 +1,7 @@
-"""How much memory a GPU model has, looked up by however a page writes the model."""
+"""GPU memory: which sizes each model is made with, and whether a figure is of one GPU or of the whole VM.
+
+Headers do not decide the latter, because pages use the same words for both; arithmetic and other evidence do.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,14 +15,14 @@ from app.ingest.documents.gpu_text import GpuText
 from app.ingest.documents.size_tables import SizeRow
 
 TOLERANCE = Fraction(5, 1000)
-"""A total may be this share off: eight times 192 GB are stated as 1,535."""
+"""Relative error that a total may have: eight times 192 GB are stated as 1,535."""
 
 Holder = Literal["vm", "gpu", "both"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HolderDecision:
-    """Of what the cell is, the memory of one GPU that showed it, and the kind of evidence."""
+    """Whether a cell is of one GPU or of the VM, the GiB of one GPU, and the evidence that decided it."""
 
     holder: Holder
     per_gpu: Decimal
@@ -28,21 +31,21 @@ class HolderDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The memories that one GPU may have, as one kind of evidence has it."""
+    """The GiB that one GPU may have by one kind of evidence."""
 
     name: str
     per_gpu: frozenset[Decimal]
 
 
-def decide_holder(count: Fraction, memory: Decimal, levels: Iterable[Evidence]) -> HolderDecision | None:
-    """Ask the kinds of evidence in order of weight; the first that explains the cell in one way only decides."""
+def decide_holder(count: Fraction, memory: Decimal, evidence: Iterable[Evidence]) -> HolderDecision | None:
+    """Decide by the first evidence, in order of weight, that explains the cell in one way only; None if none does."""
     if count == 1:
         return HolderDecision(holder="both", per_gpu=memory, evidence="a single GPU")
-    for level in levels:
-        found = {(holder, per_gpu) for per_gpu in level.per_gpu for holder in _possible_holders(count, memory, per_gpu)}
+    for item in evidence:
+        found = {(holder, per_gpu) for per_gpu in item.per_gpu for holder in _possible_holders(count, memory, per_gpu)}
         if len({holder for holder, _ in found}) == 1:
-            holder, per_gpu = min(found, key=lambda item: abs(Fraction(memory) - count * Fraction(item[1])))
-            return HolderDecision(holder=holder, per_gpu=per_gpu, evidence=level.name)
+            holder, per_gpu = min(found, key=lambda way: abs(Fraction(memory) - count * Fraction(way[1])))
+            return HolderDecision(holder=holder, per_gpu=per_gpu, evidence=item.name)
     return None
 
 
@@ -54,9 +57,9 @@ def _possible_holders(count: Fraction, memory: Decimal, per_gpu: Decimal) -> set
 
 
 def find_per_gpu_in_column(rows: Sequence[tuple[Fraction, Decimal]]) -> frozenset[Decimal]:
-    """Find one GPU's memory in a column of counts and memories.
+    """Return the possible GiB of one GPU by a column of counts and memories.
 
-    A row of one GPU gives it; without one, memories that grow with the count, or stay the same while it grows, do.
+    A row with one GPU shows it; without one, memories that grow with the count, or stay the same while it grows, do.
     """
     singles = {memory for count, memory in rows if count == 1}
     if singles:
@@ -80,13 +83,13 @@ _MEMORY = re.compile(r"\b\d+\s*-?\s*GI?B\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuMemoryIndex:
-    """The memories in GiB that each model is made with, by the words of its names, the longest names first."""
+    """The GiB that each GPU model is made with, by the words of its names, the longest names first."""
 
     by_words: tuple[tuple[tuple[str, ...], tuple[Decimal, ...]], ...] = ()
 
     @classmethod
     def from_mapping(cls, memories: Mapping[str, Sequence[int | str | Decimal]]) -> "GpuMemoryIndex":
-        """Build from models and their memories: `{"V100": [16, 32]}`."""
+        """Build from names of models and their GiB: `{"V100": [16, 32]}`."""
         found: dict[tuple[str, ...], set[Decimal]] = {}
         for name, sizes in memories.items():
             if words := _words(name):
@@ -96,7 +99,7 @@ class GpuMemoryIndex:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[str, str]]) -> "GpuMemoryIndex":
-        """Build from rows with `model`, `family`, `aliases` (`;` between them) and `memory_gib`."""
+        """Build from rows with `model`, `family`, `aliases` (separated by `;`) and `memory_gib`."""
         memories: dict[str, list[int | str | Decimal]] = {}
         for row in rows:
             if not (size := (row.get("memory_gib") or "").strip()):
@@ -107,7 +110,7 @@ class GpuMemoryIndex:
         return cls.from_mapping(memories)
 
     def find(self, text: str) -> tuple[Decimal, ...]:
-        """Give the possible memories of the model a text names, `()` where it names none that is known."""
+        """Return the possible GiB of the model that a text names, `()` if it names no known model."""
         words = _words(text)
         for name, sizes in self.by_words:
             if _contains(words, name):
@@ -115,7 +118,7 @@ class GpuMemoryIndex:
         return ()
 
     def find_in_title(self, title: str) -> tuple[Decimal, ...]:
-        """Give the possible memories of a model that stands inside a title's words, as A100 in `NDasrA100_v4`."""
+        """Return the possible GiB of a model named inside a word of a title, as A100 in `NDasrA100_v4`."""
         for name, sizes in self.by_words:
             if len(name) == 1 and re.search(rf"(?<![A-Z0-9]){name[0].upper()}(?![A-Za-z0-9])", title.replace("_", " ")):
                 return sizes
@@ -134,7 +137,10 @@ def _contains(words: tuple[str, ...], name: tuple[str, ...]) -> bool:
 def resolve_text_memories(
     rows: Sequence[SizeRow], texts: dict[str, GpuText], memories: GpuMemoryIndex
 ) -> Iterator[Report]:
-    """Make the memory of every text that of one GPU; what stays open is taken out and reported."""
+    """Replace the memory in each of `texts` by that of one GPU; yield a report and remove it where that is undecided.
+
+    `8 V100 32 GB` is of each, `4x V100 (64GB)` of all: the memories that the model is made with show it.
+    """
     possible = {name: _possible_memories(text, memories) for name, text in texts.items()}
     tables = {row.name: (row.page.file, row.table) for row in rows if row.find("gpu", "gpu_model")}
     for name, text in list(texts.items()):
@@ -150,7 +156,7 @@ def resolve_text_memories(
 
 
 def _possible_memories(text: GpuText, memories: GpuMemoryIndex) -> set[Decimal]:
-    """Give the memories that one GPU has by its text: as it stands, or a share of it where the model is made so."""
+    """Return the GiB that one GPU can have by its text: the figure, or its share where the model is made with that."""
     memory, count = text.memory_gib, text.count
     if memory is None:
         return set()
@@ -168,7 +174,7 @@ def _possible_memories(text: GpuText, memories: GpuMemoryIndex) -> set[Decimal]:
 def _memories_of_same_model(
     text: GpuText, possible: dict[str, set[Decimal]], texts: dict[str, GpuText]
 ) -> set[Decimal]:
-    """Give what the table's other sizes with the same model leave no doubt about."""
+    """Return the memories that are unambiguous for other sizes of the table with the same model."""
     return {
         size for name, found in possible.items() if len(found) == 1 and texts[name].model == text.model
         for size in found
@@ -179,6 +185,6 @@ def _report_undecided(name: str, rows: Sequence[SizeRow]) -> Iterator[Report]:
     for row in rows:
         cell = row.find("gpu", "gpu_model")
         if row.name == name and cell:
-            detail = "may be the memory of one GPU or of all, nothing on the page or known of the GPU decides it"
+            detail = "may be the memory of one GPU or of all; neither the page nor the GPU model decides it"
             yield row.report(cell, detail)
             return

@@ -1,4 +1,4 @@
-"""The GPUs of every size: count, model and memory from its rows, with the evidence of its table, page and model."""
+"""GPU facts of every size: count, model and memory from its row, with evidence from its table, page and model."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -32,13 +32,13 @@ _TOTAL_AND_EACH = re.compile(
     rf"^(?P<all>{NUMBER})\s*(?P<unit>Gi?B)\s*\((?:\d+\s*[x×]\s*)?(?P<each>{NUMBER})\s*(?P=unit)(?: each| per GPU)?\)$",
     re.IGNORECASE,
 )
-"""The memory of all with that of each in brackets: `320GB (40GB each)`."""
+"""The memory of all GPUs with that of each in parentheses: `320GB (40GB each)`."""
 _MEMORY_TYPE = re.compile(r"\b(?:HBM|GDDR)\w*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageGpus:
-    """What the page says of its GPUs outside the sizes' tables: the specs table and the prose."""
+    """The GPUs of a page as host specifications, sentences and the title name them, outside the tables of sizes."""
 
     from_specs: GpuText
     prose_memories: frozenset[Decimal] = frozenset()
@@ -49,7 +49,7 @@ class PageGpus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuRow:
-    """A row's count and GPU as read, and its memory cell: a number and, where the cell itself says so, of what."""
+    """The GPU, count and memory (GiB) of a row; `holder` is `gpu` or `vm` if the memory cell says so."""
 
     row: SizeRow
     text: GpuText
@@ -59,8 +59,8 @@ class GpuRow:
     holder: str | None = None
 
 
-def to_gpu_row(row: SizeRow, cell: FieldCell, text: GpuText, host: PageGpus) -> GpuRow | str:
-    """Read the cell of a row; gives the reason as text where it is not read."""
+def to_gpu_row(row: SizeRow, cell: FieldCell, text: GpuText, page_gpus: PageGpus) -> GpuRow | str:
+    """Parse the memory cell of a row; return the reason as text if it is not understood."""
     words = normalize_rates(cell.text)
     if (both := _TOTAL_AND_EACH.match(words)) and text.count is not None:
         if Fraction(to_decimal(both["all"])) != Fraction(to_decimal(both["each"])) * text.count:
@@ -73,7 +73,7 @@ def to_gpu_row(row: SizeRow, cell: FieldCell, text: GpuText, host: PageGpus) -> 
     kept = None if unit is None else to_base_unit(amount.number, unit, "memory")
     if kept is None:
         return "has no unit of memory, neither in the header nor in the cell"
-    said = "gpu" if amount.times or _PER_GPU.search(amount.suffix) else "vm" if _TOTAL.search(amount.suffix) else None
+    holder = "gpu" if amount.times or _PER_GPU.search(amount.suffix) else "vm" if _TOTAL.search(amount.suffix) else None
     left = re.sub(
         r"\b(?:[GTM]i?B|of|memory|vram)\b|[\s()]",
         "",
@@ -83,17 +83,20 @@ def to_gpu_row(row: SizeRow, cell: FieldCell, text: GpuText, host: PageGpus) -> 
     if left:
         return "is not one number"
     count = (
-        text.count or (Fraction(amount.times) if amount.times else None) or host.from_specs.count or host.prose_count
+        text.count
+        or (Fraction(amount.times) if amount.times else None)
+        or page_gpus.from_specs.count
+        or page_gpus.prose_count
     )
     if amount.times and count != amount.times:
         return f"does not agree with the count of {count}"
-    return GpuRow(row=row, text=text, count=count, memory=rounded(kept), cell=cell, holder=said)
+    return GpuRow(row=row, text=text, count=count, memory=rounded(kept), cell=cell, holder=holder)
 
 
 def read_gpus(
-    rows: Sequence[SizeRow], host: PageGpus, memories: GpuMemoryIndex
+    rows: Sequence[SizeRow], page_gpus: PageGpus, memories: GpuMemoryIndex
 ) -> Iterator[tuple[SizeRow, Decimal] | Finding]:
-    """State the GPUs of every row; gives, too, the memory of one GPU where a row's cell has decided it."""
+    """Yield the GPU facts of every row, and pairs of a row and the GiB of one GPU where its memory cell decided it."""
     texts: dict[str, GpuText] = {}
     for row in rows:
         yield from _read_text(row, texts)
@@ -101,7 +104,7 @@ def read_gpus(
     read: list[GpuRow] = []
     for row in rows:
         if cell := row.find("gpu_memory"):
-            found = to_gpu_row(row, cell, texts.get(row.name, GpuText()), host)
+            found = to_gpu_row(row, cell, texts.get(row.name, GpuText()), page_gpus)
             if isinstance(found, GpuRow):
                 read.append(found)
             else:
@@ -111,11 +114,11 @@ def read_gpus(
             (other.count, other.memory) for other in read
             if other.row.table == gpu.row.table and other.count and other.memory and other.text.model == gpu.text.model
         ]  # fmt: skip
-        yield from _memory_facts(gpu, _evidence(gpu, column, host, memories))
+        yield from _memory_facts(gpu, _evidence(gpu, column, page_gpus, memories))
     stated = {gpu.row.name for gpu in read}
     for row in rows:
         if row.name not in stated and (cell := row.find("gpu", "gpu_model")):
-            yield from _text_memory_facts(row, cell, texts[row.name] if row.name in texts else GpuText())
+            yield from _text_memory_facts(row, cell, texts.get(row.name, GpuText()))
 
 
 def _read_text(row: SizeRow, texts: dict[str, GpuText]) -> Iterator[Finding]:
@@ -125,7 +128,7 @@ def _read_text(row: SizeRow, texts: dict[str, GpuText]) -> Iterator[Finding]:
             continue
         text = to_gpu_text(normalize_rates(cell.text), counted=field == "gpu")
         if text is None:
-            yield row.report(cell, "names neither a count nor a model of GPU")
+            yield row.report(cell, "names neither a count nor a model of GPUs")
             continue
         texts[row.name] = _combine(texts.get(row.name, GpuText()), text)
         yield from _text_facts(row, cell, text)
@@ -147,31 +150,35 @@ def _text_facts(row: SizeRow, cell: FieldCell, text: GpuText) -> Iterator[Findin
 
 
 def _evidence(
-    gpu: GpuRow, column: list[tuple[Fraction, Decimal]], host: PageGpus, memories: GpuMemoryIndex
+    gpu: GpuRow, column: list[tuple[Fraction, Decimal]], page_gpus: PageGpus, memories: GpuMemoryIndex
 ) -> Iterator[Evidence]:
     own = gpu.text.memory_gib
     yield Evidence(name="the row's own text", per_gpu=frozenset() if own is None else frozenset({own}))
     yield Evidence(name="the column", per_gpu=find_per_gpu_in_column(column))
-    specs = host.from_specs.memory_gib
+    specs = page_gpus.from_specs.memory_gib
     yield Evidence(name="the host specifications", per_gpu=frozenset() if specs is None else frozenset({specs}))
-    yield Evidence(name="the page's text", per_gpu=host.prose_memories)
+    yield Evidence(name="the page's text", per_gpu=page_gpus.prose_memories)
     models = (
-        [gpu.text.model] if gpu.text.model else [host.from_specs.model] if host.from_specs.model else host.prose_models
+        [gpu.text.model]
+        if gpu.text.model
+        else [page_gpus.from_specs.model]
+        if page_gpus.from_specs.model
+        else page_gpus.prose_models
     )
     known = {size for model in models if model for size in memories.find(model)}
     yield Evidence(name="the GPU model", per_gpu=frozenset(known))
-    yield Evidence(name="the GPU in the title", per_gpu=frozenset(memories.find_in_title(host.title)))
+    yield Evidence(name="the GPU in the title", per_gpu=frozenset(memories.find_in_title(page_gpus.title)))
 
 
-def _memory_facts(gpu: GpuRow, levels: Iterator[Evidence]) -> Iterator[tuple[SizeRow, Decimal] | Finding]:
+def _memory_facts(gpu: GpuRow, evidence: Iterator[Evidence]) -> Iterator[tuple[SizeRow, Decimal] | Finding]:
     row, cell, memory, count = gpu.row, gpu.cell, gpu.memory, gpu.count
     if cell is None or memory is None or count == 0:
         return
     decision = None
     if count is not None:
-        decision = _decide_by_cell(gpu, count, memory) or decide_holder(count, memory, levels)
+        decision = _decide_by_cell(gpu, count, memory) or decide_holder(count, memory, evidence)
     if count is None or decision is None:
-        detail = "may be the memory of one GPU or of all, nothing on the page or known of the GPU decides it"
+        detail = "may be the memory of one GPU or of all; neither the page nor the GPU model decides it"
         yield row.report(cell, detail)
         return
     total = rounded(Decimal(count.numerator) * decision.per_gpu / Decimal(count.denominator))

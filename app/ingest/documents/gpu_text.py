@@ -1,4 +1,4 @@
-"""What a text says of GPUs: how many, of which vendor and model, with how much memory, linked by what."""
+"""GPUs in cells and sentences: count, vendor, model, memory and interconnect."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from app.ingest.documents.page import Sentence
-from app.ingest.documents.values import NUMBER, is_blank, to_decimal, to_fraction
+from app.ingest.documents.values import NUMBER, NUMBER_WORDS, is_blank, to_decimal, to_fraction
 
 _COUNT = re.compile(
     r"^\s*(\d+\s*[/⁄]\s*\d+|[½⅓⅔¼¾⅙⅛]|\d+(?:\.\d+)?)(?:\s*[x×*]\s+|\s*[x×*](?=[A-Z\d])|\s+|$)", re.IGNORECASE
@@ -36,7 +36,7 @@ _BRAND_VENDORS = {
     "radeon": "AMD",
     "instinct": "AMD",
 }
-"""Brands that one vendor alone has, so that the vendor need not be named beside them."""
+"""Vendor by brand, for texts that do not name the vendor."""
 _NOISE = re.compile(
     r"®|™|\((?:tm|r)\)|\b(?:GPUs?|Tesla|Tensor[ -]Cores?|Ampere|Hopper|Volta|Turing|Pascal|Nvidia|"
     r"AMD|vRAM|cards?|accelerators?)\b"
@@ -49,9 +49,9 @@ _FORM = re.compile(r"\b(PCIe|SXM\d?|NVL)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuText:
-    """What was found; each part is absent where the text does not speak of it.
+    """The GPUs that a text describes; None for what it does not mention.
 
-    `holder` is `gpu` or `vm` where the words say of what the memory is (`16 GB each`, `40 GB GPUs`, `64 GB total`).
+    `holder` is `gpu` or `vm` if the text says of which the memory is (`16 GB each`, `40 GB GPUs`, `64 GB total`).
     """
 
     count: Fraction | None = None
@@ -63,9 +63,9 @@ class GpuText:
 
 
 def to_gpu_text(text: str, *, counted: bool = True) -> GpuText | None:
-    """Read `8 A100 40 GB GPUs (NVLink 3.0)`, `4 x V100`, `1/6`; None where there is neither a count nor a model.
+    """Parse `8 A100 40 GB GPUs (NVLink 3.0)`, `4 x V100`, `1/6`; return None if there is neither count nor model.
 
-    With `counted` false a number in front belongs to the model's name.
+    If not `counted`, a number at the start is part of the model's name.
     """
     text = text.replace("\v", " ").strip()
     if is_blank(text):
@@ -100,7 +100,7 @@ def _holder(memory: str) -> str | None:
 
 
 def _split_count(text: str, *, counted: bool) -> tuple[Fraction | None, str]:
-    """Take the count off, which stands before the model (`2 x A100`) or behind it (`A100 (2x)`)."""
+    """Split off the count, which is before the model (`2 x A100`) or after it (`A100 (2x)`)."""
     if found := _COUNT.match(text) if counted else None:
         return to_fraction(found[1]), text[found.end() :]
     if found := _FRACTION_AFTER.search(text):
@@ -111,7 +111,7 @@ def _split_count(text: str, *, counted: bool) -> tuple[Fraction | None, str]:
 
 
 def to_interconnect(text: str) -> str | None:
-    """Write the link between GPUs in one way: `NVLINK 3.0` is `NVLink 3.0`."""
+    """Return the interconnect of GPUs in one spelling: `NVLINK 3.0` as `NVLink 3.0`."""
     found = _INTERCONNECT.search(text)
     if not found:
         return None
@@ -120,7 +120,7 @@ def to_interconnect(text: str) -> str | None:
 
 
 def to_vendor(text: str) -> str | None:
-    """Find the vendor by name, or by a brand that it alone has."""
+    """Return the vendor by its name, else by its brand."""
     if found := _VENDOR.search(text):
         return _VENDORS[found[1].lower()]
     return next(
@@ -129,9 +129,9 @@ def to_vendor(text: str) -> str | None:
 
 
 def to_model(text: str) -> str | None:
-    """Clean a model's name: without vendor, `Tesla`, `GPU`; a form factor (PCIe, NVL) is put behind it.
+    """Return a model's name without vendor, `Tesla` and `GPU`, its form factor (PCIe, NVL) at the end.
 
-    None where the text names no model, or one of two.
+    Return None if the text names no model, or one of two.
     """
     if re.search(r"\bor\b|/", text):
         return None
@@ -146,17 +146,16 @@ def to_model(text: str) -> str | None:
 
 
 _MODELS_WITHOUT_DIGITS = frozenset({"Blackwell", "Blackwell Ultra"})
-"""Models whose name has no number in it."""
+"""Models without a digit in their name."""
 
 
-_NUMBERS = {"one": 1, "two": 2, "four": 4, "eight": 8, "sixteen": 16}
 _MODEL = (
     r"(?:(?:Tesla|Ampere|Hopper|Radeon(?:™|\(tm\))?|Instinct|PRO|Pro|RTX|GeForce|Quadro|[A-Z]{1,3}\d{1,4}[A-Z]{0,2}|\d{4}|PCIe|NVL|SXM\d?|Blackwell|"
     r"Ultra|Server|Edition)\s+)*"
     r"(?:[A-Z]{1,3}\d{1,4}[A-Z]{0,2}|\d{4}|PCIe|NVL|Blackwell|Ultra|Edition)"
 )
 _MENTION = re.compile(
-    rf"(?:\b(?P<upto>up to\s+)?(?P<count>\d{{1,2}}|{'|'.join(_NUMBERS)})\s+)?(?P<vendor>NVIDIA|Nvidia|"
+    rf"(?:\b(?P<upto>up to\s+)?(?P<count>\d{{1,2}}|{'|'.join(NUMBER_WORDS)})\s+)?(?P<vendor>NVIDIA|Nvidia|"
     rf"AMD)\s+(?P<model>{_MODEL})"
     rf"(?P<rest>(?:\s+{NUMBER}\s*GB)?(?:\s+(?:NVLINK[ -](?:inter)?connected|Tensor[ -]Core|NVL\d+))*"
     r"\s+(?:GPUs?|cards?)\b)"
@@ -177,7 +176,7 @@ _COMPARISON = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuMention:
-    """A GPU as a sentence names it; `count` only where it is exact and of one VM."""
+    """A GPU that a sentence names; `count` is None unless it is exact and of one VM."""
 
     sentence: Sentence
     vendor: str
@@ -187,7 +186,7 @@ class GpuMention:
 
 
 def find_mentions(sentences: Iterable[Sentence]) -> Iterator[GpuMention]:
-    """Find the GPUs in the sentences that speak of this series only, and name one model only."""
+    """Yield the GPUs in the sentences that compare with no other series and do not offer several models."""
     for sentence in sentences:
         text = sentence.text.replace("®", "").replace("™", "")
         if _COMPARISON.search(text):
@@ -205,7 +204,7 @@ def find_mentions(sentences: Iterable[Sentence]) -> Iterator[GpuMention]:
 
 
 def find_only_model(mentions: Iterable[GpuMention]) -> GpuMention | None:
-    """Give the mention that names the model of a page: the only one, or the only one that is counted."""
+    """Return a mention of the page's model: the only model mentioned, or the only one mentioned with a count."""
     listed = list(mentions)
     counted = [mention for mention in listed if mention.count is not None]
     for some in (listed, counted):
@@ -218,7 +217,7 @@ def _count(found: re.Match[str], text: str) -> Fraction | None:
     if not found["count"] or found["upto"] or not _THIS_VM.search(text):
         return None
     word = found["count"].lower()
-    return Fraction(_NUMBERS.get(word) or int(word))
+    return Fraction(NUMBER_WORDS.get(word) or int(word))
 
 
 def _memory(found: re.Match[str], text: str) -> Decimal | None:

@@ -50,16 +50,16 @@ def read_infiniband(text: str, unit: str | None) -> list[FieldValue]:
     if amount is None:
         if _INFINIBAND.search(text) and not re.search(r"\d", _FILLER_WORDS.sub("", text)):
             return [FieldValue("infiniband", True)]
-        raise UnreadableCell("does not say what the InfiniBand is")
+        raise UnreadableCell("does not say whether there is InfiniBand")
     gbps = _gbps(amount, text, unit)
     return [
         FieldValue("infiniband", True),
-        FieldValue("infiniband_gbps", rounded(gbps * (amount.times or 1)), _product_note(amount, gbps)),
+        FieldValue("infiniband_gbps", rounded(gbps * (amount.times or 1)), _product_note(amount, gbps, "Gbps")),
     ]
 
 
 def to_gbps(number: Decimal, unit: str, text: str) -> Decimal | None:
-    """Convert to Gbps; GB/s is accepted only where the text's generation says that bits were meant."""
+    """Convert to Gbps; return None for GB/s unless the InfiniBand generation in the text shows that bits are meant."""
     mbps = to_base_unit(number, unit, "network")
     if mbps is not None:
         return rounded(mbps / 1000)
@@ -72,7 +72,7 @@ def _read_network_part(piece: str, unit: str | None) -> list[FieldValue]:
         return read_infiniband(piece, unit)
     if is_blank(piece) or not re.search(r"\d", piece):
         if _FILLER_WORDS.sub("", piece).strip():
-            raise UnreadableCell(f"has words in it that are not understood: {piece}")
+            raise UnreadableCell(f"has unknown words: {piece}")
         return []
     amount = _amount(piece)
     stated = amount.unit(unit) if amount else None
@@ -81,12 +81,8 @@ def _read_network_part(piece: str, unit: str | None) -> list[FieldValue]:
     mbps = to_base_unit(amount.total, stated, "network")
     whole = None if mbps is None else to_integer(mbps)
     if whole is None:
-        raise UnreadableCell(f"is in {stated}, which is no unit of a network")
-    return [
-        FieldValue(
-            "network_mbps", whole, None if amount.times is None else f"{amount.times} x {amount.number} {stated}"
-        )
-    ]
+        raise UnreadableCell(f"is in {stated}, which is not a unit of bandwidth")
+    return [FieldValue("network_mbps", whole, _product_note(amount, amount.number, stated))]
 
 
 def _amount(text: str) -> Amount | None:
@@ -96,11 +92,7 @@ def _amount(text: str) -> Amount | None:
         return None
     left = re.sub(r"[KMGT]i?[Bb]ps", "", _FILLER_WORDS.sub("", text[: found.start()] + amount.suffix if found else ""))
     if re.search(r"\w", left):
-        raise UnreadableCell(
-            "is not one number"
-            if re.search(r"\d", left)
-            else f"has words in it that are not understood: {left.strip()}"
-        )
+        raise UnreadableCell("is not one number" if re.search(r"\d", left) else f"has unknown words: {left.strip()}")
     return amount
 
 
@@ -112,5 +104,5 @@ def _gbps(amount: Amount, text: str, unit: str | None) -> Decimal:
     return gbps
 
 
-def _product_note(amount: Amount, gbps: Decimal) -> str | None:
-    return None if amount.times is None else f"{amount.times} x {gbps} Gbps"
+def _product_note(amount: Amount, number: Decimal, unit: str) -> str | None:
+    return None if amount.times is None else f"{amount.times} x {number} {unit}"

@@ -190,7 +190,7 @@ def to_page(
     stated = front.first("kind")
     reports = []
     if stated and stated not in AUTHORITY:
-        detail = f"is no kind of source, which are {', '.join(AUTHORITY)}"
+        detail = f"is not a kind of source; the kinds are {', '.join(AUTHORITY)}"
         reports.append(page.report(detail, front.lines.get("kind"), "kind", stated))
     if (pinned := front.first("pinned")) not in (None, "true", "false"):
         reports.append(page.report("is neither true nor false", front.lines.get("pinned"), "pinned", pinned))

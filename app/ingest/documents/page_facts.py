@@ -39,7 +39,7 @@ def find_non_gpu_reason(
     specifications are in an included file that is missing, the columns are read as GPUs.
     """
     if not tables.specs.has_gpus:
-        return "has accelerators that are no GPUs, nothing is kept of them"
+        return "has accelerators that are not GPUs, they are not read"
     cells = [
         cell for row in tables.rows for cell in row.cells if cell.column.field in ("gpu", "gpu_model", "gpu_memory")
     ]
@@ -50,7 +50,7 @@ def find_non_gpu_reason(
     own += [passage.text for _, passage in document.passages() if passage.kind == "heading"]
     if any(_GPU.search(text) for text in own):
         return None
-    return "counts accelerators and does not say that they are GPUs, nothing is kept of them"
+    return "counts accelerators without saying that they are GPUs, they are not read"
 
 
 def is_migration_advice(sentence: Sentence) -> bool:
@@ -108,7 +108,7 @@ def find_host_spec_facts(
     """
     facts = specs.facts
     if contradicted := _find_contradicted_vcpus(specs, subjects, stated):
-        detail = "are of the host and not of its sizes, as the tables show: none of their figures is taken"
+        detail = "are of the host and not of its sizes, as the tables show; their figures are not read"
         yield contradicted.page.report(detail, contradicted.line, contradicted.field, contradicted.raw)
         facts = [fact for fact in facts if isinstance(fact.value, str)]
     for fact in facts:
@@ -125,7 +125,7 @@ def find_host_spec_facts(
                 yield fact.page.size_fact(subject, "gpu_fraction", str(fact.value), fact.raw, fact.line)
         if others:
             detail = f"the host specifications say {fact.value}, the tables show otherwise for {', '.join(others)}"
-            yield fact.page.report(f"{detail}: not taken there", fact.line, fact.field, fact.raw)
+            yield fact.page.report(f"{detail}: not read there", fact.line, fact.field, fact.raw)
 
 
 def _find_contradicted_vcpus(specs: HostSpecs, subjects: Sequence[str], stated: RowValues) -> HostFact | None:

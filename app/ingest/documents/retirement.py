@@ -1,11 +1,11 @@
-"""When sizes and series retire: sentences about a page's own series, and tables that list many series."""
+"""Retirement dates of sizes and series: in sentences about a page's own series, and in tables that list many series."""
 
 import re
 from collections.abc import Iterable, Iterator
 from datetime import date
 
 from app.catalog.names import series_key
-from app.ingest.documents.blocks import MarkdownTable, TableRow
+from app.ingest.documents.blocks import MarkdownTable
 from app.ingest.documents.columns import header_key
 from app.ingest.documents.page import Finding, Sentence, SourcePage
 from app.ingest.documents.series import to_series_name
@@ -25,12 +25,16 @@ _SERIES_LIST = re.compile(
     r"^(?:(?:the|azure|both)\s+)*(?P<names>[A-Z]\w*[\s-]series\b(?:(?:\s*,|\s+and|\s*&|\s*/)+\s*[A-Z]\w*[\s-]series\b)+)",
     re.IGNORECASE,
 )
-"""Several series that a sentence begins with, `The Ev3-series and Esv3-series`."""
+"""Several series at the start of a sentence, `The Ev3-series and Esv3-series`."""
+_SERIES_SEPARATOR = re.compile(r"/(?=[A-Z])|\s*,\s*(?:and\s+)?(?=[A-Z])")
 _LIST = re.compile(r"\s*(?:,|\band\b|&|/)\s*", re.IGNORECASE)
 
 
+_NAME_HEADERS = frozenset({"series name", "series", "size series", "size"})
+
+
 def is_retiring(text: str) -> bool:
-    """Say whether a text retires series that it names on a day."""
+    """Return whether a text gives a retirement date of series that it names (not of `these sizes`)."""
     verb = _RETIRES.search(text)
     if not verb or _THESE_SIZES.search(text[: verb.start()]):
         return False
@@ -38,7 +42,7 @@ def is_retiring(text: str) -> bool:
 
 
 def find_retirement(sentences: Iterable[Sentence], series: str | None) -> tuple[Sentence, date] | None:
-    """Find the sentence that retires the page's own series; sentences about others say nothing of it."""
+    """Return the first sentence that retires the page's own series, and its date, ignoring other series."""
     for sentence in sentences:
         verb = _RETIRES.search(sentence.text)
         if not verb or _NEGATION.search(sentence.text):
@@ -64,39 +68,36 @@ def _names_series(subject: str, series: str | None) -> bool:
 
 
 def is_retirement_table(table: MarkdownTable) -> bool:
-    """Say whether a table lists series or sizes with the day on which they retire."""
+    """Return whether a table lists series or sizes with their retirement dates."""
     keys = [header_key(cell.text) for cell in table.header]
-    return bool({"series name", "series", "size series", "size"} & set(keys)) and any(
-        _is_date_header(key) for key in keys
-    )
+    return bool(_NAME_HEADERS & set(keys)) and any(_is_date_header(key) for key in keys)
 
 
 def read_retirement_table(page: SourcePage, table: MarkdownTable) -> Iterator[Finding]:
-    """State the retirement date of every series (or size) listed; days that can be read in two ways follow the rest."""
+    """Yield the retirement date of every series or size of the table.
+
+    A date such as 05/06/2021 is read in the order that the other dates of its column show.
+    """
     keys = [header_key(cell.text) for cell in table.header]
-    names = next(at for at, key in enumerate(keys) if key in ("series name", "series", "size series", "size"))
+    names = next(at for at, key in enumerate(keys) if key in _NAME_HEADERS)
     dates = next(at for at, key in enumerate(keys) if _is_date_header(key))
-    order = _is_month_first(row.cells[dates].text for row in table.rows)
+    month_first = _is_month_first(row.cells[dates].text for row in table.rows)
     for row in table.rows:
-        if not is_blank(row.cells[dates].text) and not is_blank(row.cells[names].text):
-            yield from _row(page, row, (names, dates), order, table.header[dates].text)
-
-
-def _row(page: SourcePage, row: TableRow, at: tuple[int, int], order: bool | None, header: str) -> Iterator[Finding]:
-    name, cell = row.cells[at[0]].text, row.cells[at[1]]
-    day = find_date(cell.text, month_first=order)
-    if day is None:
-        yield page.report("is not a date, or may be two", row.line, header, cell.raw)
-    elif re.match(r"Standard_", name):
-        yield page.size_fact(name, "retirement_date", day, cell.raw, row.line)
-    else:
-        for part in re.split(r"/(?=[A-Z])|\s*,\s*(?:and\s+)?(?=[A-Z])", re.sub(r"\s*\([^)]*\)", "", name)):
-            series = to_series_name(part) or part.strip()
-            yield page.series_fact(series, "retirement_date", day, cell.raw, row.line)
+        name, cell = row.cells[names].text, row.cells[dates]
+        if is_blank(name) or is_blank(cell.text):
+            continue
+        day = find_date(cell.text, month_first=month_first)
+        if day is None:
+            yield page.report("is not a date, or an ambiguous one", row.line, table.header[dates].text, cell.raw)
+        elif name.startswith("Standard_"):
+            yield page.size_fact(name, "retirement_date", day, cell.raw, row.line)
+        else:
+            for part in _SERIES_SEPARATOR.split(re.sub(r"\s*\([^)]*\)", "", name)):
+                yield page.series_fact(to_series_name(part) or part.strip(), "retirement_date", day, cell.raw, row.line)
 
 
 def _is_month_first(cells: Iterable[str]) -> bool | None:
-    """Find out whether the column's months stand first, from those of its cells that can be read in one way only."""
+    """Return whether the month comes first, by the unambiguous dates of a column; None if they leave it open."""
     single = [next(iter(readings)) for cell in cells if len(readings := find_slashed_dates(cell)) == 1]
     return None if not single or len(set(single)) > 1 else single[0]
 

@@ -1,7 +1,7 @@
-"""A page of several series: each section that names one and has its own table of sizes is a document of its own.
+"""Splits a page of several series into documents: one for each section that names a series and has a table of sizes.
 
-What a section says of features, GPUs or retirement is said of its sizes only; what stands above the first section
-speaks of all series at once, so that nothing of it is taken for one of them.
+Features, GPUs and retirement in a section apply to its sizes only. Text above the first section is about all series at
+once, so it is not read as facts of any of them.
 """
 
 import re
@@ -17,12 +17,10 @@ from app.ingest.documents.retirement import is_retiring
 from app.ingest.documents.series import belongs_to_series, to_series_name
 from app.ingest.documents.size_tables import find_name_column, find_names
 
-_MANY = 2
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PageSection:
-    """The lines from `start` up to `end` of a page; `series` is what its heading names, if it has sizes of it."""
+    """The lines of a page from `start` to before `end`; `series` is that of its heading, if sizes of it follow."""
 
     page: SourcePage
     heading: Passage | None
@@ -32,11 +30,11 @@ class _PageSection:
 
 
 def split_by_series(document: SourceDocument) -> list[SourceDocument]:
-    """Give the sections of a page of several series, the page itself where it is of one."""
+    """Return a document for each section of a page of several series, else the document itself."""
     if document.page.front.first("series"):
         return [document]
     sections = [section for page in document.pages for section in _sections(page)]
-    if len({series_key(section.series) for section in sections if section.series}) < _MANY:
+    if len({series_key(section.series) for section in sections if section.series}) <= 1:
         return [document]
     several = {section.page.file for section in sections if section.series}
     own = [section for section in sections if section.page.file in several and section.heading]
@@ -72,22 +70,21 @@ def _sections(page: SourcePage) -> Iterator[_PageSection]:
 
 
 def _section_series(page: SourcePage, heading: Passage, until: int) -> str | None:
-    """Name the series of a heading below which, before the next heading that names one, stand sizes."""
+    """Return the series of a heading if a table of its sizes follows before line `until`."""
     name = _heading_series(heading.text)
     if name is None:
         return None
-    said = _names_series(heading.text)
     sizes = [
         size for table in page.blocks.tables if heading.line < table.line < until
         for column in [find_name_column(table, to_columns(table.header))] if column
         for size in find_names(table, column)
     ]  # fmt: skip
     fitting = [size for size in sizes if belongs_to_series(name, size)]
-    return name if sizes and (said or len(fitting) == len(sizes)) else None
+    return name if sizes and (_names_series(heading.text) or len(fitting) == len(sizes)) else None
 
 
 def _heading_series(text: str) -> str | None:
-    """Name the series of a heading; what stands behind it in brackets, `(NVMe)`, makes it no other series."""
+    """Return the series of a heading, ignoring parentheses after it such as `(NVMe)`."""
     return to_series_name(text) or to_series_name(
         re.sub(r"(?<=series)\s*\([^()]*\)\s*$", "", text, flags=re.IGNORECASE)
     )
@@ -109,13 +106,13 @@ def _to_page(section: _PageSection) -> SourcePage:
 
 
 def _with_retirements(part: SourceDocument, opening: SourcePage) -> SourceDocument:
-    """Put what the opening says of retirement into a section: such sentences name the series that they are about."""
-    told = tuple(
+    """Add the retirement sentences above the first section to a section: such sentences name their series."""
+    retirements = tuple(
         passage for passage in opening.blocks.passages if passage.kind != "heading" and is_retiring(passage.text)
     )
-    if not told or part.page.file != opening.file:
+    if not retirements or part.page.file != opening.file:
         return part
-    blocks = replace(part.page.blocks, passages=(*part.page.blocks.passages, *told))
+    blocks = replace(part.page.blocks, passages=(*part.page.blocks.passages, *retirements))
     return replace(part, page=replace(part.page, blocks=blocks))
 
 

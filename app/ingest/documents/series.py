@@ -1,17 +1,26 @@
-"""The series of a page, from its title; the forms that titles have are taken off until the name is left."""
+"""The series of a page, read from its title, and its list fields: use cases, images, data types, drivers."""
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from app.ingest.documents.blocks import Passage
 from app.ingest.documents.page import Sentence, SourceDocument, SourcePage
 
 LIST_SEPARATOR = "; "
-"""Stands between the items of a list field's value."""
+"""Separates the items in the value of a list field."""
 
-Found = tuple[SourcePage, str, str, str, int]
-"""Page, field, item, raw text and line."""
+
+class ListedItem(NamedTuple):
+    """An item of a list field of a series, such as one use case."""
+
+    page: SourcePage
+    field: str
+    item: str
+    raw: str
+    line: int
+
 
 _USE_CASES = re.compile(r"^(?:key |common |typical |ideal )?use cases?$", re.IGNORECASE)
 _INTEGRATION = re.compile(r"\bintegrations?\b", re.IGNORECASE)
@@ -25,6 +34,7 @@ _SUCH_AS = re.compile(
 )
 _SUPPORTS = re.compile(r"\bSupports?\s+NVIDIA (CUDA\b.+?)(?:,?\s+and\s+(?:other|more|visualization)\b.*|\.|$)")
 _COMPATIBLE = re.compile(r"\bCompatible with\s+(.+?)(?:,?\s+and\s+\w+ tools)?\.?$")
+_LIST_SEPARATORS = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+")
 _DTYPE = re.compile(
     r"\b(?:FP(?:4|8|16|32|64)|BF16|TF32|TensorFloat-32|INT8|INT4)\b|\bmixed[\s-]precision\b", re.IGNORECASE
 )
@@ -41,30 +51,30 @@ _OFED = re.compile(
 )
 
 
-def find_listed(document: SourceDocument, sentences: Iterable[Sentence]) -> Iterator[Found]:
-    """Give every item of a list field, in the order of the page."""
+def find_listed(document: SourceDocument, sentences: Iterable[Sentence]) -> Iterator[ListedItem]:
+    """Yield every item of a list field, those of bullets before those of sentences."""
     for page in document.pages:
         yield from _bullets(page)
     for sentence in sentences:
         yield from _sentence(sentence)
 
 
-def _bullets(page: SourcePage) -> Iterator[Found]:
+def _bullets(page: SourcePage) -> Iterator[ListedItem]:
     listing = False
     for passage in page.blocks.passages:
         if passage.kind != "item":
             listing = passage.kind == "paragraph" and bool(_IDEAL_FOR.search(passage.text))
             continue
-        item = passage.bold[0] if passage.bold else _first_line(passage)
+        item = passage.bold[0] if passage.bold else _one_line(passage)
         if _USE_CASES.match(passage.heading.strip()) or listing:
-            yield page, "use_cases", item.strip(" .;"), _first_line(passage), passage.line
+            yield ListedItem(page, "use_cases", item.strip(" .;"), _one_line(passage), passage.line)
         elif passage.bold and _INTEGRATION.search(passage.heading) and ":" in passage.text:
-            yield page, "integrations", item, _first_line(passage), passage.line
+            yield ListedItem(page, "integrations", item, _one_line(passage), passage.line)
 
 
-def _sentence(sentence: Sentence) -> Iterator[Found]:
+def _sentence(sentence: Sentence) -> Iterator[ListedItem]:
     for field, item in [*_integrations(sentence.text), *_dtypes_images_driver(sentence.text)]:
-        yield sentence.page, field, item, sentence.raw, sentence.line
+        yield ListedItem(sentence.page, field, item, sentence.raw, sentence.line)
 
 
 def _integrations(text: str) -> Iterator[tuple[str, str]]:
@@ -85,15 +95,15 @@ def _dtypes_images_driver(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _items(text: str) -> list[str]:
-    parts = re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", text)
+    parts = _LIST_SEPARATORS.split(text)
     return [part.strip(" .*") for part in parts if re.match(r"\s*[A-Za-z]", part) and len(part) < 40]  # noqa: PLR2004  # a name, no clause
 
 
 def _images(text: str) -> list[str]:
-    """Take `Azure HPC Ubuntu 18.04, 20.04` apart; a bare version belongs to the name before it."""
+    """Split `Azure HPC Ubuntu 18.04, 20.04`; a version without a name belongs to the name before it."""
     images: list[str] = []
     name = ""
-    for part in _items_or_versions(text):
+    for part in filter(None, map(str.strip, _LIST_SEPARATORS.split(text))):
         words = re.match(r"(?P<name>[A-Za-z][A-Za-z -]*?)\s*(?P<version>\d[\w./]*)?$", part)
         if words:
             name = words["name"].strip()
@@ -102,15 +112,11 @@ def _images(text: str) -> list[str]:
     return images
 
 
-def _items_or_versions(text: str) -> list[str]:
-    return [part.strip() for part in re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", text) if part.strip()]
-
-
 def _dtype(text: str) -> str:
     return "mixed precision" if text.lower().startswith("mixed") else text
 
 
-def _first_line(passage: Passage) -> str:
+def _one_line(passage: Passage) -> str:
     return re.sub(r"\s+", " ", passage.text).strip()
 
 
@@ -134,9 +140,9 @@ _NAME_WITHOUT_VERSION = re.compile(r"^[A-Z]+[a-z]*$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesTitle:
-    """The name of a page's series, the title it was found in, and that title's line.
+    """The name of a page's series, and the title that it was read from.
 
-    `stated`: the page says in so many words that it is the series, no title had to be read.
+    `stated` is true where the front matter has the name as `series:`, so that no title had to be interpreted.
     """
 
     name: str
@@ -146,20 +152,18 @@ class SeriesTitle:
 
 
 def find_series(page: SourcePage) -> SeriesTitle | None:
-    """Find the name: a `series:` of the front matter, else the title, else the first heading."""
+    """Return the series in `series:` of the front matter, else in the title, else in the first heading."""
     front = page.front
     if stated := front.first("series"):
         return SeriesTitle(name=stated, raw=stated, line=front.lines.get("series", 1), stated=True)
-    titles = [(front.first("title"), front.lines.get("title", 1))]
-    titles += [(part.text, part.line) for part in page.blocks.passages if part.kind == "heading"][:1]
-    for title, line in titles:
-        if title and (name := to_series_name(title)):
+    for title, line in _titles(page):
+        if name := to_series_name(title):
             return SeriesTitle(name=name, raw=title, line=line)
     return None
 
 
 def to_series_name(title: str) -> str | None:
-    """Clean a title: `Overview of NGads V620 Series (preview)` is NGads V620; None where no name is left."""
+    """Return `NGads V620` for the title `Overview of NGads V620 Series (preview)`; None if no name is left."""
     text = _PREVIEW.sub(" ", title.strip("'\" #")).strip()
     text = re.split(r":\s|\s[-–—|]\s", text)[0].strip()
     while (shorter := _TRAILING_WORDS.sub("", _LEADING_WORDS.sub("", text)).strip(" -_,")) != text:
@@ -170,9 +174,9 @@ def to_series_name(title: str) -> str | None:
 
 
 def belongs_to_series(series: str, size: str) -> bool:
-    """Say whether a size bears the letters and the version of a series, as NC24rs_v3 those of NCv3.
+    """Return whether a size has the letters and the version of a series, as NC24rs_v3 has those of NCv3.
 
-    A title is read by its form, so that it may be no series at all, or not that of every size below it.
+    The check is needed because a title may name no series, or not that of every size below it.
     """
     if size == series:
         return True
@@ -188,7 +192,12 @@ def belongs_to_series(series: str, size: str) -> bool:
 
 
 def find_preview_title(page: SourcePage) -> tuple[str, int] | None:
-    """Give the title or first heading that says preview."""
-    titles = [(page.front.first("title"), page.front.lines.get("title", 1))]
-    titles += [(part.text, part.line) for part in page.blocks.passages if part.kind == "heading"][:1]
-    return next(((title, line) for title, line in titles if title and _PREVIEW.search(title)), None)
+    """Return the title or first heading that says preview, and its line."""
+    return next(((title, line) for title, line in _titles(page) if _PREVIEW.search(title)), None)
+
+
+def _titles(page: SourcePage) -> Iterator[tuple[str, int]]:
+    """Yield the title of the front matter and the first heading, with their lines."""
+    if title := page.front.first("title"):
+        yield title, page.front.lines.get("title", 1)
+    yield from [(part.text, part.line) for part in page.blocks.passages if part.kind == "heading"][:1]

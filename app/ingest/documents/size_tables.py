@@ -1,4 +1,4 @@
-"""Tables of sizes to rows: which table names sizes, in which column, and what each cell of a row belongs to."""
+"""Tables of sizes to rows: finds the column of names, assigns cells to fields, joins different spellings of a name."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,11 +17,11 @@ _NAME = re.compile(r"^(?:Standard_|Basic_)?[A-Za-z]+[\w.\-+]*\d[\w.\-+]*$")
 _SPACED_NAME = re.compile(r"^[A-Z]{1,4}\d+\w*(?: (?:v\d+|[A-Z]\w*\d\w*))+$")
 _PREVIEW_SUFFIX = re.compile(r"\((?:in )?(?:public )?preview\)\W*$", re.IGNORECASE)
 _ANNOTATION = re.compile(r"(?:\s*\([^()]*\)|[^\w\s().+-]|\s)+$")
-"""What follows a name without being part of it: `(default)`, a star."""
+"""What follows a name without being part of it: `(default)`, an asterisk."""
 _SERIES = re.compile(
     r"^(?:[A-Za-z]+[vV]\d+|[A-Z]{1,3}[a-z]{1,4}_?[A-Z]+\d\w*|(?:Standard_)?(?!Standard_|Basic_)[A-Z]{1,3}[a-z]*_\w+)$"
 )
-"""Series as NCv3, NCasT4_v3, NC_A100_v4: their letters are not followed by a count of vCPUs as those of a size are."""
+"""Series such as NCv3, NCasT4_v3, NC_A100_v4: unlike those of a size, their letters are not followed by the vCPUs."""
 _MAX_NAME_LENGTH = 60
 _NAME_HEADER = re.compile(r"\b(?:sizes?|names?|skus?|instances?|vms?)\b", re.IGNORECASE)
 _VENDOR_NAME = re.compile(r"\bStandard_[A-Z]+\d")
@@ -29,12 +29,12 @@ _SEVERAL_NAMES = re.compile(r"\s(?:-|–|to|and|,|/)\s|,\s|\v")
 
 
 PREVIEW_MARK = "preview"
-"""The mark of a size whose name is followed by `(preview)`."""
+"""Footnote mark of a size whose name is followed by `(preview)`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldCell:
-    """What a row says in one part of one column."""
+    """The text of a row for one field of a column."""
 
     column: ColumnField
     text: str
@@ -44,7 +44,7 @@ class FieldCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeRow:
-    """A row that speaks of a size; `table` is the line its table starts on, `marks` are the name's footnotes."""
+    """A row of a size; `table` is the line of its table, `footnote_marks` are those of the name."""
 
     page: SourcePage
     table: int
@@ -54,9 +54,9 @@ class SizeRow:
     cells: tuple[FieldCell, ...]
 
     def find(self, *fields: str) -> FieldCell | None:
-        """Give the piece of the first of the fields that the row has and that is not blank."""
-        pieces = (piece for field in fields for piece in self.cells if piece.column.field == field)
-        return next((piece for piece in pieces if not is_blank(piece.text)), None)
+        """Return the cell of the first of `fields` that the row has and that is not blank."""
+        cells = (cell for field in fields for cell in self.cells if cell.column.field == field)
+        return next((cell for cell in cells if not is_blank(cell.text)), None)
 
     def fact(self, cell: FieldCell, field: str, value: FactValue, note: str | None = None) -> StatedFact:
         """Build a fact of this row's size that `cell` states."""
@@ -68,7 +68,7 @@ class SizeRow:
 
 
 def is_size_name(text: str) -> bool:
-    """Say whether a cell can be the name of one size."""
+    """Return whether a text can be the name of one size."""
     if len(text) > _MAX_NAME_LENGTH or _SERIES.match(text):
         return False
     return bool(_NAME.match(text) or _SPACED_NAME.match(text))
@@ -79,7 +79,7 @@ def _without_annotation(text: str) -> str:
 
 
 def find_name_column(table: MarkdownTable, columns: tuple[TableColumn, ...]) -> TableColumn | None:
-    """Find the column of the sizes' names: its header says so and most of its cells look so."""
+    """Return the column of the sizes' names: its header says so and at least half of its cells look like names."""
     for column in columns:
         cells = [row.cells[column.index].text for row in table.rows]
         filled = [cell for cell in cells if not is_blank(cell)]
@@ -90,20 +90,20 @@ def find_name_column(table: MarkdownTable, columns: tuple[TableColumn, ...]) -> 
 
 
 def find_names(table: MarkdownTable, column: TableColumn) -> list[str]:
-    """Give the sizes that a column of names holds."""
+    """Return the names of sizes in a column."""
     names = (_without_annotation(row.cells[column.index].text) for row in table.rows)
     return [name for name in names if is_size_name(name)]
 
 
 def read_size_table(page: SourcePage, table: MarkdownTable) -> Iterator[SizeRow | Finding]:
-    """Give the rows of a table of sizes and what of it is not read; another kind of table gives nothing."""
+    """Yield the rows of a table of sizes, and reports of what is not read; nothing for another kind of table."""
     columns = to_columns(table.header)
     names = find_name_column(table, columns)
     if names is None:
         yield from _report_unread_table(page, table, columns)
         return
     if not any(column.fields for column in columns if column is not names):
-        yield page.report("names sizes, but none of its columns is known", table.line, None, _join_texts(table.header))
+        yield page.report("names sizes, but has no other known column", table.line, None, _join_texts(table.header))
         return
     yield from _report_unread_columns(page, table, columns)
     for row in table.rows:
@@ -120,28 +120,28 @@ def _read_row(
         return
     if row.extra_cells:
         yield page.report(
-            "has more cells than the table has columns, the row is left out",
+            "has more cells than the table has columns, the row is skipped",
             row.line,
             None,
             " | ".join(row.extra_cells),
         )
     elif not is_size_name(name):
         detail = "names more than one size" if _SEVERAL_NAMES.search(cell.text) else "is not the name of a size"
-        yield page.report(f"{detail}, the row is left out", row.line, names.header, cell.raw)
+        yield page.report(f"{detail}, the row is skipped", row.line, names.header, cell.raw)
     else:
-        reports, pieces = [], []
+        reports, cells = [], []
         for column in columns:
             if column is not names:
                 found = to_field_cells(column, row.cells[column.index])
-                pieces.extend(found)
+                cells.extend(found)
                 if not found and column.fields and not is_blank(row.cells[column.index].text):
                     reports.append(_joint_report(page, row, column))
         yield from reports
-        yield SizeRow(page=page, table=table.line, line=row.line, name=name, footnote_marks=marks, cells=tuple(pieces))
+        yield SizeRow(page=page, table=table.line, line=row.line, name=name, footnote_marks=marks, cells=tuple(cells))
 
 
 def to_field_cells(column: TableColumn, cell: TableCell) -> list[FieldCell]:
-    """Take a cell apart as its column's header is; nothing where it does not have as many parts."""
+    """Split a cell like the header of its column; return an empty list if it has another number of parts."""
     if not column.fields or is_blank(cell.text):
         return []
     texts = [cell.text]
@@ -172,7 +172,7 @@ def _report_unread_columns(
     if prices := [column for column in columns if column.is_for("price")]:
         header = ", ".join(column.header for column in prices)
         cell = next((row.cells[prices[0].index].raw for row in table.rows if row.cells[prices[0].index].text), None)
-        yield page.report("states prices, which are no facts of a size", table.line, header, cell)
+        yield page.report("states prices, which are not facts of a size", table.line, header, cell)
 
 
 def _report_unread_table(page: SourcePage, table: MarkdownTable, columns: tuple[TableColumn, ...]) -> Iterator[Report]:
@@ -181,16 +181,14 @@ def _report_unread_table(page: SourcePage, table: MarkdownTable, columns: tuple[
         return
     sizes = [cell.text for cell in table.header[1:] if is_size_name(cell.text) and not to_column_fields(cell.text)]
     if sizes and any(to_column_fields(text) for text in first):
-        yield page.report(
-            "has the sizes in its columns, such a table is not read", table.line, None, _join_texts(table.header)
-        )
+        yield page.report("has sizes as columns; such a table is not read", table.line, None, _join_texts(table.header))
         return
     specs = sum(bool(column.fields) and not (column.is_for("name") or column.is_for("price")) for column in columns)
     named = sum(any(_VENDOR_NAME.search(cell.text) for cell in row.cells) for row in table.rows)
     may_name = any(_NAME_HEADER.search(column.header) for column in columns)
     if (named and (named > 1 or specs) and not table.in_list) or (specs > 1 and may_name):
         yield page.report(
-            "seems to speak of sizes, but no column of it holds their names",
+            "seems to be about sizes, but has no column with their names",
             table.line,
             None,
             _join_texts(table.header),
@@ -215,10 +213,10 @@ _ENDS_WITH_DIGIT = re.compile(r"(?P<name>.*[a-z])[1-9]$")
 
 
 def find_alternate_spellings(document: SourceDocument) -> Mapping[str, str]:
-    """Map the key of a name to the key of the size that it means, where the document's own tables show it.
+    """Map the key of each alternate spelling of a size to the key of its main spelling.
 
-    Two names are one size if no table has both, and they differ in dashes only; or if one has a digit more, the page
-    marks footnotes by digits, and two tables are the same name for name but for these two.
+    Two names are one size if no table has both and they differ in dashes only; or if one has an extra digit at its end,
+    the page marks footnotes by digits, and two tables have the same names except for these two.
     """
     tables = [names for page in document.pages for table in page.blocks.tables if (names := _size_keys(table))]
     seen = list(dict.fromkeys(name for names in tables for name in names))
@@ -240,12 +238,12 @@ def _is_alternate(name: str, other: str, seen: Sequence[str], tables: Sequence[S
 
 
 def _spelling_rank(name: str, seen: Sequence[str]) -> tuple[int, int]:
-    """Sorts the spelling to the front that most of the page's sizes are written like, then the one that comes first."""
+    """Return a sort key: the spelling that most of the page's sizes follow comes first, then the earliest."""
     return -sum(_NUMBER.sub("#", each) == _NUMBER.sub("#", name) for each in seen), seen.index(name)
 
 
 def _is_same_table(name: str, other: str, tables: Sequence[Sequence[str]]) -> bool:
-    """Whether a table with the one name is a table with the other name but for these."""
+    """Return whether a table with `name` has the same names as one with `other`, except for these two."""
     replaced = [[other if each == name else each for each in names] for names in tables if name in names]
     return any(list(names) in replaced for names in tables if other in names and len(names) > 1)
 

@@ -1,4 +1,4 @@
-"""Host specifications (Part, Quantity, Specs): a single figure holds for every size, a range is evidence."""
+"""Host specifications tables (Part, Quantity, Specs): single figures hold for every size, ranges for none."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ _PARTS: tuple[tuple[str, str], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFact:
-    """A field that holds for every size of the page."""
+    """A field value that holds for every size of the page."""
 
     page: SourcePage
     field: str
@@ -48,9 +48,9 @@ class HostFact:
 
 @dataclass(slots=True, kw_only=True)
 class HostSpecs:
-    """All host specifications of a document; `nvme_gib` is the size of all drives together.
+    """All host specifications of a document; `nvme_gib` is the total size of its drives.
 
-    `has_gpus` is false where the accelerators are something else, so that a count of them is no count of GPUs.
+    `has_gpus` is false if the accelerators are something else, so that their count is not a count of GPUs.
     """
 
     facts: list[HostFact] = field(default_factory=list)
@@ -60,33 +60,31 @@ class HostSpecs:
 
 
 def is_specs_table(table: MarkdownTable) -> bool:
-    """Say whether a table's headers are those of host specifications."""
+    """Return whether a table has the headers of host specifications."""
     keys = [cell.text.lower().strip() for cell in table.header]
     return len(keys) >= 3 and header_key(keys[0]) in ("part", "component") and keys[2].startswith("spec")  # noqa: PLR2004  # three columns
 
 
 def read_specs(page: SourcePage, table: MarkdownTable, specs: HostSpecs) -> None:
-    """Add what a table says to the specifications."""
+    """Add the rows of a table to the specifications."""
     for row in table.rows:
         part = row.cells[0].text.strip().lower()
         name = next((name for pattern, name in _PARTS if re.fullmatch(pattern, part)), None)
         if name == "accelerators":
             _read_accelerators(page, row, specs)
         elif name is not None:
-            for fact_field, value, raw in _READERS[name](
-                _single_values(row.cells[1].text), _single_values(row.cells[2].text)
-            ):
-                specs.facts.append(_host_fact(page, row, (fact_field, value, raw)))
+            quantity, texts = (_single_values(cell.text) for cell in row.cells[1:3])
+            specs.facts.extend(_host_fact(page, row, *found) for found in _READERS[name](quantity, texts))
         if name == "processor":
             text = row.cells[2].text.split("\v")[0].strip()
-            specs.facts.extend(_host_fact(page, row, (key, value, text)) for key, value in to_cpu(text).items())
+            specs.facts.extend(_host_fact(page, row, key, value, text) for key, value in to_cpu(text).items())
         if name == "local":
-            specs.nvme_gib = next(
-                (gib for gib, text in _drive_sizes(row.cells[2].text) if "nvme" in text.lower()), None
-            )
+            sizes = _drive_sizes(row.cells[2].text)
+            specs.nvme_gib = next((gib for gib, text in sizes if "nvme" in text.lower()), None)
 
 
-Found = Iterator[tuple[str, FactValue, str]]
+FieldsWithRaw = Iterator[tuple[str, FactValue, str]]
+"""Field, value and the text that states it."""
 
 
 def _single_values(text: str) -> list[str]:
@@ -94,15 +92,15 @@ def _single_values(text: str) -> list[str]:
     return [piece for piece in pieces if piece and not _RANGE.search(piece)]
 
 
-def _processor(quantity: list[str], _texts: list[str]) -> Found:
+def _processor(quantity: list[str], _texts: list[str]) -> FieldsWithRaw:
     yield from _counts("vcpus", quantity)
 
 
-def _memory(quantity: list[str], _texts: list[str]) -> Found:
+def _memory(quantity: list[str], _texts: list[str]) -> FieldsWithRaw:
     yield from _amounts("memory_gib", quantity, "memory")
 
 
-def _local(quantity: list[str], texts: list[str]) -> Found:
+def _local(quantity: list[str], texts: list[str]) -> FieldsWithRaw:
     for text in quantity:
         yield from _counts("nvme_disk_count" if "nvme" in text.lower() else "temp_disk_count", [text])
     for text in texts:
@@ -111,24 +109,24 @@ def _local(quantity: list[str], texts: list[str]) -> Found:
             yield from _amounts("nvme_disk_gib" if is_nvme else "temp_disk_gib", [text], "disk")
 
 
-def _remote(quantity: list[str], texts: list[str]) -> Found:
+def _remote(quantity: list[str], texts: list[str]) -> FieldsWithRaw:
     yield from _counts("max_data_disks", quantity)
     for text in (piece for joint in texts for piece in joint.split("/")):
         yield from _amounts("uncached_disk_iops", [text], "iops")
         yield from _amounts("uncached_disk_mbps", [text], "throughput")
 
 
-def _network(quantity: list[str], texts: list[str]) -> Found:
+def _network(quantity: list[str], texts: list[str]) -> FieldsWithRaw:
     yield from _counts("max_nics", quantity)
     yield from _amounts("network_mbps", texts, "network")
 
 
-_READERS: dict[str, Callable[[list[str], list[str]], Found]] = {
+_READERS: dict[str, Callable[[list[str], list[str]], FieldsWithRaw]] = {
     "processor": _processor, "memory": _memory, "local": _local, "remote": _remote, "network": _network,
 }  # fmt: skip
 
 
-def _counts(name: str, texts: list[str]) -> Found:
+def _counts(name: str, texts: list[str]) -> FieldsWithRaw:
     for text in texts:
         amount = to_amount(text)
         count = to_integer(amount.number) if amount and amount.times is None and not amount.unit() else None
@@ -136,7 +134,7 @@ def _counts(name: str, texts: list[str]) -> Found:
             yield name, count, text
 
 
-def _amounts(name: str, texts: list[str], dimension: Dimension) -> Found:
+def _amounts(name: str, texts: list[str], dimension: Dimension) -> FieldsWithRaw:
     for text in texts:
         amount = to_amount(text)
         unit = amount.unit() if amount else None
@@ -165,12 +163,12 @@ def _read_accelerators(page: SourcePage, row: TableRow, specs: HostSpecs) -> Non
     values: dict[str, FactValue | None] = {"gpu_vendor": found.vendor, "gpu_model": found.model}
     for name, value in values.items():
         if value is not None:
-            specs.facts.append(_host_fact(page, row, (name, value, row.cells[2].raw)))
+            specs.facts.append(_host_fact(page, row, name, value, row.cells[2].raw))
     if found.memory_gib is not None:
-        specs.facts.append(_host_fact(page, row, ("gpu_memory_gib_per_gpu", found.memory_gib, row.cells[2].raw)))
+        specs.facts.append(_host_fact(page, row, "gpu_memory_gib_per_gpu", found.memory_gib, row.cells[2].raw))
     if isinstance(count, Fraction):
-        specs.facts.append(_host_fact(page, row, ("gpu_count", count, row.cells[1].raw)))
+        specs.facts.append(_host_fact(page, row, "gpu_count", count, row.cells[1].raw))
 
 
-def _host_fact(page: SourcePage, row: TableRow, found: tuple[str, FactValue, str]) -> HostFact:
-    return HostFact(page=page, field=found[0], value=found[1], raw=found[2], line=row.line)
+def _host_fact(page: SourcePage, row: TableRow, name: str, value: FactValue, raw: str) -> HostFact:
+    return HostFact(page=page, field=name, value=value, raw=raw, line=row.line)
