@@ -32,7 +32,9 @@ def number(value: FactValue) -> Fraction:
 
 
 def test_every_document_is_read_whole_but_for_a_series_that_claims_anothers_size(documents: Reading) -> None:
-    claims = "claims ND40rs_v2 for ND (third-party notes), which ndv2-series-2020-02-03-later.md already assigned to NDv2"
+    claims = (
+        "claims ND40rs_v2 for ND (third-party notes), which ndv2-series-2020-02-03-later.md already assigned to NDv2"
+    )
     assert [re.sub(r"which \S*/", "which ", report.detail) for report in documents.reports] == [claims]
 
 
