@@ -5,10 +5,12 @@ from typing import Annotated
 from fastapi import Depends, HTTPException, Request, Response
 
 from app.api.executor import QueryExecutor
+from app.api.exports import ExportFileCache, ExportStreams
 from app.catalog.queries.exports import select_columns
 from app.catalog.queries.params import multi_valued_fields
 from app.http.canonical import item_columns, query_model, reject_duplicate_keys, reject_unknown_params
 from app.http.headers import is_json
+from app.http.middleware import CacheMiddleware
 
 
 async def _get_executor(request: Request) -> QueryExecutor:
@@ -16,8 +18,26 @@ async def _get_executor(request: Request) -> QueryExecutor:
     return executor
 
 
+async def _get_export_streams(request: Request) -> ExportStreams:
+    streams: ExportStreams = request.app.state.streams
+    return streams
+
+
+async def _get_export_files(request: Request) -> ExportFileCache:
+    files: ExportFileCache = request.app.state.files
+    return files
+
+
+async def _get_response_cache(request: Request) -> CacheMiddleware:
+    middleware: CacheMiddleware = request.app.state.cache
+    return middleware
+
+
 Executor = Annotated[QueryExecutor, Depends(_get_executor)]
-"""Where an endpoint asks the database: in a thread of the executor, never in one of its own (`app.db.executors`)."""
+"""Runs an endpoint's queries; endpoints open no session and start no thread of their own."""
+Streams = Annotated[ExportStreams, Depends(_get_export_streams)]
+Files = Annotated[ExportFileCache, Depends(_get_export_files)]
+ResponseCache = Annotated[CacheMiddleware, Depends(_get_response_cache)]
 
 
 def json_response(text: str) -> Response:

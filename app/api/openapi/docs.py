@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib.resources import files
+from typing import Annotated
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 from starlette.staticfiles import StaticFiles
 
@@ -58,6 +59,14 @@ class OpenApiDocuments:
         self.openapi30 = cache(lambda: _encode_document(to_openapi30(self._app.openapi())))
 
 
+async def _get_documents(request: Request) -> OpenApiDocuments:
+    documents: OpenApiDocuments = request.app.state.openapi_documents
+    return documents
+
+
+Documents = Annotated[OpenApiDocuments, Depends(_get_documents)]
+
+
 def _encode_document(document: Document) -> EncodedDocument:
     body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
     bodies: dict[str | None, bytes] = {encoding: encode(body, encoding) for encoding in ENCODINGS}
@@ -65,15 +74,15 @@ def _encode_document(document: Document) -> EncodedDocument:
 
 
 @router.get(OPENAPI_PATH)
-def get_openapi(request: Request) -> Response:
+def get_openapi(request: Request, documents: Documents) -> Response:
     """Give the OpenAPI 3.1 document."""
-    return _send(request.app.state.openapi_documents.openapi31(), request)
+    return _send(documents.openapi31(), request)
 
 
 @router.get(OPENAPI30_PATH)
-def get_openapi30(request: Request) -> Response:
+def get_openapi30(request: Request, documents: Documents) -> Response:
     """Give the same contract as OpenAPI 3.0.3."""
-    return _send(request.app.state.openapi_documents.openapi30(), request)
+    return _send(documents.openapi30(), request)
 
 
 def _send(copy: EncodedDocument, request: Request) -> Response:

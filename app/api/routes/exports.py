@@ -8,7 +8,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 
-from app.api.exports import CsvResponse, NdjsonResponse, ParquetResponse
+from app.api.deps import Executor, Files, Streams
+from app.api.executor import QueryExecutor
+from app.api.exports import CsvResponse, ExportFileCache, NdjsonResponse, ParquetResponse
 from app.catalog.queries.exports import Export, PriceExport, SizeExport, export_prices, export_sizes
 from app.http.headers import if_match_holds, parse_headers
 from app.http.streaming import ETAG_KEY
@@ -23,57 +25,55 @@ _PARQUET_RESPONSES: dict[int | str, dict[str, Any]] = {
 
 
 @router.get("/sizes.csv", response_class=CsvResponse)
-async def export_sizes_csv(asked: SizesQuery, request: Request) -> Response:
+async def export_sizes_csv(query: SizesQuery, executor: Executor, streams: Streams) -> Response:
     """Export all sizes that a search finds, as CSV: a header line, CRLF, UTF-8."""
-    return CsvResponse(request.app.state.streams, await _export_sizes(asked, request), file="sizes.csv")
+    return CsvResponse(streams, await _export_sizes(query, executor), file="sizes.csv")
 
 
 @router.get("/sizes.ndjson", response_class=NdjsonResponse, include_in_schema=False)
-async def export_sizes_ndjson(asked: SizesQuery, request: Request) -> Response:
+async def export_sizes_ndjson(query: SizesQuery, executor: Executor, streams: Streams) -> Response:
     """Export all sizes that a search finds, as a JSON object a line."""
-    return NdjsonResponse(request.app.state.streams, await _export_sizes(asked, request), file="sizes.ndjson")
+    return NdjsonResponse(streams, await _export_sizes(query, executor), file="sizes.ndjson")
 
 
 @router.get("/sizes.parquet", response_class=ParquetResponse, responses=_PARQUET_RESPONSES)
-async def export_sizes_parquet(asked: SizesQuery, request: Request) -> Response:
+async def export_sizes_parquet(query: SizesQuery, executor: Executor, files: Files, request: Request) -> Response:
     """Export all sizes that a search finds, as a Parquet file, of which parts can be asked for."""
-    return await _parquet_response(await _export_sizes(asked, request), request)
+    return await _parquet_response(await _export_sizes(query, executor), files, request)
 
 
 @router.get("/prices.csv", response_class=CsvResponse)
-async def export_prices_csv(asked: PricesQuery, request: Request) -> Response:
+async def export_prices_csv(query: PricesQuery, executor: Executor, streams: Streams) -> Response:
     """Export prices as CSV: a header line, CRLF, UTF-8."""
-    return CsvResponse(request.app.state.streams, await _export_prices(asked, request), file="prices.csv")
+    return CsvResponse(streams, await _export_prices(query, executor), file="prices.csv")
 
 
 @router.get("/prices.ndjson", response_class=NdjsonResponse, include_in_schema=False)
-async def export_prices_ndjson(asked: PricesQuery, request: Request) -> Response:
+async def export_prices_ndjson(query: PricesQuery, executor: Executor, streams: Streams) -> Response:
     """Export prices as a JSON object a line."""
-    return NdjsonResponse(request.app.state.streams, await _export_prices(asked, request), file="prices.ndjson")
+    return NdjsonResponse(streams, await _export_prices(query, executor), file="prices.ndjson")
 
 
 @router.get("/prices.parquet", response_class=ParquetResponse, responses=_PARQUET_RESPONSES)
-async def export_prices_parquet(asked: PricesQuery, request: Request) -> Response:
+async def export_prices_parquet(query: PricesQuery, executor: Executor, files: Files, request: Request) -> Response:
     """Export prices as a Parquet file, of which parts can be asked for."""
-    return await _parquet_response(await _export_prices(asked, request), request)
+    return await _parquet_response(await _export_prices(query, executor), files, request)
 
 
-async def _export_sizes(asked: SizeExport, request: Request) -> Export:
-    executor = request.app.state.executor
-    return export_sizes(asked, await executor.snapshot(), executor.today())
+async def _export_sizes(query: SizeExport, executor: QueryExecutor) -> Export:
+    return export_sizes(query, await executor.snapshot(), executor.today())
 
 
-async def _export_prices(asked: PriceExport, request: Request) -> Export:
-    export: Export = await request.app.state.executor.run(partial(export_prices, asked))
-    return export
+async def _export_prices(query: PriceExport, executor: QueryExecutor) -> Export:
+    return await executor.run(partial(export_prices, query))
 
 
-async def _parquet_response(export: Export, request: Request) -> Response:
+async def _parquet_response(export: Export, files: ExportFileCache, request: Request) -> Response:
     """The file is known by its question and by what holds, as an answer that is kept in memory is."""
     etag: str = request.scope[ETAG_KEY]
     if not if_match_holds(parse_headers(request.scope["headers"]).if_match, etag.encode()):
         raise HTTPException(
             412, "The file is no longer the one that If-Match names; ask for it anew, without If-Match."
         )
-    file = await request.app.state.files.get(etag.strip('"'), export)
+    file = await files.get(etag.strip('"'), export)
     return ParquetResponse(file, file_name=request.url.path.removeprefix("/"), etag=etag)

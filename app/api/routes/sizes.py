@@ -4,7 +4,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Response
 
 from app.api.deps import Executor, json_response
 from app.api.executor import QueryExecutor
@@ -35,9 +35,9 @@ async def render_sizes(executor: QueryExecutor, search: SizeSearch) -> str:
 
 
 @router.get("/sizes", response_model=SizePage)
-async def list_sizes(request: Request, search: Annotated[SizeSearch, Query()]) -> Response:
+async def list_sizes(search: Annotated[SizeSearch, Query()], executor: Executor) -> Response:
     """Find sizes, each with the price of the asked region, else of the cheapest."""
-    return json_response(await render_sizes(request.app.state.executor, search))
+    return json_response(await render_sizes(executor, search))
 
 
 @router.get("/sizes/{name}", response_model=SizeOut)
@@ -48,13 +48,13 @@ async def show_size(name: SizeName, executor: Executor) -> Response:
 
 @router.get("/sizes/{name}/similar")
 async def list_similar_sizes(
-    name: SizeName, search: Annotated[SimilarSearch, Query()], request: Request
+    name: SizeName, search: Annotated[SimilarSearch, Query()], executor: Executor
 ) -> SimilarPage:
     """List the sizes that are most like one, with the distance of each told term by term."""
     from app.api.converters.compare import to_similar_page
     from app.services.similar import find_similar
 
-    return to_similar_page(await request.app.state.executor.run(partial(find_similar, name, search)))
+    return to_similar_page(await executor.run(partial(find_similar, name, search)))
 
 
 @router.get("/sizes/{name}/facts", response_model=FactPage)
@@ -64,20 +64,20 @@ async def list_size_facts(name: SizeName, search: Annotated[FactSearch, Query()]
 
 
 @router.get("/sizes/{name}/prices", response_model=PricePage)
-async def list_size_prices(name: SizeName, search: Annotated[PriceSearch, Query()], request: Request) -> Any:
+async def list_size_prices(name: SizeName, search: Annotated[PriceSearch, Query()], executor: Executor) -> Any:
     """List what a size costs: in force on a day, or all there ever was."""
-    return await request.app.state.executor.run_in_thread(partial(find_prices, name, search))
+    return await executor.run_in_thread(partial(find_prices, name, search))
 
 
 @router.get("/facets", response_model=FacetsOut)
-async def list_facets(search: Annotated[SizeFilter, Query()], request: Request) -> Any:
+async def list_facets(search: Annotated[SizeFilter, Query()], executor: Executor) -> Any:
     """Count what a search finds by GPU, series, region, standing and flags, and give the ranges of its figures."""
-    found = await request.app.state.executor.run_in_thread(partial(find_facets, search))
+    found = await executor.run_in_thread(partial(find_facets, search))
     told = asdict(found)
     return {"total": told["total"], **told["counts"], **told["ranges"]}
 
 
 @router.get("/prices", response_model=SizePricePage)
-async def list_prices(search: Annotated[AllPricesSearch, Query()], request: Request) -> Any:
+async def list_prices(search: Annotated[AllPricesSearch, Query()], executor: Executor) -> Any:
     """List prices by size, region, system and purchase model: in force on a day, or all there ever was."""
-    return await request.app.state.executor.run_in_thread(partial(find_all_prices, search))
+    return await executor.run_in_thread(partial(find_all_prices, search))

@@ -1,12 +1,12 @@
 """Probes, and what the types of problems mean; none of it is part of the contract."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request, Response
 
-from app.api.deps import Executor
+from app.api.deps import Executor, Files, ResponseCache, Streams
 from app.errors import NotFound
 from app.http.problems import (
     CONTRADICTION,
@@ -23,35 +23,32 @@ if TYPE_CHECKING:
 
 router = APIRouter(include_in_schema=False)
 
-COUNTERS: dict[str, tuple[str, Callable[[Any], int]]] = {
-    "vmsizes_response_cache_hits": ("Answers that were kept, and given again.", lambda state: state.cache.hits),
-    "vmsizes_response_cache_misses": ("Answers that had to be made.", lambda state: state.cache.misses),
-    "vmsizes_db_queries": (
-        "Questions that went to the database's driver.",
-        lambda state: state.plan_executor.query_count,
-    ),
-}
-GAUGES: dict[str, tuple[str, Callable[[Any], int]]] = {
-    "vmsizes_response_cache_entries": ("Answers that are kept now.", lambda state: state.cache.cached_responses),
-    "vmsizes_exports_running": ("Exports that are being written now.", lambda state: len(state.streams.running)),
-    "vmsizes_export_files_bytes": ("Bytes of the Parquet files that are kept.", lambda state: state.files.size_bytes),
-    "vmsizes_response_cache_bytes": ("Bytes that the kept answers take up.", lambda state: state.cache.cached_bytes),
-}
-
 
 @router.get("/metrics")
-async def metrics(request: Request) -> Response:
-    """Tell the counters of this worker, and the memory and time that its process takes."""
+async def metrics(cache: ResponseCache, executor: Executor, streams: Streams, files: Files) -> Response:
+    """Return the counters of this worker, and the memory and time that its process takes, for Prometheus."""
     from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest  # only this needs it
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
     from prometheus_client.registry import Collector, CollectorRegistry
 
-    state = request.app.state
-
     class WorkerCollector(Collector):
         def collect(self) -> Iterator["Metric"]:
-            yield from (CounterMetricFamily(name, told, value=of(state)) for name, (told, of) in COUNTERS.items())
-            yield from (GaugeMetricFamily(name, told, value=of(state)) for name, (told, of) in GAUGES.items())
+            for name, (text, count) in {
+                "vmsizes_response_cache_hits": ("Responses that were served from the cache.", cache.hits),
+                "vmsizes_response_cache_misses": ("Responses that were computed.", cache.misses),
+                "vmsizes_db_queries": (
+                    "Queries that were sent to the database's driver.",
+                    executor.plan_executor.query_count,
+                ),
+            }.items():
+                yield CounterMetricFamily(name, text, value=count)
+            for name, (text, value) in {
+                "vmsizes_response_cache_entries": ("Responses in the cache.", cache.cached_responses),
+                "vmsizes_response_cache_bytes": ("Bytes of the responses in the cache.", cache.cached_bytes),
+                "vmsizes_exports_running": ("Exports that are being written.", len(streams.running)),
+                "vmsizes_export_files_bytes": ("Bytes of the Parquet files that are kept.", files.size_bytes),
+            }.items():
+                yield GaugeMetricFamily(name, text, value=value)
 
     registry = CollectorRegistry()
     registry.register(WorkerCollector())
