@@ -40,7 +40,7 @@ def check_strict_type(value: bool | float | str, annotation: Any) -> None:
     kinds = _json_types(annotation)
     if kinds and _json_type(value) not in kinds:
         raise PydanticCustomError(
-            "lookalike", "expected {due}", {"due": " or ".join(_EXPECTED[kind] for kind in sorted(kinds))}
+            "strict_type", "expected {expected}", {"expected": " or ".join(_EXPECTED[kind] for kind in sorted(kinds))}
         )
 
 

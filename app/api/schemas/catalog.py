@@ -4,7 +4,7 @@ from datetime import date, datetime
 
 from pydantic import ConfigDict, Field
 
-from app.api.schemas.sizes import NextCursor, Out, Total
+from app.api.schemas.sizes import Out, PageOut
 from app.catalog.presets import Preset
 
 
@@ -32,12 +32,10 @@ class SeriesOut(Out):
     retirement_date: date | None = Field(description="The day on which the series retires.")
 
 
-class SeriesPage(Out):
+class SeriesPage(PageOut):
     """Series."""
 
     items: list[SeriesOut] = Field(description="The series of this page.")
-    next_cursor: NextCursor
-    total: Total
 
 
 class BenchmarkOut(Out):
@@ -88,12 +86,10 @@ class GpuOut(Out):
     scale_up_domain_gpus: int | None = Field(description="The most GPUs that it is linked with, itself among them.")
 
 
-class GpuPage(Out):
+class GpuPage(PageOut):
     """GPU models."""
 
     items: list[GpuOut] = Field(description="The GPU models of this page.")
-    next_cursor: NextCursor
-    total: Total
 
 
 class RegionOut(Out):
@@ -105,12 +101,10 @@ class RegionOut(Out):
     source_id: str = Field(description="Id of the source in GET /sources.")
 
 
-class RegionPage(Out):
+class RegionPage(PageOut):
     """Regions."""
 
     items: list[RegionOut] = Field(description="The regions of this page.")
-    next_cursor: NextCursor
-    total: Total
 
 
 class SourceOut(Out):
@@ -126,12 +120,10 @@ class SourceOut(Out):
     pinned: bool = Field(description="Whether what it says stays accepted, whatever other sources say.")
 
 
-class SourcePage(Out):
+class SourcePage(PageOut):
     """Sources."""
 
     items: list[SourceOut] = Field(description="The sources of this page.")
-    next_cursor: NextCursor
-    total: Total
 
 
 class RevisionOut(Out):
@@ -144,12 +136,10 @@ class RevisionOut(Out):
     counts: dict[str, int] = Field(description="Rows of each table.")
 
 
-class RevisionPage(Out):
+class RevisionPage(PageOut):
     """Revisions, the newest first."""
 
     items: list[RevisionOut] = Field(description="The revisions of this page.")
-    next_cursor: NextCursor
-    total: Total
 
 
 class ModelOut(Preset):
@@ -158,9 +148,7 @@ class ModelOut(Preset):
     model_config = ConfigDict(from_attributes=True, json_schema_serialization_defaults_required=True)
 
 
-class ModelPage(Out):
+class ModelPage(PageOut):
     """Language models."""
 
     items: list[ModelOut] = Field(description="The language models of this page.")
-    next_cursor: NextCursor
-    total: Total

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from app.api.schemas.architecture import ArchitectureOut
 from app.api.schemas.estimate_response import AssumptionOut, FigureOut, ParametersOut, WeightsTypeOut
-from app.api.schemas.sizes import NextCursor, Omittable, Out, Total, Usd
+from app.api.schemas.sizes import Omittable, Out, PageOut, Total, Usd
 
 
 class OptionCostOut(Out):
@@ -79,12 +79,10 @@ class RejectionOut(Out):
     failures: list[FailureOut] = Field(description="Every constraint that it does not meet.")
 
 
-class FitOut(Out):
+class FitOut(PageOut):
     """Which sizes fit, the best first; which do not, and why."""
 
     items: list[OptionOut] = Field(description="The options of this page.")
-    next_cursor: NextCursor
-    total: Total
     rejected: list[RejectionOut] = Field(description="With `include=rejected`: every size that does not fit.")
     rejected_total: int = Field(description="How many sizes do not fit.")
     rejection_summary: dict[str, int] = Field(description="Sizes by the reason that misses most.")
@@ -154,11 +152,9 @@ class FixOut(Out):
     patch: dict[str, dict[str, Any]] = Field(description="What it does to the request: JSON Merge Patch (RFC 7396).")
 
 
-class MissOut(Out):
+class MissOut(RejectionOut):
     """A size that does not fit: the failure that misses most first, and what would help."""
 
-    size: str = Field(description="Name of the size.")
-    status: str = Field(description="preview, current, retiring, withdrawn or retired, today. Extensible.")
     failures: list[FailureOut] = Field(description="Every constraint that it does not meet; the first misses most.")
     fixes: list[FixOut] = Field(description="Each makes the size fit; empty where no change of the question does.")
 

@@ -2,7 +2,7 @@
 
 from datetime import date
 from decimal import Decimal
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
@@ -25,6 +25,14 @@ class Out(BaseModel):
     """An answer, or a part of one."""
 
     model_config = ConfigDict(extra="forbid", from_attributes=True, defer_build=True)
+
+
+class PageOut(Out):
+    """A page of a list; each list overrides `items` with the type of its items."""
+
+    items: list[Any]
+    next_cursor: NextCursor
+    total: Total
 
 
 class SizeOut(Out):
@@ -100,12 +108,10 @@ class SizeOut(Out):
     price_age_days: int | None = Field(description="Days since price_as_of, today.")
 
 
-class SizePage(Out):
+class SizePage(PageOut):
     """Sizes."""
 
     items: list[SizeOut] = Field(description="The sizes of this page.")
-    next_cursor: NextCursor
-    total: Total
 
 
 class SourcedOut(Out):
@@ -134,12 +140,10 @@ class FactOut(SourcedOut):
     written_as: str = Field(description="The size's name as the source spells it.")
 
 
-class FactPage(Out):
+class FactPage(PageOut):
     """Facts."""
 
     items: list[FactOut] = Field(description="The facts of this page.")
-    next_cursor: NextCursor
-    total: Total
 
 
 class ConflictOut(SourcedOut):
@@ -157,12 +161,10 @@ class ConflictOut(SourcedOut):
     reason: str = Field(description="Why it was not accepted.")
 
 
-class ConflictPage(Out):
+class ConflictPage(PageOut):
     """Conflicts."""
 
     items: list[ConflictOut] = Field(description="The conflicts of this page.")
-    next_cursor: NextCursor
-    total: Total
 
 
 class PriceOut(Out):
@@ -178,12 +180,10 @@ class PriceOut(Out):
     price_age_days: int = Field(description="Days since valid_from, today.")
 
 
-class PricePage(Out):
+class PricePage(PageOut):
     """Prices."""
 
     items: list[PriceOut] = Field(description="The prices of this page.")
-    next_cursor: NextCursor
-    total: Total
 
 
 class OfSizeOut(Out):
@@ -196,12 +196,10 @@ class SizePriceOut(PriceOut, OfSizeOut):
     """What a size costs an hour in a region, from a date on, with the name of the size."""
 
 
-class SizePricePage(Out):
+class SizePricePage(PageOut):
     """Prices of any sizes."""
 
     items: list[SizePriceOut] = Field(description="The prices of this page.")
-    next_cursor: NextCursor
-    total: Total
 
 
 class FacetCountOut(Out):
