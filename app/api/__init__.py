@@ -1,1 +1,1 @@
-"""SHOW, as JSON: one module a resource."""
+"""The JSON API: routes, the schemas of requests and responses, and the OpenAPI document."""

@@ -1,4 +1,4 @@
-"""What endpoints need, as named types: the executor, a query taken strictly."""
+"""The dependencies of endpoints, as annotated types, and the check that every request passes first."""
 
 from typing import Annotated
 
@@ -41,22 +41,25 @@ ResponseCache = Annotated[CacheMiddleware, Depends(_get_response_cache)]
 
 
 def json_response(text: str) -> Response:
-    """Answer with JSON text."""
+    """Return a response with a JSON body that is already serialized."""
     return Response(text, media_type="application/json")
 
 
 async def validate_request(request: Request) -> None:
-    """Refuse what the endpoint does not have or take twice: a parameter, a key of a body, a body not of JSON."""
+    """Reject unknown and repeated parameters, repeated keys of a body, and a body that is not JSON.
+
+    FastAPI ignores the first, keeps the last of several values, and reads a body of any type as JSON.
+    """
     if request.method == "POST":
-        given = request.headers.get("content-type", "nothing")
-        wanted = "application/json"
-        if not is_json(given):
-            raise HTTPException(415, f"Content-Type says {given}; send {wanted}.", {"Accept-Post": wanted})
+        content_type = request.headers.get("content-type", "nothing")
+        accepted = "application/json"
+        if not is_json(content_type):
+            raise HTTPException(415, f"Content-Type says {content_type}; send {accepted}.", {"Accept-Post": accepted})
         reject_duplicate_keys(await request.body())
     route = request.scope["route"]
     model = query_model(route)
     reject_unknown_params(request.query_params.multi_items(), multi_valued_fields(model) if model else {})
     columns = item_columns(route)
     if columns and "fields" in request.query_params:
-        asked = (name.strip() for given in request.query_params.getlist("fields") for name in given.split(","))
-        select_columns(dict.fromkeys(columns), [name for name in asked if name])
+        names = (name.strip() for value in request.query_params.getlist("fields") for name in value.split(","))
+        select_columns(dict.fromkeys(columns), [name for name in names if name])

@@ -1,4 +1,4 @@
-"""Runs catalog queries for endpoints: short ones on the event loop, long ones and whole sessions in threads."""
+"""Runs catalog queries for endpoints: short ones on the event loop, long ones and those with a session in threads."""
 
 from collections.abc import Callable, Mapping
 from datetime import date
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class QueryExecutor:
-    """Runs queries of the catalog for a running server."""
+    """Runs the catalog queries of one server process, each over the current revision of the catalog."""
 
     def __init__(self, engine: Engine, watch: RevisionWatcher, today: Callable[[], date]) -> None:
         self._watch, self.today = watch, today
@@ -27,53 +27,53 @@ class QueryExecutor:
         self.plan_executor = make_plan_executor(engine, self._io_threads)
 
     async def run(self, question: Callable[[CatalogSnapshot, date], QueryPlan[T]]) -> T:
-        """Run a query over the current revision; raises NotReady where there is no catalog."""
+        """Run a query that takes the database little time; raises NotReady if there is no catalog."""
         known = await self.snapshot()
         return await self.plan_executor.run(question(known, self.today()), small_catalog=known.small)
 
     async def run_in_thread(self, question: Callable[[CatalogSnapshot, date], QueryPlan[T]]) -> T:
-        """Run a query that takes the database long, all of it in a thread; raises NotReady as `run` does."""
+        """Run a query that takes the database long, in a thread; raises NotReady if there is no catalog."""
         known = await self.snapshot()
         return await self._io_threads.run(run_plan, question(known, self.today()))
 
     async def run_cpu_bound(self, question: Callable[[CatalogSnapshot, date], QueryPlan[T]]) -> T:
-        """Run a query with long arithmetic in the one thread for that; raises NotReady as `run` does.
+        """Run a query with long arithmetic in the one thread for such queries; raises NotReady if there is no catalog.
 
-        One after the other: Python computes in one thread at a time, and several only take it from each other.
+        There is one thread because Python computes in one at a time: several would only compete for it.
         """
         known = await self.snapshot()
         return await self._cpu_thread.run(run_plan, question(known, self.today()))
 
     async def run_in_session(self, work: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs) -> T:
-        """Call a function with a session, in a thread; whether there is a catalog is not checked."""
+        """Call a function with a session, in a thread, without checking that there is a catalog."""
         return await self._io_threads.run(work, *args, **more)
 
     async def to_json(
-        self, shape: type[BaseModel], work: Callable[Concatenate[Session, P], Any], *args: P.args, **more: P.kwargs
+        self, model: type[BaseModel], work: Callable[Concatenate[Session, P], Any], *args: P.args, **more: P.kwargs
     ) -> str:
-        """Call a function with a session, in a thread, and serialize there what it returns as a model."""
+        """Call a function with a session, in a thread, and serialize its result there as a model."""
 
-        def written(session: Session) -> str:
-            found = shape.model_validate(work(session, *args, **more), from_attributes=True)
-            return found.model_dump_json(by_alias=True)
+        def serialize(session: Session) -> str:
+            result = model.model_validate(work(session, *args, **more), from_attributes=True)
+            return result.model_dump_json(by_alias=True)
 
-        return await self._io_threads.run(written)
+        return await self._io_threads.run(serialize)
 
     async def close(self) -> None:
-        """Close threads and connections."""
+        """Stop the threads and close the connections."""
         self._cpu_thread.close()
         self._io_threads.close()
         await self.plan_executor.close()
 
     async def snapshot(self) -> CatalogSnapshot:
-        """Return the snapshot of the current revision; raises NotReady where there is no catalog."""
+        """Return the snapshot of the current revision; raises NotReady if there is no catalog."""
         state = await self._watch.refresh()
         if state.snapshot is None:
             raise NotReady(state.unavailable)
         return state.snapshot
 
     async def revision(self) -> Mapping[str, Any]:
-        """Return the current revision; raises NotReady where there is no catalog, with what to do."""
+        """Return the current revision; raises NotReady, which says what to do, if there is no catalog."""
         state = await self._watch.refresh()
         if state.revision is None:
             raise NotReady(state.unavailable)

@@ -1,4 +1,7 @@
-"""Exports that are files: made once a question and revision, so that clients may ask for their length and for parts."""
+"""Exports: CSV and NDJSON streamed as rows are read, Parquet written to a file once per query and revision.
+
+A file has a length and an ETag before it is sent, so clients can ask for parts of it (Range) and resume.
+"""
 
 import asyncio
 from collections import OrderedDict
@@ -22,14 +25,14 @@ from app.errors import Busy
 from app.formats.text import Csv, Ndjson, TextFormat
 
 MAX_CONCURRENT = 16
-"""So many exports run at once; each holds a connection, and on SQLite a view of the past that the log is kept for."""
+"""Exports that run at the same time, at most. Each holds a connection, and on SQLite keeps the WAL from shrinking."""
 _THREADS = 4
 
 
 class ExportStreams:
-    """The exports that a server is writing; they have threads of their own, so that no other question waits for them.
+    """The exports that are running, in threads of their own so that no other query waits for them.
 
-    `engine` must have no pool.
+    `engine` must have no pool: an export may hold its connection for minutes.
     """
 
     def __init__(self, engine: Engine, most: int = MAX_CONCURRENT) -> None:
@@ -38,13 +41,13 @@ class ExportStreams:
         self.threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="exports")
 
     def open(self, asked: BoundStatement) -> Stream:
-        """Begin an export; raises Busy where too many run."""
+        """Start an export; raises Busy if too many are running."""
         if len(self.running) >= self._most:
             raise Busy(f"{self._most} exports are being written; try again in a minute.")
         return Stream(self._engine, asked, self.running)
 
     def close(self) -> None:
-        """Stop whatever runs."""
+        """Stop the running exports and their threads."""
         for stream in tuple(self.running):
             stream.stop()
         self.threads.shutdown()
@@ -52,10 +55,11 @@ class ExportStreams:
 
 
 class StreamedExport(StreamingResponse):
-    """An export that is written as it is read.
+    """An export that is sent as its rows are read.
 
-    The answer begins with the first rows, so that what fails before them is a problem with a status; what fails after
-    breaks the connection, since a part must not look like the whole. A client that goes away stops the query.
+    The response starts when the first rows are there, so an error before them still gets a status. An error after
+    them breaks the connection, since a truncated export must not look complete. If the client disconnects, the query
+    is stopped.
     """
 
     text_format: ClassVar[type[TextFormat]]
@@ -63,10 +67,12 @@ class StreamedExport(StreamingResponse):
     def __init__(self, streams: ExportStreams, export: Export, *, file: str, status_code: int = 200) -> None:
         self._chunks = _chunks(streams, export, self.text_format(export.columns))
         named = {"content-disposition": f'attachment; filename="{file}"'}
-        super().__init__(self._chunks, status_code, named)  # FastAPI takes the status of the document from here
+        super().__init__(
+            self._chunks, status_code, named
+        )  # FastAPI reads the default status for the OpenAPI document from the signature
 
     async def stream_response(self, send: Send) -> None:
-        """Send the first rows together with the start."""
+        """Send the start of the response only when the first rows have been read."""
         try:
             first = await anext(self._chunks)
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
@@ -79,21 +85,21 @@ class StreamedExport(StreamingResponse):
 
 
 class CsvResponse(StreamedExport):
-    """CSV in UTF-8."""
+    """A CSV export in UTF-8."""
 
     media_type = "text/csv"
     text_format = Csv
 
 
 class NdjsonResponse(StreamedExport):
-    """A JSON object a line."""
+    """An NDJSON export: one JSON object per line."""
 
     media_type = "application/x-ndjson"
     text_format = Ndjson
 
 
 async def _chunks(streams: ExportStreams, export: Export, text: TextFormat) -> AsyncGenerator[bytes, None]:
-    """The head with the first rows, which may be none, then the others."""
+    """Yield the heading with the first block of rows, which may be empty, then the other blocks."""
     stream = streams.open(export.query)
     loop = asyncio.get_running_loop()
 
@@ -109,13 +115,13 @@ async def _chunks(streams: ExportStreams, export: Export, text: TextFormat) -> A
             if chunk:
                 yield chunk
     finally:
-        if stream in streams.running:  # in a thread: to interrupt a query may take a round trip
+        if stream in streams.running:  # in a thread: interrupting a query can take a round trip to the database
             Thread(target=stream.stop, name="export-stop").start()
 
 
 @dataclass(slots=True, eq=False)
 class ExportFile:
-    """A file that is kept, and how many are reading it."""
+    """A cached file and the number of responses that are reading it."""
 
     path: Path
     size_bytes: int
@@ -123,9 +129,9 @@ class ExportFile:
 
 
 class ExportFileCache:
-    """The files of a worker in a folder of its own, bounded by their bytes.
+    """The Parquet files of a worker, in a folder of its own, at most `most_bytes` large together.
 
-    The one that was not asked for the longest goes first; one that is being read stays, and so does the newest.
+    The least recently used are evicted, except for files that are being read and the newest one.
     """
 
     def __init__(self, streams: ExportStreams, most_bytes: int) -> None:
@@ -139,23 +145,23 @@ class ExportFileCache:
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes they take up."""
+        """Bytes of all files together."""
         return sum(file.size_bytes for file in self._files.values())
 
     async def get(self, name: str, export: Export) -> ExportFile:
-        """The file of an export; made now, once for however many ask for it, where it is not there."""
+        """Return the file of an export; concurrent calls for one that is missing wait for the same write."""
         file = self._files.get(name)
         if file is not None:
             self._files.move_to_end(name)
             return file
-        making = self._pending.get(name)
-        if making is None:
-            making = self._pending[name] = asyncio.create_task(self._create(name, export))
-            making.add_done_callback(lambda _: self._pending.pop(name, None))
-        return await asyncio.shield(making)
+        pending = self._pending.get(name)
+        if pending is None:
+            pending = self._pending[name] = asyncio.create_task(self._create(name, export))
+            pending.add_done_callback(lambda _: self._pending.pop(name, None))
+        return await asyncio.shield(pending)  # a client that disconnects must not cancel it for the others
 
     def close(self) -> None:
-        """Remove them all."""
+        """Delete all files."""
         self._files.clear()
         if self._folder is not None:
             self._folder.cleanup()
@@ -181,26 +187,26 @@ class ExportFileCache:
 
 
 class ParquetResponse(FileResponse):
-    """A Parquet file, whole or the parts that are asked for. Every client of OpenAPI gives this media type as bytes."""
+    """A Parquet file or the requested ranges of it; generated clients return bytes for its media type."""
 
     media_type = "application/octet-stream"
 
     def __init__(self, file: ExportFile, *, file_name: str, etag: str, status_code: int = 200) -> None:
         self._file = file
-        file.readers += 1  # from now on, not only while it is sent: another file may need the room before
+        file.readers += 1  # counted now, since the file could be evicted before it is sent
         super().__init__(file.path, status_code, {"etag": etag}, self.media_type, filename=file_name)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it, and let it go; raises HTTPException for a part that it does not have."""
+        """Send the file and release it; raises HTTPException for a range that it does not have."""
 
         async def checked(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] in _RANGE_ERRORS:
-                has = (
+                headers = (
                     {"Content-Range": f"bytes */{self._file.size_bytes}"}
                     if message["status"] == _RANGE_NOT_SATISFIABLE
                     else None
                 )
-                raise HTTPException(message["status"], _RANGE_ERRORS[message["status"]], has)
+                raise HTTPException(message["status"], _RANGE_ERRORS[message["status"]], headers)
             await send(message)
 
         try:
@@ -211,19 +217,19 @@ class ParquetResponse(FileResponse):
 
 _RANGE_NOT_SATISFIABLE = 416
 _RANGE_ERRORS = {
-    400: "Range cannot be read; ask for parts as bytes=0-1023.",
-    _RANGE_NOT_SATISFIABLE: "The file ends before the range that is asked for; Content-Range says how long it is.",
+    400: "Range cannot be read; write it as bytes=0-1023.",
+    _RANGE_NOT_SATISFIABLE: "The file ends before the requested range; Content-Range says how long it is.",
 }
 
 
 def _drop_other_range_units(scope: Scope) -> Scope:
-    """A request without a Range of another unit, which is to be ignored (RFC 9110, section 14.2)."""
+    """Drop a Range that is not in bytes: other units must be ignored (RFC 9110, section 14.2)."""
     headers = [(name, value) for name, value in scope["headers"] if name != b"range" or value.startswith(b"bytes=")]
     return {**scope, "headers": headers}
 
 
 def _write_parquet(path: Path, export: Export, streams: ExportStreams) -> int:
-    from app.formats.parquet import write_parquet  # noqa: PLC0415  # a worker that is not asked for it is smaller
+    from app.formats.parquet import write_parquet  # noqa: PLC0415  # pyarrow is large, and most workers never need it
 
     blocks = streams.open(export.query).blocks()
     write_parquet(path, export.columns, (map(export.values, rows) for rows in blocks))

@@ -299,7 +299,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "The file has changed, and If-Match asks for the one that was.",
         "Ask for the file anew without If-Match; parts of the old and of the new one do not fit together.",
         'GET /sizes.parquet, if-match: "0"',
-        "The file is no longer the one that If-Match names; ask for it anew, without If-Match.",
+        "The file is no longer the one that If-Match names; request it again without If-Match.",
     ),
     "too-long": Explanation(
         "The body is longer than any question can be.",
@@ -329,7 +329,7 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "The file ends before the part that Range asks for.",
         "Ask for a part within the length that the header `content-range` names.",
         "GET /sizes.parquet, range: bytes=99999999-",
-        "The file ends before the range that is asked for; Content-Range says how long it is.",
+        "The file ends before the requested range; Content-Range says how long it is.",
     ),
     "bad-parameter": Explanation(
         "A parameter, or a field of the body, is unknown, given twice, of another type, or out of bounds. The OpenAPI "

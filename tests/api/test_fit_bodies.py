@@ -20,7 +20,7 @@ from tests.servers import server
         (LLAMA | {"constraints": {"max_node": 2}}, "/body/constraints/max_node", "did you mean max_nodes?"),
         (LLAMA | {"hardware": {"gpus": 0}}, "/body/hardware/gpus", "must be at least 1"),
         (LLAMA | {"pricing": {"hours": "NaN"}}, "/body/pricing/hours", "expected a number"),
-        (LLAMA | {"sort": "waste"}, "/body", "sort=waste is of resources"),
+        (LLAMA | {"sort": "waste"}, "/body", "sort=waste is for resources only"),
         (LLAMA | {"sort": "cost_per_job"}, "/body/sort", "needs pricing.hours"),
         (
             LLAMA | {"constraints": {"budget_usd_per_job": 9}},
@@ -46,7 +46,7 @@ from tests.servers import server
         ({"model": "llama-3.1-8b", "training": {}, "sort": "time"}, "/body/sort", "time needs training.tokens"),
         ({"resources": {"min_gpus": 1}, "model": "gpt-2"}, "/body", "model cannot be given with resources"),
         ({"resources": {}, "constraints": {"max_hours": 3}}, "/body", "constraints.max_hours cannot be given"),
-        ({"resources": {}, "sort": "time"}, "/body", "sort=time is of inference and training"),
+        ({"resources": {}, "sort": "time"}, "/body", "sort=time is for inference and training only"),
         ({"resources": {"min_gpu": 1}}, "/body/resources/min_gpu", "did you mean min_gpus?"),
         (LLAMA | {"hardware": {"gpu": "A100"}}, "/body/hardware/gpu", "a100-pcie-80"),
         (LLAMA | {"hardware": {"gpus": 8}}, "/body/hardware", "gpu, usable_gib or memory_gib"),

@@ -1,1 +1,1 @@
-"""Comparing: sizes side by side, and sizes that are alike, as they are answered over HTTP."""
+"""Pure mappings between the schemas of the API and the values of app.services; the command line uses them too."""

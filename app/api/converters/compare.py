@@ -1,4 +1,4 @@
-"""Sizes beside each other put on the wire; knows no HTTP, so the command line prints the same."""
+"""Converts similar sizes and comparisons to their schemas."""
 
 from app.api.schemas.compare import ComparisonOut, SimilarOut, SimilarPage, TermOut
 from app.fit.similarity import DISTANCE_DIGITS, Neighbour, Number, TermDistance
@@ -7,7 +7,7 @@ from app.services.similar import SimilarSizes
 
 
 def to_similar_page(answer: SimilarSizes) -> SimilarPage:
-    """Put the sizes that are like one on the wire."""
+    """Convert a page of similar sizes."""
     return SimilarPage(
         size=answer.size.name,
         items=[_neighbour(neighbour) for neighbour in answer.page],
@@ -17,7 +17,7 @@ def to_similar_page(answer: SimilarSizes) -> SimilarPage:
 
 
 def to_comparison_out(answer: Comparison) -> ComparisonOut:
-    """Put sizes side by side on the wire."""
+    """Convert a comparison."""
     return ComparisonOut.model_validate(answer)
 
 

@@ -1,4 +1,4 @@
-"""A question of fit in a body, answered; knows no HTTP, so the command line asks the same."""
+"""Converts the bodies of POST /fit and POST /estimate to the values of app.services, and plans the query of a fit."""
 
 from datetime import date
 from typing import Any
@@ -22,44 +22,44 @@ from app.services.resource_fit import plan_resource_fit
 
 
 def to_workload(body: EstimateIn) -> EstimateRequest:
-    """Take a workload from a body."""
+    """Convert the body of an estimate to a workload."""
     return EstimateRequest(
         model=body.model,
         architecture=body.fields,
         config=body.config,
-        workload=to_use(body.inference, body.training),
+        workload=to_usage(body.inference, body.training),
         gpus=Gpus(**body.gpus.model_dump()),
     )
 
 
-def to_use(inference: InferenceIn | None, training: TrainingIn | None) -> InferenceWorkload | TrainingWorkload:
-    """Take how a model is served, or else trained."""
+def to_usage(inference: InferenceIn | None, training: TrainingIn | None) -> InferenceWorkload | TrainingWorkload:
+    """Convert the part that says how a model is served, or else trained."""
     if inference is not None:
         return InferenceWorkload(**inference.model_dump())
-    given = training.model_dump() if training is not None else {}
-    matrices = given.pop("lora_matrices", None)
+    fields = training.model_dump() if training is not None else {}
+    matrices = fields.pop("lora_matrices", None)
     return TrainingWorkload(
-        **given, lora_matrices=tuple(AdaptedMatrix(**matrix) for matrix in matrices) if matrices is not None else None
+        **fields, lora_matrices=tuple(AdaptedMatrix(**matrix) for matrix in matrices) if matrices is not None else None
     )
 
 
-def plan_fit(body: FitIn, known: CatalogSnapshot, today: date) -> QueryPlan[FitAnswerOut]:
-    """Answer a body from one query; raises BadWorkload naming the field that is wrong."""
+def plan_fit(body: FitIn, snapshot: CatalogSnapshot, today: date) -> QueryPlan[FitAnswerOut]:
+    """Plan the query that answers a body; raises BadWorkload naming the field of the body that is wrong."""
     search = to_search(body, today)
     if isinstance(search, PlacementSearch):
-        placements = yield from plan_placement(search, known, today)
+        placements = yield from plan_placement(search, snapshot, today)
         return to_placement_answer_out(placements, limit=body.limit, include=body.include)
     try:
-        found = yield from plan_resource_fit(
-            search, known, today, verified_only=body.constraints.verified_only, priced_on=body.pricing.as_of
+        recommendation = yield from plan_resource_fit(
+            search, snapshot, today, verified_only=body.constraints.verified_only, priced_on=body.pricing.as_of
         )
-    except BadQuery as wrong:
-        raise BadWorkload(BODY_FIELDS.get(wrong.field, wrong.field), wrong.allowed) from None
-    return to_resource_answer_out(found, purchases=body.pricing.purchases, include=body.include)
+    except BadQuery as error:
+        raise BadWorkload(BODY_FIELDS.get(error.field, error.field), error.allowed) from None
+    return to_resource_answer_out(recommendation, purchases=body.pricing.purchases, include=body.include)
 
 
 def to_search(body: FitIn, today: date) -> FitSearch | PlacementSearch:
-    """Leave the wire: a search for resources, or a placement."""
+    """Convert a body to a search for resources, or for placements of a model."""
     return _fit_search(body) if body.resources is not None else _placement_search(body, today)
 
 
@@ -67,37 +67,37 @@ _SCOPE = ("series", "name", "gpu", "gpu_vendor")
 
 
 def _scope_params(body: FitIn) -> dict[str, Any]:
-    """Which sizes are asked about, and whose prices, as every search of the catalog says it."""
-    asked, pricing = body.constraints, body.pricing
-    given = {name: getattr(asked, name) for name in _SCOPE if name in asked.model_fields_set}
-    places = {"region": asked.regions, "available_in": asked.available_in}
-    return given | places | {"os": pricing.os, "purchase": pricing.purchases[0]}
+    """Return the parameters of a catalog search for the sizes in the constraints, with the prices in the pricing."""
+    constraints, pricing = body.constraints, body.pricing
+    fields = {name: getattr(constraints, name) for name in _SCOPE if name in constraints.model_fields_set}
+    places = {"region": constraints.regions, "available_in": constraints.available_in}
+    return fields | places | {"os": pricing.os, "purchase": pricing.purchases[0]}
 
 
 def _fit_search(body: FitIn) -> FitSearch:
-    asked, pricing = body.constraints, body.pricing
-    statuses = {"preview": asked.allow_preview, "retiring": asked.allow_retiring}
+    constraints, pricing = body.constraints, body.pricing
+    statuses = {"preview": constraints.allow_preview, "retiring": constraints.allow_retiring}
     return FitSearch(
         **_scope_params(body),
         **(body.resources.model_dump(exclude_none=True) if body.resources is not None else {}),
         status=("current", *(status for status, allowed in statuses.items() if allowed)),
-        max_nodes=asked.max_nodes,
+        max_nodes=constraints.max_nodes,
         hours=pricing.hours,
         hours_per_month=pricing.hours_per_month,
-        budget_usd_per_month=asked.budget_usd_per_month,
+        budget_usd_per_month=constraints.budget_usd_per_month,
         sort=body.sort,
         limit=body.limit,
     )
 
 
 def _placement_search(body: FitIn, today: date) -> PlacementSearch:
-    asked, pricing = body.constraints, body.pricing
-    binding = asked.model_dump(exclude={*_SCOPE, "available_in"})
+    constraints, pricing = body.constraints, body.pricing
+    binding = constraints.model_dump(exclude={*_SCOPE, "available_in"})
     return PlacementSearch(
         model=body.model,
         architecture=body.fields,
         config=body.config,
-        workload=to_use(body.inference, body.training),
+        workload=to_usage(body.inference, body.training),
         scope=SizeSelection(**_scope_params(body)),
         hardware=Hardware(**body.hardware.model_dump()) if body.hardware is not None else None,
         constraints=Constraints(**binding),

@@ -1,4 +1,4 @@
-"""A placement put on the wire; knows no HTTP, so the command line prints the same."""
+"""Converts the results of a fit to the response of POST /fit."""
 
 from collections.abc import Collection, Mapping
 from decimal import Decimal
@@ -33,7 +33,7 @@ from app.services.resource_fit import ResourceFit
 
 
 def to_placement_answer_out(answer: PlacementResult, *, limit: int, include: Collection[str]) -> FitAnswerOut:
-    """Put an answer on the wire: the best options, and of the rejected sizes the nearest, or all."""
+    """Convert placements: the best options, and the nearest misses or all rejected sizes."""
     ranking, job = answer.ranking, answer.prepared.job
     rejected = ranking.rejections if "rejected" in include else ()
     misses = {one.vm.name: _miss(answer, one) for one in (*ranking.nearest_misses, *rejected)}
@@ -96,7 +96,7 @@ def _figures(known: PerGpuMemory | SpeedFigures, shape: type[PerGpuOut | SpeedOu
 
 
 def to_figure_out(known: Figure | None) -> Any:
-    """A figure on the wire."""
+    """Convert a figure; None stays None."""
     return FigureOut.model_validate(known) if known is not None else None
 
 
@@ -126,7 +126,7 @@ def _miss(answer: PlacementResult, rejection: Rejection) -> MissOut:
 
 
 def to_fix_out(fix: Fix) -> FixOut:
-    """A fix on the wire; money is a plain number there."""
+    """Convert a fix; amounts of money become plain numbers."""
     return FixOut(text=fix.text, patch={part: _plain(fields) for part, fields in fix.patch.items()})
 
 
@@ -137,7 +137,7 @@ def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
 def to_resource_answer_out(
     answer: ResourceFit, *, purchases: Collection[str], include: Collection[str]
 ) -> FitAnswerOut:
-    """Put an answer on the wire; nothing is assumed of raw amounts, and no change of them is suggested."""
+    """Convert the sizes that have the given resources; there are no assumptions and no fixes for resources."""
     ranking = answer.ranking
     return FitAnswerOut(
         fits=bool(ranking.options),

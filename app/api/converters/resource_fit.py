@@ -1,4 +1,4 @@
-"""A recommendation put on the wire; knows no HTTP, so the command line prints the same."""
+"""Converts the sizes that have the given resources to the response of GET /fit."""
 
 from collections.abc import Collection
 
@@ -20,7 +20,7 @@ from app.services.resource_fit import ResourceFit
 
 
 def to_fit_out(answer: ResourceFit, *, rejected: bool) -> FitOut:
-    """Put an answer on the wire."""
+    """Convert a page of options, with the nearest misses and, if `rejected`, all rejected sizes."""
     ranking = answer.ranking
     return FitOut(
         items=[_option(option, answer.needs) for option in answer.page],
@@ -52,7 +52,7 @@ def _option(option: Option, needs: ResourceNeeds) -> OptionOut:
 
 
 def to_costs_out(option: Option, purchases: Collection[str]) -> CostsOut:
-    """Put on the wire what an option costs: exactly, since the hours of a job are given."""
+    """Convert the costs of an option; the cost of a job is exact, since its hours are given."""
     return CostsOut(**{name: _cost(cost) if name in purchases else None for name, cost in option.costs.items()})
 
 
@@ -70,7 +70,7 @@ def _cost(cost: Cost) -> OptionCostOut:
 
 
 def to_headroom_out(one: Headroom) -> HeadroomOut:
-    """Put on the wire what is to spare of a resource."""
+    """Convert the headroom of a resource."""
     return HeadroomOut(
         resource=one.resource,
         unit=one.unit,

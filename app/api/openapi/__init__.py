@@ -1,1 +1,1 @@
-"""The OpenAPI document: what FastAPI says of the routes, brought to a form that client generators compile (ADR 11)."""
+"""The OpenAPI document: FastAPI's, simplified so that client generators produce code that compiles (ADR 11)."""

@@ -1,4 +1,4 @@
-"""The whole document: FastAPI's, with every part in its plain form, and only what is referred to."""
+"""Builds the OpenAPI document from FastAPI's: every part in its plain form, without unused schemas."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -28,46 +28,46 @@ from app.http.problems import Problem
 LICENSE = {"name": "MIT", "identifier": "MIT"}
 
 TAGS = {
-    "sizes": "Look sizes up, compare them, and see who says what of them and what they cost.",
-    "prices": "What sizes cost, by region, system and purchase model.",
-    "fit": "Which sizes hold a job or a language model, on how many VMs, at what cost; and what a model needs.",
+    "sizes": "Find and compare sizes, with their prices and the sources of every value.",
+    "prices": "Prices of sizes by region, OS and purchase model.",
+    "fit": "Find sizes for a job or a language model, with the number of VMs and the cost; estimate a model's needs.",
     "exports": "Whole lists as files, for spreadsheets and dashboards.",
     "models": "Language models whose configuration is known.",
-    "catalog": "What the catalog is made of: series, GPUs, regions, sources, and where sources disagree.",
+    "catalog": "The rest of the catalog: series, GPUs, regions, sources, and where sources disagree.",
 }
-"""What each tag holds, in the order in which the documentation shows them."""
+"""The descriptions of the tags, in the order in which the documentation shows them."""
 
 _SPELLINGS = {"gpus": "GPUs", "csv": "as CSV", "parquet": "as Parquet"}
 
 
 def to_info(info: dict[str, Any], url: str) -> dict[str, Any]:
-    """Say where to turn, and what may be done with it.
+    """Return the info object with contact and license.
 
-    That is where the service is reached, where this is known: `/` is no URL to generators, and they refuse it.
+    The contact has the URL of the service if it is known. `/` is left out: generators reject it as a URL.
     """
     contact = {"name": info["title"], **({"url": url} if url != "/" else {})}
     return {**info, "contact": contact, "license": LICENSE}
 
 
-def to_summary(words: str) -> str:
-    """Write what FastAPI takes from a function's name, `List Gpus`, as a heading: `List GPUs`."""
-    first, *rest = words.lower().split()
+def to_summary(text: str) -> str:
+    """Return the heading for a summary that FastAPI derived from a function's name: `List Gpus` as `List GPUs`."""
+    first, *rest = text.lower().split()
     return " ".join([first.capitalize(), *(_SPELLINGS.get(word, word) for word in rest)])
 
 
 _LOCK = Lock()
-"""What FastAPI finds out of a router while it describes it is shared by all apps, and by all threads."""
+"""FastAPI caches what it generates on the routers, which all apps and threads share, so generation is serialized."""
 _OPERATION_KEYS = ("operationId", "tags", "summary", "description", "parameters", "requestBody", "responses")
 
 
 def operation_id(route: APIRoute) -> str:
-    """Name an operation as its function is named, in lowerCamelCase: `listSizes`."""
+    """Return the operationId of a route: its function's name in lowerCamelCase, `listSizes`."""
     first, *rest = route.name.split("_")
     return first + "".join(word.capitalize() for word in rest)
 
 
 def install_openapi(app: FastAPI) -> None:
-    """Let the app describe itself in the plain form; it is made once."""
+    """Replace `app.openapi` by a function that builds the plain document once."""
     generate = app.openapi
 
     def openapi() -> Document:
@@ -79,40 +79,40 @@ def install_openapi(app: FastAPI) -> None:
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's own way to extend the document
 
 
-def to_plain_document(told: Document) -> Document:
-    """Bring FastAPI's document to the plain form; `told` stays as it is."""
-    told = deepcopy(told)
+def to_plain_document(generated: Document) -> Document:
+    """Build the plain document from FastAPI's, which is not modified."""
+    document = deepcopy(generated)
     paths = {
-        path: {method: _to_operation(method, one, told) for method, one in operations.items()}
-        for path, operations in told["paths"].items()
+        path: {method: _to_operation(method, one, document) for method, one in operations.items()}
+        for path, operations in document["paths"].items()
     }
     responses = response_components()
-    schemas = _to_schemas({**told["components"]["schemas"], **_problem_schemas()}, paths)
+    schemas = _to_schemas({**document["components"]["schemas"], **_problem_schemas()}, paths)
     used = {tag for operations in paths.values() for one in operations.values() for tag in one["tags"]}
     return {
-        "openapi": told["openapi"],
-        "info": to_info(told["info"], told["servers"][0]["url"]),
-        "servers": told["servers"],
+        "openapi": document["openapi"],
+        "info": to_info(document["info"], document["servers"][0]["url"]),
+        "servers": document["servers"],
         "security": [],
-        "tags": [{"name": name, "description": said} for name, said in TAGS.items() if name in used],
+        "tags": [{"name": name, "description": description} for name, description in TAGS.items() if name in used],
         "paths": paths,
         "components": {"schemas": schemas, "responses": responses, "headers": header_components()},
     }
 
 
-def _to_operation(method: str, told: dict[str, Any], document: Document) -> dict[str, Any]:
-    operation = {**told, "summary": to_summary(told["summary"])}
-    operation["responses"] = to_responses(method, told)
-    if "parameters" in told:
-        parameters = sort_parameters([to_parameter(one) for one in told["parameters"]])
-        items = _item_fields(told, document["components"]["schemas"])
+def _to_operation(method: str, generated: dict[str, Any], document: Document) -> dict[str, Any]:
+    operation = {**generated, "summary": to_summary(generated["summary"])}
+    operation["responses"] = to_responses(method, generated)
+    if "parameters" in generated:
+        parameters = sort_parameters([to_parameter(one) for one in generated["parameters"]])
+        items = _item_fields(generated, document["components"]["schemas"])
         operation["parameters"] = [with_fields_example(one, items) for one in parameters]
     return with_example({name: operation[name] for name in _OPERATION_KEYS if name in operation})
 
 
-def _item_fields(told: dict[str, Any], schemas: Mapping[str, Schema]) -> list[str]:
-    """The fields of the items that an operation answers with; none where it is no list."""
-    for content in told["responses"]["200"]["content"].values():
+def _item_fields(operation: dict[str, Any], schemas: Mapping[str, Schema]) -> list[str]:
+    """Return the fields of the items of the list that an operation returns; empty if it returns none."""
+    for content in operation["responses"]["200"]["content"].values():
         for page in references(content.get("schema")):
             items = schemas[page].get("properties", {}).get("items", {})
             return [field for item in references(items) for field in schemas[item]["properties"]]
@@ -120,25 +120,27 @@ def _item_fields(told: dict[str, Any], schemas: Mapping[str, Schema]) -> list[st
 
 
 def _problem_schemas() -> dict[str, Schema]:
-    _, shapes = models_json_schema([(Problem, "serialization")], ref_template=REFERENCE + "{model}")
-    return dict(shapes["$defs"])
+    _, schemas = models_json_schema([(Problem, "serialization")], ref_template=REFERENCE + "{model}")
+    return dict(schemas["$defs"])
 
 
-def _to_schemas(told: Mapping[str, Schema], paths: Mapping[str, Any]) -> dict[str, Schema]:
-    """Every schema that is referred to, in its plain form: of requests closed, of answers open."""
+def _to_schemas(schemas: Mapping[str, Schema], paths: Mapping[str, Any]) -> dict[str, Schema]:
+    """Return the plain form of every schema that is used; objects of requests are closed, of responses open."""
     operations = [one for path in paths.values() for one in path.values()]
-    asked = _with_references({name for one in operations for name in references(one.get("requestBody"))}, told)
-    given = _with_references({name for one in operations for name in references(one["responses"])} | {"Problem"}, told)
-    plain = {name: to_plain_schema(told[name], in_request=True) for name in asked}
-    plain |= {name: to_plain_schema(told[name], in_request=False) for name in given}
-    words = set(references([plain, [one.get("parameters") for one in operations]])) & ENUMS.keys()
-    return dict(sorted({**plain, **{name: to_enum(name) for name in words}}.items()))
+    requested = _with_references({name for one in operations for name in references(one.get("requestBody"))}, schemas)
+    returned = _with_references(
+        {name for one in operations for name in references(one["responses"])} | {"Problem"}, schemas
+    )
+    plain = {name: to_plain_schema(schemas[name], in_request=True) for name in requested}
+    plain |= {name: to_plain_schema(schemas[name], in_request=False) for name in returned}
+    enums = set(references([plain, [one.get("parameters") for one in operations]])) & ENUMS.keys()
+    return dict(sorted({**plain, **{name: to_enum(name) for name in enums}}.items()))
 
 
-def _with_references(names: set[str], told: Mapping[str, Schema]) -> set[str]:
-    """The names, and those of all that they are made of."""
-    found, new = set(names), set(names)
+def _with_references(names: set[str], schemas: Mapping[str, Schema]) -> set[str]:
+    """Return the names of schemas together with those of all schemas that they refer to."""
+    reached, new = set(names), set(names)
     while new:
-        new = {inner for name in new for inner in references(told[name])} - found
-        found |= new
-    return found
+        new = {inner for name in new for inner in references(schemas[name])} - reached
+        reached |= new
+    return reached

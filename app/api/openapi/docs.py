@@ -1,4 +1,4 @@
-"""Where the document and the pages that show it are served; none of it is part of the contract."""
+"""Endpoints for the OpenAPI document, the documentation page and `/`; none of these is in the document."""
 
 import hashlib
 import json
@@ -32,26 +32,26 @@ _LINKS = {
     "problems": "/problems",
     "ready": "/readyz",
 }
-"""Where a program goes from `/`."""
+"""The links that `/` gives to programs."""
 _CACHE_CONTROL = "public, max-age=300"
 _PAGE_FILES = files("app.api.openapi") / "page"
 _CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Nothing is loaded from elsewhere, and no inline script is allowed."""
+"""Nothing is loaded from other origins, and no inline script runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedDocument:
-    """The bytes of a document in each encoding, and their mark: a weak one, since it is that of all of them."""
+    """The bytes of a document in each encoding, and the ETag that they share, which is weak for that reason."""
 
     bodies: Mapping[str | None, bytes]
     etag: str
 
 
 class OpenApiDocuments:
-    """The documents of an app as bytes, each made the first time that somebody asks."""
+    """The OpenAPI documents of an app as bytes, each built when it is first requested."""
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app
@@ -75,30 +75,30 @@ def _encode_document(document: Document) -> EncodedDocument:
 
 @router.get(OPENAPI_PATH)
 def get_openapi(request: Request, documents: Documents) -> Response:
-    """Give the OpenAPI 3.1 document."""
+    """Return the OpenAPI 3.1 document."""
     return _send(documents.openapi31(), request)
 
 
 @router.get(OPENAPI30_PATH)
 def get_openapi30(request: Request, documents: Documents) -> Response:
-    """Give the same contract as OpenAPI 3.0.3."""
+    """Return the same document as OpenAPI 3.0.3."""
     return _send(documents.openapi30(), request)
 
 
-def _send(copy: EncodedDocument, request: Request) -> Response:
-    headers = {"etag": copy.etag, "cache-control": _CACHE_CONTROL, "vary": "accept-encoding"}
-    says = parse_headers(request.scope["headers"])
-    if etag_matches(says.if_none_match, copy.etag.encode(), exists=True):
+def _send(document: EncodedDocument, request: Request) -> Response:
+    headers = {"etag": document.etag, "cache-control": _CACHE_CONTROL, "vary": "accept-encoding"}
+    conditions = parse_headers(request.scope["headers"])
+    if etag_matches(conditions.if_none_match, document.etag.encode(), exists=True):
         return Response(status_code=304, headers=headers)
-    encoding = preferred_encoding(says.accept_encoding)
+    encoding = preferred_encoding(conditions.accept_encoding)
     if encoding is not None:
         headers["content-encoding"] = encoding
-    return Response(copy.bodies[encoding], media_type="application/json", headers=headers)
+    return Response(document.bodies[encoding], media_type="application/json", headers=headers)
 
 
 @router.get("/")
 def landing(request: Request) -> Response:
-    """Say what this is: as a page to whoever asks for HTML, as JSON to programs."""
+    """Return a page that introduces the service if HTML is accepted, else JSON with the same links."""
     headers = {"cache-control": "no-cache", "vary": "accept"}
     version, base = request.app.version, request.scope.get(PUBLIC_URL, "")
     if "text/html" in request.headers.get("accept", ""):
@@ -108,8 +108,8 @@ def landing(request: Request) -> Response:
         )
         return HTMLResponse(html, headers={**headers, "content-security-policy": _landing_policy()})
     links = {name: f"{base}{path}" for name, path in _LINKS.items()}
-    told = {"name": request.app.title, "version": version, "description": request.app.description, "links": links}
-    return JSONResponse(told, headers=headers)
+    described = {"name": request.app.title, "version": version, "description": request.app.description, "links": links}
+    return JSONResponse(described, headers=headers)
 
 
 @cache
@@ -119,7 +119,7 @@ def _landing_html() -> str:
 
 @cache
 def _landing_policy() -> str:
-    """Nothing but the page's own style, known by its hash, and the icon."""
+    """Return a policy that allows only the page's inline style, by its hash, and the icon."""
     style = _landing_html().partition("<style>")[2].partition("</style>")[0]
     digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return (
@@ -130,7 +130,7 @@ def _landing_policy() -> str:
 
 @router.get(DOCS_PATH)
 def docs_page() -> Response:
-    """Show the contract to people, and let them try it; every asset comes from this server."""
+    """Return the documentation page, where requests can be tried out; all assets come from this server."""
     return HTMLResponse(
         (_PAGE_FILES / "page.html").read_bytes(),
         headers={"content-security-policy": _CONTENT_SECURITY_POLICY, "cache-control": _CACHE_CONTROL},
@@ -139,13 +139,13 @@ def docs_page() -> Response:
 
 @router.get(f"{DOCS_PATH}/page.js")
 def docs_script() -> Response:
-    """Give the script that shows the contract."""
+    """Return the script of the documentation page."""
     return Response(
         (_PAGE_FILES / "page.js").read_bytes(), media_type="text/javascript", headers={"cache-control": _CACHE_CONTROL}
     )
 
 
 def mount_docs(app: FastAPI) -> None:
-    """Let the app have its documents at hand, and Swagger UI's files from the wheel that carries them."""
+    """Add the documents to the app's state and serve Swagger UI's files, which a wheel carries."""
     app.state.openapi_documents = OpenApiDocuments(app)
     app.mount(ASSETS_PATH, StaticFiles(directory=str(files("fastapi_offline") / "static")), name="docs-assets")

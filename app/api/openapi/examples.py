@@ -1,4 +1,4 @@
-"""Examples: questions with the answers that the catalog of the seeds gives, kept as files beside this module."""
+"""The examples of the OpenAPI document: requests with the responses of a seeded catalog, one file per operation."""
 
 import json
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from typing import Any
 
 EXAMPLES = files("app.api.openapi") / "examples"
 MAX_ITEMS = 2
-"""So many objects of a list are shown; lists of texts, such as `flags`, are whole."""
+"""Objects of a list that an example shows; lists of strings, such as `flags`, are shown whole."""
 MAX_STRINGS = 30
-"""A list of more texts than this is cut, too: the sources of a revision."""
+"""Strings of a list that are shown whole; longer lists, such as the sources of a revision, are cut to MAX_ITEMS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A question, and what is shown of its answer."""
+    """A request, and what is shown of its response."""
 
     path: str
     body: dict[str, Any] | None
@@ -22,41 +22,44 @@ class Example:
 
 
 def find_example(operation: str) -> Example | None:
-    """The example of an operation; None where there is none yet."""
+    """Return the example of an operation; None if it has none."""
     file = EXAMPLES / f"{operation}.json"
     return Example(**json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else None
 
 
-def find_problem_example(refusal: str) -> Any:
-    """The example of a refusal; None where there is none yet."""
-    file = EXAMPLES / "problems" / f"{refusal}.json"
+def find_problem_example(response: str) -> Any:
+    """Return the example of an error response; None if it has none."""
+    file = EXAMPLES / "problems" / f"{response}.json"
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
 
 
 def with_example(operation: dict[str, Any]) -> dict[str, Any]:
-    """Show an operation's example at its answer, and at its body where it takes one."""
+    """Add an operation's example to its response, and to its body if it has one."""
     example = find_example(operation["operationId"])
     if example is None:
         return operation
     success = operation["responses"]["200"]
-    summary = example.path if example.body is None else "The answer to the example of a body."
-    summary += " (of a list of objects two are shown)" if _has_objects(example.answer) else ""
+    summary = example.path if example.body is None else "The response to the example of a body."
+    summary += " (two objects of each list are shown)" if _has_objects(example.answer) else ""
     answer = {**success, "content": _with_value(success["content"], summary, example.answer)}
     whole = {**operation, "responses": {**operation["responses"], "200": answer}}
     if example.body is not None:
-        asked = operation["requestBody"]
-        whole["requestBody"] = {**asked, "content": _with_value(asked["content"], operation["summary"], example.body)}
+        request = operation["requestBody"]
+        whole["requestBody"] = {
+            **request,
+            "content": _with_value(request["content"], operation["summary"], example.body),
+        }
     return whole
 
 
 def _with_value(content: dict[str, Any], summary: str, value: Any) -> dict[str, Any]:
-    ((media_type, told),) = content.items()
-    return {media_type: with_example_value(told, summary, value)}
+    ((media_type, described),) = content.items()
+    return {media_type: with_example_value(described, summary, value)}
 
 
-def with_example_value(told: dict[str, Any], summary: str, value: Any) -> dict[str, Any]:
-    """Show an example of a body beside its schema."""
-    return {**told, "examples": {"example": {"summary": summary, "value": value}}}
+def with_example_value(media: dict[str, Any], summary: str, value: Any) -> dict[str, Any]:
+    """Add an example to a media type object."""
+    return {**media, "examples": {"example": {"summary": summary, "value": value}}}
 
 
 def _has_objects(answer: Any) -> bool:
@@ -65,7 +68,7 @@ def _has_objects(answer: Any) -> bool:
 
 
 def shorten(answer: Any) -> Any:
-    """Cut every list of objects in an answer, and the lines of a text below its heading, to what an example shows."""
+    """Cut lists of objects, and the lines of a text below its heading, to what an example shows."""
     if isinstance(answer, dict):
         return {name: shorten(value) for name, value in answer.items()}
     if isinstance(answer, list):

@@ -1,4 +1,4 @@
-"""The document in OpenAPI 3.0.3, for the generators that do not read 3.1: the same contract, older words."""
+"""Converts the document to OpenAPI 3.0.3, for generators that do not read 3.1."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -11,21 +11,21 @@ LICENSE_URL = "https://opensource.org/license/mit"
 
 
 def to_openapi30(document: Document) -> Document:
-    """Write an OpenAPI 3.1 document of ours as OpenAPI 3.0.3."""
+    """Return the service's OpenAPI 3.1 document as OpenAPI 3.0.3."""
     converted: Document = {**deepcopy(document), "openapi": "3.0.3"}
     converted["info"].pop("summary")
     converted["info"]["license"] = {"name": converted["info"]["license"]["name"], "url": LICENSE_URL}
     schemas = converted["components"]["schemas"]
     converted["components"]["schemas"] = {name: _to_schema30(schema) for name, schema in schemas.items()}
-    for place in _schema_holders(converted):
-        place["schema"] = _to_schema30(place["schema"])
+    for holder in _schema_holders(converted):
+        holder["schema"] = _to_schema30(holder["schema"])
     for file in _file_contents(converted):
         file["schema"]["format"] = "binary"
     return converted
 
 
 def _file_contents(document: Document) -> Iterator[dict[str, Any]]:
-    """Answers that are files: as plain text, the clients for Java and of orval would read them as JSON."""
+    """Yield the contents of files; without `format`, the clients for Java and of orval would parse them as JSON."""
     for operation in (one for path in document["paths"].values() for one in path.values()):
         for media_type, content in operation["responses"]["200"].get("content", {}).items():
             if not media_type.endswith("json"):
@@ -33,22 +33,22 @@ def _file_contents(document: Document) -> Iterator[dict[str, Any]]:
 
 
 def _schema_holders(document: Document) -> Iterator[dict[str, Any]]:
-    """Everything outside the components' schemas that has a schema: parameters, headers, bodies, answers."""
+    """Yield every object outside the components' schemas that has a schema: parameters, headers, contents."""
     components = document["components"]
-    answers = list(components["responses"].values())
+    responses = list(components["responses"].values())
     for operation in (one for path in document["paths"].values() for one in path.values()):
         yield from operation.get("parameters", [])
         yield from operation.get("requestBody", {}).get("content", {}).values()
-        answers += operation["responses"].values()
-    for answer in answers:
-        yield from answer.get("content", {}).values()
+        responses += operation["responses"].values()
+    for response in responses:
+        yield from response.get("content", {}).values()
     yield from components["headers"].values()
 
 
 def _to_schema30(schema: Schema) -> Schema:
-    """Write one schema, and all that lies in it, in the words of 3.0; beside a $ref nothing may stand.
+    """Convert a schema and those inside it; 3.0 allows no keyword beside a $ref.
 
-    Answers say that they are open: the Go client takes an unknown field for an error otherwise.
+    Objects of responses are declared open: otherwise the Go client fails on an unknown field.
     """
     if "$ref" in schema:
         return {"$ref": schema["$ref"]}
@@ -63,7 +63,7 @@ def _to_schema30(schema: Schema) -> Schema:
 
 
 def _with_30_keywords(schema: Schema) -> Schema:
-    """No list of types, and one example."""
+    """Replace the keywords that 3.0 lacks: a list of types, and several examples."""
     converted = dict(schema)
     if isinstance(schema.get("type"), list):
         converted |= {"type": schema["type"][0], "nullable": True}

@@ -1,4 +1,4 @@
-"""The answers of an operation: every status by its number, the problems, and the headers that come along."""
+"""The responses of an operation: each status by its number, the problems, the headers and the links."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _PATH_PARAMETERS = {
     "showSeries": "series_id",
     "showModel": "model_id",
 }
-"""What an operation calls the name in its path."""
+"""The name of an operation's path parameter."""
 _SIZE_OPERATIONS = ("showSize", "listSizeFacts", "listSizePrices", "listSimilarSizes")
 
 LINKS: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -25,17 +25,17 @@ LINKS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "showSeries": ("/sizes/0", _SIZE_OPERATIONS),
     "listModels": ("/items/0/id", ("showModel",)),
 }
-"""The place of a name in an operation's answer, and the operations that take it in their path."""
+"""A pointer to a name in an operation's response, and the operations that take the name in their path."""
 
 
 def to_links(operation: str) -> dict[str, Any]:
-    """The links of an operation's answer."""
-    place, targets = LINKS.get(operation, ("", ()))
+    """Return the links of an operation's response."""
+    pointer, targets = LINKS.get(operation, ("", ()))
     return {
         target: {
             "operationId": target,
-            "parameters": {_PATH_PARAMETERS[target]: f"$response.body#{place}"},
-            "description": f"{target} takes the first name of the answer.",
+            "parameters": {_PATH_PARAMETERS[target]: f"$response.body#{pointer}"},
+            "description": f"{target} takes the first name of the response.",
         }
         for target in targets
     }
@@ -46,12 +46,12 @@ _STRING = {"type": "string"}
 
 HEADERS: Mapping[str, Response] = {
     "ETag": {
-        "description": "Marks this answer; send it as If-None-Match to be told that nothing changed.",
+        "description": "Identifies this response; send it as If-None-Match to get 304 if nothing has changed.",
         "schema": _STRING,
         "example": 'W/"5b1e4a0c9d7f2e6b8a3c1d50"',
     },
     "CacheControl": {
-        "description": "How long a copy may be used without asking again; no-cache: ask each time, with its ETag.",
+        "description": "How long a copy may be used without revalidation; no-cache: revalidate each time, by its ETag.",
         "schema": _STRING,
         "example": "no-cache",
     },
@@ -61,12 +61,16 @@ HEADERS: Mapping[str, Response] = {
         "example": '</openapi.json>; rel="service-desc"',
     },
     "RequestID": {
-        "description": "Names this request in the service's log: the one that was sent, or a new one.",
+        "description": "Identifies this request in the service's log: the ID that was sent, or a new one.",
         "schema": _STRING,
         "example": "0f8fad5bd9cb469fa16570867728950e",
     },
     "Allow": {"description": "The methods of this path.", "schema": _STRING, "example": "GET, HEAD, OPTIONS"},
-    "AcceptPost": {"description": "The media types that are read.", "schema": _STRING, "example": "application/json"},
+    "AcceptPost": {
+        "description": "The media types that are accepted.",
+        "schema": _STRING,
+        "example": "application/json",
+    },
     "ContentRange": {"description": "How long the file is.", "schema": _STRING, "example": "bytes */48213"},
     "RetryAfter": {
         "description": "Seconds after which to try again.",
@@ -74,7 +78,7 @@ HEADERS: Mapping[str, Response] = {
         "example": 5,
     },
 }
-"""Headers as components; on the wire they are written as `WRITTEN` says."""
+"""Headers by the names of their components; HEADER_NAMES has the HTTP names of those that differ."""
 
 HEADER_NAMES = {
     "CacheControl": "Cache-Control",
@@ -87,7 +91,7 @@ HEADER_NAMES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseComponent:
-    """A status that many operations may answer with."""
+    """A response that several operations share: 304, or a problem."""
 
     name: str
     description: str
@@ -98,24 +102,26 @@ class ResponseComponent:
 COMMON_RESPONSES: Mapping[int, ResponseComponent] = {
     304: ResponseComponent(
         name="NotModified",
-        description="The copy that If-None-Match names is still the answer.",
+        description="The copy that If-None-Match names is still current.",
         headers=("ETag", "CacheControl"),
         problem=False,
     ),
-    400: ResponseComponent(name="BadRequest", description="The cursor is none of this list in this order."),
-    404: ResponseComponent(name="NotFound", description="Nothing has this name; the nearest names are told."),
+    400: ResponseComponent(name="BadRequest", description="The cursor does not belong to this list in this order."),
+    404: ResponseComponent(
+        name="NotFound", description="Nothing has this name; the detail suggests the nearest names."
+    ),
     405: ResponseComponent(name="MethodNotAllowed", description="The path has other methods.", headers=("Allow",)),
     410: ResponseComponent(
-        name="Gone", description="The catalog has changed since the page that gave the cursor: begin anew."
+        name="Gone", description="The catalog has changed since the page that gave the cursor: start again without it."
     ),
     412: ResponseComponent(name="PreconditionFailed", description="The file is no longer the one that If-Match names."),
-    413: ResponseComponent(name="ContentTooLarge", description="The body is longer than a question can be."),
+    413: ResponseComponent(name="ContentTooLarge", description="The body is too long."),
     415: ResponseComponent(
-        name="UnsupportedMediaType", description="The body is no application/json.", headers=("AcceptPost",)
+        name="UnsupportedMediaType", description="The body is not application/json.", headers=("AcceptPost",)
     ),
     416: ResponseComponent(
         name="RangeNotSatisfiable",
-        description="The file ends before the part that Range asks for.",
+        description="The file ends before the requested range.",
         headers=("ContentRange",),
     ),
     422: ResponseComponent(
@@ -123,7 +129,7 @@ COMMON_RESPONSES: Mapping[int, ResponseComponent] = {
         description="A parameter is unknown, out of bounds or contradicts another; `errors` points to each.",
     ),
     500: ResponseComponent(
-        name="InternalServerError", description="A fault of the service; nothing sent should give one."
+        name="InternalServerError", description="An error of the service; no request should cause one."
     ),
     503: ResponseComponent(
         name="ServiceUnavailable",
@@ -131,7 +137,7 @@ COMMON_RESPONSES: Mapping[int, ResponseComponent] = {
         headers=("RetryAfter",),
     ),
 }
-"""What a status means of most operations."""
+"""The responses of most operations, by status."""
 
 _POST_RESPONSES: Mapping[int, ResponseComponent] = {
     400: ResponseComponent(name="UnreadableBody", description="The body is not valid JSON."),
@@ -150,7 +156,7 @@ _OPERATION_RESPONSES: Mapping[str, Mapping[int, ResponseComponent]] = {
     "exportSizesParquet": _FILE_RESPONSES,
     "exportPricesParquet": _FILE_RESPONSES,
 }
-"""What it means of others: an example is of the kind that the operation gives."""
+"""Responses that differ for some operations, so that each shows an example of its own kind."""
 
 PROBLEM_STATUSES: Mapping[str, int] = {
     one.name: status
@@ -158,63 +164,63 @@ PROBLEM_STATUSES: Mapping[str, int] = {
     for status, one in table.items()
     if one.problem
 }
-"""The status of every refusal that is a problem, by its name."""
+"""The status of every response that is a problem, by the name of its component."""
 
 _COMMON_STATUSES = {405, 422, 500, 503}
 _METHOD_STATUSES = {"get": {304}, "post": {400, 413, 415}}
 
 
 def response_components() -> dict[str, Response]:
-    """Every refusal by its name, with what may be said in it."""
+    """Return the response components by name."""
     tables = (COMMON_RESPONSES, _POST_RESPONSES, *_OPERATION_RESPONSES.values())
     return {one.name: _to_response(one) for table in tables for one in table.values()}
 
 
 def header_components() -> dict[str, Response]:
-    """Every header by its name."""
+    """Return the header components by name."""
     return {name: dict(header) for name, header in HEADERS.items()}
 
 
-def to_responses(method: str, told: Mapping[str, Any]) -> dict[str, Response]:
-    """The answers of an operation: its success, and by number all that it may refuse.
+def to_responses(method: str, generated: Mapping[str, Any]) -> dict[str, Response]:
+    """Return the responses of an operation: its success, and every error it can return, by status.
 
-    A route that refuses with anything besides says so itself, by the status.
+    A route declares only the statuses that do not follow from its method, its path and its parameters.
     """
-    declared = {int(status) for status in told["responses"] if status != "200"}
-    parameters = [(one["in"], one["name"]) for one in told.get("parameters", [])]
+    declared = {int(status) for status in generated["responses"] if status != "200"}
+    parameters = [(one["in"], one["name"]) for one in generated.get("parameters", [])]
     named = {404} if "path" in dict(parameters) else set()
     paged = {400, 410} if ("query", "cursor") in parameters else set()
     statuses = _COMMON_STATUSES | _METHOD_STATUSES[method] | declared | named | paged
     known = {
         **COMMON_RESPONSES,
         **(_POST_RESPONSES if method == "post" else {}),
-        **_OPERATION_RESPONSES.get(told["operationId"], {}),
+        **_OPERATION_RESPONSES.get(generated["operationId"], {}),
     }
-    refused = {str(status): {"$ref": f"#/components/responses/{known[status].name}"} for status in sorted(statuses)}
-    success = _to_success(method, told["responses"]["200"])
-    links = to_links(told["operationId"])
-    return {"200": {**success, "links": links} if links else success, **refused}
+    errors = {str(status): {"$ref": f"#/components/responses/{known[status].name}"} for status in sorted(statuses)}
+    success = _to_success(method, generated["responses"]["200"])
+    links = to_links(generated["operationId"])
+    return {"200": {**success, "links": links} if links else success, **errors}
 
 
-def _to_success(method: str, told: Response) -> Response:
-    """The one success, with the headers of an answer that may be kept by the client, where it may."""
-    content = {media: _to_content(media, one) for media, one in told["content"].items()}
-    kept = ("ETag", "CacheControl") if method == "get" else ()
-    return {"description": "The answer.", "headers": _headers(*kept, "Link"), "content": content}
+def _to_success(method: str, generated: Response) -> Response:
+    """Return the one success, with the caching headers if the client may keep it."""
+    content = {media: _to_content(media, one) for media, one in generated["content"].items()}
+    caching = ("ETag", "CacheControl") if method == "get" else ()
+    return {"description": "The response.", "headers": _headers(*caching, "Link"), "content": content}
 
 
-def _to_content(media_type: str, told: Mapping[str, Any]) -> dict[str, Any]:
-    schema = to_plain_schema(told["schema"], in_request=False)
+def _to_content(media_type: str, generated: Mapping[str, Any]) -> dict[str, Any]:
+    schema = to_plain_schema(generated["schema"], in_request=False)
     if media_type == "application/octet-stream":
         schema["format"] = "binary"
-    return {**told, "schema": schema}
+    return {**generated, "schema": schema}
 
 
-def _to_response(refusal: ResponseComponent) -> Response:
-    response: Response = {"description": refusal.description, "headers": _headers(*refusal.headers, "Link")}
-    if refusal.problem:
+def _to_response(component: ResponseComponent) -> Response:
+    response: Response = {"description": component.description, "headers": _headers(*component.headers, "Link")}
+    if component.problem:
         content = {"schema": {"$ref": f"{REFERENCE}Problem"}}
-        problem = find_problem_example(refusal.name)
+        problem = find_problem_example(component.name)
         response["content"] = {
             MEDIA_TYPE: content if problem is None else with_example_value(content, _summary(problem), problem)
         }

@@ -1,4 +1,4 @@
-"""Schemas in a form that typed languages have: one type each, numbers with a width, no unions and no noise."""
+"""Converts schemas to a form that typed languages can express: one type each, sized numbers, no unions, no titles."""
 
 import json
 import re
@@ -34,30 +34,30 @@ ENUMS: Mapping[str, tuple[str, ...]] = {
     "Recompute": get_args(Recompute),
     "ActivationFormula": get_args(ActivationFormula),
 }
-"""What each set of words is called. Two sets of the same words are one type."""
+"""The enumerations of requests by name. Two with the same values are one type."""
 
 
-def enum_name(words: Iterable[str]) -> str:
-    """Name a set of words; raises LookupError for one that has no name yet."""
-    asked = list(words)
+def enum_name(values: Iterable[str]) -> str:
+    """Return the name of the enumeration with these values; raises LookupError if there is none."""
+    wanted = sorted(values)
     for name, known in ENUMS.items():
-        if sorted(known) == sorted(asked):
+        if sorted(known) == wanted:
             return name
-    raise LookupError(f"The words {asked} of a request have no name: give them one in app/api/openapi/schemas.py.")
+    raise LookupError(f"No enumeration has the values {wanted}: add one to ENUMS in app/api/openapi/schemas.py.")
 
 
 def to_enum(name: str) -> dict[str, Any]:
-    """The component of an enumeration.
+    """Return the component of an enumeration.
 
-    `x-enum-varnames` gives each member a name that no other enumeration has: Go has one room for all of them.
+    `x-enum-varnames` makes the names of members unique, since Go puts those of all enumerations in one namespace.
     """
-    words = ENUMS[name]
-    return {"type": "string", "enum": list(words), "x-enum-varnames": [_enum_member(name, word) for word in words]}
+    values = ENUMS[name]
+    return {"type": "string", "enum": list(values), "x-enum-varnames": [_enum_member(name, value) for value in values]}
 
 
-def _enum_member(name: str, word: str) -> str:
+def _enum_member(name: str, value: str) -> str:
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
-    return f"{spaced}_{word}".upper()
+    return f"{spaced}_{value}".upper()
 
 
 Schema = dict[str, Any]
@@ -69,14 +69,14 @@ _SCALARS = {"number", "integer", "string", "boolean"}
 
 
 def to_plain_schema(schema: Schema, *, in_request: bool) -> Schema:
-    """Bring a schema, and all that lies in it, to one type; `asked` says that it is of a request, not of an answer.
+    """Return a schema, and those inside it, with one type each; `in_request` tells requests from responses.
 
-    Null becomes a second type of a number, a text or a boolean. A part (a `$ref`) is never null: it is left out.
+    Null becomes a second type of a number, a string or a boolean. An object (a `$ref`) is never null: it is left out.
     """
     chosen, nullable = _unwrap_union(schema)
     plain = {name: value for name, value in chosen.items() if name != "title"}
     if "enum" in plain or "const" in plain:
-        plain = _with_enum_reference(plain, asked=in_request)
+        plain = _with_enum_reference(plain, in_request=in_request)
     if plain.get("type") in {"number", "integer"}:
         plain = _with_number_format(plain)
     if nullable and plain.get("type") in _SCALARS:
@@ -93,7 +93,7 @@ def to_plain_schema(schema: Schema, *, in_request: bool) -> Schema:
 
 
 def references(part: Any) -> Iterator[str]:
-    """The names of the schemas that any part of a document refers to."""
+    """Yield the names of the schemas that a part of a document refers to."""
     if isinstance(part, dict):
         target = part.get("$ref")
         if isinstance(target, str) and target.startswith(REFERENCE):
@@ -105,9 +105,9 @@ def references(part: Any) -> Iterator[str]:
 
 
 def _unwrap_union(schema: Schema) -> tuple[Schema, bool]:
-    """Choose one of several types; what may be a number may also be its digits, and is called a number.
+    """Return a schema with one of the types of its union, and whether it may be null.
 
-    What is left of a mixture says nothing of its type: it is any JSON value.
+    A number that may also be sent as a string is a number. Any other mixture gets no type: it is any JSON value.
     """
     if "anyOf" not in schema:
         return schema, False
@@ -120,18 +120,18 @@ def _unwrap_union(schema: Schema) -> tuple[Schema, bool]:
     return {**chosen, **rest}, _NULL in schema["anyOf"]
 
 
-def _with_enum_reference(schema: Schema, *, asked: bool) -> Schema:
-    """Refer to an enumeration in a request; in an answer the words are texts, since new ones may come."""
+def _with_enum_reference(schema: Schema, *, in_request: bool) -> Schema:
+    """Refer to an enumeration in a request; values of responses are plain strings, since new ones may be added."""
     rest = {name: value for name, value in schema.items() if name not in {"enum", "const"}}
-    if not asked:
+    if not in_request:
         return rest
-    words = schema["enum"] if "enum" in schema else [schema["const"]]
+    values = schema["enum"] if "enum" in schema else [schema["const"]]
     kept = {name: value for name, value in rest.items() if name in {"description", "default", "examples"}}
-    return {"$ref": REFERENCE + enum_name(words), **kept}
+    return {"$ref": REFERENCE + enum_name(values), **kept}
 
 
 def _with_number_format(schema: Schema) -> Schema:
-    """Say how wide a number is; bounds and default of an integer are integers, a default in digits is a number."""
+    """Add the width of a number; make bounds of an integer integers, and a default that is a string a number."""
     if schema["type"] == "number":
         default = schema.get("default")
         return {**schema, "format": "double", **({"default": float(default)} if isinstance(default, str) else {})}
@@ -140,24 +140,23 @@ def _with_number_format(schema: Schema) -> Schema:
 
 
 def _close_request(schema: Schema) -> Schema:
-    """Nothing unknown may be sent. In TypeScript, a field with a default would be one that must be sent."""
-    told = {name: _move_default_to_description(part) for name, part in schema["properties"].items()}
-    return {**schema, "properties": told, "additionalProperties": False}
+    """Forbid unknown fields, and move defaults to descriptions: TypeScript requires a field that has a default."""
+    properties = {name: _move_default_to_description(part) for name, part in schema["properties"].items()}
+    return {**schema, "properties": properties, "additionalProperties": False}
 
 
 def _open_response(schema: Schema) -> Schema:
-    """New fields may come; of those that there are, every one is given but the parts that pydantic leaves out."""
+    """Allow unknown fields, since responses may get new ones."""
     return {name: value for name, value in schema.items() if name != "additionalProperties"}
 
 
 def _with_described_default(schema: Schema) -> Schema:
-    """Keep the default of a single value; generators stumble over others, so they are told in words."""
+    """Keep a default that is a scalar; describe a list or an enumeration's value, which generators get wrong."""
     if "default" not in schema:
         return schema
     default = schema["default"]
-    told = {name: value for name, value in schema.items() if name != "default"}
     if default is None or default in ([], {}) or isinstance(default, dict):
-        return told
+        return {name: value for name, value in schema.items() if name != "default"}
     return schema if "$ref" not in schema and not isinstance(default, list) else _move_default_to_description(schema)
 
 
@@ -165,9 +164,9 @@ def _move_default_to_description(schema: Schema) -> Schema:
     if "default" not in schema:
         return schema
     default = schema["default"]
-    told = {name: value for name, value in schema.items() if name != "default"}
-    words = ", ".join(_format_value(value) for value in (default if isinstance(default, list) else [default]))
-    return {**told, "description": f"{schema['description']} Default: {words}."}
+    rest = {name: value for name, value in schema.items() if name != "default"}
+    values = ", ".join(_format_value(value) for value in (default if isinstance(default, list) else [default]))
+    return {**rest, "description": f"{schema['description']} Default: {values}."}
 
 
 def _format_value(value: Any) -> str:
@@ -179,12 +178,12 @@ _PARAMETER_ORDER = {"sort": 1, "limit": 2, "cursor": 3}
 
 
 def to_parameter(parameter: Parameter) -> Parameter:
-    """Bring a parameter to its plain form; a value of a URL cannot be null."""
-    told = parameter["schema"]
-    described = {"description": parameter.get("description", told.get("description", ""))}
-    schema = to_plain_schema({**told, **described}, in_request=True)
+    """Return the plain form of a parameter; its value cannot be null, since it is part of a URL."""
+    generated = parameter["schema"]
+    description = parameter.get("description", generated.get("description", ""))
+    schema = to_plain_schema({**generated, "description": description}, in_request=True)
     examples = schema.pop("examples", None)
-    description = schema.pop("description")
+    description = schema.pop("description")  # with the default, if it was moved there
     if isinstance(schema.get("type"), list):
         schema["type"] = schema["type"][0]
     plain = {"name": parameter["name"], "in": parameter["in"], "description": description}
@@ -198,24 +197,24 @@ def to_parameter(parameter: Parameter) -> Parameter:
 
 
 def with_fields_example(parameter: Parameter, items: list[str]) -> Parameter:
-    """Show as an example of `fields` the first two that the items of the list have."""
+    """Give `fields` the first two fields of the list's items as its example."""
     return {**parameter, "example": items[:2]} if parameter["name"] == "fields" and items else parameter
 
 
 def sort_parameters(parameters: list[Parameter]) -> list[Parameter]:
-    """The path first, then what must be said, what may be, order and page: the order of arguments in some clients."""
+    """Sort parameters: path, required, optional, last sort, limit and cursor. Some clients take arguments so."""
     return sorted(
         parameters, key=lambda one: (one["in"] != "path", not one["required"], _PARAMETER_ORDER.get(one["name"], 0))
     )
 
 
 def _without_commas(item: Schema) -> Schema:
-    """A comma separates two values of a list, so no value holds one."""
+    """Forbid commas in the values of a list, where a comma separates two values."""
     return {**item, "pattern": PLAIN_ITEM_PATTERN} if item.get("pattern") == PLAIN_TEXT_PATTERN else item
 
 
 def _default_example(schema: Schema) -> Any:
-    """What a parameter may be where the question's model gives no example: a word of those allowed, or true."""
+    """Return an example for a parameter whose model has none: the first allowed value, or true."""
     if schema.get("type") == "array":
         return [_default_example(schema["items"])]
     name = schema.get("$ref", "").removeprefix(REFERENCE)

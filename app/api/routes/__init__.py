@@ -1,1 +1,1 @@
-"""Fit: which sizes hold a job, as it is asked and answered over HTTP."""
+"""The endpoints, one module per group of resources."""

@@ -1,4 +1,4 @@
-"""The rest of the catalog: conflicts, series, GPUs, regions, sources, revisions."""
+"""Endpoints for conflicts, series, GPUs, regions, sources and revisions."""
 
 from typing import Annotated
 
@@ -17,7 +17,7 @@ PageQuery = Annotated[PageParams, Query()]
 
 @router.get("/conflicts", response_model=ConflictPage)
 async def list_conflicts(search: Annotated[ConflictSearch, Query()], executor: Executor) -> Response:
-    """List every word of a source that was not accepted, beside the one that was, and why."""
+    """List every value of a source that was not accepted, with the value that was, and why."""
     return json_response(await executor.to_json(ConflictPage, find_conflicts, search))
 
 
@@ -29,12 +29,10 @@ async def list_series(page: PageQuery, executor: Executor) -> Response:
 
 @router.get("/series/{series_id}", response_model=SeriesDetailOut)
 async def show_series(
-    series_id: Annotated[
-        PlainText, Path(description="Its id, its name, or another title of it.", examples=["nd_h100_v5"])
-    ],
+    series_id: Annotated[PlainText, Path(description="A series' id, name or alias.", examples=["nd_h100_v5"])],
     executor: Executor,
 ) -> Response:
-    """Show a series by its id or name: its rack, its benchmarks, its sizes and what they all support."""
+    """Show a series: its rack, its benchmarks, its sizes and the features that all of them support."""
     return json_response(await executor.to_json(SeriesDetailOut, get_series, series_id))
 
 
@@ -58,5 +56,5 @@ async def list_sources(page: PageQuery, executor: Executor) -> Response:
 
 @router.get("/revisions", response_model=RevisionPage)
 async def list_revisions(page: PageQuery, executor: Executor) -> Response:
-    """List the ingests that changed the catalog, the newest first."""
+    """List the ingests that changed the catalog, newest first."""
     return json_response(await executor.to_json(RevisionPage, find_rows, Revision, page, newest_first=True))

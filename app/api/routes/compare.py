@@ -1,4 +1,4 @@
-"""Compare: several sizes side by side, field by field."""
+"""The endpoint that compares sizes field by field."""
 
 from functools import partial
 from typing import Annotated
@@ -14,7 +14,7 @@ router = APIRouter(tags=["sizes"])
 
 @router.get("/compare", responses={404: {}})
 async def compare_sizes(search: Annotated[CompareSearch, Query()], executor: Executor) -> ComparisonOut:
-    """Lay sizes side by side: every field with its difference from one of them, and what a unit of each GPU costs."""
+    """Compare sizes field by field: each value with its difference from a baseline, and prices per unit of GPU."""
     from app.api.converters.compare import to_comparison_out
     from app.services.compare import compare
 

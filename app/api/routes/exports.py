@@ -1,6 +1,6 @@
-"""The endpoints of exports: sizes and prices, each as CSV, NDJSON and Parquet, unpaged.
+"""Endpoints that export sizes and prices as CSV, NDJSON and Parquet, without pages.
 
-Those of NDJSON are not in the OpenAPI document: a generator that does not know the media type gives up (ADR 11).
+NDJSON is left out of the OpenAPI document because generators that do not know its media type fail (ADR 11).
 """
 
 from functools import partial
@@ -32,13 +32,13 @@ async def export_sizes_csv(query: SizesQuery, executor: Executor, streams: Strea
 
 @router.get("/sizes.ndjson", response_class=NdjsonResponse, include_in_schema=False)
 async def export_sizes_ndjson(query: SizesQuery, executor: Executor, streams: Streams) -> Response:
-    """Export all sizes that a search finds, as a JSON object a line."""
+    """Export all sizes that a search finds, as one JSON object per line."""
     return NdjsonResponse(streams, await _export_sizes(query, executor), file="sizes.ndjson")
 
 
 @router.get("/sizes.parquet", response_class=ParquetResponse, responses=_PARQUET_RESPONSES)
 async def export_sizes_parquet(query: SizesQuery, executor: Executor, files: Files, request: Request) -> Response:
-    """Export all sizes that a search finds, as a Parquet file, of which parts can be asked for."""
+    """Export all sizes that a search finds, as a Parquet file; Range requests are supported."""
     return await _parquet_response(await _export_sizes(query, executor), files, request)
 
 
@@ -50,13 +50,13 @@ async def export_prices_csv(query: PricesQuery, executor: Executor, streams: Str
 
 @router.get("/prices.ndjson", response_class=NdjsonResponse, include_in_schema=False)
 async def export_prices_ndjson(query: PricesQuery, executor: Executor, streams: Streams) -> Response:
-    """Export prices as a JSON object a line."""
+    """Export prices as one JSON object per line."""
     return NdjsonResponse(streams, await _export_prices(query, executor), file="prices.ndjson")
 
 
 @router.get("/prices.parquet", response_class=ParquetResponse, responses=_PARQUET_RESPONSES)
 async def export_prices_parquet(query: PricesQuery, executor: Executor, files: Files, request: Request) -> Response:
-    """Export prices as a Parquet file, of which parts can be asked for."""
+    """Export prices as a Parquet file; Range requests are supported."""
     return await _parquet_response(await _export_prices(query, executor), files, request)
 
 
@@ -69,11 +69,11 @@ async def _export_prices(query: PriceExport, executor: QueryExecutor) -> Export:
 
 
 async def _parquet_response(export: Export, files: ExportFileCache, request: Request) -> Response:
-    """The file is known by its question and by what holds, as an answer that is kept in memory is."""
+    """Return the file of an export, which is named by its ETag: a hash of the query and the revision."""
     etag: str = request.scope[ETAG_KEY]
     if not if_match_holds(parse_headers(request.scope["headers"]).if_match, etag.encode()):
         raise HTTPException(
-            412, "The file is no longer the one that If-Match names; ask for it anew, without If-Match."
+            412, "The file is no longer the one that If-Match names; request it again without If-Match."
         )
     file = await files.get(etag.strip('"'), export)
     return ParquetResponse(file, file_name=request.url.path.removeprefix("/"), etag=etag)

@@ -1,4 +1,4 @@
-"""Fit: which sizes hold a job, on how many VMs, at what cost, and why the others do not."""
+"""Endpoints that find sizes for resources or a model, and estimate what a model needs."""
 
 from datetime import date
 from typing import Annotated
@@ -20,39 +20,39 @@ router = APIRouter(tags=["fit"])
 
 @router.get("/fit", summary="Find sizes for raw needs", response_model=FitOut)
 async def fit_resources(search: Annotated[FitSearch, Query()], executor: Executor) -> Response:
-    """Say which sizes meet the needs and what they cost; nothing fits: an empty list and the nearest misses."""
-    return json_response(await executor.run_cpu_bound(lambda known, today: _render_resource_fit(search, known, today)))
+    """Find the sizes that have the given resources, with their cost; if none has, return the nearest misses."""
+    return json_response(
+        await executor.run_cpu_bound(lambda snapshot, today: _render_resource_fit(search, snapshot, today))
+    )
 
 
 @router.post("/fit", summary="Find sizes for a model", response_model=FitAnswerOut)
 async def fit_workload(body: FitIn, executor: Executor) -> Response:
-    """Say which sizes hold a model that is served or trained, or have raw amounts: how, how fast and at what cost.
+    """Find the sizes that can serve or train a model, or have given resources: how, how fast and at what cost.
 
-    Sizes that do not fit come with every constraint that they fail, and with changes after which they would.
+    Sizes that do not fit are returned with every constraint that they fail, and with changes that would make them fit.
     """
     return json_response(await render_workload_fit(executor, body))
 
 
 async def render_workload_fit(executor: QueryExecutor, body: FitIn) -> str:
-    """Answer a body with JSON text, beside the event loop: it takes milliseconds of arithmetic."""
-    return await executor.run_cpu_bound(lambda known, today: _render_workload_fit(body, known, today))
+    """Return the response to POST /fit as JSON, computed in a thread: it takes milliseconds of arithmetic."""
+    return await executor.run_cpu_bound(lambda snapshot, today: _render_workload_fit(body, snapshot, today))
 
 
-def _render_resource_fit(search: FitSearch, known: CatalogSnapshot, today: date) -> QueryPlan[str]:
-    """Answer raw needs with JSON text."""
+def _render_resource_fit(search: FitSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[str]:
     from app.api.converters.resource_fit import to_fit_out
     from app.services.resource_fit import plan_resource_fit
 
-    found = yield from plan_resource_fit(search, known, today)
-    return to_fit_out(found, rejected="rejected" in search.include).model_dump_json(by_alias=True)
+    recommendation = yield from plan_resource_fit(search, snapshot, today)
+    return to_fit_out(recommendation, rejected="rejected" in search.include).model_dump_json(by_alias=True)
 
 
-def _render_workload_fit(body: FitIn, known: CatalogSnapshot, today: date) -> QueryPlan[str]:
-    """Answer a body with JSON text."""
+def _render_workload_fit(body: FitIn, snapshot: CatalogSnapshot, today: date) -> QueryPlan[str]:
     from app.api.converters.fit_request import plan_fit
 
-    answered = yield from plan_fit(body, known, today)
-    return answered.model_dump_json(by_alias=True)
+    answer = yield from plan_fit(body, snapshot, today)
+    return answer.model_dump_json(by_alias=True)
 
 
 @router.post("/estimate", summary="Estimate what a model needs", response_model=EstimateOut)

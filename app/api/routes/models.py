@@ -1,4 +1,4 @@
-"""Language models: the presets that a workload can be named by."""
+"""Endpoints for the language models that a workload can name (presets)."""
 
 from typing import Annotated
 

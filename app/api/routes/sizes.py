@@ -1,4 +1,4 @@
-"""Sizes: search them, look at one, ask what is like it, who says what of it and what it costs."""
+"""Endpoints for sizes: search, one size, similar sizes, facts, prices and facets."""
 
 from dataclasses import asdict
 from functools import partial
@@ -29,14 +29,14 @@ SizeName = Annotated[
 
 
 async def render_sizes(executor: QueryExecutor, search: SizeSearch) -> str:
-    """Answer a search with JSON text."""
-    page = await executor.run(lambda known, today: find_sizes(search, known, today))
+    """Return a page of sizes as JSON."""
+    page = await executor.run(lambda snapshot, today: find_sizes(search, snapshot, today))
     return render_page(page.items, page.next_cursor, page.total)
 
 
 @router.get("/sizes", response_model=SizePage)
 async def list_sizes(search: Annotated[SizeSearch, Query()], executor: Executor) -> Response:
-    """Find sizes, each with the price of the asked region, else of the cheapest."""
+    """Find sizes, each with its price in the requested region, or in the cheapest one."""
     return json_response(await render_sizes(executor, search))
 
 
@@ -50,7 +50,7 @@ async def show_size(name: SizeName, executor: Executor) -> Response:
 async def list_similar_sizes(
     name: SizeName, search: Annotated[SimilarSearch, Query()], executor: Executor
 ) -> SimilarPage:
-    """List the sizes that are most like one, with the distance of each told term by term."""
+    """List the sizes that are most similar to one, each with the terms that make up its distance."""
     from app.api.converters.compare import to_similar_page
     from app.services.similar import find_similar
 
@@ -59,25 +59,24 @@ async def list_similar_sizes(
 
 @router.get("/sizes/{name}/facts", response_model=FactPage)
 async def list_size_facts(name: SizeName, search: Annotated[FactSearch, Query()], executor: Executor) -> Response:
-    """List what every source says of a size, which word was accepted, and why."""
+    """List what each source says about a size, which values were accepted, and why."""
     return json_response(await executor.to_json(FactPage, find_facts, name, search))
 
 
 @router.get("/sizes/{name}/prices", response_model=PricePage)
 async def list_size_prices(name: SizeName, search: Annotated[PriceSearch, Query()], executor: Executor) -> Any:
-    """List what a size costs: in force on a day, or all there ever was."""
+    """List the prices of a size: those in force on a day, or the whole history."""
     return await executor.run_in_thread(partial(find_prices, name, search))
 
 
 @router.get("/facets", response_model=FacetsOut)
 async def list_facets(search: Annotated[SizeFilter, Query()], executor: Executor) -> Any:
-    """Count what a search finds by GPU, series, region, standing and flags, and give the ranges of its figures."""
-    found = await executor.run_in_thread(partial(find_facets, search))
-    told = asdict(found)
-    return {"total": told["total"], **told["counts"], **told["ranges"]}
+    """Count what a search finds by GPU, series, region, status and flags, and return the ranges of its figures."""
+    facets = asdict(await executor.run_in_thread(partial(find_facets, search)))
+    return {"total": facets["total"], **facets["counts"], **facets["ranges"]}
 
 
 @router.get("/prices", response_model=SizePricePage)
 async def list_prices(search: Annotated[AllPricesSearch, Query()], executor: Executor) -> Any:
-    """List prices by size, region, system and purchase model: in force on a day, or all there ever was."""
+    """List prices by size, region, OS and purchase model: those in force on a day, or the whole history."""
     return await executor.run_in_thread(partial(find_all_prices, search))

@@ -1,4 +1,4 @@
-"""Probes, and what the types of problems mean; none of it is part of the contract."""
+"""Probes, metrics and the explanations of problem types; none of these is in the OpenAPI document."""
 
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -58,26 +58,26 @@ async def metrics(cache: ResponseCache, executor: Executor, streams: Streams, fi
 
 @router.get("/healthz")
 async def healthz() -> dict[str, str]:
-    """Say that the process answers: it waits for no thread and no database."""
+    """Return 200 while the process runs; uses no thread and no database, so it does not queue behind requests."""
     return {"status": "ok"}
 
 
 @router.get("/readyz")
 async def readyz(executor: Executor) -> dict[str, Any]:
-    """Say that the catalog is there, and which revision of it; 503 with what to do next otherwise."""
+    """Return the revision of the catalog, or 503 with what to do next if there is none."""
     revision = await executor.revision()
     return {"status": "ready", "revision": revision["number"], "digest": revision["digest"]}
 
 
 @router.get("/problems")
 async def problems(request: Request) -> dict[str, Any]:
-    """List the types of problems."""
+    """List the problem types."""
     return {"items": [_describe_problem(request, kind) for kind in _problem_types().values()]}
 
 
 @router.get("/problems/{slug}")
 async def problem(slug: str, request: Request) -> dict[str, Any]:
-    """Explain a type of problem: what it means, what to do, and a request that is refused so."""
+    """Explain a problem type: what it means, what to do, and a request that causes it."""
     kinds = _problem_types()
     if slug not in kinds:
         raise NotFound("type of problem", slug, suggestions=tuple(get_close_matches(slug, kinds, 2)))
@@ -85,16 +85,16 @@ async def problem(slug: str, request: Request) -> dict[str, Any]:
 
 
 def _problem_types() -> dict[str, ProblemType]:
-    """Every kind of problem by its name, in the order of their statuses."""
+    """Return every problem type by its slug, ordered by status."""
     kinds = {*DOMAIN_PROBLEMS.values(), CONTRADICTION, *map(status_problem, STATUS_PROBLEMS)}
     return {kind[1]: kind for kind in sorted(kinds)}
 
 
 def _describe_problem(request: Request, kind: ProblemType) -> dict[str, Any]:
     status, slug, title = kind
-    told = {"type": type_url(request, slug), "title": title, "status": status}
-    explained = EXPLANATIONS.get(slug)
-    if explained is None:
-        return told
-    example = {"request": explained.request, "detail": explained.detail}
-    return told | {"meaning": explained.meaning, "remedy": explained.remedy, "example": example}
+    described = {"type": type_url(request, slug), "title": title, "status": status}
+    explanation = EXPLANATIONS.get(slug)
+    if explanation is None:
+        return described
+    example = {"request": explanation.request, "detail": explanation.detail}
+    return described | {"meaning": explanation.meaning, "remedy": explanation.remedy, "example": example}

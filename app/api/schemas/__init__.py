@@ -1,1 +1,1 @@
-"""Estimate: what a model needs, as it is asked and answered over HTTP."""
+"""The shapes of requests (`…In`) and responses (`…Out`), as pydantic models."""

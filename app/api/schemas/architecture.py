@@ -1,4 +1,4 @@
-"""The wire of a model's shape: the fields that say it, and how it was understood."""
+"""The architecture of a language model in requests and responses."""
 
 from typing import Any, Literal, Self
 
@@ -14,7 +14,7 @@ QkNormKind = Literal["per_head", "all_heads"]
 
 
 class ArchitectureIn(In):
-    """A model by its fields. A figure that needs a field which is not given is left out, and named in `left_out`."""
+    """A model by its fields. A figure that needs a missing field is left out, and named in `left_out`."""
 
     params: Params | None = Field(default=None, description="All parameters; counted from the other fields if absent.")
     active_params: Params | None = Field(default=None, description="Parameters that a token passes through.")
@@ -55,7 +55,7 @@ class ArchitectureIn(In):
 
 
 class ModelIn(In):
-    """A model, in one of three ways."""
+    """A model: by name, by its fields or by its configuration."""
 
     model: PlainText | None = Field(default=None, description="A preset of GET /models: `llama-3.1-70b`.")
     architecture: ArchitectureIn | None = Field(default=None, description="The model by its fields.")
@@ -66,7 +66,7 @@ class ModelIn(In):
     @field_validator("config")
     @classmethod
     def _absent_if_empty(cls, config: dict[str, Any] | None) -> dict[str, Any] | None:
-        """Clients of typed languages send an empty object for what was not given."""
+        """Treat an empty object as absent: clients in typed languages send one for a field that is not set."""
         return config or None
 
     @model_validator(mode="after")
@@ -78,14 +78,14 @@ class ModelIn(In):
 
     @property
     def fields(self) -> dict[str, Any] | None:
-        """The fields of the architecture, where they are given."""
+        """The fields of the architecture, if they are given."""
         return self.architecture.model_dump() if self.architecture is not None else None
 
 
 class ArchitectureOut(Out):
-    """The model as it was understood; null is unknown."""
+    """The architecture that the figures are computed from; null is unknown."""
 
-    params: int | None = Field(description="As it was stated; `parameters` says what counts.")
+    params: int | None = Field(description="As stated; `parameters` has the figures that are used.")
     active_params: int | None = Field(description="Parameters that a token passes through.")
     layers: int | None = Field(description="Layers.")
     hidden: int | None = Field(description="Width of the residual stream.")

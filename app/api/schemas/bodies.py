@@ -1,4 +1,4 @@
-"""What the fields of a workload may hold: finite, bounded, and one of the words that are known."""
+"""The base of request bodies: strict JSON types, helpful errors, and bounded types for their fields."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ _EXPECTED = {
 
 
 def check_strict_type(value: bool | float | str, annotation: Any) -> None:
-    """Refuse "8" or true where a number is due, 1 or "yes" where a truth is, and a number where a date is."""
+    """Reject a JSON type that pydantic would convert: "8" or true for a number, 1 or "yes" for a boolean."""
     kinds = _json_types(annotation)
     if kinds and _json_type(value) not in kinds:
         raise PydanticCustomError(
@@ -52,7 +52,7 @@ def _json_type(value: bool | float | str) -> str:
 
 @cache
 def _json_types(annotation: Any) -> frozenset[str]:
-    """Which kinds of plain values an annotation takes; none where it takes only others, which pydantic refuses well."""
+    """Return the scalar JSON types that an annotation accepts; empty for lists and objects, which pydantic checks."""
     return frozenset(_iter_json_types(annotation))
 
 
@@ -69,11 +69,11 @@ def _iter_json_types(annotation: Any) -> Iterator[str]:
 
 
 TEXT_VALUES = "as_text"
-"""Set in the context of a validation where every value is a text, as the options of a command line are."""
+"""Key of the validation context under which all values may be strings, as those of command-line options are."""
 
 
 class In(BaseModel):
-    """A body, or a part of one: a field that there is not is refused with the nearest name."""
+    """A body, or an object inside one; an unknown field is rejected with the nearest name."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -82,20 +82,20 @@ class In(BaseModel):
     def _reject_unknown_fields(cls, data: Any) -> Any:
         unknown = [name for name in data if name not in cls.model_fields] if isinstance(data, dict) else []
         if unknown:
-            told = [_unknown_field(name, data[name], cls.model_fields) for name in unknown[:MAX_ERRORS]]
-            more = len(unknown) - len(told)
+            errors = [_unknown_field(name, data[name], cls.model_fields) for name in unknown[:MAX_ERRORS]]
+            more = len(unknown) - len(errors)
             if more:
                 several = PydanticCustomError("unknown_field", "there are {times} more such fields", {"times": more})
-                told.append(InitErrorDetails(type=several, loc=(unknown[MAX_ERRORS],), input=None))
-            raise ValidationError.from_exception_data(cls.__name__, told)
+                errors.append(InitErrorDetails(type=several, loc=(unknown[MAX_ERRORS],), input=None))
+            raise ValidationError.from_exception_data(cls.__name__, errors)
         return data
 
     @field_validator("*", mode="before")
     @classmethod
-    def _check_type(cls, value: Any, about: ValidationInfo) -> Any:
-        told_as_text = about.context is not None and about.context.get(TEXT_VALUES)
-        if isinstance(value, bool | int | float | str) and about.field_name is not None and not told_as_text:
-            check_strict_type(value, cls.model_fields[about.field_name].annotation)
+    def _check_type(cls, value: Any, info: ValidationInfo) -> Any:
+        text_values = info.context is not None and info.context.get(TEXT_VALUES)
+        if isinstance(value, bool | int | float | str) and info.field_name is not None and not text_values:
+            check_strict_type(value, cls.model_fields[info.field_name].annotation)
         return value
 
 
@@ -109,36 +109,36 @@ def _unknown_field(name: str, value: Any, known: Collection[str]) -> InitErrorDe
 
 
 def contradiction(detail: str) -> PydanticCustomError:
-    """An error of a whole object, in plain words."""
+    """Return the error for fields of an object that contradict each other."""
     return PydanticCustomError("contradiction", "{detail}", {"detail": detail})
 
 
 def require_exactly_one(body: In, *names: str) -> None:
-    """Refuse a body in which not exactly one of several parts is given."""
+    """Raise unless exactly one of the named fields of a body is set."""
     given = [name for name in names if getattr(body, name) is not None]
     if len(given) != 1:
-        all_of_them = f"{', '.join(names[:-1])} and {names[-1]}"
-        said = f"{' and '.join(given)} are given" if given else "none is given"
-        raise contradiction(f"give exactly one of {all_of_them}; {said}")
+        choices = f"{', '.join(names[:-1])} and {names[-1]}"
+        found = f"{' and '.join(given)} are given" if given else "none is given"
+        raise contradiction(f"give exactly one of {choices}; {found}")
 
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """A text that is one of several words; another one is refused with the nearest."""
+    """Restricts a string to a set of values; another one is rejected with the nearest."""
 
-    words: Collection[str]
+    values: Collection[str]
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self._check, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {"type": "string", "enum": list(self.words)}
+        return {"type": "string", "enum": list(self.values)}
 
-    def _check(self, word: str) -> str:
-        if word in self.words:
-            return word
-        told = {"hint": did_you_mean(nearest(word, self.words), " "), "words": ", ".join(self.words)}
-        raise PydanticCustomError("unknown_word", "{hint}allowed are {words}", told)
+    def _check(self, value: str) -> str:
+        if value in self.values:
+            return value
+        details = {"hint": did_you_mean(nearest(value, self.values), " "), "values": ", ".join(self.values)}
+        raise PydanticCustomError("unknown_value", "{hint}allowed are {values}", details)
 
 
 Keyword = Annotated[str, Field(max_length=60)]
@@ -146,7 +146,7 @@ Dtype = Annotated[Keyword, OneOf(tuple(BITS))]
 RecipeName = Annotated[Keyword, OneOf(tuple(RECIPES))]
 Module = Annotated[Keyword, OneOf(LORA_MODULES)]
 Modules = Annotated[tuple[Module, ...], Field(max_length=7), AfterValidator(lambda names: tuple(sorted(set(names))))]
-"""Any order and number of the same names is the same question."""
+"""Sorted and without duplicates, so that equal requests share a cached response."""
 
 Params = Annotated[int, Field(ge=1, le=10**15)]
 Width = Annotated[int, Field(ge=1, le=100_000_000)]

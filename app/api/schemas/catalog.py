@@ -1,4 +1,4 @@
-"""The wire of everything beside sizes: series, GPUs, regions, sources, revisions."""
+"""The responses about series, GPUs, regions, sources, revisions and language models."""
 
 from datetime import date, datetime
 
@@ -9,15 +9,15 @@ from app.catalog.presets import Preset
 
 
 class SeriesOut(Out):
-    """A family of sizes; the rack is that of series whose VMs share one NVLink domain."""
+    """A family of sizes; only series whose VMs share one NVLink domain have a rack."""
 
     id: str = Field(description="Its id: `nd_h100_v5`.")
     name: str = Field(description="Its name: `ND_H100_v5`.")
     provider: str = Field(description="Who sells it: azure. Extensible.")
     family: str | None = Field(description="The family it belongs to: NC, ND, NG, NV.")
-    aliases: list[str] = Field(description="Other names it is found by.")
-    use_cases: list[str] = Field(description="What the vendor says that it is for.")
-    integrations: list[str] = Field(description="What the vendor says that it works with.")
+    aliases: list[str] = Field(description="Other names that find it.")
+    use_cases: list[str] = Field(description="Use cases that the vendor names.")
+    integrations: list[str] = Field(description="Integrations that the vendor names.")
     gpu_dtypes: list[str] = Field(description="Data types that the vendor names for its GPUs.")
     supported_images: list[str] = Field(description="Images that the vendor names as supported.")
     ofed_driver: str | None = Field(description="The InfiniBand driver that the vendor names.")
@@ -67,7 +67,7 @@ class GpuOut(Out):
     vendor: str = Field(description="Who makes it: NVIDIA, AMD. Extensible.")
     model: str = Field(description="The model with its memory: `H100 80GB`.")
     family: str = Field(description="The model without memory and form: `H100`.")
-    aliases: list[str] = Field(description="Other names it is found by.")
+    aliases: list[str] = Field(description="Other names that find it.")
     architecture: str | None = Field(description="The architecture: `Hopper`.")
     compute_capability: str | None = Field(description="CUDA compute capability, or AMD's target: `9.0`, `gfx942`.")
     memory_gib: float | None = Field(description="As marketed.")
@@ -83,7 +83,7 @@ class GpuOut(Out):
     int8_tops: float | None = Field(description="INT8 throughput, dense, TOPS.")
     interconnect: str | None = Field(description="What joins it to other GPUs: `NVLink 4.0`.")
     interconnect_gb_per_s: float | None = Field(description="Bandwidth to other GPUs, GB/s.")
-    scale_up_domain_gpus: int | None = Field(description="The most GPUs that it is linked with, itself among them.")
+    scale_up_domain_gpus: int | None = Field(description="The most GPUs that can be linked, this one included.")
 
 
 class GpuPage(PageOut):
@@ -97,7 +97,7 @@ class RegionOut(Out):
 
     code: str = Field(description="Its code: `eastus`.")
     name: str = Field(description="Its name: `East US`.")
-    geography: str | None = Field(description="The part of the world that it counts to.")
+    geography: str | None = Field(description="The part of the world that it belongs to.")
     source_id: str = Field(description="Id of the source in GET /sources.")
 
 
@@ -116,8 +116,8 @@ class SourceOut(Out):
     kind: str = Field(description="vendor_page, vendor_api, vendor_announcement or third_party. Extensible.")
     url: str | None = Field(description="Where it is published.")
     published_on: date | None = Field(description="The day on which it was published.")
-    sha256: str = Field(description="Of what was read.")
-    pinned: bool = Field(description="Whether what it says stays accepted, whatever other sources say.")
+    sha256: str = Field(description="SHA-256 of the content that was read.")
+    pinned: bool = Field(description="Whether its values stay accepted even if other sources disagree.")
 
 
 class SourcePage(PageOut):

@@ -1,4 +1,4 @@
-"""The wire of a workload: a model, how it is served or trained, and the GPUs that it runs on."""
+"""The body of POST /estimate: a model, how it is served or trained, and the GPUs that it runs on."""
 
 from typing import Annotated, Literal, Self
 
@@ -32,7 +32,7 @@ ActivationFormula = Literal["korthikanti", "modern", "zero"]
 
 
 class GpusIn(In):
-    """GPUs of one kind; nothing is looked up."""
+    """GPUs of one kind, by their figures; nothing is looked up in the catalog."""
 
     count: Count | None = Field(default=None, description="All GPUs; default 1, or those of the split.")
     usable_gib: Positive | None = Field(default=None, description="Memory of one GPU as the system sees it, GiB.")
@@ -63,7 +63,7 @@ class InferenceIn(In):
         default=None, description="Tokens that a sequence keeps; at most what the model is made for."
     )
     allow_longer_context: bool = Field(
-        default=False, description="A context longer than the model is made for, by rope_scaling, is taken."
+        default=False, description="Allow a context longer than the model is made for, by rope_scaling."
     )
     prompt_tokens: Tokens | None = Field(default=None, description="Tokens of a prompt; default: the context.")
     concurrency: Sequences | None = Field(default=None, description="Sequences at a time, over all copies; default 1.")
@@ -115,7 +115,7 @@ class TrainingIn(In):
     pipeline_chunks: Count | None = Field(default=None, description="Interleaved chunks of a stage; default 1.")
     micro_batches: Sequences | None = Field(default=None, description="Micro-batches of a step; default: the stages.")
     offload: Offload | None = Field(
-        default=None, description="What lies in the host's memory: optimizer and gradients, or the weights, too."
+        default=None, description="What is kept in the host's memory: optimizer and gradients, or the weights, too."
     )
     loading: Loading | None = Field(
         default=None,
@@ -133,7 +133,7 @@ class TrainingIn(In):
     micro_batch: Count | None = Field(default=None, description="Sequences that pass at a time on a GPU; default 1.")
     global_batch: Sequences | None = Field(default=None, description="Sequences of one step on all GPUs.")
     recompute: Recompute | None = Field(
-        default=None, description="Activations that are computed anew; FlashAttention is selective. Default none."
+        default=None, description="Activations that are recomputed; FlashAttention is selective. Default none."
     )
     activation_formula: ActivationFormula | None = Field(
         default=None, description="Default: modern where the MLP is gated, else korthikanti."

@@ -1,4 +1,4 @@
-"""The wire of an estimate: figures with their unit and how sure they are, in the order in which they are asked for."""
+"""The response of POST /estimate: figures with their unit and certainty, grouped as in the request."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ class KvCacheOut(Out):
 
 
 class ServingMemoryOut(Out):
-    """What the fullest GPU of one copy needs, and whether it has it."""
+    """The memory that the fullest GPU of one copy needs, and whether it has it."""
 
     tensor_parallel: int = Field(description="GPUs that each layer is cut over.")
     pipeline_parallel: int = Field(description="Stages that the layers are cut into.")
@@ -47,16 +47,16 @@ class ServingMemoryOut(Out):
     activations: FigureOut = Field(description="Of one step.")
     overhead: FigureOut = Field(description="The runtime and the buffers of collectives.")
     need: FigureOut = Field(description="All parts together.")
-    budget: Omittable[FigureOut] = Field(description="What of a GPU is used; needs gpus.usable_gib.")
+    budget: Omittable[FigureOut] = Field(description="The memory of a GPU that may be used; needs gpus.usable_gib.")
     fits: bool | None = Field(description="Whether the middle of the need is within the budget.")
     max_concurrency: Omittable[FigureOut] = Field(description="Sequences that all copies serve at the same time.")
 
 
 class DecodeOut(Out):
-    """Generating tokens: what no system beats, and what is expected."""
+    """Generating tokens: the bound that no system beats, and the expected figures."""
 
     step: FigureOut = Field(description="The least time of one token of every sequence.")
-    expected_step: FigureOut = Field(description="The time of a step that is expected.")
+    expected_step: FigureOut = Field(description="The expected time of a step.")
     tokens_per_s: FigureOut = Field(description="The most of all copies together.")
     expected_tokens_per_s: FigureOut = Field(description="Of all copies together, as expected.")
 
@@ -78,9 +78,9 @@ class StatesOut(Out):
     bytes_per_param: FigureOut = Field(description="Before sharding.")
     weights: FigureOut = Field(description="Weights that are trained.")
     gradients: FigureOut = Field(description="Gradients.")
-    optimizer: FigureOut = Field(description="What the optimizer keeps.")
+    optimizer: FigureOut = Field(description="State of the optimizer.")
     frozen_base: FigureOut = Field(description="Of LoRA and QLoRA.")
-    static: FigureOut = Field(description="What every GPU holds besides.")
+    static: FigureOut = Field(description="Whatever else every GPU holds.")
     total: FigureOut = Field(description="All of them.")
     host: Omittable[FigureOut] = Field(description="Memory of a host for what is offloaded.")
 
@@ -91,8 +91,8 @@ class ActivationsOut(Out):
     formula: str = Field(description="korthikanti, modern or zero. Extensible.")
     hidden_states: Omittable[FigureOut] = Field(description="One hidden state.")
     checkpoints: Omittable[FigureOut] = Field(description="The inputs of all layers: what full recomputation keeps.")
-    layer_working_set: Omittable[FigureOut] = Field(description="What one layer keeps.")
-    kept: Omittable[FigureOut] = Field(description="What all layers keep, recomputed as asked.")
+    layer_working_set: Omittable[FigureOut] = Field(description="Activations of one layer.")
+    kept: Omittable[FigureOut] = Field(description="Activations of all layers, with the recomputation in the request.")
     logits_fp32: Omittable[FigureOut] = Field(description="The logits of one micro-batch in fp32.")
     checkpointed_peak: Omittable[FigureOut] = Field(description="Checkpoints, one layer's working set, and logits.")
     selective_saving: Omittable[FigureOut] = Field(
@@ -101,7 +101,7 @@ class ActivationsOut(Out):
 
 
 class TrainingMemoryOut(Out):
-    """What the fullest GPU needs, and whether it has it."""
+    """The memory that the fullest GPU needs, and whether it has it."""
 
     tensor_parallel: int = Field(description="GPUs that each layer is cut over.")
     pipeline_parallel: int = Field(description="Stages that the layers are cut into.")
@@ -134,11 +134,11 @@ class TrainingOut(Out):
     states: Omittable[StatesOut] = Field(description="Model states of the fullest GPU.")
     activations: Omittable[ActivationsOut] = Field(description="Activations; needs training.sequence_tokens.")
     memory_per_gpu: Omittable[TrainingMemoryOut] = Field(description="The fullest GPU.")
-    compute: ComputeOut = Field(description="What it computes, and how long that takes.")
+    compute: ComputeOut = Field(description="The compute, and how long it takes.")
 
 
 class EstimateCostOut(Out):
-    """What the given price comes to; every GPU is paid for."""
+    """The cost at the given price; every GPU is paid for."""
 
     per_hour: FigureOut = Field(description="All GPUs for an hour.")
     per_month: FigureOut = Field(description="730 hours.")
@@ -147,21 +147,21 @@ class EstimateCostOut(Out):
 
 
 class WeightsTypeOut(Out):
-    """In which type the weights are counted, and who says so."""
+    """The data type that the weights are counted in, and where it comes from."""
 
-    dtype: str | None = Field(description="The type: `mxfp4`; null where their bits or bytes were given. Extensible.")
+    dtype: str | None = Field(description="The type: `mxfp4`; null if bits or bytes were given instead. Extensible.")
     source: str = Field(
         description="request, preset (its release), quantization_config, torch_dtype or default. Extensible."
     )
-    detail: str = Field(description="What the source says: the field, and how weights are stored.")
+    detail: str = Field(description="The field of the source, and how it stores weights.")
 
 
 class AssumptionOut(Out):
     """A value that was not given."""
 
-    field: str = Field(description="The field that would say it: `inference.dtype`.")
-    value: Any = Field(description="The value that was taken: a number, a word, or true or false.")
-    why: str = Field(description="Why it was taken.")
+    field: str = Field(description="The field of the request that would set it: `inference.dtype`.")
+    value: Any = Field(description="The value that was used: a number, a string or a boolean.")
+    why: str = Field(description="Why it was used.")
 
 
 class LeftOutOut(Out):
@@ -172,13 +172,13 @@ class LeftOutOut(Out):
 
 
 class EstimateOut(Out):
-    """A workload broken down; a part that was not asked for, or of which too little is known, is left out."""
+    """The figures of a workload; a part that was not requested, or of which too little is known, is left out."""
 
-    architecture: ArchitectureOut = Field(description="The model as it was understood.")
+    architecture: ArchitectureOut = Field(description="The architecture that the figures are computed from.")
     parameters: Omittable[ParametersOut] = Field(description="Parameters of the model.")
     inference: Omittable[InferenceOut] = Field(description="With inference in the workload.")
     training: Omittable[TrainingOut] = Field(description="With training in the workload.")
     cost: Omittable[EstimateCostOut] = Field(description="Needs gpus.usd_per_gpu_hour.")
     weights_type: Omittable[WeightsTypeOut] = Field(description="With inference: the type of the weights.")
     assumptions: list[AssumptionOut] = Field(description="Every default that a figure was computed from.")
-    left_out: list[LeftOutOut] = Field(description="Figures that were not computed, with what they miss.")
+    left_out: list[LeftOutOut] = Field(description="Figures that were not computed, with the fields that they need.")

@@ -1,4 +1,4 @@
-"""The parts of a question of fit: raw amounts, a machine, what an option must be, whose prices count."""
+"""The body of POST /fit: resources or a workload, constraints, pricing and, instead of the catalog, a machine."""
 
 from decimal import Decimal
 from typing import Annotated, Literal, Self
@@ -28,11 +28,11 @@ def _drop_duplicates(values: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class ResourcesIn(In, SizeRequirements):
-    """What a VM must have, as the parameters of GET /fit."""
+    """The resources that a VM must have, as in the parameters of GET /fit."""
 
 
 class HardwareIn(In):
-    """One machine, judged in place of the catalog; what is not said of it is not held against it."""
+    """One machine, checked instead of the catalog; figures that are not given are not checked."""
 
     gpu: PlainText | None = Field(default=None, description="A GPU of GET /gpus by any name: `H100-SXM-80GB`.")
     gpus: Annotated[int, Field(ge=1, le=1024)] | None = Field(
@@ -54,7 +54,7 @@ class HardwareIn(In):
 
 
 class ConstraintsIn(In):
-    """Which sizes are asked about (series, name, gpu, gpu_vendor), and what an option must be (all else)."""
+    """Which sizes are checked (series, name, gpu, gpu_vendor), and what an option must meet (all other fields)."""
 
     series: LowerTextSet = Field(default=(), description="Only these series, by id or name.")
     name: LowerTextSet = Field(default=(), description="Only names that match a glob: `Standard_NC*_v5`.")
@@ -64,8 +64,8 @@ class ConstraintsIn(In):
     gpu_vendor: PlainText | None = Field(default=None, description="Only GPUs of this maker.")
     regions: RegionSet = Field(default=(), description="Priced in one of these.")
     available_in: RegionSet = Field(default=(), description="Priced in all of these.")
-    min_nodes: Nodes = Field(default=1, description="VMs at least.")
-    max_nodes: Nodes = Field(default=1, description="VMs at most.")
+    min_nodes: Nodes = Field(default=1, description="The fewest VMs.")
+    max_nodes: Nodes = Field(default=1, description="The most VMs.")
     utilization: Fraction | None = Field(
         default=None, description="Share of a GPU's memory that may be used; default 0.92, in training 0.95."
     )
@@ -73,9 +73,9 @@ class ConstraintsIn(In):
     require_infiniband: bool | None = Field(
         default=None, description="VMs that work together have InfiniBand; default: for training."
     )
-    allow_preview: bool = Field(default=True, description="Sizes in preview count.")
-    allow_retiring: bool = Field(default=True, description="Sizes with an announced retirement count.")
-    allow_legacy: bool = Field(default=False, description="GPUs for graphics, and older than Pascal, count.")
+    allow_preview: bool = Field(default=True, description="Include sizes in preview.")
+    allow_retiring: bool = Field(default=True, description="Include sizes with an announced retirement.")
+    allow_legacy: bool = Field(default=False, description="Include GPUs for graphics, and GPUs older than Pascal.")
     verified_only: bool = Field(default=False, description="The vendor's own documents must name the size.")
     checkpoint_on_local_disk: bool = Field(default=True, description="A checkpoint must fit on the VM's local disk.")
     budget_usd_per_month: UsdAmount | None = Field(
@@ -86,7 +86,7 @@ class ConstraintsIn(In):
 
 
 class PricingIn(In):
-    """Whose prices count."""
+    """The prices to use."""
 
     purchases: Annotated[tuple[Purchase, ...], Field(min_length=1, max_length=2), AfterValidator(_drop_duplicates)] = (
         Field(default=("on_demand", "spot"), description="Purchase models to price; options are ranked by the first.")
@@ -97,7 +97,7 @@ class PricingIn(In):
     spot_overhead: Annotated[Decimal, Field(ge=0, le=10, allow_inf_nan=False)] = Field(
         default=Decimal("0.1"), description="What interruptions add to a training on spot VMs, as a share."
     )
-    as_of: Day | None = Field(default=None, description="The day whose prices count; default: today.")
+    as_of: Day | None = Field(default=None, description="The day whose prices are used; default: today.")
 
 
 Sort = Literal["cost_per_hour", "cost_per_job", "cost_per_1m_tokens", "time", "headroom", "waste", "nodes"]
@@ -105,18 +105,19 @@ Include = Literal["rejected", "assumptions", "workload"]
 
 
 class FitIn(ModelIn):
-    """A question of fit: exactly one of resources, inference and training."""
+    """What has to fit: exactly one of resources, inference and training."""
 
-    resources: ResourcesIn | None = Field(default=None, description="Raw amounts.")
+    resources: ResourcesIn | None = Field(default=None, description="The resources of a VM.")
     inference: InferenceIn | None = Field(default=None, description="How the model is served.")
     training: TrainingIn | None = Field(default=None, description="How the model is trained.")
-    hardware: HardwareIn | None = Field(default=None, description="One machine, in place of the catalog.")
-    constraints: ConstraintsIn = Field(default=ConstraintsIn(), description="What an option must be.")
-    pricing: PricingIn = Field(default=PricingIn(), description="Which prices count, and for how many hours.")
-    sort: Sort = Field(default="cost_per_hour", description="What the best option is; unknown prices come last.")
-    limit: Annotated[int, Field(ge=1, le=500)] = Field(default=10, description="Options to give at most.")
+    hardware: HardwareIn | None = Field(default=None, description="One machine, instead of the catalog.")
+    constraints: ConstraintsIn = Field(default=ConstraintsIn(), description="What an option must meet.")
+    pricing: PricingIn = Field(default=PricingIn(), description="Which prices are used, and for how many hours.")
+    sort: Sort = Field(default="cost_per_hour", description="The order of options; unknown prices come last.")
+    limit: Annotated[int, Field(ge=1, le=500)] = Field(default=10, description="The most options to return.")
     include: Annotated[tuple[Include, ...], AfterValidator(lambda names: tuple(sorted(set(names))))] = Field(
-        default=(), description="`rejected`: every size that does not fit; `assumptions`; `workload`: as understood."
+        default=(),
+        description="`rejected`: every size that does not fit; `assumptions`; `workload`: the model's architecture.",
     )
 
     @model_validator(mode="after")
@@ -125,9 +126,11 @@ class FitIn(ModelIn):
         if self.resources is not None:
             _check_resources_alone(self)
         elif self.sort == "waste":
-            raise contradiction("sort=waste is of resources")
+            raise contradiction("sort=waste is for resources only")
         if self.hardware is not None and {"regions", "available_in"} & self.constraints.model_fields_set:
-            raise contradiction("constraints.regions are of the catalog, and hardware is judged in its place")
+            raise contradiction(
+                "constraints.regions and available_in are about the catalog; they cannot be given with hardware"
+            )
         return self
 
 
@@ -135,16 +138,16 @@ _RESOURCE_CONSTRAINTS = {
     *("series", "name", "gpu", "gpu_vendor", "regions", "available_in", "max_nodes", "allow_preview"),
     *("allow_retiring", "verified_only", "budget_usd_per_month"),
 }
-"""Constraints that hold for raw amounts, too."""
+"""The constraints that apply to resources, too."""
 
 
 def _check_resources_alone(body: FitIn) -> None:
-    """Refuse what is about models where resources are asked for."""
+    """Reject the fields that are about models in a body that gives resources."""
     beside = {name for name in ("model", "architecture", "config", "hardware") if getattr(body, name) is not None}
     beside |= {f"constraints.{name}" for name in body.constraints.model_fields_set - _RESOURCE_CONSTRAINTS}
     if beside:
         raise contradiction(f"{', '.join(sorted(beside))} cannot be given with resources")
     if body.sort in {"cost_per_1m_tokens", "time"}:
-        raise contradiction(f"sort={body.sort} is of inference and training")
+        raise contradiction(f"sort={body.sort} is for inference and training only")
     if body.sort == "cost_per_job" and body.pricing.hours is None:
         raise contradiction("sort=cost_per_job needs pricing.hours")

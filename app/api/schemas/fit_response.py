@@ -1,4 +1,4 @@
-"""The wire of placed options: how a model lies on a size, what it needs and has, how fast it is, what it costs."""
+"""The responses of GET and POST /fit: options with their memory, speed and cost, and the sizes that do not fit."""
 
 from datetime import date
 from typing import Any
@@ -11,7 +11,7 @@ from app.api.schemas.sizes import Omittable, Out, PageOut, Total, Usd
 
 
 class OptionCostOut(Out):
-    """What all VMs cost under one purchase model; what is not known is null, or left out."""
+    """The cost of all VMs under one purchase model; unknown figures are null, or left out."""
 
     usd_per_hour: Usd | None = Field(description="All VMs, USD an hour.")
     as_of: date | None = Field(description="The day from which the price is known to hold.")
@@ -20,12 +20,14 @@ class OptionCostOut(Out):
         description="The price's source is undated: as_of is only the year it points to."
     )
     usd_per_month: Usd | None = Field(description="All VMs for the month's hours.")
-    usd_per_job: Omittable[FigureOut] = Field(description="On spot VMs with what interruptions add to a training.")
+    usd_per_job: Omittable[FigureOut] = Field(
+        description="On spot, including the time that interruptions add to a training."
+    )
     usd_per_million_tokens: Omittable[FigureOut] = Field(description="Generated, or trained on, at the expected rate.")
 
 
 class CostsOut(Out):
-    """What an option costs, by purchase model: those that were asked for."""
+    """The cost of an option under each requested purchase model."""
 
     on_demand: Omittable[OptionCostOut] = Field(description="On demand.")
     spot: Omittable[OptionCostOut] = Field(description="On spot.")
@@ -37,7 +39,7 @@ class HeadroomOut(Out):
     resource: str = Field(description="gpu_memory, gpu_memory_per_gpu, gpus, vcpus, memory, local_disk, … Extensible.")
     unit: str = Field(description="The unit of required and available.")
     required: float = Field(description="What the job needs.")
-    available: float = Field(description="What there is.")
+    available: float = Field(description="What the VMs have.")
     headroom_percent: float = Field(description="100 x (available - required) / available.")
 
 
@@ -45,12 +47,12 @@ class OptionOut(Out):
     """A size that fits, and how many of it."""
 
     size: str = Field(description="Name of the size.")
-    region: str | None = Field(description="Where the prices hold: the cheapest of the asked regions.")
+    region: str | None = Field(description="Where the prices hold: the cheapest of the requested regions.")
     status: str = Field(description="preview, current, retiring, withdrawn or retired, today. Extensible.")
-    nodes: int = Field(description="How many VMs of this size.")
-    cost: CostsOut = Field(description="What it costs, by purchase model.")
-    headroom: list[HeadroomOut] = Field(description="What is to spare of each resource.")
-    limiting_resource: str | None = Field(description="The resource with the least to spare.")
+    nodes: int = Field(description="Number of VMs of this size.")
+    cost: CostsOut = Field(description="The cost, by purchase model.")
+    headroom: list[HeadroomOut] = Field(description="The headroom of each resource.")
+    limiting_resource: str | None = Field(description="The resource with the least headroom.")
     unused_gpu_memory_gib: float | None = Field(description="GPU memory that is paid for beyond what is required.")
     unused_gpu_memory_percent: float | None = Field(description="The same in percent of all GPU memory.")
     warnings: list[str] = Field(
@@ -62,17 +64,17 @@ class OptionOut(Out):
 class FailureOut(Out):
     """A constraint that a size does not meet."""
 
-    constraint: str = Field(description="The constraint, as it was asked.")
+    constraint: str = Field(description="The constraint as in the request.")
     code: str = Field(description="GPU_MEMORY_TOTAL, VCPU, NOT_IN_REGION, … Extensible.")
-    required: float | None = Field(description="What is needed; null where that is no amount.")
-    available: float | None = Field(description="What there is; null where that is unknown or no amount.")
+    required: float | None = Field(description="What is needed; null if it is not an amount.")
+    available: float | None = Field(description="What the VMs have; null if it is unknown or not an amount.")
     shortfall: float | None = Field(description="required - available.")
     unit: str | None = Field(description="The unit of the amounts; null where there are none.")
     detail: str = Field(description="The same in words.")
 
 
 class RejectionOut(Out):
-    """A size that does not fit, the failure that misses most first."""
+    """A size that does not fit, largest shortfall first."""
 
     size: str = Field(description="Name of the size.")
     status: str = Field(description="preview, current, retiring, withdrawn or retired, today. Extensible.")
@@ -80,28 +82,28 @@ class RejectionOut(Out):
 
 
 class FitOut(PageOut):
-    """Which sizes fit, the best first; which do not, and why."""
+    """The sizes that fit, best first, and why the others do not."""
 
     items: list[OptionOut] = Field(description="The options of this page.")
     rejected: list[RejectionOut] = Field(description="With `include=rejected`: every size that does not fit.")
-    rejected_total: int = Field(description="How many sizes do not fit.")
-    rejection_summary: dict[str, int] = Field(description="Sizes by the reason that misses most.")
-    nearest_misses: list[RejectionOut] = Field(description="The sizes that come nearest to fitting, at most three.")
+    rejected_total: int = Field(description="Number of sizes that do not fit.")
+    rejection_summary: dict[str, int] = Field(description="Number of sizes by the code of their largest shortfall.")
+    nearest_misses: list[RejectionOut] = Field(description="The sizes that are nearest to fitting, at most three.")
 
 
 class ParallelismOut(Out):
-    """How a model is cut over the GPUs of all VMs."""
+    """How a model is distributed over the GPUs of all VMs."""
 
     tensor: int = Field(description="GPUs that each layer is cut over.")
     pipeline: int = Field(description="Stages that the layers are cut into.")
     data: int = Field(description="Copies: replicas of a server, data-parallel ranks of a training.")
     zero_stage: int | None = Field(description="0 DDP to 3 FULL_SHARD; null for a server.")
-    gpus: int = Field(description="GPUs that work, over all VMs.")
-    idle_gpus: int = Field(description="GPUs that are paid for and have nothing to do.")
+    gpus: int = Field(description="GPUs that are used, over all VMs.")
+    idle_gpus: int = Field(description="GPUs that are paid for but not used.")
 
 
 class PerGpuOut(Out):
-    """What the fullest GPU needs, part by part, and what may be used of it; what does not apply is left out."""
+    """The memory that the fullest GPU needs, part by part, and its budget; parts that do not apply are left out."""
 
     weights: Omittable[FigureOut] = Field(description="Of a server.")
     kv_cache: Omittable[FigureOut] = Field(description="Of a server.")
@@ -110,33 +112,33 @@ class PerGpuOut(Out):
     buffers: Omittable[FigureOut] = Field(description="Of a training: what sharding gathers for a moment.")
     overhead: FigureOut = Field(description="The runtime and the buffers of collectives.")
     need: FigureOut = Field(description="All parts together.")
-    budget: Omittable[FigureOut] = Field(description="What of a GPU may be used.")
+    budget: Omittable[FigureOut] = Field(description="The memory of a GPU that may be used.")
 
 
 class SpeedOut(Out):
-    """How fast an option is; an estimate where it is no bound."""
+    """How fast an option is: bounds and estimates."""
 
     step: Omittable[FigureOut] = Field(description="The least time of one token of every sequence; of a server.")
-    expected_step: Omittable[FigureOut] = Field(description="The time of a step that is expected; of a server.")
+    expected_step: Omittable[FigureOut] = Field(description="The expected time of a step; of a server.")
     tokens_per_s: Omittable[FigureOut] = Field(description="The most that all copies generate; of a server.")
     expected_tokens_per_s: FigureOut = Field(description="Generated, or trained on.")
     hours: Omittable[FigureOut] = Field(description="Of the whole training, where its tokens are given.")
 
 
 class PlacedOut(Out):
-    """A size that fits, and how; `parallelism`, `per_gpu` and `speed` are left out where resources were asked for."""
+    """A size that fits, and how; `parallelism`, `per_gpu` and `speed` are left out if the request gives resources."""
 
     size: str = Field(description="Name of the size.")
-    region: str | None = Field(description="Where the prices hold: the cheapest of the asked regions.")
+    region: str | None = Field(description="Where the prices hold: the cheapest of the requested regions.")
     status: str = Field(description="preview, current, retiring, withdrawn or retired, today. Extensible.")
-    nodes: int = Field(description="How many VMs of this size.")
-    parallelism: Omittable[ParallelismOut] = Field(description="How the model is cut.")
+    nodes: int = Field(description="Number of VMs of this size.")
+    parallelism: Omittable[ParallelismOut] = Field(description="How the model is distributed.")
     per_gpu: Omittable[PerGpuOut] = Field(description="The fullest GPU.")
     max_concurrency: Omittable[FigureOut] = Field(description="Sequences that all copies serve at the same time.")
     speed: Omittable[SpeedOut] = Field(description="How fast it is.")
-    cost: CostsOut = Field(description="What it costs, by purchase model.")
-    headroom: list[HeadroomOut] = Field(description="What is to spare of each resource.")
-    limiting_resource: str | None = Field(description="The resource with the least to spare.")
+    cost: CostsOut = Field(description="The cost, by purchase model.")
+    headroom: list[HeadroomOut] = Field(description="The headroom of each resource.")
+    limiting_resource: str | None = Field(description="The resource with the least headroom.")
     unused_gpu_memory_gib: float | None = Field(
         description="GPU memory that is paid for beyond what the resources require; null for a model."
     )
@@ -149,37 +151,37 @@ class FixOut(Out):
     """A change after which the size fits."""
 
     text: str = Field(description="`concurrency <= 14`.")
-    patch: dict[str, dict[str, Any]] = Field(description="What it does to the request: JSON Merge Patch (RFC 7396).")
+    patch: dict[str, dict[str, Any]] = Field(description="The change of the request as a JSON Merge Patch (RFC 7396).")
 
 
 class MissOut(RejectionOut):
-    """A size that does not fit: the failure that misses most first, and what would help."""
+    """A size that does not fit: its failures, largest shortfall first, and changes that would make it fit."""
 
-    failures: list[FailureOut] = Field(description="Every constraint that it does not meet; the first misses most.")
-    fixes: list[FixOut] = Field(description="Each makes the size fit; empty where no change of the question does.")
+    failures: list[FailureOut] = Field(description="Every constraint that it does not meet, largest shortfall first.")
+    fixes: list[FixOut] = Field(description="Each makes the size fit; empty if no change of the request does.")
 
 
 class WorkloadOut(Out):
-    """The model as it was understood."""
+    """The model that the figures are computed from."""
 
     architecture: ArchitectureOut = Field(description="Its shape.")
     parameters: Omittable[ParametersOut] = Field(description="Its parameters.")
 
 
 class FitAnswerOut(Out):
-    """Which sizes fit, the best first; which do not, and why."""
+    """The sizes that fit, best first, and why the others do not."""
 
     fits: bool = Field(description="Whether any size fits.")
-    items: list[PlacedOut] = Field(description="The options, at most as many as limit says.")
+    items: list[PlacedOut] = Field(description="The options, at most `limit`.")
     total: Total
     rejected: list[MissOut] = Field(description="With `rejected` in include: every size that does not fit.")
-    rejected_total: int = Field(description="How many sizes do not fit.")
-    rejection_summary: dict[str, int] = Field(description="Sizes by the reason that misses most.")
-    nearest_misses: list[MissOut] = Field(description="The sizes that come nearest to fitting, at most three.")
+    rejected_total: int = Field(description="Number of sizes that do not fit.")
+    rejection_summary: dict[str, int] = Field(description="Number of sizes by the code of their largest shortfall.")
+    nearest_misses: list[MissOut] = Field(description="The sizes that are nearest to fitting, at most three.")
     assumptions: list[AssumptionOut] = Field(
-        description="With `assumptions` in include: what was not given; else empty."
+        description="With `assumptions` in include: the defaults that were used; else empty."
     )
     weights_type: Omittable[WeightsTypeOut] = Field(
-        description="Of a server: the type of the weights, and who says so."
+        description="Of a server: the data type of the weights, and where it comes from."
     )
     workload: Omittable[WorkloadOut] = Field(description="With `workload` in include.")

@@ -1,4 +1,4 @@
-"""The wire: what every answer looks like. Every value is always there, null where nobody knows."""
+"""The responses about sizes, their facts and prices. Every field is always present; null means unknown."""
 
 from datetime import date
 from decimal import Decimal
@@ -11,18 +11,18 @@ Usd = Annotated[
     PlainSerializer(float, return_type=float, when_used="json"),
     WithJsonSchema({"type": "number", "format": "double"}),
 ]
-"""Money: exact inside, a plain JSON number outside."""
+"""Money: a Decimal in Python, a plain number in JSON."""
 
-NextCursor = Annotated[str | None, Field(description="Give it as `cursor` to get the next page; null on the last.")]
-Total = Annotated[int, Field(description="How many items the whole list has.")]
+NextCursor = Annotated[str | None, Field(description="Send it as `cursor` to get the next page; null on the last.")]
+Total = Annotated[int, Field(description="Number of items in the whole list.")]
 
 T = TypeVar("T")
-Omittable = Annotated[T | None, Field(exclude_if=lambda part: part is None)]
-"""A part of an answer that is left out where it does not apply: generators cannot say of an object that it is null."""
+Omittable = Annotated[T | None, Field(exclude_if=lambda value: value is None)]
+"""An object that is left out if it does not apply: generators cannot express that an object may be null."""
 
 
 class Out(BaseModel):
-    """An answer, or a part of one."""
+    """A response, or an object inside one."""
 
     model_config = ConfigDict(extra="forbid", from_attributes=True, defer_build=True)
 
@@ -41,11 +41,13 @@ class SizeOut(Out):
     name: str = Field(description="The vendor's name of the size: `Standard_NC24ads_A100_v4`.")
     provider: str = Field(description="Who sells it: azure. Extensible.")
     series: str | None = Field(description="Id of the series.")
-    verified: bool = Field(description="The vendor's own documents name this size.")
-    disputed: bool = Field(description="Sources disagree on some field; GET /sizes/{name}/facts says who says what.")
+    verified: bool = Field(description="Whether the vendor's own documents name this size.")
+    disputed: bool = Field(
+        description="Whether sources disagree on a field; GET /sizes/{name}/facts has the value of each source."
+    )
     disputed_fields: list[str] = Field(description="The fields on which sources disagree.")
     vcpus: int | None = Field(description="vCPUs of the VM.")
-    cpu_model: str | None = Field(description="The processor, as its vendor calls it.")
+    cpu_model: str | None = Field(description="The processor, by its vendor's name.")
     arch: str | None = Field(description="x64 or arm64. Extensible.")
     memory_gib: float | None = Field(description="Memory of the VM, GiB.")
     gpu_vendor: str | None = Field(description="Who makes the GPU: NVIDIA, AMD. Extensible.")
@@ -58,17 +60,17 @@ class SizeOut(Out):
     gpu_interconnect: str | None = Field(description="What joins the GPUs of the VM: `NVLink 3.0`, PCIe.")
     nvlink: bool | None = Field(description="Whether the GPUs of the VM are joined by NVLink.")
     temp_disk_gib: float | None = Field(description="Of all temporary disks together, GiB.")
-    temp_disk_count: int | None = Field(description="How many temporary disks.")
+    temp_disk_count: int | None = Field(description="Number of temporary disks.")
     nvme_disk_gib: float | None = Field(description="Of all local NVMe disks together.")
-    nvme_disk_count: int | None = Field(description="How many local NVMe disks.")
-    max_data_disks: int | None = Field(description="How many data disks can be attached.")
+    nvme_disk_count: int | None = Field(description="Number of local NVMe disks.")
+    max_data_disks: int | None = Field(description="Number of data disks that can be attached.")
     uncached_disk_iops: int | None = Field(description="Operations a second on remote disks, uncached.")
     uncached_disk_mbps: float | None = Field(description="Megabytes (10^6) a second.")
-    max_nics: int | None = Field(description="How many network interfaces.")
+    max_nics: int | None = Field(description="Number of network interfaces.")
     network_mbps: int | None = Field(description="Megabits a second.")
     infiniband: bool | None = Field(description="Whether the VM has InfiniBand.")
     infiniband_gbps: float | None = Field(description="Gigabits a second of the whole VM.")
-    flags: list[str] = Field(description="The features that are supported; each is a column of its own, too.")
+    flags: list[str] = Field(description="The features that are supported; each is a field of its own, too.")
     premium_storage: bool | None = Field(description="Premium Storage: supported, or not.")
     premium_storage_caching: bool | None = Field(description="Premium Storage caching: supported, or not.")
     ultra_disk: bool | None = Field(description="Ultra Disk: supported, or not.")
@@ -82,12 +84,12 @@ class SizeOut(Out):
     hibernation: bool | None = Field(description="Hibernation: supported, or not.")
     gpudirect_rdma: bool | None = Field(description="GPUDirect RDMA: supported, or not.")
     preview: bool | None = Field(description="Whether the size is in preview.")
-    withdrawn: bool | None = Field(description="Whether it can no longer be had, though no date was announced.")
+    withdrawn: bool | None = Field(description="Whether it can no longer be deployed, though no date was announced.")
     retirement_date: date | None = Field(description="The day on which the size retires.")
-    source_url: str | None = Field(description="The page that counts first among those that name the size.")
+    source_url: str | None = Field(description="The page with the highest authority among those that name the size.")
     status: str = Field(description="preview, current, retiring (dated), withdrawn or retired, today. Extensible.")
-    region: str | None = Field(description="Where the prices hold: the asked region, else the cheapest.")
-    usd_per_hour: Usd | None = Field(description="Of the purchase model that was asked for; null is unknown.")
+    region: str | None = Field(description="Where the prices hold: the requested region, else the cheapest.")
+    usd_per_hour: Usd | None = Field(description="Price under the requested purchase model; null is unknown.")
     usd_per_gpu_hour: float | None = Field(
         description="usd_per_hour / gpu_fraction or gpu_count, rounded to 9 decimal places."
     )
@@ -115,9 +117,9 @@ class SizePage(PageOut):
 
 
 class SourcedOut(Out):
-    """Where a word stands, and who says it."""
+    """The place of a value in a source."""
 
-    file: str = Field(description="The file it stands in.")
+    file: str = Field(description="The file that has the value.")
     line: int = Field(description="The line of the file, from 1.")
     source_id: str = Field(description="Id of the source in GET /sources.")
     source_title: str = Field(description="The source's title.")
@@ -127,16 +129,16 @@ class SourcedOut(Out):
 
 
 class FactOut(SourcedOut):
-    """One source's word on one field of a size."""
+    """The value that one source has for one field of a size."""
 
     field: str = Field(description="Name of the field: `gpu_memory_gib`.")
     value: str = Field(description="In the unit beside it; a fraction of a GPU is exact: `1/6`.")
     unit: str | None = Field(description="The unit of value; null for what is no amount.")
-    corrected_value: str | None = Field(description="What is taken instead, where the value is known to be wrong.")
+    corrected_value: str | None = Field(description="The value that is used instead if this one is known to be wrong.")
     verdict: str = Field(description="accepted, agrees or disputed. Extensible.")
-    reason: str = Field(description="Why it was accepted, or was not.")
-    raw: str = Field(description="The cell as it stands in the source.")
-    note: str | None = Field(description="How the value was derived where it is not what the cell says.")
+    reason: str = Field(description="Why it was or was not accepted.")
+    raw: str = Field(description="The cell exactly as in the source.")
+    note: str | None = Field(description="How the value was derived if it differs from the cell.")
     written_as: str = Field(description="The size's name as the source spells it.")
 
 
@@ -147,17 +149,17 @@ class FactPage(PageOut):
 
 
 class ConflictOut(SourcedOut):
-    """A word that was not accepted, beside the one that was."""
+    """A value that was not accepted, with the one that was."""
 
     kind: str = Field(description="size, series or gpu. Extensible.")
     subject: str = Field(description="Key of the size, id of the series or GPU.")
     name: str = Field(description="Name of the size, series or GPU.")
     field: str = Field(description="Name of the field: `gpu_memory_gib`.")
     unit: str | None = Field(description="The unit of both values; null for what is no amount.")
-    accepted_value: str = Field(description="The word that was accepted.")
-    accepted_source_id: str = Field(description="Id of the source that says it.")
-    value: str = Field(description="The word that was not accepted.")
-    raw: str = Field(description="The cell as it stands in the source.")
+    accepted_value: str = Field(description="The value that was accepted.")
+    accepted_source_id: str = Field(description="Id of the source of the accepted value.")
+    value: str = Field(description="The value that was not accepted.")
+    raw: str = Field(description="The cell exactly as in the source.")
     reason: str = Field(description="Why it was not accepted.")
 
 
@@ -168,7 +170,7 @@ class ConflictPage(PageOut):
 
 
 class PriceOut(Out):
-    """What a size costs an hour in a region, from a date on."""
+    """The price of a size per hour in a region, from a date on."""
 
     region: str = Field(description="Code of the region.")
     os: str = Field(description="linux or windows. Extensible.")
@@ -187,13 +189,13 @@ class PricePage(PageOut):
 
 
 class OfSizeOut(Out):
-    """Of which size something is."""
+    """The name of the size that something belongs to."""
 
     size: str = Field(description="Name of the size.")
 
 
 class SizePriceOut(PriceOut, OfSizeOut):
-    """What a size costs an hour in a region, from a date on, with the name of the size."""
+    """The price of a size per hour in a region, from a date on, with the name of the size."""
 
 
 class SizePricePage(PageOut):
@@ -203,32 +205,36 @@ class SizePricePage(PageOut):
 
 
 class FacetCountOut(Out):
-    """A value, and how many sizes have it."""
+    """A value and the number of sizes that have it."""
 
-    value: str | None = Field(description="The value; null is unknown, or for a GPU none.")
-    count: int = Field(description="How many sizes have it.")
+    value: str | None = Field(description="The value; null is unknown, or no GPU.")
+    count: int = Field(description="Number of sizes that have it.")
 
 
 class FacetRangeOut(Out):
-    """The ends of a figure."""
+    """The range of a figure."""
 
-    min: float | None = Field(description="The least that is known, in the unit of the figure's name.")
-    max: float | None = Field(description="The greatest that is known, in the unit of the figure's name.")
-    unknown: int = Field(description="Of how many sizes nobody knows it; no bound finds these.")
+    min: float | None = Field(description="The lowest known value, in the unit of the figure's name.")
+    max: float | None = Field(description="The highest known value, in the unit of the figure's name.")
+    unknown: int = Field(description="Number of sizes whose value is unknown; no bound finds these.")
 
 
 class FacetsOut(Out):
     """Facets of a search; each leaves its own parameters out, so that another value can be chosen."""
 
-    total: int = Field(description="How many sizes all filters together find.")
-    gpu_model: list[FacetCountOut] = Field(description="GPU models, whatever `gpu` asks.")
-    gpu_vendor: list[FacetCountOut] = Field(description="Makers of GPUs, whatever `gpu_vendor` asks.")
-    series: list[FacetCountOut] = Field(description="Series by id, whatever `series` asks.")
-    region: list[FacetCountOut] = Field(description="For each region what is found there, whatever `region` asks.")
-    status: list[FacetCountOut] = Field(description="Standings today, retired ones, too, whatever `status` asks.")
-    arch: list[FacetCountOut] = Field(description="CPU architectures, whatever `arch` asks.")
-    flags: list[FacetCountOut] = Field(description="Parameters that are true or false; of how many sizes each is true.")
-    usd_per_hour: FacetRangeOut = Field(description="USD an hour by the region and purchase model that are meant.")
+    total: int = Field(description="Number of sizes that all filters together find.")
+    gpu_model: list[FacetCountOut] = Field(description="GPU models, ignoring `gpu`.")
+    gpu_vendor: list[FacetCountOut] = Field(description="GPU vendors, ignoring `gpu_vendor`.")
+    series: list[FacetCountOut] = Field(description="Series by id, ignoring `series`.")
+    region: list[FacetCountOut] = Field(description="Sizes that are found in each region, ignoring `region`.")
+    status: list[FacetCountOut] = Field(description="Status today, retired sizes included, ignoring `status`.")
+    arch: list[FacetCountOut] = Field(description="CPU architectures, ignoring `arch`.")
+    flags: list[FacetCountOut] = Field(
+        description="Boolean parameters, each with the number of sizes for which it is true."
+    )
+    usd_per_hour: FacetRangeOut = Field(
+        description="USD an hour in the requested region, under the requested purchase model."
+    )
     gpu_memory_gib: FacetRangeOut = Field(description="GPU memory of all GPUs of the VM together, GiB.")
     gpu_memory_gib_per_gpu: FacetRangeOut = Field(description="GPU memory of one whole GPU, GiB.")
     gpu_count: FacetRangeOut = Field(description="GPUs of the VM.")
