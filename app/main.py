@@ -94,7 +94,7 @@ def _init_state(state: State, settings: Settings, today: Callable[[], date], of_
     """Put in place what endpoints ask: the engine, its readers, what is kept."""
     state.engine, state.today = make_engine(settings.database_url), today
     state.streams = ExportStreams(make_engine(settings.database_url, pooled=False))
-    state.files = ExportFileCache(state.streams, most_bytes=settings.exports_mib * 2**20)
+    state.files = ExportFileCache(state.streams, max_bytes=settings.exports_mib * 2**20)
     state.watcher = RevisionWatcher(state.engine, today, of_program)
     state.executor = QueryExecutor(state.engine, state.watcher, today)
     state.plan_executor = state.executor.plan_executor

@@ -48,7 +48,7 @@ def json_response(text: str) -> Response:
 async def validate_request(request: Request) -> None:
     """Reject unknown and repeated parameters, repeated keys of a body, and a body that is not JSON.
 
-    FastAPI ignores the first, keeps the last of several values, and reads a body of any type as JSON.
+    FastAPI would ignore an unknown parameter and take the last of several values silently.
     """
     if request.method == "POST":
         content_type = request.headers.get("content-type", "nothing")

@@ -21,28 +21,28 @@ T = TypeVar("T")
 class QueryExecutor:
     """Runs the catalog queries of one server process, each over the current revision of the catalog."""
 
-    def __init__(self, engine: Engine, watch: RevisionWatcher, today: Callable[[], date]) -> None:
-        self._watch, self.today = watch, today
+    def __init__(self, engine: Engine, watcher: RevisionWatcher, today: Callable[[], date]) -> None:
+        self._watcher, self.today = watcher, today
         self._io_threads, self._cpu_thread = SessionThreads(engine), SessionThreads(engine, 1, name="computing")
         self.plan_executor = make_plan_executor(engine, self._io_threads)
 
-    async def run(self, question: Callable[[CatalogSnapshot, date], QueryPlan[T]]) -> T:
+    async def run(self, make_plan: Callable[[CatalogSnapshot, date], QueryPlan[T]]) -> T:
         """Run a query that takes the database little time; raises NotReady if there is no catalog."""
-        known = await self.snapshot()
-        return await self.plan_executor.run(question(known, self.today()), small_catalog=known.small)
+        snapshot = await self.snapshot()
+        return await self.plan_executor.run(make_plan(snapshot, self.today()), small_catalog=snapshot.small)
 
-    async def run_in_thread(self, question: Callable[[CatalogSnapshot, date], QueryPlan[T]]) -> T:
+    async def run_in_thread(self, make_plan: Callable[[CatalogSnapshot, date], QueryPlan[T]]) -> T:
         """Run a query that takes the database long, in a thread; raises NotReady if there is no catalog."""
-        known = await self.snapshot()
-        return await self._io_threads.run(run_plan, question(known, self.today()))
+        snapshot = await self.snapshot()
+        return await self._io_threads.run(run_plan, make_plan(snapshot, self.today()))
 
-    async def run_cpu_bound(self, question: Callable[[CatalogSnapshot, date], QueryPlan[T]]) -> T:
+    async def run_cpu_bound(self, make_plan: Callable[[CatalogSnapshot, date], QueryPlan[T]]) -> T:
         """Run a query with long arithmetic in the one thread for such queries; raises NotReady if there is no catalog.
 
         There is one thread because Python computes in one at a time: several would only compete for it.
         """
-        known = await self.snapshot()
-        return await self._cpu_thread.run(run_plan, question(known, self.today()))
+        snapshot = await self.snapshot()
+        return await self._cpu_thread.run(run_plan, make_plan(snapshot, self.today()))
 
     async def run_in_session(self, work: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs) -> T:
         """Call a function with a session, in a thread, without checking that there is a catalog."""
@@ -67,14 +67,14 @@ class QueryExecutor:
 
     async def snapshot(self) -> CatalogSnapshot:
         """Return the snapshot of the current revision; raises NotReady if there is no catalog."""
-        state = await self._watch.refresh()
+        state = await self._watcher.refresh()
         if state.snapshot is None:
             raise NotReady(state.unavailable)
         return state.snapshot
 
     async def revision(self) -> Mapping[str, Any]:
         """Return the current revision; raises NotReady, which says what to do, if there is no catalog."""
-        state = await self._watch.refresh()
+        state = await self._watcher.refresh()
         if state.revision is None:
             raise NotReady(state.unavailable)
         return state.revision

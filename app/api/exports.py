@@ -35,16 +35,16 @@ class ExportStreams:
     `engine` must have no pool: an export may hold its connection for minutes.
     """
 
-    def __init__(self, engine: Engine, most: int = MAX_CONCURRENT) -> None:
-        self._engine, self._most = engine, most
+    def __init__(self, engine: Engine, max_running: int = MAX_CONCURRENT) -> None:
+        self._engine, self._max_running = engine, max_running
         self.running: set[Stream] = set()
         self.threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="exports")
 
-    def open(self, asked: BoundStatement) -> Stream:
+    def open(self, statement: BoundStatement) -> Stream:
         """Start an export; raises Busy if too many are running."""
-        if len(self.running) >= self._most:
-            raise Busy(f"{self._most} exports are being written; try again in a minute.")
-        return Stream(self._engine, asked, self.running)
+        if len(self.running) >= self._max_running:
+            raise Busy(f"{self._max_running} exports are being written; try again in a minute.")
+        return Stream(self._engine, statement, self.running)
 
     def close(self) -> None:
         """Stop the running exports and their threads."""
@@ -129,13 +129,13 @@ class ExportFile:
 
 
 class ExportFileCache:
-    """The Parquet files of a worker, in a folder of its own, at most `most_bytes` large together.
+    """The Parquet files of a worker, in a folder of its own, at most `max_bytes` large together.
 
     The least recently used are evicted, except for files that are being read and the newest one.
     """
 
-    def __init__(self, streams: ExportStreams, most_bytes: int) -> None:
-        self._streams, self._most_bytes = streams, most_bytes
+    def __init__(self, streams: ExportStreams, max_bytes: int) -> None:
+        self._streams, self._max_bytes = streams, max_bytes
         self._folder: TemporaryDirectory[str] | None = None
         self._files: OrderedDict[str, ExportFile] = OrderedDict()
         self._pending: dict[str, asyncio.Task[ExportFile]] = {}
@@ -178,7 +178,7 @@ class ExportFileCache:
         return file
 
     def _evict(self) -> None:
-        over = self.size_bytes - self._most_bytes
+        over = self.size_bytes - self._max_bytes
         for name, file in list(self._files.items())[:-1]:
             if over > 0 and not file.readers:
                 file.path.unlink(missing_ok=True)
