@@ -1,1 +1,1 @@
-"""JOIN: a language model, and the sizes of the catalog or one described machine: where it fits, at what cost."""
+"""Use cases that join the catalog with the arithmetic of app.fit."""

@@ -1,4 +1,4 @@
-"""How several sizes differ: every field side by side, with its difference from one of them."""
+"""Compare sizes field by field, each with its difference from a baseline."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from app.fit.similarity import Number, difference, difference_percent, total_of_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedValue:
-    """The value of one size, and its difference from the baseline's: None where one is unknown, or is no amount."""
+    """The value of one size and its difference from the baseline's; None where either is unknown or not a number."""
 
     size: str
     value: Any
@@ -29,7 +29,7 @@ class ComparedValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedField:
-    """One field of all sizes, and whether those that are known differ."""
+    """One field of all sizes; `differs` where two known values are not equal."""
 
     field: str
     unit: str | None
@@ -39,7 +39,7 @@ class ComparedField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Sizes in the order in which they were asked for, field by field."""
+    """Sizes in the order of the request, field by field."""
 
     baseline: str
     sizes: tuple[str, ...]
@@ -47,7 +47,10 @@ class Comparison:
 
 
 def compare(search: CompareSearch, known: CatalogSnapshot, today: date) -> QueryPlan[Comparison]:
-    """Lay sizes side by side; raises BadQuestion for a size that is unknown or named twice, a baseline, a region."""
+    """Compare the sizes of `search`.
+
+    Raises BadQuery for a size that is unknown or named twice, a baseline that is none of them, or a region.
+    """
     check_regions(known.regions, "region", search.region)
     keys = yield from _find_keys("size", search.size)
     for index, key in enumerate(keys):
@@ -105,7 +108,7 @@ UNITS: Mapping[str, str | None] = {
     "usd_per_gpu_hour": "USD/h per GPU",
     "usd_per_gpu_gib_hour": "USD/h per GiB",
 }
-"""The unit of every field that has one."""
+"""The unit of each field that has one."""
 
 
 def _compare_field(field: str, names: tuple[str, ...], values: list[Any], baseline: int) -> ComparedField:
@@ -133,7 +136,7 @@ def _amount(value: Any) -> Number | None:
 
 
 def _plain(value: Any) -> Any:
-    """A part of a GPU is shown to four digits, as in every list of sizes."""
+    """Convert to a JSON number; a fraction of a GPU has four digits, as in every list of sizes."""
     if isinstance(value, Fraction):
         return round(float(value), 4)
     return float(value) if isinstance(value, Decimal) else value

@@ -1,4 +1,4 @@
-"""JOIN: what a workload needs, its model found among the presets of the catalog where it is named."""
+"""Memory, time and cost of a workload on given GPUs; a model named as a preset is looked up in the catalog."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,26 +17,26 @@ from app.services.model_spec import ModelSpec, resolve_architecture
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateRequest(ModelSpec):
-    """A model, how it is served or trained, and the GPUs that it runs on."""
+    """A model, how it is served or trained, and the GPUs it runs on."""
 
     workload: InferenceWorkload | TrainingWorkload
     gpus: Gpus
 
 
 def estimate(session: Session, request: EstimateRequest) -> Estimate:
-    """Break a workload down into its figures; raises BadWorkload naming the field that is wrong or missing.
+    """Compute the figures of a workload; raises BadWorkload naming the field that is wrong or missing.
 
-    The answer depends on the workload, and on the catalog where a preset is named.
+    The catalog is read only where a preset is named.
     """
 
     def find(name: str) -> Mapping[str, Any]:
         return get_model(session, name).model_dump()
 
-    ledger = Assumptions()
+    assumptions = Assumptions()
     try:
-        shape = resolve_architecture(request, find, ledger)
+        architecture = resolve_architecture(request, find, assumptions)
         if isinstance(request.workload, InferenceWorkload):
-            return estimate_serving(shape, request.workload, request.gpus, ledger)
-        return estimate_training(shape, request.workload, request.gpus, ledger)
+            return estimate_serving(architecture, request.workload, request.gpus, assumptions)
+        return estimate_training(architecture, request.workload, request.gpus, assumptions)
     except InvalidWorkload as refused:
         raise BadWorkload(refused.field, refused.detail) from None

@@ -1,4 +1,4 @@
-"""One machine that is described, in place of the catalog: its GPU by name, or by its figures."""
+"""Map a machine that the client describes to the VM and Machine that placement evaluates."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ from app.fit.placement.machine import MIN_CAPABILITY, Machine
 from app.fit.vm import Vm
 
 USABLE_SHARE = 0.985
-"""Share of the marketed memory that the system sees, where nobody says it: A100 80GB 0.99, H100 80GB 0.99."""
+"""Share of the marketed GPU memory assumed usable where it is not given: A100 80GB 0.99, H100 80GB 0.99."""
 
 MAX_GPUS_PER_SERVER = 8
-"""More GPUs than this share NVLink only across the servers of a rack."""
+"""A scale-up domain with more GPUs than this spans the servers of a rack."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hardware:
-    """One VM, or one server: GPUs by the name of their model, or by figures, which count before the model's."""
+    """One VM or server: its GPU by model name, by figures, or both; given figures override those of the model."""
 
     gpu: str | None = None
     gpus: int | None = None
@@ -41,23 +41,25 @@ class Hardware:
 
     @property
     def memory_known(self) -> bool:
-        """Whether the memory of its GPUs is said, or can be looked up."""
+        """Whether the memory of its GPUs is given or can be looked up."""
         return any(value is not None for value in (self.gpu, self.memory_gib, self.usable_gib))
 
 
-def to_vm_and_machine(hardware: Hardware, gpu: Mapping[str, Any], gpus: int, ledger: Assumptions) -> tuple[Vm, Machine]:
-    """Take the described machine as placement sees a size; `gpu` is the row of its model, empty where it is unknown."""
+def to_vm_and_machine(
+    hardware: Hardware, gpu: Mapping[str, Any], gpus: int, assumptions: Assumptions
+) -> tuple[Vm, Machine]:
+    """Map described hardware to a VM and a Machine; `gpu` is the row of its GPU model, empty where that is unknown."""
     vm = Vm(
         name="hardware",
         status="current",
         verified=True,
         usd_per_hour=dict.fromkeys(PURCHASE_MODELS, None) | {"on_demand": hardware.usd_per_hour},
     )
-    domain = _domain_gpus(hardware, gpu, gpus, ledger)
+    domain = _domain_gpus(hardware, gpu, gpus, assumptions)
     bandwidth = _first_known(hardware.bandwidth_gb_per_s, gpu.get("memory_bandwidth_gb_per_s"))
     machine = Machine(
         gpus=Fraction(gpus),
-        usable_bytes=_usable_gib(hardware, gpu, ledger) * GIB,
+        usable_bytes=_usable_gib(hardware, gpu, assumptions) * GIB,
         bandwidth=bandwidth * 1e9 if bandwidth is not None else None,
         peaks=_peaks(hardware, gpu),
         capability=hardware.compute_capability or gpu.get("compute_capability"),
@@ -76,16 +78,16 @@ def _first_known(given: float | None, looked_up: float | None) -> float | None:
     return given if given is not None else looked_up
 
 
-def _usable_gib(hardware: Hardware, gpu: Mapping[str, Any], ledger: Assumptions) -> float:
-    """Memory of one GPU, GiB; without end where only a cut is judged."""
+def _usable_gib(hardware: Hardware, gpu: Mapping[str, Any], assumptions: Assumptions) -> float:
+    """Return the memory of one GPU in GiB; infinite where only the partition is checked."""
     if not hardware.memory_known:
-        ledger.record("hardware.usable_gib", None, "no memory is given: only the cut is judged")
+        assumptions.record("hardware.usable_gib", None, "no memory is given: only the partition is checked")
         return inf
     usable = _first_known(hardware.usable_gib, gpu.get("usable_memory_gib"))
     if usable is not None:
         return usable
     marketed = _first_known(hardware.memory_gib, gpu.get("memory_gib")) or 0.0
-    return ledger.record("hardware.usable_gib", marketed * USABLE_SHARE, "98.5 % of the marketed memory")
+    return assumptions.record("hardware.usable_gib", marketed * USABLE_SHARE, "98.5 % of the marketed memory")
 
 
 def _peaks(hardware: Hardware, gpu: Mapping[str, Any]) -> dict[str, float]:
@@ -94,9 +96,9 @@ def _peaks(hardware: Hardware, gpu: Mapping[str, Any]) -> dict[str, float]:
     return {kind: gpu[f"{kind}_tflops"] * 1e12 for kind in PEAK_DTYPES if gpu.get(f"{kind}_tflops") is not None}
 
 
-def _domain_gpus(hardware: Hardware, gpu: Mapping[str, Any], gpus: int, ledger: Assumptions) -> int:
-    """GPUs that share NVLink: as given, else those of the model, else all of the machine."""
+def _domain_gpus(hardware: Hardware, gpu: Mapping[str, Any], gpus: int, assumptions: Assumptions) -> int:
+    """Return how many GPUs share NVLink: as given, else by the GPU model, else all of the machine."""
     known = hardware.scale_up_domain_gpus or gpu.get("scale_up_domain_gpus")
     if known is not None:
         return int(known)
-    return ledger.record("hardware.scale_up_domain_gpus", gpus, "its GPUs are joined by NVLink")
+    return assumptions.record("hardware.scale_up_domain_gpus", gpus, "its GPUs are joined by NVLink")

@@ -1,4 +1,4 @@
-"""JOIN: the model that a workload is about, by preset, configuration or fields, as the arithmetic sees it."""
+"""Resolve the model of a request (preset name, config.json or single fields) to an Architecture."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -14,7 +14,7 @@ from app.fit.formulas.quantization import ReleasedWeights, fp8_blocks, fp8_tenso
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSpec:
-    """A model by the name of a preset, by its fields or by its configuration."""
+    """A model: a preset's name, its architecture's fields, or its Hugging Face configuration."""
 
     model: str | None = None
     architecture: Mapping[str, Any] | None = None
@@ -22,15 +22,18 @@ class ModelSpec:
 
 
 def resolve_architecture(
-    spec: ModelSpec, find: Callable[[str], Mapping[str, Any]], ledger: Assumptions
+    spec: ModelSpec, find: Callable[[str], Mapping[str, Any]], assumptions: Assumptions
 ) -> Architecture:
-    """Give a model's shape; `find` finds presets. Raises BadWorkload or Impossible for what is not understood."""
+    """Return the architecture of a model; `find` gets a preset by name.
+
+    Raises BadWorkload for an unknown preset, InvalidWorkload for a configuration or fields that make no model.
+    """
     if spec.model is not None:
         return to_architecture(_preset(spec.model, find))
     if spec.config is not None:
-        return read_config(spec.config, ledger)
+        return read_config(spec.config, assumptions)
     given = {name: value for name, value in (spec.architecture or {}).items() if value is not None}
-    return build_architecture(given, ledger, attention=given.pop("attention", None))
+    return build_architecture(given, assumptions, attention=given.pop("attention", None))
 
 
 def _preset(name: str, find: Callable[[str], Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -42,9 +45,9 @@ def _preset(name: str, find: Callable[[str], Mapping[str, Any]]) -> Mapping[str,
 
 
 def to_architecture(row: Mapping[str, Any]) -> Architecture:
-    """Take from a preset what the arithmetic needs of it; columns that are not there are not known."""
-    ours = {field.name for field in fields(Architecture)}
-    known = {name: value for name, value in row.items() if name in ours and value is not None}
+    """Map a preset's row to an Architecture; missing columns are unknown."""
+    names = {field.name for field in fields(Architecture)}
+    known = {name: value for name, value in row.items() if name in names and value is not None}
     if not known.get("experts"):
         known = {name: value for name, value in known.items() if "expert" not in name and not name.startswith("moe_")}
     shared = (row.get("shared_experts") or 0) * (row.get("moe_intermediate") or 0)
@@ -53,7 +56,7 @@ def to_architecture(row: Mapping[str, Any]) -> Architecture:
 
 
 def _released(row: Mapping[str, Any]) -> ReleasedWeights | None:
-    """How a preset's weights are stored, by the type that its card names; None where it names none."""
+    """Return how a preset's weights are stored, by the type its model card names; None where it names none."""
     dtype, block = row.get("dtype"), row.get("fp8_block")
     if dtype is None:
         return None

@@ -55,31 +55,31 @@ class PreparedRequest:
     assumptions: tuple[Assumption, ...]
 
 
-def prepare(request: PlacementRequest, ledger: Assumptions) -> PreparedRequest:
+def prepare(request: PlacementRequest, assumptions: Assumptions) -> PreparedRequest:
     """Make a question ready, noting what is assumed; raises Impossible where it says too little, or contradicts itself.
 
-    The ledger may hold what was assumed of the model before.
+    The assumptions may hold what was assumed of the model before.
     """
-    job = _job(request, ledger)
+    job = _job(request, assumptions)
     return PreparedRequest(
         request=request,
         job=job,
         parallelism=job.partition.requested,
         limits=request.limits,
         terms=request.terms,
-        assumptions=ledger.recorded,
+        assumptions=assumptions.recorded,
     )
 
 
-def _job(request: PlacementRequest, ledger: Assumptions) -> Job:
+def _job(request: PlacementRequest, assumptions: Assumptions) -> Job:
     if request.constraints.min_nodes > request.constraints.max_nodes:
         said = f"{request.constraints.min_nodes} is more than max_nodes, {request.constraints.max_nodes}"
         raise InvalidWorkload("constraints.min_nodes", said)
     if request.memory_unknown and not _only_partition(request.workload):
         raise InvalidWorkload("hardware", "cannot be judged without gpu, usable_gib or memory_gib")
     if isinstance(request.workload, InferenceWorkload):
-        return _serving_job(request, request.workload, ledger)
-    return _training_job(request, request.workload, ledger)
+        return _serving_job(request, request.workload, assumptions)
+    return _training_job(request, request.workload, assumptions)
 
 
 def _only_partition(workload: Workload) -> bool:
@@ -93,22 +93,22 @@ def _only_partition(workload: Workload) -> bool:
     return cut and kept
 
 
-def _serving_job(request: PlacementRequest, load: InferenceWorkload, ledger: Assumptions) -> ServingJob:
-    model = resolve_model(request.architecture, ledger)
-    utilization = _utilization(request, load, ledger)
+def _serving_job(request: PlacementRequest, load: InferenceWorkload, assumptions: Assumptions) -> ServingJob:
+    model = resolve_model(request.architecture, assumptions)
+    utilization = _utilization(request, load, assumptions)
     serving = with_weights(
-        ServingSetup(model=model, workload=replace(load, utilization=utilization), gpus=Gpus(), assumptions=ledger)
+        ServingSetup(model=model, workload=replace(load, utilization=utilization), gpus=Gpus(), assumptions=assumptions)
     )
     check_context_length(serving)
     weights, cache = weights_range(serving), kv_cache_of(serving)
     if weights is None and not request.memory_unknown:
-        raise_missing("inference", "inference.weights", ledger)
+        raise_missing("inference", "inference.weights", assumptions)
     if cache is None and load.kv_bytes_per_sequence is None and load.context_tokens is not None:
-        raise_missing("inference.context_tokens", "inference.kv_cache", ledger)
+        raise_missing("inference.context_tokens", "inference.kv_cache", assumptions)
     weights = weights or ZERO
     dtype = serving.weights.type.dtype if serving.weights is not None else load.dtype
-    batched = ledger.get(load.max_batched_tokens, "inference.max_batched_tokens")
-    concurrency = ledger.get(load.concurrency, "inference.concurrency")
+    batched = assumptions.get(load.max_batched_tokens, "inference.max_batched_tokens")
+    concurrency = assumptions.get(load.concurrency, "inference.concurrency")
     return ServingJob(
         serving=serving,
         weights=weights,
@@ -126,11 +126,11 @@ def _serving_job(request: PlacementRequest, load: InferenceWorkload, ledger: Ass
     )
 
 
-def _utilization(request: PlacementRequest, load: InferenceWorkload, ledger: Assumptions) -> float:
+def _utilization(request: PlacementRequest, load: InferenceWorkload, assumptions: Assumptions) -> float:
     given = request.constraints.utilization
     if given is not None and load.utilization is not None:
         raise InvalidWorkload("constraints.utilization", "and inference.utilization say the same thing: give one")
-    return ledger.get(load.utilization if given is None else given, "inference.utilization")
+    return assumptions.get(load.utilization if given is None else given, "inference.utilization")
 
 
 def _partition_limits(model: Model, tensor: int | None, pipeline: int | None) -> PartitionLimits:
@@ -146,58 +146,60 @@ def _partition_limits(model: Model, tensor: int | None, pipeline: int | None) ->
     )
 
 
-def _training_job(request: PlacementRequest, workload: TrainingWorkload, ledger: Assumptions) -> TrainingJob:
-    model = resolve_model(_with_typical_shape(request.architecture, workload, ledger), ledger)
+def _training_job(request: PlacementRequest, workload: TrainingWorkload, assumptions: Assumptions) -> TrainingJob:
+    model = resolve_model(_with_typical_shape(request.architecture, workload, assumptions), assumptions)
     sharded = replace(workload, zero_stage=workload.zero_stage or 0)
-    training = TrainingSetup(model=model, workload=sharded, gpus=Gpus(), assumptions=ledger)
+    training = TrainingSetup(model=model, workload=sharded, gpus=Gpus(), assumptions=assumptions)
     params = trainable_params(training)
     base = trained_model(training, params, forward_pass_of(training)) if params is not None else None
     if base is None or params is None or model.count is None:
-        raise_missing("training", "training", ledger)
+        raise_missing("training", "training", assumptions)
     if workload.sequence_tokens is None:
-        ledger.record("training.sequence_tokens", None, "no sequence is given: no activations are counted")
+        assumptions.record("training.sequence_tokens", None, "no sequence is given: no activations are counted")
     utilization = request.constraints.utilization
     if utilization is None:
-        utilization = ledger.record("constraints.utilization", TRAINING_UTILIZATION, "room for fragmentation")
+        utilization = assumptions.record("constraints.utilization", TRAINING_UTILIZATION, "room for fragmentation")
     name, recipe = recipe_of(training)
     kept = base.frozen_bytes if training.method in BASE_DTYPES else 2.0 * params
     return TrainingJob(
         training=training,
-        states_by_stage=_zero_stages(base, workload.zero_stage, training.method, ledger),
+        states_by_stage=_zero_stages(base, workload.zero_stage, training.method, assumptions),
         utilization=utilization,
-        partition=_training_cut(model, workload, ledger),
+        partition=_training_cut(model, workload, assumptions),
         compute_dtype=_compute_dtype(name, recipe.weights),
         params=model.count.total,
         max_replicas=workload.global_batch // (workload.micro_batch or 1) or 1 if workload.global_batch else None,
         checkpoint_bytes=kept + params * recipe.optimizer,
         max_hours=request.constraints.max_hours,
-        loading=ledger.get(workload.loading, "training.loading"),
+        loading=assumptions.get(workload.loading, "training.loading"),
     )
 
 
-def _with_typical_shape(shape: Architecture, job: TrainingWorkload, ledger: Assumptions) -> Architecture:
+def _with_typical_shape(shape: Architecture, job: TrainingWorkload, assumptions: Assumptions) -> Architecture:
     """A typical shape where only the parameters are known, for activations and adapters."""
     wanted = job.sequence_tokens is not None or (job.method in BASE_DTYPES and job.lora_matrices is None)
     if not wanted or shape.params is None or not shape.missing_fields("layers", "hidden"):
         return shape
     filled = typical_shape(shape)
     for name in ("layers", "hidden"):
-        ledger.record(f"architecture.{name}", getattr(filled, name), "a typical transformer of so many parameters")
+        assumptions.record(f"architecture.{name}", getattr(filled, name), "a typical transformer of so many parameters")
     return filled
 
 
-def _zero_stages(base: TrainedModel, given: int | None, method: str, ledger: Assumptions) -> dict[int, TrainedModel]:
+def _zero_stages(
+    base: TrainedModel, given: int | None, method: str, assumptions: Assumptions
+) -> dict[int, TrainedModel]:
     """The model under each stage that is tried: the one that was asked for, else all, of which the lowest is taken."""
     if given is not None:
         return {given: base}
     tried = ADAPTER_STAGES if method in BASE_DTYPES else FULL_STAGES
-    ledger.record("training.zero_stage", list(tried), "the lowest with which the fewest VMs do")
+    assumptions.record("training.zero_stage", list(tried), "the lowest with which the fewest VMs do")
     return {stage: replace(base, stage=stage) for stage in tried}
 
 
-def _training_cut(model: Model, job: TrainingWorkload, ledger: Assumptions) -> PartitionLimits:
+def _training_cut(model: Model, job: TrainingWorkload, assumptions: Assumptions) -> PartitionLimits:
     """Layers and stages are cut as asked; else layers where the model does not fit otherwise, and no stages."""
-    pipeline = ledger.get(job.pipeline_parallel, "training.pipeline_parallel")
+    pipeline = assumptions.get(job.pipeline_parallel, "training.pipeline_parallel")
     return _partition_limits(model, job.tensor_parallel, pipeline)
 
 

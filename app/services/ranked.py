@@ -1,0 +1,62 @@
+"""Helpers of use cases that rank sizes: candidate rows as VMs, and pages of a list that was ranked in memory."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Generic, TypeVar
+
+from app.catalog.projections import PURCHASE_MODELS
+from app.catalog.queries.pagination import ensure_same_revision, offset_of, read_cursor, write_cursor
+from app.catalog.queries.params import PageParams
+from app.catalog.queries.snapshot import CatalogSnapshot
+from app.db.statements import QueryPlan
+from app.fit.vm import Vm
+
+Item = TypeVar("Item")
+
+
+@lru_cache(maxsize=256)
+def to_fraction(numerator: int | None, denominator: int | None) -> Fraction | None:
+    """Return an exact number of GPUs; None where either part is unknown. The catalog has few distinct ones."""
+    return Fraction(numerator, denominator) if numerator is not None and denominator is not None else None
+
+
+def to_vm(row: Mapping[str, Any], **amounts: Any) -> Vm:
+    """Map a candidate row to its name, status, region and prices in USD/h; `amounts` are further fields of the VM."""
+    return Vm(
+        name=row["name"],
+        status=row["status"],
+        verified=row["verified"],
+        gpu_memory_gib=row["gpu_memory_gib"],
+        region=row["region"],
+        in_every_region=bool(row["in_every_region"]),
+        usd_per_hour={name: row[f"{name}_usd_per_hour"] for name in PURCHASE_MODELS},
+        as_of={name: row[f"{name}_as_of"] for name in PURCHASE_MODELS},
+        approximate_date={name: row[f"{name}_approximate_date"] for name in PURCHASE_MODELS},
+        **amounts,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedPage(Generic[Item]):
+    """One page of a ranked list; `next_cursor` is None on the last one."""
+
+    items: Sequence[Item]
+    next_cursor: str | None
+
+
+def paginate(
+    ranked: Sequence[Item], params: PageParams, request_key: str, known: CatalogSnapshot
+) -> QueryPlan[RankedPage[Item]]:
+    """Return the page of `ranked` at the cursor; raises BadCursor, or CursorGone if the catalog has changed since.
+
+    The list is computed again for every page, so the cursor holds an offset. `request_key` ties it to one request.
+    """
+    position = read_cursor(params.cursor, request_key, 1) if params.cursor else None
+    start = offset_of(position, params.cursor)
+    # The first page takes the revision of the snapshot: only later pages can have missed a change.
+    revision = known.revision if position is None else (yield from ensure_same_revision(position))
+    end = start + params.limit
+    more = end < len(ranked)
+    return RankedPage(items=ranked[start:end], next_cursor=write_cursor(request_key, revision, [end]) if more else None)
