@@ -1,1 +1,1 @@
-"""Placement: on which sizes a language model fits, on how many VMs and how cut, how fast, and why not on others."""
+"""Find the sizes a language model fits on: how many VMs, which parallelism, how fast, at what cost, or why not."""

@@ -1,4 +1,4 @@
-"""The checks of a placement, each a function of its own, in one table with their codes."""
+"""The checks of a placement: one function each, in the table CHECKS by the code of the failure."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from app.fit.verdict import Failure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckContext:
-    """A job on one kind of VM, and the best attempt there is; None where the model cannot be cut as it must."""
+    """A job, a machine and the best attempt on it; None where no partition is possible."""
 
     prepared: PreparedRequest
     machine: Machine
@@ -23,23 +23,23 @@ class CheckContext:
 
     @property
     def job(self) -> Job:
-        """The workload."""
+        """The prepared workload."""
         return self.prepared.job
 
     @property
     def constraints(self) -> Constraints:
-        """What an option must be."""
+        """The constraints of the request."""
         return self.prepared.request.constraints
 
     @property
     def parallelism(self) -> Parallelism:
-        """The split that is asked for; 1 where nothing is."""
+        """The requested parallelism; 1 where unset."""
         return self.prepared.parallelism
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckFailure:
-    """What a check found: the field of the constraint, what it says, and the amounts where it is about one."""
+    """Why a check fails: the constraint's field, a text for clients, and the amounts if it is about an amount."""
 
     constraint: str
     detail: str
@@ -49,112 +49,6 @@ class CheckFailure:
 
 
 Check = Callable[[CheckContext], CheckFailure | None]
-
-
-def _check_heads(context: CheckContext) -> CheckFailure | None:
-    """Heads, KV heads and widths must divide over the tensor ranks that are asked for."""
-    why = partition_error(context.job.partition, context.parallelism.tensor)
-    return CheckFailure(constraint="tensor_parallel", detail=why) if why else None
-
-
-def _check_blocks(context: CheckContext) -> CheckFailure | None:
-    """Each of the tensor ranks that are asked for must get whole blocks of quantized weights."""
-    why = block_error(context.job.partition, context.parallelism.tensor)
-    return CheckFailure(constraint="tensor_parallel", detail=why) if why else None
-
-
-def _check_layers(context: CheckContext) -> CheckFailure | None:
-    """Each stage that is asked for must have a layer."""
-    layers, stages = context.job.partition.layers, context.parallelism.pipeline
-    if layers is None or stages <= layers:
-        return None
-    said = f"{layers} layers cannot be cut into {stages} stages"
-    return CheckFailure(constraint="pipeline_parallel", required=stages, available=layers, unit="layers", detail=said)
-
-
-def _check_fractional_gpu(context: CheckContext) -> CheckFailure | None:
-    """A part of a GPU works alone: it has no second rank, and parts do not pool."""
-    if not context.machine.fractional:
-        return None
-    part = float(context.machine.gpus or 0)
-    if context.parallelism.gpus > 1:
-        said = f"has {part:.4g} of a GPU, which works alone; the split needs {context.parallelism.gpus} GPUs"
-        return CheckFailure(
-            constraint="gpus", required=context.parallelism.gpus, available=part, unit="count", detail=said
-        )
-    if context.constraints.max_nodes > 1 and context.attempt is not None and not context.attempt.fits:
-        return CheckFailure(constraint="gpus", detail=f"has {part:.4g} of a GPU, and parts do not pool")
-    return None
-
-
-def _check_nvlink_domain(context: CheckContext) -> CheckFailure | None:
-    """A layer must be cut over GPUs that one VM or rack joins, or NVLink where it must stay in it."""
-    limits, machine = context.prepared.limits, context.machine
-    widest = machine.max_tensor_ranks(limits.max_nodes, tp_in_nvlink=limits.tp_in_nvlink)
-    asked = context.parallelism.tensor
-    if asked > widest and not machine.fractional:
-        said = f"{asked} tensor ranks must share NVLink or one VM, and {widest} can"
-        return CheckFailure(constraint="tensor_parallel", required=asked, available=widest, unit="GPUs", detail=said)
-    looser = _relaxed_attempt(context, "NVLINK_DOMAIN")
-    if looser is None:
-        return None
-    said = f"needs {looser.parallelism.tensor} tensor ranks, and {widest} GPUs share NVLink"
-    return CheckFailure(
-        constraint="tp_in_nvlink", required=looser.parallelism.tensor, available=widest, unit="GPUs", detail=said
-    )
-
-
-def _check_infiniband(context: CheckContext) -> CheckFailure | None:
-    """VMs that train together must have InfiniBand, where one does not do."""
-    looser = _relaxed_attempt(context, "NO_INFINIBAND")
-    if looser is None:
-        return None
-    known = "has no InfiniBand" if context.machine.infiniband is False else "no source says that it has InfiniBand"
-    return CheckFailure(constraint="require_infiniband", detail=f"needs {looser.nodes} VMs, and {known}")
-
-
-def _relaxed_attempt(context: CheckContext, code: str) -> Attempt | None:
-    """The attempt that fits once a limit is lifted, where none does within it."""
-    if context.attempt is not None and context.attempt.fits:
-        return None
-    looser = dict(context.prepared.limits.relaxed(context.machine)).get(code)
-    attempt = context.job.find_attempt(context.machine, looser) if looser is not None else None
-    return attempt if attempt is not None and attempt.fits else None
-
-
-def _check_max_nodes(context: CheckContext) -> CheckFailure | None:
-    """A split that is asked for, with its copies, must have as many VMs as are allowed."""
-    machine, limits = context.machine, context.prepared.limits
-    if context.parallelism == UNSPLIT and context.job.min_replicas == 1:
-        return None
-    if context.parallelism.tensor > machine.max_tensor_ranks(
-        context.parallelism.tensor, tp_in_nvlink=limits.tp_in_nvlink
-    ):
-        return None
-    way = lay_out(context.parallelism, machine.ranks)
-    needed = ceil(context.job.min_replicas / way.replicas) * way.nodes
-    allowed = limits.usable_nodes(machine)
-    if needed <= allowed:
-        return None
-    said = f"the split needs {needed} VMs, and {allowed} can be used"
-    return CheckFailure(constraint="max_nodes", required=needed, available=allowed, unit="VMs", detail=said)
-
-
-def find_failures(context: CheckContext) -> Iterator[Failure]:
-    """Tell every check that fails; without GPUs of known facts there is nothing else to check."""
-    for code, check in CHECKS.items():
-        short = check(context)
-        if short is not None:
-            yield Failure(
-                constraint=short.constraint,
-                code=code,
-                required=short.required,
-                available=short.available,
-                unit=short.unit,
-                detail=short.detail,
-            )
-            if code in _BLOCKING:
-                return
 
 
 def _check_gpu_count(context: CheckContext) -> CheckFailure | None:
@@ -180,18 +74,108 @@ def _check_known_facts(context: CheckContext) -> CheckFailure | None:
 
 
 def _check_dtypes(context: CheckContext) -> CheckFailure | None:
-    for name, kind in context.job.required_dtypes:
+    for name, dtype in context.job.required_dtypes:
         if is_legacy(context.machine) and not context.constraints.allow_legacy:
             return CheckFailure(
                 constraint="allow_legacy", detail="its GPU is for graphics, or too old for language models"
             )
-        if not supports_dtype(context.machine, kind) and not (
-            name == "dtype" and is_weight_only(context.machine, kind)
-        ):
-            least, chip = MIN_CAPABILITY[kind], context.machine.capability
-            what = f"keeps no KV cache in {kind}" if name == "kv_dtype" else f"does not compute in {kind}"
+        # Weight-only kernels help where weights are narrow; a KV cache or a training recipe has none.
+        dequantized = name == "dtype" and is_weight_only(context.machine, dtype)
+        if not supports_dtype(context.machine, dtype) and not dequantized:
+            least, chip = MIN_CAPABILITY[dtype], context.machine.capability
+            what = f"keeps no KV cache in {dtype}" if name == "kv_dtype" else f"does not compute in {dtype}"
             return CheckFailure(constraint=name, detail=f"{what}: its GPU is {chip}, {least} is needed")
     return None
+
+
+def _check_heads(context: CheckContext) -> CheckFailure | None:
+    """Check that heads, KV heads and widths divide over the requested tensor ranks."""
+    error = partition_error(context.job.partition, context.parallelism.tensor)
+    return CheckFailure(constraint="tensor_parallel", detail=error) if error else None
+
+
+def _check_blocks(context: CheckContext) -> CheckFailure | None:
+    """Check that each requested tensor rank gets whole blocks of quantized weights."""
+    error = block_error(context.job.partition, context.parallelism.tensor)
+    return CheckFailure(constraint="tensor_parallel", detail=error) if error else None
+
+
+def _check_layers(context: CheckContext) -> CheckFailure | None:
+    """Check that each requested pipeline stage has a layer."""
+    layers, stages = context.job.partition.layers, context.parallelism.pipeline
+    if layers is None or stages <= layers:
+        return None
+    detail = f"{layers} layers cannot be cut into {stages} stages"
+    return CheckFailure(constraint="pipeline_parallel", required=stages, available=layers, unit="layers", detail=detail)
+
+
+def _check_fractional_gpu(context: CheckContext) -> CheckFailure | None:
+    """Check that a fraction of a GPU is enough: fractions neither pool their memory nor communicate."""
+    if not context.machine.fractional:
+        return None
+    part = float(context.machine.gpus or 0)
+    if context.parallelism.gpus > 1:
+        detail = f"has {part:.4g} of a GPU, which works alone; the split needs {context.parallelism.gpus} GPUs"
+        return CheckFailure(
+            constraint="gpus", required=context.parallelism.gpus, available=part, unit="count", detail=detail
+        )
+    if context.constraints.max_nodes > 1 and context.attempt is not None and not context.attempt.fits:
+        return CheckFailure(constraint="gpus", detail=f"has {part:.4g} of a GPU, and parts do not pool")
+    return None
+
+
+def _check_nvlink_domain(context: CheckContext) -> CheckFailure | None:
+    """Check that the tensor ranks fit in one VM or rack, or in one NVLink domain where that is required."""
+    limits, machine = context.prepared.limits, context.machine
+    widest = machine.max_tensor_ranks(limits.max_nodes, tp_in_nvlink=limits.tp_in_nvlink)
+    requested = context.parallelism.tensor
+    if requested > widest and not machine.fractional:
+        detail = f"{requested} tensor ranks must share NVLink or one VM, and {widest} can"
+        return CheckFailure(
+            constraint="tensor_parallel", required=requested, available=widest, unit="GPUs", detail=detail
+        )
+    relaxed = _relaxed_attempt(context, "NVLINK_DOMAIN")
+    if relaxed is None:
+        return None
+    detail = f"needs {relaxed.parallelism.tensor} tensor ranks, and {widest} GPUs share NVLink"
+    return CheckFailure(
+        constraint="tp_in_nvlink", required=relaxed.parallelism.tensor, available=widest, unit="GPUs", detail=detail
+    )
+
+
+def _check_infiniband(context: CheckContext) -> CheckFailure | None:
+    """Check for InfiniBand where it is required and one VM is not enough."""
+    relaxed = _relaxed_attempt(context, "NO_INFINIBAND")
+    if relaxed is None:
+        return None
+    known = "has no InfiniBand" if context.machine.infiniband is False else "no source says that it has InfiniBand"
+    return CheckFailure(constraint="require_infiniband", detail=f"needs {relaxed.nodes} VMs, and {known}")
+
+
+def _relaxed_attempt(context: CheckContext, code: str) -> Attempt | None:
+    """Return the attempt that fits once the limit of a failure code is lifted; None where one fits within it, too."""
+    if context.attempt is not None and context.attempt.fits:
+        return None
+    relaxed = dict(context.prepared.limits.relaxed(context.machine)).get(code)
+    attempt = context.job.find_attempt(context.machine, relaxed) if relaxed is not None else None
+    return attempt if attempt is not None and attempt.fits else None
+
+
+def _check_max_nodes(context: CheckContext) -> CheckFailure | None:
+    """Check that the requested parallelism and replicas need no more VMs than are allowed."""
+    machine, limits = context.machine, context.prepared.limits
+    parallelism = context.parallelism
+    if parallelism == UNSPLIT and context.job.min_replicas == 1:
+        return None
+    if parallelism.tensor > machine.max_tensor_ranks(parallelism.tensor, tp_in_nvlink=limits.tp_in_nvlink):
+        return None  # more VMs would not help: that is a failure of the NVLink domain
+    layout = lay_out(parallelism, machine.ranks)
+    needed = ceil(context.job.min_replicas / layout.replicas) * layout.nodes
+    allowed = limits.usable_nodes(machine)
+    if needed <= allowed:
+        return None
+    detail = f"the split needs {needed} VMs, and {allowed} can be used"
+    return CheckFailure(constraint="max_nodes", required=needed, available=allowed, unit="VMs", detail=detail)
 
 
 def _check_gpu_memory(context: CheckContext) -> CheckFailure | None:
@@ -200,8 +184,8 @@ def _check_gpu_memory(context: CheckContext) -> CheckFailure | None:
         return None
     need, budget = attempt.required_bytes / GIB, attempt.budget_bytes / GIB
     where = f"each of {attempt.gpus} GPUs" if attempt.gpus > 1 else "one GPU"
-    said = f"needs {need:.1f} GiB on {where}, and {budget:.1f} may be used"
-    return CheckFailure(constraint="gpu_memory", required=need, available=budget, unit="GiB", detail=said)
+    detail = f"needs {need:.1f} GiB on {where}, and {budget:.1f} may be used"
+    return CheckFailure(constraint="gpu_memory", required=need, available=budget, unit="GiB", detail=detail)
 
 
 def _check_host_memory(context: CheckContext) -> CheckFailure | None:
@@ -221,16 +205,16 @@ def _check_local_disk(context: CheckContext) -> CheckFailure | None:
 def _check_host_resource(
     context: CheckContext, name: str, required: float, available: float | None
 ) -> CheckFailure | None:
-    """What a VM has beside its GPUs: memory to load a model through, local disk for a checkpoint."""
+    """Check what a VM has besides GPUs: memory to load the model, local disk for a checkpoint."""
     needs = f"needs {required / GIB:.1f} GiB of {name.replace('_', ' ')}"
     if available is None:
-        said = f"{needs}, and no source says what it has"
-        short = CheckFailure(constraint=name, required=required / GIB, unit="GiB", detail=said)
-        return None if context.machine.described else short
+        detail = f"{needs}, and no source says what it has"
+        failure = CheckFailure(constraint=name, required=required / GIB, unit="GiB", detail=detail)
+        return None if context.machine.described else failure
     if required <= available:
         return None
-    said = f"{needs}, has {available / GIB:.1f}"
-    return CheckFailure(constraint=name, required=required / GIB, available=available / GIB, unit="GiB", detail=said)
+    detail = f"{needs}, has {available / GIB:.1f}"
+    return CheckFailure(constraint=name, required=required / GIB, available=available / GIB, unit="GiB", detail=detail)
 
 
 CHECKS: dict[str, Check] = {
@@ -248,6 +232,24 @@ CHECKS: dict[str, Check] = {
     "RAM": _check_host_memory,
     "LOCAL_DISK": _check_local_disk,
 }
-"""Every check of a placement by its code, in their order."""
+"""All checks of a placement by the code of their failure, in the order they are made."""
 
 _BLOCKING = {"GPU_COUNT", "GPU_UNKNOWN"}
+"""Codes after which no further check is made."""
+
+
+def find_failures(context: CheckContext) -> Iterator[Failure]:
+    """Yield the failure of every check. Where GPUs are missing or unknown, no further check makes sense."""
+    for code, check in CHECKS.items():
+        failure = check(context)
+        if failure is not None:
+            yield Failure(
+                constraint=failure.constraint,
+                code=code,
+                required=failure.required,
+                available=failure.available,
+                unit=failure.unit,
+                detail=failure.detail,
+            )
+            if code in _BLOCKING:
+                return

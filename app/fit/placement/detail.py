@@ -1,4 +1,4 @@
-"""The figures of one option, as the breakdown of its workload on its GPUs gives them: memory, sequences, costs."""
+"""Figures of one option for the response: memory by component, speed and cost, each with its exactness."""
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -19,7 +19,7 @@ from app.fit.verdict import Cost
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerGpuMemory:
-    """What the fullest GPU needs by component; None is not of this use."""
+    """What the fullest GPU needs by component; None does not apply to this kind of workload."""
 
     weights: Figure | None = None
     kv_cache: Figure | None = None
@@ -33,7 +33,7 @@ class PerGpuMemory:
 
 
 def per_gpu_memory(job: Job, option: PlacementOption) -> PerGpuMemory | None:
-    """Take apart what the fullest GPU of an option needs; None where only the cut was asked about."""
+    """Return what the fullest GPU of an option needs, by component; None where memory was not checked."""
     if not isfinite(option.attempt.budget_bytes):
         return None
     if isinstance(job, ServingJob):
@@ -74,7 +74,7 @@ def _training_memory(job: TrainingJob, attempt: Attempt) -> PerGpuMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedFigures:
-    """How fast an option is."""
+    """How fast an option is; None is unknown."""
 
     step: Figure | None
     expected_step: Figure | None
@@ -84,7 +84,7 @@ class SpeedFigures:
 
 
 def speed_figures(option: PlacementOption) -> SpeedFigures | None:
-    """Tag what is known of an option's speed; None where nothing is."""
+    """Return the speed of an option as figures with exactness; None where it is unknown."""
     speed = option.speed
     if speed is None:
         return None
@@ -100,7 +100,7 @@ def speed_figures(option: PlacementOption) -> SpeedFigures | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostFigures:
-    """What an option costs under one purchase model."""
+    """What an option costs by one purchase model."""
 
     cost: Cost
     per_job: Figure | None
@@ -108,7 +108,7 @@ class CostFigures:
 
 
 def cost_figures(option: PlacementOption, purchase: str) -> CostFigures:
-    """Price the job and a million tokens: exact where hours are given, else as uncertain as the time."""
+    """Compute the cost of the job and of a million tokens: exact where hours are given, else ranges like the time."""
     cost, speed = option.costs[purchase], option.speed
     hourly = cost.usd_per_hour
     job = exact(cost.usd_per_job, "USD") if cost.usd_per_job is not None else None
@@ -121,6 +121,6 @@ def cost_figures(option: PlacementOption, purchase: str) -> CostFigures:
 
 
 def _per_million(usd_per_hour: Decimal, rate: Range) -> Figure:
-    """The fastest rate makes the cheapest tokens."""
+    """Return the cost range of a million tokens; the highest rate gives the lowest cost."""
     low, mid, high = (float(usd_per_million_tokens(usd_per_hour, one)) for one in (rate.high, rate.mid, rate.low))
     return estimate(Range(low=low, mid=mid, high=high), "USD")

@@ -1,4 +1,4 @@
-"""Whether a size holds a job, and how; else every constraint that it fails."""
+"""Evaluate sizes: an option where the job fits, else a rejection with every failed constraint; and rank them."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -28,10 +28,10 @@ from app.fit.vm import Vm
 
 
 def evaluate(vm: Vm, machine: Machine, prepared: PreparedRequest) -> PlacementOption | Rejection:
-    """Judge one size; every check is made, not only the first that fails, and money only where all else holds."""
+    """Evaluate one size. A rejection has the failures of all checks; time and budget are checked only where all pass."""
     attempt = prepared.job.find_attempt(machine, prepared.limits) if machine.gpus else None
-    case = CheckContext(prepared=prepared, machine=machine, attempt=attempt)
-    found = [*check_eligibility(vm, prepared.terms), *find_failures(case)]
+    context = CheckContext(prepared=prepared, machine=machine, attempt=attempt)
+    found = [*check_eligibility(vm, prepared.size_constraints), *find_failures(context)]
     if found or attempt is None:
         return to_rejection(vm, found)
     option = to_option(vm, machine, attempt, prepared)
@@ -40,14 +40,14 @@ def evaluate(vm: Vm, machine: Machine, prepared: PreparedRequest) -> PlacementOp
 
 
 def to_rejection(vm: Vm, found: list[Failure]) -> Rejection:
-    """Put failures in order, the one that misses most first."""
+    """Reject a size with its failures in order, the largest shortfall first."""
     ordered = sorted(found, key=lambda failure: (-failure.share_missing, failure.constraint))
     return Rejection(vm=vm, failures=tuple(ordered))
 
 
 def to_option(vm: Vm, machine: Machine, attempt: Attempt, prepared: PreparedRequest) -> PlacementOption:
-    """Say all of a size that holds a job."""
-    pricing, job, terms = prepared.request.pricing, prepared.job, prepared.terms
+    """Build the option of a size that fits: speed, costs, headroom and warnings."""
+    pricing, job, terms = prepared.request.pricing, prepared.job, prepared.size_constraints
     return PlacementOption(
         vm=vm,
         machine=machine,
@@ -80,15 +80,15 @@ def _time_failures(option: PlacementOption, prepared: PreparedRequest) -> Iterat
 
 
 def _budget_failures(option: PlacementOption, prepared: PreparedRequest) -> Iterator[Failure]:
-    yield from check_budget(option.costs[prepared.terms.purchase].usd_per_month, prepared.terms)
+    yield from check_budget(option.costs[prepared.size_constraints.purchase].usd_per_month, prepared.size_constraints)
     budget, cost = prepared.request.constraints.budget_usd_per_job, option.usd_per_job
     if budget is None:
         return
     if option.usd_per_hour is None:
-        yield unknown_price_failure("budget_usd_per_job", prepared.terms)
+        yield unknown_price_failure("budget_usd_per_job", prepared.size_constraints)
     elif cost is None:
-        told = "no source says how fast its GPU is, so nobody knows what the job costs"
-        yield plain_failure("budget_usd_per_job", "TIME", told)
+        detail = "no source says how fast its GPU is, so nobody knows what the job costs"
+        yield plain_failure("budget_usd_per_job", "TIME", detail)
     elif cost > budget:
         yield Failure(
             constraint="budget_usd_per_job",
@@ -112,13 +112,13 @@ SORTS: dict[str, Callable[[PlacementOption], Any]] = {
     "headroom": lambda option: -option.limiting.percent if option.limiting else 0.0,
     "nodes": lambda option: option.attempt.nodes,
 }
-"""What options can be ranked by; an unknown figure comes last."""
+"""Sort keys of options by the request's `sort`; an unknown figure comes last."""
 
 
 def rank(
     sizes: Iterable[tuple[Vm, Machine]], prepared: PreparedRequest, sort: str = "cost_per_hour"
 ) -> Ranking[PlacementOption]:
-    """Judge every size and put the options in order; those without a price come last.
+    """Evaluate every size and sort the options; those without a price come last.
 
     Ties: cost an hour, fewer VMs, the newer GPU, the name.
     """
@@ -140,12 +140,14 @@ def rank(
 
 
 def mark_pareto_optimal(options: list[PlacementOption]) -> list[PlacementOption]:
-    """Mark the options that no other beats in cost and time at once; not marked where either is unknown."""
+    """Set `pareto_optimal` where no other option is better in cost and time at once; None where either is unknown."""
     known = [one for one in options if one.cost is not None and one.time < inf]
-    best: dict[str, bool] = {}
-    least = (inf, inf)
+    optimal: dict[str, bool] = {}
+    # By rising cost, an option is optimal if it is faster than all cheaper ones; equals of an optimal one are, too.
+    last_optimal = (inf, inf)
     for one in sorted(known, key=lambda one: (one.cost or 0.0, one.time)):
-        here = (one.cost or 0.0, one.time)
-        best[one.vm.name] = one.time < least[1] or here == least
-        least = here if one.time < least[1] else least
-    return [replace(one, pareto_optimal=best.get(one.vm.name)) for one in options]
+        point = (one.cost or 0.0, one.time)
+        faster = one.time < last_optimal[1]
+        optimal[one.vm.name] = faster or point == last_optimal
+        last_optimal = point if faster else last_optimal
+    return [replace(one, pareto_optimal=optimal.get(one.vm.name)) for one in options]

@@ -1,4 +1,4 @@
-"""What to change for a size to fit; nothing is suggested that was not judged to do."""
+"""Find changes of a request that make a rejected size fit; each suggestion was evaluated before."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from app.fit.verdict import Rejection
 from app.fit.vm import Vm
 
 MAX_CHANGES = 3
-"""So many changes are suggested together at most, and only where fewer do not do."""
+"""At most this many changes are combined, and only where fewer are not enough."""
 MAX_COMBINATIONS = 4
-"""So many combinations are suggested at most."""
+"""At most this many combinations are suggested."""
 
 Changes = tuple[Change, ...]
 
@@ -29,12 +29,12 @@ class Fix:
 
     @property
     def text(self) -> str:
-        """In words: `concurrency <= 14`."""
+        """The changes as text: `concurrency <= 14`."""
         return " and ".join(change.text for change in self.changes)
 
     @property
     def patch(self) -> dict[str, dict[str, Any]]:
-        """The fields to set, by the part of the request."""
+        """The fields to set, by part of the request."""
         parts: dict[str, dict[str, Any]] = {}
         for change in self.changes:
             parts.setdefault(change.part, {})[change.field] = change.value
@@ -42,14 +42,14 @@ class Fix:
 
 
 class FixFinder:
-    """Finds fixes for the rejected sizes of one question; questions with the same change are prepared once."""
+    """Finds fixes for the rejected sizes of one request; a changed request is prepared once for all sizes."""
 
     def __init__(self, asked: PreparedRequest) -> None:
         self._prepared = asked
         self._prepared_by_changes: dict[Changes, PreparedRequest | None] = {(): asked}
 
     def find_fixes(self, vm: Vm, machine: Machine, rejection: Rejection) -> tuple[Fix, ...]:
-        """Find every single change that makes a size fit; where none does, combinations of up to three."""
+        """Find every single change that makes a size fit; where there is none, combinations of up to three."""
         if any(failure.code not in PROPOSALS for failure in rejection.failures):
             return ()
         found = list(self._sufficient_changes(vm, machine, rejection, ()))
@@ -58,11 +58,11 @@ class FixFinder:
         return tuple(Fix(changes=changes) for changes in found)
 
     def _sufficient_changes(self, vm: Vm, machine: Machine, rejection: Rejection, before: Changes) -> Iterator[Changes]:
-        """Of each kind of change the first that makes the size fit."""
+        """Yield of each kind of change the first that makes the size fit, together with those `before`."""
         seen: set[Changes] = set()
         for failure in rejection.failures:
-            for kind in self._proposals(machine, rejection, failure.code, before):
-                for changes in kind:
+            for alternatives in self._proposals(machine, rejection, failure.code, before):
+                for changes in alternatives:
                     together = (*before, *changes)
                     if together not in seen and isinstance(self._evaluate(vm, machine, together), PlacementOption):
                         seen.add(together)
@@ -70,18 +70,18 @@ class FixFinder:
                         break
 
     def _combinations(self, vm: Vm, machine: Machine, rejection: Rejection, before: Changes) -> Iterator[Changes]:
-        """Change what settles the worst failure, then look for what settles the rest."""
-        code, told = rejection.failures[0].code, 0
-        for kind in self._proposals(machine, rejection, code, before):
-            for changes in kind:
+        """Yield combinations: a change that resolves the worst failure, then changes that resolve the rest."""
+        code, count = rejection.failures[0].code, 0
+        for alternatives in self._proposals(machine, rejection, code, before):
+            for changes in alternatives:
                 together = (*before, *changes)
                 verdict = self._evaluate(vm, machine, together)
                 if not isinstance(verdict, Rejection) or any(left.code == code for left in verdict.failures):
                     continue
                 for fix in self._completions(vm, machine, verdict, together):
                     yield fix
-                    told += 1
-                    if told == MAX_COMBINATIONS:
+                    count += 1
+                    if count == MAX_COMBINATIONS:
                         return
                     break
 
@@ -99,22 +99,22 @@ class FixFinder:
         failure = next(one for one in rejection.failures if one.code == code)
         fixed = {(change.part, change.field) for change in before}
         return [
-            [changes for changes in kind if not any((change.part, change.field) in fixed for change in changes)]
-            for kind in PROPOSALS[code](FixContext(machine=machine, prepared=asked, failure=failure))
+            [changes for changes in alternatives if not any((change.part, change.field) in fixed for change in changes)]
+            for alternatives in PROPOSALS[code](FixContext(machine=machine, prepared=asked, failure=failure))
         ]
 
     def _evaluate(self, vm: Vm, machine: Machine, changes: Changes) -> PlacementOption | Rejection | None:
-        """What is said of a size after changes; None where they contradict the rest of the question."""
+        """Evaluate a size after changes; None where they contradict the rest of the request."""
         asked = self._prepare_with(changes)
         return evaluate(vm, machine, asked) if asked is not None else None
 
     def _prepare_with(self, changes: Changes) -> PreparedRequest | None:
         if changes not in self._prepared_by_changes:
-            question = self._prepared.request
+            request = self._prepared.request
             for change in changes:
-                question = question.with_change(change.part, change.field, change.value)
+                request = request.with_change(change.part, change.field, change.value)
             try:
-                self._prepared_by_changes[changes] = prepare(question, Assumptions())
+                self._prepared_by_changes[changes] = prepare(request, Assumptions())
             except InvalidWorkload:
                 self._prepared_by_changes[changes] = None
         return self._prepared_by_changes[changes]

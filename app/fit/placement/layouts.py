@@ -1,4 +1,4 @@
-"""Into how many parts a model can be cut on VMs of one kind: tensor ranks, pipeline stages, copies."""
+"""How a model can be partitioned over VMs of one size: tensor ranks, pipeline stages, replicas; and what was found."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,65 +15,25 @@ from app.fit.placement.machine import Machine
 
 
 class BlockedWidth(NamedTuple):
-    """A width that tensor ranks share, the block that divides it, and the least that a rank gets of it."""
+    """A matrix width split over tensor ranks, the size of its quantization blocks, and the least share of a rank."""
 
     width: int
     block: int
     min_share: int = 0
 
     def misalignment(self, tensor: int) -> str | None:
-        """Say why so many ranks cannot share it; None where they can."""
+        """Return why `tensor` ranks cannot split it into whole blocks; None where they can."""
         each = max(self.width // tensor, self.min_share)
         if tensor == 1 or each % self.block == 0:
             return None
         return f"{tensor} tensor ranks get {each} of a width of {self.width}, and its blocks are of {self.block}"
 
 
-_ROW_PARALLEL = ("down_proj", "o_proj")
-"""Matrices whose columns are dealt out to the ranks; of the others the rows are."""
-_UNALIGNED = ("q_a_proj", "kv_a_proj_with_mqa", "lm_head")
-"""Matrices that every rank has whole, and the output layer, which is padded."""
-
-
-def checkpoint_quantization(shape: Architecture, dtype: str | None) -> Quantization | None:
-    """How the weights are stored in a type: as released, or as in the vendor's FP8 checkpoint; else None.
-
-    FP8 that an engine makes of 16-bit weights when it loads them has a scale for each matrix, and no blocks.
-    """
-    released = shape.released
-    if dtype is not None and released is not None and released.dtype == dtype:
-        return released.quantization
-    return fp8_blocks(shape.fp8_block) if dtype == "fp8" and shape.fp8_block is not None else None
-
-
-def blocked_widths(shape: Architecture, quantization: Quantization | None) -> tuple[BlockedWidth, ...]:
-    """List the widths that must be cut into whole blocks; none where none has, or the shape is unknown.
-
-    Source: vLLM, validate_fp8_block_shape and Fp8MoEMethod.create_weights.
-    """
-    if quantization is None or quantization.block is None or missing_for_count(shape):
-        return ()
-    stores, found = MatrixFormats(quantization), set()
-    for matrix in weight_matrices(shape):
-        short = matrix.name.rpartition(".")[2]
-        for coding, _ in () if short in _UNALIGNED else stores.formats(matrix):
-            if coding is None or min(coding.block) <= 1:
-                continue
-            least = shape.head_dim or 0 if short in {"k_proj", "v_proj"} else 0
-            inward = short in _ROW_PARALLEL
-            found.add(BlockedWidth(matrix.columns if inward else matrix.rows, coding.block[1 if inward else 0], least))
-    return tuple(sorted(found))
-
-
-PIPELINE_STAGES = (*range(1, 17), 20, 24, 28, 32, 40, 48, 56, 64)
-"""Numbers of pipeline stages that are tried; more than 64 are not."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionLimits:
-    """What a cut must respect: heads, KV heads, layers, widths of MLPs and of blocks; and the parts that are asked for.
+    """What a partition must divide (heads, KV heads, layers, widths), and the ranks and stages that are requested.
 
-    None is unknown, or not asked for. A latent of MLA has no KV heads to be cut.
+    None is unknown or not requested. The latent KV cache of MLA has no KV heads to split.
     """
 
     heads: int | None = None
@@ -86,23 +46,51 @@ class PartitionLimits:
 
     @property
     def requested(self) -> Parallelism:
-        """The split that is asked for; 1 where nothing is."""
+        """The requested parallelism; 1 where unset."""
         return Parallelism(tensor=self.tensor or 1, pipeline=self.pipeline or 1)
 
 
-class Layout(NamedTuple):
-    """A split, and how it lies on VMs: so many copies on so many VMs, and again on as many more."""
+_ROW_PARALLEL = ("down_proj", "o_proj")
+"""Matrices whose input columns are split over the ranks; of the others the output rows are."""
+_UNALIGNED = ("q_a_proj", "kv_a_proj_with_mqa", "lm_head")
+"""Matrices that every rank holds whole, and the output layer, which is padded."""
 
-    parallelism: Parallelism
-    replicas: int
-    nodes: int
+
+def checkpoint_quantization(shape: Architecture, dtype: str | None) -> Quantization | None:
+    """Return how weights of a type are stored: as released, or as in the vendor's FP8 checkpoint; else None.
+
+    FP8 that an engine converts from 16-bit weights on loading has one scale for each matrix and no blocks.
+    """
+    released = shape.released
+    if dtype is not None and released is not None and released.dtype == dtype:
+        return released.quantization
+    return fp8_blocks(shape.fp8_block) if dtype == "fp8" and shape.fp8_block is not None else None
+
+
+def blocked_widths(shape: Architecture, quantization: Quantization | None) -> tuple[BlockedWidth, ...]:
+    """Return the widths that must be split into whole blocks; none where there are no blocks or fields are missing.
+
+    Source: vLLM, validate_fp8_block_shape and Fp8MoEMethod.create_weights.
+    """
+    if quantization is None or quantization.block is None or missing_for_count(shape):
+        return ()
+    formats, found = MatrixFormats(quantization), set()
+    for matrix in weight_matrices(shape):
+        short = matrix.name.rpartition(".")[2]
+        for coding, _ in () if short in _UNALIGNED else formats.formats(matrix):
+            if coding is None or min(coding.block) <= 1:
+                continue
+            least = shape.head_dim or 0 if short in {"k_proj", "v_proj"} else 0
+            inward = short in _ROW_PARALLEL
+            found.add(BlockedWidth(matrix.columns if inward else matrix.rows, coding.block[1 if inward else 0], least))
+    return tuple(sorted(found))
 
 
 def partition_error(partition: PartitionLimits, tensor: int) -> str | None:
-    """Say why a layer cannot be cut over so many ranks; None where it can.
+    """Return why a layer cannot be split over `tensor` ranks; None where it can.
 
-    Heads are dealt out whole, KV heads dealt out or replicated whole, and the MLP cut evenly.
-    Source: vLLM refuses the rest, vllm/config/model.py and vllm/distributed/utils.py.
+    Heads are assigned whole, KV heads assigned or replicated whole, and MLP widths divided evenly.
+    Source: vLLM rejects anything else, vllm/config/model.py and vllm/distributed/utils.py.
     """
     if partition.heads is not None and partition.heads % tensor:
         return f"{tensor} tensor ranks do not divide {partition.heads} heads"
@@ -115,23 +103,73 @@ def partition_error(partition: PartitionLimits, tensor: int) -> str | None:
 
 
 def block_error(partition: PartitionLimits, tensor: int) -> str | None:
-    """Say why quantized blocks cannot be dealt out whole to so many ranks; None where they can."""
+    """Return why `tensor` ranks cannot get whole quantization blocks; None where they can."""
     return next((why for one in partition.blocked_widths if (why := one.misalignment(tensor)) is not None), None)
 
 
 def can_partition(partition: PartitionLimits, tensor: int) -> bool:
-    """Whether a layer can be cut over so many ranks."""
+    """Whether a layer can be split over `tensor` ranks."""
     return partition_error(partition, tensor) is None and block_error(partition, tensor) is None
+
+
+PIPELINE_STAGES = (*range(1, 17), 20, 24, 28, 32, 40, 48, 56, 64)
+"""Numbers of pipeline stages to try."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchLimits:
+    """How many VMs may be used, whether a layer must stay in one NVLink domain, and whether VMs need InfiniBand."""
+
+    min_nodes: int = 1
+    max_nodes: int = 1
+    tp_in_nvlink: bool = False
+    require_infiniband: bool = False
+
+    def usable_nodes(self, machine: Machine) -> int:
+        """Return how many VMs of this size can work together: one, where InfiniBand is required and not known."""
+        alone = machine.infiniband is not True and self.require_infiniband
+        return 1 if alone else self.max_nodes
+
+    def max_tensor_ranks(self, machine: Machine) -> int:
+        """Return over how many GPUs one layer can be split."""
+        return machine.max_tensor_ranks(self.usable_nodes(machine), tp_in_nvlink=self.tp_in_nvlink)
+
+    def relaxed(self, machine: Machine) -> Iterator[tuple[str, "SearchLimits"]]:
+        """Yield these limits with one lifted that restricts this machine, each with the failure code it would cause."""
+        if self.tp_in_nvlink and machine.domain_gpus < machine.ranks:
+            yield "NVLINK_DOMAIN", replace(self, tp_in_nvlink=False)
+        if self.usable_nodes(machine) < self.max_nodes:
+            yield "NO_INFINIBAND", replace(self, require_infiniband=False)
+
+
+class Layout(NamedTuple):
+    """A unit to repeat: so many replicas of this parallelism on so many VMs."""
+
+    parallelism: Parallelism
+    replicas: int
+    nodes: int
+
+
+def find_layouts(partition: PartitionLimits, machine: Machine, limits: SearchLimits) -> tuple[Layout, ...]:
+    """Return the layouts that VMs of this size allow. A replica on a fraction of a GPU has just that one."""
+    nodes = 1 if machine.fractional else limits.usable_nodes(machine)
+    return enumerate_layouts(partition, machine.ranks, limits.max_tensor_ranks(machine), nodes)
 
 
 @lru_cache(maxsize=1024)
 def enumerate_layouts(partition: PartitionLimits, gpus: int, reach: int, nodes: int) -> tuple[Layout, ...]:
-    """List the splits that VMs of so many GPUs allow, on up to so many VMs: fewest stages first, then most ranks."""
+    """Return the layouts on up to `nodes` VMs with `gpus` GPUs each: fewest stages first, then most tensor ranks.
+
+    `reach` is over how many GPUs a layer can be split. Cached, because many sizes have the same GPU count.
+    """
     ranks = _tensor_ranks(partition, gpus, reach)
     stages = PIPELINE_STAGES if partition.pipeline is None else (partition.pipeline,)
-    tried = [p for p in stages if partition.layers is None or p <= partition.layers]
+    pipelines = [p for p in stages if partition.layers is None or p <= partition.layers]
     return tuple(
-        way for p in tried for t in ranks if (way := lay_out(Parallelism(tensor=t, pipeline=p), gpus)).nodes <= nodes
+        layout
+        for p in pipelines
+        for t in ranks
+        if (layout := lay_out(Parallelism(tensor=t, pipeline=p), gpus)).nodes <= nodes
     )
 
 
@@ -143,7 +181,10 @@ def _tensor_ranks(partition: PartitionLimits, gpus: int, reach: int) -> list[int
 
 
 def lay_out(parallelism: Parallelism, gpus: int) -> Layout:
-    """Lay copies on VMs of so many GPUs: several on one, or one on several, whose stages never share a VM's rest."""
+    """Place replicas on VMs with `gpus` GPUs each: several per VM, or one across VMs.
+
+    A pipeline stage never spans two VMs unless it is larger than one; GPUs left over on a VM stay idle.
+    """
     if parallelism.gpus <= gpus:
         return Layout(parallelism, gpus // parallelism.gpus, 1)
     if parallelism.tensor <= gpus:
@@ -151,43 +192,11 @@ def lay_out(parallelism: Parallelism, gpus: int) -> Layout:
     return Layout(parallelism, 1, parallelism.pipeline * ceil(parallelism.tensor / gpus))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchLimits:
-    """How many VMs there may be, and whether layers must stay in an NVLink domain, VMs be joined by InfiniBand."""
-
-    min_nodes: int = 1
-    max_nodes: int = 1
-    tp_in_nvlink: bool = False
-    require_infiniband: bool = False
-
-    def usable_nodes(self, machine: Machine) -> int:
-        """How many VMs of a kind can work together: one without InfiniBand, where that is needed."""
-        alone = machine.infiniband is not True and self.require_infiniband
-        return 1 if alone else self.max_nodes
-
-    def max_tensor_ranks(self, machine: Machine) -> int:
-        """Over how many GPUs one layer can be cut."""
-        return machine.max_tensor_ranks(self.usable_nodes(machine), tp_in_nvlink=self.tp_in_nvlink)
-
-    def relaxed(self, machine: Machine) -> Iterator[tuple[str, "SearchLimits"]]:
-        """These limits without one that binds a machine, by the code of what is lifted."""
-        if self.tp_in_nvlink and machine.domain_gpus < machine.ranks:
-            yield "NVLINK_DOMAIN", replace(self, tp_in_nvlink=False)
-        if self.usable_nodes(machine) < self.max_nodes:
-            yield "NO_INFINIBAND", replace(self, require_infiniband=False)
-
-
-def find_layouts(partition: PartitionLimits, machine: Machine, limits: SearchLimits) -> tuple[Layout, ...]:
-    """List the splits that VMs of a kind allow; a part of a GPU works alone, so a copy there has just one."""
-    nodes = 1 if machine.fractional else limits.usable_nodes(machine)
-    return enumerate_layouts(partition, machine.ranks, limits.max_tensor_ranks(machine), nodes)
-
-
 class Attempt(NamedTuple):
-    """A split on so many VMs, with so many copies, and what the fullest GPU needs and may use, bytes.
+    """One parallelism on a number of VMs, and what the fullest GPU needs and may use, in bytes.
 
-    The attempt of the least key is the best: what fits before what does not, and of that what a VM's own memory can
-    load before what it cannot; then fewer VMs, or the least need. `stage` is ZeRO's, None where nothing is trained.
+    The least `sort_key` is the best: attempts that fit come first, among them those that the VM's own memory can load;
+    then fewer VMs, or of those that do not fit the least need. `zero_stage` is None for serving.
     """
 
     sort_key: tuple[float, ...]
@@ -202,13 +211,13 @@ class Attempt(NamedTuple):
 
     @property
     def gpus(self) -> int:
-        """How many GPUs work."""
+        """The number of GPUs in use."""
         return self.parallelism.gpus * self.replicas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
-    """How fast an option is; None is unknown. A step is one token of every sequence; hours are the job's."""
+    """How fast an option is; None is unknown. A step is one token of every sequence; `hours` are of the whole job."""
 
     tokens_per_s: Range
     min_step_s: float | None = None
@@ -218,6 +227,6 @@ class Speed:
 
     @property
     def time(self) -> float:
-        """What options are ordered by: the hours of the job, else the seconds of a step; infinity where unknown."""
+        """The sort key of options: hours of the job, else seconds of a step; infinity where unknown."""
         known = self.hours or self.step_s
         return known.mid if known is not None else inf

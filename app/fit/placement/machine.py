@@ -1,4 +1,4 @@
-"""What one VM offers a language model."""
+"""One VM as a language model sees it, and which data types its GPUs compute in."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,9 +11,9 @@ class Machine:
     """One VM, in bytes, bytes a second and FLOP a second (dense, by type); None is unknown.
 
     Memory, bandwidth and peaks are of one GPU, of a fraction of a GPU its part. `domain_gpus` GPUs share one NVLink
-    or xGMI domain, which is a whole rack of `domain_vms` VMs where that is more than 1. What is unknown of a VM that a
-    client described is not held against it. `of_series`: no source describes its GPUs, they are those of its series.
-    `usable_assumed`: no source says how much of a GPU's memory the system sees.
+    or xGMI domain, which is a whole rack of `domain_vms` VMs where that is more than 1. `described` by the client: what
+    is unknown fails no check. `of_series`: no source describes its GPUs, so they are those of its series.
+    `usable_assumed`: no source gives the usable part of a GPU's memory.
     """
 
     gpus: Fraction | None
@@ -32,19 +32,19 @@ class Machine:
     usable_assumed: bool = False
 
     fractional: bool = field(init=False)
-    """Whether it has but a part of a GPU: one partition that works alone."""
+    """Whether it has only a fraction of a GPU, a partition that works alone."""
     ranks: int = field(init=False)
-    """How many GPUs a model can be cut over in one VM; a part of a GPU counts as one."""
+    """How many GPUs of one VM a model can be partitioned over; a fraction of a GPU counts as one."""
 
     def __post_init__(self) -> None:
-        """Count once what every check asks."""
+        """Compute once what every check reads."""
         object.__setattr__(self, "fractional", self.gpus is not None and 0 < self.gpus < 1)
         object.__setattr__(self, "ranks", max(1, int(self.gpus)) if self.gpus else 0)
 
     def max_tensor_ranks(self, nodes: int, *, tp_in_nvlink: bool) -> int:
-        """Say over how many GPUs one layer can be cut: those of the VM, or of the VMs of one rack.
+        """Return over how many GPUs one layer can be split: those of the VM, or of the VMs of one rack.
 
-        GPUs of a VM that share no NVLink are joined by PCIe, which `in_nvlink` forbids.
+        GPUs of a VM outside one NVLink domain communicate over PCIe, which `tp_in_nvlink` forbids.
         """
         if self.domain_vms > 1:
             return min(self.domain_gpus, self.ranks * min(nodes, self.domain_vms))
@@ -52,16 +52,16 @@ class Machine:
 
 
 COMPUTE_DTYPES = {"fp32": "fp32", "tf32": "tf32", "bf16": "bf16", "fp8": "fp8", "fp4": "fp4", "nvfp4": "fp4"}
-"""In which type products of weights of a type are computed; of all others in fp16, after they are unpacked."""
+"""The type in which matrix products of weights are computed; other weight types are dequantized to fp16."""
 
 MIN_CAPABILITY = {"fp32": 0.0, "fp16": 5.3, "tf32": 8.0, "bf16": 8.0, "fp8": 8.9, "fp4": 10.0}
-"""The least CUDA compute capability for a type: NVIDIA, CUDA C++ Programming Guide, on compute capabilities."""
+"""Minimum CUDA compute capability of a type: NVIDIA, CUDA C++ Programming Guide, on compute capabilities."""
 
 MIN_CAPABILITY_WEIGHT_ONLY = {"fp8": 8.0, "fp4": 8.0}
-"""The least CUDA compute capability on which weights of a type are unpacked and computed in 16 bits.
+"""Minimum CUDA compute capability on which weights of a type are dequantized and computed in 16 bits.
 
-Below that of the type itself: vLLM's Marlin kernels (csrc/quantization/marlin). A KV cache has no such kernels, nor
-have AMD's chips, V100 and T4.
+Lower than that of the type itself: vLLM's Marlin kernels (csrc/quantization/marlin). There are no such kernels for a KV
+cache, for AMD, or for V100 and T4.
 """
 
 AMD_DTYPES: Mapping[str, frozenset[str]] = {
@@ -69,22 +69,22 @@ AMD_DTYPES: Mapping[str, frozenset[str]] = {
     "gfx942": frozenset({"fp32", "tf32", "fp16", "bf16", "fp8"}),
     "gfx950": frozenset({"fp32", "fp16", "bf16", "fp8", "fp4"}),
 }
-"""What AMD's accelerators compute with: ROCm's documentation on precision; all other chips are for graphics."""
+"""The types that AMD's accelerators compute in: ROCm's documentation on precision. Other AMD chips are for graphics."""
 
 MIN_SUPPORTED_CAPABILITY = 6.0
-"""Chips of NVIDIA below this capability (Kepler, Maxwell) are no longer supported by libraries for language models."""
+"""Libraries for language models no longer support NVIDIA chips below this capability (Kepler, Maxwell)."""
 
 _PEAK_FALLBACK = {"tf32": "fp32", "bf16": "fp16", "fp16": "bf16"}
-"""Whose peak is taken where none of a type is known."""
+"""The type whose peak is used where that of a type is unknown."""
 
 
 def compute_dtype(dtype: str | None) -> str:
-    """Name the type that products of weights are computed in."""
+    """Return the type in which matrix products of weights of a type are computed."""
     return COMPUTE_DTYPES.get(dtype or "", "fp16")
 
 
 def generation(machine: Machine) -> float:
-    """Give the compute capability as a number, for order: higher is newer, and 0 is unknown or of another vendor."""
+    """Return the compute capability as a number to sort by: higher is newer, 0 is unknown or of another vendor."""
     try:
         return float(machine.capability or 0)
     except ValueError:
@@ -92,7 +92,7 @@ def generation(machine: Machine) -> float:
 
 
 def is_legacy(machine: Machine) -> bool:
-    """Whether the chip is for graphics only, or too old for any library that serves or trains language models."""
+    """Whether the chip is for graphics only, or too old for libraries that serve or train language models."""
     chip = machine.capability
     if chip is None:
         return False
@@ -100,7 +100,7 @@ def is_legacy(machine: Machine) -> bool:
 
 
 def supports_dtype(machine: Machine, dtype: str) -> bool:
-    """Whether the chip computes with a type; one whose capability is not said is taken to."""
+    """Whether the chip computes in a type; assumed where its capability is unknown."""
     chip = machine.capability
     if chip is None:
         return True
@@ -110,19 +110,19 @@ def supports_dtype(machine: Machine, dtype: str) -> bool:
 
 
 def is_weight_only(machine: Machine, dtype: str) -> bool:
-    """Whether weights of a type that the chip does not compute in are unpacked to 16 bits by kernels made for that."""
+    """Whether weight-only kernels dequantize weights of this type to 16 bits, as the chip does not compute in it."""
     if supports_dtype(machine, dtype) or machine.capability is None or machine.capability.startswith("gfx"):
         return False
     return generation(machine) >= MIN_CAPABILITY_WEIGHT_ONLY.get(dtype, inf)
 
 
 def compute_dtype_on(machine: Machine, dtype: str | None) -> str:
-    """Name the type in which a chip computes products of weights of a type."""
+    """Return the type in which this chip computes matrix products of weights of a type."""
     kind = compute_dtype(dtype)
     return "bf16" if is_weight_only(machine, kind) else kind
 
 
 def peak_flops(machine: Machine, dtype: str) -> float | None:
-    """Give the dense peak for a type, FLOP a second; None where it is unknown."""
+    """Return the dense peak of one GPU for a type in FLOP/s; None where it is unknown."""
     known = machine.peaks.get(dtype)
     return known if known is not None else machine.peaks.get(_PEAK_FALLBACK.get(dtype, ""))

@@ -1,4 +1,4 @@
-"""What is said of a size that fits: how it is used, what it has to spare, how fast it is, and what it costs."""
+"""A size that fits: how it is used, its headroom, warnings, speed and cost, and an explanation in one sentence."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -19,12 +19,12 @@ from app.fit.verdict import Cost, Headroom
 from app.fit.vm import Vm
 
 VCPUS_PER_GPU = 4
-"""Fewer vCPUs for each GPU starve it of data: a rule of thumb."""
+"""Rule of thumb: fewer vCPUs per GPU starve it of data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementOption:
-    """A size that fits."""
+    """A size that fits, with its best attempt."""
 
     vm: Vm
     machine: Machine
@@ -39,46 +39,46 @@ class PlacementOption:
 
     @property
     def limiting(self) -> Headroom | None:
-        """The resource with the least to spare; None where nothing is measured."""
+        """The resource with the least headroom; None where none is measured."""
         return min(self.headrooms, key=lambda headroom: headroom.percent, default=None)
 
     @property
     def usd_per_hour(self) -> Decimal | None:
-        """What an hour costs by the purchase model that ranks; None where the price is unknown."""
+        """USD per hour by the ranking purchase model; None where the price is unknown."""
         return self.costs[self.pricing.purchase].usd_per_hour
 
     @property
     def usd_per_job(self) -> float | None:
-        """What the job costs by the purchase model that ranks; None where the price or the hours are unknown."""
+        """USD for the job by the ranking purchase model; None where the price or the hours are unknown."""
         return job_cost(self, self.pricing.purchase, self.speed.hours.mid if self.speed and self.speed.hours else None)
 
     @property
     def usd_per_million_tokens(self) -> float | None:
-        """What a million tokens cost at the rate that is expected; None where the price or the rate is unknown."""
+        """USD for a million tokens at the expected rate; None where the price or the rate is unknown."""
         if self.usd_per_hour is None or self.speed is None:
             return None
         return float(self.usd_per_hour) / self.speed.tokens_per_s.mid / 3600 * 1e6
 
     @property
     def cost(self) -> float | None:
-        """What options are compared by beside time: the job, else the hour."""
+        """What the Pareto comparison takes as cost: USD for the job, else per hour."""
         job = self.usd_per_job
         hourly = self.usd_per_hour
         return job if job is not None or hourly is None else float(hourly)
 
     @property
     def time(self) -> float:
-        """The hours of the job, else the seconds of a step; infinity where unknown."""
+        """Hours of the job, else seconds of a step; infinity where unknown."""
         return self.speed.time if self.speed is not None else inf
 
     @property
     def generation(self) -> float:
-        """How new the GPU is."""
+        """The compute capability of the GPU as a number: higher is newer."""
         return generation(self.machine)
 
 
 def job_cost(option: PlacementOption, purchase: str, hours: float | None) -> float | None:
-    """Say what the job costs under a purchase model, USD: cost an hour x hours, with what interruptions of spot add."""
+    """Compute the USD for the job by a purchase model: USD/h x hours, plus the overhead of spot interruptions."""
     cost = option.costs[purchase]
     if cost.usd_per_job is not None:
         return float(cost.usd_per_job)
@@ -88,17 +88,17 @@ def job_cost(option: PlacementOption, purchase: str, hours: float | None) -> flo
 
 
 def interruption_overhead(purchase: str, pricing: Pricing) -> Decimal:
-    """What interruptions add to a job under a purchase model, as a share: spot VMs are taken away."""
+    """Return the share that interruptions add to a job: spot VMs are evicted, others are not."""
     return pricing.spot_overhead if purchase == "spot" else Decimal(0)
 
 
 def usd_per_million_tokens(usd_per_hour: Decimal, tokens_per_s: float) -> Decimal:
-    """Say what a million tokens cost, USD: cost an hour / (tokens a second x 3600) x 10^6."""
+    """Compute the USD for a million tokens: USD/h / (tokens/s x 3600) x 10^6."""
     return usd_per_hour / (decimal(tokens_per_s) * SECONDS_PER_HOUR) * MILLION
 
 
 def find_headrooms(job: Job, machine: Machine, attempt: Attempt) -> tuple[Headroom, ...]:
-    """Say how much of each resource is to spare: memory of the fullest GPU, and of each VM memory and disk."""
+    """Return the headroom of each resource: memory of the fullest GPU, memory and local disk of a VM."""
     found = (
         ("gpu_memory", attempt.required_bytes, attempt.budget_bytes),
         ("memory", job.host_bytes(machine, attempt), machine.memory_bytes),
@@ -112,7 +112,7 @@ def find_headrooms(job: Job, machine: Machine, attempt: Attempt) -> tuple[Headro
 
 
 def find_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str, ...]:
-    """Say what should be known of the way in which a model is laid on VMs."""
+    """Return the codes of warnings about how a model is placed on VMs."""
     tensor, kept = attempt.parallelism.tensor, job.partition.kv_heads
     raised = {
         "TP_OVER_PCIE": tensor > machine.domain_gpus,
@@ -132,13 +132,13 @@ def find_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str, ..
 
 
 def _spans_nodes(job: Job, machine: Machine, attempt: Attempt) -> bool:
-    """Whether GPUs of several VMs work on the same numbers: copies that are served do not."""
+    """Whether GPUs of several VMs exchange data at every step. Serving replicas do not, data-parallel training does."""
     together = attempt.gpus if isinstance(job, TrainingJob) else attempt.parallelism.gpus
     return together > (machine.domain_gpus if machine.domain_vms > 1 else machine.ranks)
 
 
 def explain(option: PlacementOption) -> str:
-    """Say how the model lies on the size, what it needs of each GPU, how fast it is and what it costs."""
+    """Return one sentence: VMs and parallelism, memory of each GPU, speed and price."""
     attempt = option.attempt
     nodes = f"{attempt.nodes} VMs" if attempt.nodes > 1 else "1 VM"
     parts = [
@@ -159,8 +159,8 @@ def _parallelism_text(option: PlacementOption) -> str:
         f"DP={option.attempt.replicas}": option.attempt.replicas > 1,
         f"ZeRO-{stage}": bool(stage) and option.attempt.replicas > 1,
     }
-    told = [part for part, there in parts.items() if there]
-    return f" with {', '.join(told)}" if told else ""
+    shown = [part for part, there in parts.items() if there]
+    return f" with {', '.join(shown)}" if shown else ""
 
 
 def _memory_text(option: PlacementOption) -> str:
@@ -178,19 +178,19 @@ WEIGHTS_SOURCE_TEXTS = {
     "torch_dtype": "by the config's torch_dtype",
     "default": "by default",
 }
-"""Who says in which type the weights are, in the words of a sentence."""
+"""How the explanation names the source of the weights' type."""
 
 
 def _weights_text(option: PlacementOption) -> str:
-    """The type of the weights and who says so; and that nothing is kept of the tokens, where no context is given."""
+    """Return the type of the weights and its source, and a note where no KV cache is counted for lack of a context."""
     kind = option.weights
-    told = (
+    text = (
         f"{kind.dtype} weights {WEIGHTS_SOURCE_TEXTS[kind.source]}"
         if kind is not None and kind.dtype is not None
         else ""
     )
     missing = "no KV cache is counted, as no context is given" if "NO_KV_CACHE" in option.warnings else ""
-    return "; ".join(part for part in (told, missing) if part)
+    return "; ".join(part for part in (text, missing) if part)
 
 
 def _speed_text(option: PlacementOption) -> str:

@@ -1,4 +1,4 @@
-"""From a question to the job that is laid on every size: all that does not depend on the size is computed once."""
+"""Prepare a request for evaluation on every size: what does not depend on the size is computed once."""
 
 from dataclasses import dataclass, replace
 
@@ -37,60 +37,62 @@ from app.fit.vm import SizeConstraints
 Job = ServingJob | TrainingJob
 
 TRAINING_UTILIZATION = 0.95
-"""The rest is room for fragmentation: ZeRO, arXiv 1910.02054, section 6.3, saw more than 30 % of memory unusable."""
+"""Share of GPU memory that training may use; the rest is reserved for fragmentation.
+
+ZeRO, arXiv 1910.02054, section 6.3, saw more than 30 % of memory unusable.
+"""
 FULL_STAGES = (0, 1, 2, 3)
 ADAPTER_STAGES = (0, 3)
-"""Stages that are tried where none is asked for: adapters are so small that sharding only them helps nobody."""
+"""ZeRO stages tried where none is requested. Adapters are so small that sharding only their states gains nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedRequest:
-    """A question with all of it that does not depend on the size; `split` is the one that is asked for."""
+    """A request with everything that does not depend on the size; `parallelism` is the requested one, 1 where unset."""
 
     request: PlacementRequest
     job: Job
     parallelism: Parallelism
     limits: SearchLimits
-    terms: SizeConstraints
+    size_constraints: SizeConstraints
     assumptions: tuple[Assumption, ...]
 
 
 def prepare(request: PlacementRequest, assumptions: Assumptions) -> PreparedRequest:
-    """Make a question ready, noting what is assumed; raises Impossible where it says too little, or contradicts itself.
+    """Prepare a request; raises InvalidWorkload where it contradicts itself or a needed field is missing.
 
-    The assumptions may hold what was assumed of the model before.
+    What is assumed is added to `assumptions`, which may already hold assumptions about the model.
     """
-    job = _job(request, assumptions)
+    constraints, workload = request.constraints, request.workload
+    if constraints.min_nodes > constraints.max_nodes:
+        detail = f"{constraints.min_nodes} is more than max_nodes, {constraints.max_nodes}"
+        raise InvalidWorkload("constraints.min_nodes", detail)
+    if request.memory_unknown and not _only_partition(workload):
+        raise InvalidWorkload("hardware", "needs gpu, usable_gib or memory_gib")
+    job: Job
+    if isinstance(workload, InferenceWorkload):
+        job = _serving_job(request, workload, assumptions)
+    else:
+        job = _training_job(request, workload, assumptions)
     return PreparedRequest(
         request=request,
         job=job,
         parallelism=job.partition.requested,
         limits=request.limits,
-        terms=request.terms,
+        size_constraints=request.size_constraints,
         assumptions=assumptions.recorded,
     )
 
 
-def _job(request: PlacementRequest, assumptions: Assumptions) -> Job:
-    if request.constraints.min_nodes > request.constraints.max_nodes:
-        said = f"{request.constraints.min_nodes} is more than max_nodes, {request.constraints.max_nodes}"
-        raise InvalidWorkload("constraints.min_nodes", said)
-    if request.memory_unknown and not _only_partition(request.workload):
-        raise InvalidWorkload("hardware", "cannot be judged without gpu, usable_gib or memory_gib")
-    if isinstance(request.workload, InferenceWorkload):
-        return _serving_job(request, request.workload, assumptions)
-    return _training_job(request, request.workload, assumptions)
-
-
 def _only_partition(workload: Workload) -> bool:
-    """Whether a cut is given, and nothing is asked but whether the model can be cut that way."""
-    cut = workload.tensor_parallel is not None or workload.pipeline_parallel is not None
-    kept = (
+    """Whether the request only checks that the model can be partitioned in a given way, without any memory."""
+    partition_given = workload.tensor_parallel is not None or workload.pipeline_parallel is not None
+    without_cache = (
         isinstance(workload, InferenceWorkload)
         and workload.context_tokens is None
         and workload.kv_bytes_per_sequence is None
     )
-    return cut and kept
+    return partition_given and without_cache
 
 
 def _serving_job(request: PlacementRequest, load: InferenceWorkload, assumptions: Assumptions) -> ServingJob:
@@ -160,25 +162,29 @@ def _training_job(request: PlacementRequest, workload: TrainingWorkload, assumpt
     if utilization is None:
         utilization = assumptions.record("constraints.utilization", TRAINING_UTILIZATION, "room for fragmentation")
     name, recipe = recipe_of(training)
-    kept = base.frozen_bytes if training.method in BASE_DTYPES else 2.0 * params
+    weight_bytes = base.frozen_bytes if training.method in BASE_DTYPES else 2.0 * params
     return TrainingJob(
         training=training,
         states_by_stage=_zero_stages(base, workload.zero_stage, training.method, assumptions),
         utilization=utilization,
-        partition=_training_cut(model, workload, assumptions),
+        partition=_partition_limits(
+            model,
+            workload.tensor_parallel,
+            assumptions.get(workload.pipeline_parallel, "training.pipeline_parallel"),
+        ),
         compute_dtype=_compute_dtype(name, recipe.weights),
         params=model.count.total,
         max_replicas=workload.global_batch // (workload.micro_batch or 1) or 1 if workload.global_batch else None,
-        checkpoint_bytes=kept + params * recipe.optimizer,
+        checkpoint_bytes=weight_bytes + params * recipe.optimizer,
         max_hours=request.constraints.max_hours,
         loading=assumptions.get(workload.loading, "training.loading"),
     )
 
 
 def _with_typical_shape(shape: Architecture, job: TrainingWorkload, assumptions: Assumptions) -> Architecture:
-    """A typical shape where only the parameters are known, for activations and adapters."""
-    wanted = job.sequence_tokens is not None or (job.method in BASE_DTYPES and job.lora_matrices is None)
-    if not wanted or shape.params is None or not shape.missing_fields("layers", "hidden"):
+    """Fill in typical layers and width where only parameters are known but activations or adapters are counted."""
+    needed = job.sequence_tokens is not None or (job.method in BASE_DTYPES and job.lora_matrices is None)
+    if not needed or shape.params is None or not shape.missing_fields("layers", "hidden"):
         return shape
     filled = typical_shape(shape)
     for name in ("layers", "hidden"):
@@ -189,7 +195,7 @@ def _with_typical_shape(shape: Architecture, job: TrainingWorkload, assumptions:
 def _zero_stages(
     base: TrainedModel, given: int | None, method: str, assumptions: Assumptions
 ) -> dict[int, TrainedModel]:
-    """The model under each stage that is tried: the one that was asked for, else all, of which the lowest is taken."""
+    """Return the trained model under each ZeRO stage to try: the requested one, else all that make a difference."""
     if given is not None:
         return {given: base}
     tried = ADAPTER_STAGES if method in BASE_DTYPES else FULL_STAGES
@@ -197,14 +203,8 @@ def _zero_stages(
     return {stage: replace(base, stage=stage) for stage in tried}
 
 
-def _training_cut(model: Model, job: TrainingWorkload, assumptions: Assumptions) -> PartitionLimits:
-    """Layers and stages are cut as asked; else layers where the model does not fit otherwise, and no stages."""
-    pipeline = assumptions.get(job.pipeline_parallel, "training.pipeline_parallel")
-    return _partition_limits(model, job.tensor_parallel, pipeline)
-
-
 def _compute_dtype(recipe: str, weight_bytes: float) -> str:
-    """The type that a recipe computes with: mixed precision on whichever 16 bits the GPU has."""
+    """Return the type a recipe computes in; fp16 stands for whichever 16-bit type the GPU has."""
     if recipe.startswith("fp32") or (recipe == "given" and weight_bytes >= 4):  # noqa: PLR2004  # bytes of fp32
         return "fp32"
     return "bf16" if recipe.startswith("bf16") else "fp16"

@@ -1,4 +1,4 @@
-"""What might be changed for a failure to go away, by its code: proposals, each of which is judged before it is made."""
+"""Changes of a request that might resolve a failure, by its code. FixFinder evaluates each before it is suggested."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from app.fit.verdict import Failure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One field of a request set to a value, and how that is said; None is no value."""
+    """One field of a request set to a value (None unsets it), and a short text of that."""
 
     part: str
     field: str
@@ -28,7 +28,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixContext:
-    """A failure of one kind of VM in a question."""
+    """A failure of one machine in a prepared request."""
 
     machine: Machine
     prepared: PreparedRequest
@@ -41,7 +41,7 @@ class FixContext:
 
 
 Alternatives = list[tuple[Change, ...]]
-"""Changes of one kind, in the order in which they are to be tried: the first that does is enough."""
+"""Changes of one kind in the order to try them: the first that makes the size fit is enough."""
 
 
 def set_field(part: str, field: str, value: Any) -> tuple[Change]:
@@ -50,20 +50,20 @@ def set_field(part: str, field: str, value: Any) -> tuple[Change]:
 
 
 def lower_field(part: str, field: str, value: int) -> tuple[Change]:
-    """Set a field to the most that does: `concurrency <= 14`."""
+    """Lower a field to the most that fits: `concurrency <= 14`."""
     return (Change(part=part, field=field, value=value, text=f"{field} <= {value}"),)
 
 
 MAX_EXTRA_NODES = 32
-"""So many more VMs are proposed at most."""
+"""At most this many more VMs are proposed."""
 NARROWER_DTYPES = ("fp8", "int8", "awq_int4")
-"""Types of weights that are proposed, the widest first."""
+"""Types of weights to propose, the widest first."""
 MAX_BITS_RATIO = 0.9
-"""A type must have so much fewer bits to be proposed: AWQ is no help to a model in MXFP4."""
+"""A type is proposed only if it has at most this share of the bits: AWQ does not help a model in MXFP4."""
 
 
 def _for_gpu_memory(context: FixContext) -> Iterator[Alternatives]:
-    """Propose what takes less memory, a split that is free, and more VMs."""
+    """Propose what needs less memory, to leave the parallelism to the search, and more VMs."""
     job = context.prepared.job
     yield from _serving_memory(context, job) if isinstance(job, ServingJob) else _training_memory(job)
     yield from _unset_parallelism(context)
@@ -71,19 +71,19 @@ def _for_gpu_memory(context: FixContext) -> Iterator[Alternatives]:
 
 
 def _serving_memory(context: FixContext, job: ServingJob) -> Iterator[Alternatives]:
-    held = min(job.max_sequences(context.machine, context.prepared.limits), job.concurrency - 1)
-    if held > 0:
-        yield [lower_field("inference", "concurrency", held)]
+    sequences = min(job.max_sequences(context.machine, context.prepared.limits), job.concurrency - 1)
+    if sequences > 0:
+        yield [lower_field("inference", "concurrency", sequences)]
     else:
         yield from _shorter_context(context, job)
-    kept = BITS[job.kv_dtype or "bf16"]
+    bits = BITS[job.kv_dtype or "bf16"]
     if job.serving.workload.kv_bytes_per_value is None and job.load.context_tokens:
-        yield [set_field("inference", "kv_dtype", dtype) for dtype in NARROWER_DTYPES[:2] if BITS[dtype] < kept]
+        yield [set_field("inference", "kv_dtype", dtype) for dtype in NARROWER_DTYPES[:2] if BITS[dtype] < bits]
     yield _narrower_weights(job)
 
 
 def _narrower_weights(job: ServingJob) -> Alternatives:
-    """Propose narrower types of weights; none where their bits or bytes are given by themselves."""
+    """Propose narrower types of weights; none where bits or bytes are given instead of a type."""
     if job.dtype is None:
         return []
     return [
@@ -94,7 +94,7 @@ def _narrower_weights(job: ServingJob) -> Alternatives:
 
 
 def _shorter_context(context: FixContext, job: ServingJob) -> Iterator[Alternatives]:
-    """The longest context with which all sequences fit, in steps of 256 tokens, found by halving."""
+    """Propose the longest context with which all sequences fit, in steps of 256 tokens, by binary search."""
     low, high = 0, job.load.context_tokens // 256
     while low < high:
         middle = (low + high + 1) // 2
@@ -122,12 +122,12 @@ def _training_memory(job: TrainingJob) -> Iterator[Alternatives]:
 
 
 def _halves(number: int) -> list[int]:
-    """Half of a number, half of that, and so on to 1."""
+    """Return half of a number, half of that, and so on to 1."""
     return [number >> shift for shift in range(1, number.bit_length())]
 
 
 def _unset_parallelism(context: FixContext) -> Iterator[Alternatives]:
-    """Leave a given split to the search."""
+    """Propose to leave the given parallelism to the search."""
     given = [name for name in ("tensor_parallel", "pipeline_parallel") if _given(context, name) is not None]
     if given:
         yield [tuple(change for name in given for change in set_field(context.part, name, None))]
@@ -138,7 +138,7 @@ def _given(context: FixContext, name: str) -> Any:
 
 
 def _more_nodes(context: FixContext) -> Iterator[Alternatives]:
-    """The fewest VMs that do, where more than are allowed would."""
+    """Propose the fewest VMs that fit, where more than are allowed do."""
     limits, machine = context.prepared.limits, context.machine
     if limits.usable_nodes(machine) < limits.max_nodes:
         return
@@ -148,14 +148,14 @@ def _more_nodes(context: FixContext) -> Iterator[Alternatives]:
 
 
 def _raise_max_nodes(nodes: int, allowed: int) -> tuple[Change]:
-    """Allow so many VMs: `+1 node`."""
+    """Allow this many VMs: `+1 node`."""
     more = nodes - allowed
     text = f"+{more} node" if more == 1 else f"+{more} nodes"
     return (Change(part="constraints", field="max_nodes", value=nodes, text=text),)
 
 
 def _waive(field: str, value: bool) -> Callable[[FixContext], Iterator[Alternatives]]:
-    """Propose to waive a constraint."""
+    """Return a proposal that waives a constraint."""
 
     def propose(_: FixContext) -> Iterator[Alternatives]:
         yield [set_field("constraints", field, value)]
@@ -164,7 +164,7 @@ def _waive(field: str, value: bool) -> Callable[[FixContext], Iterator[Alternati
 
 
 def _for_tensor_parallel(context: FixContext) -> Iterator[Alternatives]:
-    """The nearest number of ranks that the model can be cut over, else any."""
+    """Propose the nearest numbers of tensor ranks that divide the model, else to leave them to the search."""
     cut, asked = context.prepared.job.partition, context.prepared.parallelism.tensor
     nearest = sorted((t for t in range(1, 2 * asked) if can_partition(cut, t)), key=lambda t: (abs(t - asked), t))
     yield [set_field(context.part, "tensor_parallel", tensor) for tensor in nearest[:4]]
@@ -198,7 +198,7 @@ def _for_dtype(context: FixContext) -> Iterator[Alternatives]:
 
 
 def _is_wider(context: FixContext, dtype: str) -> bool:
-    """Weights of 16 bits are offered fp16, those of 8 bits int8 first."""
+    """Whether a type is at least as wide as the weights: 16-bit weights are offered fp16, 8-bit weights int8 first."""
     own = context.prepared.job.dtype if isinstance(context.prepared.job, ServingJob) else None
     return own is None or BITS[dtype] >= BITS[own]
 
@@ -222,7 +222,7 @@ def _for_host_memory(context: FixContext) -> Iterator[Alternatives]:
 
 
 def _for_budget(context: FixContext) -> Iterator[Alternatives]:
-    """What it costs, rounded up to a cent."""
+    """Propose a budget of what the size costs, rounded up to a cent."""
     field = context.failure.constraint
     needed = Decimal(repr(context.failure.required)).quantize(Decimal("0.01"), rounding=ROUND_CEILING)
     yield [(Change(part="constraints", field=field, value=needed, text=f"{field} >= {needed}"),)]
@@ -252,4 +252,4 @@ PROPOSALS: dict[str, Callable[[FixContext], Iterator[Alternatives]]] = {
     "BUDGET": _for_budget,
     "TIME": _for_time,
 }
-"""What may be proposed, by the code of a failure. What cannot be changed has none: a region, a GPU, a retired size."""
+"""Proposals by the code of a failure. What a request cannot change has none: a region, a GPU, a retired size."""

@@ -1,4 +1,4 @@
-"""What is asked of a placement: a model and its use, what the sizes must be, and whose prices count."""
+"""The input of a placement: a model and its workload, constraints on the sizes, and pricing."""
 
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -13,7 +13,7 @@ from app.fit.vm import SizeConstraints
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraints:
-    """What an option must be; every field has the name that it has in a request."""
+    """Constraints on an option. Field names are those of the request body, so that fixes can name them."""
 
     regions: tuple[str, ...] = ()
     min_nodes: int = 1
@@ -33,7 +33,7 @@ class Constraints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pricing:
-    """Whose prices count: the purchase models, of which the first one ranks; how long VMs run; the day."""
+    """Which purchase models are priced (the first one ranks), how long the VMs run, and the day of the prices."""
 
     purchases: tuple[str, ...] = ("on_demand", "spot")
     hours: Decimal | None = None
@@ -43,7 +43,7 @@ class Pricing:
 
     @property
     def purchase(self) -> str:
-        """The purchase model that options are ranked by, and that budgets are about."""
+        """The purchase model that options are ranked by and that budgets apply to."""
         return self.purchases[0]
 
 
@@ -52,7 +52,7 @@ Workload = InferenceWorkload | TrainingWorkload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementRequest:
-    """The whole question; `unmeasured` where it is about one machine whose memory is not said."""
+    """A placement request; `memory_unknown` where it is about one machine whose GPU memory is not given."""
 
     architecture: Architecture
     workload: Workload
@@ -61,36 +61,36 @@ class PlacementRequest:
     memory_unknown: bool = False
 
     def with_change(self, part: str, name: str, value: Any) -> "PlacementRequest":
-        """The question with one field of its workload or of its constraints changed."""
+        """Return this request with one field changed, of its constraints or (any other `part`) of its workload."""
         if part == "constraints":
             return replace(self, constraints=replace(self.constraints, **{name: value}))
         return replace(self, workload=replace(self.workload, **{name: value}))
 
     @property
     def limits(self) -> SearchLimits:
-        """The bounds of the search: VMs that train together must be joined by InfiniBand unless that is waived."""
-        asked = self.constraints
-        needed = asked.require_infiniband
+        """The bounds of the search. Training over several VMs requires InfiniBand unless that is waived."""
+        constraints = self.constraints
+        required = constraints.require_infiniband
         return SearchLimits(
-            min_nodes=asked.min_nodes,
-            max_nodes=asked.max_nodes,
-            tp_in_nvlink=asked.tp_in_nvlink,
-            require_infiniband=isinstance(self.workload, TrainingWorkload) if needed is None else needed,
+            min_nodes=constraints.min_nodes,
+            max_nodes=constraints.max_nodes,
+            tp_in_nvlink=constraints.tp_in_nvlink,
+            require_infiniband=isinstance(self.workload, TrainingWorkload) if required is None else required,
         )
 
     @property
-    def terms(self) -> SizeConstraints:
-        """What is asked of any size."""
-        asked = self.constraints
-        left_out = {"preview": asked.allow_preview, "retiring": asked.allow_retiring}
+    def size_constraints(self) -> SizeConstraints:
+        """The constraints that do not depend on the workload."""
+        constraints = self.constraints
+        orderable = {"preview": constraints.allow_preview, "retiring": constraints.allow_retiring}
         return SizeConstraints(
-            statuses=frozenset({"current", *(status for status, allowed in left_out.items() if allowed)}),
-            regions=asked.regions,
-            max_nodes=asked.max_nodes,
+            statuses=frozenset({"current", *(status for status, allowed in orderable.items() if allowed)}),
+            regions=constraints.regions,
+            max_nodes=constraints.max_nodes,
             purchase=self.pricing.purchase,
             hours=self.pricing.hours,
             hours_per_month=self.pricing.hours_per_month,
-            budget_usd_per_month=asked.budget_usd_per_month,
-            verified_only=asked.verified_only,
+            budget_usd_per_month=constraints.budget_usd_per_month,
+            verified_only=constraints.verified_only,
             today=self.pricing.today,
         )

@@ -1,4 +1,4 @@
-"""A model that is served, laid on VMs: the fewest that hold all sequences, and how fast they generate."""
+"""Serving placed on VMs of one size: the fewest VMs that hold all sequences, and how fast they generate."""
 
 from dataclasses import dataclass, field, replace
 from math import ceil, floor
@@ -16,7 +16,7 @@ from app.fit.placement.machine import Machine, compute_dtype, compute_dtype_on, 
 
 
 class MemoryShares(NamedTuple):
-    """What a split puts on the fullest GPU, bytes: all but the cache, the same at most, and the cache of a sequence."""
+    """Bytes on the fullest GPU: everything but the KV cache, its upper bound, and the KV cache of one sequence."""
 
     fixed_bytes: float
     max_fixed_bytes: float
@@ -24,7 +24,7 @@ class MemoryShares(NamedTuple):
 
 
 class _SearchBounds(NamedTuple):
-    """What bounds every way on one kind of VM: bytes of a GPU, how many VMs, GPUs that share NVLink."""
+    """What bounds every layout on VMs of one size: bytes of a GPU, number of VMs, GPUs in an NVLink domain."""
 
     budget_bytes: float
     min_nodes: int
@@ -34,7 +34,7 @@ class _SearchBounds(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingJob:
-    """A workload that is served, made once for all sizes; `asked` has the model, and gets the GPUs of each option."""
+    """A serving workload, prepared once for all sizes; `serving_on` sets the GPUs of an option in `serving`."""
 
     serving: ServingSetup
     weights: Range
@@ -50,7 +50,7 @@ class ServingJob:
 
     workload_kind = "inference"
     min_replicas = 1
-    """Copies that are asked for; more are made as they are needed."""
+    """Replicas that are requested; more are added as concurrency needs them."""
 
     @property
     def model(self) -> Model:
@@ -59,121 +59,122 @@ class ServingJob:
 
     @property
     def required_dtypes(self) -> tuple[tuple[str, str], ...]:
-        """The types that a GPU must compute with, by the field that asks for it."""
-        kept = compute_dtype(self.kv_dtype)
-        own = ("dtype", compute_dtype(self.dtype))
-        return (own, ("kv_dtype", kept)) if kept in {"fp8", "fp4"} else (own,)
+        """The types a GPU must compute in, each with the request field that sets it."""
+        weights, cache = compute_dtype(self.dtype), compute_dtype(self.kv_dtype)
+        # A KV cache in 16 bits needs nothing that the weights do not; narrower ones need their own kernels.
+        return (("dtype", weights), ("kv_dtype", cache)) if cache in {"fp8", "fp4"} else (("dtype", weights),)
 
     def is_weight_only(self, machine: Machine) -> bool:
-        """Whether the weights are computed in 16 bits because the GPU does not compute in their type."""
+        """Whether the weights are dequantized to 16 bits because the GPU does not compute in their type."""
         return is_weight_only(machine, compute_dtype(self.dtype))
 
-    def memory_shares(self, split: Parallelism) -> MemoryShares:
-        """What a split puts on the fullest GPU; the same for every size."""
-        known = self._shares.get(split)
+    def memory_shares(self, parallelism: Parallelism) -> MemoryShares:
+        """Return what the fullest GPU holds. It is the same for every size, so it is computed once."""
+        known = self._shares.get(parallelism)
         if known is None:
-            need = inference_need(self.served, replace(self.load, sequences=0), split)
-            share = need.weights / self.weights.mid if self.weights.mid else 0.0
-            most = need.total.high + self.weights.spread.high * share
-            known = MemoryShares(need.total.mid, most, self._sequence(split))
-            self._shares[split] = known
+            required = inference_need(self.served, replace(self.load, sequences=0), parallelism)
+            share = required.weights / self.weights.mid if self.weights.mid else 0.0
+            most = required.total.high + self.weights.spread.high * share
+            known = MemoryShares(required.total.mid, most, self._sequence(parallelism))
+            self._shares[parallelism] = known
         return known
 
-    def _sequence(self, split: Parallelism) -> float:
+    def _sequence(self, parallelism: Parallelism) -> float:
         if self.sequence_bytes is not None:
-            return self.sequence_bytes / split.gpus
+            return self.sequence_bytes / parallelism.gpus
         cache = self.served.cache
-        return kv_bytes_per_sequence(cache, self.load.context_tokens, split) if cache else 0.0
+        return kv_bytes_per_sequence(cache, self.load.context_tokens, parallelism) if cache else 0.0
 
     def find_attempt(self, machine: Machine, limits: SearchLimits) -> Attempt | None:
-        """Find the best way on VMs of one kind, or the nearest miss; None where the model cannot be cut at all.
+        """Find the best layout on VMs of one size, or the nearest miss; None where no partition is possible.
 
-        Fewest VMs, then fewest stages; layers are cut over as many GPUs as NVLink joins, since each then reads less;
-        over PCIe only where they must be, and over as few as can be.
+        Fewest VMs, then fewest stages. Layers are split over as many GPUs as share NVLink, since each then reads less;
+        over PCIe only where they must be, and then over as few as possible.
         """
         if machine.usable_bytes is None:
             return None
         best: Attempt | None = None
-        within = _SearchBounds(
+        bounds = _SearchBounds(
             self.budget_bytes(machine), limits.min_nodes, limits.usable_nodes(machine), machine.domain_gpus
         )
-        for way in find_layouts(self.partition, machine, limits):
-            if best is not None and best.fits and best.loadable and _cannot_beat(way, best, limits.min_nodes):
+        for layout in find_layouts(self.partition, machine, limits):
+            if best is not None and best.fits and best.loadable and _cannot_beat(layout, best, limits.min_nodes):
                 continue
-            tried = self._attempt(way, within, self._is_loadable(machine, way.parallelism))
+            tried = self._attempt(layout, bounds, self._is_loadable(machine, layout.parallelism))
             best = tried if best is None or tried.sort_key < best.sort_key else best
         return best
 
-    def _is_loadable(self, machine: Machine, split: Parallelism) -> bool:
-        """Whether a VM has the memory to load its part of the weights; one of unknown memory is taken to."""
-        return machine.memory_bytes is None or self._host_bytes(machine, split) <= machine.memory_bytes
+    def _is_loadable(self, machine: Machine, parallelism: Parallelism) -> bool:
+        """Whether a VM has the memory to load its part of the weights; assumed where its memory is unknown."""
+        return machine.memory_bytes is None or self._host_bytes(machine, parallelism) <= machine.memory_bytes
 
-    def _attempt(self, way: Layout, within: "_SearchBounds", loads: bool) -> Attempt:
-        split, (budget, least, most, domain) = way.parallelism, within
-        beside, _, sequence = self.memory_shares(split)
-        held = self._sequences_per_replica(budget - beside, sequence)
-        blocks = ceil(ceil(self.concurrency / held) / way.replicas) if held else 0
-        fits = 0 < blocks * way.nodes <= most
-        nodes = max(least, blocks * way.nodes) if fits else most
-        copies = min(nodes // way.nodes * way.replicas, self.concurrency)
-        need = beside + ceil(self.concurrency / copies) * sequence
+    def _attempt(self, layout: Layout, bounds: _SearchBounds, loadable: bool) -> Attempt:
+        parallelism, (budget, least, most, domain) = layout.parallelism, bounds
+        fixed, _, sequence = self.memory_shares(parallelism)
+        per_replica = self._sequences_per_replica(budget - fixed, sequence)
+        units = ceil(ceil(self.concurrency / per_replica) / layout.replicas) if per_replica else 0
+        fits = 0 < units * layout.nodes <= most
+        nodes = max(least, units * layout.nodes) if fits else most
+        replicas = min(nodes // layout.nodes * layout.replicas, self.concurrency)
+        required = fixed + ceil(self.concurrency / replicas) * sequence
         if not fits:
-            return Attempt((2, need), fits, loads, split, copies, nodes, need, budget)
-        over_pcie = split.tensor > domain
-        key = (1 - loads, nodes, split.pipeline, over_pcie, split.tensor if over_pcie else -split.tensor)
-        return Attempt(key, fits, loads, split, copies, nodes, need, budget)
+            return Attempt((2, required), fits, loadable, parallelism, replicas, nodes, required, budget)
+        tensor = parallelism.tensor
+        over_pcie = tensor > domain
+        key = (1 - loadable, nodes, parallelism.pipeline, over_pcie, tensor if over_pcie else -tensor)
+        return Attempt(key, fits, loadable, parallelism, replicas, nodes, required, budget)
 
-    def _sequences_per_replica(self, room: float, sequence: float) -> int:
-        """How many of the sequences one copy holds."""
-        if room < 0:
+    def _sequences_per_replica(self, free: float, sequence: float) -> int:
+        """Return how many of the sequences one replica holds in the free bytes of its fullest GPU."""
+        if free < 0:
             return 0
-        return min(self.concurrency, floor(room / sequence)) if sequence else self.concurrency
+        return min(self.concurrency, floor(free / sequence)) if sequence else self.concurrency
 
     def max_required_bytes(self, attempt: Attempt) -> float:
-        """What the fullest GPU may need at most, bytes."""
-        beside, at_most, _ = self.memory_shares(attempt.parallelism)
-        return attempt.required_bytes - beside + at_most
+        """Return the upper bound of what the fullest GPU needs, bytes."""
+        fixed, at_most, _ = self.memory_shares(attempt.parallelism)
+        return attempt.required_bytes - fixed + at_most
 
     def budget_bytes(self, machine: Machine) -> float:
-        """What may be used of one GPU, bytes."""
+        """Return what may be used of one GPU, bytes."""
         return (machine.usable_bytes or 0.0) * self.utilization
 
     def max_sequences(self, machine: Machine, limits: SearchLimits) -> int:
-        """Say how many sequences all VMs that are allowed hold, cut in the way that holds most."""
+        """Return how many sequences all allowed VMs hold in the layout that holds most."""
         most, nodes = 0, limits.usable_nodes(machine)
-        for way in find_layouts(self.partition, machine, limits):
-            beside, _, sequence = self.memory_shares(way.parallelism)
-            room = self.budget_bytes(machine) - beside
-            if room >= 0 and sequence:
-                most = max(most, nodes // way.nodes * way.replicas * floor(room / sequence))
+        for layout in find_layouts(self.partition, machine, limits):
+            fixed, _, sequence = self.memory_shares(layout.parallelism)
+            free = self.budget_bytes(machine) - fixed
+            if free >= 0 and sequence:
+                most = max(most, nodes // layout.nodes * layout.replicas * floor(free / sequence))
         return most
 
     def host_bytes(self, machine: Machine, attempt: Attempt) -> float:
-        """What memory a VM needs to load its part of the weights, bytes."""
+        """Return the VM memory needed to load its part of the weights, bytes."""
         return self._host_bytes(machine, attempt.parallelism)
 
-    def _host_bytes(self, machine: Machine, split: Parallelism) -> float:
-        return self.weights.mid * min(1.0, machine.ranks / split.gpus)
+    def _host_bytes(self, machine: Machine, parallelism: Parallelism) -> float:
+        return self.weights.mid * min(1.0, machine.ranks / parallelism.gpus)
 
     @property
     def disk_bytes(self) -> float:
-        """What disk a VM needs for the weights, which lie there whole, bytes."""
+        """The local disk each VM needs, bytes: it stores all weights."""
         return self.weights.mid
 
     def speed(self, machine: Machine, attempt: Attempt) -> Speed | None:
-        """Say how fast all copies generate; None where the bandwidth is unknown, or what a step reads."""
-        pace = decode_speed(self.serving_on(machine, attempt), self.weights, self.served.cache)
-        if pace is None or pace.least_s <= 0 or pace.expected_s.low <= 0:
+        """Compute how fast all replicas generate; None where the bandwidth or the bytes read in a step are unknown."""
+        speed = decode_speed(self.serving_on(machine, attempt), self.weights, self.served.cache)
+        if speed is None or speed.least_s <= 0 or speed.expected_s.low <= 0:
             return None
         return Speed(
-            tokens_per_s=pace.expected_s.divide(pace.tokens_per_step),
-            min_step_s=pace.least_s,
-            step_s=pace.expected_s,
-            max_tokens_per_s=pace.tokens_per_step / pace.least_s,
+            tokens_per_s=speed.expected_s.divide(speed.tokens_per_step),
+            min_step_s=speed.least_s,
+            step_s=speed.expected_s,
+            max_tokens_per_s=speed.tokens_per_step / speed.least_s,
         )
 
     def serving_on(self, machine: Machine, attempt: Attempt) -> ServingSetup:
-        """The workload on the GPUs of an option, as the breakdown takes it."""
+        """Return the workload on the GPUs of an option, as the estimator takes it."""
         tflops = peak_flops(machine, compute_dtype_on(machine, self.dtype))
         gpus = Gpus(
             count=attempt.gpus,
@@ -186,7 +187,7 @@ class ServingJob:
         )
 
 
-def _cannot_beat(way: Layout, best: Attempt, least: int) -> bool:
-    """Whether a way cannot beat one that fits: it takes more VMs, or as many as there must be, with more stages."""
-    deeper = way.parallelism.pipeline > best.parallelism.pipeline
-    return way.nodes > best.nodes or (deeper and best.nodes == least)
+def _cannot_beat(layout: Layout, best: Attempt, least: int) -> bool:
+    """Whether a layout cannot beat one that fits: it takes more VMs, or more stages where no fewer VMs are allowed."""
+    deeper = layout.parallelism.pipeline > best.parallelism.pipeline
+    return layout.nodes > best.nodes or (deeper and best.nodes == least)

@@ -1,4 +1,4 @@
-"""A model that is trained, laid on VMs: the fewest that hold it, or that are done in time, and how long they take."""
+"""Training placed on VMs of one size: the fewest VMs that hold it or finish in time, and how long they take."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,11 +18,11 @@ from app.fit.placement.machine import Machine, generation, peak_flops
 
 HOUR = 3600
 MIN_CAPABILITY_NVLINK_MFU = 8.0
-"""From this compute capability on GPUs reach the share of their peak that is usual with NVLink; V100 and T4 do not."""
+"""From this compute capability on, GPUs reach the MFU that is usual with NVLink; V100 and T4 do not."""
 
 
 class _Sharding(NamedTuple):
-    """A ZeRO stage, a split, and among how many GPUs states are sharded."""
+    """A ZeRO stage, a parallelism, and over how many replicas states are sharded."""
 
     stage: int
     parallelism: Parallelism
@@ -31,7 +31,7 @@ class _Sharding(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingJob:
-    """A workload that is trained, made once for all sizes; `stages` has the model under each ZeRO stage to try."""
+    """A training workload, prepared once for all sizes; `states_by_stage` has the model for each ZeRO stage to try."""
 
     training: TrainingSetup
     states_by_stage: Mapping[int, TrainedModel]
@@ -54,107 +54,120 @@ class TrainingJob:
 
     @property
     def min_replicas(self) -> int:
-        """Copies that are asked for; else as many as the VMs hold."""
+        """The requested data-parallel replicas; where unset, as many as the VMs hold, and at least one."""
         return self.training.workload.data_parallel or 1
 
     @property
     def required_dtypes(self) -> tuple[tuple[str, str], ...]:
-        """The types that a GPU must compute with, by the field that asks for it."""
+        """The types a GPU must compute in, each with the request field that sets it."""
         return (("recipe", self.compute_dtype),)
 
-    def required_bytes(self, cutting: _Sharding) -> Range:
-        """What the fullest GPU needs, bytes; the same for every size."""
-        known = self._needs.get(cutting)
+    def required_bytes(self, sharding: _Sharding) -> Range:
+        """Return what the fullest GPU needs, bytes. It is the same for every size, so it is computed once."""
+        known = self._needs.get(sharding)
         if known is None:
-            job = self.states_by_stage[cutting.stage]
-            known = total_need(self.training, training_need(job, cutting.parallelism, cutting.shards))
-            self._needs[cutting] = known
+            job = self.states_by_stage[sharding.stage]
+            known = total_need(self.training, training_need(job, sharding.parallelism, sharding.shards))
+            self._needs[sharding] = known
         return known
 
     def find_attempt(self, machine: Machine, limits: SearchLimits) -> Attempt | None:
-        """Find the best way on VMs of one kind, or the nearest miss; None where the model cannot be cut at all.
+        """Find the best layout on VMs of one size, or the nearest miss; None where no partition is possible.
 
-        Fewest VMs, then fewest tensor ranks, then the lowest ZeRO stage: what need not be cut is not cut.
+        Fewest VMs, then fewest stages and tensor ranks, then the lowest ZeRO stage: nothing is split without need.
         """
         if machine.usable_bytes is None:
             return None
         found = find_layouts(self.partition, machine, limits)
-        tried = (self._attempt(stage, way, machine, limits) for stage in self.states_by_stage for way in found)
+        tried = (self._attempt(stage, layout, machine, limits) for stage in self.states_by_stage for layout in found)
         return min((one for one in tried if one is not None), key=lambda one: one.sort_key, default=None)
 
-    def _attempt(self, stage: int, way: Layout, machine: Machine, limits: SearchLimits) -> Attempt | None:
-        """Shards only ever make a GPU and a VM need less: the fewest VMs that hold the model are found by halving.
+    def _attempt(self, stage: int, layout: Layout, machine: Machine, limits: SearchLimits) -> Attempt | None:
+        """Find the fewest repetitions of a layout that hold the model; None where the VMs allow none.
 
-        Where no number of them has the memory to load it, those that hold it on their GPUs.
+        More shards never need more memory, so a binary search finds them. Where no number of VMs has the host memory
+        to load the model, only the GPUs count.
         """
-        split, budget, most = way.parallelism, self.budget_bytes(machine), limits.usable_nodes(machine)
+        parallelism, budget, most = layout.parallelism, self.budget_bytes(machine), limits.usable_nodes(machine)
         host = inf if machine.memory_bytes is None else machine.memory_bytes
         fixed = self.training.workload.data_parallel
-        least = ceil((fixed or 1) / way.replicas)
-        if least * way.nodes > most:
+        least = ceil((fixed or 1) / layout.replicas)
+        if least * layout.nodes > most:
             return None
-        top = least if fixed else most // way.nodes
-        least = max(least, min(top, ceil(limits.min_nodes / way.nodes)))
-        fits = self._required_mid(stage, way, top) <= budget
-        loads = fits and self._host_bytes(machine, stage, split, self._replicas(way, top)) <= host
+        most_units = least if fixed else most // layout.nodes
+        least = max(least, min(most_units, ceil(limits.min_nodes / layout.nodes)))
+        fits = self._required_mid(stage, layout, most_units) <= budget
+        loadable = fits and self._host_bytes(machine, stage, parallelism, self._replicas(layout, most_units)) <= host
 
-        def holds(blocks: int) -> bool:
-            held = self._required_mid(stage, way, blocks) <= budget
-            return held and (not loads or self._host_bytes(machine, stage, split, self._replicas(way, blocks)) <= host)
+        def holds(units: int) -> bool:
+            if self._required_mid(stage, layout, units) > budget:
+                return False
+            replicas = self._replicas(layout, units)
+            return not loadable or self._host_bytes(machine, stage, parallelism, replicas) <= host
 
-        blocks = _fewest(holds, least, top) if fits else top
+        units = _fewest(holds, least, most_units) if fits else most_units
         if fits and fixed is None:
-            blocks = min(top, max(blocks, self._groups_in_time(way, machine)))
-        nodes, need = max(limits.min_nodes, blocks * way.nodes), self._required_mid(stage, way, blocks)
-        over_pcie = split.tensor > machine.domain_gpus
-        key = (1 - loads, nodes, over_pcie, split.pipeline, split.tensor, stage) if fits else (2, need)
-        return Attempt(key, fits, loads, split, self._replicas(way, blocks), nodes, need, budget, stage)
+            units = min(most_units, max(units, self._units_in_time(layout, machine)))
+        nodes, required = max(limits.min_nodes, units * layout.nodes), self._required_mid(stage, layout, units)
+        over_pcie = parallelism.tensor > machine.domain_gpus
+        key = (1 - loadable, nodes, over_pcie, parallelism.pipeline, parallelism.tensor, stage)
+        return Attempt(
+            sort_key=key if fits else (2, required),
+            fits=fits,
+            loadable=loadable,
+            parallelism=parallelism,
+            replicas=self._replicas(layout, units),
+            nodes=nodes,
+            required_bytes=required,
+            budget_bytes=budget,
+            zero_stage=stage,
+        )
 
-    def _required_mid(self, stage: int, way: Layout, blocks: int) -> float:
-        return self.required_bytes(self._sharding(stage, way.parallelism, self._replicas(way, blocks))).mid
+    def _required_mid(self, stage: int, layout: Layout, units: int) -> float:
+        return self.required_bytes(self._sharding(stage, layout.parallelism, self._replicas(layout, units))).mid
 
-    def _sharding(self, stage: int, split: Parallelism, copies: int) -> _Sharding:
-        return _Sharding(stage, split, min(copies, self.training.workload.shard_group or copies))
+    def _sharding(self, stage: int, parallelism: Parallelism, replicas: int) -> _Sharding:
+        return _Sharding(stage, parallelism, min(replicas, self.training.workload.shard_group or replicas))
 
     def max_required_bytes(self, attempt: Attempt) -> float:
-        """What the fullest GPU may need at most, bytes."""
+        """Return the upper bound of what the fullest GPU needs, bytes."""
         return self.required_bytes(self._sharding(attempt.zero_stage or 0, attempt.parallelism, attempt.replicas)).high
 
-    def _replicas(self, way: Layout, blocks: int) -> int:
-        copies = self.training.workload.data_parallel or way.replicas * blocks
-        return copies if self.max_replicas is None else min(copies, self.max_replicas)
+    def _replicas(self, layout: Layout, units: int) -> int:
+        replicas = self.training.workload.data_parallel or layout.replicas * units
+        return replicas if self.max_replicas is None else min(replicas, self.max_replicas)
 
-    def _groups_in_time(self, way: Layout, machine: Machine) -> int:
-        """How many times the VMs of a way there must be for the job to be done in time; 1 where nobody knows."""
-        work = self.gpu_hours(machine, way.parallelism.gpus) if self.max_hours is not None else None
+    def _units_in_time(self, layout: Layout, machine: Machine) -> int:
+        """Return how many repetitions of a layout finish the job within `max_hours`; 1 where the time is unknown."""
+        work = self.gpu_hours(machine, layout.parallelism.gpus) if self.max_hours is not None else None
         if work is None or not self.max_hours:
             return 1
-        return ceil(work.mid / self.max_hours / way.parallelism.gpus / way.replicas)
+        return ceil(work.mid / self.max_hours / layout.parallelism.gpus / layout.replicas)
 
     def budget_bytes(self, machine: Machine) -> float:
-        """What may be used of one GPU, bytes."""
+        """Return what may be used of one GPU, bytes."""
         return (machine.usable_bytes or 0.0) * self.utilization
 
     def gpu_hours(self, machine: Machine, gpus: int) -> Range | None:
-        """Say how many GPU-hours the job takes on so many GPUs: as given or measured, else 6 N D / (peak x MFU)."""
+        """Compute the GPU-hours of the job on `gpus` GPUs: as given or measured, else 6 N D / (peak x MFU)."""
         known = gpu_hours(self.training)
-        tokens, per_token, fastest = (
+        tokens, per_token, peak = (
             self.training.workload.tokens,
             flops_per_token(self.training),
             peak_flops(machine, self.compute_dtype),
         )
-        if known is not None or tokens is None or per_token is None or fastest is None:
+        if known is not None or tokens is None or per_token is None or peak is None:
             return known
-        return seconds(per_token * tokens, 1, fastest, mfu(machine, gpus)).times(1 / HOUR)
+        return seconds(per_token * tokens, 1, peak, mfu(machine, gpus)).times(1 / HOUR)
 
     def host_bytes(self, machine: Machine, attempt: Attempt) -> float:
-        """What memory a VM needs to load its part of the weights, or to keep what is offloaded; bytes."""
+        """Return the VM memory needed to load its part of the weights or to hold what is offloaded, bytes."""
         return self._host_bytes(machine, attempt.zero_stage or 0, attempt.parallelism, attempt.replicas)
 
-    def _host_bytes(self, machine: Machine, stage: int, split: Parallelism, copies: int) -> float:
+    def _host_bytes(self, machine: Machine, stage: int, parallelism: Parallelism, replicas: int) -> float:
         job = self.states_by_stage[stage]
-        shards = self._sharding(stage, split, copies).shards if stage >= WEIGHT_SHARDING_STAGE else 1
-        part = min(1.0, machine.ranks / (split.gpus * shards))
+        shards = self._sharding(stage, parallelism, replicas).shards if stage >= WEIGHT_SHARDING_STAGE else 1
+        part = min(1.0, machine.ranks / (parallelism.gpus * shards))
         loaded = loaded_host_bytes(job.frozen_bytes or self.params * 2, self.loading, part)
         if job.offload == "none":
             return loaded
@@ -162,23 +175,23 @@ class TrainingJob:
 
     @property
     def disk_bytes(self) -> float:
-        """What disk a VM needs for a checkpoint, which lies there whole, bytes."""
+        """The local disk each VM needs, bytes: it stores a whole checkpoint."""
         return self.checkpoint_bytes
 
     def speed(self, machine: Machine, attempt: Attempt) -> Speed | None:
-        """Say how fast the model is trained; None where the peak is unknown and nothing was measured."""
-        per_token, fastest = flops_per_token(self.training), peak_flops(machine, self.compute_dtype)
+        """Compute how fast the model is trained; None where the peak is unknown and no measured speed is given."""
+        per_token, peak = flops_per_token(self.training), peak_flops(machine, self.compute_dtype)
         work = self.gpu_hours(machine, attempt.gpus)
         hours = work.times(1 / attempt.gpus) if work is not None else None
         if hours is not None and hours.low > 0 and self.training.workload.tokens:
             return Speed(tokens_per_s=hours.times(HOUR).divide(self.training.workload.tokens), hours=hours)
-        if per_token is None or fastest is None:
+        if per_token is None or peak is None:
             return None
-        return Speed(tokens_per_s=mfu(machine, attempt.gpus).times(fastest * attempt.gpus / per_token), hours=hours)
+        return Speed(tokens_per_s=mfu(machine, attempt.gpus).times(peak * attempt.gpus / per_token), hours=hours)
 
 
 def _fewest(holds: Callable[[int], bool], least: int, top: int) -> int:
-    """The least number from `least` to `top` that holds, where each above one that holds does, too."""
+    """Return the least number from `least` to `top` that holds, by binary search: all above it hold, too."""
     low, high = least, top
     while low < high:
         middle = (low + high) // 2
@@ -190,9 +203,9 @@ def _fewest(holds: Callable[[int], bool], least: int, top: int) -> int:
 
 
 def mfu(machine: Machine, gpus: int) -> Range:
-    """Choose the share of the dense peak that training reaches: less on MI300X, over PCIe, and before Ampere."""
+    """Return the share of the dense peak that training reaches: less on MI300X, over PCIe, and before Ampere."""
     if machine.capability == "gfx942":
         return MFU_MI300X
-    together = min(gpus, machine.ranks)
+    gpus_per_vm = min(gpus, machine.ranks)
     old = machine.capability is not None and generation(machine) < MIN_CAPABILITY_NVLINK_MFU
-    return MFU_PCIE if old or together > machine.domain_gpus else MFU
+    return MFU_PCIE if old or gpus_per_vm > machine.domain_gpus else MFU
