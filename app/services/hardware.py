@@ -74,8 +74,8 @@ def to_vm_and_machine(
     return vm, machine
 
 
-def _first_known(given: float | None, looked_up: float | None) -> float | None:
-    return given if given is not None else looked_up
+def _first_known(explicit: float | None, looked_up: float | None) -> float | None:
+    return explicit if explicit is not None else looked_up
 
 
 def _usable_gib(hardware: Hardware, gpu: Mapping[str, Any], assumptions: Assumptions) -> float:

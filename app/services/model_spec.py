@@ -32,8 +32,8 @@ def resolve_architecture(
         return to_architecture(_preset(spec.model, find))
     if spec.config is not None:
         return read_config(spec.config, assumptions)
-    given = {name: value for name, value in (spec.architecture or {}).items() if value is not None}
-    return build_architecture(given, assumptions, attention=given.pop("attention", None))
+    known = {name: value for name, value in (spec.architecture or {}).items() if value is not None}
+    return build_architecture(known, assumptions, attention=known.pop("attention", None))
 
 
 def _preset(name: str, find: Callable[[str], Mapping[str, Any]]) -> Mapping[str, Any]:

@@ -147,8 +147,10 @@ def _described_machine(
             )
     gpus = hardware.gpus
     if gpus is None:
-        cut = (search.workload.tensor_parallel or 1) * (search.workload.pipeline_parallel or 1)
-        gpus = assumptions.record("hardware.gpus", cut, "as many as the split needs" if cut > 1 else "one GPU")
+        gpus_of_split = (search.workload.tensor_parallel or 1) * (search.workload.pipeline_parallel or 1)
+        gpus = assumptions.record(
+            "hardware.gpus", gpus_of_split, "as many as the split needs" if gpus_of_split > 1 else "one GPU"
+        )
     if hardware.infiniband is None and search.constraints.max_nodes > 1:
         assumptions.record("hardware.infiniband", True, "machines that work together are connected by InfiniBand")
     return to_vm_and_machine(hardware, gpu, gpus, assumptions)

@@ -59,8 +59,8 @@ def plan_resource_fit(
 
 def to_needs(search: FitSearch, today: date) -> ResourceNeeds:
     """Map search parameters to what the evaluation requires of every size."""
-    wanted = search.status or ORDERABLE_STATUSES
-    statuses = (*ORDERABLE_STATUSES, "withdrawn", "retired") if "any" in wanted else wanted
+    requested = search.status or ORDERABLE_STATUSES
+    statuses = (*ORDERABLE_STATUSES, "withdrawn", "retired") if "any" in requested else requested
     return ResourceNeeds(
         amounts={name: value for name in _AMOUNTS if (value := getattr(search, name)) is not None},
         traits={name: value for name in TRAITS if (value := getattr(search, name)) is not None},

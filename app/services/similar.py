@@ -32,10 +32,10 @@ def find_similar(name: str, search: SimilarSearch, known: CatalogSnapshot, today
     size = to_traits(tuple(own))
     reference = ReferenceSize(key=key, gpu_memory_gib=size.gpu_memory_gib, usd_per_hour=usd)
     rows = yield neighbours_query(reference, search, today)
-    found = sort_by_distance(size, map(to_traits, rows))
+    neighbours = sort_by_distance(size, map(to_traits, rows))
     request_key = f"{key} {search.model_dump_json(exclude=search.page_param_names())} {today}"
-    page = yield from paginate(found, search, request_key, known)
-    return SimilarSizes(size=size, page=page.items, next_cursor=page.next_cursor, total=len(found))
+    page = yield from paginate(neighbours, search, request_key, known)
+    return SimilarSizes(size=size, page=page.items, next_cursor=page.next_cursor, total=len(neighbours))
 
 
 def to_traits(row: Row) -> SizeTraits:

@@ -1,4 +1,4 @@
-"""Any combination of fields is answered, or refused in words; figures are finite, and ranges are in order."""
+"""Any combination of fields is answered or rejected with a message; figures are finite and ranges in order."""
 
 from dataclasses import fields, is_dataclass
 from math import isfinite
@@ -29,7 +29,7 @@ dtypes = st.sampled_from(sorted(BITS))
 
 
 def maybe(**known: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """Any part of the fields."""
+    """Return a strategy of any subset of the fields."""
     return st.fixed_dictionaries({}, optional=known)
 
 
@@ -66,7 +66,7 @@ workloads = st.builds(lambda shape, gpu, use: {"architecture": shape, "gpus": gp
 
 
 def figures(part: Any) -> list[Figure]:
-    """Every figure of an answer."""
+    """Return every figure of an answer."""
     if isinstance(part, Figure):
         return [part]
     return (
@@ -76,7 +76,7 @@ def figures(part: Any) -> list[Figure]:
 
 @given(workloads)
 @settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_every_workload_is_answered_or_refused_in_words(body: dict[str, Any]) -> None:
+def test_every_workload_is_answered_or_rejected_with_a_message(body: dict[str, Any]) -> None:
     asked = EstimateIn.model_validate(body)
     try:
         answer = estimate(Session(), to_workload(asked))
@@ -98,7 +98,7 @@ def test_a_workload_written_without_its_defaults_is_the_same(body: dict[str, Any
     assert EstimateIn.model_validate_json(written, context={TEXT_VALUES: True}) == asked
 
 
-def test_a_preset_with_shared_experts_becomes_a_shape() -> None:
+def test_shared_experts_of_a_preset_are_part_of_its_architecture() -> None:
     row = {"id": "x", "layers": 3, "experts": 8, "experts_per_token": 2, "shared_experts": 2, "moe_intermediate": 5}
     shape = to_architecture(row)
     assert (shape.layers, shape.experts, shape.shared_intermediate) == (3, 8, 10)

@@ -1,4 +1,4 @@
-"""Any body is answered, or refused in words; every number is finite, and ranges are in order."""
+"""Any body is answered or rejected with a message; numbers are finite and ranges in order."""
 
 from math import isfinite
 from typing import Any
@@ -54,7 +54,7 @@ uses = st.one_of(
 
 @pytest.fixture(scope="session")
 def databases(single_database: Databases) -> Databases:
-    """One kind: what is answered of the same rows does not depend on where they were."""
+    """One kind of database: answers do not depend on where the rows were stored."""
     return single_database
 
 
@@ -75,7 +75,7 @@ def ranges(part: Any) -> list[tuple[float, float, float]]:
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(bodies, uses, st.none() | models, st.none() | hardware)
-def test_every_body_is_answered_or_refused_in_words(
+def test_every_body_is_answered_or_rejected_with_a_message(
     seeded_engine: Engine, body: dict[str, Any], use: dict[str, Any], model: str | None, machine: dict[str, Any] | None
 ) -> None:
     asked = body | use | ({"model": model} if model else {}) | ({"hardware": machine} if machine is not None else {})
@@ -83,21 +83,21 @@ def test_every_body_is_answered_or_refused_in_words(
         asked.pop("architecture", None)
     with Session(seeded_engine) as session:
         try:
-            told = run_plan(session, plan_fit(FitIn.model_validate(asked), load_snapshot(session), TODAY))
+            fit = run_plan(session, plan_fit(FitIn.model_validate(asked), load_snapshot(session), TODAY))
         except (ValidationError, BadWorkload):
             event("refused")
             return
-    event("something fits" if told.fits else "nothing fits")
-    shown = told.model_dump(mode="json", by_alias=True)
+    event("something fits" if fit.fits else "nothing fits")
+    shown = fit.model_dump(mode="json", by_alias=True)
     assert all(isfinite(number) for number in numbers(shown))
     assert all(low <= mid <= high for low, mid, high in ranges(shown))
-    assert told.fits is (told.total > 0)
+    assert fit.fits is (fit.total > 0)
     assert all(miss["failures"] for miss in shown["nearest_misses"])
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(models, serving, dtypes)
-def test_a_question_has_one_answer(seeded_engine: Engine, model: str, load: dict[str, Any], dtype: str) -> None:
+def test_a_request_has_one_answer(seeded_engine: Engine, model: str, load: dict[str, Any], dtype: str) -> None:
     asked = {"model": model, "inference": load | {"dtype": dtype}, "include": ["rejected", "assumptions"]}
     with Session(seeded_engine) as session:
         known = load_snapshot(session)

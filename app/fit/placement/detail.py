@@ -56,12 +56,12 @@ def _serving_memory(job: ServingJob, option: PlacementOption) -> PerGpuMemory:
 
 def _training_memory(job: TrainingJob, attempt: Attempt) -> PerGpuMemory:
     base = job.states_by_stage[attempt.zero_stage or 0]
-    asked = replace(
+    training = replace(
         job.training,
         gpus=Gpus(count=attempt.gpus),
         deployment=Deployment(parallelism=attempt.parallelism, copies=attempt.replicas),
     )
-    memory = training_memory(asked, base, compute_need(asked, base))
+    memory = training_memory(training, base, compute_need(training, base))
     return PerGpuMemory(
         states=memory.states,
         activations=memory.activations,

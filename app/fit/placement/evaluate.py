@@ -28,20 +28,20 @@ from app.fit.vm import Vm
 
 
 def evaluate(vm: Vm, machine: Machine, prepared: PreparedRequest) -> PlacementOption | Rejection:
-    """Evaluate one size. A rejection has the failures of all checks; time and budget are checked only where all pass."""
+    """Evaluate one size by every check, not only up to the first failure; by time and budget only if those pass."""
     attempt = prepared.job.find_attempt(machine, prepared.limits) if machine.gpus else None
     context = CheckContext(prepared=prepared, machine=machine, attempt=attempt)
-    found = [*check_eligibility(vm, prepared.size_constraints), *find_failures(context)]
-    if found or attempt is None:
-        return to_rejection(vm, found)
+    failures = [*check_eligibility(vm, prepared.size_constraints), *find_failures(context)]
+    if failures or attempt is None:
+        return to_rejection(vm, failures)
     option = to_option(vm, machine, attempt, prepared)
-    found = [*_time_failures(option, prepared), *_budget_failures(option, prepared)]
-    return to_rejection(vm, found) if found else option
+    failures = [*_time_failures(option, prepared), *_budget_failures(option, prepared)]
+    return to_rejection(vm, failures) if failures else option
 
 
-def to_rejection(vm: Vm, found: list[Failure]) -> Rejection:
+def to_rejection(vm: Vm, failures: list[Failure]) -> Rejection:
     """Reject a size with its failures in order, the largest shortfall first."""
-    ordered = sorted(found, key=lambda failure: (-failure.share_missing, failure.constraint))
+    ordered = sorted(failures, key=lambda failure: (-failure.share_missing, failure.constraint))
     return Rejection(vm=vm, failures=tuple(ordered))
 
 

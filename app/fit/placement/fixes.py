@@ -44,18 +44,18 @@ class Fix:
 class FixFinder:
     """Finds fixes for the rejected sizes of one request; a changed request is prepared once for all sizes."""
 
-    def __init__(self, asked: PreparedRequest) -> None:
-        self._prepared = asked
-        self._prepared_by_changes: dict[Changes, PreparedRequest | None] = {(): asked}
+    def __init__(self, prepared: PreparedRequest) -> None:
+        self._prepared = prepared
+        self._prepared_by_changes: dict[Changes, PreparedRequest | None] = {(): prepared}
 
     def find_fixes(self, vm: Vm, machine: Machine, rejection: Rejection) -> tuple[Fix, ...]:
         """Find every single change that makes a size fit; where there is none, combinations of up to three."""
         if any(failure.code not in PROPOSALS for failure in rejection.failures):
             return ()
-        found = list(self._sufficient_changes(vm, machine, rejection, ()))
-        if not found:
-            found = list(self._combinations(vm, machine, rejection, ()))
-        return tuple(Fix(changes=changes) for changes in found)
+        changes_found = list(self._sufficient_changes(vm, machine, rejection, ()))
+        if not changes_found:
+            changes_found = list(self._combinations(vm, machine, rejection, ()))
+        return tuple(Fix(changes=changes) for changes in changes_found)
 
     def _sufficient_changes(self, vm: Vm, machine: Machine, rejection: Rejection, before: Changes) -> Iterator[Changes]:
         """Yield of each kind of change the first that makes the size fit, together with those `before`."""
@@ -93,20 +93,20 @@ class FixFinder:
             yield from self._combinations(vm, machine, rejection, before)
 
     def _proposals(self, machine: Machine, rejection: Rejection, code: str, before: Changes) -> list[list[Changes]]:
-        asked = self._prepare_with(before)
-        if asked is None:
+        prepared = self._prepare_with(before)
+        if prepared is None:
             return []
         failure = next(one for one in rejection.failures if one.code == code)
         fixed = {(change.part, change.field) for change in before}
         return [
             [changes for changes in alternatives if not any((change.part, change.field) in fixed for change in changes)]
-            for alternatives in PROPOSALS[code](FixContext(machine=machine, prepared=asked, failure=failure))
+            for alternatives in PROPOSALS[code](FixContext(machine=machine, prepared=prepared, failure=failure))
         ]
 
     def _evaluate(self, vm: Vm, machine: Machine, changes: Changes) -> PlacementOption | Rejection | None:
         """Evaluate a size after changes; None where they contradict the rest of the request."""
-        asked = self._prepare_with(changes)
-        return evaluate(vm, machine, asked) if asked is not None else None
+        prepared = self._prepare_with(changes)
+        return evaluate(vm, machine, prepared) if prepared is not None else None
 
     def _prepare_with(self, changes: Changes) -> PreparedRequest | None:
         if changes not in self._prepared_by_changes:

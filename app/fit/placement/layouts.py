@@ -1,4 +1,4 @@
-"""How a model can be partitioned over VMs of one size: tensor ranks, pipeline stages, replicas; and what was found."""
+"""How a model can be partitioned over VMs of one size: tensor ranks, pipeline stages, replicas."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -76,12 +76,12 @@ def blocked_widths(shape: Architecture, quantization: Quantization | None) -> tu
         return ()
     formats, found = MatrixFormats(quantization), set()
     for matrix in weight_matrices(shape):
-        short = matrix.name.rpartition(".")[2]
-        for coding, _ in () if short in _UNALIGNED else formats.formats(matrix):
+        suffix = matrix.name.rpartition(".")[2]
+        for coding, _ in () if suffix in _UNALIGNED else formats.formats(matrix):
             if coding is None or min(coding.block) <= 1:
                 continue
-            least = shape.head_dim or 0 if short in {"k_proj", "v_proj"} else 0
-            inward = short in _ROW_PARALLEL
+            least = shape.head_dim or 0 if suffix in {"k_proj", "v_proj"} else 0
+            inward = suffix in _ROW_PARALLEL
             found.add(BlockedWidth(matrix.columns if inward else matrix.rows, coding.block[1 if inward else 0], least))
     return tuple(sorted(found))
 

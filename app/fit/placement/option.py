@@ -99,14 +99,14 @@ def usd_per_million_tokens(usd_per_hour: Decimal, tokens_per_s: float) -> Decima
 
 def find_headrooms(job: Job, machine: Machine, attempt: Attempt) -> tuple[Headroom, ...]:
     """Return the headroom of each resource: memory of the fullest GPU, memory and local disk of a VM."""
-    found = (
+    resources = (
         ("gpu_memory", attempt.required_bytes, attempt.budget_bytes),
         ("memory", job.host_bytes(machine, attempt), machine.memory_bytes),
         ("local_disk", job.disk_bytes, machine.disk_bytes),
     )
     return tuple(
         Headroom(resource=name, unit="GiB", required=required / GIB, available=available / GIB)
-        for name, required, available in found
+        for name, required, available in resources
         if available is not None and isfinite(available) and required <= available
     )
 
@@ -183,10 +183,10 @@ WEIGHTS_SOURCE_TEXTS = {
 
 def _weights_text(option: PlacementOption) -> str:
     """Return the type of the weights and its source, and a note where no KV cache is counted for lack of a context."""
-    kind = option.weights
+    weights = option.weights
     text = (
-        f"{kind.dtype} weights {WEIGHTS_SOURCE_TEXTS[kind.source]}"
-        if kind is not None and kind.dtype is not None
+        f"{weights.dtype} weights {WEIGHTS_SOURCE_TEXTS[weights.source]}"
+        if weights is not None and weights.dtype is not None
         else ""
     )
     missing = "no KV cache is counted, as no context is given" if "NO_KV_CACHE" in option.warnings else ""

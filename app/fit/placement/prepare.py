@@ -95,44 +95,46 @@ def _only_partition(workload: Workload) -> bool:
     return partition_given and without_cache
 
 
-def _serving_job(request: PlacementRequest, load: InferenceWorkload, assumptions: Assumptions) -> ServingJob:
+def _serving_job(request: PlacementRequest, workload: InferenceWorkload, assumptions: Assumptions) -> ServingJob:
     model = resolve_model(request.architecture, assumptions)
-    utilization = _utilization(request, load, assumptions)
+    utilization = _utilization(request, workload, assumptions)
     serving = with_weights(
-        ServingSetup(model=model, workload=replace(load, utilization=utilization), gpus=Gpus(), assumptions=assumptions)
+        ServingSetup(
+            model=model, workload=replace(workload, utilization=utilization), gpus=Gpus(), assumptions=assumptions
+        )
     )
     check_context_length(serving)
     weights, cache = weights_range(serving), kv_cache_of(serving)
     if weights is None and not request.memory_unknown:
         raise_missing("inference", "inference.weights", assumptions)
-    if cache is None and load.kv_bytes_per_sequence is None and load.context_tokens is not None:
+    if cache is None and workload.kv_bytes_per_sequence is None and workload.context_tokens is not None:
         raise_missing("inference.context_tokens", "inference.kv_cache", assumptions)
     weights = weights or ZERO
-    dtype = serving.weights.type.dtype if serving.weights is not None else load.dtype
-    batched = assumptions.get(load.max_batched_tokens, "inference.max_batched_tokens")
-    concurrency = assumptions.get(load.concurrency, "inference.concurrency")
+    dtype = serving.weights.type.dtype if serving.weights is not None else workload.dtype
+    batched = assumptions.get(workload.max_batched_tokens, "inference.max_batched_tokens")
+    concurrency = assumptions.get(workload.concurrency, "inference.concurrency")
     return ServingJob(
         serving=serving,
         weights=weights,
         served=served_model(serving, weights, cache),
-        load=ServingLoad(context_tokens=load.context_tokens or 0, sequences=concurrency, batched_tokens=batched),
-        sequence_bytes=sequence_bytes(serving, cache) if load.kv_bytes_per_sequence is not None else None,
+        load=ServingLoad(context_tokens=workload.context_tokens or 0, sequences=concurrency, batched_tokens=batched),
+        sequence_bytes=sequence_bytes(serving, cache) if workload.kv_bytes_per_sequence is not None else None,
         concurrency=concurrency,
         utilization=utilization,
         partition=replace(
-            _partition_limits(model, load.tensor_parallel, load.pipeline_parallel),
+            _partition_limits(model, workload.tensor_parallel, workload.pipeline_parallel),
             blocked_widths=blocked_widths(model.shape, checkpoint_quantization(model.shape, dtype)),
         ),
         dtype=dtype,
-        kv_dtype=load.kv_dtype,
+        kv_dtype=workload.kv_dtype,
     )
 
 
-def _utilization(request: PlacementRequest, load: InferenceWorkload, assumptions: Assumptions) -> float:
-    given = request.constraints.utilization
-    if given is not None and load.utilization is not None:
+def _utilization(request: PlacementRequest, workload: InferenceWorkload, assumptions: Assumptions) -> float:
+    utilization = request.constraints.utilization
+    if utilization is not None and workload.utilization is not None:
         raise InvalidWorkload("constraints.utilization", "and inference.utilization say the same thing: give one")
-    return assumptions.get(load.utilization if given is None else given, "inference.utilization")
+    return assumptions.get(workload.utilization if utilization is None else utilization, "inference.utilization")
 
 
 def _partition_limits(model: Model, tensor: int | None, pipeline: int | None) -> PartitionLimits:
@@ -181,9 +183,9 @@ def _training_job(request: PlacementRequest, workload: TrainingWorkload, assumpt
     )
 
 
-def _with_typical_shape(shape: Architecture, job: TrainingWorkload, assumptions: Assumptions) -> Architecture:
+def _with_typical_shape(shape: Architecture, workload: TrainingWorkload, assumptions: Assumptions) -> Architecture:
     """Fill in typical layers and width where only parameters are known but activations or adapters are counted."""
-    needed = job.sequence_tokens is not None or (job.method in BASE_DTYPES and job.lora_matrices is None)
+    needed = workload.sequence_tokens is not None or (workload.method in BASE_DTYPES and workload.lora_matrices is None)
     if not needed or shape.params is None or not shape.missing_fields("layers", "hidden"):
         return shape
     filled = typical_shape(shape)
@@ -193,14 +195,14 @@ def _with_typical_shape(shape: Architecture, job: TrainingWorkload, assumptions:
 
 
 def _zero_stages(
-    base: TrainedModel, given: int | None, method: str, assumptions: Assumptions
+    base: TrainedModel, requested: int | None, method: str, assumptions: Assumptions
 ) -> dict[int, TrainedModel]:
     """Return the trained model under each ZeRO stage to try: the requested one, else all that make a difference."""
-    if given is not None:
-        return {given: base}
-    tried = ADAPTER_STAGES if method in BASE_DTYPES else FULL_STAGES
-    assumptions.record("training.zero_stage", list(tried), "the lowest with which the fewest VMs do")
-    return {stage: replace(base, stage=stage) for stage in tried}
+    if requested is not None:
+        return {requested: base}
+    stages = ADAPTER_STAGES if method in BASE_DTYPES else FULL_STAGES
+    assumptions.record("training.zero_stage", list(stages), "the lowest with which the fewest VMs do")
+    return {stage: replace(base, stage=stage) for stage in stages}
 
 
 def _compute_dtype(recipe: str, weight_bytes: float) -> str:

@@ -108,16 +108,16 @@ def _shorter_context(context: FixContext, job: ServingJob) -> Iterator[Alternati
 
 
 def _training_memory(job: TrainingJob) -> Iterator[Alternatives]:
-    given = job.training.workload
-    if given.zero_stage is not None and len(job.states_by_stage) == 1 and next(iter(job.states_by_stage)) < 3:  # noqa: PLR2004  # ZeRO-3
+    workload = job.training.workload
+    if workload.zero_stage is not None and len(job.states_by_stage) == 1 and next(iter(job.states_by_stage)) < 3:  # noqa: PLR2004  # ZeRO-3
         yield [set_field("training", "zero_stage", 3)]
-    if given.sequence_tokens is not None:
-        batch = given.micro_batch or 1
-        yield [set_field("training", "recompute", how) for how in ("selective", "full") if how != given.recompute]
+    if workload.sequence_tokens is not None:
+        batch = workload.micro_batch or 1
+        yield [set_field("training", "recompute", mode) for mode in ("selective", "full") if mode != workload.recompute]
         yield [set_field("training", "micro_batch", size) for size in _halves(batch)]
-    if given.offload in {None, "none"}:
+    if workload.offload in {None, "none"}:
         yield [set_field("training", "offload", what) for what in ("optimizer", "all")]
-    if given.method in {None, "full"} and given.data_parallel is None:
+    if workload.method in {None, "full"} and workload.data_parallel is None:
         yield [set_field("training", "method", method) for method in ("lora", "qlora")]
 
 
@@ -128,13 +128,10 @@ def _halves(number: int) -> list[int]:
 
 def _unset_parallelism(context: FixContext) -> Iterator[Alternatives]:
     """Propose to leave the given parallelism to the search."""
-    given = [name for name in ("tensor_parallel", "pipeline_parallel") if _given(context, name) is not None]
-    if given:
-        yield [tuple(change for name in given for change in set_field(context.part, name, None))]
-
-
-def _given(context: FixContext, name: str) -> Any:
-    return getattr(context.prepared.request.workload, name)
+    workload = context.prepared.request.workload
+    names = [name for name in ("tensor_parallel", "pipeline_parallel") if getattr(workload, name) is not None]
+    if names:
+        yield [tuple(change for name in names for change in set_field(context.part, name, None))]
 
 
 def _more_nodes(context: FixContext) -> Iterator[Alternatives]:
@@ -165,9 +162,11 @@ def _waive(field: str, value: bool) -> Callable[[FixContext], Iterator[Alternati
 
 def _for_tensor_parallel(context: FixContext) -> Iterator[Alternatives]:
     """Propose the nearest numbers of tensor ranks that divide the model, else to leave them to the search."""
-    cut, asked = context.prepared.job.partition, context.prepared.parallelism.tensor
-    nearest = sorted((t for t in range(1, 2 * asked) if can_partition(cut, t)), key=lambda t: (abs(t - asked), t))
-    yield [set_field(context.part, "tensor_parallel", tensor) for tensor in nearest[:4]]
+    partition, tensor = context.prepared.job.partition, context.prepared.parallelism.tensor
+    nearest = sorted(
+        (t for t in range(1, 2 * tensor) if can_partition(partition, t)), key=lambda t: (abs(t - tensor), t)
+    )
+    yield [set_field(context.part, "tensor_parallel", ranks) for ranks in nearest[:4]]
     yield from _unset_parallelism(context)
 
 

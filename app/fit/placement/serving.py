@@ -100,8 +100,8 @@ class ServingJob:
         for layout in find_layouts(self.partition, machine, limits):
             if best is not None and best.fits and best.loadable and _cannot_beat(layout, best, limits.min_nodes):
                 continue
-            tried = self._attempt(layout, bounds, self._is_loadable(machine, layout.parallelism))
-            best = tried if best is None or tried.sort_key < best.sort_key else best
+            attempt = self._attempt(layout, bounds, self._is_loadable(machine, layout.parallelism))
+            best = attempt if best is None or attempt.sort_key < best.sort_key else best
         return best
 
     def _is_loadable(self, machine: Machine, parallelism: Parallelism) -> bool:

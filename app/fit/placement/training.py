@@ -78,9 +78,11 @@ class TrainingJob:
         """
         if machine.usable_bytes is None:
             return None
-        found = find_layouts(self.partition, machine, limits)
-        tried = (self._attempt(stage, layout, machine, limits) for stage in self.states_by_stage for layout in found)
-        return min((one for one in tried if one is not None), key=lambda one: one.sort_key, default=None)
+        layouts = find_layouts(self.partition, machine, limits)
+        attempts = (
+            self._attempt(stage, layout, machine, limits) for stage in self.states_by_stage for layout in layouts
+        )
+        return min((each for each in attempts if each is not None), key=lambda each: each.sort_key, default=None)
 
     def _attempt(self, stage: int, layout: Layout, machine: Machine, limits: SearchLimits) -> Attempt | None:
         """Find the fewest repetitions of a layout that hold the model; None where the VMs allow none.

@@ -1,4 +1,4 @@
-"""Made-up machines and questions: an ordinary VM has eight H100; a test names only what it is about."""
+"""Factories of machines and requests. The default VM has eight H100; a test names only what it is about."""
 
 from datetime import date
 from decimal import Decimal
@@ -31,7 +31,7 @@ TODAY = date(2026, 9, 1)
 
 
 def machine(**facts: Any) -> Machine:
-    ordinary: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "gpus": Fraction(8),
         "usable_bytes": 79.6 * GIB,
         "bandwidth": 3.35e12,
@@ -43,13 +43,13 @@ def machine(**facts: Any) -> Machine:
         "disk_bytes": 28_000 * GIB,
         "vcpus": 96,
     }
-    return Machine(**ordinary | facts)
+    return Machine(**defaults | facts)
 
 
 def vm(name: str = "a", **facts: Any) -> Vm:
     prices = {"on_demand": Decimal("98.32"), "spot": Decimal(30)}
-    ordinary: dict[str, Any] = {"status": "current", "verified": True, "region": "eastus", "usd_per_hour": prices}
-    return Vm(name=name, **ordinary | facts)
+    defaults: dict[str, Any] = {"status": "current", "verified": True, "region": "eastus", "usd_per_hour": prices}
+    return Vm(name=name, **defaults | facts)
 
 
 def serving(**load: Any) -> InferenceWorkload:
@@ -64,10 +64,10 @@ def prepare_request(
     use: InferenceWorkload | TrainingWorkload, shape: Architecture = LLAMA_70B, **constraints: Any
 ) -> PreparedRequest:
     pricing = Pricing(today=TODAY)
-    question = PlacementRequest(
+    request = PlacementRequest(
         architecture=shape, workload=use, constraints=Constraints(**constraints), pricing=pricing
     )
-    return prepare(question, Assumptions())
+    return prepare(request, Assumptions())
 
 
 def expect_option(prepared: PreparedRequest, on: Machine | None = None, of: Vm | None = None) -> PlacementOption:

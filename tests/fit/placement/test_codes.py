@@ -54,17 +54,17 @@ PROVOKED: Mapping[str, tuple[PreparedRequest, Machine, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("code", PROVOKED)
-def test_every_code_is_told_where_it_holds(code: str) -> None:
+def test_every_code_is_reported_where_it_applies(code: str) -> None:
     prepared, on, facts = PROVOKED[code]
     assert code in codes(expect_rejection(prepared, on, vm(**facts)))
 
 
-def test_every_check_is_provoked_and_every_proposal_answers_a_code() -> None:
+def test_every_check_is_provoked_and_every_proposal_belongs_to_a_code() -> None:
     assert set(CHECKS) <= set(PROVOKED)
     assert set(PROPOSALS) <= set(PROVOKED)
 
 
-def test_all_failures_are_told_the_largest_shortfall_first() -> None:
+def test_all_failures_are_reported_largest_shortfall_first() -> None:
     rejection = expect_rejection(prepare_request(serving()), machine(gpus=Fraction(1), disk_bytes=100 * GIB))
     assert [failure.code for failure in rejection.failures] == ["GPU_MEMORY_PER_GPU", "LOCAL_DISK"]
     missing = [failure.share_missing for failure in rejection.failures]
@@ -72,7 +72,7 @@ def test_all_failures_are_told_the_largest_shortfall_first() -> None:
 
 
 @pytest.mark.parametrize("budget", ["budget_usd_per_month", "budget_usd_per_job"])
-def test_an_unknown_price_meets_no_budget_and_is_no_obstacle_without_one(budget: str) -> None:
+def test_an_unknown_price_meets_no_budget_and_is_a_warning_without_one(budget: str) -> None:
     unpriced, job = vm(usd_per_hour=UNPRICED), training(method="lora", recompute="full")
     (failure,) = expect_rejection(prepare_request(job, LLAMA_70B, **{budget: Decimal(10**9)}), of=unpriced).failures
     assert (failure.constraint, failure.code, failure.available) == (budget, "NO_PRICE", None)
@@ -87,7 +87,7 @@ def test_a_job_of_unknown_length_meets_no_budget() -> None:
     assert (failure.constraint, failure.code) == ("budget_usd_per_job", "TIME")
 
 
-def test_money_is_judged_where_nothing_else_fails() -> None:
+def test_budgets_are_checked_only_where_nothing_else_fails() -> None:
     dear = prepare_request(serving(), budget_usd_per_month=Decimal(1))
     assert codes(expect_rejection(dear)) == {"BUDGET"}
     assert codes(expect_rejection(dear, machine(disk_bytes=GIB))) == {"LOCAL_DISK"}
@@ -97,14 +97,14 @@ def test_money_is_judged_where_nothing_else_fails() -> None:
     ("facts", "code"),
     [({"usable_bytes": None}, "GPU_UNKNOWN"), ({"memory_bytes": None}, "RAM"), ({"gpus": None}, "GPU_UNKNOWN")],
 )
-def test_a_fact_that_nobody_knows_is_no_fact(facts: dict[str, Any], code: str) -> None:
+def test_an_unknown_fact_is_a_failure(facts: dict[str, Any], code: str) -> None:
     (failure,) = expect_rejection(prepare_request(serving()), machine(**facts)).failures
     assert (failure.code, failure.available) == (code, None)
     assert "no source says" in failure.detail
 
 
 @pytest.mark.parametrize("fact", ["memory_bytes", "disk_bytes", "bandwidth", "capability"])
-def test_what_is_not_said_of_a_described_machine_is_not_held_against_it(fact: str) -> None:
+def test_unknown_facts_of_a_described_machine_fail_no_check(fact: str) -> None:
     described = machine(**{fact: None, "described": True})
     assert prepare_request(serving()).job.find_attempt(described, prepare_request(serving()).limits) is not None
 
@@ -142,7 +142,7 @@ def test_weights_of_a_type_that_the_gpu_lacks_are_computed_in_16_bits_with_a_war
     assert prepared.job.serving_on(on, option.attempt).gpus.peak_tflops == peak / 1e12
 
 
-def test_a_kv_cache_has_no_kernels_that_unpack_it() -> None:
+def test_a_kv_cache_has_no_weight_only_kernels() -> None:
     ampere = machine(capability="8.0")
     (failure,) = expect_rejection(prepare_request(serving(dtype="fp8", kv_dtype="fp8")), ampere).failures
     assert (failure.constraint, failure.code) == ("kv_dtype", "DTYPE_UNSUPPORTED")

@@ -1,4 +1,4 @@
-"""The properties are of the arithmetic: one kind of database is asked."""
+"""These are properties of the arithmetic, so one kind of database is enough."""
 
 import pytest
 
@@ -7,5 +7,5 @@ from tests.databases import Databases
 
 @pytest.fixture(scope="session")
 def databases(single_database: Databases) -> Databases:
-    """One kind."""
+    """One kind of database."""
     return single_database

@@ -1,4 +1,4 @@
-"""What may never be answered, looked for in many random questions; the same ones in every run."""
+"""Properties of every answer to a fit, checked on random requests with fixed seeds."""
 
 from collections.abc import Callable
 from random import Random
@@ -14,16 +14,16 @@ MODELS = {
     "qwen3-235b-a22b": 40_960, "mixtral-8x7b": 32_768, "mixtral-8x22b": 65_536, "deepseek-v3": 163_840,
     "kimi-k2": 131_072, "gpt-oss-120b": 131_072, "gemma-2-27b": 8192, "phi-4": 16_384,
 }  # fmt: skip
-"""Presets, and the longest context of each."""
+"""Presets and the longest context of each."""
 CONTEXTS = (512, 2048, 8192, 32_768, 120_000)
 SEQUENCES = (1, 2, 7, 16, 50, 64, 128, 300)
 DTYPES = ("bf16", "fp16", "fp8", "int8", "int4", "awq_int4", "nvfp4")
 DIFFERENT = 1 + 1e-9
-"""Doubles that are computed in another order may differ by so much."""
+"""Relative tolerance for doubles computed in another order."""
 
 
 def random_serving(seed: int) -> Body:
-    """A random question about a model that is served."""
+    """Return a random request for a model that is served."""
     random = Random(seed)
     model = random.choice(list(MODELS))
     context = min(random.choice(CONTEXTS), MODELS[model])
@@ -32,7 +32,7 @@ def random_serving(seed: int) -> Body:
 
 
 def random_training(seed: int) -> Body:
-    """A random question about a model that is trained."""
+    """Return a random request for a model that is trained."""
     random = Random(seed)
     job = {
         "method": random.choice(("full", "lora", "qlora", "qlora")),
@@ -47,7 +47,7 @@ def random_training(seed: int) -> Body:
 
 
 def all_options(client: httpx.Client, body: Body) -> list[Any]:
-    """Every option of a question."""
+    """Return every option of an answer."""
     items = fit(client, body, limit=500)["items"]
     assert isinstance(items, list)
     return items
@@ -69,13 +69,13 @@ def test_no_option_generates_more_than_one_token_of_each_sequence_a_step(client:
     assert checked > 500
 
 
-@pytest.mark.parametrize("asking", [random_serving, random_training])
+@pytest.mark.parametrize("random_body", [random_serving, random_training])
 @pytest.mark.parametrize("seeds", [range(start, start + 30) for start in range(0, 90, 30)], ids=str)
 def test_an_option_is_tight_where_a_gpu_may_need_more_than_it_has_and_nowhere_else(
-    client: httpx.Client, asking: Callable[[int], Body], seeds: range
+    client: httpx.Client, random_body: Callable[[int], Body], seeds: range
 ) -> None:
     for seed in seeds:
-        body = asking(seed)
+        body = random_body(seed)
         for item in all_options(client, body):
             most, budget = item["per_gpu"]["need"]["high"], item["per_gpu"]["budget"]["value"]
             if abs(most - budget) > 1e-6 * budget:
@@ -85,33 +85,33 @@ def test_an_option_is_tight_where_a_gpu_may_need_more_than_it_has_and_nowhere_el
 LESS = ("context_tokens", "concurrency", "sequence_tokens", "micro_batch")
 
 
-@pytest.mark.parametrize("asking", [random_serving, random_training])
+@pytest.mark.parametrize("random_body", [random_serving, random_training])
 @pytest.mark.parametrize("seeds", [range(start, start + 30) for start in range(100, 160, 30)], ids=str)
 def test_less_work_and_more_vms_never_make_a_size_fail(
-    client: httpx.Client, asking: Callable[[int], Body], seeds: range
+    client: httpx.Client, random_body: Callable[[int], Body], seeds: range
 ) -> None:
     for seed in seeds:
-        body, random = asking(seed), Random(seed)
+        body, random = random_body(seed), Random(seed)
         use = next(name for name in ("inference", "training") if name in body)
         name = random.choice([name for name in LESS if name in body[use]])
         easier = body | {use: body[use] | {name: max(1, int(body[use][name] * random.choice((0.25, 0.5, 0.9))))}}
         wider = body | {"constraints": {"max_nodes": body["constraints"]["max_nodes"] + random.choice((1, 3, 16))}}
         before = {item["size"] for item in all_options(client, body)}
-        for asked in (easier, wider):
-            lost = before - {item["size"] for item in all_options(client, asked)}
-            assert not lost, (body, asked)
+        for changed in (easier, wider):
+            lost = before - {item["size"] for item in all_options(client, changed)}
+            assert not lost, (body, changed)
 
 
-@pytest.mark.parametrize("asking", [random_serving, random_training])
+@pytest.mark.parametrize("random_body", [random_serving, random_training])
 @pytest.mark.parametrize("seeds", [range(200, 206), range(206, 212)], ids=str)
-def test_a_size_fits_after_any_fix_of_a_random_question(
-    client: httpx.Client, asking: Callable[[int], Body], seeds: range
+def test_a_size_fits_after_any_fix_of_a_random_request(
+    client: httpx.Client, random_body: Callable[[int], Body], seeds: range
 ) -> None:
     for seed in seeds:
-        body, random = asking(seed), Random(seed)
+        body, random = random_body(seed), Random(seed)
         missed = fit(client, body, include=["rejected"])["rejected"]
-        told = [(miss["size"], fix) for miss in missed for fix in miss["fixes"]]
-        for size, fix in random.sample(told, min(8, len(told))):
+        fixes = [(miss["size"], fix) for miss in missed for fix in miss["fixes"]]
+        for size, fix in random.sample(fixes, min(8, len(fixes))):
             changed = apply_merge_patch(body, fix["patch"])
             changed["constraints"] = changed.get("constraints", {}) | {"name": [size]}
             assert [item["size"] for item in all_options(client, changed)] == [size], (body, size, fix)
@@ -122,12 +122,12 @@ def test_every_option_within_a_budget_has_a_price_within_it(client: httpx.Client
     random = Random(seed)
     budget, purchase = random.choice((500, 5000, 20_000, 10**9)), random.choice(("on_demand", "spot"))
     body = random_serving(seed) | {"pricing": {"purchases": [purchase], "hours": 730}}
-    for name, told in (("budget_usd_per_month", "usd_per_month"), ("budget_usd_per_job", "usd_per_job")):
-        asked = body | {"constraints": body["constraints"] | {name: budget}}
-        answer = fit(client, asked, limit=500, include=["rejected"])
+    for name, field in (("budget_usd_per_month", "usd_per_month"), ("budget_usd_per_job", "usd_per_job")):
+        limited = body | {"constraints": body["constraints"] | {name: budget}}
+        answer = fit(client, limited, limit=500, include=["rejected"])
         for item in answer["items"]:
-            cost = item["cost"][purchase][told]
-            assert (cost if told == "usd_per_month" else cost["value"]) <= budget
+            cost = item["cost"][purchase][field]
+            assert (cost if field == "usd_per_month" else cost["value"]) <= budget
         for miss in answer["rejected"]:
             unpriced = [failure for failure in miss["failures"] if failure["code"] == "NO_PRICE"]
             assert all(failure["constraint"] == name for failure in unpriced)
@@ -136,17 +136,17 @@ def test_every_option_within_a_budget_has_a_price_within_it(client: httpx.Client
 
 @pytest.mark.parametrize("purchase", ["on_demand", "spot"])
 @pytest.mark.parametrize("needs", ["", "min_gpu_mem=80", "min_gpus=1&max_nodes=4", "region=eastus"])
-def test_no_raw_amount_is_within_a_budget_without_a_price(client: httpx.Client, purchase: str, needs: str) -> None:
-    question = f"/fit?{needs}&purchase={purchase}&limit=500"
-    within = client.get(f"{question}&budget_usd_per_month=1e9").json()
-    free = client.get(question).json()
+def test_an_unpriced_size_is_within_no_budget(client: httpx.Client, purchase: str, needs: str) -> None:
+    url = f"/fit?{needs}&purchase={purchase}&limit=500"
+    within = client.get(f"{url}&budget_usd_per_month=1e9").json()
+    free = client.get(url).json()
     priced = [item["size"] for item in free["items"] if item["cost"][purchase]["usd_per_hour"] is not None]
     assert [item["size"] for item in within["items"]] == priced
     assert within["rejection_summary"].get("NO_PRICE", 0) == len(free["items"]) - len(priced)
 
 
 @pytest.mark.parametrize("purchase", ["on_demand", "spot"])
-def test_no_size_without_a_price_is_within_a_price(client: httpx.Client, purchase: str) -> None:
-    found = client.get(f"/sizes?max_usd_per_hour=1e6&purchase={purchase}&limit=500").json()["items"]
-    assert found
-    assert all(size[f"{purchase}_usd_per_hour"] is not None for size in found)
+def test_an_unpriced_size_is_within_no_maximum_price(client: httpx.Client, purchase: str) -> None:
+    sizes = client.get(f"/sizes?max_usd_per_hour=1e6&purchase={purchase}&limit=500").json()["items"]
+    assert sizes
+    assert all(size[f"{purchase}_usd_per_hour"] is not None for size in sizes)

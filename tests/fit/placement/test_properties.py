@@ -1,4 +1,4 @@
-"""What may never happen, whatever is asked: more of anything that helps never makes a size fail."""
+"""Properties of every placement: more of a resource never makes a size fail."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -50,14 +50,14 @@ bounds = st.fixed_dictionaries(
         "max_hours": st.floats(1, 1000),
     },
 )
-questions = st.builds(lambda use, shape, bound: prepare_request(use, shape, **bound), loads | jobs, shapes, bounds)
+requests = st.builds(lambda use, shape, bound: prepare_request(use, shape, **bound), loads | jobs, shapes, bounds)
 
 
 def holds(on: Machine, prepared: PreparedRequest) -> bool:
     return isinstance(evaluate(vm(), on, prepared), PlacementOption)
 
 
-@given(questions, machines, st.floats(1, 4))
+@given(requests, machines, st.floats(1, 4))
 def test_more_memory_never_turns_a_fit_into_a_rejection(prepared: PreparedRequest, on: Machine, times: float) -> None:
     facts: dict[str, Any] = {
         name: getattr(on, name) for name in ("gpus", "domain_gpus", "infiniband", "capability", "memory_bytes")
@@ -84,10 +84,8 @@ def test_fewer_sequences_never_turn_a_fit_into_a_rejection(shape: Any, on: Machi
     assert holds(on, less) or not holds(on, most)
 
 
-@given(questions, machines)
-def test_what_fits_needs_no_more_than_it_may_use_and_uses_no_more_vms_than_allowed(
-    prepared: PreparedRequest, on: Machine
-) -> None:
+@given(requests, machines)
+def test_options_stay_within_the_memory_budget_and_the_vm_limit(prepared: PreparedRequest, on: Machine) -> None:
     verdict = evaluate(vm(), on, prepared)
     if isinstance(verdict, PlacementOption):
         attempt = verdict.attempt
@@ -98,17 +96,17 @@ def test_what_fits_needs_no_more_than_it_may_use_and_uses_no_more_vms_than_allow
         assert verdict.failures
 
 
-@given(questions, machines)
+@given(requests, machines)
 def test_every_fix_makes_the_size_fit(prepared: PreparedRequest, on: Machine) -> None:
     verdict = evaluate(vm(), on, prepared)
     if isinstance(verdict, Rejection):
         for fix in FixFinder(prepared).find_fixes(vm(), on, verdict):
-            question = prepared.request
+            request = prepared.request
             for change in fix.changes:
-                question = question.with_change(change.part, change.field, change.value)
-            again = prepare_request(question.workload, question.architecture, **_given(question.constraints))
-            assert holds(on, again), fix.text
+                request = request.with_change(change.part, change.field, change.value)
+            fixed = prepare_request(request.workload, request.architecture, **_constraint_fields(request.constraints))
+            assert holds(on, fixed), fix.text
 
 
-def _given(constraints: Any) -> dict[str, Any]:
+def _constraint_fields(constraints: Any) -> dict[str, Any]:
     return {name: getattr(constraints, name) for name in type(constraints).__dataclass_fields__}

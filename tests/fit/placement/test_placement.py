@@ -36,14 +36,14 @@ def test_a_vm_needs_the_memory_to_load_what_its_gpus_hold() -> None:
     option = expect_option(prepare_request(job, max_nodes=64), small)
     memory = next(one for one in option.headrooms if one.resource == "memory")
     assert memory.required == pytest.approx(2 * 70_553_706_496 / option.attempt.nodes / GIB)
-    ways: dict[Loading, float] = {"whole": 2 * 70_553_706_496 / GIB, "none": 0.0}
-    for loading, needed in ways.items():
+    needed_by_loading: dict[Loading, float] = {"whole": 2 * 70_553_706_496 / GIB, "none": 0.0}
+    for loading, needed in needed_by_loading.items():
         on = machine(memory_bytes=needed * GIB + 1)
-        told = expect_option(prepare_request(replace(job, loading=loading), max_nodes=64), on)
-        assert next(one for one in told.headrooms if one.resource == "memory").required == pytest.approx(needed)
-    short = expect_rejection(prepare_request(replace(job, loading="whole"), max_nodes=64), small)
-    assert codes(short) == {"RAM"}
-    (fix,) = FixFinder(prepare_request(replace(job, loading="whole"), max_nodes=64)).find_fixes(vm(), small, short)
+        loaded = expect_option(prepare_request(replace(job, loading=loading), max_nodes=64), on)
+        assert next(one for one in loaded.headrooms if one.resource == "memory").required == pytest.approx(needed)
+    rejection = expect_rejection(prepare_request(replace(job, loading="whole"), max_nodes=64), small)
+    assert codes(rejection) == {"RAM"}
+    (fix,) = FixFinder(prepare_request(replace(job, loading="whole"), max_nodes=64)).find_fixes(vm(), small, rejection)
     assert fix.text == "loading=sharded"
 
 
@@ -54,26 +54,26 @@ def test_a_vm_needs_the_memory_to_load_what_its_gpus_hold() -> None:
         ("fp8", None, 8, True), ("bf16", 128, 8, True), ("awq_int4", 128, 8, True), ("fp8", 64, 8, True),
     ],
 )  # fmt: skip
-def test_weights_in_blocks_are_cut_into_whole_blocks(dtype: str, block: int | None, tensor: int, whole: bool) -> None:
+def test_quantized_weights_are_split_into_whole_blocks(dtype: str, block: int | None, tensor: int, whole: bool) -> None:
     shape = replace(QWEN_235B, fp8_block=block)
     on, load = machine(usable_bytes=600 * GIB), serving(dtype=dtype, context_tokens=1024, concurrency=1)
-    asked_for = prepare_request(replace(load, tensor_parallel=tensor), shape)
-    verdict = evaluate(vm(), on, asked_for)
+    prepared = prepare_request(replace(load, tensor_parallel=tensor), shape)
+    verdict = evaluate(vm(), on, prepared)
     if whole:
         assert isinstance(verdict, PlacementOption)
         return
     assert isinstance(verdict, Rejection)
     assert codes(verdict) == {"TP_BLOCKS"}
     assert verdict.failures[0].detail == "8 tensor ranks get 192 of a width of 1536, and its blocks are of 128"
-    assert [fix.text for fix in FixFinder(asked_for).find_fixes(vm(), on, verdict)] == [
+    assert [fix.text for fix in FixFinder(prepared).find_fixes(vm(), on, verdict)] == [
         "tensor_parallel=4", "tensor_parallel=null"
     ]  # fmt: skip
     assert expect_option(prepare_request(load, shape), on).attempt.parallelism.tensor == 4
 
 
-def test_how_weights_are_loaded_is_assumed_and_told() -> None:
-    (told,) = [one for one in prepare_request(training()).assumptions if one.field == "training.loading"]
-    assert told.value == "sharded"
+def test_the_loading_of_weights_is_an_assumption() -> None:
+    (assumption,) = [one for one in prepare_request(training()).assumptions if one.field == "training.loading"]
+    assert assumption.value == "sharded"
 
 
 def test_llama_70b_needs_55_gib_on_each_of_four_a100() -> None:
@@ -95,20 +95,20 @@ def test_llama_70b_lacks_22_gib_on_two_h100_nvl() -> None:
     assert failure.available == pytest.approx(86.11, abs=0.01)
 
 
-def test_layers_are_cut_over_as_many_gpus_as_nvlink_joins_and_no_further() -> None:
+def test_layers_are_split_over_the_gpus_of_an_nvlink_domain() -> None:
     assert expect_option(prepare_request(serving(), LLAMA_8B)).attempt.parallelism.tensor == 8
     joined_by_pcie = expect_option(prepare_request(serving(), LLAMA_8B), machine(domain_gpus=2)).attempt
     assert (joined_by_pcie.parallelism.tensor, joined_by_pcie.replicas) == (2, 4)
 
 
-def test_copies_serve_what_one_does_not_hold() -> None:
+def test_replicas_are_added_where_one_holds_too_few_sequences() -> None:
     one = expect_option(prepare_request(serving(tensor_parallel=4), LLAMA_70B)).attempt
     assert (one.nodes, one.replicas) == (1, 2)
     many = expect_option(prepare_request(serving(concurrency=2000, pipeline_parallel=1), max_nodes=16)).attempt
     assert many.nodes == many.replicas > 1
 
 
-def test_stages_lie_on_several_vms_where_one_is_too_small() -> None:
+def test_stages_span_several_vms_where_one_is_too_small() -> None:
     option = expect_option(prepare_request(serving(), max_nodes=8), machine(gpus=Fraction(1), infiniband=False))
     assert (option.attempt.nodes, option.attempt.parallelism.pipeline) == (4, 4)
     assert "NODES_WITHOUT_INFINIBAND" in option.warnings
@@ -125,7 +125,7 @@ def test_a_rack_of_18_vms_is_one_nvlink_domain_of_72_gpus() -> None:
     assert codes(expect_rejection(prepare_request(serving(tensor_parallel=16), max_nodes=4))) == {"NVLINK_DOMAIN"}
 
 
-def test_a_part_of_a_gpu_serves_alone_and_in_copies() -> None:
+def test_a_fraction_of_a_gpu_serves_alone_or_as_replicas() -> None:
     half = machine(gpus=Fraction(1, 2), usable_bytes=40 * GIB)
     assert expect_option(prepare_request(serving(concurrency=8), LLAMA_8B), half).attempt.parallelism.gpus == 1
     assert expect_option(prepare_request(serving(concurrency=60), LLAMA_8B, max_nodes=4), half).attempt.replicas == 3
@@ -140,9 +140,7 @@ def test_a_part_of_a_gpu_serves_alone_and_in_copies() -> None:
         ({"heads": 64, "mlp_widths": (11000,)}, 64, False), ({}, 7, True),
     ],
 )  # fmt: skip
-def test_heads_and_widths_say_over_how_many_ranks_layers_can_be_cut(
-    cut: dict[str, Any], tensor: int, possible: bool
-) -> None:
+def test_heads_and_widths_limit_the_tensor_ranks(cut: dict[str, Any], tensor: int, possible: bool) -> None:
     assert (partition_error(PartitionLimits(**cut), tensor) is None) is possible
 
 
@@ -150,7 +148,7 @@ def test_heads_and_widths_say_over_how_many_ranks_layers_can_be_cut(
     ("tensor", "pipeline", "copies", "nodes"),
     [(1, 1, 8, 1), (8, 1, 1, 1), (2, 2, 2, 1), (3, 1, 2, 1), (8, 3, 1, 3), (4, 3, 1, 2), (16, 2, 1, 4)],
 )
-def test_splits_lie_whole_on_vms_of_eight_gpus(tensor: int, pipeline: int, copies: int, nodes: int) -> None:
+def test_replicas_are_laid_out_on_vms_of_eight_gpus(tensor: int, pipeline: int, copies: int, nodes: int) -> None:
     assert lay_out(Parallelism(tensor=tensor, pipeline=pipeline), 8) == (
         Parallelism(tensor=tensor, pipeline=pipeline),
         copies,
@@ -221,7 +219,9 @@ def test_an_option_is_optimal_unless_another_is_better_in_cost_and_time() -> Non
         (replace(LLAMA_70B, heads=None), training(), "training", "architecture.params"),
     ],
 )
-def test_what_says_too_little_is_refused_with_what_is_missing(shape: Any, use: Any, field: str, missing: str) -> None:
-    with pytest.raises(InvalidWorkload, match=missing) as refused:
+def test_incomplete_requests_are_rejected_with_the_missing_field(
+    shape: Any, use: Any, field: str, missing: str
+) -> None:
+    with pytest.raises(InvalidWorkload, match=missing) as error:
         prepare_request(use, shape)
-    assert refused.value.field == field
+    assert error.value.field == field
