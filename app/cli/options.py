@@ -121,12 +121,11 @@ def _catalog_column(table: str, column: str) -> Callable[[], Sequence[str]]:
         from sqlalchemy import select
         from sqlalchemy.exc import SQLAlchemyError
 
-        from app.catalog import models
-        from app.catalog.column_types import table_of
+        from app.catalog.models import Size
         from app.db.engines import make_engine, read_session
         from app.settings import Settings
 
-        of = table_of(getattr(models, table)).c[column]
+        of = Size.metadata.tables[table].c[column]
         try:
             with read_session(make_engine(Settings().database_url, pooled=False)) as session:
                 return tuple(session.execute(select(of).order_by(of)).scalars())
@@ -136,11 +135,11 @@ def _catalog_column(table: str, column: str) -> Callable[[], Sequence[str]]:
     return read
 
 
-size_names = _catalog_column("Size", "name")
-model_ids = _catalog_column("Model", "id")
-gpu_ids = _catalog_column("Gpu", "id")
-region_codes = _catalog_column("Region", "code")
-series_ids = _catalog_column("Series", "id")
+size_names = _catalog_column("size", "name")
+model_ids = _catalog_column("model", "id")
+gpu_ids = _catalog_column("gpu", "id")
+region_codes = _catalog_column("region", "code")
+series_ids = _catalog_column("series", "id")
 
 CHOICES: Mapping[str, Callable[[], Sequence[str]]] = {
     "dtype": dtypes,
