@@ -1,4 +1,4 @@
-"""What a start loads: serving loads nothing that it does not need, and a command only its own room."""
+"""Modules loaded at start: the service and each command load only what they need."""
 
 import os
 import subprocess
@@ -34,11 +34,11 @@ def test_the_garbage_collector_works_again_once_the_service_is_made() -> None:
     assert run_python(program) == "True True\n"
 
 
-@pytest.mark.parametrize(("command", "room"), [("serve", "serve"), ("ingest", "ingest"), ("estimate", "estimate")])
-def test_a_command_loads_its_own_room_alone(command: str, room: str) -> None:
+@pytest.mark.parametrize(("command", "module"), [("serve", "serve"), ("ingest", "ingest"), ("estimate", "estimate")])
+def test_a_command_loads_only_its_own_module(command: str, module: str) -> None:
     find = f"typer.main.get_command(commands.app).get_command(None, {command!r})"
     loaded = run_python(f"import sys, typer\nfrom app.cli import commands\n{find}\nprint(*sys.modules)").split()
-    assert {name for name in COMMAND_FILES if f"app.cli.{name}" in loaded} == {room}
+    assert {name for name in COMMAND_FILES if f"app.cli.{name}" in loaded} == {module}
 
 
 NOT_TO_SEARCH = ("rich", "app.api", "app.services", "app.fit.placement", "app.ingest", "fastapi", "alembic")

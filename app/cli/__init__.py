@@ -1,4 +1,4 @@
-"""ROOF: the command line `vmsizes`; calls the same functions as the API."""
+"""The command line `vmsizes`: calls the same functions as the API, without a server."""
 
 from app.cli.commands import main
 

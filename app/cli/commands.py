@@ -1,4 +1,4 @@
-"""The command line: which commands there are, each in a module that is loaded when it is called."""
+"""The command line: its commands, each loaded from its module when it is called (click's recipe LazyGroup)."""
 
 import gc
 import os
@@ -11,23 +11,23 @@ import typer
 from typer.core import TyperGroup
 
 COMMAND_MODULES: Mapping[str, tuple[str, str]] = {
-    "search": ("search", "Find sizes by GPU, memory, price and all else: `vmsizes search H100:8`."),
+    "search": ("search", "Find sizes by GPU, memory, price and more: `vmsizes search H100:8`."),
     "show": ("search", "Show one size: its GPUs and price first."),
-    "fit": ("search", "Say which sizes hold a model or meet needs, at what cost: `vmsizes fit llama-3.3-70b`."),
-    "estimate": ("estimate", "Say what a language model needs of memory, time and money."),
+    "fit": ("estimate", "Find the sizes that hold a model or meet requirements: `vmsizes fit llama-3.3-70b`."),
+    "estimate": ("estimate", "Compute the memory, time and cost of a language model."),
     "similar": ("compare", "List the sizes that are most like one."),
-    "compare": ("compare", "Lay sizes side by side."),
+    "compare": ("compare", "Compare sizes side by side."),
     "conflicts": ("search", "List every figure on which sources disagree."),
     "models": ("search", "List the language models whose configuration is known."),
     "serve": ("serve", "Serve the API over HTTP."),
-    "migrate": ("serve", "Bring the database to the newest schema."),
-    "ingest": ("ingest", "Take in documents, prices and other figures."),
-    "sources": ("sources", "List what the catalog was read from."),
-    "forget": ("sources", "Take a source back: what only it said goes."),
-    "revisions": ("sources", "List the ingests that changed something."),
-    "export": ("export", "Write whole lists and tables: sizes, prices, GPUs, regions, series, models …"),
+    "migrate": ("serve", "Upgrade the database to the newest schema."),
+    "ingest": ("ingest", "Read documents, prices and other figures into the catalog."),
+    "sources": ("sources", "List the sources of the catalog."),
+    "forget": ("sources", "Remove a source and all that only it says."),
+    "revisions": ("sources", "List the ingests that changed the catalog."),
+    "export": ("export", "Write whole lists and tables to a file: sizes, prices, GPUs, regions, series, models …"),
 }
-"""The module of each command and what it does, in the order of the help."""
+"""The module of each command and its line in the help, in the order of the help."""
 
 SYNONYMS: Mapping[str, str] = {
     **dict.fromkeys(("list", "ls", "sizes", "find", "query", "vms", "instances", "list-sizes"), "search"),
@@ -42,55 +42,57 @@ SYNONYMS: Mapping[str, str] = {
     "version": "--version",
     "help": "--help",
 }
-"""What other command lines call what we have."""
+"""Commands of other tools, and what does the same here; `{}` is the name itself."""
 
 
 class LazyGroup(TyperGroup):
-    """Loads a module when a command of it is called, and all of them where all are to be told of."""
+    """A group that imports the module of a command when it is called, and none to list the commands."""
 
     def list_commands(self, _ctx: Any) -> list[str]:
-        """All names, without loading any."""
+        """Return all names without importing any module."""
         return list(COMMAND_MODULES)
 
     def get_command(self, _ctx: Any, cmd_name: str) -> Any:
-        """The command of a name."""
+        """Return a command, or None where there is none of that name."""
         if cmd_name in COMMAND_MODULES:
             self.commands.setdefault(cmd_name, _load_command(cmd_name))
         return self.commands.get(cmd_name)
 
     def format_commands(self, _ctx: Any, formatter: Any) -> None:
-        """Tell what each command does, in full, and without loading any."""
+        """Write what each command does, in full, without importing any module."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMAND_MODULES.items()])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command; a name that there is not is refused with what is meant by it, if that is plain."""
+        """Find the command; for an unknown name the error suggests what was probably meant."""
         if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             ctx.fail(unknown_command_message(args[0]))
         return super().resolve_command(ctx, args)
 
 
 def unknown_command_message(name: str) -> str:
-    """Say that there is no such command, and what does what it means elsewhere, or is a slip of the pen away."""
-    meant = SYNONYMS.get(name.lower())
-    near = get_close_matches(name.lower(), COMMAND_MODULES, 1, 0.75)
-    hint = f" Try `vmsizes {meant.format(name.lower())}`." if meant else f" Did you mean {near[0]}?" if near else ""
+    """Return the error for an unknown command, with the command that does the same or has a similar name."""
+    hint = ""
+    if synonym := SYNONYMS.get(name.lower()):
+        hint = f" Try `vmsizes {synonym.format(name.lower())}`."
+    elif near := get_close_matches(name.lower(), COMMAND_MODULES, 1, 0.75):
+        hint = f" Did you mean {near[0]}?"
     return f"No such command '{name}'.{hint}"
 
 
 def _load_command(name: str) -> Any:
-    """A command of a module, or the module itself where it is a group of commands."""
-    room = typer.main.get_group(import_module(f"app.cli.{COMMAND_MODULES[name][0]}").app)
-    if name not in room.commands:
-        room.name = name
-    return _disable_rich_markup(room.commands.get(name, room))
+    """Import a command from its module; a module without a command of that name is a group of that name itself."""
+    group = typer.main.get_group(import_module(f"app.cli.{COMMAND_MODULES[name][0]}").app)
+    if name not in group.commands:
+        group.name = name
+    return _disable_rich_markup(group.commands.get(name, group))
 
 
 def _disable_rich_markup(command: Any) -> Any:
-    """Tell help as plain text: a table of it cuts the names of options on a narrow terminal."""
+    """Let help be plain text: Rich's tables cut the names of options on a narrow terminal."""
     command.rich_markup_mode = None
-    for one in getattr(command, "commands", {}).values():
-        _disable_rich_markup(one)
+    for subcommand in getattr(command, "commands", {}).values():
+        _disable_rich_markup(subcommand)
     return command
 
 
@@ -104,7 +106,7 @@ app = typer.Typer(
 )
 
 
-def _print_version(requested: bool) -> None:  # as Typer calls it
+def _print_version(requested: bool) -> None:  # Typer passes the value of the option
     if requested:
         from importlib.metadata import version
 
@@ -112,7 +114,7 @@ def _print_version(requested: bool) -> None:  # as Typer calls it
         raise typer.Exit
 
 
-@app.callback(epilog="Exit codes: 0 done or found, 1 nothing found, 2 bad question, 3 bad data, 4 no catalog yet.")
+@app.callback(epilog="Exit codes: 0 success, 1 nothing found, 2 bad option or setting, 3 bad data, 4 no catalog yet.")
 def _vmsizes(
     *,
     _version: Annotated[
@@ -125,14 +127,14 @@ def _vmsizes(
 def main() -> None:
     """Run the command line.
 
-    What a command loads stays until its end: to look through it for garbage again and again would cost a tenth of a
-    short command's time, and once more at the end. What only tells of commands loads no more than this.
+    Garbage collection is put off: imported modules live until the end, and scanning them again and again takes a tenth
+    of the time of a short command.
     """
     gc.set_threshold(100_000)
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # to look for them reads what every library declares
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else every installed package's metadata is read
     try:
-        app(prog_name="vmsizes")  # however it is started, shells complete that name
-    except Exception as error:  # noqa: BLE001  # raised again where it is not ours
+        app(prog_name="vmsizes")  # the name that shells complete, however it was started
+    except Exception as error:  # noqa: BLE001  # re-raised unless a known error
         from app.cli import context
 
         context.exit_with_error(error)

@@ -1,4 +1,4 @@
-"""The commands that lay sizes beside each other: similar, compare."""
+"""Commands that compare sizes: `vmsizes similar`, `vmsizes compare`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
@@ -9,17 +9,21 @@ from app.catalog.queries.fit_params import CompareSearch, SimilarSearch
 from app.cli import context, options
 from app.cli.options import Command, parse_params, query_options
 from app.cli.output import (
+    Column,
     Format,
     OutputOptions,
     check_column,
+    format_table,
+    format_value,
+    min_table_width,
     print_line,
     print_next_cursor,
     print_note,
     print_rows,
     print_text,
+    terminal_width,
     with_output_options,
 )
-from app.cli.tables import Column, format_table, format_value, min_table_width, terminal_width
 
 app = typer.Typer()
 
@@ -36,44 +40,40 @@ SIMILAR_COLUMNS = {
     "region": Column(heading="region", rank=3),
     "usd_per_hour": Column(heading="USD/h"),
 }
+FIELD_NAME_WIDTH = 24
+"""About the width of the longest field name."""
+MIN_WORD_WIDTH = 13
+"""A value with a word longer than its column is left out of `compare`, but never for a word up to this length."""
 
 
 @app.command(cls=Command)
 @query_options(SimilarSearch)
 @with_output_options
-def similar(
-    name: Annotated[str, options.SIZE_ARGUMENT],
-    *,
-    output: OutputOptions,
-    **given: Any,
-) -> None:
-    """List the sizes that are most like one, with the distance of each told term by term."""
+def similar(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, **values: Any) -> None:
+    """List the sizes most similar to one, with the distance of each broken down by term."""
     from app.api.converters.compare import to_similar_page
     from app.catalog.queries.snapshot import load_snapshot
     from app.db.statements import run_plan
     from app.services.similar import find_similar
 
-    asked = parse_params(SimilarSearch, given)
+    params = parse_params(SimilarSearch, values)
     with context.session() as session:
-        page = to_similar_page(run_plan(session, find_similar(name, asked, load_snapshot(session), context.today())))
-    told = page.model_dump(mode="json")
-    for item in told["items"]:
-        item["terms"] = item["terms"] if output.format is Format.json else [_term_text(term) for term in item["terms"]]
-    print_rows(told["items"], SIMILAR_COLUMNS, output)
+        page = to_similar_page(run_plan(session, find_similar(name, params, load_snapshot(session), context.today())))
+    items = page.model_dump(mode="json")["items"]
+    if output.format is not Format.json:
+        for item in items:
+            item["terms"] = [f"{term['term']} {term['contribution']:g} ({term['detail']})" for term in item["terms"]]
+    print_rows(items, SIMILAR_COLUMNS, output)
     if output.format is Format.table:
-        for item in told["items"][:1]:
+        for item in items[:1]:
             print_line()
             print_text(f"{item['size']}: {'; '.join(item['terms'])}.")
         print_line()
-        print_text(f"{len(told['items'])} of {page.total}, the most like {page.size} first.")
+        print_text(f"{len(items)} of {page.total}, the most like {page.size} first.")
     if page.next_cursor:
         print_next_cursor(page.next_cursor)
     if not page.total:
         raise typer.Exit(context.EXIT_NOT_FOUND)
-
-
-def _term_text(term: dict[str, Any]) -> str:
-    return f"{term['term']} {term['contribution']:g} ({term['detail']})"
 
 
 @app.command(cls=Command)
@@ -89,92 +89,75 @@ def compare(
     ],
     *,
     output: OutputOptions,
-    **given: Any,
+    **values: Any,
 ) -> None:
-    """Lay sizes side by side: every field with its difference from one of them."""
+    """Compare sizes side by side: every field, with its difference from one of them."""
     from app.api.converters.compare import to_comparison_out
     from app.catalog.queries.snapshot import load_snapshot
     from app.db.statements import run_plan
     from app.services.compare import compare as compare_sizes
 
-    asked = parse_params(CompareSearch, {**given, "size": sizes})
+    params = parse_params(CompareSearch, {**values, "size": sizes})
     with context.session() as session:
-        found = to_comparison_out(run_plan(session, compare_sizes(asked, load_snapshot(session), context.today())))
-    told = found.model_dump(mode="json")
+        result = to_comparison_out(run_plan(session, compare_sizes(params, load_snapshot(session), context.today())))
+    comparison = result.model_dump(mode="json")
     if output.columns:
-        told["fields"] = _select_fields(told["fields"], output.columns)
+        fields = {field["field"]: field for field in comparison["fields"]}
+        for name in output.columns:
+            check_column(name, fields)
+        comparison["fields"] = [fields[name] for name in output.columns]
     if output.format is Format.table:
-        _print_comparison(told, output)
+        _print_comparison(comparison, output)
     else:
-        print_rows(
-            [_comparison_row(line, told["baseline"]) for line in told["fields"]],
-            {},
-            OutputOptions(format=output.format),
-            json_value=told,
-        )
+        rows = [_comparison_row(field, comparison["baseline"]) for field in comparison["fields"]]
+        print_rows(rows, {}, OutputOptions(format=output.format), json_value=comparison)
 
 
-def _select_fields(lines: Sequence[Any], names: Sequence[str]) -> list[Any]:
-    known = {line["field"]: line for line in lines}
-    for name in names:
-        check_column(name, known)
-    return [known[name] for name in names]
-
-
-def _comparison_row(line: Mapping[str, Any], baseline: str) -> dict[str, Any]:
-    """A field as a row: each size's value, and beside it by how many percent it differs from the baseline's."""
-    row: dict[str, Any] = {"field": line["field"], "unit": line["unit"]}
-    for cell in line["values"]:
+def _comparison_row(field: Mapping[str, Any], baseline: str) -> dict[str, Any]:
+    """Return a field as a row: the value of each size, and its difference from the baseline in percent."""
+    row: dict[str, Any] = {"field": field["field"], "unit": field["unit"]}
+    for cell in field["values"]:
         row[cell["size"]] = cell["value"]
         if cell["size"] != baseline:
             row[f"{cell['size']} %"] = cell["difference_percent"]
     return row
 
 
-def _print_comparison(told: Mapping[str, Any], output: OutputOptions) -> None:
-    """Print fields as rows and sizes as columns; where a line has no room for all, some at a time."""
-    most = None if output.wide else terminal_width()
-    rows, left_out = _table_rows(told, output, most)
-    headings = {size: size for size in told["sizes"]}
-    print_line(f"Compared with {told['baseline']}")
-    if most is not None and min_table_width(rows, _columns(headings)) > most:
-        headings = {size: str(number) for number, size in enumerate(told["sizes"], 1)}
+def _print_comparison(comparison: Mapping[str, Any], output: OutputOptions) -> None:
+    """Print a table with a row per field and a column per size.
+
+    Where the sizes do not fit beside each other their names become numbers, and then several tables follow each other,
+    each with the baseline.
+    """
+    sizes, baseline = comparison["sizes"], comparison["baseline"]
+    max_width = None if output.wide else terminal_width()
+    rows = [
+        {"field": field["field"]} | {cell["size"]: _cell(cell, baseline) for cell in field["values"]}
+        for field in comparison["fields"]
+        if output.columns or any(cell["value"] not in (None, []) for cell in field["values"])
+    ]
+    left_out: list[str] = []
+    if max_width is not None:
+        max_word = max(MIN_WORD_WIDTH, (max_width - FIELD_NAME_WIDTH) // len(sizes) - 2)
+        left_out = [row["field"] for row in rows if _longest_word(row) > max_word]
+        rows = [row for row in rows if row["field"] not in left_out]
+    headings = {size: size for size in sizes}
+    print_line(f"Compared with {baseline}")
+    if max_width is not None and min_table_width(rows, _columns(headings)) > max_width:
+        headings = {size: str(number) for number, size in enumerate(sizes, 1)}
         for size, heading in headings.items():
             print_line(f"  {heading:>2}  {size}")
-    for part in _split_sizes(headings, told["baseline"], rows, most):
+    for part in _split_sizes(headings, baseline, rows, max_width):
         print_line()
-        for line in format_table(rows, _columns(part), most)[0]:
+        for line in format_table(rows, _columns(part), max_width)[0]:
             print_line(line)
+    left_out = [field for field in left_out if field != "name"]  # names stand above the table
     if left_out:
-        print_note(f"Left out at {most} columns: {', '.join(left_out)}. --wide shows all.")
+        print_note(f"Left out at {max_width} columns: {', '.join(left_out)}. --wide shows all.")
 
 
-def _table_rows(
-    told: Mapping[str, Any], output: OutputOptions, most: int | None
-) -> tuple[list[dict[str, str]], list[str]]:
-    """The fields that are known of any size, or that were chosen; of a narrow table those that no line has room for."""
-    lines = [line for line in told["fields"] if output.columns or _is_known(line)]
-    rows = [
-        {"field": line["field"]} | {cell["size"]: _cell(cell, told["baseline"]) for cell in line["values"]}
-        for line in lines
-    ]
-    longest = max(MIN_WORD_WIDTH, (most - LABEL_WIDTH) // len(told["sizes"]) - 2) if most is not None else None
-    long = [row["field"] for row in rows if longest is not None and any(len(one) > longest for one in _words(row))]
-    return [row for row in rows if row["field"] not in long], [field for field in long if field != "name"]
-
-
-def _is_known(line: Mapping[str, Any]) -> bool:
-    return any(cell["value"] not in (None, []) for cell in line["values"])
-
-
-def _words(row: Mapping[str, str]) -> Iterator[str]:
-    return (word for name, cell in row.items() if name != "field" for word in cell.split())
-
-
-LABEL_WIDTH = 24
-"""About as long is the name of a field."""
-MIN_WORD_WIDTH = 13
-"""A word of a value may always be so long; names of sizes, which are longer, stand above the table."""
+def _longest_word(row: Mapping[str, str]) -> int:
+    return max((len(word) for name, cell in row.items() if name != "field" for word in cell.split()), default=0)
 
 
 def _columns(headings: Mapping[str, str]) -> dict[str, Column]:
@@ -189,15 +172,15 @@ def _cell(cell: Mapping[str, Any], baseline: str) -> str:
 
 
 def _split_sizes(
-    headings: Mapping[str, str], baseline: str, rows: Sequence[Mapping[str, Any]], most: int | None
+    headings: Mapping[str, str], baseline: str, rows: Sequence[Mapping[str, Any]], max_width: int | None
 ) -> Iterator[dict[str, str]]:
-    """The sizes of each table: all of them, else the baseline with as many others as there is room for."""
-    if most is None or min_table_width(rows, _columns(headings)) <= most:
+    """Yield the sizes of each table: all of them, else the baseline with as many others as fit."""
+    if max_width is None or min_table_width(rows, _columns(headings)) <= max_width:
         yield dict(headings)
         return
     part = {baseline: headings[baseline]}
     for size, heading in headings.items():
-        if len(part) > 1 and min_table_width(rows, _columns({**part, size: heading})) > most:
+        if len(part) > 1 and min_table_width(rows, _columns({**part, size: heading})) > max_width:
             yield part
             part = {baseline: headings[baseline]}
         part[size] = heading

@@ -1,4 +1,4 @@
-"""What every command shares: the settings, the engine, the day, and which error ends with which exit code."""
+"""What commands share: the settings, the engine, the clock, and the message and exit code of each error."""
 
 import re
 import sys
@@ -21,8 +21,7 @@ from sqlalchemy.exc import (
 from sqlmodel import Session
 
 from app.catalog.queries.pagination import get_revision
-from app.cli.model_options import OPTION_OF_FIELD
-from app.cli.options import option_name
+from app.cli.options import OPTION_OF_FIELD, option_name
 from app.cli.output import print_error
 from app.db.engines import driver_message, has_no_tables, make_engine, outage_cause, read_session
 from app.errors import BadData, BadQuery, BadWorkload, NotFound, NotReady, VmsizesError
@@ -30,7 +29,7 @@ from app.settings import Settings
 from app.validation import explain
 
 EXIT_OK, EXIT_NOT_FOUND, EXIT_USAGE, EXIT_BAD_DATA, EXIT_NOT_READY = 0, 1, 2, 3, 4
-"""Exit codes: 0 done or found; 1 nothing found; 2 what was asked or set cannot be done; 3 bad data; 4 no catalog."""
+"""Exit codes: 0 success; 1 nothing found; 2 a bad option or setting; 3 bad data; 4 no catalog or no database."""
 
 _EXIT_CODES: dict[type[VmsizesError], int] = {
     NotFound: EXIT_NOT_FOUND,
@@ -43,7 +42,7 @@ _EXIT_CODES: dict[type[VmsizesError], int] = {
 
 @cache
 def settings() -> Settings:
-    """Read the settings once; raises BadQuestion naming the one that is wrong."""
+    """Return the settings, read once; raises BadQuery naming the variable that is wrong."""
     try:
         return Settings()
     except ValidationError as error:
@@ -53,7 +52,7 @@ def settings() -> Settings:
 
 @cache
 def engine() -> Engine:
-    """Make the engine once; raises BadQuestion for a URL that means no database of ours."""
+    """Return the engine, made once; raises BadQuery for a URL of no supported database."""
     url = settings().database_url
     try:
         return make_engine(url)
@@ -65,18 +64,18 @@ def engine() -> Engine:
 
 
 def now() -> datetime:
-    """Read the clock."""
+    """Return the current time in UTC."""
     return datetime.now(UTC)
 
 
 def today() -> date:
-    """Read the calendar."""
+    """Return the current date in UTC."""
     return now().date()
 
 
 @contextmanager
 def session() -> Iterator[Session]:
-    """A session to read with; an empty catalog is said so."""
+    """Open a session to read with; raises NotReady where the catalog is empty."""
     with read_session(engine()) as opened:
         if not get_revision(opened):
             raise NotReady("The catalog is empty; run `vmsizes ingest seeds`.")
@@ -84,40 +83,40 @@ def session() -> Iterator[Session]:
 
 
 def exit_with_error(error: Exception) -> NoReturn:
-    """End with a message on stderr and an exit code where an error is ours or the database's; else raise it again."""
+    """Print an error of the project or the database and exit with its code; raises any other error again."""
     if isinstance(error, VmsizesError):
         _exit(to_cli_text(error), _EXIT_CODES.get(type(error), 1))
     if isinstance(error, OperationalError | ProgrammingError | InterfaceError):
         _exit(_database_message(error), EXIT_NOT_READY)
-    if isinstance(error, BrokenPipeError):  # whoever reads has seen enough: `vmsizes search | head -1`
+    if isinstance(error, BrokenPipeError):  # the reader of a pipe has stopped: `vmsizes search | head -1`
         sys.stderr.close()
         sys.exit(EXIT_OK)
     raise error
 
 
 def _database_message(error: DBAPIError) -> str:
-    """What is wrong with a database, and what to do: each kind of failure has its own remedy."""
-    said = driver_message(error)
+    """Return what is wrong with the database and what to do: each kind of failure has its own remedy."""
+    message = driver_message(error)
     if has_no_tables(error):
         return "The database has no catalog tables; run `vmsizes migrate`, then `vmsizes ingest seeds`."
-    if _NO_COLUMN.search(said):
-        return f"The database has an older schema ({said}); run `vmsizes migrate`."
+    if _NO_COLUMN.search(message):
+        return f"The database has an older schema ({message}); run `vmsizes migrate`."
     cause = outage_cause(error)
-    told = f"The database cannot be reached: {cause}" if cause else "The database does not answer as it should"
+    problem = f"The database cannot be reached: {cause}" if cause else "The database failed"
     where = engine().url.render_as_string(hide_password=True)
-    return f"{told} ({said}). See that {where} runs, and that VMSIZES_DATABASE_URL is right."
+    return f"{problem} ({message}). Check that {where} is running and that VMSIZES_DATABASE_URL is right."
 
 
 _NO_COLUMN = re.compile(r"no such column|column .* does not exist|has no column named")
 
 
 def to_cli_text(error: VmsizesError) -> str:
-    """The text of an error as whoever typed options understands it: options for fields, commands for addresses."""
+    """Return the text of an error with options in place of fields, and commands in place of URLs."""
     text = str(error)
     if isinstance(error, BadQuery | BadWorkload):
         text = f"{_option_for_field(error.field)}{text.removeprefix(error.field)}"
-    text = _FIELD.sub(lambda found: _option_for_field(found[0]), text)
-    return _LISTED.sub(lambda found: f"`vmsizes {_COMMANDS.get(found[1], f'export {found[1]}')}` lists them", text)
+    text = _FIELD.sub(lambda match: _option_for_field(match[0]), text)
+    return _LISTED.sub(lambda match: f"`vmsizes {_COMMANDS.get(match[1], f'export {match[1]}')}` lists them", text)
 
 
 _LISTED = re.compile(r"GET /(\w+) lists them")
@@ -126,6 +125,7 @@ _COMMANDS = {"models": "models", "sizes": "search"}
 
 
 def _option_for_field(field: str) -> str:
+    """Return the option that sets a field of a body or a parameter; a field that no option sets stays as it is."""
     if field in OPTION_OF_FIELD:
         return option_name(OPTION_OF_FIELD[field])
     if field == "architecture" or field.startswith("architecture."):
@@ -133,6 +133,6 @@ def _option_for_field(field: str) -> str:
     return option_name(field.removeprefix("pricing.")) if re.fullmatch(r"(pricing\.)?[a-z_]+", field) else field
 
 
-def _exit(told: str, code: int) -> NoReturn:
-    print_error(told)
+def _exit(message: str, code: int) -> NoReturn:
+    print_error(message)
     sys.exit(code)

@@ -1,24 +1,19 @@
-"""The commands about language models: what one needs, and where it fits."""
+"""Commands about needs: `vmsizes estimate` computes what a model takes, `vmsizes fit` finds the sizes that hold it.
 
-from collections.abc import Iterator, Mapping
+Services and wire shapes are imported when a command runs: help and completion of a line do not need them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import date
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from pydantic import BaseModel, ValidationError
 
-from app.api.converters.fit_request import plan_fit, to_search, to_workload
-from app.api.converters.fit_response import to_placement_answer_out
-from app.api.schemas.bodies import TEXT_VALUES
-from app.api.schemas.estimate_request import EstimateIn
-from app.api.schemas.estimate_response import EstimateOut
-from app.api.schemas.fit_request import FitIn
-from app.api.schemas.fit_response import FitAnswerOut
+from app.catalog.queries.fit_params import FitSearch
 from app.catalog.queries.params import SizeSelection
-from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
 from app.cli import context, options
-from app.cli.model_options import (
+from app.cli.options import (
     BODY_OPTIONS,
     CONSTRAINT_FIELDS,
     INFERENCE_FIELDS,
@@ -26,17 +21,20 @@ from app.cli.model_options import (
     PRICING_FIELDS,
     SCOPE_OPTIONS,
     TRAINING_FIELDS,
+    Command,
     GpuOptions,
     ModelOptions,
+    option_name,
+    parse_params,
+    query_options,
 )
-from app.cli.options import Command, option_name, parse_params, query_options
-from app.cli.output import Format, OutputOptions, print_rows, print_text, with_output_options
-from app.cli.tables import Column
-from app.db.statements import QueryPlan, run_plan
+from app.cli.output import Column, Format, OutputOptions, print_line, print_rows, print_text, with_output_options
 from app.errors import BadQuery
-from app.services.estimate import estimate as estimate_workload
-from app.services.placement import PlacementSearch, plan_placement
 from app.validation import display_value, explain
+
+if TYPE_CHECKING:
+    from app.api.schemas.fit_request import FitIn
+    from app.api.schemas.fit_response import FitAnswerOut
 
 app = typer.Typer()
 
@@ -57,161 +55,228 @@ PLACEMENT_COLUMNS = {
     "warnings": Column(heading="warnings", rank=7, wraps=True),
 }
 TRAINING_RANKS = {"hours": 4, "usd_per_job": 3, "tokens_per_s": 9, "sequences": 10}
-"""Of a training the hours and the cost of the job matter more than what serving is about."""
+"""Ranks of columns that matter more, or less, for training than for serving."""
+FIT_COLUMNS = {
+    "size": Column(heading="size"),
+    "nodes": Column(heading="nodes", rank=1),
+    "region": Column(heading="region", rank=2),
+    "usd_per_hour": Column(heading="USD/h"),
+    "as_of": Column(heading="as of", rank=5),
+    "usd_per_month": Column(heading="USD/month", rank=3),
+    "usd_per_job": Column(heading="USD/job", rank=7),
+    "limiting_resource": Column(heading="tightest", rank=6),
+    "unused_gpu_memory_percent": Column(heading="GPU mem unused %", rank=8),
+    "warnings": Column(heading="warnings", rank=4, wraps=True),
+}
 FIGURE_COLUMNS = {
     "figure": Column(heading="figure"),
     "value": Column(heading="value"),
     "unit": Column(heading="unit", rank=1),
     "class": Column(heading="class", rank=2),
 }
-MODEL_ARGUMENT = typer.Argument(
-    metavar="MODEL",
-    help="A language model by any of its names: `llama-3.3-70b`.",
-    autocompletion=options.completer(options.model_ids),
-)
+MODEL_HELP = "A language model by any of its names: `llama-3.3-70b`."
 
 
 @app.command(cls=Command)
 @query_options(ModelOptions, GpuOptions)
 @with_output_options
 def estimate(
-    model_name: Annotated[str | None, MODEL_ARGUMENT] = None,
+    model_name: Annotated[
+        str | None,
+        typer.Argument(metavar="MODEL", help=MODEL_HELP, autocompletion=options.completer(options.model_ids)),
+    ] = None,
     *,
     output: OutputOptions,
-    **given: Any,
+    **values: Any,
 ) -> None:
-    """Say what a language model needs of memory, time and money, on GPUs that are given by their figures."""
-    given = with_model_name(model_name, given)
-    body = _parse_body(
-        EstimateIn,
-        _workload_body(given) | {"gpus": _drop_unset({name: given[name] for name in GpuOptions.model_fields})},
-    )
+    """Compute the memory, time and cost of a language model on GPUs described by their figures."""
+    from app.api.converters.fit_request import to_workload
+    from app.api.schemas.estimate_request import EstimateIn
+    from app.api.schemas.estimate_response import EstimateOut
+    from app.services.estimate import estimate as estimate_workload
+
+    values = _with_model_name(model_name, values)
+    gpus = _drop_unset({name: values[name] for name in GpuOptions.model_fields})
+    body = _parse_body(EstimateIn, _workload_body(values) | {"gpus": gpus})
     with context.session() as session:
-        told = EstimateOut.model_validate(estimate_workload(session, to_workload(body))).model_dump(
-            mode="json", by_alias=True
-        )
-    print_rows(list(_flatten_figures(told)), FIGURE_COLUMNS, output, json_value=told)
+        result = EstimateOut.model_validate(estimate_workload(session, to_workload(body)))
+    data = result.model_dump(mode="json", by_alias=True)
+    print_rows(list(_flatten_figures(data)), FIGURE_COLUMNS, output, json_value=data)
     if output.format is Format.table:
-        if kind := told.get("weights_type"):
-            print_text(
-                f"weights: {kind['dtype'] or kind['detail']} ({kind['source']}: {kind['detail']})", indent="    "
-            )
-        for one in told["assumptions"]:
+        if weights := data.get("weights_type"):
+            text = f"weights: {weights['dtype'] or weights['detail']} ({weights['source']}: {weights['detail']})"
+            print_text(text, indent="    ")
+        for one in data["assumptions"]:
             print_text(f"assumed {one['field']} = {one['value']}: {one['why']}", indent="    ")
 
 
-def with_model_name(name: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a model with its name, which may stand without an option."""
-    if name is None:
-        return dict(given)
-    if given["model"] is not None:
-        raise BadQuery("--model", given["model"], f"is a second model beside {name}: give one")
-    return {**given, "model": name}
-
-
 def _flatten_figures(part: Mapping[str, Any], path: str = "") -> Iterator[dict[str, Any]]:
-    """Every figure of an answer, with the path to it; of a range all of its ends."""
+    """Yield every figure of an estimate as a row with its path; a range is shown as low, middle and high."""
     for name, value in part.items():
         if isinstance(value, dict) and "class" in value:
             ends = [value[end] for end in ("low", "mid", "high")]
-            shown = f"{value['value']:.6g}" if value["value"] is not None else " .. ".join(f"{end:.4g}" for end in ends)
-            yield {"figure": f"{path}{name}", "value": shown, "unit": value["unit"], "class": value["class"]}
+            text = f"{value['value']:.6g}" if value["value"] is not None else " .. ".join(f"{end:.4g}" for end in ends)
+            yield {"figure": f"{path}{name}", "value": text, "unit": value["unit"], "class": value["class"]}
         elif isinstance(value, dict) and name != "architecture":
             yield from _flatten_figures(value, f"{path}{name}.")
 
 
-def fit_model(model: Mapping[str, Any], given: Mapping[str, Any], output: OutputOptions) -> None:
-    """Say which sizes hold a model, from the options of a fit; raises BadQuestion for those of raw amounts."""
-    given = _drop_unset(given)
-    stray = sorted(
-        given.keys() - {*CONSTRAINT_FIELDS, *PRICING_FIELDS, *BODY_OPTIONS, *SCOPE_OPTIONS, "status", "purchase"}
-    )
-    if stray:
-        raise BadQuery(option_name(stray[0]), display_value(given[stray[0]]), "is about raw amounts, not about a model")
-    first = given.get("purchase", "on_demand")
-    purchases = [first, *(other for other in ("on_demand", "spot") if other != first)]
-    body = _workload_body(model) | {name: given[name] for name in BODY_OPTIONS if name in given}
-    body["constraints"] = {name: given[own] for own, name in CONSTRAINT_FIELDS.items() if own in given}
-    body["constraints"] |= _status_constraints(given.get("status", []))
-    body["pricing"] = {name: given[own] for own, name in PRICING_FIELDS.items() if own in given} | {
-        "purchases": purchases
-    }
-    narrowed = {name: given[name] for name in SCOPE_OPTIONS if name in given}
-    narrowed |= {"verified": False} if given.get("verified") is False else {}
-    asked, scope = _parse_body(FitIn, body), parse_params(SizeSelection, narrowed)
+@app.command(cls=Command)
+@query_options(ModelOptions, FitSearch)
+@with_output_options
+def fit(
+    model_name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="MODEL",
+            help=f"{MODEL_HELP} Without one the options say what a VM must have.",
+            autocompletion=options.completer(options.model_ids),
+        ),
+    ] = None,
+    *,
+    output: OutputOptions,
+    **values: Any,
+) -> None:
+    """Find the sizes that hold a model or meet requirements: on how many VMs, at what cost, and why others do not."""
+    model = _with_model_name(model_name, {field: values.pop(field) for field in ModelOptions.model_fields})
+    if any(value is not None for value in model.values()):
+        _fit_model(model, _drop_unset(values), output)
+    else:
+        _fit_requirements(values, output)
+
+
+def _fit_requirements(values: Mapping[str, Any], output: OutputOptions) -> None:
+    """Print the sizes that meet raw amounts of resources."""
+    from app.api.converters.resource_fit import to_fit_out
+    from app.services.resource_fit import fit_resources
+
+    params = parse_params(FitSearch, values)
     with context.session() as session:
-        found = run_plan(session, _fit_query(asked, scope, load_snapshot(session), context.today()))
-    told = found.model_dump(mode="json", by_alias=True)
-    items = told["items"]
-    print_rows([_placement_row(item, first) for item in items], _columns(model), output, json_value=told, objects=items)
+        result = fit_resources(session, params, today=context.today())
+    data = to_fit_out(result, rejected="rejected" in params.include).model_dump(mode="json", by_alias=True)
+    items = data["items"]
+    rows = [item | _plain_cost(item["cost"][params.purchase]) for item in items]
+    print_rows(rows, FIT_COLUMNS, output, json_value=data, objects=items)
     if output.format is Format.table:
-        _print_summary(told)
-    if not told["fits"]:
+        # Misses that are only near are of interest where nothing fits; those asked for with --include always.
+        _print_summary(data, data["rejected"] or (data["nearest_misses"] if not items else []))
+    if not items:
         raise typer.Exit(context.EXIT_NOT_FOUND)
 
 
-def _columns(model: Mapping[str, Any]) -> Mapping[str, Column]:
-    if not model.get("train"):
-        return PLACEMENT_COLUMNS
-    return {name: replace(one, rank=TRAINING_RANKS.get(name, one.rank)) for name, one in PLACEMENT_COLUMNS.items()}
+def _plain_cost(cost: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a cost as plain numbers: without a model every figure of it is exact."""
+    return {name: part["value"] if isinstance(part, dict) else part for name, part in cost.items()}
+
+
+def _fit_model(model: Mapping[str, Any], values: Mapping[str, Any], output: OutputOptions) -> None:
+    """Print the sizes that hold a model; raises BadQuery for options that only apply to raw amounts."""
+    from app.api.schemas.fit_request import FitIn
+
+    allowed = {*CONSTRAINT_FIELDS, *PRICING_FIELDS, *BODY_OPTIONS, *SCOPE_OPTIONS, "status", "purchase"}
+    if stray := sorted(values.keys() - allowed):
+        value = display_value(values[stray[0]])
+        raise BadQuery(option_name(stray[0]), value, "is about raw amounts, not about a model")
+    purchase = values.get("purchase", "on_demand")
+    body = _workload_body(model) | {name: values[name] for name in BODY_OPTIONS if name in values}
+    body["constraints"] = {field: values[own] for own, field in CONSTRAINT_FIELDS.items() if own in values}
+    body["constraints"] |= _status_constraints(values.get("status", []))
+    body["pricing"] = {field: values[own] for own, field in PRICING_FIELDS.items() if own in values}
+    body["pricing"]["purchases"] = [purchase, *(other for other in ("on_demand", "spot") if other != purchase)]
+    selection = {name: values[name] for name in SCOPE_OPTIONS if name in values}
+    if values.get("verified") is False:  # a body's verified_only=false means any size, --no-verified the others
+        selection["verified"] = False
+    result = _run_fit(_parse_body(FitIn, body), parse_params(SizeSelection, selection))
+    data = result.model_dump(mode="json", by_alias=True)
+    columns = PLACEMENT_COLUMNS
+    if model.get("train"):
+        columns = {name: replace(one, rank=TRAINING_RANKS.get(name, one.rank)) for name, one in columns.items()}
+    rows = [_placement_row(item, purchase) for item in data["items"]]
+    print_rows(rows, columns, output, json_value=data, objects=data["items"])
+    if output.format is Format.table:
+        _print_summary(data, data["rejected"] or data["nearest_misses"])
+    if not data["fits"]:
+        raise typer.Exit(context.EXIT_NOT_FOUND)
+
+
+def _run_fit(body: "FitIn", selection: SizeSelection) -> "FitAnswerOut":
+    """Answer a body as POST /fit does, among the sizes that the selection leaves."""
+    from app.api.converters.fit_request import plan_fit, to_search
+    from app.api.converters.fit_response import to_placement_answer_out
+    from app.catalog.queries.snapshot import load_snapshot
+    from app.db.statements import run_plan
+    from app.services.placement import PlacementSearch, plan_placement
+
+    today = context.today()
+    search = to_search(body, today)
+    narrowed = {name: getattr(selection, name) for name in selection.model_fields_set}
+    with context.session() as session:
+        snapshot = load_snapshot(session)
+        if not narrowed or not isinstance(search, PlacementSearch):
+            return run_plan(session, plan_fit(body, snapshot, today))
+        search = replace(search, scope=search.scope.model_copy(update=narrowed))
+        placements = run_plan(session, plan_placement(search, snapshot, today))
+    return to_placement_answer_out(placements, limit=body.limit, include=body.include)
+
+
+def _with_model_name(name: str | None, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options with the argument MODEL as `--model`; raises BadQuery where both are given."""
+    if name is None:
+        return dict(values)
+    if values["model"] is not None:
+        raise BadQuery("--model", values["model"], f"is a second model beside {name}: give one")
+    return {**values, "model": name}
+
+
+def _drop_unset(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value not in (None, [])}
 
 
 def _status_constraints(statuses: Any) -> dict[str, bool]:
-    """Which sizes that can be ordered count: `current` always does."""
-    asked = set(parse_params(SizeSelection, {"status": statuses}).status)
-    if not asked or "any" in asked:
+    """Convert `--status` to constraints of a body, which always allows current sizes and never retired ones."""
+    chosen = set(parse_params(SizeSelection, {"status": statuses}).status)
+    if not chosen or "any" in chosen:
         return {}
-    if "current" not in asked or "retired" in asked:
-        raise BadQuery("--status", ",".join(sorted(asked)), "of a model: current, and preview and retiring beside it")
-    return {"allow_preview": "preview" in asked, "allow_retiring": "retiring" in asked}
+    if "current" not in chosen or "retired" in chosen:
+        value = ",".join(sorted(chosen))
+        raise BadQuery("--status", value, "with a model it takes current, and preview and retiring beside it")
+    return {"allow_preview": "preview" in chosen, "allow_retiring": "retiring" in chosen}
 
 
-def _fit_query(asked: FitIn, scope: SizeSelection, known: CatalogSnapshot, today: date) -> QueryPlan[FitAnswerOut]:
-    """Ask as a body does, of the sizes that the options of a search leave."""
-    search = to_search(asked, today)
-    given = {name: getattr(scope, name) for name in scope.model_fields_set}
-    if not given or not isinstance(search, PlacementSearch):
-        return (yield from plan_fit(asked, known, today))
-    search = replace(search, scope=search.scope.model_copy(update=given))
-    placements = yield from plan_placement(search, known, today)
-    return to_placement_answer_out(placements, limit=asked.limit, include=asked.include)
-
-
-def _drop_unset(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value not in (None, [])}
-
-
-def _workload_body(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The model and its use, as a body says them."""
-    use, names = ("training", TRAINING_FIELDS) if given.get("train") else ("inference", INFERENCE_FIELDS)
-    wrong = [own for own in {**INFERENCE_FIELDS, **TRAINING_FIELDS} if given.get(own) is not None and own not in names]
-    if wrong:
-        raise BadQuery(option_name(wrong[0]), given[wrong[0]], f"is not of {use}; --train says which is meant")
-    workload = {name: given[own] for own, name in names.items() if given.get(own) is not None}
-    return {"model": given.get("model"), use: workload}
+def _workload_body(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the model and its workload as fields of a body; raises BadQuery for options of the other workload."""
+    part, fields = ("training", TRAINING_FIELDS) if values.get("train") else ("inference", INFERENCE_FIELDS)
+    for own in {**INFERENCE_FIELDS, **TRAINING_FIELDS}:
+        if values.get(own) is not None and own not in fields:
+            other = "remove --train" if part == "training" else "add --train"
+            raise BadQuery(option_name(own), values[own], f"does not apply to {part}; {other} or leave it out")
+    workload = {field: values[own] for own, field in fields.items() if values.get(own) is not None}
+    return {"model": values.get("model"), part: workload}
 
 
 def _parse_body(model: type[Body], body: Mapping[str, Any]) -> Body:
-    """Read a body; raises BadQuestion naming the option that is wrong."""
+    """Validate a body; raises BadQuery naming the option that is wrong."""
+    from app.api.schemas.bodies import TEXT_VALUES
+
     try:
         return model.model_validate(body, context={TEXT_VALUES: True})
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"] if isinstance(part, str))
-        field = OPTION_OF_FIELD.get(place, place.rpartition(".")[2] or "question")
+        path = ".".join(str(part) for part in first["loc"] if isinstance(part, str))
+        field = OPTION_OF_FIELD.get(path, path.rpartition(".")[2] or "question")
         raise BadQuery(option_name(field), display_value(first.get("input")), explain(first)) from None
 
 
 def _placement_row(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:
-    """An option as a line of a table."""
-    cut, memory, speed = item["parallelism"], item["per_gpu"], item["speed"]
+    """Return a placement as a row of the table, with the cost for one purchase model."""
+    parallelism, memory, speed = item["parallelism"], item["per_gpu"], item["speed"]
     cost = item["cost"][purchase]
-    parts = {"TP": cut["tensor"], "PP": cut["pipeline"], "DP": cut["data"]}
+    degrees = {"TP": parallelism["tensor"], "PP": parallelism["pipeline"], "DP": parallelism["data"]}
     return {
         "size": item["size"],
         "nodes": item["nodes"],
         "region": item["region"],
-        "parallelism": " ".join(f"{name}{count}" for name, count in parts.items() if count > 1) or "-",
+        "parallelism": " ".join(f"{name}{degree}" for name, degree in degrees.items() if degree > 1) or "-",
         "gib_per_gpu": f"{memory['need']['mid']:.1f} of {memory['budget']['value']:.1f}",
         "sequences": _mid(item.get("max_concurrency")),
         "tokens_per_s": _mid(speed.get("expected_tokens_per_s")),
@@ -224,21 +289,23 @@ def _placement_row(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:
 
 
 def _mid(figure: Mapping[str, Any] | None) -> float | None:
-    """The middle of a figure to four digits."""
+    """Return the value of a figure, of a range its middle, to four digits."""
     if figure is None:
         return None
     return float(f"{figure['mid'] if figure['value'] is None else figure['value']:.4g}")
 
 
-def _print_summary(told: Mapping[str, Any]) -> None:
-    """Say the best option in a sentence, how many do not fit, and of the nearest what would help."""
-    reasons = ", ".join(f"{count} {code}" for code, count in told["rejection_summary"].items())
-    lines = [f"{told['items'][0]['size']}: {told['items'][0]['explanation']}", ""] if told["items"] else []
-    lines.append(f"{told['total']} sizes fit, {told['rejected_total']} do not ({reasons or 'none'}).")
-    for miss in told["rejected"] or told["nearest_misses"]:
-        lines += [f"  {miss['size']}: {failure['code']}: {failure['detail']}" for failure in miss["failures"]]
-        fixes = ", or ".join(fix["text"] for fix in miss["fixes"])
-        lines += [f"    fits with {fixes}"] if fixes else []
-    for line in ["", *lines]:
-        start = line[: len(line) - len(line.lstrip())]
-        print_text(line.lstrip(), first=start, indent=f"{start}  " if start else "")
+def _print_summary(data: Mapping[str, Any], misses: Iterable[Mapping[str, Any]]) -> None:
+    """Print why the best option fits, how many sizes do not, and for some of those why and what would help."""
+    print_line()
+    if data["items"]:
+        best = data["items"][0]
+        print_text(f"{best['size']}: {best['explanation']}")
+        print_line()
+    reasons = ", ".join(f"{count} {code}" for code, count in data["rejection_summary"].items())
+    print_text(f"{data['total']} sizes fit, {data['rejected_total']} do not ({reasons or 'none'}).")
+    for miss in misses:
+        for failure in miss["failures"]:
+            print_text(f"{miss['size']}: {failure['code']}: {failure['detail']}", first="  ", indent="    ")
+        if fixes := miss.get("fixes"):
+            print_text(f"fits with {', or '.join(fix['text'] for fix in fixes)}", first="    ", indent="      ")

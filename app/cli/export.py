@@ -1,4 +1,4 @@
-"""The commands that export: whole lists and tables of the catalog, through the formats that the API answers with."""
+"""Commands that export whole lists and tables, in the formats of the API: `vmsizes export …`."""
 
 import os
 import shutil
@@ -35,7 +35,7 @@ app = typer.Typer(cls=Group, help="Write a whole list or table as CSV, NDJSON or
 
 
 class FileFormat(StrEnum):
-    """The forms of a file."""
+    """Formats of an exported file."""
 
     csv = "csv"
     ndjson = "ndjson"
@@ -43,66 +43,66 @@ class FileFormat(StrEnum):
 
 
 _TEXT_FORMATS: dict[FileFormat, type[TextFormat]] = {FileFormat.csv: Csv, FileFormat.ndjson: Ndjson}
-FormatOption = Annotated[FileFormat, typer.Option("--format", help="The form of the file.")]
+FormatOption = Annotated[FileFormat, typer.Option("--format", help="The format of the file.")]
 OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="The file. (default: standard output)")]
 
 
 @app.command(cls=Command)
 @query_options(SizeExport, leave_out=frozenset(), choices={"sort": options.sort_keys})
-def sizes(*, form: FormatOption = FileFormat.csv, output: OutputOption = None, **given: Any) -> None:
+def sizes(*, file_format: FormatOption = FileFormat.csv, output: OutputOption = None, **values: Any) -> None:
     """Write all sizes that a search finds, as GET /sizes.csv does."""
-    asked = parse_params(SizeExport, given)
+    params = parse_params(SizeExport, values)
     with context.session() as session:
-        export = export_sizes(asked, load_snapshot(session), context.today())
-    _write_export("sizes", export, form, output)
+        export = export_sizes(params, load_snapshot(session), context.today())
+    _write_export("sizes", export, file_format, output)
 
 
 @app.command(cls=Command)
 @query_options(PriceExport, leave_out=frozenset())
-def prices(*, form: FormatOption = FileFormat.csv, output: OutputOption = None, **given: Any) -> None:
+def prices(*, file_format: FormatOption = FileFormat.csv, output: OutputOption = None, **values: Any) -> None:
     """Write prices: those in force, or with --history all, as GET /prices.csv does."""
-    asked = parse_params(PriceExport, given)
+    params = parse_params(PriceExport, values)
     with context.session() as session:
-        export = run_plan(session, export_prices(asked, load_snapshot(session), context.today()))
-    _write_export("prices", export, form, output)
+        export = run_plan(session, export_prices(params, load_snapshot(session), context.today()))
+    _write_export("prices", export, file_format, output)
 
 
 def _table_command(name: str) -> Callable[..., None]:
     @query_options(ColumnParams, leave_out=frozenset())
-    def table(*, form: FormatOption = FileFormat.csv, output: OutputOption = None, **given: Any) -> None:
-        export = export_table(name, parse_params(ColumnParams, given))
+    def table(*, file_format: FormatOption = FileFormat.csv, output: OutputOption = None, **values: Any) -> None:
+        export = export_table(name, parse_params(ColumnParams, values))
         with context.session():
-            _write_export(name, export, form, output)
+            _write_export(name, export, file_format, output)
 
     table.__doc__ = f"Write all {name}."
-    return table  # type: ignore[no-any-return]  # what the decorator gives is a command
+    return table  # type: ignore[no-any-return]  # query_options is not typed
 
 
 for _name in EXPORTABLE_TABLES:
     app.command(_name, cls=Command)(_table_command(_name))
 
 
-def _write_export(name: str, export: Export, form: FileFormat, output: Path | None) -> None:
+def _write_export(name: str, export: Export, file_format: FileFormat, output: Path | None) -> None:
     if output is not None:
         _check_output_path(output)
-    count = (_write_parquet if form is FileFormat.parquet else _write_text)(export, form, output)
+    count = (_write_parquet if file_format is FileFormat.parquet else _write_text)(export, file_format, output)
     if output is not None:
         print_note(f"{count} {name} written to {output}.")
 
 
 def _check_output_path(output: Path) -> None:
-    """Refuse a place that cannot be written before anything is read; raises BadQuestion."""
+    """Raise BadQuery for a path that cannot be written, before anything is read."""
     if output.is_dir():
         raise BadQuery("--output", output, f"is a folder; name a file in it: {output / 'export'}")
     if not output.parent.is_dir():
         raise BadQuery("--output", output, f"the folder {output.parent} does not exist; make it first")
-    place = output if output.exists() else output.parent
-    if not os.access(place, os.W_OK):
-        raise BadQuery("--output", output, f"{place} may not be written to")
+    existing = output if output.exists() else output.parent
+    if not os.access(existing, os.W_OK):
+        raise BadQuery("--output", output, f"no permission to write to {existing}")
 
 
-def _write_text(export: Export, form: FileFormat, output: Path | None) -> int:
-    text, count = _TEXT_FORMATS[form](export.columns), 0
+def _write_text(export: Export, file_format: FileFormat, output: Path | None) -> int:
+    text, count = _TEXT_FORMATS[file_format](export.columns), 0
     with _open_output(output) as file:
         file.write(text.head)
         for rows in Stream(context.engine(), export.query).blocks():
@@ -112,15 +112,15 @@ def _write_text(export: Export, form: FileFormat, output: Path | None) -> int:
 
 
 def _write_parquet(export: Export, _form: FileFormat, output: Path | None) -> int:
-    from app.formats.parquet import write_parquet  # the other forms do not need it
+    from app.formats.parquet import write_parquet  # pyarrow takes long to load, and only Parquet needs it
 
     blocks = Stream(context.engine(), export.query).blocks()
     with TemporaryDirectory() as folder:
         file = output or Path(folder) / "export.parquet"
         count = write_parquet(file, export.columns, (map(export.values, rows) for rows in blocks))
         if output is None:
-            with file.open("rb") as made:
-                shutil.copyfileobj(made, sys.stdout.buffer)
+            with file.open("rb") as finished:
+                shutil.copyfileobj(finished, sys.stdout.buffer)
     return count
 
 

@@ -1,33 +1,38 @@
-"""The commands that receive: `vmsizes ingest …`, one for each kind of source."""
+"""Commands that write to the catalog: `vmsizes ingest …`, one for each kind of source; and the progress they show."""
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as ProgressBar
 
 from app.catalog.fields import FIELDS, to_text
-from app.catalog.readings import Reading, Report, SourceKind
+from app.catalog.readings import Progress, Reading, Report, SourceKind
 from app.cli import context
 from app.cli.options import Group
-from app.cli.output import Json, err, out, write_json
-from app.cli.progress import progress
+from app.cli.output import Json, get_console, print_json
 from app.errors import BadData
 from app.ingest.registry import CSV_SOURCES, read_csv_source, read_pages, read_seeds, relative_to
 from app.ingest.run import IngestOutcome, has_catalog, ingest, to_json_line
 
 app = typer.Typer(
-    cls=Group, help="Take in documents, prices and other figures: all of it, or nothing.", no_args_is_help=True
+    cls=Group,
+    help="Read documents, prices and other figures into the catalog: all of it, or nothing.",
+    no_args_is_help=True,
 )
 
-Strict = Annotated[bool, typer.Option("--strict", help="Fail, and write nothing, if anything cannot be read.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and write nothing.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Fail and write nothing if anything cannot be read.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done and write nothing.")]
 NewSizes = Annotated[
-    bool, typer.Option("--new-sizes", help="Let a size that nobody knows yet become one, instead of refusing it.")
+    bool, typer.Option("--new-sizes", help="Add sizes that are not in the catalog yet instead of refusing them.")
 ]
 
 
@@ -36,13 +41,13 @@ def documents(
     paths: Annotated[list[Path], typer.Argument(help="Markdown pages, or folders of them.")],
     *,
     kind: Annotated[
-        SourceKind | None, typer.Option(help="What the pages are, where they do not say so. (default: third_party)")
+        SourceKind | None, typer.Option(help="Kind of source of pages that do not state it. (default: third_party)")
     ] = None,
     dry_run: DryRun = False,
     strict: Strict = False,
     as_json: Json = False,
 ) -> None:
-    """Read documentation pages: their tables, feature lists and stated figures become facts."""
+    """Read documentation pages: tables, feature lists and stated figures become facts."""
     with progress() as step:
         reading = read_pages(paths, context.settings().seeds, kind=kind, progress=step)
     if dry_run:
@@ -59,24 +64,24 @@ def seeds(
     strict: Strict = False,
     as_json: Json = False,
 ) -> None:
-    """Read a whole folder: sources, regions, GPUs, series, documents, prices … The project's own by default."""
+    """Read a whole folder of sources, regions, GPUs, series, documents, prices …; by default the project's own."""
     folder = folder or context.settings().seeds
     with progress() as step:
         reading = relative_to(folder, read_seeds(folder, progress=step))
     _ingest(reading, strict=strict, as_json=as_json, dry_run=dry_run)
 
 
-Sources = Annotated[Path | None, typer.Option(help="The list of sources it cites. (default: sources.csv beside it)")]
+Sources = Annotated[Path | None, typer.Option(help="List of the sources it cites. (default: sources.csv beside it)")]
 File = Annotated[Path, typer.Argument(help="The CSV file.")]
 
 
-def _add_feed(name: str, help_text: str) -> None:
-    def feed(
+def _csv_command(name: str) -> Callable[..., None]:
+    def read(
         path: File, *, sources: Sources = None, dry_run: DryRun = False, strict: Strict = False, as_json: Json = False
     ) -> None:
         _ingest(read_csv_source(name, path, sources), strict=strict, as_json=as_json, dry_run=dry_run)
 
-    app.command(name, help=help_text)(feed)
+    return read
 
 
 def prices(
@@ -93,11 +98,8 @@ def prices(
     _ingest(reading, strict=strict, as_json=as_json, dry_run=dry_run)
 
 
-for _name, _feed in CSV_SOURCES.items():
-    if _name == "prices":
-        app.command(_name, help=_feed.help)(prices)
-    else:
-        _add_feed(_name, _feed.help)
+for _name, _source in CSV_SOURCES.items():
+    app.command(_name, help=_source.help)(prices if _name == "prices" else _csv_command(_name))
 
 
 def _ingest(reading: Reading, *, strict: bool, as_json: bool, dry_run: bool = False) -> None:
@@ -106,18 +108,55 @@ def _ingest(reading: Reading, *, strict: bool, as_json: bool, dry_run: bool = Fa
     print_outcome(outcome, as_json=as_json)
 
 
+def _dry_run_pages(reading: Reading, *, strict: bool, as_json: bool) -> None:
+    """Print the facts of pages and, where there is a catalog, what an ingest of them would change.
+
+    With --json the facts go to standard output, one object a line, and everything else to standard error.
+    """
+    err = get_console("err")
+    _print_facts(reading, as_json=as_json)
+    engine = context.engine()
+    if has_catalog(engine):
+        outcome = ingest(engine, reading, now=context.now(), dry_run=True)
+        _print_reports(outcome.summary.reports)
+        _print_tables(outcome, err if as_json else get_console("out"))
+    else:
+        _print_reports(reading.reports)
+    facts, files = _plural(len(reading.facts), "fact"), _plural(len(reading.sources), "file")
+    reports = _plural(len(reading.reports), "report")
+    err.print(f"{facts} from {files}, {reports}; nothing was written.", highlight=False)
+    if strict and reading.reports:
+        first = reading.reports[0]
+        raise BadData(first.detail, file=first.file, line=first.line, column=first.column)
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _print_facts(reading: Reading, *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.writelines(json.dumps(to_json_line(fact)) + "\n" for fact in reading.facts)
+        return
+    for fact in reading.facts:
+        unit = FIELDS[fact.kind][fact.field].unit
+        value = to_text(fact.value) if unit in (None, "count") else f"{to_text(fact.value)} {unit}"
+        line = f"{fact.subject}: {fact.field} = {value}  ({fact.file}:{fact.line})"
+        get_console("out").print(line, highlight=False, markup=False, soft_wrap=True)
+
+
 def print_outcome(outcome: IngestOutcome, *, as_json: bool) -> None:
-    """Print what an ingest did, or would do: what was not read on standard error, then table by table."""
+    """Print what an ingest did or would do, table by table; what could not be read goes to standard error."""
     _print_reports(outcome.summary.reports)
     if as_json:
-        write_json(_summary(outcome))
+        print_json(_to_json(outcome))
     else:
-        _print_tables(outcome, out)
+        _print_tables(outcome, get_console("out"))
     if not outcome.written:
-        err.print("Nothing was written.", highlight=False)
+        get_console("err").print("Nothing was written.", highlight=False)
 
 
-def _summary(outcome: IngestOutcome) -> dict[str, object]:
+def _to_json(outcome: IngestOutcome) -> dict[str, object]:
     return {
         "revision": outcome.revision["number"],
         "digest": outcome.revision["digest"],
@@ -133,59 +172,77 @@ def _summary(outcome: IngestOutcome) -> dict[str, object]:
 
 def _print_reports(reports: Iterable[Report]) -> None:
     for report in reports:
-        err.print(f"[yellow]not read:[/] {escape(str(report))}", highlight=False, soft_wrap=True)
+        text = f"[yellow]not read:[/] {escape(str(report))}"
+        get_console("err").print(text, highlight=False, soft_wrap=True)
 
 
-def _print_tables(outcome: IngestOutcome, to: Console) -> None:
+def _print_tables(outcome: IngestOutcome, console: Console) -> None:
     for name, change in outcome.summary.changes.items():
         done = [f"{getattr(change, kind)} {kind}" for kind in ("added", "changed", "removed") if getattr(change, kind)]
         if done or change.unchanged:
-            to.print(f"{name:12} {', '.join([*done, f'{change.unchanged} unchanged'])}", highlight=False)
-    told = "new" if outcome.new_revision else "unchanged"
-    told = told if outcome.written else f"{told}, not written"
-    to.print(
-        f"revision {outcome.revision['number']} ({told}), digest {outcome.revision['digest']}",
-        highlight=False,
-        soft_wrap=True,
-    )
+            console.print(f"{name:12} {', '.join([*done, f'{change.unchanged} unchanged'])}", highlight=False)
+    state = ("new" if outcome.new_revision else "unchanged") + ("" if outcome.written else ", not written")
+    text = f"revision {outcome.revision['number']} ({state}), digest {outcome.revision['digest']}"
+    console.print(text, highlight=False, soft_wrap=True)
 
 
-def _dry_run_pages(reading: Reading, *, strict: bool, as_json: bool) -> None:
-    """Print what pages say; then, where there is a catalog, what an ingest of them would do: with JSON beside it."""
-    _print_facts(reading, as_json=as_json)
-    engine = context.engine()
-    if has_catalog(engine):
-        outcome = ingest(engine, reading, now=context.now(), dry_run=True)
-        _print_reports(outcome.summary.reports)
-        _print_tables(outcome, err if as_json else out)
-    else:
-        _print_reports(reading.reports)
-    facts, files = _plural(len(reading.facts), "fact"), _plural(len(reading.sources), "file")
-    reports = _plural(len(reading.reports), "report")
-    err.print(f"{facts} from {files}, {reports}; nothing was written.", highlight=False)
-    _fail_on_reports(reading, strict=strict)
+# Progress
+
+INTERVAL = 5.0
+"""Seconds between two lines of progress, and before the first: short work prints none."""
+
+Clock = Callable[[], float]
 
 
-def _print_facts(reading: Reading, *, as_json: bool) -> None:
-    if as_json:
-        sys.stdout.writelines(json.dumps(to_json_line(statement)) + "\n" for statement in reading.facts)
-    else:
-        for statement in reading.facts:
-            said = f"{statement.subject}: {statement.field} = {to_text(statement.value)}"
-            unit = FIELDS[statement.kind][statement.field].unit
-            out.print(
-                f"{said}{f' {unit}' if unit not in (None, 'count') else ''}  ({statement.file}:{statement.line})",
-                highlight=False,
-                markup=False,
-                soft_wrap=True,
-            )
+def progress(console: Console | None = None, clock: Clock = monotonic) -> AbstractContextManager[Progress]:
+    """Show the progress of long work on standard error: a live line on a terminal, else a line every few seconds."""
+    console = console or get_console("err")
+    return _live_line(console, clock) if console.is_terminal else _lines(console, clock)
 
 
-def _plural(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+@contextmanager
+def _live_line(console: Console, clock: Clock) -> Iterator[Progress]:
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with ProgressBar(*columns, console=console, transient=True) as bar:
+        task, rate = bar.add_task("starting", total=1.0), _Rate(clock)
+
+        def report(doing: str, share: float | None, rows: int = 0) -> None:
+            text = rate.describe(doing, rows)
+            bar.update(task, description=text, completed=share or 0.0, total=None if share is None else 1.0)
+
+        yield report
 
 
-def _fail_on_reports(reading: Reading, *, strict: bool) -> None:
-    if strict and reading.reports:
-        first = reading.reports[0]
-        raise BadData(first.detail, file=first.file, line=first.line, column=first.column)
+@contextmanager
+def _lines(console: Console, clock: Clock) -> Iterator[Progress]:
+    rate, last_time, last_step = _Rate(clock), clock(), ""
+    quiet_until = last_time + INTERVAL
+
+    def report(doing: str, share: float | None, rows: int = 0) -> None:
+        nonlocal last_time, last_step
+        text, now = rate.describe(doing, rows), clock()
+        if now >= quiet_until and (now - last_time >= INTERVAL or doing != last_step):
+            last_time, last_step = now, doing
+            percent = "" if share is None else f", {share:.0%}"
+            console.print(f"{text}{percent}", highlight=False, markup=False, soft_wrap=True)
+
+    yield report
+
+
+class _Rate:
+    """Measures the rows per second of a step, from the moment it began."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self._step, self._began, self._first_rows = clock, "", 0.0, 0
+
+    def describe(self, step: str, rows: int) -> str:
+        """Return the step, with its rows and their rate where it has any."""
+        now = self._clock()
+        if step != self._step:
+            self._step, self._began, self._first_rows = step, now, rows
+        if not rows:
+            return step
+        seconds = now - self._began
+        done = rows - self._first_rows
+        rate = f", {done / seconds:,.0f} rows/s" if seconds > 0 and done > 0 else ""
+        return f"{step}: {rows:,} rows{rate}"

@@ -1,4 +1,8 @@
-"""Command-line options made from a question's model, so that the API and the command line ask the same things."""
+"""Makes command-line options from the models of the API's parameters, so that both take the same things.
+
+Also here: the options of commands about language models, which have no such model since the API takes them as a body,
+the readers of amounts and number types as people write them, shell completion, and the layout of help.
+"""
 
 import inspect
 import re
@@ -10,41 +14,65 @@ from difflib import get_close_matches
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import typer
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from pydantic.fields import FieldInfo
 from typer.core import TyperCommand, TyperGroup
 
-from app.catalog.queries.params import is_multi_valued
+from app.catalog.queries.params import (
+    OfferParams,
+    PageParams,
+    SizeFilter,
+    SizeList,
+    SizeRequirements,
+    SizeSelection,
+    is_multi_valued,
+)
 from app.errors import BadQuery
 from app.validation import display_value, explain
+
+Params = TypeVar("Params", bound=BaseModel)
+Choices = Mapping[str, Callable[[], Sequence[str]]]
+
+MAX_METAVAR_CHOICES = 6
+"""Up to this many choices stand in place of the value (`--os linux|windows`); more are listed in the help text."""
+
+
+# Values as people write them
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedBy:
+    """Annotates a field whose option has a parser of its own."""
+
+    parse: Callable[[Any], Any]
+
 
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "b": 3, "t": 4}
 _AMOUNT = re.compile(r"(?P<number>\d[\d_,]*(?:\.\d+)?(?:e\+?\d{1,2})?)\s*(?P<suffix>[kmgbt]?)i?", re.IGNORECASE)
 
 
 def amount_parser(base: int) -> Callable[[Any], Any]:
-    """Read a whole amount with a suffix: k, M, G (or B) and T are powers of `base`."""
+    """Return a parser of whole amounts in which the suffixes k, M, G (or B) and T are powers of `base`."""
 
-    def read(text: Any) -> Any:
-        written = _AMOUNT.fullmatch(str(text).strip())
-        if written is None:
-            raise typer.BadParameter(f"{text!r} is no amount; write 32768, 1e8, 32k, 100M, 2G or 1T")
-        value = Decimal(re.sub(r"[_,]", "", written["number"])) * base ** _POWERS[written["suffix"].lower()]
+    def parse(text: Any) -> Any:
+        match = _AMOUNT.fullmatch(str(text).strip())
+        if match is None:
+            raise typer.BadParameter(f"{text!r} is not an amount; write 32768, 1e8, 32k, 100M, 2G or 1T")
+        value = Decimal(re.sub(r"[_,]", "", match["number"])) * base ** _POWERS[match["suffix"].lower()]
         if value != value.to_integral_value():
             raise typer.BadParameter(f"{text!r} is {value.normalize():f}, and must be a whole number")
         return int(value)
 
-    read.__name__ = "amount"
-    return read
+    parse.__name__ = "amount"  # Typer shows it in messages
+    return parse
 
 
 _DTYPE_ALIASES = {
-    "float32": "fp32", "float": "fp32", "single": "fp32", "float16": "fp16", "half": "fp16", "16bit": None,
+    "float32": "fp32", "float": "fp32", "single": "fp32", "32bit": "fp32", "float16": "fp16", "half": "fp16",
     "bfloat16": "bf16", "float8": "fp8", "e4m3": "fp8", "e5m2": "fp8", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8",
     "float8_e4m3fn": "fp8", "float8_e4m3": "fp8", "float8_e5m2": "fp8", "awq": "awq_int4", "gptq": "gptq_int4",
-    "float4": "fp4", "mx4": "mxfp4", "nvfp": "nvfp4", "w8a8": None, "32bit": "fp32",
+    "float4": "fp4", "mx4": "mxfp4", "nvfp": "nvfp4",
 }  # fmt: skip
-"""Other spellings of types of numbers; None where one means several of them."""
 _AMBIGUOUS_DTYPES = {
     "4bit": ("int4", "awq_int4", "gptq_int4", "nf4", "fp4", "mxfp4", "nvfp4"),
     "8bit": ("int8", "fp8"),
@@ -53,64 +81,63 @@ _AMBIGUOUS_DTYPES = {
     "q4": ("gguf_q4_k_m", "gguf_q4_k_s"),
     "gguf": ("gguf_q4_k_m", "gguf_q5_k_m", "gguf_q6_k", "gguf_q8_0"),
 }
-"""What says less than a type: which could be meant."""
+"""Names that could mean several number types: refused, with the types they could mean."""
 
 
 def parse_dtype(text: Any) -> Any:
-    """Read a type of numbers in any case and common spelling; one that means several, or none, names the nearest."""
+    """Return the number type of a name in any case and common spelling; raises BadParameter naming the nearest."""
     from app.fit.formulas.memory import BITS
 
-    word = str(text).strip().lower().replace("-", "_")
-    word = re.sub(r"^(\d+)_bits?$", r"\1bit", word)
-    for known in (word, _DTYPE_ALIASES.get(word), f"gguf_{word}"):
+    name = str(text).strip().lower().replace("-", "_")
+    name = re.sub(r"^(\d+)_bits?$", r"\1bit", name)
+    for known in (name, _DTYPE_ALIASES.get(name), f"gguf_{name}"):
         if known in BITS:
             return known
-    meant = _AMBIGUOUS_DTYPES.get(word) or get_close_matches(word, BITS, 4, 0.5)
-    nearest = f"it could be {', '.join(meant)}" if meant else "common ones are bf16, fp16, fp8, int8, int4, mxfp4"
-    raise typer.BadParameter(f"{text!r} is no type of numbers; {nearest}; --help lists all")
+    near = _AMBIGUOUS_DTYPES.get(name) or get_close_matches(name, BITS, 4, 0.5)
+    hint = f"it could be {', '.join(near)}" if near else "common ones are bf16, fp16, fp8, int8, int4, mxfp4"
+    raise typer.BadParameter(f"{text!r} is not a number type; {hint}; --help lists all")
 
 
 _GPU_AND_COUNT = re.compile(r"(?P<gpu>.+):(?P<count>\d+(?:\.\d+)?(?:/\d+)?)")
 
 
 def parse_gpu_and_count(text: str) -> tuple[str, str | None]:
-    """Split `H100:8` into a GPU and how many of it, as others write it."""
-    written = _GPU_AND_COUNT.fullmatch(text.strip())
-    return (written["gpu"], written["count"]) if written else (text.strip(), None)
+    """Split `H100:8`, as other tools write it, into the name of a GPU and the number of them."""
+    match = _GPU_AND_COUNT.fullmatch(text.strip())
+    return (match["gpu"], match["count"]) if match else (text.strip(), None)
 
 
-MAX_METAVAR_CHOICES = 6
-"""So many words stand in the place of the value (`--os linux|windows`); more of them are listed in the text."""
+# Choices and shell completion
 
 
 def choices_of(annotation: Any) -> tuple[str, ...]:
-    """The words that a type takes, where it takes but a few."""
+    """Return the literal values that a type takes; none for any other type."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         return tuple(map(str, arguments))
     if origin in (Annotated, tuple):
         return choices_of(arguments[0])
     if origin in (Union, types.UnionType):
-        return next((words for words in map(choices_of, arguments) if words), ())
+        return next((choices for choices in map(choices_of, arguments) if choices), ())
     return ()
 
 
 def sort_keys() -> tuple[str, ...]:
-    """What sizes are sorted by."""
+    """Return the keys by which sizes are sorted."""
     from app.catalog.queries.params import SORT_KEYS
 
     return SORT_KEYS
 
 
 def dtypes() -> tuple[str, ...]:
-    """Types of weights."""
+    """Return the number types of weights."""
     from app.fit.formulas.memory import BITS
 
     return tuple(BITS)
 
 
 def recipes() -> tuple[str, ...]:
-    """Recipes of training."""
+    """Return the names of the training recipes."""
     from app.fit.formulas.optimizer import RECIPES
 
     return tuple(RECIPES)
@@ -125,11 +152,11 @@ def _catalog_column(table: str, column: str) -> Callable[[], Sequence[str]]:
         from app.db.engines import make_engine, read_session
         from app.settings import Settings
 
-        of = Size.metadata.tables[table].c[column]
+        names = Size.metadata.tables[table].c[column]
         try:
             with read_session(make_engine(Settings().database_url, pooled=False)) as session:
-                return tuple(session.execute(select(of).order_by(of)).scalars())
-        except (SQLAlchemyError, ImportError, ValueError):  # nobody waits for a message while completing a word
+                return tuple(session.execute(select(names).order_by(names)).scalars())
+        except (SQLAlchemyError, ImportError, ValueError):  # a message would end up in the line being completed
             return ()
 
     return read
@@ -141,14 +168,14 @@ gpu_ids = _catalog_column("gpu", "id")
 region_codes = _catalog_column("region", "code")
 series_ids = _catalog_column("series", "id")
 
-CHOICES: Mapping[str, Callable[[], Sequence[str]]] = {
+CHOICES: Choices = {
     "dtype": dtypes,
     "kv_dtype": dtypes,
     "recipe": recipes,
 }
-"""Words of options whose type does not say them, by the name of the option."""
+"""Choices of fields whose type does not name them."""
 
-CATALOG_VALUES: Mapping[str, Callable[[], Sequence[str]]] = {
+CATALOG_VALUES: Choices = {
     "region": region_codes,
     "available_in": region_codes,
     "gpu": gpu_ids,
@@ -159,22 +186,22 @@ CATALOG_VALUES: Mapping[str, Callable[[], Sequence[str]]] = {
     "subject": size_names,
     "size": size_names,
 }
-"""What the catalog has, by the name of the option."""
+"""Values of the catalog that complete a field."""
 
 
-def _spellings(word: str) -> Iterator[str]:
-    """How a word may be written: a shell only takes what goes on as it was begun."""
-    short = word.removeprefix("Standard_")
-    yield from (word, word.lower(), short, short.lower(), f"-{word}")
+def _spellings(name: str) -> Iterator[str]:
+    # A shell drops completions that do not continue what was typed, so each spelling is tried as typed.
+    short = name.removeprefix("Standard_")
+    yield from (name, name.lower(), short, short.lower(), f"-{name}")
 
 
-def completer(words: Callable[[], Iterable[str]], *, several: bool = False) -> Callable[[str], list[str]]:
-    """Complete a word as it was begun; of several values, with commas between them, the last one."""
+def completer(values: Callable[[], Iterable[str]], *, several: bool = False) -> Callable[[str], list[str]]:
+    """Return a function that completes a value; of several values separated by commas, the last one."""
 
     def complete(incomplete: str) -> list[str]:
         before, comma, last = incomplete.rpartition(",") if several else ("", "", incomplete)
-        forms = (next((form for form in _spellings(word) if form.startswith(last)), None) for word in words())
-        return [f"{before}{comma}{form}" for form in forms if form is not None]
+        spellings = (next((one for one in _spellings(name) if one.startswith(last)), None) for name in values())
+        return [f"{before}{comma}{spelling}" for spelling in spellings if spelling is not None]
 
     return complete
 
@@ -182,27 +209,17 @@ def completer(words: Callable[[], Iterable[str]], *, several: bool = False) -> C
 SIZE_ARGUMENT = typer.Argument(
     help="The size, in any case, with or without `Standard_`.", autocompletion=completer(size_names)
 )
-"""The argument that is a size."""
 
 
-Params = TypeVar("Params", bound=BaseModel)
-Choices = Mapping[str, Callable[[], Sequence[str]]]
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedBy:
-    """In the annotation of a field: how its option is read from a text."""
-
-    parse: Callable[[Any], Any]
+# Options from models
 
 
 def query_options(
     *models: type[BaseModel], leave_out: frozenset[str] = frozenset({"fields"}), choices: Choices | None = None
 ) -> Callable[[Any], Any]:
-    """Give a command one option for each field of one or several models; the command gets them as `given`.
+    """Decorate a command with one option per field of the models; it gets their values as keyword arguments.
 
-    A list's `fields` are left out, which `--columns` says here. `words` lists what an option takes where its type does
-    not say it.
+    `fields` is left out by default: `--columns` does the same. `choices` adds choices that the type does not name.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -228,28 +245,8 @@ def query_options(
     return decorate
 
 
-def _heading(model: type[BaseModel], name: str) -> str | None:
-    """The title of the model, among its bases, that brings a field."""
-    for base in reversed(model.__mro__):
-        if name in getattr(base, "__annotations__", {}) and issubclass(base, BaseModel):
-            return _HEADINGS.get(base.__name__)
-    return None
-
-
-_HEADINGS = {
-    "SizeSelection": "Which sizes",
-    "SizeRequirements": "What a VM must have",
-    "SizeFilter": "What a VM may have at most",
-    "OfferParams": "Whose prices",
-    "ModelOptions": "A model and its use",
-    "GpuOptions": "GPUs by their figures",
-    "PageParams": "Order and page",
-    "SizeList": "Order and page",
-}
-
-
-def parse_params(model: type[Params], values: dict[str, Any]) -> Params:
-    """Make the question from the options that were given; raises BadQuestion naming the option."""
+def parse_params(model: type[Params], values: Mapping[str, Any]) -> Params:
+    """Validate the options that were given as a model; raises BadQuery naming the option."""
     try:
         return model(**{name: value for name, value in values.items() if value is not None and value != []})
     except ValidationError as error:
@@ -258,28 +255,29 @@ def parse_params(model: type[Params], values: dict[str, Any]) -> Params:
         raise BadQuery(option_name(name), display_value(first.get("input")), explain(first)) from None
 
 
-def option_name(name: str) -> str:
-    """The option that sets a field."""
-    return f"--{name.replace('_', '-')}"
+def option_name(field: str) -> str:
+    """Return the option that sets a field: `--min-gpus` for `min_gpus`."""
+    return f"--{field.replace('_', '-')}"
 
 
-def _make_option(name: str, field: FieldInfo, heading: str | None, choices: Choices) -> inspect.Parameter:
-    many = is_multi_valued(field)
-    read = _find_parser(field.annotation)
-    kind: Any = list[str] if many else str if read else _cli_type(field.annotation)
+def _make_option(name: str, field: FieldInfo, heading: str | None, choices_by_name: Choices) -> inspect.Parameter:
+    several = is_multi_valued(field)
+    parser = _find_parser(field.annotation)
+    cli_type: Any = list[str] if several else str if parser else _cli_type(field.annotation)
     flag = option_name(name)
-    words = choices_of(field.annotation) or (choices[name]() if name in choices else ())
-    made = typer.Option(
-        f"{flag}/--no-{flag[2:]}" if kind is bool else flag,
-        help=_help_text(field, words),
+    choices = choices_of(field.annotation) or (choices_by_name[name]() if name in choices_by_name else ())
+    values = (lambda: choices) if choices else CATALOG_VALUES.get(name)
+    option = typer.Option(
+        f"{flag}/--no-{flag[2:]}" if cli_type is bool else flag,
+        help=_help_text(field, choices),
         show_default=False,
-        metavar=None if kind is bool else _metavar(kind, words),
-        parser=read,
+        metavar=None if cli_type is bool else _metavar(cli_type, choices),
+        parser=parser,
         rich_help_panel=heading,
-        autocompletion=completer(lambda: words, several=many) if words else _catalog_completer(name, several=many),
+        autocompletion=completer(values, several=several) if values else None,
     )
-    optional: Any = kind if many else kind | None
-    annotation: Any = Annotated[optional, made]
+    optional: Any = cli_type if several else cli_type | None
+    annotation: Any = Annotated[optional, option]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
@@ -289,52 +287,157 @@ def _find_parser(annotation: Any) -> Callable[[Any], Any] | None:
     return next(filter(None, map(_find_parser, get_args(annotation))), None)
 
 
-def _catalog_completer(name: str, *, several: bool) -> Callable[[str], list[str]] | None:
-    return completer(CATALOG_VALUES[name], several=several) if name in CATALOG_VALUES else None
-
-
-def _help_text(field: FieldInfo, words: Sequence[str]) -> str:
-    text = field.description or ""
-    if len(words) > MAX_METAVAR_CHOICES and words[-1] not in text:
-        text += f" One of {', '.join(words)}."
-    return text + (f" (default: {_default_text(field.default)})" if field.default else "")
-
-
-def _metavar(kind: Any, words: Sequence[str]) -> str:
-    if words:
-        return "|".join(words) if len(words) <= MAX_METAVAR_CHOICES else "NAME"
-    return {list[str]: "A,B", int: "N"}.get(kind, "VALUE")
-
-
 def _cli_type(annotation: Any) -> type:
-    """The type that the command line reads; what only the model can check is read as text."""
+    """Return the type that Typer parses; text for types that only the model can check."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return _cli_type(arguments[0])
     if origin in (Union, types.UnionType):
         return _cli_type(next(argument for argument in arguments if argument is not type(None)))
-    if origin is Literal or annotation in (Decimal, float):
-        return str
+    # Decimals and floats stay text: the model's own message for a bad number names the option.
     return annotation if annotation in (int, bool) else str
 
 
-def _default_text(default: Any) -> str:
-    return ", ".join(default) if isinstance(default, tuple) else str(default)
+def _help_text(field: FieldInfo, choices: Sequence[str]) -> str:
+    text = field.description or ""
+    if len(choices) > MAX_METAVAR_CHOICES and choices[-1] not in text:
+        text += f" One of {', '.join(choices)}."
+    default = ", ".join(field.default) if isinstance(field.default, tuple) else field.default
+    return text + (f" (default: {default})" if field.default else "")
 
 
-HEADING_ORDER = (
-    *("Arguments", "A model and its use", "GPUs by their figures", "Which sizes", "What a VM must have"),
-    *("What a VM may have at most", "Whose prices", "Order and page", "Output", "Options"),
+def _metavar(cli_type: Any, choices: Sequence[str]) -> str:
+    if choices:
+        return "|".join(choices) if len(choices) <= MAX_METAVAR_CHOICES else "NAME"
+    return {list[str]: "A,B", int: "N"}.get(cli_type, "VALUE")
+
+
+# Options of language models
+
+ContextTokens = Annotated[int, ParsedBy(amount_parser(1024))]
+TokenCount = Annotated[float, ParsedBy(amount_parser(1000))]
+Dtype = Annotated[str, ParsedBy(parse_dtype)]
+
+
+class ModelOptions(BaseModel):
+    """The language model and its workload."""
+
+    model: str | None = Field(default=None, description="A language model by any of its names: `llama-3.1-70b`.")
+    context: ContextTokens | None = Field(default=None, description="Context of a sequence, tokens; 32k is 32,768.")
+    concurrency: int | None = Field(default=None, description="Sequences at a time. (default: 1)")
+    allow_longer_context: bool | None = Field(
+        default=None, description="Accept a context that is longer than the model is made for."
+    )
+    dtype: Dtype | None = Field(default=None, description="Number type of the weights. (default: as released)")
+    kv_dtype: Dtype | None = Field(default=None, description="Number type of the KV cache. (default: bf16)")
+    train: bool | None = Field(default=None, description="Train the model instead of serving it.")
+    method: Literal["full", "lora", "qlora"] | None = Field(default=None, description="For training. (default: full)")
+    recipe: str | None = Field(default=None, description="For training: bytes per parameter, by name.")
+    sequence: ContextTokens | None = Field(default=None, description="For training: tokens per sequence; 4k is 4,096.")
+    micro_batch: int | None = Field(default=None, description="For training: sequences at a time. (default: 1)")
+    recompute: Literal["none", "selective", "full"] | None = Field(
+        default=None, description="For training: activations to recompute. (default: none)"
+    )
+    zero_stage: int | None = Field(default=None, description="For training: ZeRO stage, 0 to 3.")
+    tokens: TokenCount | None = Field(
+        default=None, description="For training: tokens in all, 100M or 1e8; adds hours and the cost of the job."
+    )
+    tensor_parallel: int | None = Field(default=None, description="GPUs that share each layer.")
+    pipeline_parallel: int | None = Field(default=None, description="Stages that the layers are split into.")
+
+
+class GpuOptions(BaseModel):
+    """GPUs described by their figures."""
+
+    count: int | None = Field(default=None, description="GPUs. (default: 1)")
+    usable_gib: float | None = Field(default=None, description="Memory of one GPU as the system sees it, GiB.")
+    bandwidth_gb_per_s: float | None = Field(default=None, description="Memory bandwidth of one GPU, 10^9 bytes/s.")
+    peak_tflops: float | None = Field(default=None, description="Dense peak of one GPU in the type used, TFLOP/s.")
+    usd_per_gpu_hour: float | None = Field(default=None, description="Price of one GPU, USD an hour.")
+
+
+_PARALLEL_FIELDS = {"tensor_parallel": "tensor_parallel", "pipeline_parallel": "pipeline_parallel"}
+INFERENCE_FIELDS = _PARALLEL_FIELDS | {
+    "context": "context_tokens",
+    "concurrency": "concurrency",
+    "allow_longer_context": "allow_longer_context",
+    "dtype": "dtype",
+    "kv_dtype": "kv_dtype",
+}
+"""Options of a model that is served, and the fields of the body's `inference` that they set."""
+TRAINING_FIELDS = _PARALLEL_FIELDS | {
+    "method": "method",
+    "recipe": "recipe",
+    "sequence": "sequence_tokens",
+    "micro_batch": "micro_batch",
+    "recompute": "recompute",
+    "zero_stage": "zero_stage",
+    "tokens": "tokens",
+}
+"""Options of a model that is trained, and the fields of the body's `training` that they set."""
+CONSTRAINT_FIELDS = {
+    "region": "regions",
+    "available_in": "available_in",
+    "series": "series",
+    "name": "name",
+    "gpu": "gpu",
+    "gpu_vendor": "gpu_vendor",
+    "verified": "verified_only",
+    "infiniband": "require_infiniband",
+    "max_nodes": "max_nodes",
+    "budget_usd_per_month": "budget_usd_per_month",
+}
+"""Options of any fit, and the fields of the body's `constraints` that they set."""
+PRICING_FIELDS = {"os": "os", "hours": "hours", "hours_per_month": "hours_per_month"}
+BODY_OPTIONS = ("sort", "limit", "include")
+"""Options of any fit that are fields of the body itself."""
+SCOPE_OPTIONS = ("q", "disputed")
+"""Options of any fit that narrow the sizes and that a body does not have."""
+OPTION_OF_FIELD = {
+    f"{part}.{field}": option
+    for part, fields in (
+        ("inference", INFERENCE_FIELDS),
+        ("training", TRAINING_FIELDS),
+        ("constraints", CONSTRAINT_FIELDS),
+    )
+    for option, field in fields.items()
+}
+"""The option that sets a field, by its path in a body."""
+
+
+# Help
+
+_HEADINGS: Mapping[type[BaseModel], str] = {
+    SizeSelection: "Which sizes",
+    SizeRequirements: "What a VM must have",
+    SizeFilter: "What a VM may have at most",
+    OfferParams: "Prices",
+    ModelOptions: "Model and workload",
+    GpuOptions: "GPUs",
+    PageParams: "Order and page",
+    SizeList: "Order and page",
+}
+_HEADING_ORDER = (
+    *("Arguments", "Model and workload", "GPUs", "Which sizes", "What a VM must have", "What a VM may have at most"),
+    *("Prices", "Order and page", "Output", "Options"),
 )
-"""The headings, as far as a command has options under them; others come before the last."""
+"""The order of the headings in a command's help; others come before the last."""
+
+
+def _heading(model: type[BaseModel], name: str) -> str | None:
+    """Return the heading of the base class that declares a field."""
+    for base in reversed(model.__mro__):
+        if name in getattr(base, "__annotations__", {}) and issubclass(base, BaseModel):
+            return _HEADINGS.get(base)
+    return None
 
 
 class Command(TyperCommand):
-    """A command whose help tells its options in groups; a name too long for its column has its text below it."""
+    """A command whose help groups the options; long option names have their text on the line below."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments, then the options under their headings."""
-        groups: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADING_ORDER}
+        groups: dict[str, list[tuple[str, str]]] = {heading: [] for heading in _HEADING_ORDER}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
             if record is None:
@@ -351,7 +454,7 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A group of commands, of each of which the help tells the whole of what it does."""
+    """A group of commands whose help shows the full text of each; Typer's own cuts it after a sentence."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands with their texts."""

@@ -1,32 +1,36 @@
-"""The commands that ask: search, show, fit, conflicts, models."""
+"""Commands that look things up: `vmsizes search`, `show`, `conflicts`, `models`."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 from sqlalchemy.orm import Session
 
-from app.catalog.queries.fit_params import FitSearch
+from app.catalog.fields import SIZE_FLAGS
 from app.catalog.queries.gpu_filters import GpuNames, load_gpu_names, resolve_gpus
 from app.catalog.queries.language_models import ModelSearch
 from app.catalog.queries.params import SizeSearch
 from app.catalog.queries.provenance import ConflictSearch
 from app.cli import context, options
-from app.cli.model_options import ModelOptions
 from app.cli.options import Command, parse_gpu_and_count, parse_params, query_options
 from app.cli.output import (
+    Column,
     Format,
     OutputOptions,
+    Record,
+    format_table,
+    format_value,
+    label_lines,
+    print_json,
     print_line,
     print_next_cursor,
     print_note,
     print_rows,
     print_text,
+    terminal_width,
     with_output_options,
-    write_json,
 )
-from app.cli.tables import Column
 from app.errors import BadQuery
 
 app = typer.Typer()
@@ -75,18 +79,33 @@ MODEL_COLUMNS = {
     "max_context_tokens": Column(heading="context", rank=1),
     "license": Column(heading="license", rank=2),
 }
-FIT_COLUMNS = {
-    "size": Column(heading="size"),
-    "nodes": Column(heading="nodes", rank=1),
-    "region": Column(heading="region", rank=2),
-    "usd_per_hour": Column(heading="USD/h"),
-    "as_of": Column(heading="as of", rank=5),
-    "usd_per_month": Column(heading="USD/month", rank=3),
-    "usd_per_job": Column(heading="USD/job", rank=7),
-    "limiting_resource": Column(heading="tightest", rank=6),
-    "unused_gpu_memory_percent": Column(heading="GPU mem unused %", rank=8),
-    "warnings": Column(heading="warnings", rank=4, wraps=True),
+FACT_COLUMNS = {
+    "field": Column(heading="field"),
+    "value": Column(heading="value", wraps=True),
+    "unit": Column(heading="unit", rank=3),
+    "verdict": Column(heading="verdict", rank=1),
+    "source_id": Column(heading="source", rank=2),
+    "corrected_value": Column(heading="corrected to", rank=4, wraps=True),
+    "raw": Column(heading="verbatim", rank=6, wraps=True),
+    "reason": Column(heading="why", rank=5, wraps=True),
 }
+PRICE_COLUMNS = {
+    "region": Column(heading="region"),
+    "os": Column(heading="OS", rank=2),
+    "purchase": Column(heading="purchase", rank=1),
+    "usd_per_hour": Column(heading="USD/h"),
+    "valid_from": Column(heading="as of", rank=3),
+    "source_id": Column(heading="source", rank=4),
+}
+_REGION_COLUMNS = {
+    "region": Column(heading="region"),
+    "on_demand": Column(heading="USD/h"),
+    "on_demand_from": Column(heading="as of", rank=1),
+    "spot": Column(heading="spot USD/h", rank=2),
+    "spot_from": Column(heading="spot as of", rank=3),
+}
+MAX_REGIONS = 10
+"""The cheapest regions that `show` prints: with the fields above them they fit two screens."""
 
 
 @app.command(cls=Command)
@@ -98,7 +117,7 @@ def search(
         typer.Argument(
             metavar="GPU",
             help="A GPU by any of its names: `A100`, `A100-80GB`, `H100:8` for exactly 8 of it; several: any of them. "
-            "What is the name of no GPU is looked for in the names of sizes and series.",
+            "A word that names no GPU is looked for in the names of sizes and series.",
             autocompletion=options.completer(options.gpu_ids),
         ),
     ] = None,
@@ -113,59 +132,96 @@ def search(
         ),
     ] = None,
     output: OutputOptions,
-    **given: Any,
+    **values: Any,
 ) -> None:
-    """Find sizes, each with its price in the asked region, else in the cheapest."""
+    """Find sizes, each with its price in the given region, else in the cheapest."""
     from app.catalog.queries.sizes import search_sizes
 
+    if gpus is not None:
+        if values["min_gpus"] is not None or values["max_gpus"] is not None:
+            raise BadQuery("--gpus", gpus, "is an exact number; give either it or --min-gpus and --max-gpus")
+        values |= {"min_gpus": gpus, "max_gpus": gpus}
     with context.session() as session:
-        given = add_search_words(session, words or [], _exact_gpu_count(gpus, given))
-        page = search_sizes(session, parse_params(SizeSearch, given), today=context.today())
+        params = parse_params(SizeSearch, _add_search_words(session, words or [], values))
+        page = search_sizes(session, params, today=context.today())
     print_rows([json.loads(item) for item in page.items], SIZE_COLUMNS, output)
-    print_footer(len(page.items), page.total, page.next_cursor, output)
+    _print_footer(len(page.items), page.total, page.next_cursor, output)
 
 
-def _exact_gpu_count(gpus: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """A number of GPUs is a least and a most."""
-    if gpus is None:
-        return dict(given)
-    if given["min_gpus"] is not None or given["max_gpus"] is not None:
-        raise BadQuery("--gpus", gpus, "is an exact number; give either it or --min-gpus and --max-gpus")
-    return {**given, "min_gpus": gpus, "max_gpus": gpus}
+def _add_search_words(session: Session, words: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the words of a search to its options: names of GPUs to `gpu`, other words to `q`.
+
+    Several words that name one GPU together (`RTX PRO 6000`) are that GPU. Raises BadQuery for `X:8` where X is no GPU,
+    and for two different numbers of GPUs.
+    """
+    added = dict(values)
+    names = load_gpu_names(session)
+    parts = [parse_gpu_and_count(one) for word in words for one in word.split(",") if one.strip()]
+    phrase = parse_gpu_and_count(" ".join(words))
+    if len(words) > 1 and _is_gpu(names, phrase[0]):
+        parts = [phrase]
+    for word, count in parts:
+        if _is_gpu(names, word, required=count is not None):
+            added["gpu"] = [*(added["gpu"] or []), word]
+        else:
+            added["q"] = " ".join(filter(None, (added["q"], word)))
+        if count is None:
+            continue
+        for bound in ("min_gpus", "max_gpus"):
+            if added[bound] not in (None, count):
+                conflict = f"says {count} GPUs, but {added[bound]} are asked for elsewhere"
+                raise BadQuery("GPU", f"{word}:{count}", conflict)
+            added[bound] = count
+    return added
+
+
+def _is_gpu(names: GpuNames, word: str, *, required: bool = False) -> bool:
+    """Check whether the GPU filter accepts a word; raises its BadQuery where a GPU is required."""
+    try:
+        resolve_gpus(names, [word.lower()], "GPU")
+    except BadQuery:
+        if required:
+            raise
+        return False
+    return True
 
 
 @app.command(cls=Command)
 @query_options(ConflictSearch)
 @with_output_options
-def conflicts(
-    *,
-    output: OutputOptions,
-    **given: Any,
-) -> None:
+def conflicts(*, output: OutputOptions, **values: Any) -> None:
     """List every figure on which sources disagree: the accepted one and the other."""
     from app.catalog.queries.provenance import find_conflicts
 
     with context.session() as session:
-        page = find_conflicts(session, parse_params(ConflictSearch, given))
+        page = find_conflicts(session, parse_params(ConflictSearch, values))
     print_rows(page.items, CONFLICT_COLUMNS, output)
-    print_footer(len(page.items), page.total, page.next_cursor, output)
+    _print_footer(len(page.items), page.total, page.next_cursor, output)
 
 
 @app.command(cls=Command)
 @query_options(ModelSearch)
 @with_output_options
-def models(
-    *,
-    output: OutputOptions,
-    **given: Any,
-) -> None:
-    """List language models whose configuration is known."""
+def models(*, output: OutputOptions, **values: Any) -> None:
+    """List the language models whose configuration is known."""
     from app.catalog.queries.language_models import find_models
 
     with context.session() as session:
-        page = find_models(session, parse_params(ModelSearch, given))
+        page = find_models(session, parse_params(ModelSearch, values))
     print_rows(page.items, MODEL_COLUMNS, output)
-    print_footer(len(page.items), page.total, page.next_cursor, output)
+    _print_footer(len(page.items), page.total, page.next_cursor, output)
+
+
+def _print_footer(shown: int, total: int, cursor: str | None, output: OutputOptions) -> None:
+    """Print how many rows there are, and how to get the next page; exits with code 1 where there are none."""
+    if total == 0:
+        print_note("Nothing matches.")
+        raise typer.Exit(context.EXIT_NOT_FOUND)
+    if output.format is Format.table:
+        print_line()
+        print_line(f"{shown} of {total}.")
+    if cursor:
+        print_next_cursor(cursor)
 
 
 @app.command(name="show", cls=Command)
@@ -173,7 +229,7 @@ def models(
 def show_size(
     name: Annotated[str, options.SIZE_ARGUMENT],
     *,
-    with_facts: Annotated[bool, typer.Option("--facts", help="Who says what of it.")] = False,
+    with_facts: Annotated[bool, typer.Option("--facts", help="What each source says of it.")] = False,
     with_prices: Annotated[bool, typer.Option("--prices", help="All its prices in force.")] = False,
     output: OutputOptions,
 ) -> None:
@@ -189,144 +245,142 @@ def show_size(
     with context.session() as session:
         size = json.loads(get_size(session, name, today=context.today()))
         facts = find_facts(session, name, FactSearch(limit=500)).items
-        prices = run_plan(
-            session, find_prices(name, PriceSearch(limit=500), load_snapshot(session), context.today())
-        ).items
+        plan = find_prices(name, PriceSearch(limit=500), load_snapshot(session), context.today())
+        prices = run_plan(session, plan).items
     if with_facts or with_prices:
-        _print_list(facts if with_facts else prices, output, facts=with_facts)
+        rows = facts if with_facts else prices
+        print_rows(rows, FACT_COLUMNS if with_facts else PRICE_COLUMNS, output)
+        _print_footer(len(rows), len(rows), None, output)
     elif output.format is Format.json and not output.columns:
-        write_json({"size": size, "facts": facts, "prices": prices})
+        print_json({"size": size, "facts": facts, "prices": prices})
     elif output.columns or output.format is Format.csv:
         print_rows([size], {}, output)
     else:
         _print_size(size, prices)
 
 
-def _print_list(rows: Sequence[Any], output: OutputOptions, *, facts: bool) -> None:
-    from app.cli.size_text import FACT_COLUMNS, PRICE_COLUMNS
-
-    print_rows(rows, FACT_COLUMNS if facts else PRICE_COLUMNS, output)
-    print_footer(len(rows), len(rows), None, output)
+# A size as text
 
 
-def _print_size(size: Any, prices: Sequence[Any]) -> None:
-    from app.catalog.fields import SIZE_FLAGS
-    from app.cli.size_text import print_size
+def _print_size(size: Record, prices: Sequence[Record]) -> None:
+    """Print a size as labelled lines, then the Linux prices of its cheapest regions."""
+    print_line(f"{size['name']}: {_status(size)}")
+    fields = [(label, text) for label, text in _labelled_texts(size) if text]
+    label_width = max(len(label) for label, _ in fields)
+    for label, text in fields:
+        for line in label_lines(label, text, label_width, terminal_width()):
+            print_line(line)
+    if size["source_url"]:
+        print_line(size["source_url"])
+    regions = prices_by_region(prices)
+    if regions:
+        count = f"the cheapest {MAX_REGIONS} of {len(regions)} regions"
+        count = count if len(regions) > MAX_REGIONS else f"{len(regions)} regions"
+        print_line()
+        print_text(f"Linux prices, {count} (--prices shows all {len(prices)} prices):")
+        for line in format_table(regions[:MAX_REGIONS], _REGION_COLUMNS, terminal_width())[0]:
+            print_line(line)
 
-    print_size(size, prices, list(SIZE_FLAGS))
+
+def _status(size: Record) -> str:
+    parts = [size["status"], "named by the vendor" if size["verified"] else "not verified: no vendor page names it"]
+    if size["retirement_date"]:
+        parts.append(f"retires {size['retirement_date']}")
+    return ", ".join(parts)
 
 
-@app.command(cls=Command)
-@query_options(ModelOptions, FitSearch)
-@with_output_options
-def fit(
-    model_name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="MODEL",
-            help="A language model by any of its names: `llama-3.3-70b`. Without one the options say what a VM must "
-            "have.",
-            autocompletion=options.completer(options.model_ids),
+def _labelled_texts(size: Record) -> Iterator[tuple[str, str]]:
+    """Yield the labels of a size's page with their texts; a label without a text is not printed."""
+    yield "GPU", _gpu(size)
+    yield "Price", _price(size)
+    yield "vCPUs", _join(_amount(size, "vcpus") or "unknown", size["cpu_model"], size["arch"])
+    yield "Memory", _amount(size, "memory_gib", " GiB") or "unknown"
+    yield "Local disks", _join(_disks(size, "temp_disk", "temporary"), _disks(size, "nvme_disk", "NVMe"))
+    yield (
+        "Data disks",
+        _join(
+            _amount(size, "max_data_disks", " at most"),
+            _amount(size, "uncached_disk_iops", " IOPS"),
+            _amount(size, "uncached_disk_mbps", " MB/s"),
         ),
-    ] = None,
-    *,
-    output: OutputOptions,
-    **given: Any,
-) -> None:
-    """Say which sizes hold a model or meet the needs, on how many VMs, at what cost, and why not others."""
-    from app.cli.estimate import fit_model, with_model_name
-
-    model = with_model_name(model_name, {field: given.pop(field) for field in ModelOptions.model_fields})
-    if any(value is not None for value in model.values()):
-        fit_model(model, given, output)
-    else:
-        _fit_needs(given, output)
-
-
-def _fit_needs(given: dict[str, Any], output: OutputOptions) -> None:
-    from app.api.converters.resource_fit import to_fit_out
-    from app.services.resource_fit import fit_resources
-
-    asked = parse_params(FitSearch, given)
-    with context.session() as session:
-        answer = fit_resources(session, asked, today=context.today())
-    told = to_fit_out(answer, rejected="rejected" in asked.include).model_dump(mode="json", by_alias=True)
-    items = told["items"]
-    print_rows(
-        [item | _plain_cost(item["cost"][asked.purchase]) for item in items],
-        FIT_COLUMNS,
-        output,
-        json_value=told,
-        objects=items,
     )
-    if output.format is Format.table:
-        _print_misses(told)
-    if not items:
-        raise typer.Exit(context.EXIT_NOT_FOUND)
+    yield "Network", _network(size)
+    for label, value in (("Supports", True), ("Lacks", False), ("Unknown", None)):
+        yield label, ", ".join(name.replace("_", " ") for name in SIZE_FLAGS if size[name] is value)
+    yield "Series", str(size["series"] or "")
+    yield "Disputed", f"{', '.join(size['disputed_fields'])} (--facts shows by whom)" if size["disputed"] else ""
 
 
-def _plain_cost(cost: Mapping[str, Any]) -> dict[str, Any]:
-    """A cost with plain numbers: of raw amounts every one is exact."""
-    return {name: part["value"] if isinstance(part, dict) else part for name, part in cost.items()}
+def _gpu(size: Record) -> str:
+    if size["gpu_count"] == 0:
+        return "none"
+    model = " ".join(filter(None, (size["gpu_vendor"], size["gpu_model"])))
+    count = size["gpu_fraction"] or _amount(size, "gpu_count")
+    if not model and not count:
+        return "unknown"
+    memory = _join(_amount(size, "gpu_memory_gib_per_gpu", " GiB each"), _amount(size, "gpu_memory_gib", " GiB in all"))
+    return _join(
+        f"{count} x {model or 'unknown'}" if count else f"{model}, number unknown",
+        memory or "memory unknown",
+        size["gpu_interconnect"] or {True: "NVLink", False: "", None: ""}[size["nvlink"]],
+    )
 
 
-def _print_misses(told: Mapping[str, Any]) -> None:
-    reasons = ", ".join(f"{count} {code}" for code, count in told["rejection_summary"].items())
-    if told["items"]:
-        best = told["items"][0]
-        print_line()
-        print_text(f"{best['size']}: {best['explanation']}")
-    print_line()
-    print_text(f"{told['total']} sizes fit, {told['rejected_total']} do not ({reasons or 'none'}).")
-    for miss in told["rejected"] or (told["nearest_misses"] if not told["items"] else []):
-        for failure in miss["failures"]:
-            print_text(f"{miss['size']}: {failure['code']}: {failure['detail']}", first="  ", indent="    ")
+def _price(size: Record) -> str:
+    if size["on_demand_usd_per_hour"] is None and size["spot_usd_per_hour"] is None:
+        return "unknown"
+    known = (
+        f"{format_value(size[f'{purchase}_usd_per_hour'])} USD/h {label} (as of {size[f'{purchase}_as_of']})"
+        for purchase, label in (("on_demand", "on demand"), ("spot", "on spot"))
+        if size[f"{purchase}_usd_per_hour"] is not None
+    )
+    return _join(*known, f"Linux, {size['region']}")
 
 
-def print_footer(shown: int, total: int, cursor: str | None, output: OutputOptions) -> None:
-    """Say on stderr what is not shown; finding nothing has an exit code of its own."""
-    if total == 0:
-        print_note("Nothing matches.")
-        raise typer.Exit(context.EXIT_NOT_FOUND)
-    if output.format is Format.table:
-        print_line()
-        print_line(f"{shown} of {total}.")
-    if cursor:
-        print_next_cursor(cursor)
+def _disks(size: Record, kind: str, label: str) -> str:
+    amount, count = size[f"{kind}_gib"], size[f"{kind}_count"]
+    if amount is None and count is None:
+        return ""
+    if amount == 0 or count == 0:
+        return f"no {label} disk"
+    spread = f" on {count} disks" if count and count > 1 else ""
+    return f"{_number(amount)} GiB {label}{spread}" if amount is not None else f"{count} {label}, size unknown"
 
 
-def add_search_words(session: Session, words: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Add to the options what the words say; raises BadQuestion for `X:8` where X is no GPU, or two numbers differ."""
-    asked = dict(given)
-    parts = [parse_gpu_and_count(one) for word in words for one in word.split(",") if one.strip()]
-    phrase = [parse_gpu_and_count(" ".join(words))] if len(words) > 1 else []
-    known = load_gpu_names(session)
-    if phrase and _is_gpu(known, phrase[0][0]):
-        parts = phrase
-    for word, count in parts:
-        if _is_gpu(known, word, must=count is not None):
-            asked["gpu"] = [*(asked["gpu"] or []), word]
-        else:
-            asked["q"] = " ".join(filter(None, (asked["q"], word)))
-        _set_gpu_count(asked, word, count)
-    return asked
+def _network(size: Record) -> str:
+    infiniband = {
+        True: _join("InfiniBand", _amount(size, "infiniband_gbps", " Gbps")).replace(", ", " "),
+        False: "no InfiniBand",
+        None: "",
+    }[size["infiniband"]]
+    speed = size["network_mbps"]
+    return _join(
+        f"{_number(speed / 1000)} Gbps" if speed is not None else "", _amount(size, "max_nics", " NICs"), infiniband
+    )
 
 
-def _set_gpu_count(asked: dict[str, Any], word: str, count: str | None) -> None:
-    if count is None:
-        return
-    for bound in ("min_gpus", "max_gpus"):
-        if asked[bound] not in (None, count):
-            raise BadQuery("GPU", f"{word}:{count}", f"says {count} GPUs, and {asked[bound]} are asked for besides")
-        asked[bound] = count
+def _amount(size: Record, name: str, unit: str = "") -> str:
+    return "" if size[name] is None else f"{_number(size[name])}{unit}"
 
 
-def _is_gpu(known: GpuNames, word: str, *, must: bool = False) -> bool:
-    """Whether the filter of GPUs takes a word."""
-    try:
-        resolve_gpus(known, [word.lower()], "GPU")
-    except BadQuery:
-        if must:
-            raise
-        return False
-    return True
+def _number(value: float) -> str:
+    return f"{value:,.10g}"
+
+
+def _join(*parts: str | None) -> str:
+    return ", ".join(part for part in parts if part)
+
+
+def prices_by_region(prices: Sequence[Record]) -> list[dict[str, Any]]:
+    """Return the Linux prices as one row per region, the cheapest on demand first, regions without a price last."""
+    rows: dict[str, dict[str, Any]] = {}
+    for price in prices:
+        if price["os"] == "linux":
+            row = rows.setdefault(price["region"], dict.fromkeys(_REGION_COLUMNS) | {"region": price["region"]})
+            row |= {price["purchase"]: price["usd_per_hour"], f"{price['purchase']}_from": price["valid_from"]}
+    return sorted(rows.values(), key=_by_price)
+
+
+def _by_price(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    on_demand, spot = row["on_demand"], row["spot"]
+    return (on_demand is None, on_demand or 0, spot is None, spot or 0, row["region"])

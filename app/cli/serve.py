@@ -1,4 +1,4 @@
-"""The commands that prepare a database and serve it."""
+"""Commands that run the service: `vmsizes migrate`, `vmsizes serve`."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ app = typer.Typer()
 @app.command()
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on. (default: VMSIZES_HOST)")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes that serve. (default: VMSIZES_WORKERS)")] = None,
+    workers: Annotated[int | None, typer.Option(help="Worker processes. (default: VMSIZES_WORKERS)")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on. (default: VMSIZES_PORT)")] = None,
 ) -> None:
     """Serve the API over HTTP."""
@@ -37,13 +37,13 @@ def serve(
 
 
 def _check_address(host: str, port: int) -> None:
-    """Refuse an address that cannot be listened on before anything says it is served; raises BadQuestion."""
+    """Raise BadQuery for an address that cannot be listened on, before any message says that it is served."""
     import socket
 
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
-        raise BadQuery("--host", host, f"is no address of this machine ({error.strerror})") from None
+        raise BadQuery("--host", host, f"is not an address of this machine ({error.strerror})") from None
     with socket.socket(family, kind, protocol) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
         try:
@@ -57,7 +57,7 @@ def _check_address(host: str, port: int) -> None:
 
 @app.command()
 def migrate() -> None:
-    """Bring the database to the newest schema, and derive anew what that emptied."""
+    """Upgrade the database to the newest schema, and rebuild the derived tables that this emptied."""
     from app.catalog.store.offers import is_derived, save_derived
     from app.db.engines import analyze, write_session
     from app.db.migrations import upgrade
@@ -67,5 +67,5 @@ def migrate() -> None:
         if not is_derived(session):
             derived = save_derived(session, context.today())
             analyze(session)
-            print_line(f"Offers and documents are derived anew: {derived.added} offers.")
+            print_line(f"Derived tables were rebuilt: {derived.added} offers.")
     print_line("The database has the newest schema.")

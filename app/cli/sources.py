@@ -1,4 +1,4 @@
-"""Where the catalog comes from and how to take it back: `vmsizes sources`, `forget`, `revisions`."""
+"""Commands about what the catalog was read from: `vmsizes sources`, `forget`, `revisions`."""
 
 from typing import Annotated
 
@@ -6,10 +6,8 @@ import typer
 
 from app.catalog.store.revisions import list_revisions, list_sources
 from app.cli import context
-from app.cli.ingest import DryRun, print_outcome
-from app.cli.output import Format, Json, OutputOptions, print_rows, with_output_options
-from app.cli.progress import progress
-from app.cli.tables import Column
+from app.cli.ingest import DryRun, print_outcome, progress
+from app.cli.output import Column, Format, Json, OutputOptions, print_rows, with_output_options
 from app.ingest.run import forget as forget_source
 
 app = typer.Typer()
@@ -36,7 +34,7 @@ REVISION_COLUMNS = {
 @app.command()
 @with_output_options
 def sources(*, output: OutputOptions) -> None:
-    """List what the catalog was read from, and how much of it each source says."""
+    """List the sources of the catalog, and how many facts and prices each gave."""
     with context.session() as session:
         rows = list_sources(session)
     print_rows(rows, SOURCE_COLUMNS, output)
@@ -44,12 +42,12 @@ def sources(*, output: OutputOptions) -> None:
 
 @app.command()
 def forget(
-    source: Annotated[str, typer.Argument(help="The id of the source, as `vmsizes sources` has it.")],
+    source: Annotated[str, typer.Argument(help="The id of the source, as `vmsizes sources` lists it.")],
     *,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Take a source back: what only it said goes, everything it spoke of is decided anew, in a new revision."""
+    """Remove a source in a new revision: what only it says goes, and everything else it says is decided without it."""
     with context.session(), progress() as step:
         outcome = forget_source(context.engine(), source, now=context.now(), dry_run=dry_run, progress=step)
     print_outcome(outcome, as_json=as_json)
@@ -58,7 +56,7 @@ def forget(
 @app.command()
 @with_output_options
 def revisions(*, output: OutputOptions) -> None:
-    """List the ingests that changed something, the newest first."""
+    """List the ingests that changed the catalog, the newest first."""
     with context.session() as session:
         rows = list_revisions(session)
     if output.format is Format.table and not output.columns:
@@ -67,13 +65,13 @@ def revisions(*, output: OutputOptions) -> None:
 
 
 def _short_revision(row: dict[str, object]) -> dict[str, object]:
-    """A revision on one line: how many of what, and from which sources."""
+    """Return a revision as one row: how many facts, sizes and prices, from which sources."""
     counts, ids = row["counts"], row["source_ids"]
     assert isinstance(counts, dict)  # noqa: S101  # tells the type checker
     assert isinstance(ids, list)  # noqa: S101
-    told = ids[0] if len(ids) == 1 else f"{len(ids)} sources"
+    origin = ids[0] if len(ids) == 1 else f"{len(ids)} sources"
     moment = str(row["created_at"]).partition(".")[0].replace("+00:00", "")
     return {
-        "number": row["number"], "created_at": moment, "from": told,
+        "number": row["number"], "created_at": moment, "from": origin,
         **{f"{name}s": counts.get(name) for name in ("fact", "size", "price")},
     }  # fmt: skip

@@ -228,7 +228,7 @@ def test_fit_of_a_training_has_hours_and_the_cost_of_the_job(run: Run, seeded_ur
     ("arguments", "told"),
     [
         (("--model", "llama-3.1-70b", "--min-gpus", "3"), "--min-gpus=3: is about raw amounts"),
-        (("--model", "llama-3.1-70b", "--tokens", "3"), "--tokens=3: is not of inference"),
+        (("--model", "llama-3.1-70b", "--tokens", "3"), "--tokens=3: does not apply to inference"),
         (("--model", "llama-3.1-70b", "--context", "0"), "--context=0: "),
         (("--model", "llama-9"), "There is no model named 'llama-9'"),
         (("--model", "llama-3.1-70b", "--region", "nowhere"), "no such region"),

@@ -1,4 +1,4 @@
-"""`vmsizes migrate` derives anew what a migration emptied."""
+"""`vmsizes migrate` rebuilds the derived tables that a migration emptied."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from app.catalog.column_types import table_of
 from app.catalog.models import Offer, SizeJson
 from app.catalog.store.revisions import compute_digest
 from app.db import migrations
-from app.db.engines import read_session as reads
+from app.db.engines import read_session
 from app.ingest.run import ingest
 from tests.factories import NOW, price, reading, size
 
@@ -27,7 +27,7 @@ def migrate(url: str) -> str:
 
 
 def rows(engine: Engine) -> list[int]:
-    with reads(engine) as session:
+    with read_session(engine) as session:
         return [session.execute(select(func.count()).select_from(table_of(model))).scalar_one()
                 for model in (Offer, SizeJson)]  # fmt: skip
 
@@ -41,10 +41,10 @@ def test_a_catalog_of_an_older_schema_is_whole_after_it(engine: Engine, database
     assert rows(engine) == [0, 0]
     engine.dispose()
     assert migrate(database_url) == (
-        f"Offers and documents are derived anew: {before[0]} offers.\nThe database has the newest schema.\n"
+        f"Derived tables were rebuilt: {before[0]} offers.\nThe database has the newest schema.\n"
     )
     assert rows(engine) == before
     assert migrate(database_url) == "The database has the newest schema.\n"
     outcome = ingest(engine, reading(prices=(price("X1", "3"),)), now=NOW)
-    with reads(engine) as session:
+    with read_session(engine) as session:
         assert outcome.revision["digest"] == compute_digest(session)[0]

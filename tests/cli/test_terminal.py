@@ -245,7 +245,7 @@ def test_the_shell_completes_words_and_names(complete: Callable[[str], set[str]]
 @pytest.mark.parametrize(("url", "code", "told"), [
     ("postgresql+asyncpg://u:secret@localhost/x", 2, "write postgresql://"),
     ("mysql://u:secret@localhost/x", 2, "allowed are sqlite:///FILE"),
-    ("postgresql://nobody@127.0.0.1:1/x", 4, "See that postgresql"),
+    ("postgresql://nobody@127.0.0.1:1/x", 4, "Check that postgresql"),
     ("sqlite:////no/such/folder/x.db", 4, "cannot be reached"),
 ])  # fmt: skip
 def test_a_database_that_cannot_be_used_is_a_message(url: str, code: int, told: str) -> None:
