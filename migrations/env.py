@@ -1,4 +1,4 @@
-"""Run the migrations: on the connection that the command line hands in, else on the one the settings name."""
+"""Run the migrations on the connection that `app.db.migrations` passes in, else on the database of the settings."""
 
 from typing import Literal
 
@@ -15,7 +15,7 @@ TABLES = Size.metadata
 
 
 def type_by_name(kind: str, column_type: object, _context: object) -> str | Literal[False]:
-    """Let a generated migration name the column types of ours instead of spelling them out."""
+    """Render the project's column types by name in generated migrations."""
     if kind != "type":
         return False
     if isinstance(column_type, UsdColumn | UtcDateTime):
@@ -24,7 +24,7 @@ def type_by_name(kind: str, column_type: object, _context: object) -> str | Lite
 
 
 def migrate(connection: Connection) -> None:
-    """Migrate over an open connection; SQLite alters a table by rebuilding it (batch mode)."""
+    """Migrate on an open connection, in batch mode: SQLite alters a table by rebuilding it."""
     context.configure(
         connection=connection,
         target_metadata=TABLES,
@@ -36,9 +36,9 @@ def migrate(connection: Connection) -> None:
         context.run_migrations()
 
 
-handed_in = context.config.attributes.get("connection")
-if handed_in is not None:
-    migrate(handed_in)
+passed_in = context.config.attributes.get("connection")
+if passed_in is not None:
+    migrate(passed_in)
 else:
     with make_engine(Settings().database_url).begin() as own:
         migrate(own)

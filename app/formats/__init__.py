@@ -1,1 +1,1 @@
-"""Formats: rows of typed columns as bytes of a file, block by block; knows no HTTP and no database."""
+"""File formats: rows of typed columns as bytes, block by block, without HTTP or a database."""

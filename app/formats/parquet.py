@@ -1,4 +1,4 @@
-"""Rows as a Parquet file: typed columns, written group by group, so that never more than one group is in memory."""
+"""Writes rows as a Parquet file of typed columns, with at most one row group in memory."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from pyarrow.parquet import ParquetWriter  # type: ignore[import-untyped]
 from app.catalog.fields import FieldKind
 
 ROWS_PER_GROUP = 50_000
-"""A group of sizes of sixty columns takes some 20 MB in memory until it is written."""
+"""A row group of sizes, sixty columns wide, takes about 20 MB of memory until it is written."""
 
 _ARROW_TYPES: Mapping[FieldKind, pa.DataType] = {
     "integer": pa.int64(),
@@ -20,25 +20,25 @@ _ARROW_TYPES: Mapping[FieldKind, pa.DataType] = {
     "date": pa.date32(),
     "list": pa.list_(pa.string()),
 }
-"""Money is a double, too: a price has at most 15 digits, of which a double loses none (`app.catalog.column_types`)."""
+"""Money is a double, too: a price has at most 15 digits, and a double keeps them all (`app.catalog.column_types`)."""
 
 
 def write_parquet(path: Path, columns: Mapping[str, FieldKind], blocks: Iterable[Iterable[Sequence[Any]]]) -> int:
-    """Write a file and say how many rows it has; dates come as ISO texts. What is begun and fails is removed."""
+    """Write a file and return its number of rows; dates come as ISO texts. A file that fails halfway is removed."""
     schema = pa.schema([(name, _ARROW_TYPES[kind]) for name, kind in columns.items()])
-    begun = path.with_name(f"{path.name}.part")
+    partial = path.with_name(f"{path.name}.part")
     written = 0
     try:
-        with ParquetWriter(begun, schema) as writer:
+        with ParquetWriter(partial, schema) as writer:
             group: list[pa.RecordBatch] = []
             for block in blocks:
                 group.append(_batch(schema, list(block)))
                 if sum(batch.num_rows for batch in group) >= ROWS_PER_GROUP:
                     written += _flush(writer, group)
             written += _flush(writer, group)
-        begun.rename(path)
+        partial.rename(path)
     finally:
-        begun.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
     return written
 
 
@@ -56,7 +56,7 @@ def _array(kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
 
 
 def _flush(writer: ParquetWriter, group: list[pa.RecordBatch]) -> int:
-    """Write a group as one, and forget it."""
+    """Write the batches as one row group, and drop them; returns the number of rows."""
     table = pa.Table.from_batches(group, schema=writer.schema)
     if table.num_rows:
         writer.write_table(table, row_group_size=table.num_rows)

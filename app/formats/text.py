@@ -1,4 +1,4 @@
-"""Rows as lines of text: CSV (RFC 4180) and NDJSON, each block of rows on its own."""
+"""Writes rows as lines of text, block by block: CSV (RFC 4180) and NDJSON."""
 
 import csv
 import io
@@ -13,13 +13,13 @@ RowValues = Sequence[Any]
 """The values of a row in the order of its columns."""
 
 FORMULA_PREFIXES = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")
-"""A spreadsheet may run a cell that begins so; the last four are the full-width forms of the first."""
+"""A spreadsheet may run a cell that starts with one of these; the last four are the full-width forms of the first."""
 LIST_SEPARATOR = "; "
-"""What stands between the parts of a list, here and in every CSV file that the catalog reads."""
+"""Separates the items of a list in a CSV cell, here and in every CSV file that the catalog reads."""
 
 
 class TextFormat(Protocol):
-    """Writes rows as text in UTF-8: the head first, then any number of blocks."""
+    """Writes rows as UTF-8 text: `head` first, then any number of blocks."""
 
     head: bytes
 
@@ -31,15 +31,15 @@ class TextFormat(Protocol):
 
 
 class Csv:
-    """CSV: a header line always, CRLF, an unknown value is an empty cell, a list is joined by BETWEEN.
+    """CSV: always a header line, CRLF line ends, unknown values as empty cells, lists joined by LIST_SEPARATOR.
 
-    A text that a spreadsheet would run as a formula gets an apostrophe before it.
+    A text that a spreadsheet would run as a formula gets a leading apostrophe.
     """
 
     def __init__(self, columns: Mapping[str, FieldKind]) -> None:
         self.head = _lines([list(columns)])
-        made = ((place, _CELL_FORMATTERS.get(kind)) for place, kind in enumerate(columns.values()))
-        self._cells = [(place, cell) for place, cell in made if cell is not None]
+        kinds = enumerate(columns.values())
+        self._formatters = [(index, _CELL_FORMATTERS[kind]) for index, kind in kinds if kind in _CELL_FORMATTERS]
 
     def write(self, rows: Iterable[RowValues]) -> bytes:
         """Write a block of rows."""
@@ -47,14 +47,14 @@ class Csv:
 
     def _row(self, values: RowValues) -> RowValues:
         cells = list(values)
-        for place, cell in self._cells:
-            if cells[place] is not None:
-                cells[place] = cell(cells[place])
+        for index, to_text in self._formatters:
+            if cells[index] is not None:
+                cells[index] = to_text(cells[index])
         return cells
 
 
 class Ndjson:
-    """NDJSON: a JSON object a line, as it stands in the JSON list."""
+    """NDJSON: one JSON object per line, the same as in the JSON list."""
 
     head = b""
 
@@ -76,7 +76,7 @@ def _lines(rows: Iterable[RowValues]) -> bytes:
 
 
 def escape_formula(text: str) -> str:
-    """Put an apostrophe before a text that a spreadsheet would run as a formula."""
+    """Return a text with a leading apostrophe if a spreadsheet would run it as a formula."""
     return f"'{text}" if text.startswith(FORMULA_PREFIXES) else text
 
 
@@ -93,4 +93,4 @@ _CELL_FORMATTERS: Mapping[FieldKind, Callable[[Any], str]] = {
     "boolean": _format_bool,
     "list": _format_list,
 }
-"""How a value of a kind is written where that is not its own text: numbers and dates are."""
+"""Writes the values of a kind as text; other kinds, numbers and dates, are written by `csv` itself."""

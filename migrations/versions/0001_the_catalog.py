@@ -1,4 +1,4 @@
-"""The catalog: sources and what they say, the accepted values, prices, revisions."""
+"""Create the catalog: sources and their facts, the accepted values, prices, revisions."""
 
 import sqlalchemy as sa
 from alembic import op

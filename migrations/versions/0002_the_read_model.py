@@ -1,6 +1,6 @@
-"""Offers in the order in which they are listed, a document for every size, the price history in the order of its key.
+"""Create the read model: offers in list order, a JSON text per size, price history in the order of its key.
 
-What is derived is left empty: `vmsizes migrate` derives it anew from the prices and sizes.
+The derived tables are left empty: `vmsizes migrate` rebuilds them from the prices and sizes.
 """
 
 import sqlalchemy as sa
@@ -18,7 +18,7 @@ _OCTAVE += "when gpu_memory_gib > 0 then 0 end"
 
 
 def upgrade() -> None:
-    """Make the read model, and keep the prices of SQLite without a row number beside their key."""
+    """Create the read model, and store SQLite's prices without row numbers (`without rowid`)."""
     _price(clustered=True)
     op.drop_table("best_offer")
     op.drop_table("offer")
@@ -64,7 +64,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Bring back the tables of the first catalog; an ingest fills the derived ones."""
+    """Restore the tables of the first schema; an ingest fills the derived ones."""
     op.drop_table("size_doc")
     op.drop_table("offer")
     op.create_table(
@@ -106,7 +106,7 @@ def _prices() -> list[sa.Column[object]]:
 
 
 def _price(*, clustered: bool) -> None:
-    """Rebuild SQLite's table of prices with or without row numbers; PostgreSQL has no such choice."""
+    """Rebuild SQLite's price table with or without row numbers; does nothing on PostgreSQL."""
     if op.get_bind().dialect.name != "sqlite":
         return
     op.rename_table("price", "price_before")

@@ -1,4 +1,4 @@
-"""Language models: all that memory and time follow from. The table was never filled, so it is made anew."""
+"""Recreate the table of language models with all that memory and time follow from; it was never filled before."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""The content of each table as a number, for the next digest; where it is not kept, the tables are read once."""
+"""Store a checksum per table, from which the next digest is computed; tables without one are read once."""
 
 import sqlalchemy as sa
 from alembic import op

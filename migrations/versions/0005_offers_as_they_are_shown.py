@@ -1,6 +1,6 @@
-"""Offers with what is shown of them as JSON text, and an index that holds that in place of the columns it is made of.
+"""Add the JSON text of an offer, and an index that covers it in place of the columns it is made of.
 
-The table is left empty: `vmsizes migrate` derives it anew from the prices and sizes.
+The table is left empty: `vmsizes migrate` rebuilds it from the prices and sizes.
 """
 
 from typing import Any
@@ -22,13 +22,13 @@ _WALKED = ("region", "os", "purchase", "gpu_octave", "rank_usd", "size_key", "gp
 
 
 def upgrade() -> None:
-    """Make the table anew, with the octave as a plain column: SQLite covers no query of a generated one."""
+    """Recreate the table with the octave (memory bucket) as a plain column: SQLite covers no query of a generated one."""
     octave = sa.Column("gpu_octave", sa.Integer(), nullable=True)
     _remake(octave, sa.Column("doc", BYTEWISE, nullable=False), covered=("preview", "gpu_count", "doc"))
 
 
 def downgrade() -> None:
-    """Make the table as it was."""
+    """Recreate the table as it was."""
     octave = sa.Column("gpu_octave", sa.Integer(), sa.Computed(_OCTAVE, persisted=True), nullable=True)
     _remake(octave, covered=("preview", "gpu_count", "priced_in", *(column.name for column in _prices())))
 

@@ -1,6 +1,6 @@
-"""Which file each price was read in, and which files were read: what a file no longer says can go.
+"""Store the file of each price and the files that were read, so that what a file no longer says can be removed.
 
-Prices that are there already have no file. They are overwritten as ever, but only `vmsizes forget` takes them away.
+Prices that are there already have no file. An ingest still overwrites them, but only `vmsizes forget` removes them.
 """
 
 import sqlalchemy as sa

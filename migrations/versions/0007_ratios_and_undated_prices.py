@@ -1,6 +1,6 @@
-"""Offers with exact prices per GPU and per GiB, and with whether the day of a price is approximate.
+"""Add exact prices per GPU and per GiB to offers, and whether the date of a price is approximate.
 
-The table is left empty: `vmsizes migrate` derives it anew from the prices and sizes.
+The table is left empty: `vmsizes migrate` rebuilds it from the prices and sizes.
 """
 
 import sqlalchemy as sa
@@ -27,7 +27,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop the columns; what was written of them is emptied, too."""
+    """Drop the columns; the table is left empty here, too."""
     op.execute("delete from offer")
     for name, _ in _COLUMNS:
         op.drop_column("offer", name)

@@ -1,4 +1,4 @@
-"""Sources that are pinned: what they say stays accepted."""
+"""Add pinned sources, whose values stay accepted."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""The blocks of FP8 weights of language models that share a scale; unknown until models are read again."""
+"""Add the block size of FP8 weights that share a scale; unknown until models are ingested again."""
 
 import sqlalchemy as sa
 from alembic import op

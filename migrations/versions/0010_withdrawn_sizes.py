@@ -1,6 +1,6 @@
-"""Sizes that were withdrawn; offers repeat it, so that a list need not look at the size.
+"""Add withdrawn sizes; offers repeat it, so that lists need not join the size.
 
-Offers and documents are left empty: `vmsizes migrate` derives them anew from the prices and sizes.
+Offers and size JSON are left empty: `vmsizes migrate` rebuilds them from the prices and sizes.
 """
 
 import sqlalchemy as sa
