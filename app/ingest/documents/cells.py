@@ -105,6 +105,7 @@ def _infiniband(column: ColumnField, text: str) -> list[FieldValue]:
 
 
 def _cpu(_column: ColumnField, text: str) -> list[FieldValue]:
+    # A column `CPU` may hold the number of vCPUs instead of a model.
     if re.match(r"\d+\s*(?:v?cpus?|v?cores?)?$", text, re.IGNORECASE):
         return _count(ColumnField(field="vcpus"), text)
     return [FieldValue(field, value) for field, value in to_cpu(text).items()]

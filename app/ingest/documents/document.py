@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from decimal import Decimal
 
 from app.catalog.names import series_key, size_key
 from app.catalog.readings import BenchmarkRow, Reading, Report, StatedFact
@@ -88,6 +89,7 @@ def read_document(document: SourceDocument, memories: GpuMemoryIndex) -> Documen
     if not subjects and series:
         announced = list(find_vm_facts(sentences, series.name))
         subjects = [series.name] if announced else []
+        # An announcement has no table of sizes; its facts are kept under the name of the series.
         findings += announced
     own_sentences = sentences if _sentences_apply(series, subjects) else []
     findings += _find_row_facts(document, tables, own_sentences, memories)
@@ -95,9 +97,9 @@ def read_document(document: SourceDocument, memories: GpuMemoryIndex) -> Documen
     findings += find_sentence_facts(own_sentences, subjects)
     if not subjects and not findings:
         findings += _report_nothing_read(document)
-    statements, reports = merge_findings(add_infiniband_totals(findings))
+    facts, reports = merge_findings(add_infiniband_totals(findings))
     return DocumentFacts(
-        document=document, series=series, subjects=tuple(subjects), facts=tuple(statements), reports=tuple(reports)
+        document=document, series=series, subjects=tuple(subjects), facts=tuple(facts), reports=tuple(reports)
     )
 
 
@@ -129,21 +131,18 @@ def _find_row_facts(
     )
     cells = [*read_cells(tables.rows), *read_temp_disks(tables.rows)]
     yield from cells
-    decided: dict[str, object] = {}
-    reason = find_non_gpu_reason(document, tables, page_gpus, sentences, memories)
-    if reason:
+    per_gpu_gib: dict[str, Decimal] = {}
+    if reason := find_non_gpu_reason(document, tables, page_gpus, sentences, memories):
         yield document.page.report(reason, 1)
-    for found in read_gpus(tables.rows, page_gpus, memories) if not reason else ():
-        if isinstance(found, tuple):
-            decided[found[0].name] = found[1]
-        else:
-            yield found
+    else:
+        findings, per_gpu_gib = read_gpus(tables.rows, page_gpus, memories)
+        yield from findings
     yield from read_nvme(tables.rows, tables.specs.nvme_gib)
     per_nic = is_per_nic(passage for _, passage in document.passages())
     yield from read_scale_networks(tables.rows, per_nic=per_nic)
     yield from find_footnote_facts(document, tables.rows)
     yield from find_row_preview_facts(tables.rows)
-    yield from find_host_spec_facts(tables.specs, tables.subjects, decided, to_row_values(cells))
+    yield from find_host_spec_facts(tables.specs, tables.subjects, per_gpu_gib, to_row_values(cells))
 
 
 def _find_page_facts(
@@ -193,9 +192,10 @@ def read_batch(documents: Sequence[SourceDocument], memories: GpuMemoryIndex) ->
             of_series, results = read_series(facts, name)
             findings += of_series
             benchmarks += results
-    statements, reports = merge_findings(findings)
+    merged, reports = merge_findings(findings)
+    # Reversed, so that the oldest page wins where several publish the same result.
     unique = {row.id: row for row in reversed(benchmarks)}
-    return Reading(facts=tuple(statements), reports=tuple(reports), benchmarks=tuple(unique.values()))
+    return Reading(facts=tuple(merged), reports=tuple(reports), benchmarks=tuple(unique.values()))
 
 
 def _published_order(document: SourceDocument) -> tuple[date, str]:
@@ -213,33 +213,30 @@ def _assign_series(facts: DocumentFacts, owners: dict[str, tuple[str, str]]) -> 
             return None, [page.report("names sizes, but no series can be read from its title", 1)]
         return None, []
     fitting = [subject for subject in facts.subjects if series.stated or belongs_to_series(series.name, subject)]
-    findings: list[Finding] = _report_mismatches(facts, series, fitting)
+    reports = _report_mismatches(facts, series, fitting)
     if facts.subjects and not fitting:
-        return None, findings
+        return None, [*reports]
+    assigned: list[Finding] = []
     other_owners: set[str] = set()
     for subject in fitting:
         owner, file = owners.setdefault(size_key(subject), (series.name, page.file))
         if series_key(owner) == series_key(series.name):
-            findings.append(page.size_fact(subject, "series", series.name, series.raw, series.line))
+            assigned.append(page.size_fact(subject, "series", series.name, series.raw, series.line))
             continue
         other_owners.add(owner)
         detail = f"claims {subject} for {series.name}, which {file} already assigned to {owner}"
-        findings.append(page.report(detail, series.line, None, series.raw))
-    if len(other_owners) == 1 and len(findings) == _count_reports(findings):
-        return other_owners.pop(), findings
+        reports.append(page.report(detail, series.line, None, series.raw))
+    if len(other_owners) == 1 and not assigned:
+        return other_owners.pop(), [*reports]
     if facts.subjects:
-        findings.append(page.series_fact(series.name, "name", series.name, series.raw, series.line))
-    return series.name, findings
+        assigned.append(page.series_fact(series.name, "name", series.name, series.raw, series.line))
+    return series.name, [*assigned, *reports]
 
 
-def _report_mismatches(facts: DocumentFacts, series: SeriesTitle, fitting: Sequence[str]) -> list[Finding]:
+def _report_mismatches(facts: DocumentFacts, series: SeriesTitle, fitting: Sequence[str]) -> list[Report]:
     others = [subject for subject in facts.subjects if subject not in fitting]
     if not others:
         return []
     more = f" and {len(others) - _MAX_NAMED_SIZES} more" if len(others) > _MAX_NAMED_SIZES else ""
     detail = f"does not fit {', '.join(others[:_MAX_NAMED_SIZES])}{more}, whose series stays unknown"
     return [facts.document.page.report(detail, series.line, "series", series.raw)]
-
-
-def _count_reports(findings: Sequence[Finding]) -> int:
-    return sum(isinstance(finding, Report) for finding in findings)

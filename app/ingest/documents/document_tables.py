@@ -14,7 +14,6 @@ from app.ingest.documents.network import UnreadableCell
 from app.ingest.documents.page import Finding, SourceDocument, SourcePage
 from app.ingest.documents.retirement import is_retirement_table, read_retirement_table
 from app.ingest.documents.size_tables import (
-    FieldCell,
     SizeRow,
     find_alternate_spellings,
     find_name_column,
@@ -22,35 +21,6 @@ from app.ingest.documents.size_tables import (
     read_size_table,
 )
 from app.ingest.documents.specs import HostSpecs, is_specs_table, read_specs
-
-_SINGLE_PORT_GBPS = frozenset({Decimal(200), Decimal(400), Decimal(800)})
-"""Gbps of one port since HDR: from then on sizes with several GPUs have a port for each, older ones one port in all.
-
-So such a rate, stated of a size with several GPUs, may be that of one port.
-"""
-
-
-def add_infiniband_totals(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Yield the findings with InfiniBand per GPU multiplied by the GPUs; report rates that may be of one port."""
-    counts: dict[str, Fraction] = {}
-    for finding in findings:
-        if isinstance(finding, StatedFact) and finding.field == "gpu_count" and isinstance(finding.value, Fraction):
-            counts.setdefault(size_key(finding.subject), finding.value)
-    for finding in findings:
-        count = counts.get(size_key(finding.subject)) if isinstance(finding, StatedFact) else None
-        yield from _with_total(finding, count) if isinstance(finding, StatedFact) and count else [finding]
-
-
-def _with_total(finding: StatedFact, count: Fraction) -> Iterator[Finding]:
-    if finding.field == "infiniband_gbps" and count > 1 and not finding.note and finding.value in _SINGLE_PORT_GBPS:
-        detail = f"may be the rate of one of several links of {finding.subject} or of all of them"
-        yield Report(file=finding.file, line=finding.line, column=finding.field, cell=finding.raw, detail=detail)
-        return
-    yield finding
-    if finding.field == "infiniband_gbps_per_gpu" and count.denominator == 1 and isinstance(finding.value, Decimal):
-        note = f"{count} x {finding.value} Gbps, one link a GPU"
-        yield replace(finding, field="infiniband_gbps", value=finding.value * int(count), note=note)
-
 
 _WHOLE_ROW_FIELDS = frozenset(
     {"gpu", "gpu_model", "gpu_memory", "temp_disk_gib", "nvme", "nvme_size", "scale_nics", "scale_bandwidth"}
@@ -85,32 +55,13 @@ def read_tables(document: SourceDocument) -> DocumentTables:
     reported: set[str] = set()
     for at, row in enumerate(tables.rows):
         key = size_key(row.name)
-        meant = spellings.get(others.get(key, key), row.name)
+        spelling = spellings.get(others.get(key, key), row.name)
         if key in others and key not in reported:
             reported.add(key)
-            detail = f"is read as {meant}, its spelling in other tables of the page"
+            detail = f"is read as {spelling}, its spelling in other tables of the page"
             tables.findings.append(row.page.report(detail, row.line, None, row.name))
-        tables.rows[at] = replace(row, name=meant)
+        tables.rows[at] = replace(row, name=spelling)
     return tables
-
-
-def _all_names(document: SourceDocument) -> dict[str, str]:
-    """Return the names in all tables by their keys, including tables of which nothing else is read."""
-    found: dict[str, str] = {}
-    for page in document.pages:
-        for table in page.blocks.tables:
-            if column := find_name_column(table, to_columns(table.header)):
-                for name in find_names(table, column):
-                    found.setdefault(size_key(name), name)
-    return found
-
-
-def read_cells(rows: Sequence[SizeRow]) -> Iterator[Finding]:
-    """Yield the facts of the cells that can be read by themselves."""
-    for row in rows:
-        for cell in row.cells:
-            if cell.column.field not in _WHOLE_ROW_FIELDS:
-                yield from _cell(row, cell)
 
 
 def _read_page(page: SourcePage, tables: DocumentTables) -> None:
@@ -129,11 +80,56 @@ def _read_page(page: SourcePage, tables: DocumentTables) -> None:
                     tables.findings.append(found)
 
 
-def _cell(row: SizeRow, cell: FieldCell) -> Iterator[Finding]:
-    try:
-        values = read_cell(cell.column, cell.text)
-    except UnreadableCell as problem:
-        yield row.report(cell, str(problem))
+def _all_names(document: SourceDocument) -> dict[str, str]:
+    """Return the names in all tables by their keys, including tables of which nothing else is read."""
+    found: dict[str, str] = {}
+    for page in document.pages:
+        for table in page.blocks.tables:
+            if column := find_name_column(table, to_columns(table.header)):
+                for name in find_names(table, column):
+                    found.setdefault(size_key(name), name)
+    return found
+
+
+def read_cells(rows: Sequence[SizeRow]) -> Iterator[Finding]:
+    """Yield the facts of the cells that can be read by themselves."""
+    for row in rows:
+        for cell in row.cells:
+            if cell.column.field in _WHOLE_ROW_FIELDS:
+                continue
+            try:
+                values = read_cell(cell.column, cell.text)
+            except UnreadableCell as problem:
+                yield row.report(cell, str(problem))
+                continue
+            for value in values:
+                yield row.fact(cell, value.field, value.value, value.note)
+
+
+_SINGLE_PORT_GBPS = frozenset({Decimal(200), Decimal(400), Decimal(800)})
+"""Gbps of one port since HDR: from then on sizes with several GPUs have a port for each, older ones one port in all.
+
+So such a rate, stated of a size with several GPUs, may be that of one port.
+"""
+
+
+def add_infiniband_totals(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Yield the findings with InfiniBand per GPU multiplied by the GPUs; report rates that may be of one port."""
+    counts: dict[str, Fraction] = {}
+    for finding in findings:
+        if isinstance(finding, StatedFact) and finding.field == "gpu_count" and isinstance(finding.value, Fraction):
+            counts.setdefault(size_key(finding.subject), finding.value)
+    for finding in findings:
+        count = counts.get(size_key(finding.subject)) if isinstance(finding, StatedFact) else None
+        yield from _with_total(finding, count) if isinstance(finding, StatedFact) and count else [finding]
+
+
+def _with_total(finding: StatedFact, count: Fraction) -> Iterator[Finding]:
+    if finding.field == "infiniband_gbps" and count > 1 and not finding.note and finding.value in _SINGLE_PORT_GBPS:
+        detail = f"may be the rate of one of several links of {finding.subject} or of all of them"
+        yield Report(file=finding.file, line=finding.line, column=finding.field, cell=finding.raw, detail=detail)
         return
-    for value in values:
-        yield row.fact(cell, value.field, value.value, value.note)
+    yield finding
+    if finding.field == "infiniband_gbps_per_gpu" and count.denominator == 1 and isinstance(finding.value, Decimal):
+        note = f"{count} x {finding.value} Gbps, one link a GPU"
+        yield replace(finding, field="infiniband_gbps", value=finding.value * int(count), note=note)

@@ -17,6 +17,9 @@ from app.ingest.documents.size_tables import SizeRow
 TOLERANCE = Fraction(5, 1000)
 """Relative error that a total may have: eight times 192 GB are stated as 1,535."""
 
+UNDECIDED = "may be the memory of one GPU or of all; neither the page nor the GPU model decides it"
+"""Report of a figure that no evidence explains in one way only."""
+
 Holder = Literal["vm", "gpu", "both"]
 
 
@@ -185,6 +188,5 @@ def _report_undecided(name: str, rows: Sequence[SizeRow]) -> Iterator[Report]:
     for row in rows:
         cell = row.find("gpu", "gpu_model")
         if row.name == name and cell:
-            detail = "may be the memory of one GPU or of all; neither the page nor the GPU model decides it"
-            yield row.report(cell, detail)
+            yield row.report(cell, UNDECIDED)
             return

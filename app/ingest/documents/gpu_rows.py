@@ -7,6 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from app.ingest.documents.gpu_memory import (
+    UNDECIDED,
     Evidence,
     GpuMemoryIndex,
     HolderDecision,
@@ -54,8 +55,8 @@ class GpuRow:
     row: SizeRow
     text: GpuText
     count: Fraction | None
-    memory: Decimal | None = None
-    cell: FieldCell | None = None
+    memory: Decimal
+    cell: FieldCell
     holder: str | None = None
 
 
@@ -82,12 +83,8 @@ def to_gpu_row(row: SizeRow, cell: FieldCell, text: GpuText, page_gpus: PageGpus
     )
     if left:
         return "is not one number"
-    count = (
-        text.count
-        or (Fraction(amount.times) if amount.times else None)
-        or page_gpus.from_specs.count
-        or page_gpus.prose_count
-    )
+    times = Fraction(amount.times) if amount.times else None
+    count = text.count or times or page_gpus.from_specs.count or page_gpus.prose_count
     if amount.times and count != amount.times:
         return f"does not agree with the count of {count}"
     return GpuRow(row=row, text=text, count=count, memory=rounded(kept), cell=cell, holder=holder)
@@ -95,30 +92,43 @@ def to_gpu_row(row: SizeRow, cell: FieldCell, text: GpuText, page_gpus: PageGpus
 
 def read_gpus(
     rows: Sequence[SizeRow], page_gpus: PageGpus, memories: GpuMemoryIndex
-) -> Iterator[tuple[SizeRow, Decimal] | Finding]:
-    """Yield the GPU facts of every row, and pairs of a row and the GiB of one GPU where its memory cell decided it."""
+) -> tuple[list[Finding], dict[str, Decimal]]:
+    """Return the GPU facts of every row, and the GiB of one GPU by size where a memory cell decided it."""
+    findings: list[Finding] = []
     texts: dict[str, GpuText] = {}
     for row in rows:
-        yield from _read_text(row, texts)
-    yield from resolve_text_memories(rows, texts, memories)
-    read: list[GpuRow] = []
+        findings += _read_text(row, texts)
+    findings += resolve_text_memories(rows, texts, memories)
+    gpu_rows: list[GpuRow] = []
     for row in rows:
         if cell := row.find("gpu_memory"):
             found = to_gpu_row(row, cell, texts.get(row.name, GpuText()), page_gpus)
             if isinstance(found, GpuRow):
-                read.append(found)
+                gpu_rows.append(found)
             else:
-                yield row.report(cell, found)
-    for gpu in read:
+                findings.append(row.report(cell, found))
+    per_gpu_gib: dict[str, Decimal] = {}
+    for gpu in gpu_rows:
         column = [
-            (other.count, other.memory) for other in read
+            (other.count, other.memory) for other in gpu_rows
             if other.row.table == gpu.row.table and other.count and other.memory and other.text.model == gpu.text.model
         ]  # fmt: skip
-        yield from _memory_facts(gpu, _evidence(gpu, column, page_gpus, memories))
-    stated = {gpu.row.name for gpu in read}
+        if gpu.count == 0:
+            continue
+        decision = None
+        if gpu.count is not None:
+            evidence = _evidence(gpu, column, page_gpus, memories)
+            decision = _decide_by_cell(gpu, gpu.count) or decide_holder(gpu.count, gpu.memory, evidence)
+        if gpu.count is None or decision is None:
+            findings.append(gpu.row.report(gpu.cell, UNDECIDED))
+            continue
+        per_gpu_gib[gpu.row.name] = decision.per_gpu
+        findings += _memory_facts(gpu, gpu.count, decision)
+    with_memory = {gpu.row.name for gpu in gpu_rows}
     for row in rows:
-        if row.name not in stated and (cell := row.find("gpu", "gpu_model")):
-            yield from _text_memory_facts(row, cell, texts.get(row.name, GpuText()))
+        if row.name not in with_memory and (cell := row.find("gpu", "gpu_model")):
+            findings += _text_memory_facts(row, cell, texts.get(row.name, GpuText()))
+    return findings, per_gpu_gib
 
 
 def _read_text(row: SizeRow, texts: dict[str, GpuText]) -> Iterator[Finding]:
@@ -158,46 +168,32 @@ def _evidence(
     specs = page_gpus.from_specs.memory_gib
     yield Evidence(name="the host specifications", per_gpu=frozenset() if specs is None else frozenset({specs}))
     yield Evidence(name="the page's text", per_gpu=page_gpus.prose_memories)
-    models = (
-        [gpu.text.model]
-        if gpu.text.model
-        else [page_gpus.from_specs.model]
-        if page_gpus.from_specs.model
-        else page_gpus.prose_models
-    )
-    known = {size for model in models if model for size in memories.find(model)}
+    model = gpu.text.model or page_gpus.from_specs.model
+    models = (model,) if model else page_gpus.prose_models
+    known = {size for name in models for size in memories.find(name)}
     yield Evidence(name="the GPU model", per_gpu=frozenset(known))
     yield Evidence(name="the GPU in the title", per_gpu=frozenset(memories.find_in_title(page_gpus.title)))
 
 
-def _memory_facts(gpu: GpuRow, evidence: Iterator[Evidence]) -> Iterator[tuple[SizeRow, Decimal] | Finding]:
-    row, cell, memory, count = gpu.row, gpu.cell, gpu.memory, gpu.count
-    if cell is None or memory is None or count == 0:
-        return
-    decision = None
-    if count is not None:
-        decision = _decide_by_cell(gpu, count, memory) or decide_holder(count, memory, evidence)
-    if count is None or decision is None:
-        detail = "may be the memory of one GPU or of all; neither the page nor the GPU model decides it"
-        yield row.report(cell, detail)
-        return
+def _memory_facts(gpu: GpuRow, count: Fraction, decision: HolderDecision) -> Iterator[Finding]:
+    row, cell, memory = gpu.row, gpu.cell, gpu.memory
     total = rounded(Decimal(count.numerator) * decision.per_gpu / Decimal(count.denominator))
-    yield row, decision.per_gpu
     if decision.holder == "gpu":
         yield row.fact(cell, "gpu_memory_gib_per_gpu", memory)
         yield row.fact(cell, "gpu_memory_gib", total, f"{count} x {memory} GiB")
         return
     yield row.fact(cell, "gpu_memory_gib", memory)
+    # A total that was rounded, such as 1,535 for eight times 192, shows nothing exact of one GPU.
     if total == memory:
         note = f"{memory} GiB / {count}, by {decision.evidence}"
         yield row.fact(cell, "gpu_memory_gib_per_gpu", decision.per_gpu, note)
 
 
-def _decide_by_cell(gpu: GpuRow, count: Fraction, memory: Decimal) -> HolderDecision | None:
+def _decide_by_cell(gpu: GpuRow, count: Fraction) -> HolderDecision | None:
     if gpu.holder == "gpu":
-        return HolderDecision(holder="gpu", per_gpu=memory, evidence="the cell itself")
+        return HolderDecision(holder="gpu", per_gpu=gpu.memory, evidence="the cell itself")
     if gpu.holder == "vm":
-        share = rounded(memory * count.denominator / count.numerator)
+        share = rounded(gpu.memory * count.denominator / count.numerator)
         return HolderDecision(holder="vm", per_gpu=share, evidence="the cell itself")
     return None
 

@@ -193,6 +193,7 @@ def find_mentions(sentences: Iterable[Sentence]) -> Iterator[GpuMention]:
             continue
         for found in _MENTION.finditer(text):
             vendor, model = to_vendor(found["vendor"]), to_model(found["model"])
+            # `or A10 GPUs`, `and T4 GPUs`: the sentence offers several models.
             if vendor and model and not re.search(r"\b(?:or|and)\s+[A-Z]\w*\d+\s", found["rest"]):
                 yield GpuMention(
                     sentence=sentence,

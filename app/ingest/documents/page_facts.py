@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 from pathlib import PurePath
 
 from app.catalog.fields import FactValue
@@ -100,11 +101,11 @@ def to_row_values(findings: Iterable[Finding]) -> RowValues:
 
 
 def find_host_spec_facts(
-    specs: HostSpecs, subjects: Sequence[str], decided: dict[str, object], stated: RowValues
+    specs: HostSpecs, subjects: Sequence[str], per_gpu_gib: dict[str, Decimal], stated: RowValues
 ) -> Iterator[Finding]:
     """Yield the host specifications as facts of every size, except where the size's own row states otherwise.
 
-    `decided` is the memory of one GPU by size, as its row shows it.
+    `per_gpu_gib` is the memory of one GPU by size, where its row shows it.
     """
     facts = specs.facts
     if contradicted := _find_contradicted_vcpus(specs, subjects, stated):
@@ -116,7 +117,7 @@ def find_host_spec_facts(
         for subject in subjects:
             shown = stated.get((fact.page.file, subject, fact.field), fact.value)
             if fact.field == "gpu_memory_gib_per_gpu":
-                shown = decided.get(subject, fact.value)  # type: ignore[assignment]  # a Decimal
+                shown = per_gpu_gib.get(subject, fact.value)
             if shown != fact.value:
                 others.append(f"{subject} ({shown})")
                 continue

@@ -36,6 +36,7 @@ def read_nvme(rows: Sequence[SizeRow], host_total: Decimal | None) -> Iterator[F
     for row in rows:
         if cell := row.find("nvme"):
             amount = to_amount(normalize_rates(cell.text))
+            # A bare number without a unit in the header is a count of drives.
             if amount and not amount.suffix and amount.times is None and cell.column.unit is None:
                 counts[row.table, row.name] = amount.number
             yield from _drive_facts(row, cell, amount)
@@ -85,7 +86,7 @@ def _drive_size_facts(
     count = counts.get((row.table, row.name))
     holder = None if count is None else _holder(count, size, _find_column(row, counts, rows), host_total)
     if count is None or holder is None:
-        detail = "may be the size of one drive or of all, nothing on the page decides it"
+        detail = "may be the size of one drive or of all; nothing on the page decides it"
         yield row.report(cell, detail)
         return
     total = size if holder == "all" else size * count
@@ -102,10 +103,12 @@ def _holder(
         if len({gib for _, gib in column}) == 1:
             return "one"
         ordered = sorted(column)
+        # A size that grows with the count is the total.
         if all(smaller[1] < larger[1] for smaller, larger in pairwise(ordered) if smaller[0] < larger[0]):
             return "all"
     if host_total is None:
         return None
+    # Both can be near the host's total, in which case it decides nothing.
     fits = {"all": _is_near(size, host_total), "one": _is_near(size * count, host_total)}
     return next((holder for holder in ("all", "one") if fits[holder] and sum(fits.values()) == 1), None)
 
@@ -163,7 +166,7 @@ def _scale_network_facts(row: SizeRow, cell: FieldCell, *, per_nic: bool) -> Ite
         return
     links = _count_links(row, cell, amount, per_nic=per_nic)
     if mbps is None or links is None:
-        detail = "may be the bandwidth of one NIC or of all, nothing on the page decides it"
+        detail = "may be the bandwidth of one NIC or of all; nothing on the page decides it"
         yield row.report(cell, detail)
         return
     gbps = rounded(mbps / 1000)

@@ -28,6 +28,10 @@ class _PageSection:
     end: int
     series: str | None = None
 
+    def contains(self, line: int) -> bool:
+        """Return whether a line of the page is in the section."""
+        return self.start <= line < self.end
+
 
 def split_by_series(document: SourceDocument) -> list[SourceDocument]:
     """Return a document for each section of a page of several series, else the document itself."""
@@ -39,8 +43,8 @@ def split_by_series(document: SourceDocument) -> list[SourceDocument]:
     several = {section.page.file for section in sections if section.series}
     own = [section for section in sections if section.page.file in several and section.heading]
     parts = [SourceDocument(page=_to_page(section), included=_included(section, document)) for section in own]
-    taken = {page.file for part in parts for page in part.included} | several
-    rest = tuple(page for page in document.included if page.file not in taken)
+    used = {page.file for part in parts for page in part.included} | several
+    rest = tuple(page for page in document.included if page.file not in used)
     if document.page.file in several:
         first = _cut(next(section for section in sections if section.page is document.page))
         return [SourceDocument(page=first, included=rest), *(_with_retirements(part, first) for part in parts)]
@@ -55,6 +59,7 @@ def _sections(page: SourcePage) -> Iterator[_PageSection]:
         until = next((later.line for later in headings[at + 1 :] if later.level <= heading.level), _end_line(page))
         series = _section_series(page, heading, until)
         named = series is not None or _names_series(heading.text)
+        # A second heading with the same name, such as `NDv2-series (NVMe)`, continues the section.
         if (
             depth
             and named
@@ -117,23 +122,16 @@ def _with_retirements(part: SourceDocument, opening: SourcePage) -> SourceDocume
 
 
 def _cut(section: _PageSection) -> SourcePage:
-    def inside(line: int) -> bool:
-        return section.start <= line < section.end
-
     blocks = section.page.blocks
     kept = Blocks(
-        tables=tuple(table for table in blocks.tables if inside(table.line)),
-        passages=tuple(passage for passage in blocks.passages if inside(passage.line)),
-        includes=tuple(include for include in blocks.includes if inside(include.line)),
-        html_tables=tuple(line for line in blocks.html_tables if inside(line)),
+        tables=tuple(table for table in blocks.tables if section.contains(table.line)),
+        passages=tuple(passage for passage in blocks.passages if section.contains(passage.line)),
+        includes=tuple(include for include in blocks.includes if section.contains(include.line)),
+        html_tables=tuple(line for line in blocks.html_tables if section.contains(line)),
     )
     return replace(section.page, blocks=kept)
 
 
 def _included(section: _PageSection, document: SourceDocument) -> tuple[SourcePage, ...]:
-    names = {PurePath(item.target).name for item in section.page.blocks.includes if _contains(section, item.line)}
+    names = {PurePath(item.target).name for item in section.page.blocks.includes if section.contains(item.line)}
     return tuple(page for page in document.included if PurePath(page.file).name in names and page != section.page)
-
-
-def _contains(section: _PageSection, line: int) -> bool:
-    return section.start <= line < section.end

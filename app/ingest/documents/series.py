@@ -188,6 +188,7 @@ def belongs_to_series(series: str, size: str) -> bool:
     theirs, own = _VERSION.findall(series), _SIZE_VERSION.findall(size)
     if theirs and own:
         return int(theirs[-1]) == int(own[-1])
+    # A name without a version is that of the first version of the series.
     return not (_NAME_WITHOUT_VERSION.match(series) and own and int(own[-1]) > 1)
 
 

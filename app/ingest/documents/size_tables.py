@@ -116,6 +116,7 @@ def _read_row(
     cell = row.cells[names.index]
     name = _without_annotation(cell.text)
     marks = (*cell.footnote_marks, PREVIEW_MARK) if _PREVIEW_SUFFIX.search(cell.text) else cell.footnote_marks
+    # A row with nothing but a name is a group heading inside the table.
     if all(is_blank(other.text) for other in row.cells if other is not cell):
         return
     if row.extra_cells:

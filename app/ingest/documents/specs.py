@@ -105,6 +105,7 @@ def _local(quantity: list[str], texts: list[str]) -> FieldsWithRaw:
         yield from _counts("nvme_disk_count" if "nvme" in text.lower() else "temp_disk_count", [text])
     for text in texts:
         is_nvme = re.search(r"nvme disks?", text, re.IGNORECASE) is not None
+        # A size of NVMe disks without their number may be of one disk or of all.
         if not is_nvme or any("nvme" in piece.lower() for piece in quantity):
             yield from _amounts("nvme_disk_gib" if is_nvme else "temp_disk_gib", [text], "disk")
 
