@@ -1,4 +1,4 @@
-"""Small pages to read, and what was read of them in a form that is easy to compare."""
+"""Helpers that read small pages, and return facts and reports in a form that is easy to compare."""
 
 import os
 from fractions import Fraction
@@ -16,11 +16,11 @@ MEMORIES = GpuMemoryIndex.from_mapping(
 FRONT = "---\ntitle: {title}\nms.service: machines\nms.date: 05/26/2021\n---\n\n"
 
 REAL = [Path(folder) for folder in os.environ.get("VMSIZES_TEST_PAGES", "").split(os.pathsep) if folder]
-"""Folders of real documentation pages, which are no part of the project: first those of GPU series, then others."""
+"""Folders of real documentation pages, which are not part of the project: first those of GPU series, then others."""
 
 
 def read(folder: Path, text: str, *, title: str = "NX v1-series", kind: SourceKind | None = None) -> Reading:
-    """Read one page with front matter as a vendor's."""
+    """Read one page with the front matter of a vendor's page."""
     return read_files(folder, {"page.md": FRONT.format(title=title) + dedent(text)}, kind=kind)
 
 
@@ -34,13 +34,13 @@ def read_files(folder: Path, files: dict[str, str | bytes], *, kind: SourceKind 
 
 
 def facts(reading: Reading, subject: str) -> dict[str, FactValue]:
-    """Give the fields of a size or series; a whole number of GPUs is an int."""
+    """Return the fields of a size or series; a whole number of GPUs is an int."""
     found = {item.field: item.value for item in reading.facts if item.subject == subject}
     return {name: _whole(value) for name, value in found.items()}
 
 
 def details(reading: Reading) -> list[str]:
-    """Give the reports as a person sees them."""
+    """Return the reports as they are shown."""
     return [str(report) for report in reading.reports]
 
 

@@ -83,7 +83,7 @@ def test_a_cell_is_read_in_the_unit_of_its_header_or_its_own(
 
 
 @pytest.mark.parametrize("cell", ["", "-", "–", "—", "N/A", "n/a", "TBD", "Not available"])
-def test_a_cell_that_states_nothing_is_unknown_and_no_reason_to_report(tmp_path: Path, cell: str) -> None:
+def test_a_blank_cell_is_unknown_and_not_reported(tmp_path: Path, cell: str) -> None:
     assert one_cell(tmp_path, "Memory (GiB)", cell) == ({}, [])
 
 
@@ -122,7 +122,7 @@ def test_a_cell_that_is_not_understood_is_reported_with_its_place(tmp_path: Path
     ("text", "total", "rest"),
     [("1,900", 1900, ""), ("4x800", 3200, ""), ("2 x 960 GB", 1920, "GB"), ("1.8 TBps", Decimal("1.8"), "TBps")],
 )
-def test_an_amount_is_a_number_with_what_follows(text: str, total: object, rest: str) -> None:
+def test_an_amount_is_a_number_and_its_suffix(text: str, total: object, rest: str) -> None:
     amount = to_amount(text)
     assert amount is not None
     assert (amount.total, amount.suffix) == (total, rest)
@@ -131,7 +131,7 @@ def test_an_amount_is_a_number_with_what_follows(text: str, total: object, rest:
 @pytest.mark.parametrize(
     ("text", "share"), [("0.33", "1/3"), ("0.167", "1/6"), ("½", "1/2"), ("1 1/2", "3/2"), ("8", "8")]
 )
-def test_a_share_of_a_gpu_is_a_rational(text: str, share: str) -> None:
+def test_a_fraction_of_a_gpu_is_a_rational(text: str, share: str) -> None:
     assert to_fraction(text) == Fraction(share)
 
 

@@ -18,7 +18,7 @@ HOST = "| Part | Quantity | Specs |\n|---|---|---|\n| Local Storage | 1 Temp Dis
         ({"NX8": (8, 28672)}, {"NX8": None}),
     ],
 )
-def test_a_drives_size_is_of_one_or_of_all_by_evidence(
+def test_evidence_decides_whether_a_drive_size_is_of_one_or_of_all(
     tmp_path: Path, rows: dict[str, tuple[int, int]], totals: dict[str, int | None]
 ) -> None:
     table = SIZED + "".join(f"| {name} | {count} | {size} |\n" for name, (count, size) in rows.items())
@@ -29,7 +29,9 @@ def test_a_drives_size_is_of_one_or_of_all_by_evidence(
 
 
 @pytest.mark.parametrize(("text", "total"), [("28,000 GiB NVMe Disks", 28672), ("224,000 GiB NVMe Disks", 8 * 28672)])
-def test_the_host_specifications_decide_of_what_a_drives_size_is(tmp_path: Path, text: str, total: int) -> None:
+def test_the_host_specifications_decide_whether_a_drive_size_is_of_one_or_of_all(
+    tmp_path: Path, text: str, total: int
+) -> None:
     reading = read(tmp_path, HOST.format(text=text) + SIZED + "| NX8 | 8 | 28,672 |\n")
     found = [item.value for item in reading.facts if item.field == "nvme_disk_gib" and item.raw == "28,672"]
     assert found == [total]
@@ -51,7 +53,7 @@ Max Scale-Up Bandwidth ({up}) | Max Scale-out NICS (Qty.) | Max Scale-Out Bandwi
         ("TBps", "Gbps", "1.8 | 4 | 400", None),
     ],
 )
-def test_scale_networks_are_told_apart_by_their_unit(
+def test_the_unit_decides_whether_a_scale_network_is_infiniband_or_nvlink(
     tmp_path: Path, up: str, out: str, rows: str, gbps: int | None
 ) -> None:
     reading = read(tmp_path, SCALE.format(up=up, out=out, rows=rows))
@@ -79,7 +81,7 @@ def test_a_note_that_bandwidth_is_per_nic_multiplies_it(tmp_path: Path) -> None:
         ("1 GPU = one card.\n*RDMA capable", "NX24r_v1*"),
     ],
 )
-def test_a_footnote_gives_infiniband_to_the_sizes_that_bear_its_mark(tmp_path: Path, note: str, name: str) -> None:
+def test_a_footnote_gives_infiniband_to_the_sizes_with_its_mark(tmp_path: Path, note: str, name: str) -> None:
     reading = read(tmp_path, f"| Size | vCPU |\n|---|---|\n| NX24_v1 | 24 |\n| {name} | 24 |\n\n{note}\n")
     assert facts(reading, "NX24r_v1").get("infiniband") is True
     assert "infiniband" not in facts(reading, "NX24_v1")

@@ -66,7 +66,7 @@ def test_a_flag_holds_for_every_size_whatever_its_form(tmp_path: Path, flags: st
         ("Hibernation: Not applicable", {"hibernation": False}),
     ],
 )
-def test_what_stands_beside_supported_is_understood(tmp_path: Path, line: str, found: dict[str, object]) -> None:
+def test_text_after_supported_is_read(tmp_path: Path, line: str, found: dict[str, object]) -> None:
     reading = read(tmp_path, f"{TABLE}{line}\n")
     assert {name: value for name, value in facts(reading, "NX6").items() if name not in ("vcpus", "series")} == found
     assert details(reading) == []
@@ -90,7 +90,7 @@ def test_a_flag_that_is_not_understood_is_reported(tmp_path: Path, line: str) ->
     assert len(reading.reports) == 1
 
 
-def test_lines_that_look_like_flags_but_are_none_are_left_alone(tmp_path: Path) -> None:
+def test_lines_that_look_like_flags_are_ignored(tmp_path: Path) -> None:
     reading = read(tmp_path, f"{TABLE}ACU: 230-260\n\nPricing Calculator : [here](x.md)\n")
     assert details(reading) == []
 
@@ -111,3 +111,75 @@ def test_flags_by_size_in_columns_are_reported(tmp_path: Path) -> None:
     )
     assert "premium_storage" not in facts(reading, "NX6")
     assert ["has sizes as columns" in text for text in details(reading)] == [True]
+
+
+FEATURES = """
+## {series} series
+
+- Premium Storage: Supported
+- Ephemeral OS Disks: {ephemeral}
+
+## {series} Series (NVMe)
+
+| Size | vCPU | Max data disks |
+|---|---|---|
+| Standard_{size} | 2 | 4 |
+
+## {series} Series (SCSI)
+
+| Size | vCPU | Max data disks |
+|---|---|---|
+| Standard_{size} | 2 | 4 |
+"""
+
+
+def test_features_under_one_heading_are_not_those_of_its_sibling(tmp_path: Path) -> None:
+    page = FEATURES.format(series="Qxdsv5", size="Q2xds_v5", ephemeral="Supported")
+    page += FEATURES.format(series="Qxsv5", size="Q2xs_v5", ephemeral="Not supported")
+    reading = read(tmp_path, page, title="Qxdsv5 and Qxsv5 series")
+    first, second = facts(reading, "Standard_Q2xds_v5"), facts(reading, "Standard_Q2xs_v5")
+    assert (first["ephemeral_os_disk"], first["series"]) == (True, "Qxdsv5")
+    assert (second["ephemeral_os_disk"], second["series"]) == (False, "Qxsv5")
+    assert details(reading) == []
+
+
+NOTED = """
+# NX v1 series
+
+| Size | vCPUs |
+|---|---|
+| Standard_NX2_v1 | 2 |
+| Standard_NX8_v1 | 8 |
+| Standard_NX16_v1 | 16 |
+
+| Feature name | Support status |
+|---|---|
+| Accelerated Networking | Supported |
+| Live Migration | Supported |
+
+> [!NOTE]
+> {note}
+"""
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "[Accelerated Networking](/x) is only supported for Standard_NX8_v1 and Standard_NX16_v1.",
+        "Accelerated Networking is supported only on NX8_v1, NX16_v1.",
+    ],
+)
+def test_a_note_restricts_a_feature_to_some_sizes(tmp_path: Path, note: str) -> None:
+    reading = read(tmp_path, NOTED.format(note=note))
+    found = {size: facts(reading, f"Standard_NX{size}_v1") for size in (2, 8, 16)}
+    assert [found[size]["accelerated_networking"] for size in (2, 8, 16)] == [False, True, True]
+    assert all(each["live_migration"] for each in found.values())
+
+
+def test_a_feature_with_an_unknown_restriction_is_not_read(tmp_path: Path) -> None:
+    reading = read(
+        tmp_path, NOTED.format(note="Accelerated Networking is only supported for sizes with 8 vCPUs or more.")
+    )
+    assert all("accelerated_networking" not in facts(reading, f"Standard_NX{size}_v1") for size in (2, 8, 16))
+    (report,) = details(reading)
+    assert "restricts accelerated_networking to sizes that are not read" in report

@@ -1,8 +1,10 @@
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from app.catalog.fields import FactValue
+from app.ingest.documents.gpu_memory import GpuMemoryIndex
 from tests.ingest.pages import details, facts, read
 
 Sizes = dict[str, tuple[FactValue | None, FactValue | None]]
@@ -115,7 +117,7 @@ SPECS = "| Part | Quantity | Specs |\n|---|---|---|\n| Accelerators | {count} | 
         ),
     ],
 )
-def test_evidence_decides_of_what_a_cell_is(
+def test_evidence_decides_whether_memory_is_of_one_gpu_or_of_the_vm(
     tmp_path: Path, header: str, rows: list[str], around: str, sizes: Sizes
 ) -> None:
     assert memories(tmp_path, header, rows, around)[0] == sizes
@@ -138,7 +140,7 @@ def test_slices_without_a_whole_gpu_are_decided_together(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "rows", [["NX8 | 8 | 40"], ["NX8 | | 40"], ["NX2 | 2 x V100 | 32"], ["NX6 | 1/6 | 4"], ["NX8 | 8 | about 40"]]
 )
-def test_what_nothing_decides_is_reported_and_not_taken(tmp_path: Path, rows: list[str]) -> None:
+def test_undecided_memory_is_reported_and_not_read(tmp_path: Path, rows: list[str]) -> None:
     sizes, reports = memories(tmp_path, COUNTED, rows)
     assert set(sizes.values()) == {(None, None)}
     assert len(reports) == 1
@@ -155,7 +157,7 @@ def test_the_header_is_no_evidence(tmp_path: Path) -> None:
     assert len(reports) == 1
 
 
-def test_a_derived_value_says_how(tmp_path: Path) -> None:
+def test_a_derived_value_has_a_note(tmp_path: Path) -> None:
     reading = read(tmp_path, "| Size | GPU | GPU memory: GiB |\n|---|---|---|\n| NX8 | 8 A100 40 GB | 40 |\n")
     notes = {item.field: (item.raw, item.note) for item in reading.facts}
     assert notes["gpu_memory_gib"] == ("40", "8 x 40 GiB")
@@ -166,3 +168,37 @@ def test_host_specifications_that_the_rows_refute_are_reported(tmp_path: Path) -
     around = SPECS.format(count="1 - 4 GPUs", text="Nvidia Tesla M60 GPU (16GB)")
     _, reports = memories(tmp_path, COUNTED, ["NX1 | 1 | 8", "NX2 | 2 | 16"], around)
     assert ["the host specifications say 16" in report for report in reports] == [True]
+
+
+MODELS = [
+    {"id": "v100-16", "model": "V100 16GB", "family": "V100", "aliases": "Tesla V100", "memory_gib": "16"},
+    {"id": "v100-32", "model": "V100 32GB", "family": "V100", "aliases": "", "memory_gib": "32"},
+    {"id": "h100", "model": "H100 SXM", "family": "H100", "aliases": "", "memory_gib": "80"},
+    {"id": "h100-nvl", "model": "H100 NVL", "family": "H100", "aliases": "H100 PCIe NVL", "memory_gib": "94"},
+    {"id": "a10", "model": "A10", "family": "", "aliases": "NVIDIA A10; A10-24", "memory_gib": "24"},
+    {"id": "new", "model": "X1", "family": "", "aliases": "", "memory_gib": ""},
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "memories"),
+    [
+        ("NVIDIA Tesla V100", [16, 32]),
+        ("V100", [16, 32]),
+        ("H100 NVL", [94]),
+        ("H100", [80, 94]),
+        ("NVIDIA A10 GPU", [24]),
+        ("A100", []),
+        ("X1", []),
+        ("", []),
+    ],
+)
+def test_a_model_is_found_however_it_is_written(text: str, memories: list[int]) -> None:
+    assert GpuMemoryIndex.from_rows(MODELS).find(text) == tuple(Decimal(memory) for memory in memories)
+
+
+@pytest.mark.parametrize(
+    ("title", "memories"), [("NVadsA10_v5 size series", [24]), ("NDasrA100_v4", []), ("NX-H100-v5", [80, 94])]
+)
+def test_a_model_is_found_inside_the_words_of_a_title(title: str, memories: list[int]) -> None:
+    assert GpuMemoryIndex.from_rows(MODELS).find_in_title(title) == tuple(Decimal(memory) for memory in memories)

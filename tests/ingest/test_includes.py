@@ -57,7 +57,7 @@ def test_an_include_that_no_page_includes_is_not_read(tmp_path: Path) -> None:
     assert details(reading) == []
 
 
-def test_an_include_that_is_missing_is_reported_unless_it_holds_nothing(tmp_path: Path) -> None:
+def test_a_missing_include_is_reported_unless_it_is_irrelevant(tmp_path: Path) -> None:
     footer = (
         "\n[!INCLUDE [f](../includes/sizes-footer.md)]\n[!INCLUDE [d](../../includes/common-sizes-table-defs.md)]\n"
     )
@@ -67,13 +67,13 @@ def test_an_include_that_is_missing_is_reported_unless_it_holds_nothing(tmp_path
     assert [item.cell for item in reading.reports if item is not report] == ["80"]
 
 
-def test_includes_that_include_each_other_end(tmp_path: Path) -> None:
+def test_circular_includes_are_read_once(tmp_path: Path) -> None:
     loop = "[!INCLUDE [a](a.md)]\n[!INCLUDE [b](b.md)]\nAMD EPYC 7V12 (Rome) processors.\n"
     files = {"nx.md": PAGE.replace("nx-specs", "a"), "includes/a.md": loop, "includes/b.md": loop}
     assert facts(read_files(tmp_path, dict(files)), "NX8")["cpu_model"] == "AMD EPYC 7V12 (Rome)"
 
 
-def test_the_notice_of_a_preview_holds_though_it_is_missing(tmp_path: Path) -> None:
+def test_a_missing_include_of_the_preview_notice_marks_sizes_as_preview(tmp_path: Path) -> None:
     notice = "\n[!INCLUDE [p](../includes/sizes-preview-tag.md)]\n"
     reading = read_files(tmp_path, {"nx.md": PAGE + notice, "includes/nx-specs.md": SPECS})
     assert facts(reading, "NX8")["preview"] is True

@@ -19,17 +19,17 @@ HEADER = "| Size | vCPU | Memory: GiB | GPU | GPU Memory: GiB |\n|---|---|---|--
 TWELVE = {"vcpus": 12, "memory_gib": 224, "gpu_count": 2, "gpu_memory_gib": 48, "gpu_memory_gib_per_gpu": 24}
 
 
-def holds(found: Mapping[str, object], wanted: Mapping[str, object]) -> bool:
-    return {name: found.get(name) for name in wanted} == wanted
+def has_fields(found: Mapping[str, object], expected: Mapping[str, object]) -> bool:
+    return {name: found.get(name) for name in expected} == expected
 
 
 def test_one_wide_table_is_read(tmp_path: Path) -> None:
     reading = read(tmp_path, OLD)
-    assert holds(facts(reading, "Standard_NX12s_v1"), TWELVE)
+    assert has_fields(facts(reading, "Standard_NX12s_v1"), TWELVE)
     assert not reading.reports
 
 
-def test_a_statement_knows_cell_file_and_line(tmp_path: Path) -> None:
+def test_a_fact_has_cell_file_and_line(tmp_path: Path) -> None:
     reading = read(tmp_path, OLD)
     memory = next(s for s in reading.facts if s.field == "memory_gib" and s.value == 224)
     assert (memory.raw, Path(memory.file).name, memory.line) == ("224", "page.md", 13)
@@ -68,17 +68,17 @@ def test_a_statement_knows_cell_file_and_line(tmp_path: Path) -> None:
         pytest.param("\n", "\r\n", id="line ends of Windows"),
     ],
 )
-def test_slips_of_layout_change_nothing(tmp_path: Path, before: str, after: str) -> None:
+def test_broken_table_layouts_are_repaired(tmp_path: Path, before: str, after: str) -> None:
     page = FRONT.format(title="NX v1-series") + OLD.replace("\n    ", "\n")
     assert before in page
     reading = read_files(tmp_path, {"page.md": page.replace(before, after)})
-    assert holds(facts(reading, "Standard_NX12s_v1"), TWELVE)
+    assert has_fields(facts(reading, "Standard_NX12s_v1"), TWELVE)
     assert details(reading) == []
 
 
 def test_a_page_without_front_matter_and_final_newline_is_read(tmp_path: Path) -> None:
     reading = read_files(tmp_path, {"page.md": OLD.replace("\n    ", "\n").rstrip()})
-    assert holds(facts(reading, "Standard_NX12s_v1"), TWELVE)
+    assert has_fields(facts(reading, "Standard_NX12s_v1"), TWELVE)
 
 
 def test_tables_of_several_tabs_are_joined_by_the_size(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_tables_of_several_tabs_are_joined_by_the_size(tmp_path: Path) -> None:
         ---
         """,
     )
-    assert holds(facts(reading, "Standard_NX12s_v1"), TWELVE)
+    assert has_fields(facts(reading, "Standard_NX12s_v1"), TWELVE)
 
 
 def test_a_table_inside_a_list_is_no_table_of_sizes(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_table_inside_a_list_is_no_table_of_sizes(tmp_path: Path) -> None:
     assert details(reading) == []
 
 
-def test_other_tables_are_passed_over_in_silence(tmp_path: Path) -> None:
+def test_other_tables_are_ignored_without_a_report(tmp_path: Path) -> None:
     reading = read(
         tmp_path,
         """
@@ -148,7 +148,7 @@ def test_other_tables_are_passed_over_in_silence(tmp_path: Path) -> None:
         ("<table><tr><td>Standard_NX6</td></tr></table>\n", "a table in HTML"),
     ],
 )
-def test_a_table_of_sizes_in_a_layout_nobody_knows_is_reported(tmp_path: Path, table: str, detail: str) -> None:
+def test_a_table_of_sizes_in_an_unknown_layout_is_reported(tmp_path: Path, table: str, detail: str) -> None:
     reading = read(tmp_path, f"# NX\n\n{table}")
     assert not any(item.kind == "size" for item in reading.facts)
     assert [detail in text for text in details(reading)] == [True]
@@ -163,7 +163,7 @@ def test_a_table_of_sizes_in_a_layout_nobody_knows_is_reported(tmp_path: Path, t
         ("| The big one | 6 | 112 |", "is not the name of a size"),
     ],
 )
-def test_a_row_that_cannot_be_trusted_is_left_out_and_reported(tmp_path: Path, row: str, detail: str) -> None:
+def test_a_row_with_extra_cells_or_no_size_name_is_skipped_and_reported(tmp_path: Path, row: str, detail: str) -> None:
     reading = read(tmp_path, f"# NX\n\n| Size | vCPU | Memory: GiB |\n|---|---|---|\n| Standard_NX1 | 1 | 2 |\n{row}\n")
     assert {item.subject for item in reading.facts if item.kind == "size"} == {"Standard_NX1"}
     assert [detail in text for text in details(reading)] == [True]
@@ -199,7 +199,7 @@ def test_code_and_comments_are_not_read(tmp_path: Path) -> None:
     assert reading.facts == ()
 
 
-def test_a_page_that_says_two_things_of_a_size_keeps_the_first_and_reports(tmp_path: Path) -> None:
+def test_a_contradiction_keeps_the_first_value_and_is_reported(tmp_path: Path) -> None:
     reading = read(tmp_path, "| Size | vCPU |\n|---|---|\n| NX6 | 6 |\n| NX6 | 7 |\n")
     assert facts(reading, "NX6")["vcpus"] == 6
     assert ["says 7 for NX6, where line 9 says 6" in text for text in details(reading)] == [True]
@@ -231,5 +231,5 @@ def test_a_page_that_says_two_things_of_a_size_keeps_the_first_and_reports(tmp_p
     )
 )
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_page_is_so_broken_that_reading_fails(tmp_path: Path, parts: list[str]) -> None:
+def test_reading_never_fails_on_a_broken_page(tmp_path: Path, parts: list[str]) -> None:
     read_files(tmp_path, {"page.md": "".join(parts)})

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from tests.ingest.pages import facts, read
+import pytest
+
+from tests.ingest.pages import details, facts, read
 
 GPU_FIELDS = {"gpu_count", "gpu_model", "gpu_vendor", "gpu_memory_gib", "gpu_memory_gib_per_gpu"}
 
@@ -11,22 +13,22 @@ def test_a_page_of_high_performance_sizes_gives_no_gpus(tmp_path: Path) -> None:
     header = "|Size |vCPU |Processor |Memory (GiB) |RDMA performance (Gb/s) |Temp storage (GiB) |Max Ethernet vNICs |"
     row = "|Standard_HX120-96rs_v3 |96 |AMD EPYC 7V73X |448 |200 |2 * 960 |8 |"
     found = facts(read(tmp_path, f"{header}\n|--|--|--|--|--|--|--|\n{row}\n"), "Standard_HX120-96rs_v3")
-    wanted = {
+    expected = {
         "vcpus": 96, "cpu_model": "AMD EPYC 7V73X", "memory_gib": 448, "infiniband_gbps": 200, "temp_disk_gib": 1920,
         "max_nics": 8,
     }  # fmt: skip
-    assert {name: found.get(name) for name in wanted} == wanted
+    assert {name: found.get(name) for name in expected} == expected
     assert GPU_FIELDS.isdisjoint(found)
 
 
-def test_a_disk_as_large_alone_as_beside_others_is_one_of_them(tmp_path: Path) -> None:
+def test_a_disk_size_is_per_disk_if_one_disk_has_the_size_of_several(tmp_path: Path) -> None:
     rows = "| D8_v6 | 1 | 440 |\n| D32_v6 | 4 | 440 |\n| D64_v6 | 4 | 880 |\n"
     reading = read(tmp_path, f"| Size | Temp Disks (Qty.) | Temp Disk Size (GiB) |\n|---|---|---|\n{rows}")
     total = {name: facts(reading, name)["temp_disk_gib"] for name in ("D8_v6", "D32_v6", "D64_v6")}
     assert total == {"D8_v6": 440, "D32_v6": 1760, "D64_v6": 3520}
 
 
-def test_disks_that_nothing_shows_to_be_each_that_large_are_taken_as_they_stand(tmp_path: Path) -> None:
+def test_a_disk_size_is_the_total_unless_its_table_shows_otherwise(tmp_path: Path) -> None:
     rows = "| NX4 | 2 | 256 |\n| NX24 | 12 | 1,536 |\n| NX28 | 14 | 1,536 |\n"
     reading = read(tmp_path, f"| Size | Temp Disks (Qty.) | Temp Disk Size (GiB) |\n|---|---|---|\n{rows}")
     assert facts(reading, "NX28")["temp_disk_gib"] == 1536
@@ -56,3 +58,37 @@ def test_specifications_of_a_host_are_not_those_of_its_sizes(tmp_path: Path) -> 
     reading = read(tmp_path, specs + table, title="NX-series")
     assert "max_nics" not in facts(reading, "Standard_NX16")
     assert ["of the host" in report.detail for report in reading.reports] == [True]
+
+
+ACCELERATORS = """
+# {title}
+
+{words}
+
+| Size Name | vCPUs (Qty.) |
+|---|---|
+| Standard_NX10s | 10 |
+
+### Accelerators
+
+Accelerator (GPUs, FPGAs, etc.) details of every size
+
+| Size Name | Accelerators (Qty.) | Accelerator-Memory (GB) |
+|---|---|---|
+| Standard_NX10s | 1 | 64 |
+"""
+
+
+def test_accelerators_are_not_gpus_unless_the_page_says_so(tmp_path: Path) -> None:
+    advice = "We advise to migrate to the NDv2 series with NVIDIA V100 GPUs, an alternative to these sizes."
+    reading = read(tmp_path, ACCELERATORS.format(title="NX size series", words=advice), title="NX size series")
+    found = facts(reading, "Standard_NX10s")
+    assert found["vcpus"] == 10
+    assert not {name for name in found if name.startswith("gpu")}
+    assert any("without saying that they are GPUs" in report for report in details(reading))
+
+
+@pytest.mark.parametrize("words", ["Each has one AMD GPU.", "Machines for graphics."])
+def test_accelerators_of_a_page_that_names_gpus_are_gpus(tmp_path: Path, words: str) -> None:
+    reading = read(tmp_path, ACCELERATORS.format(title="NX size series", words=words), title="NX size series")
+    assert facts(reading, "Standard_NX10s")["gpu_count"] == 1

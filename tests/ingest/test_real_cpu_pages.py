@@ -44,5 +44,5 @@ def test_the_pages_figures_are_read(name: str, size: str, expected: dict[str, Fa
 @pytest.mark.parametrize(
     ("name", "size"), [("bv1-series.md", "Standard_B1ls2"), ("hbv5-series.md", "Standard_HB368_336rsv5")]
 )
-def test_another_spelling_is_no_size_of_its_own(name: str, size: str) -> None:
+def test_another_spelling_is_not_a_size_of_its_own(name: str, size: str) -> None:
     assert facts(page(name), size) == {}

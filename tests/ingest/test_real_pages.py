@@ -88,13 +88,13 @@ def test_the_pages_figures_are_read(stated: dict[tuple[str, str], set[FactValue]
     assert missing == {}
 
 
-def test_most_cells_become_statements_and_few_become_reports(reading: Reading) -> None:
+def test_most_cells_become_facts_and_few_become_reports(reading: Reading) -> None:
     assert len(reading.facts) >= 2700
     read_badly = [report for report in reading.reports if "is not there" not in report.detail]
     assert len(read_badly) <= 20
 
 
-def test_every_statement_is_of_a_known_field_and_stands_where_it_says(reading: Reading) -> None:
+def test_every_fact_is_of_a_known_field_and_found_on_its_line(reading: Reading) -> None:
     lines: dict[str, list[str]] = {}
     for item in reading.facts:
         assert item.field in FIELDS[item.kind]
@@ -117,5 +117,5 @@ def test_count_times_memory_of_one_is_the_memory_of_all(reading: Reading) -> Non
     assert checked >= 60
 
 
-def test_a_bogus_page_takes_no_size_from_its_series(stated: dict[tuple[str, str], set[FactValue]]) -> None:
+def test_a_bogus_page_does_not_reassign_sizes(stated: dict[tuple[str, str], set[FactValue]]) -> None:
     assert stated["nv6ads_a10_v5", "series"] == {"NVadsA10_v5"}

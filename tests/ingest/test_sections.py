@@ -62,7 +62,7 @@ def test_every_section_names_its_series_and_its_line(tmp_path: Path) -> None:
     assert named == {"NX": "## NX-series", "NXv2": "## NXv2-series (Preview) <sup>1</sup>"}
 
 
-def test_several_series_may_stand_in_an_included_file(tmp_path: Path) -> None:
+def test_an_included_file_may_have_several_series(tmp_path: Path) -> None:
     files: dict[str, str | bytes] = {
         "page.md": "# Sizes with GPUs\n\n[!INCLUDE [x](includes/all.md)]\n",
         "includes/all.md": TWO,
@@ -91,7 +91,7 @@ def test_a_section_ends_where_one_of_its_level_begins(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "heading", ["## Features of the NX-series", "## Other series", "## NY-series", "### [Basics](#tab/sizebasic)"]
 )
-def test_headings_without_sizes_of_a_second_series_part_nothing(tmp_path: Path, heading: str) -> None:
+def test_headings_without_sizes_of_a_second_series_do_not_split_a_page(tmp_path: Path, heading: str) -> None:
     text = f"# NX-series\n\n{COLUMNS}| Standard_NX6 | 6 | 1 | 24 |\n\n{heading}\n\nPremium Storage: Supported\n"
     reading = read(tmp_path, text, title="NX-series")
     assert facts(reading, "Standard_NX6")["premium_storage"] is True
@@ -112,7 +112,7 @@ def test_headings_without_sizes_of_a_second_series_part_nothing(tmp_path: Path, 
         ("RDMA", "Standard_NX6", None),
     ],
 )
-def test_a_size_is_of_the_titles_series_where_it_bears_its_letters_and_version(
+def test_a_size_belongs_to_the_series_with_its_letters_and_version(
     tmp_path: Path, title: str, size: str, series: str | None
 ) -> None:
     reading = read(tmp_path, f"# {title}\n\n{COLUMNS}| {size} | 6 | 1 | 24 |\n", title=title)
@@ -127,7 +127,7 @@ def test_a_report_names_the_other_page_by_the_path_that_was_given(tmp_path: Path
     assert f"which {tmp_path.as_posix()}/a.md already assigned to NX" in report
 
 
-def test_features_side_by_side_are_those_of_no_size(tmp_path: Path) -> None:
+def test_features_of_several_series_side_by_side_are_not_read(tmp_path: Path) -> None:
     flags = "| Feature | NX | NY |\n|---|---|---|\n| Premium Storage | Supported | Not Supported |\n"
     reading = read(tmp_path, f"# NX-series\n\n{flags}\n{COLUMNS}| Standard_NX6 | 6 | 1 | 24 |\n", title="NX-series")
     assert "premium_storage" not in facts(reading, "Standard_NX6")

@@ -37,9 +37,9 @@ def test_a_vendors_keys_make_a_vendor_page(tmp_path: Path) -> None:
     assert (found.id, found.publisher, found.kind) == ("nx-series-2021-05-26", "Microsoft", "vendor_page")
 
 
-@pytest.mark.parametrize(("said", "pinned"), [("true", True), ("false", False)])
-def test_a_page_may_say_that_it_is_pinned(tmp_path: Path, said: str, *, pinned: bool) -> None:
-    assert source(tmp_path, f"title: NX\npinned: {said}").pinned is pinned
+@pytest.mark.parametrize(("value", "pinned"), [("true", True), ("false", False)])
+def test_a_page_may_say_that_it_is_pinned(tmp_path: Path, value: str, *, pinned: bool) -> None:
+    assert source(tmp_path, f"title: NX\npinned: {value}").pinned is pinned
     assert not source(tmp_path, "title: NX").pinned
 
 
@@ -49,13 +49,13 @@ def test_pinned_is_true_or_false_or_reported(tmp_path: Path) -> None:
     assert [(r.line, r.column, r.cell) for r in reading.reports] == [(3, "pinned", "maybe")]
 
 
-def test_the_given_kind_counts_where_the_page_does_not_say(tmp_path: Path) -> None:
+def test_the_kind_of_the_command_applies_where_the_page_has_none(tmp_path: Path) -> None:
     assert source(tmp_path / "a", "title: NX").kind == "third_party"
     assert source(tmp_path / "b", "title: NX", kind="vendor_announcement").kind == "vendor_announcement"
     assert source(tmp_path / "c", "ms.topic: x", kind="third_party").kind == "vendor_page"
 
 
-def test_own_keys_of_the_front_matter_win(tmp_path: Path) -> None:
+def test_keys_of_the_front_matter_take_precedence(tmp_path: Path) -> None:
     found = source(
         tmp_path,
         "id: our-nx\ntitle: NX of ours\npublisher: Ours\nkind: third_party\nurl: https://example.org/nx\n"
@@ -66,7 +66,7 @@ def test_own_keys_of_the_front_matter_win(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def test_a_kind_that_there_is_not_is_reported(tmp_path: Path) -> None:
+def test_an_unknown_kind_is_reported(tmp_path: Path) -> None:
     reading = read_files(tmp_path, {"nx.md": f"---\nkind: hearsay\n---\n# NX-series\n\n{TABLE}"})
     assert ["is not a kind of source" in text for text in details(reading)] == [True]
 
@@ -104,18 +104,18 @@ def test_two_versions_of_a_page_are_two_sources(tmp_path: Path) -> None:
     assert len(set(ids)) == 3
 
 
-def test_a_path_that_is_not_there_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+def test_a_missing_path_is_an_error_with_advice(tmp_path: Path) -> None:
     with pytest.raises(BadData, match="give a Markdown file or a folder"):
         read_documents([tmp_path / "nothing"], gpu_memories=MEMORIES)
     with pytest.raises(BadData, match="has no Markdown file"):
         read_documents([tmp_path], gpu_memories=MEMORIES)
 
 
-def test_a_file_given_twice_is_read_once_and_every_page_is_told(tmp_path: Path) -> None:
+def test_a_file_given_twice_is_read_once_and_progress_has_every_page(tmp_path: Path) -> None:
     (tmp_path / "nx.md").write_text(f"# NX-series\n\n{TABLE}")
-    told: list[Path] = []
-    reading = read_documents([tmp_path, tmp_path / "nx.md"], gpu_memories=MEMORIES, on_page=told.append)
-    assert told == [tmp_path / "nx.md"]
+    pages: list[Path] = []
+    reading = read_documents([tmp_path, tmp_path / "nx.md"], gpu_memories=MEMORIES, on_page=pages.append)
+    assert pages == [tmp_path / "nx.md"]
     assert len(reading.sources) == 1
 
 
@@ -130,7 +130,7 @@ def test_a_file_given_twice_is_read_once_and_every_page_is_told(tmp_path: Path) 
         pytest.param("# NX-series\n\nAMD Epyc™ 7V12 (Rome).\n\n".encode("cp1252") + TABLE.encode(), id="Windows-1252"),
     ],
 )
-def test_encodings_are_mended_and_lines_keep_their_numbers(tmp_path: Path, data: bytes) -> None:
+def test_encodings_are_repaired_and_lines_keep_their_numbers(tmp_path: Path, data: bytes) -> None:
     reading = read_files(tmp_path, {"nx.md": data})
     assert facts(reading, "NX6")["cpu_model"] == "AMD EPYC 7V12 (Rome)"
     assert {item.line for item in reading.facts if item.field == "vcpus"} == {7}

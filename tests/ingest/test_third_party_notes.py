@@ -30,12 +30,12 @@ def notes(folder: Path, header: str, *rows: str) -> tuple[dict[str, Facts], list
         "Standard_NX6&nbsp;<sup>1</sup>",
     ],
 )
-def test_a_name_is_taken_without_what_is_noted_beside_it(tmp_path: Path, name: str) -> None:
+def test_annotations_are_removed_from_names(tmp_path: Path, name: str) -> None:
     assert notes(tmp_path, "SKU | vCPU", f"{name} | 6") == ({"Standard_NX6": {"vcpus": 6}}, [])
 
 
 @pytest.mark.parametrize(
-    ("cell", "wanted"),
+    ("cell", "expected"),
     [
         ("1x A100", {"gpu_count": 1, "gpu_model": "A100"}),
         ("8× A100 + IB", {"gpu_count": 8, "gpu_model": "A100", "infiniband": True}),
@@ -52,16 +52,16 @@ def test_a_name_is_taken_without_what_is_noted_beside_it(tmp_path: Path, name: s
         ("8x A100 (2× host + 4× link)", {"gpu_count": 8, "gpu_model": "A100"}),
     ],
 )
-def test_a_gpu_cell_may_put_its_count_anywhere(tmp_path: Path, cell: str, wanted: Facts) -> None:
+def test_a_gpu_cell_may_put_its_count_anywhere(tmp_path: Path, cell: str, expected: Facts) -> None:
     found, reports = notes(tmp_path, "Size | vCPU | GPU", f"Standard_NX6 | 6 | {cell}")
     of_size = found["Standard_NX6"]
     del of_size["vcpus"]
     if fraction := of_size.pop("gpu_fraction", None):
         of_size["gpu_count"] = fraction
-    assert (of_size, reports) == (wanted, [])
+    assert (of_size, reports) == (expected, [])
 
 
-def test_a_count_may_stand_in_a_column_of_models(tmp_path: Path) -> None:
+def test_a_column_of_models_may_have_counts(tmp_path: Path) -> None:
     found, _ = notes(tmp_path, "Size | GPU Type", "Standard_NX6 | 2 x A100")
     assert found["Standard_NX6"] == {"gpu_count": 2, "gpu_model": "A100"}
 
@@ -95,12 +95,12 @@ def test_the_memory_of_gpus_has_many_names(tmp_path: Path, header: str) -> None:
     assert found["NX24"]["gpu_memory_gib_per_gpu"] == 40
 
 
-def test_a_note_that_is_wrong_is_kept_as_it_stands(tmp_path: Path) -> None:
+def test_a_wrong_note_is_kept_as_written(tmp_path: Path) -> None:
     found, reports = notes(tmp_path, "Size | GPU | VRAM", "NX16 | 4x A10 | 96 GB")
     assert (found["NX16"]["gpu_count"], found["NX16"]["gpu_memory_gib"], reports) == (4, 96, [])
 
 
-def test_prices_are_reported_once_a_table(tmp_path: Path) -> None:
+def test_prices_are_reported_once_per_table(tmp_path: Path) -> None:
     header = "Size | vCPU | ~On-demand | Spot | €/month | Cost/hr | Est. Cost | OD $/hr (host) | Best for"
     row = "6 | $1.04 | n/a | €9 | ~$1 | $2/hr | **$3** | tests"
     found, reports = notes(tmp_path, header, f"NX6 | {row}", f"NX12 | {row}")
@@ -116,7 +116,7 @@ def test_prices_are_reported_once_a_table(tmp_path: Path) -> None:
         ("Size | GPU | Memory", "NX6 | A100 | 80 GB"),
     ],
 )
-def test_a_column_that_may_speak_of_its_neighbour_is_not_read(tmp_path: Path, header: str, row: str) -> None:
+def test_a_column_that_its_neighbour_makes_ambiguous_is_not_read(tmp_path: Path, header: str, row: str) -> None:
     found, reports = notes(tmp_path, header, row)
     assert {"network_mbps", "memory_gib"}.isdisjoint(found["NX6"])
     assert ["may be the" in text for text in reports] == [True]
@@ -141,7 +141,7 @@ def test_total_nvme_is_that_of_all_drives(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrap", [("\r\n", ""), ("\n", "\ufeff"), ("\r\n", "\ufeff"), ("\r", "")])
-def test_line_ends_marks_and_tabs_of_any_system_are_read(tmp_path: Path, wrap: tuple[str, str]) -> None:
+def test_line_ends_byte_order_marks_and_tabs_are_read(tmp_path: Path, wrap: tuple[str, str]) -> None:
     text = f"{wrap[1]}# NX-series\n\n| Size\t|\tvCPU |\n|---|---|\n|\tStandard_NX6 |\t6\t|\n".replace("\n", wrap[0])
     reading = read_files(tmp_path, {"notes.md": text.encode()})
     assert facts(reading, "Standard_NX6") == {"vcpus": 6, "series": "NX"}
@@ -191,7 +191,7 @@ def test_the_rate_of_one_port_may_not_be_that_of_a_vm_with_many(
     assert len(reports) == (gbps is None)
 
 
-def test_sentences_of_notes_speak_of_no_size_of_a_table(tmp_path: Path) -> None:
+def test_sentences_of_notes_do_not_apply_to_sizes_of_a_table(tmp_path: Path) -> None:
     text = """
 # What we run
 

@@ -1,12 +1,8 @@
-from datetime import date
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from app.catalog.readings import StatedFact
-from app.ingest.run import to_json_line
 from tests.ingest.pages import facts, read, read_files
 
 TABLE = "\n\n| Size | GPU |\n|---|---|\n| NX8_v1 | 8 |\n"
@@ -60,7 +56,7 @@ TABLE = "\n\n| Size | GPU |\n|---|---|\n| NX8_v1 | 8 |\n"
         ),
     ],
 )
-def test_sentences_say_what_holds_for_every_size(tmp_path: Path, sentence: str, found: dict[str, object]) -> None:
+def test_sentences_state_fields_of_every_size(tmp_path: Path, sentence: str, found: dict[str, object]) -> None:
     values = facts(read(tmp_path, sentence + TABLE), "NX8_v1")
     assert {name: value for name, value in values.items() if name not in ("series", "gpu_count")} == found
 
@@ -143,44 +139,5 @@ def test_an_announcement_publishes_a_benchmark(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_lists_of_a_series_are_gathered_into_one_fact(tmp_path: Path, text: str, field: str, value: str) -> None:
+def test_items_of_a_list_are_joined_to_one_fact(tmp_path: Path, text: str, field: str, value: str) -> None:
     assert facts(read(tmp_path, f"{text}{TABLE}"), "NX v1")[field] == value
-
-
-def line_of(field: str, value: object) -> object:
-    statement = StatedFact(
-        kind="size", subject="NX6", field=field, value=value, raw="raw", file="nx.md", line=3, source="nx",  # type: ignore[arg-type]  # any value
-    )  # fmt: skip
-    return to_json_line(statement)["value"]
-
-
-def test_a_json_line_has_exactly_what_is_promised() -> None:
-    statement = StatedFact(
-        kind="size",
-        subject="NX6",
-        field="memory_gib",
-        value=Decimal(112),
-        raw="112",
-        file="nx.md",
-        line=3,
-        source="nx",
-    )
-    assert to_json_line(statement) == {
-        "subject": "NX6", "field": "memory_gib", "value": 112, "unit": "GiB", "raw": "112", "file": "nx.md", "line": 3,
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "written"),
-    [
-        ("gpu_count", Fraction(1, 6), 0.1667),
-        ("gpu_count", Fraction(8), 8),
-        ("temp_disk_gib", Decimal("14901.161"), 14901.161),
-        ("nvlink", True, True),
-        ("retirement_date", date(2026, 9, 30), "2026-09-30"),
-        ("gpu_fraction", "1/6", "1/6"),
-    ],
-)
-def test_a_json_value_is_a_number_a_truth_value_or_a_text(field: str, value: object, written: object) -> None:
-    found = line_of(field, value)
-    assert (found, type(found)) == (written, type(written))

@@ -1,0 +1,58 @@
+"""Sizes that a page spells in two ways."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.ingest.pages import details, facts, read
+
+MARKED = """
+# NX series
+
+| Size Name | vCPUs | Memory (GB){mark} |
+|---|---|---|
+| Standard_{name} | 1 | 0.5 |
+| Standard_NX2s | 2 | 4 |
+
+| Size Name | {column} |
+|---|---|
+| Standard_NX1ls | 5 |
+| Standard_{other} | 20 |
+"""
+
+
+def test_the_digit_of_a_footnote_is_not_part_of_a_name(tmp_path: Path) -> None:
+    page = MARKED.format(mark="<sup>1</sup>", name="NX1ls2", column="Max data disks", other="NX2s")
+    reading = read(tmp_path, page, title="NX series")
+    assert facts(reading, "Standard_NX1ls")["memory_gib"] == pytest.approx(0.5)
+    assert facts(reading, "Standard_NX1ls2") == {}
+    assert details(reading)[0].endswith(
+        "is read as Standard_NX1ls, its spelling in other tables of the page (cell 'Standard_NX1ls2')"
+    )
+
+
+@pytest.mark.parametrize(
+    ("mark", "other"), [("", "NX2s"), ("<sup>1</sup>", "NX1ls2")], ids=["no footnotes", "both in one table"]
+)
+def test_a_name_that_ends_with_a_digit_keeps_it(tmp_path: Path, mark: str, other: str) -> None:
+    page = MARKED.format(mark=mark, name="NX1ls2", column="Max data disks", other=other)
+    assert facts(read(tmp_path, page, title="NX series"), "Standard_NX1ls2")["vcpus"] == 1
+
+
+def test_names_that_differ_in_dashes_are_one_size(tmp_path: Path) -> None:
+    page = """
+    # NX v5 series
+
+    | Size | vCPUs |
+    |---|---|
+    | Standard_NX36-24rs_v5 | 24 |
+    | Standard_NX36-12rs_v5 | 12 |
+
+    | Size | Max data disks |
+    |---|---|
+    | Standard_NX36_24rsv5 | 32 |
+    | Standard_NX36-12rs_v5 | 32 |
+    """
+    reading = read(tmp_path, page, title="NX v5 series")
+    assert facts(reading, "Standard_NX36-24rs_v5")["max_data_disks"] == 32
+    assert facts(reading, "Standard_NX36_24rsv5") == {}
