@@ -32,14 +32,14 @@ def test_load_that_failed_is_no_measurement(said: str) -> None:
         to_burst(said, cpu_seconds=0.5)
 
 
-def test_a_question_becomes_a_script_with_its_text_quoted(tmp_path: Path) -> None:
+def test_a_request_becomes_a_script_with_its_text_quoted(tmp_path: Path) -> None:
     question = LoadRequest(targets=("/fit",), method="POST", headers=(("Accept", 'a"b'),), body='{"gpus": 1}\n')
     script = to_script(question, tmp_path / "targets")
     assert 'wrk.method, wrk.body = "POST", "{\\"gpus\\": 1}\\n"' in script
     assert 'wrk.headers["Accept"] = "a\\"b"' in script
 
 
-def test_kept_answers_are_read_back_byte_for_byte(tmp_path: Path) -> None:
+def test_recorded_responses_are_read_back_byte_for_byte(tmp_path: Path) -> None:
     answers = {"/sizes?a=1": RecordedResponse(status=200, headers=(("etag", '"x"'),), body=bytes(range(256)))}
     save_responses(answers, tmp_path / "answers.json")
     assert load_responses(tmp_path / "answers.json") == answers
@@ -55,11 +55,11 @@ def test_kept_answers_are_read_back_byte_for_byte(tmp_path: Path) -> None:
         ("names", b'{"items":[{"name":"a"}]}', b'[{"name":"b"}]', False),
     ],
 )
-def test_answers_are_compared_as_far_as_asked(how: str, ours: bytes, theirs: bytes, same: bool) -> None:
+def test_responses_are_compared_as_the_case_says(how: str, ours: bytes, theirs: bytes, same: bool) -> None:
     assert COMPARISONS[how](ours, theirs) is same
 
 
-def test_a_server_is_started_asked_at_a_rate_and_gone(tmp_path: Path) -> None:
+def test_a_server_is_started_loaded_at_a_rate_and_stopped(tmp_path: Path) -> None:
     question = LoadRequest(targets=("/any",))
     with running(uvicorn("benchmarks.raw:two_kilobytes"), tmp_path / "log") as server:
         assert len(server.request(question, "/any").body) == 2048

@@ -27,7 +27,7 @@ def test_a_percentile_of_one_value_is_that_value() -> None:
     assert percentile([7.0], 99) == 7.0
 
 
-def test_questions_are_due_at_a_fixed_rate() -> None:
+def test_requests_are_due_at_a_fixed_rate() -> None:
     assert schedule(4, 1) == [0.0, 0.25, 0.5, 0.75]
 
 

@@ -19,19 +19,19 @@ def claim(value: FactValue, *, source: str = "a", kind: str = "vendor_page", on:
 def test_a_vendor_page_counts_before_a_third_party_whatever_their_dates() -> None:
     page = claim(Decimal(256), source="page", on=date(2020, 2, 3))
     notes = claim(Decimal(128), source="notes", kind="third_party", on=date(2026, 1, 1))
-    decision = resolve([notes, page])
-    assert decision.accepted is page
-    assert decision.is_disputed
-    (disputed,) = [ruling for ruling in decision.claims if ruling.verdict == "disputed"]
+    resolution = resolve([notes, page])
+    assert resolution.accepted is page
+    assert resolution.is_disputed
+    (disputed,) = [resolved for resolved in resolution.claims if resolved.verdict == "disputed"]
     assert disputed.claim is notes
     assert disputed.reason == "page says 256, and a vendor page counts before a third party"
 
 
-def test_what_the_api_defines_it_decides_before_a_page_and_what_it_does_not_it_does_not() -> None:
+def test_the_api_counts_before_a_page_only_on_the_fields_that_it_defines() -> None:
     page, api = claim(1900, source="page", on=date(2026, 8, 12)), claim(1800, source="api", kind="vendor_api")
-    decision = resolve([page, api], authority_order("size", "memory_gib"))
-    assert decision.accepted is api
-    assert [r.reason for r in decision.claims if r.claim is page] == [
+    resolution = resolve([page, api], authority_order("size", "memory_gib"))
+    assert resolution.accepted is api
+    assert [r.reason for r in resolution.claims if r.claim is page] == [
         "api says 1800, and a vendor API counts before a vendor page"
     ]
     for kind, field in (("size", "gpu_count"), ("size", "ultra_disk"), ("gpu", "memory_gib")):
@@ -46,9 +46,9 @@ def test_every_field_that_the_api_defines_is_one_of_a_size() -> None:
 def test_a_pinned_source_counts_before_all_others_and_they_are_disputed() -> None:
     pinned = Claim(source="seed", kind="third_party", published_on=None, value=32, pinned=True)
     api = claim(8, source="api", kind="vendor_api", on=date(2026, 8, 1))
-    decision = resolve([api, pinned], authority_order("size", "max_data_disks"))
-    assert decision.accepted is pinned
-    assert [r.reason for r in decision.claims if r.claim is api] == [
+    resolution = resolve([api, pinned], authority_order("size", "max_data_disks"))
+    assert resolution.accepted is pinned
+    assert [r.reason for r in resolution.claims if r.claim is api] == [
         "seed says 32, and a pinned source counts before all others"
     ]
 
@@ -74,19 +74,19 @@ def test_of_two_pages_of_one_day_the_more_precise_counts() -> None:
     assert resolve([claim(1000, source="a", on=day), claim(1024, source="b", on=day)]).accepted.value == 1024
 
 
-def test_which_series_owns_a_size_is_said_by_the_older_page() -> None:
+def test_a_size_belongs_to_the_series_of_the_older_page() -> None:
     first, later = claim("nv_a10", source="z", on=date(2024, 7, 31)), claim("bogus", source="a", on=date(2026, 3, 16))
     assert resolve([later, first], older_first=True).accepted is first
 
 
 def test_a_text_that_only_says_more_agrees_and_is_preferred_among_equals() -> None:
     short, long = claim("NVLink", source="a", on=date(2024, 1, 1)), claim("NVLink 3.0", source="b", on=date(2021, 1, 1))
-    decision = resolve([short, long])
-    assert decision.accepted is long
-    assert not decision.is_disputed
+    resolution = resolve([short, long])
+    assert resolution.accepted is long
+    assert not resolution.is_disputed
 
 
-def test_a_correction_is_told_in_the_reason() -> None:
+def test_the_reason_says_what_was_corrected() -> None:
     corrected = Claim(source="page", kind="vendor_page", published_on=None, value=16, correction="316 is a slip")
     assert resolve([corrected]).claims[0].reason == "corrected: 316 is a slip; the only source"
 
@@ -110,7 +110,7 @@ def test_values_agree_when_they_say_the_same(one: FactValue, other: FactValue, *
     assert values_agree(other, one) is same
 
 
-words = st.builds(
+claims = st.builds(
     Claim,
     source=st.sampled_from("abcdef"),
     kind=st.sampled_from(AUTHORITY),
@@ -119,20 +119,20 @@ words = st.builds(
 )
 
 
-@given(st.lists(words, min_size=1, max_size=6, unique_by=lambda word: word.source))
+@given(st.lists(claims, min_size=1, max_size=6, unique_by=lambda word: word.source))
 def test_the_order_in_which_sources_are_read_decides_nothing(read: list[Claim]) -> None:
     assert resolve(read).accepted == resolve(reversed(read)).accepted
 
 
-@given(st.lists(words, min_size=1, max_size=6, unique_by=lambda word: word.source))
-def test_every_word_gets_a_ruling_and_exactly_one_is_accepted(read: list[Claim]) -> None:
-    rulings = resolve(read).claims
-    assert {ruling.claim.source for ruling in rulings} == {word.source for word in read}
-    assert [ruling.verdict for ruling in rulings].count("accepted") == 1
+@given(st.lists(claims, min_size=1, max_size=6, unique_by=lambda word: word.source))
+def test_every_claim_gets_a_verdict_and_exactly_one_is_accepted(read: list[Claim]) -> None:
+    verdicts = resolve(read).claims
+    assert {resolved.claim.source for resolved in verdicts} == {word.source for word in read}
+    assert [resolved.verdict for resolved in verdicts].count("accepted") == 1
 
 
-def test_nobody_saying_a_word_is_refused() -> None:
-    with pytest.raises(ValueError, match="nobody says a word"):
+def test_a_field_without_claims_is_refused() -> None:
+    with pytest.raises(ValueError, match="without claims"):
         resolve([])
 
 
@@ -143,9 +143,9 @@ def test_a_decimal_that_is_only_rounded_is_no_dispute_and_the_more_precise_is_ac
         claim(Decimal(accepted), source="new", on=date(2025, 1, 1)),
         claim(Decimal(other), on=date(2020, 1, 1)),
     )
-    decision = resolve([older, newer])
-    assert not decision.is_disputed
-    assert decision.accepted.value == Decimal("1788.139")
+    resolution = resolve([older, newer])
+    assert not resolution.is_disputed
+    assert resolution.accepted.value == Decimal("1788.139")
 
 
 @pytest.mark.parametrize(

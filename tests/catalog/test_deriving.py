@@ -93,7 +93,7 @@ FIRST = reading(
         "a price of an undated source",
     ],
 )
-def test_what_follows_from_an_ingest_is_what_would_follow_from_all(engine: Engine, then: Reading) -> None:
+def test_deriving_the_dirty_sizes_gives_what_deriving_all_would(engine: Engine, then: Reading) -> None:
     with derived_rows_complete(engine):
         ingest(engine, FIRST, now=NOW)
     with derived_rows_complete(engine):
@@ -124,12 +124,12 @@ def test_the_document_of_an_offer_says_what_its_columns_say(seeded_engine: Engin
         assert list(expected) == list(json.loads(offer.doc)) == list(OFFER_JSON_FIELDS)
 
 
-def test_the_octave_of_an_offer_is_that_of_its_gpu_memory(seeded_engine: Engine) -> None:
+def test_the_memory_bucket_of_an_offer_is_that_of_its_gpu_memory(seeded_engine: Engine) -> None:
     for offer in offers(seeded_engine):
         assert offer.gpu_octave == (memory_bucket(offer.gpu_memory_gib) if offer.gpu_memory_gib else None)
 
 
-def test_an_offer_is_changed_and_not_made_anew(engine: Engine) -> None:
+def test_an_offer_is_updated_not_replaced(engine: Engine) -> None:
     ingest(engine, FIRST, now=NOW)
     change = ingest(engine, reading(prices=(price("x1", "1.5"),)), now=NOW).summary.changes["offer"]
     assert (change.added, change.changed, change.removed) == (0, 4, 0)  # by both purchase models, in eastus and in *
@@ -194,7 +194,7 @@ def test_an_ingest_of_an_earlier_day_derives_for_that_day(engine: Engine) -> Non
     assert offered(engine, "x1") == (3, "eastus")
 
 
-def test_a_source_that_moves_is_shown_at_its_new_address(engine: Engine) -> None:
+def test_a_source_whose_url_changes_is_shown_with_the_new_one(engine: Engine) -> None:
     ingest(engine, FIRST, now=NOW)
     assert document(engine, "x1")["source_url"] == "https://example.org/page"
     with derived_rows_complete(engine):

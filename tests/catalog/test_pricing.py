@@ -53,9 +53,7 @@ MANY = tuple(
 
 
 @pytest.mark.parametrize("order", [MANY, MANY[::-1], MANY[5:] + MANY[:5]], ids=["sorted", "backwards", "turned"])
-def test_the_tally_says_what_was_new_what_differed_and_what_was_there(
-    engine: Engine, order: tuple[PriceRow, ...]
-) -> None:
+def test_the_summary_counts_new_changed_and_unchanged_prices(engine: Engine, order: tuple[PriceRow, ...]) -> None:
     assert changes(ingest_prices(engine, *order)) == (14, 0, 0)
     assert changes(ingest_prices(engine, *order)) == (0, 0, 14)
     others = [row for row in order if row.size != "Standard_X0"]
@@ -63,7 +61,7 @@ def test_the_tally_says_what_was_new_what_differed_and_what_was_there(
     assert len(stored_prices(engine)) == 15
 
 
-def test_of_two_prices_in_one_list_the_first_stands_whatever_is_kept(engine: Engine) -> None:
+def test_of_two_prices_in_one_list_the_first_is_written_whatever_is_stored(engine: Engine) -> None:
     twice = (price("X1", "1"), price("X2", "5", line=3), price("Standard_X1", "2", line=4), price("x1", "1.0", line=5))
     for _ in range(2):
         outcome = ingest_prices(engine, *twice)
@@ -72,7 +70,7 @@ def test_of_two_prices_in_one_list_the_first_stands_whatever_is_kept(engine: Eng
     assert changes(outcome) == (0, 0, 2)
 
 
-def test_a_doubled_price_is_told_with_the_file_of_its_list(engine: Engine) -> None:
+def test_a_duplicate_price_is_reported_with_the_file_of_its_list(engine: Engine) -> None:
     lists = price_list(price("X2", "1"), price("X3", "1")) + price_list(price("X1", "1", file="b.csv"))
     lists += price_list(price("X2", "4", file="c.csv", line=7))
     outcome = ingest(engine, replace(reading(regions=["eastus"]), prices=lists), now=NOW)
@@ -80,7 +78,7 @@ def test_a_doubled_price_is_told_with_the_file_of_its_list(engine: Engine) -> No
     assert outcome.summary.reports[0].line == 7
 
 
-def test_a_region_that_nobody_knows_is_told_by_its_first_row(engine: Engine) -> None:
+def test_an_unknown_region_is_refused_with_its_first_row(engine: Engine) -> None:
     rows = [*MANY[:6], price("X1", "1", region="nowhere", line=70), price("X2", "1", region="mars", line=71)]
     with pytest.raises(BadData) as caught:
         ingest_prices(engine, *rows)
@@ -88,7 +86,7 @@ def test_a_region_that_nobody_knows_is_told_by_its_first_row(engine: Engine) -> 
     assert stored_prices(engine) == {}
 
 
-def test_an_ingest_that_failed_is_not_in_the_way_of_the_next(engine: Engine) -> None:
+def test_a_failed_ingest_does_not_break_the_next(engine: Engine) -> None:
     with pytest.raises(BadData):
         ingest_prices(engine, *MANY[:4], price("X1", "1", region="nowhere"))
     assert changes(ingest_prices(engine, *MANY)) == (14, 0, 0)
@@ -116,7 +114,7 @@ def test_a_size_is_spelled_as_its_first_price_spells_it_and_cites_that_source(en
     assert (row["name"], row["source_id"], row["verified"]) == ("Standard_Big", "prices", False)
 
 
-def test_prices_judge_no_facts_and_write_no_size_that_is_there(engine: Engine) -> None:
+def test_prices_resolve_no_facts_and_write_no_stored_size(engine: Engine) -> None:
     ingest(engine, reading(size("Standard_X1", vcpus=8), regions=["eastus"]), now=NOW)
     with statements(engine) as seen:
         outcome = ingest_prices(engine, price("x1", "1.5"))

@@ -80,7 +80,7 @@ def tables(outcome: IngestOutcome) -> Mapping[str, tuple[int, int, int]]:
     return {name: (c.added, c.changed, c.removed) for name, c in outcome.summary.changes.items() if c.has_changes}
 
 
-def test_a_price_list_that_is_read_again_takes_back_the_rows_it_no_longer_has(engine: Engine, folder: Path) -> None:
+def test_a_price_list_that_is_read_again_retracts_the_rows_it_no_longer_has(engine: Engine, folder: Path) -> None:
     start(engine, folder)
     right = [cost("X1"), cost("X2", usd="2.5")]
     ingest_file(engine, "prices", write(folder, "prices", *right))
@@ -98,7 +98,7 @@ def test_a_price_list_that_is_read_again_takes_back_the_rows_it_no_longer_has(en
     assert (again.new_revision, tables(again)) == (False, {})
 
 
-def test_what_another_file_or_another_source_says_stays(engine: Engine, folder: Path) -> None:
+def test_rows_of_another_file_or_another_source_stay(engine: Engine, folder: Path) -> None:
     start(engine, folder)
     ingest_file(engine, "prices", write(folder, "prices", cost("X1"), cost("X2")))
     ingest_file(engine, "prices", write(folder, "prices", cost("X1", region="westus"), name="more.csv"))
@@ -113,7 +113,7 @@ def test_what_another_file_or_another_source_says_stays(engine: Engine, folder: 
     assert {(row[0], row[1]) for row in keys(engine, Price)} == {("x1", "westus")}
 
 
-def test_a_size_that_nobody_knows_is_refused_with_its_place_and_the_nearest(engine: Engine, folder: Path) -> None:
+def test_an_unknown_size_is_refused_with_its_line_and_the_nearest(engine: Engine, folder: Path) -> None:
     start(engine, folder)
     path = write(folder, "prices", cost("X1"), cost("Standard_X2x"))
     with pytest.raises(BadData, match=r"'Standard_X2x': there is no such size; did you mean Standard_X2\?") as caught:
@@ -137,7 +137,7 @@ def test_a_dry_run_says_what_the_real_run_does_and_writes_nothing(engine: Engine
     assert (done.revision, done.summary.changes) == (tried.revision, tried.summary.changes)
 
 
-def test_forgetting_a_source_leaves_the_catalog_as_if_it_had_never_spoken(engine: Engine, folder: Path) -> None:
+def test_forgetting_a_source_leaves_the_catalog_as_if_it_had_never_been_read(engine: Engine, folder: Path) -> None:
     start(engine, folder)
     ingest_file(engine, "prices", write(folder, "prices", cost("X1"), cost("X2")))
     before = digest(engine)
@@ -173,7 +173,7 @@ def test_only_what_is_there_and_needed_by_nobody_else_can_be_forgotten(engine: E
     digest(engine)
 
 
-def test_a_small_list_that_is_read_again_takes_back_its_rows(engine: Engine, folder: Path) -> None:
+def test_a_listed_table_that_is_read_again_retracts_its_rows(engine: Engine, folder: Path) -> None:
     start(engine, folder)
     before = digest(engine)
     files = {
@@ -199,7 +199,7 @@ def test_a_region_with_prices_outlives_its_list_and_says_so(engine: Engine, fold
     digest(engine)
 
 
-def test_a_page_whose_size_was_misspelled_takes_the_size_back(engine: Engine, tmp_path: Path) -> None:
+def test_a_page_with_a_corrected_size_name_retracts_the_misspelled_size(engine: Engine, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     table = "# NX v1 series\n\n| Size | vCPUs |\n|---|---|\n| Standard_NX1_v1 | 4 |\n| {} | 8 |\n"
     page.write_text(table.format("Standard_NX22_v1"))

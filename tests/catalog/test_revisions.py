@@ -56,7 +56,7 @@ def digests(engine: Engine) -> tuple[str, str]:
         return revision["digest"], digest
 
 
-def test_the_kept_digest_is_the_one_from_scratch_after_every_ingest(engine: Engine) -> None:
+def test_the_stored_digest_is_the_one_computed_from_scratch_after_every_ingest(engine: Engine) -> None:
     seen = []
     for what in STEPS.values():
         ingest(engine, what, now=NOW)
@@ -77,7 +77,7 @@ def test_the_same_content_has_the_same_digest_in_whatever_order_it_came(engine: 
     assert digests(engine) == digests(other)
 
 
-def test_where_the_sums_are_not_kept_the_tables_are_read_once(engine: Engine) -> None:
+def test_without_stored_checksums_the_tables_are_read_once(engine: Engine) -> None:
     ingest(engine, STEPS["prices"], now=NOW)
     with engine.begin() as connection:
         connection.execute(delete(table_of(TableSum)))
@@ -88,7 +88,7 @@ def test_where_the_sums_are_not_kept_the_tables_are_read_once(engine: Engine) ->
         assert load_checksums(session)
 
 
-def test_a_table_that_got_other_columns_is_read_anew(engine: Engine) -> None:
+def test_a_table_with_other_columns_is_read_again(engine: Engine) -> None:
     ingest(engine, STEPS["prices"], now=NOW)
     with engine.begin() as connection:
         sums = table_of(TableSum)
@@ -103,7 +103,7 @@ CONTENTS = st.builds(TableChecksum, st.integers(0, 10**9), st.integers(0, 2**256
 
 
 @given(CONTENTS, CONTENTS, CONTENTS)
-def test_what_is_added_and_taken_away_leaves_nothing_behind(
+def test_adding_and_subtracting_a_checksum_cancels(
     one: TableChecksum, other: TableChecksum, third: TableChecksum
 ) -> None:
     assert one + other - other == one

@@ -76,7 +76,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("column", "cell"), [(column, cell) for column, cells in BAD.items() for cell in cells])
-def test_a_bad_cell_is_told_with_its_line_however_deep_in_the_file(tmp_path: Path, column: str, cell: str) -> None:
+def test_a_bad_cell_is_reported_with_its_line_however_deep_in_the_file(tmp_path: Path, column: str, cell: str) -> None:
     quoted = {column: f'"{cell}"'}
     path = write(tmp_path, *(line(n) for n in range(4)), line(4, **quoted), line(5, os="beos"))
     with pytest.raises(BadData) as caught:
@@ -84,7 +84,7 @@ def test_a_bad_cell_is_told_with_its_line_however_deep_in_the_file(tmp_path: Pat
     assert (caught.value.file, caught.value.line, caught.value.column) == (str(path), 6, column)
 
 
-def test_a_row_of_another_width_is_told_after_the_rows_before_it(tmp_path: Path) -> None:
+def test_a_row_of_another_width_is_refused_after_the_rows_before_it(tmp_path: Path) -> None:
     path = write(tmp_path, *(line(n) for n in range(4)), "too,short", line(5))
     seen: list[int] = []
     with pytest.raises(BadData, match=r"prices\.csv:6: has 2 cells where the header names 8 columns"):

@@ -130,13 +130,13 @@ def test_a_source_of_the_list_may_be_pinned(tmp_path: Path) -> None:
     assert {id_: source.pinned for id_, source in found.items()} == {"list": True, "memo": False}
 
 
-def test_two_sources_may_speak_of_one_gpu(tmp_path: Path, sources: Mapping[str, SourceRow]) -> None:
+def test_two_sources_may_state_figures_of_one_gpu(tmp_path: Path, sources: Mapping[str, SourceRow]) -> None:
     path = write(tmp_path, "id,memory_gib,source\nv710,28,list\nv710,24,memo\n")
     statements = read_gpus(path, sources).facts
     assert [(s.source, s.value) for s in statements] == [("list", Decimal(28)), ("memo", Decimal(24))]
 
 
-def test_a_gpus_names_stand_in_each_of_its_rows(tmp_path: Path) -> None:
+def test_a_gpus_names_are_filled_in_in_each_of_its_rows(tmp_path: Path) -> None:
     path = write(tmp_path, "id,model,aliases,memory_gib,source\nv710,Pro V710,V710,28,list\nv710,,,24,memo\n")
     rows = load_gpu_rows(path)
     assert [(row["model"], row["aliases"], row["memory_gib"]) for row in rows] == [

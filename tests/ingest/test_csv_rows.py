@@ -106,7 +106,7 @@ def test_a_blank_date_is_none_only_where_it_may_be() -> None:
         row("").date("cell")
 
 
-def test_a_word_that_is_not_allowed_is_answered_with_those_that_are() -> None:
+def test_a_value_that_is_not_allowed_is_refused_with_those_that_are() -> None:
     with pytest.raises(BadData, match="'Linux': must be one of linux, windows"):
         row("Linux").choice("cell", ("linux", "windows"))
 

@@ -27,7 +27,7 @@ def test_what_a_vendor_says_can_be_looked_up(sources: dict[str, SourceRow]) -> N
     assert [s.id for s in sources.values() if s.kind != "third_party" and s.url is None] == []
 
 
-def test_no_two_rows_speak_of_one_thing(by_file: ByFile) -> None:
+def test_no_two_rows_have_one_key(by_file: ByFile) -> None:
     keys: dict[str, list[Hashable]] = {
         "aliases": [size_key(row.alias) for row in by_file["aliases"].aliases],
         "benchmarks": [row.id for row in by_file["benchmarks"].benchmarks],

@@ -104,7 +104,7 @@ def test_what_the_system_sees_is_less_than_what_is_marketed(gpus: Figures, by_fi
         assert Decimal(str(MIN_USABLE_SHARE)) * marketed <= usable < marketed, id_
 
 
-def test_no_figure_is_somebodys_recollection(by_file: dict[str, Reading]) -> None:
+def test_no_source_is_a_recollection(by_file: dict[str, Reading]) -> None:
     named = {source.id: source.title for reading in by_file.values() for source in reading.sources}
     assert named
     assert not {id_ for id_, title in named.items() if "recall" in f"{id_} {title}".lower()}

@@ -1,4 +1,4 @@
-"""From what the sources say of one field to the accepted value: pure, and explained word by word."""
+"""Resolves the claims that sources make about one field to the accepted one, with a reason for each."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _TOLERANCE = Decimal("0.001")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """One source's word on a field, after any correction of it; `title` is how a series' name is written there."""
+    """What one source states of a field, after any correction; `title` is its text, as a series' name is written."""
 
     source: str
     kind: SourceKind
@@ -27,11 +27,13 @@ class Claim:
     def sort_key(
         self, order: Sequence[SourceKind] = AUTHORITY, *, older_first: bool = False
     ) -> tuple[bool, int, int, int, str]:
-        """Sorts the word that counts first to the front: pinned, authority, then the newer, then the more precise.
+        """Return the key that sorts the preferred claim first: pinned, by authority, newer, more precise, by source.
 
-        `order` is that of authority on the field. `older_first` turns the dates round, for what the first to say it
-        keeps. An undated word counts after a dated one.
+        `order` is that of authority on the field. With `older_first` the older claim is preferred. An undated claim
+        comes after a dated one.
         """
+        # Newest first by the negated ordinal; oldest first by the ordinal less its maximum, so that both are negative
+        # and an undated claim, at 1, comes last in either order.
         if self.published_on is None:
             age = 1
         else:
@@ -41,7 +43,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedClaim:
-    """What became of one word: accepted, agrees or disputed (corrected is said in the reason)."""
+    """A claim with its verdict, `accepted`, `agrees` or `disputed`, and why; the reason says if it was corrected."""
 
     claim: Claim
     verdict: str
@@ -50,42 +52,42 @@ class ResolvedClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """The accepted word and what became of each."""
+    """The claim that is accepted for a field, and all of its claims with their verdicts."""
 
     accepted: Claim
     claims: tuple[ResolvedClaim, ...]
 
     @property
     def is_disputed(self) -> bool:
-        """Whether any source says something else."""
-        return any(ruling.verdict == "disputed" for ruling in self.claims)
+        """Whether any source states another value."""
+        return any(resolved.verdict == "disputed" for resolved in self.claims)
 
 
 def resolve(
-    words: Iterable[Claim], order: Sequence[SourceKind] = AUTHORITY, *, older_first: bool = False
+    claims: Iterable[Claim], order: Sequence[SourceKind] = AUTHORITY, *, older_first: bool = False
 ) -> Resolution:
-    """Choose among the words of one field: pinned ones, then by authority, then the newer, then the more precise.
+    """Resolve the claims of one field: pinned ones first, then by authority, then the newer, then the more precise.
 
-    Words that say the same agree; the others are disputed and stay visible. Raises ValueError without any word.
+    Claims of the same value agree with the accepted one, the others are disputed. Raises ValueError without any claim.
     """
-    ordered = sorted(words, key=lambda word: word.sort_key(order, older_first=older_first))
+    ordered = sorted(claims, key=lambda claim: claim.sort_key(order, older_first=older_first))
     if not ordered:
-        raise ValueError("a field on which nobody says a word cannot be decided")
+        raise ValueError("a field without claims cannot be resolved")
     accepted = _most_precise(ordered)
-    then = "then the older page keeps it" if older_first else "then by date"
-    rulings = tuple(_resolve_claim(word, accepted, then, alone=len(ordered) == 1) for word in ordered)
-    return Resolution(accepted=accepted, claims=rulings)
+    tie_break = "then the older page keeps it" if older_first else "then by date"
+    resolved = tuple(_resolve_claim(claim, accepted, tie_break, alone=len(ordered) == 1) for claim in ordered)
+    return Resolution(accepted=accepted, claims=resolved)
 
 
 def _most_precise(claims: Sequence[Claim]) -> Claim:
-    """Among the words that agree with the first and have its authority, the one that says most."""
+    """Return the most precise claim among those that agree with the first and are of the same kind of source."""
     first = claims[0]
-    peers = [word for word in claims if word.kind == first.kind and values_agree(word.value, first.value)]
-    return max(peers, key=lambda word: _precision(word.value)) if isinstance(first.value, str | Decimal) else first
+    peers = [claim for claim in claims if claim.kind == first.kind and values_agree(claim.value, first.value)]
+    return max(peers, key=lambda claim: _precision(claim.value)) if isinstance(first.value, str | Decimal) else first
 
 
 def _precision(value: FactValue) -> int:
-    """How much a value says: the length of a text, the significant digits of a number."""
+    """Return the precision of a value: the length of a text, the significant digits of a number."""
     text = to_text(value)
     return len(text) if isinstance(value, str) else len(text.replace(".", "").strip("0"))
 
@@ -124,7 +126,7 @@ def _kind_name(kind: SourceKind) -> str:
 
 
 def values_agree(one: FactValue, other: FactValue) -> bool:
-    """Whether two values say the same: equal numbers, or of two texts or decimals one that only says more."""
+    """Check whether two values are the same: equal numbers, or one that is only a more precise text or decimal."""
     if isinstance(one, str) and isinstance(other, str):
         ours, theirs = _tokens(one), _tokens(other)
         return ours <= theirs or theirs <= ours
@@ -135,9 +137,9 @@ def values_agree(one: FactValue, other: FactValue) -> bool:
 
 
 def _rounds_to(one: int | Decimal | Fraction, other: int | Decimal | Fraction) -> bool:
-    """Whether one of two decimals is the other, rounded: 1788.14 says the same as 1788.139, and less.
+    """Check whether one of two decimals is the other rounded, as 1788.14 is 1788.139.
 
-    Whole numbers are not taken for rounded, so that 16 and 15.9 stay two figures.
+    Whole numbers do not count as rounded, so that 16 and 15.9 stay two values.
     """
     if not isinstance(one, Decimal) or not isinstance(other, Decimal):
         return False

@@ -1,4 +1,4 @@
-"""From decided fields to the rows that search runs on: GPU models, series and sizes; pure."""
+"""Derives the rows of GPU models, series and sizes from resolved fields; no I/O."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,18 +10,19 @@ from typing import Any
 from app.catalog.fields import GPU_FIELDS, SERIES_FIELDS, SIZE_FIELDS, FactValue
 from app.catalog.names import size_key
 from app.catalog.readings import AUTHORITY
-from app.catalog.resolution.claims import Resolution, ResolvedClaim
+from app.catalog.resolution.claims import Claim, Resolution
 from app.catalog.resolution.subjects import GpuName, find_gpu, gpu_text_key
 
-PROVIDER = "azure"
+DEFAULT_PROVIDER = "azure"
+"""The provider of series and sizes for which no source states one."""
 
 Resolutions = Mapping[str, Resolution]
-"""The decided fields of one subject."""
+"""The resolved fields of one subject, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spelling:
-    """How one source spells a size's name, with what says whose spelling counts."""
+    """How one source spells the name of a size, and what decides whose spelling is used."""
 
     name: str
     authority: int
@@ -30,19 +31,19 @@ class Spelling:
 
     @property
     def sort_key(self) -> tuple[int, int, str]:
-        """Sorts the spelling that counts first to the front: by authority, then the newer."""
+        """Return the key that sorts the preferred spelling first: by authority, then the newer, then by source."""
         age = -self.published_on.toordinal() if self.published_on else 1
         return (self.authority, age, self.source or "")
 
 
 def derive_gpu(key: str, fields: Resolutions) -> dict[str, Any]:
-    """Make the row of a GPU model."""
+    """Derive the row of a GPU model."""
     return _with_defaults(_columns(fields, GPU_FIELDS), id=key, vendor="unknown", model=key, family=key)
 
 
 def derive_series(key: str, fields: Resolutions, name: str) -> dict[str, Any]:
-    """Make the row of a series; `name` and our only provider hold until a source says otherwise."""
-    return _with_defaults(_columns(fields, SERIES_FIELDS), id=key, name=name, provider=PROVIDER)
+    """Derive the row of a series; `name` and the default provider are used where no source states one."""
+    return _with_defaults(_columns(fields, SERIES_FIELDS), id=key, name=name, provider=DEFAULT_PROVIDER)
 
 
 def _with_defaults(row: dict[str, Any], **defaults: str) -> dict[str, Any]:
@@ -52,7 +53,7 @@ def _with_defaults(row: dict[str, Any], **defaults: str) -> dict[str, Any]:
 
 
 def to_gpu_name(row: Mapping[str, Any]) -> GpuName:
-    """Take from a GPU's row what it can be recognised by."""
+    """Take from a GPU's row the names and the memory that it is recognised by."""
     names = [row["id"], row["model"], *(row["aliases"] or "").split("; ")]
     aliases = frozenset(gpu_text_key(name) for name in names if name)
     return GpuName(
@@ -67,28 +68,28 @@ def derive_size(
     series: Mapping[str, Mapping[str, Any]],
     gpus: Sequence[GpuName],
 ) -> dict[str, Any]:
-    """Make the row of a size; with no fields at all it is known only by the name that a price list gives it."""
+    """Derive the row of a size; it may have no fields at all, where only a price list names it."""
     spelled = sorted(spellings, key=lambda spelling: spelling.sort_key)
     first = spelled[0]
     name = next((spelling.name for spelling in spelled if size_key(spelling.name) == key), first.name)
     row: dict[str, Any] = {"key": key, "name": name} | _columns(fields, SIZE_FIELDS)
     row["series_id"] = row.pop("series")
-    mine = series.get(row["series_id"] or "")
-    row["provider"] = mine["provider"] if mine else PROVIDER
+    its_series = series.get(row["series_id"] or "")
+    row["provider"] = its_series["provider"] if its_series else DEFAULT_PROVIDER
     row["verified"] = first.authority < AUTHORITY.index("third_party") and not row["withdrawn"]
-    disputed = sorted(name for name, decision in fields.items() if decision.is_disputed)
+    disputed = sorted(name for name, resolution in fields.items() if resolution.is_disputed)
     row |= {"disputed": bool(disputed), "disputed_fields": "; ".join(disputed)}
     row["source_id"] = first.source
     row |= _gpu_columns(row, fields, gpus)
-    row |= _implied_columns(row, mine) | {"preview": _in_preview(fields)}
-    words = (row["name"], row["series_id"], mine["name"] if mine else None)
-    row["search_text"] = " ".join(str(word) for word in (*words, row["gpu_vendor"], row["gpu_model"]) if word).lower()
+    row |= _implied_columns(row, its_series) | {"preview": _is_in_preview(fields)}
+    names = (row["name"], row["series_id"], its_series["name"] if its_series else None)
+    row["search_text"] = " ".join(str(name) for name in (*names, row["gpu_vendor"], row["gpu_model"]) if name).lower()
     return row
 
 
 def _columns(fields: Resolutions, registry: Mapping[str, Any]) -> dict[str, Any]:
-    """The accepted value of each field that has a column; where nobody says a word, null."""
-    accepted = {name: decision.accepted.value for name, decision in fields.items()}
+    """Return the accepted value of each field that has a column, None where there is no claim."""
+    accepted = {name: resolution.accepted.value for name, resolution in fields.items()}
     return {name: _stored(accepted.get(name)) for name, field in registry.items() if field.column}
 
 
@@ -97,7 +98,7 @@ def _stored(value: FactValue | None) -> Any:
 
 
 def _gpu_columns(row: Mapping[str, Any], fields: Resolutions, gpus: Sequence[GpuName]) -> dict[str, Any]:
-    """The exact fraction of a GPU, both memories where two of the three figures are known, and the GPU model."""
+    """Return the exact fraction of a GPU, the GPU model, and both memories where two of the three figures are known."""
     count = Fraction(str(fields["gpu_count"].accepted.value)) if "gpu_count" in fields else None
     total, each = row["gpu_memory_gib"], row["gpu_memory_gib_per_gpu"]
     if count and total is None and each is not None:
@@ -117,9 +118,9 @@ def _gpu_columns(row: Mapping[str, Any], fields: Resolutions, gpus: Sequence[Gpu
 
 
 def _implied_columns(row: Mapping[str, Any], series: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What follows from other columns: NVLink from the interconnect's name, InfiniBand from its speed.
+    """Return what other columns imply: NVLink from the interconnect's name, InfiniBand from its speed.
 
-    A page says of a whole series that it has NVLink; a VM with one GPU or a part of one has nothing to link.
+    Pages state NVLink of a whole series; it is false for VMs with one GPU or less, which have nothing to link.
     """
     nvlink, infiniband, retired = row["nvlink"], row["infiniband"], row["retirement_date"]
     if nvlink is None and "nvlink" in (row["gpu_interconnect"] or "").lower():
@@ -133,15 +134,15 @@ def _implied_columns(row: Mapping[str, Any], series: Mapping[str, Any] | None) -
     return {"nvlink": nvlink, "infiniband": infiniband, "retirement_date": retired}
 
 
-def _in_preview(fields: Resolutions) -> bool | None:
-    """Whether a size is in preview: as long as no page that is newer than the one saying so names it without a word."""
+def _is_in_preview(fields: Resolutions) -> bool | None:
+    """Return whether a size is in preview: a newer page of the same kind that names it without saying so ends it."""
     if "preview" not in fields:
         return None
-    said = fields["preview"].accepted
-    words = [ruling.claim for decision in fields.values() for ruling in decision.claims]
-    pages = [word.published_on for word in words if word.kind == said.kind and word.published_on is not None]
-    outdated = said.published_on is not None and max(pages, default=said.published_on) > said.published_on
-    return bool(said.value) and not outdated
+    preview = fields["preview"].accepted
+    claims = [one.claim for resolution in fields.values() for one in resolution.claims]
+    pages = [claim.published_on for claim in claims if claim.kind == preview.kind and claim.published_on is not None]
+    outdated = preview.published_on is not None and max(pages, default=preview.published_on) > preview.published_on
+    return bool(preview.value) and not outdated
 
 
 COUNT, EACH = "gpu_count", "gpu_memory_gib_per_gpu"
@@ -149,7 +150,7 @@ _HALF = "half of"
 
 
 def half_card_memories(gpus: Iterable[Mapping[str, Any]]) -> dict[str, Fraction]:
-    """Find the memory of half a card by the card's family, in lower case: of the GPUs with an alias `half of …`."""
+    """Return the memory of half a card in GiB by the card's family in lower case, of GPUs with an alias `half of …`."""
     return {
         str(gpu["family"]).lower(): Fraction(gpu["memory_gib"])
         for gpu in gpus
@@ -158,7 +159,7 @@ def half_card_memories(gpus: Iterable[Mapping[str, Any]]) -> dict[str, Fraction]
 
 
 def reconcile_gpu_units(fields: Mapping[str, Resolution], halves: Mapping[str, Fraction]) -> Mapping[str, Resolution]:
-    """Let the sources agree that count the GPUs of a size in the other unit than the accepted ones."""
+    """Settle disputes between sources that count cards and those that count half cards: both describe the same GPUs."""
     if not {COUNT, EACH, "gpu_model"} <= fields.keys():
         return fields
     words = str(fields["gpu_model"].accepted.value).lower().split()
@@ -166,27 +167,32 @@ def reconcile_gpu_units(fields: Mapping[str, Resolution], halves: Mapping[str, F
     count, each = _number(fields[COUNT].accepted.value), _number(fields[EACH].accepted.value)
     if half is None or not count or each not in (half, 2 * half):
         return fields
-    stated = {ruling.claim.source: _number(ruling.claim.value) for ruling in fields[EACH].claims}
+    memories = {one.claim.source: _number(one.claim.value) for one in fields[EACH].claims}
 
-    def same(ruling: ResolvedClaim) -> bool:
-        theirs = _number(ruling.claim.value)
-        return theirs in (count / 2, count * 2) and stated.get(ruling.claim.source, count * each / theirs) == (
-            count * each / theirs
-        )
+    def is_other_unit(claim: Claim) -> bool:
+        """Whether a claim counts twice or half as many GPUs, with the same memory in all where it states that, too."""
+        other_count = _number(claim.value)
+        if other_count not in (count / 2, count * 2):
+            return False
+        other_each = count * each / other_count
+        return memories.get(claim.source, other_each) == other_each
 
-    sources = {ruling.claim.source for ruling in fields[COUNT].claims if ruling.verdict == "disputed" and same(ruling)}
-    said = f"counts {'cards' if each == half else 'half cards'}: the same GPUs and memory in another unit"
-    return {**fields} | {name: _with_agreement(fields[name], sources, said) for name in (COUNT, EACH)}
+    sources = {
+        one.claim.source for one in fields[COUNT].claims if one.verdict == "disputed" and is_other_unit(one.claim)
+    }
+    reason = f"counts {'cards' if each == half else 'half cards'}: the same GPUs and memory in another unit"
+    return {**fields} | {name: _with_agreement(fields[name], sources, reason) for name in (COUNT, EACH)}
 
 
-def _with_agreement(decision: Resolution, sources: set[str], said: str) -> Resolution:
-    rulings = tuple(
-        replace(ruling, verdict="agrees", reason=said)
-        if ruling.verdict == "disputed" and ruling.claim.source in sources
-        else ruling
-        for ruling in decision.claims
+def _with_agreement(resolution: Resolution, sources: set[str], reason: str) -> Resolution:
+    """Change the disputed claims of some sources to agreeing ones."""
+    claims = tuple(
+        replace(one, verdict="agrees", reason=reason)
+        if one.verdict == "disputed" and one.claim.source in sources
+        else one
+        for one in resolution.claims
     )
-    return replace(decision, claims=rulings)
+    return replace(resolution, claims=claims)
 
 
 def _number(value: Any) -> Fraction:

@@ -1,4 +1,4 @@
-"""Every fact that is kept and every new one, judged field by field; then the rows that follow from the judgement."""
+"""Resolves all facts field by field, and derives the rows of sizes, series and GPUs from the accepted claims."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -44,14 +44,15 @@ API_FIELDS = frozenset(
         "hibernation",
     }
 )
-"""The fields of a size that the Resource SKUs API defines: a deployment gets what the API says, not what a page says.
+"""The fields of a size that a vendor's API defines: a deployment gets what the API says, not what a page says.
 
-GPUs are not among them, since the API counts a part of a GPU as one, nor is what depends on the region or the zone.
+They are those of Azure's Resource SKUs API. GPUs are not among them, since that API counts a part of a GPU as one, nor
+is what depends on the region or the zone.
 """
 
 
 def authority_order(kind: SubjectKind, field: str) -> tuple[SourceKind, ...]:
-    """Give the kinds of source in the order in which they count on a field."""
+    """Return the kinds of source in the order of their authority on a field."""
     return API_FIRST if kind == "size" and field in API_FIELDS else AUTHORITY
 
 
@@ -60,7 +61,7 @@ FactRow = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceAuthority:
-    """What of a source counts when words are weighed."""
+    """What decides whose claim is accepted: the kind of a source, its date, and whether it is pinned."""
 
     kind: SourceKind
     published_on: date | None
@@ -69,7 +70,7 @@ class SourceAuthority:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconciledRows:
-    """The facts with their verdicts, and the rows of series, GPUs and sizes that follow."""
+    """The facts with their verdicts, and the rows of series, GPUs and sizes derived from them."""
 
     facts: tuple[FactRow, ...]
     series: tuple[dict[str, Any], ...]
@@ -79,7 +80,10 @@ class ReconciledRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolutionContext:
-    """What the judge knows of besides the facts: who the authors are, the corrections, the names of series."""
+    """What facts are resolved with: the authority of each source, corrections, and the keys of subjects.
+
+    Corrections are a value and its reason by kind, subject, field and source.
+    """
 
     authorities: Mapping[str, SourceAuthority]
     corrections: Mapping[tuple[str, str, str, str], tuple[str, str]]
@@ -87,48 +91,50 @@ class ResolutionContext:
 
 
 def reconcile(facts: Iterable[FactRow], context: ResolutionContext, named: Mapping[str, Spelling]) -> ReconciledRows:
-    """Decide every field; `named` are sizes, by key, that exist even where no fact speaks of them."""
-    cases: dict[tuple[SubjectKind, str], dict[str, list[FactRow]]] = defaultdict(lambda: defaultdict(list))
+    """Resolve every field of every subject, and derive the rows; `named` are sizes that may have no facts, by key."""
+    by_subject: dict[tuple[SubjectKind, str], dict[str, list[FactRow]]] = defaultdict(lambda: defaultdict(list))
     for fact in facts:
-        cases[fact["kind"], fact["subject"]][fact["field"]].append(fact)
-    decided: dict[SubjectKind, dict[str, Resolutions]] = {"size": {}, "series": {}, "gpu": {}}
-    for (kind, subject), case in cases.items():
-        decided[kind][subject] = {name: _resolve_field(rows, context) for name, rows in case.items()}
-    gpus = [derive_gpu(key, fields) for key, fields in decided["gpu"].items()]
+        by_subject[fact["kind"], fact["subject"]][fact["field"]].append(fact)
+    resolved: dict[SubjectKind, dict[str, Resolutions]] = {"size": {}, "series": {}, "gpu": {}}
+    for (kind, subject), fields in by_subject.items():
+        resolved[kind][subject] = {name: _resolve_field(rows, context) for name, rows in fields.items()}
+    gpus = [derive_gpu(key, fields) for key, fields in resolved["gpu"].items()]
     halves = half_card_memories(gpus)
-    decided["size"] = {key: reconcile_gpu_units(fields, halves) for key, fields in decided["size"].items()}
-    judged = [
+    resolved["size"] = {key: reconcile_gpu_units(fields, halves) for key, fields in resolved["size"].items()}
+    with_verdicts = [
         row
-        for (kind, subject), case in cases.items()
-        for name, rows in case.items()
-        for row in _with_verdicts(rows, decided[kind][subject][name])
+        for (kind, subject), fields in by_subject.items()
+        for name, rows in fields.items()
+        for row in _with_verdicts(rows, resolved[kind][subject][name])
     ]
-    titles = {str(word.value): word.title for word in _series_claims(decided["size"].values())}
+    titles = {str(claim.value): claim.title for claim in _series_claims(resolved["size"].values())}
     series = {
-        key: derive_series(key, decided["series"].get(key, {}), titles.get(key, key))
-        for key in {*decided["series"], *titles}
+        key: derive_series(key, resolved["series"].get(key, {}), titles.get(key, key))
+        for key in {*resolved["series"], *titles}
     }
     names = [to_gpu_name(row) for row in gpus]
-    spellings = _spellings(cases, context, named)
-    sizes = [derive_size(key, decided["size"].get(key, {}), spellings[key], series, names) for key in spellings]
-    return ReconciledRows(facts=tuple(judged), series=tuple(series.values()), gpus=tuple(gpus), sizes=tuple(sizes))
+    spellings = _spellings(by_subject, context, named)
+    sizes = [derive_size(key, resolved["size"].get(key, {}), spellings[key], series, names) for key in spellings]
+    return ReconciledRows(
+        facts=tuple(with_verdicts), series=tuple(series.values()), gpus=tuple(gpus), sizes=tuple(sizes)
+    )
 
 
 def _series_claims(sizes: Iterable[Resolutions]) -> Iterable[Claim]:
-    """The words that say which series owns each size."""
+    """Yield the accepted claim of each size to belong to a series."""
     return (fields["series"].accepted for fields in sizes if "series" in fields)
 
 
 def _resolve_field(rows: Iterable[FactRow], context: ResolutionContext) -> Resolution:
-    """Decide one field; which series owns a size is said by the older page: a later page does not take it over."""
+    """Resolve one field; a size belongs to the series that claimed it first, a later page does not take it over."""
     first, *_ = facts = list(rows)
-    words = [_to_claim(fact, context) for fact in facts]
-    return resolve(words, authority_order(first["kind"], first["field"]), older_first=first["field"] == "series")
+    claims = [_to_claim(fact, context) for fact in facts]
+    return resolve(claims, authority_order(first["kind"], first["field"]), older_first=first["field"] == "series")
 
 
 def _to_claim(fact: FactRow, context: ResolutionContext) -> Claim:
-    author = context.authorities[fact["source_id"]]
-    text, why = context.corrections.get(
+    authority = context.authorities[fact["source_id"]]
+    text, reason = context.corrections.get(
         (fact["kind"], fact["subject"], fact["field"], fact["source_id"]), (fact["value"], None)
     )
     kind: SubjectKind = fact["kind"]
@@ -137,21 +143,21 @@ def _to_claim(fact: FactRow, context: ResolutionContext) -> Claim:
         value = context.subjects.series_id(text)
     return Claim(
         source=fact["source_id"],
-        kind=author.kind,
-        published_on=author.published_on,
+        kind=authority.kind,
+        published_on=authority.published_on,
         value=value,
         title=text,
-        correction=why,
-        pinned=author.pinned,
+        correction=reason,
+        pinned=authority.pinned,
     )
 
 
 def _with_verdicts(rows: Iterable[FactRow], resolution: Resolution) -> Iterable[FactRow]:
-    rulings = {ruling.claim.source: ruling for ruling in resolution.claims}
+    by_source = {resolved.claim.source: resolved for resolved in resolution.claims}
     for row in rows:
-        ruling = rulings[row["source_id"]]
-        corrected = to_text(ruling.claim.value) if ruling.claim.correction else None
-        yield row | {"verdict": ruling.verdict, "reason": ruling.reason, "corrected_value": corrected}
+        resolved = by_source[row["source_id"]]
+        corrected = to_text(resolved.claim.value) if resolved.claim.correction else None
+        yield row | {"verdict": resolved.verdict, "reason": resolved.reason, "corrected_value": corrected}
 
 
 def _spellings(
@@ -159,19 +165,19 @@ def _spellings(
     context: ResolutionContext,
     named: Mapping[str, Spelling],
 ) -> dict[str, list[Spelling]]:
-    """How each size is spelled by whom; a price list's spelling counts only where no fact speaks of the size."""
-    found = {key: [spelling] for key, spelling in named.items()}
+    """Return the spellings of each size; those of `named` are used only for sizes without facts."""
+    spellings = {key: [spelling] for key, spelling in named.items()}
     for (kind, key), fields in facts_by_subject.items():
         if kind == "size":
-            found[key] = [
+            spellings[key] = [
                 Spelling(
                     name=row["written_as"],
-                    authority=AUTHORITY.index(author.kind),
+                    authority=AUTHORITY.index(authority.kind),
                     source=row["source_id"],
-                    published_on=author.published_on,
+                    published_on=authority.published_on,
                 )
                 for rows in fields.values()
                 for row in rows
-                for author in (context.authorities[row["source_id"]],)
+                for authority in (context.authorities[row["source_id"]],)
             ]
-    return found
+    return spellings

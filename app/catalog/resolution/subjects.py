@@ -1,4 +1,4 @@
-"""Who a statement speaks of: spellings, aliases and page titles brought to the keys the catalog knows."""
+"""Maps the spellings of sizes, series and GPUs in sources to the keys of the catalog."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ _GENERIC_WORDS = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuName:
-    """What a GPU model can be recognised by; `memory_gib` is the marketed figure of one GPU."""
+    """The names by which a GPU model is recognised; `memory_gib` is the marketed memory of one GPU."""
 
     id: str
     vendor: str
@@ -24,12 +24,12 @@ class GpuName:
 
 
 def gpu_text_key(text: str) -> str:
-    """Reduce a GPU's text to what tells models apart: `Nvidia PCIe A100 GPU (80GB)` is `pcie a100`."""
+    """Return what distinguishes models in a GPU's text: `pcie a100` for `Nvidia PCIe A100 GPU (80GB)`."""
     return " ".join(_GENERIC_WORDS.sub(" ", text.lower()).split())
 
 
 def find_gpu(text: str, memory_gib: float | None, gpus: Iterable[GpuName]) -> GpuName | None:
-    """Find the one GPU model that the text and the memory of one GPU mean; None where it is none, or several."""
+    """Find the GPU model with this text and this memory per GPU; None where no model matches, or several do."""
     key = gpu_text_key(text)
     named = [gpu for gpu in gpus if key in gpu.aliases]
     if memory_gib is not None:
@@ -45,24 +45,24 @@ class SubjectKeys:
     series_ids: Mapping[str, str]
 
     def size_key(self, spelled: str) -> str:
-        """The key of a size, however it is spelled."""
+        """Return the key of a size in any spelling."""
         key = size_key(spelled)
         return self.aliases.get(key, key)
 
     def series_id(self, spelled: str) -> str:
-        """The id of a series, however it is spelled; a series nobody listed gets its name as an id."""
+        """Return the id of a series in any spelling; an unlisted series gets its name as its id."""
         known = self.series_ids.get(series_key(spelled))
         return known or re.sub(r"[^a-z0-9]+", "_", spelled.lower()).strip("_")
 
-    def key_of(self, statement: StatedFact) -> str:
-        """The key of whom a statement speaks of."""
-        match statement.kind:
+    def key_of(self, fact: StatedFact) -> str:
+        """Return the key of the subject of a fact."""
+        match fact.kind:
             case "size":
-                return self.size_key(statement.subject)
+                return self.size_key(fact.subject)
             case "series":
-                return self.series_id(statement.subject)
+                return self.series_id(fact.subject)
             case _:
-                return statement.subject
+                return fact.subject
 
 
 def alias_map(aliases: Iterable[AliasRow]) -> dict[str, str]:
@@ -70,11 +70,7 @@ def alias_map(aliases: Iterable[AliasRow]) -> dict[str, str]:
     return {size_key(row.alias): size_key(row.size) for row in aliases}
 
 
-def series_names(statements: Iterable[StatedFact]) -> dict[str, str]:
-    """Map every name of a listed series to its id; a series is listed where a source gives its aliases."""
-    listed = [statement for statement in statements if statement.kind == "series" and statement.field == "aliases"]
-    return {
-        series_key(name): statement.subject
-        for statement in listed
-        for name in (statement.subject, *str(statement.value).split("; "))
-    }
+def series_names(facts: Iterable[StatedFact]) -> dict[str, str]:
+    """Map every name of a listed series to its id; a series is listed where a source states its aliases."""
+    listed = [fact for fact in facts if fact.kind == "series" and fact.field == "aliases"]
+    return {series_key(name): fact.subject for fact in listed for name in (fact.subject, *str(fact.value).split("; "))}

@@ -1,4 +1,4 @@
-"""Merging staged rows into a table: statements over whole tables, so that no row passes through Python."""
+"""Bulk loading into temporary tables, and merging them into a table without a row leaving the database."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,7 +32,10 @@ Converters = Mapping[type, Callable[[Any], Any]]
 
 
 def bulk_load(session: Session, table: Table, blocks: Iterable[Columns]) -> None:
-    """Write blocks of columns, in the order of the table's, in the session's transaction."""
+    """Load blocks of columns into a table in the session's transaction; the columns are in the order of the table's.
+
+    SQLite takes them by executemany, PostgreSQL by COPY.
+    """
     connection = session.connection()
     _LOADERS[connection.dialect.name](connection.connection.driver_connection, table, blocks)
 
@@ -59,11 +62,11 @@ _LOADERS: dict[str, Callable[[Any, Table, Iterable[Columns]], None]] = {"sqlite"
 _SQLITE_CONVERTERS: Converters = {date: date.isoformat, Decimal: float}
 _COPY_CONVERTERS: Converters = {date: date.isoformat, Decimal: str, int: str, bool: {False: "f", True: "t"}.__getitem__}
 _LOW_CARDINALITY = (date, bool)
-"""What a block has few different values of, so that each is converted once."""
+"""Types of which a block has few distinct values, so that each value is converted once."""
 
 
 def _driver_values(table: Table, blocks: Iterable[Columns], converters: Converters) -> Iterator[Columns]:
-    """Write values as a driver takes them fastest; a table's type says what is in its column."""
+    """Yield the blocks with values as the driver takes them fastest; the type of a column says what its values are."""
     kinds = [column.type.python_type for column in table.columns]
     for columns in blocks:
         yield [_convert(kind, column, converters) for kind, column in zip(kinds, columns, strict=True)]
@@ -83,7 +86,7 @@ _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
 def _escape_for_copy(column: Sequence[str]) -> Sequence[str]:
-    """Escape what ends a cell or a line of COPY, which is in no column as a rule."""
+    """Escape what COPY reads as the end of a cell or line; as a rule no column has any, so one search skips it."""
     if not _SPECIAL.search(" ".join(column)):
         return column
     return [text.translate(_ESCAPES) for text in column]
@@ -96,15 +99,18 @@ _INSERT: dict[str, Callable[[Table], postgresql.Insert | sqlite.Insert]] = {
 
 
 def staging_table(table: Table, key: Sequence[str]) -> Table:
-    """Describe a temporary table with the given columns of a table; on SQLite its rows lie in the order of a key."""
-    given = [column for column in table.columns if column.computed is None]
-    columns = [Column(c.name, c.type, primary_key=c.name in key, nullable=c.name not in key) for c in given]
+    """Build a temporary table with the columns of a table that are not computed, and a key of its own.
+
+    On SQLite it has no rowid, so that rows are stored in the order of the key.
+    """
+    stored = [column for column in table.columns if column.computed is None]
+    columns = [Column(c.name, c.type, primary_key=c.name in key, nullable=c.name not in key) for c in stored]
     return Table(f"staged_{table.name}", MetaData(), *columns, prefixes=["temporary"], sqlite_with_rowid=False)
 
 
 @contextmanager
 def temporary_tables(session: Session, *tables: Table) -> Iterator[None]:
-    """Make temporary tables, and take them away again; what an ingest left that failed is taken away before."""
+    """Create temporary tables and drop them afterwards; those that a failed ingest left are dropped first."""
     connection = session.connection()
     for table in tables:
         table.drop(connection, checkfirst=True)
@@ -115,12 +121,12 @@ def temporary_tables(session: Session, *tables: Table) -> Iterator[None]:
 
 
 def same_key(left: FromClause, right: FromClause, names: Sequence[str]) -> ColumnElement[bool]:
-    """Whether rows of two tables have the same key."""
+    """Build the condition that rows of two tables have the same key."""
     return and_(*(left.c[name] == right.c[name] for name in names))
 
 
 def drop_unchanged(session: Session, staged: Table, table: Table, key: Sequence[str]) -> int:
-    """Take away the staged rows that are in the table as they are, and say how many those were."""
+    """Delete the staged rows that are in the table with the same values; return how many they were."""
     others = [
         name for name in _common_columns(staged, table) if name not in key and table.c[name].info != NOT_IN_DIGEST
     ]
@@ -129,14 +135,13 @@ def drop_unchanged(session: Session, staged: Table, table: Table, key: Sequence[
 
 
 def upsert_staged(session: Session, staged: Table, table: Table, key: Sequence[str], *, in_order: bool = False) -> int:
-    """Add staged rows, or change those that have their unique key; say how many were written.
+    """Insert staged rows, or update the rows that have their unique key; return how many were written.
 
-    They are sorted first, unless they lie in order already: a table by its key is then written from end to end.
+    Rows are sorted by the primary key first unless they are `in_order`: a B-tree is then written from end to end.
     """
     names = _common_columns(staged, table)
-    new = select(*(staged.c[name] for name in names)).where(
-        true()
-    )  # without a condition SQLite would misread what follows
+    # Without a WHERE, SQLite parses the ON of "on conflict" as the condition of a join.
+    new = select(*(staged.c[name] for name in names)).where(true())
     if not in_order:
         new = new.order_by(*(staged.c[column.name] for column in table.primary_key))
     insert = _INSERT[session.connection().dialect.name](table)
@@ -149,6 +154,6 @@ def _common_columns(staged: Table, table: Table) -> list[str]:
 
 
 def execute_count(session: Session, statement: Executable) -> int:
-    """Run a statement that writes, and say how many rows it wrote."""
+    """Execute a statement that writes; return how many rows it wrote."""
     result = session.execute(statement, execution_options={"preserve_rowcount": True})
     return cast("CursorResult[Any]", result).rowcount

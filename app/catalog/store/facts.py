@@ -1,15 +1,27 @@
-"""Facts in and sizes out: what is kept is judged together with what is new, where anything that is judged is new."""
+"""Maps readings to rows, and reconciles stored facts with new ones into the tables of sizes, series and GPUs."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
+from sqlmodel import SQLModel
 
 from app.catalog.column_types import table_of
 from app.catalog.fields import FIELDS, to_text
-from app.catalog.models import Correction, Fact, Gpu, Series, Size, SizeAlias, Source
+from app.catalog.models import (
+    Benchmark,
+    Correction,
+    Fact,
+    Gpu,
+    LanguageModel,
+    Region,
+    Series,
+    Size,
+    SizeAlias,
+    Source,
+)
 from app.catalog.names import series_key, size_key
 from app.catalog.readings import (
     AUTHORITY,
@@ -27,55 +39,22 @@ from app.catalog.resolution.reconcile import ResolutionContext, SourceAuthority,
 from app.catalog.resolution.subjects import SubjectKeys, alias_map, series_names
 from app.catalog.store.upsert import TableChange, save_rows
 
-Row = dict[str, Any]
-PRICE_KEY = ("size_key", "region", "os", "purchase", "valid_from")
+NewRow = dict[str, Any]
+FactKey = tuple[str, ...]
 FACT_KEY = ("kind", "subject", "field", "source_id")
 
+FirstSpellings = Mapping[str, tuple[str, str]]
+"""By the key of a size that a price names: the name as the first such price has it, and the source of that price."""
 
-def to_fact_row(statement: StatedFact, subjects: SubjectKeys) -> Row:
-    """One statement as a row of the fact table, before it is judged."""
-    return {
-        "kind": statement.kind,
-        "subject": subjects.key_of(statement),
-        "field": statement.field,
-        "source_id": statement.source,
-        "written_as": statement.subject,
-        "value": to_text(statement.value),
-        "unit": FIELDS[statement.kind][statement.field].unit,
-        "raw": statement.raw,
-        "file": statement.file,
-        "line": statement.line,
-        "note": statement.note,
-    }
+_LOWEST_AUTHORITY = len(AUTHORITY)
+"""The authority of a spelling that only a price list or an alias gives."""
 
 
-def to_fact_rows(
-    statements: Iterable[StatedFact], subjects: SubjectKeys
-) -> tuple[dict[tuple[str, ...], Row], list[Report]]:
-    """All statements as rows by key; a source that says two things of one field is reported, its first word stands."""
-    rows: dict[tuple[str, ...], Row] = {}
-    reports = []
-    for statement in statements:
-        row = to_fact_row(statement, subjects)
-        first = rows.setdefault(tuple(row[name] for name in FACT_KEY), row)
-        if first["value"] != row["value"]:
-            said = f"says {row['value']} here and {first['value']} at line {first['line']}; the first is kept"
-            reports.append(
-                Report(file=row["file"], line=row["line"], column=row["field"], cell=row["raw"], detail=said)
-            )
-    return rows, reports
+# Tables whose rows a file lists one by one
 
 
-def to_unresolved_fact(row: Mapping[str, Any], subjects: SubjectKeys) -> Row:
-    """A fact that is already kept; an alias learnt since then may have told whom it speaks of."""
-    kept = {name: value for name, value in row.items() if name not in {"verdict", "reason", "corrected_value"}}
-    if kept["kind"] == "size":
-        kept["subject"] = subjects.size_key(kept["written_as"])
-    return kept
-
-
-def to_alias_row(alias: AliasRow) -> Row:
-    """An alias as a row."""
+def to_alias_row(alias: AliasRow, _subjects: SubjectKeys) -> NewRow:
+    """Map an alias to its row."""
     return {
         "alias_key": size_key(alias.alias),
         "alias": alias.alias,
@@ -85,47 +64,133 @@ def to_alias_row(alias: AliasRow) -> Row:
     }
 
 
-def to_correction_row(correction: CorrectionRow, subjects: SubjectKeys) -> Row:
-    """A correction as a row."""
+def to_correction_row(correction: CorrectionRow, subjects: SubjectKeys) -> NewRow:
+    """Map a correction to its row."""
     row = _cited_row(correction)
     if correction.kind == "size":
         row["subject"] = subjects.size_key(correction.subject)
     return row
 
 
-def to_region_row(region: RegionRow) -> Row:
-    """A region as a row."""
+def to_region_row(region: RegionRow, _subjects: SubjectKeys) -> NewRow:
+    """Map a region to its row."""
     return _cited_row(region)
 
 
-def _cited_row(row: RegionRow | CorrectionRow | BenchmarkRow) -> Row:
-    """The fields of a row, its source by id, without the place where it was read."""
-    fields = asdict(row)
-    return {"source_id": fields.pop("source")} | {k: v for k, v in fields.items() if k not in {"file", "line"}}
-
-
-def to_benchmark_row(benchmark: BenchmarkRow, subjects: SubjectKeys) -> Row:
-    """A benchmark as a row."""
+def to_benchmark_row(benchmark: BenchmarkRow, subjects: SubjectKeys) -> NewRow:
+    """Map a benchmark to its row."""
     row = _cited_row(benchmark)
     row["series_id"] = subjects.series_id(row.pop("series"))
     row["value"] = float(benchmark.value)
     return row
 
 
-def to_model_row(model: ModelRow) -> Row:
-    """A language model as a row."""
+def to_model_row(model: ModelRow, _subjects: SubjectKeys) -> NewRow:
+    """Map a language model to its row."""
     return model.preset.model_dump() | {"aliases": "; ".join(model.preset.aliases) or None}
 
 
-FirstSpellings = Mapping[str, tuple[str, str]]
-"""By the key of a size that a price names, how it is spelled there and the price's source."""
+def _cited_row(entry: RegionRow | CorrectionRow | BenchmarkRow) -> NewRow:
+    fields = asdict(entry)
+    return {"source_id": fields.pop("source")} | {k: v for k, v in fields.items() if k not in {"file", "line"}}
 
-_LOWEST_AUTHORITY = len(AUTHORITY)
-"""The authority of a spelling that only a price list or an alias gives."""
+
+@dataclass(frozen=True, slots=True)
+class ListedTable:
+    """A table whose rows are listed in files of one kind: its model, and what maps an entry of a reading to a row."""
+
+    model: type[SQLModel]
+    to_row: Callable[[Any, SubjectKeys], NewRow]
+
+
+LISTED_TABLES: Mapping[str, ListedTable] = {
+    "aliases": ListedTable(SizeAlias, to_alias_row),
+    "corrections": ListedTable(Correction, to_correction_row),
+    "regions": ListedTable(Region, to_region_row),
+    "benchmarks": ListedTable(Benchmark, to_benchmark_row),
+    "models": ListedTable(LanguageModel, to_model_row),
+}
+"""By kind of file, which is also the field of a reading that holds the entries."""
+
+
+def listed_rows(kind: str, reading: Reading, subjects: SubjectKeys) -> Iterator[tuple[str, NewRow]]:
+    """Yield the rows that a reading has of a kind, each with the file that it was read in."""
+    to_row = LISTED_TABLES[kind].to_row
+    return ((entry.file, to_row(entry, subjects)) for entry in getattr(reading, kind))
+
+
+def save_listed(session: Session, kind: str, reading: Reading, subjects: SubjectKeys) -> TableChange:
+    """Write the rows that a reading has of a kind."""
+    rows = (row for _, row in listed_rows(kind, reading, subjects))
+    return save_rows(session, LISTED_TABLES[kind].model, rows)
+
+
+# Facts
+
+
+def to_fact_row(fact: StatedFact, subjects: SubjectKeys) -> NewRow:
+    """Map a stated fact to its row, without the verdict that resolution adds."""
+    return {
+        "kind": fact.kind,
+        "subject": subjects.key_of(fact),
+        "field": fact.field,
+        "source_id": fact.source,
+        "written_as": fact.subject,
+        "value": to_text(fact.value),
+        "unit": FIELDS[fact.kind][fact.field].unit,
+        "raw": fact.raw,
+        "file": fact.file,
+        "line": fact.line,
+        "note": fact.note,
+    }
+
+
+def to_fact_rows(facts: Iterable[StatedFact], subjects: SubjectKeys) -> tuple[dict[FactKey, NewRow], list[Report]]:
+    """Map facts to rows by key; of two different values of one source the first is kept, the other reported."""
+    rows: dict[FactKey, NewRow] = {}
+    reports = []
+    for fact in facts:
+        row = to_fact_row(fact, subjects)
+        first = rows.setdefault(_fact_key(row), row)
+        if first["value"] != row["value"]:
+            detail = f"says {row['value']} here and {first['value']} at line {first['line']}; the first is kept"
+            reports.append(
+                Report(file=row["file"], line=row["line"], column=row["field"], cell=row["raw"], detail=detail)
+            )
+    return rows, reports
+
+
+def reconcile_facts(
+    session: Session, reading: Reading, subjects: SubjectKeys, priced: FirstSpellings
+) -> tuple[dict[str, TableChange], list[Report]]:
+    """Resolve stored facts and those of a reading, and write facts, sizes, series and GPUs.
+
+    The facts of files that the reading has read again replace those that were stored of them.
+    """
+    new, reports = to_fact_rows(reading.facts, subjects)
+    read_again = reading.fact_files
+    stored = [_unresolved(fact, subjects) for fact in _load_all(session, Fact)]
+    kept = {_fact_key(fact): fact for fact in stored if (fact["source_id"], fact["file"]) not in read_again}
+    spellings = _load_spellings(session, reading, subjects, priced)
+    rows = reconcile((kept | new).values(), _load_context(session, subjects), spellings)
+    changes = {
+        "gpu": save_rows(session, Gpu, rows.gpus),
+        "series": save_rows(session, Series, rows.series),
+        "size": save_rows(session, Size, rows.sizes),
+        "fact": save_rows(session, Fact, rows.facts, replace_all=True),
+    }
+    return changes, reports
+
+
+def add_priced_sizes(session: Session, priced: FirstSpellings) -> dict[str, TableChange]:
+    """Add the sizes that only prices name; those that are stored stay as they are."""
+    stored = set(session.execute(select(table_of(Size).c.key)).scalars())
+    new = {key: _weak_spelling(*spelling) for key, spelling in priced.items() if key not in stored}
+    return {"size": save_rows(session, Size, [derive_size(key, {}, [by], {}, []) for key, by in new.items()])}
 
 
 def load_subject_keys(session: Session, reading: Reading) -> SubjectKeys:
-    """Say who is who: by the aliases and series that are kept, and by those of this reading."""
+    """Load the keys of sizes by alias and of series by name: the stored ones, and those of a reading."""
     aliases = {row["alias_key"]: row["size_key"] for row in _load_all(session, SizeAlias)}
     series = {
         series_key(name): row["id"]
@@ -136,48 +201,28 @@ def load_subject_keys(session: Session, reading: Reading) -> SubjectKeys:
 
 
 def load_sources(session: Session) -> dict[str, dict[str, Any]]:
-    """Get every source by its id."""
+    """Load every source, by id."""
     return {row["id"]: row for row in _load_all(session, Source)}
 
 
 def to_authority(source: Mapping[str, Any]) -> SourceAuthority:
-    """Take from a source what counts when words are weighed."""
+    """Take from a source's row what decides whose claim is accepted."""
     return SourceAuthority(kind=source["kind"], published_on=source["published_on"], pinned=source["pinned"])
 
 
-def reconcile_facts(
-    session: Session, reading: Reading, subjects: SubjectKeys, named: FirstSpellings
-) -> tuple[dict[str, TableChange], list[Report]]:
-    """Judge what is kept together with what is new, and write the facts and the rows that follow."""
-    new, twice = to_fact_rows(reading.facts, subjects)
-    read_again = reading.fact_files
-    kept = [to_unresolved_fact(fact, subjects) for fact in _load_all(session, Fact)]
-    facts = [fact for fact in kept if (fact["source_id"], fact["file"]) not in read_again]
-    known = {tuple(fact[name] for name in FACT_KEY): fact for fact in facts} | new
-    judgement = reconcile(
-        known.values(), _load_context(session, subjects), _spellings(session, reading, subjects, named)
-    )
-    done = {
-        "gpu": save_rows(session, Gpu, judgement.gpus),
-        "series": save_rows(session, Series, judgement.series),
-        "size": save_rows(session, Size, judgement.sizes),
-        "fact": save_rows(session, Fact, judgement.facts, replace_all=True),
-    }
-    return done, twice
+def _fact_key(row: Mapping[str, Any]) -> FactKey:
+    return tuple(row[name] for name in FACT_KEY)
 
 
-def add_priced_sizes(session: Session, named: FirstSpellings) -> dict[str, TableChange]:
-    """Add the sizes that only prices name; those that are there stay as they are."""
-    there = set(session.execute(select(table_of(Size).c.key)).scalars())
-    new = {key: _spelling(*spelled) for key, spelled in named.items() if key not in there}
-    return {"size": save_rows(session, Size, [derive_size(key, {}, [by], {}, []) for key, by in new.items()])}
+def _unresolved(row: Mapping[str, Any], subjects: SubjectKeys) -> NewRow:
+    """Take the verdict from a stored fact, and key its size again: it may have got an alias since."""
+    fact = {name: value for name, value in row.items() if name not in {"verdict", "reason", "corrected_value"}}
+    if fact["kind"] == "size":
+        fact["subject"] = subjects.size_key(fact["written_as"])
+    return fact
 
 
-def _spelling(name: str, source: str | None) -> Spelling:
-    return Spelling(name=name, authority=_LOWEST_AUTHORITY, source=source)
-
-
-def _load_all(session: Session, model: type[Any]) -> list[dict[str, Any]]:
+def _load_all(session: Session, model: type[SQLModel]) -> list[dict[str, Any]]:
     return [dict(row) for row in session.execute(select(table_of(model))).mappings()]
 
 
@@ -186,21 +231,27 @@ def _load_context(session: Session, subjects: SubjectKeys) -> ResolutionContext:
         (row["kind"], row["subject"], row["field"], row["source_id"]): (row["value"], row["reason"])
         for row in _load_all(session, Correction)
     }
-    authors = {id_: to_authority(source) for id_, source in load_sources(session).items()}
-    return ResolutionContext(authorities=authors, corrections=corrections, subjects=subjects)
+    authorities = {id_: to_authority(source) for id_, source in load_sources(session).items()}
+    return ResolutionContext(authorities=authorities, corrections=corrections, subjects=subjects)
 
 
-def _spellings(session: Session, reading: Reading, subjects: SubjectKeys, named: FirstSpellings) -> dict[str, Spelling]:
-    """Sizes that exist though no fact may speak of them: kept ones, and those that an alias or a price names."""
-    by_price = {key: _spelling(*spelled) for key, spelled in named.items()}
+def _load_spellings(
+    session: Session, reading: Reading, subjects: SubjectKeys, priced: FirstSpellings
+) -> dict[str, Spelling]:
+    """Load how sizes are spelled for which there may be no fact: stored ones, and those an alias or a price names."""
+    by_price = {key: _weak_spelling(*spelling) for key, spelling in priced.items()}
     by_alias = {
-        subjects.size_key(alias.size): _spelling(alias.size, alias.source)
+        subjects.size_key(alias.size): _weak_spelling(alias.size, alias.source)
         for alias in reversed(reading.aliases)
         if size_key(alias.size) not in subjects.aliases
     }
-    kept = {
-        row["key"]: _spelling(row["name"], row["source_id"])
+    stored = {
+        row["key"]: _weak_spelling(row["name"], row["source_id"])
         for row in _load_all(session, Size)
         if row["key"] not in subjects.aliases
     }
-    return by_price | by_alias | kept
+    return by_price | by_alias | stored
+
+
+def _weak_spelling(name: str, source: str | None) -> Spelling:
+    return Spelling(name=name, authority=_LOWEST_AUTHORITY, source=source)

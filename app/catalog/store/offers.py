@@ -1,4 +1,8 @@
-"""What is derived from prices and sizes at each ingest, so that lists are read as they lie: offers and documents."""
+"""Derives offers and size documents at each ingest, so that lists are read from an index without joining prices.
+
+Only dirty sizes are derived again where possible: those whose row, prices or source URL changed, and those with a price
+that came into force or expired since the last ingest.
+"""
 
 from collections.abc import Iterable
 from datetime import date
@@ -55,79 +59,24 @@ from app.catalog.store.bulk import (
     temporary_tables,
     upsert_staged,
 )
+from app.catalog.store.prices import OPERATING_SYSTEMS
 from app.catalog.store.upsert import TableChange, save_rows
 from app.db.functions import exact_ratio
+
+_BATCH_SIZE = 1_000
 
 DIRTY_SIZES = Table(
     "dirty_size",
     MetaData(),
     Column("size_key", BYTEWISE, primary_key=True),
-    Column("rewritten", Boolean, nullable=False),
+    Column("row_changed", Boolean, nullable=False),
     prefixes=["temporary"],
 )
-"""The sizes whose offers may be others now, and, where `rewritten`, the documents, too."""
+"""The sizes to derive offers of; where `row_changed`, the size document, too."""
 
-
-def mark_dirty(session: Session, sizes: Select[Any], *, row_changed: bool = False) -> None:
-    """Add the keys of a query; what is added first tells whether a size is rewritten."""
-    keys = sizes.distinct().subquery()
-    key = next(iter(keys.c))
-    new = select(key, literal(row_changed)).where(~exists().where(DIRTY_SIZES.c.size_key == key))
-    session.execute(insert(DIRTY_SIZES).from_select(["size_key", "rewritten"], new))
-
-
-def mark_changed_rows(session: Session, keys: Iterable[str], sources: Iterable[str]) -> None:
-    """Touch sizes whose rows are others, or whose source is."""
-    rows = [{"size_key": key, "rewritten": True} for key in keys]
-    if rows:
-        session.execute(insert(DIRTY_SIZES), rows)
-    size = table_of(Size).c
-    mark_dirty(session, select(size.key).where(size.source_id.in_(list(sources))), row_changed=True)
-
-
-def sizes_newly_priced(after: date, until: date) -> Select[Any]:
-    """Find the sizes with a price that came into force after one day and until another."""
-    price = table_of(Price).c
-    return select(price.size_key).where(price.valid_from > after, price.valid_from <= until)
-
-
-def sizes_with_expired_spot(after: date, until: date) -> Select[Any]:
-    """Find the sizes with a spot price that was an offer on one day, and is too old for it on another."""
-    price = table_of(Price).c
-    lapsed = (price.valid_from >= earliest_spot_day(after), price.valid_from < earliest_spot_day(until))
-    return select(price.size_key).where(price.purchase == "spot", *lapsed)
-
-
-def is_derived(session: Session) -> bool:
-    """Whether every size has its document, and its offers: a migration that changes what is derived empties tables."""
-    size, doc = (select(func.count()).select_from(table_of(model)).scalar_subquery() for model in (Size, SizeJson))
-    sizes, docs, offered = session.execute(select(size, doc, exists(select(table_of(Offer).c.size_key)))).one()
-    return bool(sizes == docs and (offered or not sizes))
-
-
-def in_scope(column: ColumnElement[str], *, dirty_only: bool) -> ColumnElement[bool]:
-    """The condition that a size is touched; with `touched` false it holds for all."""
-    return column.in_(select(DIRTY_SIZES.c.size_key)) if dirty_only else true()
-
-
-_BATCH_SIZE = 1_000
-
-
-def save_size_docs(session: Session, *, dirty_only: bool) -> None:
-    """Write the documents of all sizes, or of those that are touched and rewritten."""
-    size, source = table_of(Size), table_of(Source)
-    some = size.c.key.in_(select(DIRTY_SIZES.c.size_key).where(DIRTY_SIZES.c.rewritten)) if dirty_only else true()
-    query = select(*size.columns, source.c.url.label("source_url")).join_from(size, source, isouter=True).where(some)
-    result = session.execute(query, execution_options={"yield_per": _BATCH_SIZE})
-    for rows in result.mappings().partitions():
-        docs = ({"size_key": row["key"], "doc": size_json(dict(row), row["source_url"])} for row in rows)
-        save_rows(session, SizeJson, docs)
-
-
-SYSTEMS = ("linux", "windows")
 _PRICE_GROUP = ("size_key", "region", "os")
 _KEY = ("region", "os", "purchase", "size_key")
-"""What an offer is known by; the rank is in the key of its table only for the order."""
+"""The unique key of an offer; the primary key of its table has the rank, too, only for the order of rows."""
 
 _UNRANKED = literal(UNKNOWN_PRICE_RANK, Double)
 
@@ -140,16 +89,58 @@ _CURRENT_PRICES = Table(
     prefixes=["temporary"],
     sqlite_with_rowid=False,
 )
-"""The prices in force by size, region and system."""
+"""The prices in force by size, region and operating system."""
+
+
+def mark_dirty(session: Session, sizes: Select[Any], *, row_changed: bool = False) -> None:
+    """Mark the sizes of a query as dirty; those that are marked already keep their `row_changed`."""
+    keys = sizes.distinct().subquery()
+    key = next(iter(keys.c))
+    new = select(key, literal(row_changed)).where(~exists().where(DIRTY_SIZES.c.size_key == key))
+    session.execute(insert(DIRTY_SIZES).from_select(["size_key", "row_changed"], new))
+
+
+def mark_changed_rows(session: Session, keys: Iterable[str], sources: Iterable[str]) -> None:
+    """Mark the sizes of these keys, and those that cite one of these sources, as dirty with a changed row."""
+    rows = [{"size_key": key, "row_changed": True} for key in keys]
+    if rows:
+        session.execute(insert(DIRTY_SIZES), rows)
+    size = table_of(Size).c
+    mark_dirty(session, select(size.key).where(size.source_id.in_(list(sources))), row_changed=True)
+
+
+def sizes_newly_priced(after: date, until: date) -> Select[Any]:
+    """Select the sizes with a price that came into force after one day, and on another at the latest."""
+    price = table_of(Price).c
+    return select(price.size_key).where(price.valid_from > after, price.valid_from <= until)
+
+
+def sizes_with_expired_spot(after: date, until: date) -> Select[Any]:
+    """Select the sizes with a spot price that was an offer on one day and is too old to be one on another."""
+    price = table_of(Price).c
+    expired = (price.valid_from >= earliest_spot_day(after), price.valid_from < earliest_spot_day(until))
+    return select(price.size_key).where(price.purchase == "spot", *expired)
+
+
+def is_derived(session: Session) -> bool:
+    """Check whether every size has a document and there are offers; some migrations empty these tables."""
+    size, doc = (select(func.count()).select_from(table_of(model)).scalar_subquery() for model in (Size, SizeJson))
+    sizes, docs, offered = session.execute(select(size, doc, exists(select(table_of(Offer).c.size_key)))).one()
+    return bool(sizes == docs and (offered or not sizes))
+
+
+def in_scope(column: ColumnElement[str], *, dirty_only: bool) -> ColumnElement[bool]:
+    """Build the condition that a size is dirty; without `dirty_only` it holds for every size."""
+    return column.in_(select(DIRTY_SIZES.c.size_key)) if dirty_only else true()
 
 
 def save_derived(session: Session, today: date, *, dirty_only: bool = False, may_remove: bool = False) -> TableChange:
-    """Derive the offers that hold on a day, and the documents; write those that differ, and tell it of the offers.
+    """Derive offers as of `today`, and size documents; write those that differ, and return the change of offers.
 
-    With `touched` only those of the sizes in TOUCHED, else those of all; `shrunk` says that a price of theirs went,
-    or is no offer any more.
+    With `dirty_only`, only those of DIRTY_SIZES; else of all sizes. `may_remove` says that a dirty size may have lost
+    an offer; without it no outdated offers are searched for.
     """
-    save_size_docs(session, dirty_only=dirty_only)
+    _save_size_docs(session, dirty_only=dirty_only)
     offer = table_of(Offer)
     with temporary_tables(session, _OFFERS):
         _derive_offers(session, today, dirty_only=dirty_only)
@@ -164,8 +155,19 @@ def save_derived(session: Session, today: date, *, dirty_only: bool = False, may
     return TableChange(written - changed, changed, unchanged, removed)
 
 
+def _save_size_docs(session: Session, *, dirty_only: bool) -> None:
+    """Write the documents of all sizes, or of the dirty ones whose row changed."""
+    size, source = table_of(Size), table_of(Source)
+    some = size.c.key.in_(select(DIRTY_SIZES.c.size_key).where(DIRTY_SIZES.c.row_changed)) if dirty_only else true()
+    query = select(*size.columns, source.c.url.label("source_url")).join_from(size, source, isouter=True).where(some)
+    result = session.execute(query, execution_options={"yield_per": _BATCH_SIZE})
+    for rows in result.mappings().partitions():
+        docs = ({"size_key": row["key"], "doc": size_json(dict(row), row["source_url"])} for row in rows)
+        save_rows(session, SizeJson, docs)
+
+
 def _derive_offers(session: Session, today: date, *, dirty_only: bool) -> None:
-    """Stage what is asked for by each purchase model: where there is any price, and, for every size, anywhere."""
+    """Stage the offers by purchase model: those of each region with any price, and those for any region."""
     with temporary_tables(session, _CURRENT_PRICES):
         session.execute(
             insert(_CURRENT_PRICES).from_select(_CURRENT_PRICES.c.keys(), _current_prices(today, dirty_only=dirty_only))
@@ -180,7 +182,7 @@ def _derive_offers(session: Session, today: date, *, dirty_only: bool) -> None:
 
 
 def _regional_offers(purchase: str) -> Select[Any]:
-    """The offers of the regions: every place that has a price, ranked by one purchase model."""
+    """Select the offers of each region and system that has a price, ranked by one purchase model."""
     place, size = _CURRENT_PRICES.c, table_of(Size)
     usd = place[f"{purchase}_usd_per_hour"]
     rank = func.coalesce(cast(usd, Double), _UNRANKED)
@@ -188,30 +190,30 @@ def _regional_offers(purchase: str) -> Select[Any]:
     prices = {name: place[name] for name in PRICE_FIELDS} | dict(
         zip(UNIT_PRICE_FIELDS, _price_ratios(usd), strict=True)
     )
-    told = prices | {name: size.c[name] for name in COPIED_SIZE_COLUMNS}
+    values = prices | {name: size.c[name] for name in COPIED_SIZE_COLUMNS}
     doc = offer_json({**prices, "priced_in": place.region}, purchase)
-    return select(*row, *told.values(), memory_bucket_sql(size.c.gpu_memory_gib), doc).join_from(
+    return select(*row, *values.values(), memory_bucket_sql(size.c.gpu_memory_gib), doc).join_from(
         _CURRENT_PRICES, size, size.c.key == place.size_key
     )
 
 
 def _price_ratios(usd: ColumnElement[Any]) -> tuple[ColumnElement[float], ...]:
-    """What a GPU costs, a sixth of one at six times the price, and what a GiB of its memory."""
+    """Build the price of a whole GPU (six times the price of a size with 1/6), and of a GiB of GPU memory."""
     size = table_of(Size).c
     parts = ((size.gpu_count_denominator, size.gpu_count_numerator), (literal(1, Integer), size.gpu_memory_gib))
     return tuple(exact_ratio(usd, denominator, numerator) for denominator, numerator in parts)
 
 
 def _cheapest_offers(purchase: str) -> Select[Any]:
-    """Of the offers of the regions, each size's cheapest."""
+    """Select the cheapest regional offer of each size and system, as its offer in any region."""
     best = cheapest_offers(select(_OFFERS).where(_OFFERS.c.purchase == purchase).subquery(), ("size_key", "os")).c
     return select(literal(ANY_REGION), *(best[name] for name in _OFFERS.c.keys()[1:]))
 
 
 def _unpriced_offers(purchase: str, *, dirty_only: bool) -> Select[Any]:
-    """The offers of the sizes that have no price."""
+    """Select an offer without a price for each size and system that has none in any region."""
     size = table_of(Size)
-    system = union_all(*(select(literal(os).label("os")) for os in SYSTEMS)).subquery().c.os
+    system = union_all(*(select(literal(os).label("os")) for os in OPERATING_SYSTEMS)).subquery().c.os
     of_size = and_(_OFFERS.c.region == ANY_REGION, _OFFERS.c.os == system, _OFFERS.c.purchase == purchase)
     row = (
         literal(ANY_REGION),
@@ -231,13 +233,13 @@ def _unpriced_offers(purchase: str, *, dirty_only: bool) -> Select[Any]:
 
 
 def _current_prices(today: date, *, dirty_only: bool) -> Select[Any]:
-    """Of each price the newest that is an offer, one row a place with a price and its day for each purchase model."""
+    """Select the newest prices that are offers: per size, region and system a price and its day by purchase model."""
     price = table_of(Price)
     days = {p: func.max(price.c.valid_from).filter(price.c.purchase == p).label(f"{p}_as_of") for p in PURCHASE_MODELS}
     place = [price.c[name] for name in _PRICE_GROUP]
     some = in_scope(price.c.size_key, dirty_only=dirty_only)
-    held = (price.c.valid_from <= today, is_offer(price.c, literal(earliest_spot_day(today), Date)))
-    newest = select(*place, *days.values()).where(*held, some).group_by(*place).subquery()
+    in_force = (price.c.valid_from <= today, is_offer(price.c, literal(earliest_spot_day(today), Date)))
+    newest = select(*place, *days.values()).where(*in_force, some).group_by(*place).subquery()
     columns: list[ColumnElement[Any]] = [newest.c[name] for name in _PRICE_GROUP]
     joined: FromClause = newest
     for purchase in PURCHASE_MODELS:

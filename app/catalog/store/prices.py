@@ -1,7 +1,7 @@
-"""Prices by the million: staged by the driver's bulk path, checked on the way, merged by statements over whole tables.
+"""Bulk upsert of prices, for lists of millions of rows.
 
-`stage_prices` takes them in, `merge_prices` writes what differs; between the two the sizes that only they name are
-made.
+`stage_prices` checks prices while the driver's bulk path loads them into a temporary table, `merge_prices` writes those
+that differ by statements over whole tables. Between the two the caller adds the sizes that only prices name.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,12 +19,13 @@ from app.catalog.names import size_key
 from app.catalog.readings import PriceBlock, PriceList, Prices, Progress, Report
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.bulk import Columns, bulk_load, drop_unchanged, same_key, upsert_staged
-from app.catalog.store.facts import PRICE_KEY
 from app.catalog.store.revisions import TableChecksum, compute_checksum, select_canonical
 from app.catalog.store.upsert import TableChange
 from app.errors import BadData
 
 PRICE = table_of(Price)
+OPERATING_SYSTEMS = ("linux", "windows")
+PRICE_KEY = ("size_key", "region", "os", "purchase", "valid_from")
 STAGED_PRICE = Table(
     "staged_price",
     MetaData(),
@@ -33,32 +34,32 @@ STAGED_PRICE = Table(
     Column("position", BigInteger, nullable=False),
     prefixes=["temporary"],
 )
-"""The prices of a reading; `place` counts them over all its lists. Afterwards those that were new or different."""
+"""The prices of a reading; `position` counts them over all its lists. After the merge: those new or different."""
 
 
 @dataclass(slots=True, kw_only=True)
 class PriceStaging:
-    """What is learnt of prices while they pass by."""
+    """Checks prices while they are staged, and collects what the rest of the ingest needs of them."""
 
     subjects: SubjectKeys
     regions: frozenset[str]
     progress: Progress
     known_sizes: Mapping[str, str] = field(default_factory=dict)
-    """The names of the sizes that are known, by key; what lists that allow no new sizes are held against."""
+    """The names of known sizes by key, for lists that may not add sizes."""
     first_spellings: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """By the key of each size, how the first price spells it, and the source of that price."""
+    """By the key of each size without an alias: its name in the first price, and the source of that price."""
     sources: set[str] = field(default_factory=set)
     rows: int = 0
     in_order: bool = True
-    """Whether each key is greater than the one before, so that there can be no two for one size, place and day."""
+    """Whether each key is greater than the one before: then there are no duplicates, and nothing need be sorted."""
     files: dict[int, str] = field(default_factory=dict)
-    """The file of each list by the place of its first price."""
+    """The file of each list by the position of its first price."""
 
     _keys: dict[str, str] = field(default_factory=dict)
     _last: tuple[Any, ...] = ()
 
     def staged_columns(self, prices: Prices) -> Iterator[Columns]:
-        """Give the columns of the staged table block by block; raises BadData for a region that nobody knows."""
+        """Yield the columns of the staged table block by block; raises BadData for an unknown region or size."""
         for each in prices.lists:
             self.files[self.rows] = each.file
             for block in each.blocks():
@@ -90,31 +91,30 @@ class PriceStaging:
         return [by_name[column.name] for column in STAGED_PRICE.columns]
 
     def _check_regions(self, each: PriceList, block: PriceBlock) -> None:
-        if strange := set(block.region) - self.regions:
-            line, region = next((n, code) for n, code in zip(block.line, block.region, strict=True) if code in strange)
-            said = f"there is no region {region!r}; bring it in first"
-            raise BadData(said, file=each.file, line=line, column="region")
+        if unknown := set(block.region) - self.regions:
+            line, region = next((n, code) for n, code in zip(block.line, block.region, strict=True) if code in unknown)
+            raise BadData(f"unknown region {region!r}; ingest it first", file=each.file, line=line, column="region")
 
     def _resolve_sizes(self, each: PriceList, block: PriceBlock) -> None:
+        """Find the key of each name that is new in this ingest; raises BadData for a size that must be known."""
         self.sources.update(block.source)
         for name in dict.fromkeys(block.size):
-            if name not in self._keys:
-                key = self.subjects.size_key(name)
-                if size_key(name) not in self.subjects.aliases:
-                    if not each.new_sizes and key not in self.known_sizes:
-                        raise self._unknown(name, each.file, block.line[block.size.index(name)])
-                    self.first_spellings.setdefault(key, (name, block.source[block.size.index(name)]))
-                self._keys[name] = key
-
-    def _unknown(self, name: str, file: str, line: int) -> BadData:
-        near = get_close_matches(size_key(name), self.known_sizes, 1)
-        hint = f"did you mean {self.known_sizes[near[0]]}? " if near else ""
-        said = f"{name!r}: there is no such size; {hint}With --new-sizes it becomes one"
-        return BadData(said, file=file, line=line, column="size")
+            if name in self._keys:
+                continue
+            key = self.subjects.size_key(name)
+            if size_key(name) not in self.subjects.aliases:
+                first = block.size.index(name)
+                if not each.new_sizes and key not in self.known_sizes:
+                    near = get_close_matches(size_key(name), self.known_sizes, 1)
+                    hint = f"did you mean {self.known_sizes[near[0]]}? " if near else ""
+                    detail = f"{name!r}: there is no such size; {hint}With --new-sizes it becomes one"
+                    raise BadData(detail, file=each.file, line=block.line[first], column="size")
+                self.first_spellings.setdefault(key, (name, block.source[first]))
+            self._keys[name] = key
 
 
 def stage_prices(session: Session, prices: Prices, staging: PriceStaging) -> list[Report]:
-    """Fill the staged table; of two prices for one size, place and day the first stands and the other is told."""
+    """Fill the staged table; of two prices with one key the first is kept, and the other reported if it differs."""
     if not prices.lists:
         return []
     bulk_load(session, STAGED_PRICE, staging.staged_columns(prices))
@@ -152,7 +152,7 @@ def _duplicate_report(row: Any, files: Mapping[int, str]) -> Report:
 
 
 def merge_prices(session: Session, staging: PriceStaging) -> tuple[TableChange, TableChecksum]:
-    """Write the staged prices that are new or different, and say what content they took the place of."""
+    """Write the staged prices that are new or different; return the change and the checksum of overwritten rows."""
     if not staging.rows:
         return TableChange(), TableChecksum()
     unchanged = drop_unchanged(session, STAGED_PRICE, PRICE, PRICE_KEY)
@@ -163,9 +163,10 @@ def merge_prices(session: Session, staging: PriceStaging) -> tuple[TableChange, 
 
 
 def merge_aliases(session: Session, subjects: SubjectKeys) -> TableChange:
-    """Move the prices of sizes that are only aliases, and remove those sizes; offers are derived anew afterwards.
+    """Move the prices of sizes that turned out to be aliases, and delete those sizes.
 
-    Where both names have a price for the same place and day, the size's own stands. Its facts were moved before.
+    Where both names have a price with the same key, the size's own is kept. Facts must have been moved before; offers
+    of all sizes must be derived afterwards.
     """
     price, size = table_of(Price), table_of(Size)
     kept = set(session.execute(select(size.c.key)).scalars())

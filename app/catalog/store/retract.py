@@ -1,11 +1,10 @@
-"""What a file or a source no longer says, taken out of the catalog; and the sizes of which nobody speaks any more.
+"""Deletes rows that a file or a source no longer states, and the sizes, series and GPUs that nothing mentions then.
 
-A file that is read again is compared with what it said before of the sources that it may cite: prices and facts know
-their file, the keys of other rows are kept in `ingested_file`.
+A file that is read again is compared with what it stated before of the sources that it may cite. Prices and facts have
+a column with their file; the keys of other rows are stored in `ingested_file`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from sqlalchemy import (
     Column,
@@ -44,10 +43,9 @@ from app.catalog.models import (
 )
 from app.catalog.readings import FileRead, Prices, Reading, Report
 from app.catalog.resolution.subjects import SubjectKeys
-from app.catalog.store import facts
 from app.catalog.store.bulk import execute_count, same_key
-from app.catalog.store.facts import PRICE_KEY
-from app.catalog.store.prices import PRICE, STAGED_PRICE
+from app.catalog.store.facts import LISTED_TABLES, listed_rows
+from app.catalog.store.prices import PRICE, PRICE_KEY, STAGED_PRICE
 from app.catalog.store.revisions import TableChecksum, compute_checksum, select_canonical
 from app.catalog.store.upsert import TableChange, save_rows
 from app.errors import BadQuery
@@ -59,25 +57,26 @@ DROPPED_PRICES = Table(
     prefixes=["temporary"],
     sqlite_with_rowid=False,
 )
-"""The keys of the prices that this ingest takes away."""
+"""The keys of the prices that this ingest deletes."""
 
-Key = tuple[str, ...]
+FileKey = tuple[str, ...]
+"""The source of a row and its primary key, as texts."""
 
 
-def load_file_keys(session: Session, kind: str) -> dict[str, list[Key]]:
-    """Get the files of a kind that were read, each with the source and the key of every row that it had."""
+def load_file_keys(session: Session, kind: str) -> dict[str, list[FileKey]]:
+    """Load the files of a kind that were read before, each with the keys of the rows that it listed."""
     table = table_of(IngestedFile)
-    found = session.execute(select(table).where(table.c.kind == kind)).mappings()
-    return {row["file"]: [tuple(key) for key in row["keys"]] for row in found}
+    rows = session.execute(select(table).where(table.c.kind == kind)).mappings()
+    return {row["file"]: [tuple(key) for key in row["keys"]] for row in rows}
 
 
 # Prices
 
 
 def drop_prices_of_files(session: Session, prices: Prices) -> tuple[int, TableChecksum]:
-    """Take away the prices that a list had when it was read before, and has no more; say how many, and what they were.
+    """Delete the prices that a list had when it was read before and has no more; return their number and checksum.
 
-    The staged prices must be those of the lists. Files that are read for the first time cost nothing.
+    The staged prices must be those of the lists. A file that is read for the first time costs nothing.
     """
     known = load_file_keys(session, "prices")
     of_lists = [
@@ -90,21 +89,18 @@ def drop_prices_of_files(session: Session, prices: Prices) -> tuple[int, TableCh
     if not of_lists:
         return 0, TableChecksum()
     of_files = or_(*of_lists)
-    had = select(func.count()).select_from(PRICE).where(of_files)
-    has = (
-        select(func.count())
-        .select_from(STAGED_PRICE.join(PRICE, same_key(STAGED_PRICE, PRICE, PRICE_KEY)))
-        .where(of_files)
-    )
+    # Two counts are cheap, and tell the common case that no price went without looking each of them up.
+    both = STAGED_PRICE.join(PRICE, same_key(STAGED_PRICE, PRICE, PRICE_KEY))
+    had, has = (select(func.count()).select_from(rows).where(of_files) for rows in (PRICE, both))
     if session.execute(had).scalar_one() == session.execute(has).scalar_one():
         return 0, TableChecksum()
-    # Without an index each price would be looked for in the whole list.
+    # Without an index each price would be searched for in the whole list.
     session.connection().exec_driver_sql(f"create index staged_price_key on staged_price ({', '.join(PRICE_KEY)})")
     return drop_prices(session, and_(of_files, ~exists().where(same_key(STAGED_PRICE, PRICE, PRICE_KEY))))
 
 
 def drop_prices(session: Session, condition: ColumnElement[bool]) -> tuple[int, TableChecksum]:
-    """Take prices away; their keys stay in DROPPED_PRICE until the end of the ingest."""
+    """Delete prices; return their number and checksum. Their keys stay in DROPPED_PRICES until the ingest ends."""
     columns = DROPPED_PRICES.columns.keys()
     dropped = select(*(PRICE.c[name] for name in columns)).where(condition)
     number = execute_count(session, insert(DROPPED_PRICES).from_select(columns, dropped))
@@ -117,99 +113,77 @@ def drop_prices(session: Session, condition: ColumnElement[bool]) -> tuple[int, 
     return number, content
 
 
-# Rows of small tables
+# Rows of listed tables
 
 _BATCH_SIZE = 1_000
-
-_RowsOfReading = Callable[[Reading, SubjectKeys], Iterable[tuple[str, dict[str, Any]]]]
-
-_ROWS_BY_KIND: Mapping[str, tuple[type[SQLModel], _RowsOfReading]] = {
-    "aliases": (SizeAlias, lambda reading, _: ((each.file, facts.to_alias_row(each)) for each in reading.aliases)),
-    "corrections": (
-        Correction,
-        lambda reading, subjects: (
-            (each.file, facts.to_correction_row(each, subjects)) for each in reading.corrections
-        ),
-    ),
-    "regions": (Region, lambda reading, _: ((each.file, facts.to_region_row(each)) for each in reading.regions)),
-    "benchmarks": (
-        Benchmark,
-        lambda reading, subjects: ((each.file, facts.to_benchmark_row(each, subjects)) for each in reading.benchmarks),
-    ),
-    "models": (LanguageModel, lambda reading, _: ((each.file, facts.to_model_row(each)) for each in reading.models)),
-}
-"""By kind of file: the table, and the rows of a reading with the file of each."""
 
 
 def drop_rows_of_files(
     session: Session, kind: str, reading: Reading, subjects: SubjectKeys
 ) -> tuple[TableChange, list[Report]]:
-    """Take away the rows that a file had when it was read before, and has no more, unless another file has them."""
+    """Delete the rows that files of a kind listed when they were last read and list no more, unless another file does.
+
+    A region that prices are for stays, and is reported.
+    """
+    # Documents state benchmarks besides facts, so that their rows are those of two kinds.
     files = [file for file in reading.files if file.kind == kind or (kind, file.kind) == ("benchmarks", "documents")]
     if not files:
         return TableChange(), []
-    model, of_reading = _ROWS_BY_KIND[kind]
-    table = table_of(model)
+    table = table_of(LISTED_TABLES[kind].model)
     names = [column.name for column in table.primary_key]
-    new: dict[str, list[Key]] = {file.file: [] for file in files}
-    for file, row in of_reading(reading, subjects):
+    new: dict[str, list[FileKey]] = {file.file: [] for file in files}
+    for file, row in listed_rows(kind, reading, subjects):
         new.setdefault(file, []).append((row["source_id"], *(str(row[name]) for name in names)))
     before = load_file_keys(session, kind)
-    for each in files:  # what it may not drop, because it no longer lists the source, it goes on having said
-        new[each.file] += [key for key in before.get(each.file, ()) if not _owns(each, key[0])]
+    for each in files:  # Rows of a source that the file may no longer cite are not dropped: it goes on listing them.
+        new[each.file] += [key for key in before.get(each.file, ()) if not _may_drop(each, key[0])]
     kept = {key[1:] for keys in (before | new).values() for key in keys}
-    gone = {key[1:] for each in files for key in before.get(each.file, ()) if _owns(each, key[0])} - kept
-    save_rows(
-        session,
-        IngestedFile,
-        ({"file": file, "kind": kind, "keys": [list(key) for key in keys]} for file, keys in new.items()
-         if keys or file in before),
-    )  # fmt: skip
-    used = _used_regions(session, gone) if kind == "regions" else set()
-    reports = [
-        Report(file=files[0].file, line=None, column="code", cell=code,
-               detail="is not in the file any more, but prices are for it; the region stays until they go")
-        for code in sorted(used)
-    ]  # fmt: skip
-    return _delete(session, table, names, gone - {(code,) for code in used}), reports
+    gone = {key[1:] for each in files for key in before.get(each.file, ()) if _may_drop(each, key[0])} - kept
+    listed = (
+        {"file": file, "kind": kind, "keys": [list(key) for key in keys]}
+        for file, keys in new.items()
+        if keys or file in before
+    )
+    save_rows(session, IngestedFile, listed)
+    used = _regions_with_prices(session, gone) if kind == "regions" else set()
+    detail = "is not in the file any more, but prices are for it; the region stays until they go"
+    reports = [Report(file=files[0].file, line=None, column="code", cell=code, detail=detail) for code in sorted(used)]
+    wanted, columns = sorted(gone - {(code,) for code in used}), [table.c[name] for name in names]
+    removed = 0
+    for start in range(0, len(wanted), _BATCH_SIZE):
+        part = wanted[start : start + _BATCH_SIZE]
+        removed += execute_count(session, delete(table).where(tuple_(*columns).in_(part)))
+    return TableChange(removed=removed), reports
 
 
-def _owns(file: FileRead, source: str) -> bool:
+def _may_drop(file: FileRead, source: str) -> bool:
     return file.kind == "corrections" or source in file.sources
 
 
-def _used_regions(session: Session, keys: Iterable[Key]) -> set[str]:
+def _regions_with_prices(session: Session, keys: Iterable[FileKey]) -> set[str]:
     region, price = table_of(Region).c.code, table_of(Price).c.region
     codes = [code for (code,) in keys]
     return set(session.execute(select(region).where(region.in_(codes), exists().where(price == region))).scalars())
 
 
-def _delete(session: Session, table: Table, names: list[str], keys: Iterable[Key]) -> TableChange:
-    columns, wanted = [table.c[name] for name in names], sorted(keys)
-    parts = [wanted[start : start + _BATCH_SIZE] for start in range(0, len(wanted), _BATCH_SIZE)]
-    return TableChange(
-        removed=sum(execute_count(session, delete(table).where(tuple_(*columns).in_(part))) for part in parts)
-    )
-
-
-# What nobody speaks of
+# Orphans
 
 
 def drop_orphans(session: Session) -> dict[str, TableChange]:
-    """Take away sizes without a fact, a price or an alias, and series and GPUs without a fact, a size or a result."""
+    """Delete sizes without a fact, price or alias, and series and GPUs without a fact, size or benchmark."""
     size, fact, price = table_of(Size), table_of(Fact).c, table_of(Price).c
     series, gpu = table_of(Series), table_of(Gpu)
-    spoken = or_(
+    mentioned = or_(
         exists().where(fact.kind == "size", fact.subject == size.c.key),
         exists().where(price.size_key == size.c.key),
         exists().where(table_of(SizeAlias).c.size_key == size.c.key),
     )
-    unspoken = select(size.c.key).where(~spoken)
-    keys = list(session.execute(unspoken).scalars())
+    orphans = select(size.c.key).where(~mentioned)
+    keys = list(session.execute(orphans).scalars())
     if keys:
         for table in (table_of(Offer), table_of(SizeJson)):
-            session.execute(delete(table).where(table.c.size_key.in_(unspoken)))
-        session.execute(delete(size).where(~spoken))
+            session.execute(delete(table).where(table.c.size_key.in_(orphans)))
+        session.execute(delete(size).where(~mentioned))
     of_series = or_(
         exists().where(fact.kind == "series", fact.subject == series.c.id),
         exists().where(size.c.series_id == series.c.id),
@@ -231,7 +205,7 @@ _TABLES_BY_SOURCE: tuple[type[SQLModel], ...] = (SizeAlias, Correction, Benchmar
 
 
 def check_regions_of_source(session: Session, source: str) -> None:
-    """Refuse to take away regions that prices of other sources are for."""
+    """Check that no prices of other sources are for a region of this one; raises BadQuestion."""
     region, price = table_of(Region).c, table_of(Price).c
     others = exists().where(price.region == region.code, price.source_id != source)
     used = session.execute(
@@ -239,23 +213,24 @@ def check_regions_of_source(session: Session, source: str) -> None:
     ).scalars()
     if codes := list(used):
         more = f" and {len(codes) - 1} more" if len(codes) > 1 else ""
-        said = f"names the region {codes[0]}{more}, which prices of other sources are for; forget those sources first"
-        raise BadQuery("source", source, said)
+        detail = f"names the region {codes[0]}{more}, which prices of other sources are for; forget those sources first"
+        raise BadQuery("source", source, detail)
 
 
 def drop_rows_of_source(session: Session, source: str) -> dict[str, TableChange]:
-    """Take away the facts and other rows of a source, but for its regions; sizes of its spelling find another."""
+    """Delete all rows of a source but prices and regions; sizes that cite it cite a source of their prices instead."""
     size, price = table_of(Size), table_of(Price).c
     another = select(func.min(price.source_id)).where(price.size_key == size.c.key).scalar_subquery()
     session.execute(update(size).where(size.c.source_id == source).values(source_id=another))
-    done = {}
+    changes = {}
     for table in map(table_of, _TABLES_BY_SOURCE):
-        done[table.name] = TableChange(removed=execute_count(session, delete(table).where(table.c.source_id == source)))
-    return done
+        removed = execute_count(session, delete(table).where(table.c.source_id == source))
+        changes[table.name] = TableChange(removed=removed)
+    return changes
 
 
 def drop_source(session: Session, source: str) -> dict[str, TableChange]:
-    """Take away a source's regions and its own row, once nothing points to it."""
+    """Delete a source and its regions; nothing may refer to them any more."""
     region, row = table_of(Region), table_of(Source)
     return {
         "region": TableChange(removed=execute_count(session, delete(region).where(region.c.source_id == source))),

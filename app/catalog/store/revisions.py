@@ -1,4 +1,8 @@
-"""Revisions: one for each ingest that changed something, with a digest of the content of the whole catalog."""
+"""Revisions of the catalog: one for each ingest that changed something, with a digest of all content.
+
+The digest is computed from a checksum of each table that does not depend on the order of rows, and is the same on
+SQLite and PostgreSQL. Checksums are stored, so that an ingest reads only the tables that it changed.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -51,48 +55,48 @@ _BATCH_SIZE = 5_000
 
 @dataclass(frozen=True, slots=True)
 class TableChecksum:
-    """How many rows, and the sum of the sha256 of each, modulo 2^256."""
+    """How many rows a table has, and the sum of the SHA-256 of each, modulo 2^256."""
 
     rows: int = 0
     sum: int = 0
 
     def __add__(self, other: "TableChecksum") -> "TableChecksum":
-        """Put rows to these."""
+        """Add rows."""
         return TableChecksum(self.rows + other.rows, (self.sum + other.sum) % _MODULUS)
 
     def __sub__(self, other: "TableChecksum") -> "TableChecksum":
-        """Take rows from these."""
+        """Subtract rows."""
         return TableChecksum(self.rows - other.rows, (self.sum - other.sum) % _MODULUS)
 
 
 def table_signature(table: Table) -> str:
-    """What rows are of: a table and its columns; a table that got other columns has other content."""
+    """Return the name of a table and its columns; a checksum is of no use once a table has other columns."""
     return f"{table.name}({', '.join(column.name for column in _content_columns(table))})"
 
 
 def compute_checksum(session: Session, rows: Select[Any]) -> TableChecksum:
-    """Hash every row of a query made by `canonical`, a few thousand at a time."""
+    """Compute the checksum of the rows of a query made by `select_canonical`."""
     result = session.execute(rows, execution_options={"yield_per": _BATCH_SIZE})
-    content = TableChecksum()
+    checksum = TableChecksum()
     for part in result.partitions():
-        content += TableChecksum(len(part), sum(map(_hash_row, part)))
-    return content
+        checksum += TableChecksum(len(part), sum(map(_hash_row, part)))
+    return checksum
 
 
 def _hash_row(row: Iterable[Any]) -> int:
-    """The sha256 of a row as a JSON array of texts, numbers and nulls, without spaces, in UTF-8."""
+    """Return the SHA-256 of a row as a compact JSON array of strings, numbers and nulls in UTF-8."""
     return int.from_bytes(sha256(orjson.dumps(tuple(row))).digest())
 
 
 def select_canonical(session: Session, table: Table, staged: Table | None = None) -> Select[Any]:
-    """Select what both databases give as the same texts, integers and doubles, of a table or of one like it."""
+    """Build the query of a table's content, or of its `staged` rows, with equal values on both databases."""
     kind = session.connection().dialect.name
     of = staged if staged is not None else table
     return select(*(_canonical_value(of.c[column.name], kind) for column in _content_columns(table)))
 
 
 def _content_columns(table: Table) -> list[Column[Any]]:
-    """The columns that are content: not those that only say how a row came in."""
+    """Return the columns that are content, without those that only say where a row was read."""
     return [column for column in table.columns if column.info != NOT_IN_DIGEST]
 
 
@@ -119,11 +123,11 @@ CONTENT_TABLES: tuple[type[SQLModel], ...] = (
     Benchmark,
     LanguageModel,
 )
-"""The tables whose content the digest is of: all but the revisions, their sums, and what is derived for reading."""
+"""The tables that the digest covers: all but revisions, checksums, read files, and what is derived for reading."""
 
 
 def latest_revision(session: Session) -> dict[str, Any] | None:
-    """Get the newest revision, or None where nothing was ingested yet."""
+    """Return the newest revision, or None where nothing was ingested yet."""
     table = table_of(Revision)
     row = session.execute(select(table).order_by(desc(table.c.number)).limit(1)).mappings().first()
     return dict(row) if row else None
@@ -132,59 +136,59 @@ def latest_revision(session: Session) -> dict[str, Any] | None:
 def save_revision(
     session: Session, source_ids: Iterable[str], now: datetime, known: Mapping[str, TableChecksum] | None = None
 ) -> dict[str, Any]:
-    """Write the revision of an ingest that changed something; `now` must know its time zone.
+    """Write the revision of an ingest that changed something; `now` must have a time zone.
 
-    `kept` is the content that is known of tables by their headings; the others are read.
+    `known` are the checksums that need not be computed, by signature; the other tables are read.
     """
-    before = latest_revision(session)
-    contents = _compute_checksums(session, known or {})
+    previous = latest_revision(session)
+    checksums = _compute_checksums(session, known or {})
     row = {
-        "number": before["number"] + 1 if before else 1,
+        "number": previous["number"] + 1 if previous else 1,
         "created_at": now.astimezone(UTC),
-        "digest": _digest(contents),
+        "digest": _digest(checksums),
         "source_ids": sorted(set(source_ids)),
-        "counts": _counts(contents),
+        "counts": _counts(checksums),
     }
     session.execute(insert(table_of(Revision)), [row])
-    sums = [{"heading": name, "rows": one.rows, "sum": f"{one.sum:064x}"} for name, one in contents.items()]
+    sums = [{"heading": name, "rows": one.rows, "sum": f"{one.sum:064x}"} for name, one in checksums.items()]
     save_rows(session, TableSum, sums, replace_all=True)
     return row
 
 
 def load_checksums(session: Session) -> dict[str, TableChecksum]:
-    """Get the content of each table at the newest revision, by heading; empty where nothing is kept."""
+    """Load the checksum of each table at the newest revision, by signature; empty where none are stored."""
     rows = session.execute(select(table_of(TableSum))).mappings()
     return {row["heading"]: TableChecksum(rows=row["rows"], sum=int(row["sum"], 16)) for row in rows}
 
 
 def compute_digest(session: Session) -> tuple[str, dict[str, int]]:
-    """Read every row of every table: the digest of the whole catalog, and how many rows each table has."""
-    contents = _compute_checksums(session, {})
-    return _digest(contents), _counts(contents)
+    """Compute the digest from every row of the catalog; return it and the number of rows of each table."""
+    checksums = _compute_checksums(session, {})
+    return _digest(checksums), _counts(checksums)
 
 
 def _compute_checksums(session: Session, known: Mapping[str, TableChecksum]) -> dict[str, TableChecksum]:
-    contents = {}
+    checksums = {}
     for table in map(table_of, CONTENT_TABLES):
         name = table_signature(table)
-        contents[name] = known[name] if name in known else compute_checksum(session, select_canonical(session, table))
-    return contents
+        checksums[name] = known[name] if name in known else compute_checksum(session, select_canonical(session, table))
+    return checksums
 
 
-def _digest(contents: Mapping[str, TableChecksum]) -> str:
-    lines = (f"{name} {content.rows} {content.sum:064x}\n" for name, content in contents.items())
+def _digest(checksums: Mapping[str, TableChecksum]) -> str:
+    lines = (f"{name} {checksum.rows} {checksum.sum:064x}\n" for name, checksum in checksums.items())
     return sha256("".join(lines).encode()).hexdigest()
 
 
-def _counts(contents: Mapping[str, TableChecksum]) -> dict[str, int]:
-    return {name.partition("(")[0]: content.rows for name, content in contents.items()}
+def _counts(checksums: Mapping[str, TableChecksum]) -> dict[str, int]:
+    return {name.partition("(")[0]: checksum.rows for name, checksum in checksums.items()}
 
 
 _OTHER_TABLES = (SizeAlias, Correction, Region, Benchmark, LanguageModel)
 
 
 def list_sources(session: Session) -> list[dict[str, Any]]:
-    """Give every source by its id, with how many facts, prices and other rows cite it."""
+    """Return every source by id, with how many facts, prices and other rows cite it."""
     facts, prices = _count_by_source(session, Fact), _count_by_source(session, Price)
     others = [_count_by_source(session, model) for model in _OTHER_TABLES]
     table = table_of(Source)
@@ -197,7 +201,7 @@ def list_sources(session: Session) -> list[dict[str, Any]]:
             "published_on": row["published_on"],
             "facts": facts.get(row["id"], 0),
             "prices": prices.get(row["id"], 0),
-            "others": sum(found.get(row["id"], 0) for found in others),
+            "others": sum(counts.get(row["id"], 0) for counts in others),
             "url": row["url"],
         }
         for row in session.execute(select(table).order_by(table.c.id)).mappings()
@@ -205,7 +209,7 @@ def list_sources(session: Session) -> list[dict[str, Any]]:
 
 
 def list_revisions(session: Session) -> list[dict[str, Any]]:
-    """Give every revision, the newest first."""
+    """Return every revision, the newest first."""
     table = table_of(Revision)
     rows = session.execute(select(table).order_by(desc(table.c.number))).mappings()
     return [dict(row) | {"created_at": row["created_at"].isoformat()} for row in rows]

@@ -1,4 +1,4 @@
-"""Writing rows: what is new is added, what differs is changed, what is the same is left alone and counted."""
+"""Upsert of small tables: new rows are inserted, rows that differ updated, the others left alone; all are counted."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,10 +25,10 @@ class TableChange:
     unchanged: int = 0
     removed: int = 0
     keys: frozenset[RowKey] = field(default=frozenset(), repr=False, compare=False)
-    """The keys of the rows that are different now, where they are few enough to be told."""
+    """The keys of added, changed and removed rows; empty where a bulk statement wrote them."""
 
     def __add__(self, other: "TableChange") -> "TableChange":
-        """Add up what two writes did."""
+        """Add up two writes."""
         return TableChange(
             self.added + other.added,
             self.changed + other.changed,
@@ -39,21 +39,21 @@ class TableChange:
 
     @property
     def has_changes(self) -> bool:
-        """Whether anything is different now."""
+        """Whether any row was written or removed."""
         return bool(self.added or self.changed or self.removed)
 
 
 def save_rows(
     session: Session, model: type[SQLModel], rows: Iterable[DbRow], *, replace_all: bool = False
 ) -> TableChange:
-    """Write rows by primary key; with `whole` the rows are all there should be, and others are removed."""
+    """Write rows by primary key; with `replace_all` all other rows of the table are deleted."""
     table = table_of(model)
     keys = [column.name for column in table.primary_key]
     wanted = {_key(row, keys): dict(row) for row in rows}
-    there = {_key(row, keys): row for row in _load_existing(session, table, None if replace_all else wanted)}
-    new = [row for key, row in wanted.items() if key not in there]
-    different = [row for key, row in wanted.items() if key in there and _differs(row, there[key])]
-    gone = [row for key, row in there.items() if key not in wanted] if replace_all else []
+    existing = {_key(row, keys): row for row in _load_existing(session, table, None if replace_all else wanted)}
+    new = [row for key, row in wanted.items() if key not in existing]
+    different = [row for key, row in wanted.items() if key in existing and _differs(row, existing[key])]
+    gone = [row for key, row in existing.items() if key not in wanted] if replace_all else []
     if gone:
         session.execute(_where_key(delete(table), table), [_key_parameters(row, keys) for row in gone])
     if new:
@@ -63,12 +63,12 @@ def save_rows(
         values = [_key_parameters(row, keys) | {f"new_{name}": row[name] for name in others} for row in different]
         session.execute(_where_key(update(table), table).values(others), values)
     unchanged = len(wanted) - len(new) - len(different)
-    touched = frozenset(_key(row, keys) for row in (*new, *different, *gone))
-    return TableChange(len(new), len(different), unchanged, len(gone), touched)
+    written = frozenset(_key(row, keys) for row in (*new, *different, *gone))
+    return TableChange(len(new), len(different), unchanged, len(gone), written)
 
 
 def _load_existing(session: Session, table: Table, wanted: Iterable[RowKey] | None) -> Iterable[dict[str, Any]]:
-    """Read the rows that are there, or of them those whose keys begin as the wanted do."""
+    """Load the rows of a table, or those whose first key column has one of the wanted values."""
     if wanted is None:
         yield from (dict(row) for row in session.execute(select(table)).mappings())
         return
