@@ -224,10 +224,6 @@ class ModelRow:
     line: int
 
 
-FACT_FILES = ("documents", "gpus", "series")
-"""Kinds of files whose facts are read."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRead:
     """A file that was read, and the sources that it may cite: what it said of them before and says no more goes."""
@@ -235,6 +231,8 @@ class FileRead:
     kind: str
     file: str
     sources: frozenset[str]
+    states_facts: bool = False
+    """Whether its facts of these sources replace those that were stored when it was last read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +258,7 @@ class Reading:
     def fact_files(self) -> frozenset[tuple[str, str]]:
         """The sources and files whose facts are those of this reading and no others."""
         said = {(statement.source, statement.file) for statement in self.facts}
-        read = {(source, each.file) for each in self.files if each.kind in FACT_FILES for source in each.sources}
+        read = {(source, each.file) for each in self.files if each.states_facts for source in each.sources}
         return frozenset(said | read)
 
     def __add__(self, other: "Reading") -> "Reading":

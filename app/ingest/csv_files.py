@@ -1,4 +1,4 @@
-"""CSV files as rows that know their file and line, so that every problem can name its place."""
+"""Reads CSV files row by row or in blocks; every error names the file, line and column."""
 
 import csv
 import re
@@ -16,6 +16,10 @@ from app.catalog.column_types import SIGNIFICANT_DIGITS, USD_DECIMALS, is_exact
 from app.errors import BadData
 
 ChoiceText = TypeVar("ChoiceText", bound=str)
+NumberedCells = tuple[int, list[str]]
+
+BLOCK_LINES = 1_000
+"""Lines per block: few enough that their cells stay in the processor's cache."""
 
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
 _INTEGER = re.compile(r"[0-9]{1,18}")
@@ -24,14 +28,14 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 @dataclass(frozen=True, slots=True)
 class CsvRow:
-    """One row: its cells by column, without the spaces around them; a blank cell is the empty text."""
+    """A row of a CSV file: its cells by column, stripped; a blank cell is the empty string."""
 
     file: str
     line: int
     cells: Mapping[str, str]
 
     def error(self, column: str, detail: str) -> BadData:
-        """What is wrong with a cell, as an error that quotes it; a column that is left out is a blank cell."""
+        """Return the error for a cell, which it quotes; a missing column counts as a blank cell."""
         return BadData(f"{self.cells.get(column, '')!r}: {detail}", file=self.file, line=self.line, column=column)
 
     def text(self, column: str) -> str:
@@ -45,20 +49,20 @@ class CsvRow:
         return self.cells[column] or None
 
     def choice(self, column: str, allowed: Collection[ChoiceText]) -> ChoiceText:
-        """Return the cell, which must be one of the allowed words."""
-        for word in allowed:
-            if word == self.cells[column]:
-                return word
+        """Return the cell, which must be one of the allowed values."""
+        for value in allowed:
+            if value == self.cells[column]:
+                return value
         raise self.error(column, f"must be one of {', '.join(allowed)}")
 
     def positive(self, column: str) -> Decimal:
-        """Return the cell as an exact number; it must be above zero, in plain notation."""
+        """Return the cell as an exact number above zero; exponents and signs are refused."""
         if not _NUMBER.fullmatch(self.cells[column]) or not (number := Decimal(self.cells[column])):
             raise self.error(column, "must be a number above 0, written like 3.673")
         return number
 
     def usd(self, column: str) -> Decimal:
-        """Return the cell as a price, which must be one that every database keeps to its last digit."""
+        """Return the cell as a price in US dollars; it must be one that every database stores exactly."""
         usd = self.positive(column)
         if not is_exact(usd):
             allowed = f"at most {USD_DECIMALS} decimals and {SIGNIFICANT_DIGITS} significant digits"
@@ -66,7 +70,7 @@ class CsvRow:
         return usd
 
     def integer(self, column: str) -> int:
-        """Return the cell as a whole number; zero is one."""
+        """Return the cell as an integer of zero or more."""
         if not _INTEGER.fullmatch(self.cells[column]):
             raise self.error(column, "must be a whole number, written like 4096")
         return int(self.cells[column])
@@ -89,12 +93,12 @@ class CsvRow:
         return day
 
     def flag(self, column: str) -> bool:
-        """Return the cell as a yes or no."""
+        """Return the cell as a boolean."""
         return self.choice(column, ("true", "false")) == "true"
 
 
 def read_rows(path: Path, columns: Collection[str], *, optional: Collection[str] = ()) -> Iterator[CsvRow]:
-    """Read a file's rows one by one; its header must have each of the columns, in any order, and no unknown one."""
+    """Yield the rows of a file; its header must have every column, in any order, and no unknown one."""
     with open_csv(path) as file:
         reader = csv.reader(file, strict=True)
         header = read_header(reader, str(path), columns, optional)
@@ -108,7 +112,7 @@ def read_rows(path: Path, columns: Collection[str], *, optional: Collection[str]
 
 @contextmanager
 def open_csv(path: Path) -> Iterator[TextIO]:
-    """Open a file; while it is open, what is no CSV in UTF-8 becomes BadData."""
+    """Open a file; raises BadData, also while it is read, for what is not a CSV file in UTF-8."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             yield file
@@ -121,45 +125,34 @@ def open_csv(path: Path) -> Iterator[TextIO]:
 def read_header(
     lines: Iterator[list[str]], name: str, columns: Collection[str], optional: Collection[str] = ()
 ) -> list[str]:
-    """Read the first line, which must name each of the columns and no unknown one."""
+    """Return the columns of the header; raises BadData for one that is missing, unknown or repeated."""
     header = [column.strip() for column in next(lines, [])]
-    _check_header(header, name, columns, optional)
-    return header
-
-
-def wrong_width(name: str, line: int, cells: int, columns: int) -> BadData:
-    """What is wrong with a row that has more or fewer cells than the header."""
-    return BadData(f"has {cells} cells where the header names {columns} columns", file=name, line=line)
-
-
-def _check_header(header: list[str], name: str, columns: Collection[str], optional: Collection[str]) -> None:
     known = [*columns, *optional]
     problems: tuple[tuple[list[str], str], ...] = (
         ([column for column in columns if column not in header], "is missing from the header"),
         ([column for column in header if column not in known], f"is unknown; the columns are {', '.join(known)}"),
-        ([column for column in header if header.count(column) > 1], "stands in the header twice"),
+        ([column for column in header if header.count(column) > 1], "is in the header twice"),
     )
-    for found, detail in problems:
-        if found:
-            raise BadData(detail, file=name, line=1, column=found[0])
+    for wrong, detail in problems:
+        if wrong:
+            raise BadData(detail, file=name, line=1, column=wrong[0])
+    return header
+
+
+def wrong_width(name: str, line: int, cells: int, columns: int) -> BadData:
+    """Return the error for a row with more or fewer cells than the header."""
+    return BadData(f"has {cells} cells where the header names {columns} columns", file=name, line=line)
 
 
 def sha256_of(path: Path) -> str:
-    """Return the digest of a file's bytes."""
+    """Return the SHA-256 of a file's bytes, in hexadecimal."""
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
 
 
-BLOCK_LINES = 1_000
-"""Lines of a block: few enough that their cells stay in the processor's cache."""
-
-
-NumberedCells = tuple[int, list[str]]
-
-
 @dataclass(frozen=True, slots=True)
 class CsvBlock:
-    """Some rows: their lines, their cells by column as they stand there, and what share of the file is read by then."""
+    """Consecutive rows: line numbers, unstripped cells by column, and the share of the file read so far, 0 to 1."""
 
     file: str
     lines: Sequence[int]
@@ -167,13 +160,13 @@ class CsvBlock:
     share: float
 
     def rows(self) -> Iterator[CsvRow]:
-        """Give the rows one by one, to find out which is wrong."""
+        """Yield the rows one by one, as `read_rows` does."""
         for line, *cells in zip(self.lines, *self.cells.values(), strict=True):
             yield CsvRow(self.file, line, dict(zip(self.cells, map(str.strip, cells), strict=True)))
 
 
 def read_blocks(path: Path, columns: Collection[str]) -> Iterator[CsvBlock]:
-    """Read a file as `read_rows` does, with the same errors, but in blocks."""
+    """Yield the rows of a file in blocks, with the errors of `read_rows`; several times faster."""
     with open_csv(path) as file:
         reader = csv.reader(file, strict=True)
         header = read_header(reader, str(path), columns)
@@ -192,7 +185,7 @@ def read_blocks(path: Path, columns: Collection[str]) -> Iterator[CsvBlock]:
 def _split_at_wrong_width(
     numbered: list[NumberedCells], width: int
 ) -> tuple[list[NumberedCells], NumberedCells | None]:
-    """Give the rows that are as wide as the header, and the first that is not; empty lines are none."""
+    """Return the rows up to the first of another width, and that one; empty lines are skipped."""
     if {len(cells) for _, cells in numbered} == {width}:
         return numbered, None
     filled = [(line, cells) for line, cells in numbered if cells]

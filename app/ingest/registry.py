@@ -1,95 +1,77 @@
-"""Every kind of source and its reader: one table of CSV files, and the documents; a folder of seeds has them all."""
+"""Lists every kind of CSV file that can be ingested, and reads files, pages and folders of seeds."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
-from app.catalog.readings import (
-    AliasRow,
-    BenchmarkRow,
-    CorrectionRow,
-    FileRead,
-    ModelRow,
-    PriceList,
-    Prices,
-    Progress,
-    Reading,
-    RegionRow,
-    Report,
-    SourceKind,
-    SourceRow,
-    StatedFact,
-    no_progress,
-)
+from app.catalog.readings import FileRead, Prices, Progress, Reading, SourceKind, SourceRow, no_progress
 from app.errors import BadData
 from app.ingest.documents.gpu_memory import GpuMemoryIndex
-from app.ingest.sources.claims import load_gpu_rows, read_gpus, read_series, read_sizes, read_sources
+from app.ingest.sources.claims import load_gpu_rows, read_facts, read_sources
 from app.ingest.sources.documents import find_pages, read_documents
 from app.ingest.sources.models import read_models
 from app.ingest.sources.prices import read_prices
 from app.ingest.sources.reference import read_aliases, read_benchmarks, read_corrections, read_regions
 
-Named = TypeVar(
-    "Named",
-    StatedFact,
-    PriceList,
-    RegionRow,
-    AliasRow,
-    CorrectionRow,
-    BenchmarkRow,
-    ModelRow,
-    FileRead,
-    Report,
-)
-"""What knows the file that it was read in."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvSource:
-    """A kind of CSV file that can be ingested: what it holds, and its reader."""
+    """A kind of CSV file: the help of its command, and its reader, which gets the sources that rows may cite by id.
+
+    A file that `states_facts` retracts the facts that it no longer has when it is read again. One that does not cite
+    sources needs no list of them beside it.
+    """
 
     help: str
     read: Callable[[Path, Mapping[str, SourceRow]], Reading]
+    states_facts: bool = False
+    cites_sources: bool = True
 
 
 CSV_SOURCES: dict[str, CsvSource] = {
     "regions": CsvSource(help="Regions: code, name, geography.", read=read_regions),
-    "gpus": CsvSource(help="GPU models: memory, bandwidth, throughput, interconnect.", read=read_gpus),
-    "series": CsvSource(help="Series: names, racks, scale-up domains.", read=read_series),
-    "sizes": CsvSource(help="Sizes: any of their fields, as a source has them.", read=read_sizes),
-    "aliases": CsvSource(help="Other names of sizes.", read=read_aliases),
-    "corrections": CsvSource(
-        help="What a source says wrongly, and why.", read=lambda path, _sources: read_corrections(path)
+    "gpus": CsvSource(
+        help="GPU models: memory, bandwidth, throughput, interconnect.",
+        read=partial(read_facts, kind="gpu"),
+        states_facts=True,
     ),
+    "series": CsvSource(
+        help="Series: names, racks, scale-up domains.", read=partial(read_facts, kind="series"), states_facts=True
+    ),
+    "sizes": CsvSource(help="Sizes: any of their fields, as a source has them.", read=partial(read_facts, kind="size")),
+    "aliases": CsvSource(help="Other names of sizes.", read=read_aliases),
+    "corrections": CsvSource(help="What a source says wrongly, and why.", read=read_corrections, cites_sources=False),
     "benchmarks": CsvSource(help="Published results.", read=read_benchmarks),
     "models": CsvSource(help="Language models: layers, widths, heads, experts.", read=read_models),
     "prices": CsvSource(help="Prices an hour by size, region, system and purchase model.", read=read_prices),
 }
-"""Every kind of CSV file, in the order in which the seeds are read; the command line's help is made from it."""
+"""Every kind of CSV file by the name of its command, in the order in which the files of a seed folder are read."""
 
 
 def read_csv_source(name: str, path: Path, sources: Path | None = None, *, new_sizes: bool = False) -> Reading:
-    """Read one CSV file; the sources it cites are listed in `sources`, else in sources.csv beside it.
+    """Read one CSV file; the sources that it cites are listed in `sources`, by default in sources.csv beside it.
 
-    With `new_sizes` a price of a size that nobody knows yet adds the size.
+    With `new_sizes` a price of an unknown size adds the size. Raises BadData for what cannot be read.
     """
     if not path.is_file():
         raise BadData("there is no such file", file=str(path))
-    listed = read_sources(sources or path.with_name("sources.csv")) if name != "corrections" else {}
-    reading = CSV_SOURCES[name].read(path, listed)
+    source = CSV_SOURCES[name]
+    listed = read_sources(sources or path.with_name("sources.csv")) if source.cites_sources else {}
+    reading = source.read(path, listed)
     return replace(
         reading,
         prices=Prices(tuple(replace(each, new_sizes=new_sizes) for each in reading.prices.lists)),
-        files=(FileRead(kind=name, file=str(path), sources=frozenset(listed)),),
+        files=(FileRead(kind=name, file=str(path), sources=frozenset(listed), states_facts=source.states_facts),),
     )
 
 
 def read_pages(
     paths: Sequence[Path], seeds: Path, *, kind: SourceKind | None = None, progress: Progress = no_progress
 ) -> Reading:
-    """Read documentation pages; which memories a GPU model can have is known from the seeds."""
+    """Read documentation pages; the GPU models and their possible memories are those of gpus.csv in `seeds`."""
     memories = GpuMemoryIndex.from_rows(load_gpu_rows(seeds / "gpus.csv"))
     pages, done = len(find_pages(paths)), count(1)
     return read_documents(
@@ -102,7 +84,7 @@ def read_pages(
 
 
 def read_seeds(folder: Path, *, progress: Progress = no_progress) -> Reading:
-    """Read a folder of seeds: every CSV file there is of a known kind, and the documents."""
+    """Read a folder of seeds: each CSV file of a known kind, and the pages in `documents`."""
     if not folder.is_dir():
         raise BadData("is not a folder; VMSIZES_SEEDS says where the seeds are", file=str(folder))
     reading = Reading()
@@ -116,23 +98,21 @@ def read_seeds(folder: Path, *, progress: Progress = no_progress) -> Reading:
 
 
 def relative_to(folder: Path, reading: Reading) -> Reading:
-    """Name the files of a reading as they lie below a folder, so that a catalog does not depend on where it is."""
+    """Return a reading with file names relative to a folder, so that a catalog does not depend on where that is."""
 
-    def short(row: Named) -> Named:
-        path = Path(row.file)
-        return replace(row, file=path.relative_to(folder).as_posix()) if path.is_relative_to(folder) else row
+    def shorten(entry: Any) -> Any:
+        path = Path(entry.file)
+        return replace(entry, file=path.relative_to(folder).as_posix()) if path.is_relative_to(folder) else entry
 
-    return replace(
-        reading,
-        facts=tuple(map(short, reading.facts)),
-        prices=Prices(tuple(map(short, reading.prices.lists))),
-        regions=tuple(map(short, reading.regions)),
-        aliases=tuple(map(short, reading.aliases)),
-        corrections=tuple(map(short, reading.corrections)),
-        benchmarks=tuple(map(short, reading.benchmarks)),
-        models=tuple(map(short, reading.models)),
-        files=tuple(map(short, reading.files)),
-        reports=tuple(
-            replace(short(report), detail=report.detail.replace(f"{folder}/", "")) for report in reading.reports
-        ),
+    changed: dict[str, Any] = {}
+    for name in (field.name for field in fields(reading)):
+        value = getattr(reading, name)
+        entries = value.lists if isinstance(value, Prices) else value
+        if any(hasattr(entry, "file") for entry in entries):
+            shortened = tuple(map(shorten, entries))
+            changed[name] = Prices(shortened) if isinstance(value, Prices) else shortened
+    reports = (
+        replace(report, detail=report.detail.replace(f"{folder}/", ""))
+        for report in changed.get("reports", reading.reports)
     )
+    return replace(reading, **changed | {"reports": tuple(reports)})

@@ -1,4 +1,4 @@
-"""One ingest: take in a reading as one transaction, and say what changed."""
+"""Runs an ingest in one transaction, and makes a revision of what changed."""
 
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -23,17 +23,17 @@ JsonValue = int | float | bool | str
 _DIGITS = 4
 
 
-def to_json_line(statement: StatedFact) -> dict[str, JsonValue | None]:
-    """Write a statement with its unit; a fraction is a number of four digits, a whole number has none."""
-    field = FIELDS[statement.kind][statement.field]
+def to_json_line(fact: StatedFact) -> dict[str, JsonValue | None]:
+    """Return a fact with its unit as a JSON object; a fraction is rounded to four decimals."""
+    field = FIELDS[fact.kind][fact.field]
     return {
-        "subject": statement.subject,
-        "field": statement.field,
-        "value": _json_value(statement.value),
+        "subject": fact.subject,
+        "field": fact.field,
+        "value": _json_value(fact.value),
         "unit": field.unit,
-        "raw": statement.raw,
-        "file": statement.file,
-        "line": statement.line,
+        "raw": fact.raw,
+        "file": fact.file,
+        "line": fact.line,
     }
 
 
@@ -47,7 +47,7 @@ def _json_value(value: int | Decimal | Fraction | str | bool | date) -> JsonValu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestOutcome:
-    """What an ingest did, or would do: the tally of each table, and the revision that holds then."""
+    """What an ingest did, or would do: the changes of each table, and the revision of the catalog after it."""
 
     summary: IngestSummary
     revision: dict[str, Any]
@@ -64,40 +64,40 @@ def ingest(
     dry_run: bool = False,
     progress: Progress = no_progress,
 ) -> IngestOutcome:
-    """Write a reading as one transaction: all of it, or, where anything is wrong, nothing; raises BadData.
+    """Write a reading in one transaction: all of it or, where anything is wrong, nothing; raises BadData.
 
-    With `strict` anything that could not be read is wrong, too. What changes nothing makes no new revision. With
-    `dry_run` the same is done and said, and then rolled back.
+    With `strict` a report of what could not be read is an error, too. A reading that changes nothing makes no
+    revision. With `dry_run` everything is done and then rolled back.
     """
     with write_session(engine, commit=not dry_run) as session:
-        tally = save_reading(session, reading, today=now.date(), progress=progress)
-        if strict and tally.reports:
-            first = tally.reports[0]
+        summary = save_reading(session, reading, today=now.date(), progress=progress)
+        if strict and summary.reports:
+            first = summary.reports[0]
             raise BadData(
-                f"{first.detail} ({len(tally.reports)} reports in all; nothing was written)",
+                f"{first.detail} ({len(summary.reports)} reports in all; nothing was written)",
                 file=first.file,
                 line=first.line,
                 column=first.column,
             )
-        return _finish(session, tally, now, dry_run=dry_run, progress=progress)
+        return _to_outcome(session, summary, now, dry_run=dry_run, progress=progress)
 
 
 def forget(
     engine: Engine, source: str, *, now: datetime, dry_run: bool = False, progress: Progress = no_progress
 ) -> IngestOutcome:
-    """Take away a source and what only it said, as one transaction; raises NotFound for a source that is not there."""
+    """Delete a source and what only it states, in one transaction; raises NotFound for an unknown source."""
     with write_session(engine, commit=not dry_run) as session:
-        tally = forget_source(session, source, today=now.date(), progress=progress)
-        return _finish(session, tally, now, dry_run=dry_run, progress=progress)
+        summary = forget_source(session, source, today=now.date(), progress=progress)
+        return _to_outcome(session, summary, now, dry_run=dry_run, progress=progress)
 
 
-def _finish(
+def _to_outcome(
     session: Session, summary: IngestSummary, now: datetime, *, dry_run: bool, progress: Progress
 ) -> IngestOutcome:
-    """Make the revision, if anything is different now."""
-    before = latest_revision(session)
-    if before is not None and not summary.has_changes:
-        return IngestOutcome(summary=summary, revision=before, new_revision=False, written=not dry_run)
+    """Save a revision if anything changed, and return the outcome with the newest one."""
+    previous = latest_revision(session)
+    if previous is not None and not summary.has_changes:
+        return IngestOutcome(summary=summary, revision=previous, new_revision=False, written=not dry_run)
     if not dry_run:
         progress("statistics", None)
         analyze(session)
@@ -107,7 +107,7 @@ def _finish(
 
 
 def has_catalog(engine: Engine) -> bool:
-    """Whether the database can be asked and has the tables of a catalog; a file that is not there is not made."""
+    """Check whether the database can be reached and has a catalog; a missing SQLite file is not created."""
     file = engine.url.database
     if engine.dialect.name == "sqlite" and not (file and Path(file).is_file()):
         return False

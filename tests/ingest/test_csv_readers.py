@@ -11,7 +11,7 @@ import pytest
 
 from app.catalog.readings import PriceRow, SourceRow
 from app.errors import BadData
-from app.ingest.sources.claims import load_gpu_rows, read_gpus, read_series, read_sizes, read_sources
+from app.ingest.sources.claims import load_gpu_rows, read_facts, read_sources
 from app.ingest.sources.prices import read_prices
 from app.ingest.sources.reference import read_aliases, read_benchmarks, read_corrections, read_regions
 
@@ -106,7 +106,7 @@ def test_every_filled_cell_of_a_gpu_is_a_statement_and_a_blank_one_is_none(
     tmp_path: Path, sources: Mapping[str, SourceRow]
 ) -> None:
     path = write(tmp_path, "id,model,memory_gib,fp64_tflops,scale_up_domain_gpus,source\nt4,Tesla T4,16,0.25,,list\n")
-    found = {s.field: (s.kind, s.subject, s.value, s.raw, s.line) for s in read_gpus(path, sources).facts}
+    found = {s.field: (s.kind, s.subject, s.value, s.raw, s.line) for s in read_facts(path, sources, kind="gpu").facts}
     assert found == {
         "model": ("gpu", "t4", "Tesla T4", "Tesla T4", 2),
         "memory_gib": ("gpu", "t4", Decimal(16), "16", 2),
@@ -116,7 +116,7 @@ def test_every_filled_cell_of_a_gpu_is_a_statement_and_a_blank_one_is_none(
 
 def test_every_filled_cell_of_a_size_is_a_statement(tmp_path: Path, sources: Mapping[str, SourceRow]) -> None:
     path = write(tmp_path, "id,memory_gib,gpu_count,generation_1,max_nics,source\nStandard_NX6,27.5,1/6,false,,list\n")
-    found = {s.field: (s.kind, s.subject, s.value) for s in read_sizes(path, sources).facts}
+    found = {s.field: (s.kind, s.subject, s.value) for s in read_facts(path, sources, kind="size").facts}
     assert found == {
         "memory_gib": ("size", "Standard_NX6", Decimal("27.5")),
         "gpu_count": ("size", "Standard_NX6", Fraction(1, 6)),
@@ -132,7 +132,7 @@ def test_a_source_of_the_list_may_be_pinned(tmp_path: Path) -> None:
 
 def test_two_sources_may_state_figures_of_one_gpu(tmp_path: Path, sources: Mapping[str, SourceRow]) -> None:
     path = write(tmp_path, "id,memory_gib,source\nv710,28,list\nv710,24,memo\n")
-    statements = read_gpus(path, sources).facts
+    statements = read_facts(path, sources, kind="gpu").facts
     assert [(s.source, s.value) for s in statements] == [("list", Decimal(28)), ("memo", Decimal(24))]
 
 
@@ -157,12 +157,12 @@ def test_a_figure_of_a_gpu_that_its_field_cannot_hold_is_refused(
     tmp_path: Path, sources: Mapping[str, SourceRow], column: str, cell: str, detail: str
 ) -> None:
     with pytest.raises(BadData, match=detail):
-        read_gpus(write(tmp_path, f"id,{column},source\nt4,{cell},list\n"), sources)
+        read_facts(write(tmp_path, f"id,{column},source\nt4,{cell},list\n"), sources, kind="gpu")
 
 
 def test_a_series_is_read_with_its_rack(tmp_path: Path, sources: Mapping[str, SourceRow]) -> None:
     path = write(tmp_path, "id,name,rack_vms,rack_hbm_tb,source\nnd,ND,18,13.5,list\n")
-    statements = read_series(path, sources).facts
+    statements = read_facts(path, sources, kind="series").facts
     assert [(s.kind, s.subject, s.field, s.value) for s in statements] == [
         ("series", "nd", "name", "ND"),
         ("series", "nd", "rack_vms", 18),
@@ -196,7 +196,7 @@ CORRECTIONS = "kind,subject,field,source,value,reason\n"
 
 def test_a_correction_needs_no_listed_source(tmp_path: Path) -> None:
     path = write(tmp_path, CORRECTIONS + "size,Standard_NC6,max_data_disks,some-page,16,a slip\n")
-    (correction,) = read_corrections(path).corrections
+    (correction,) = read_corrections(path, {}).corrections
     assert (correction.source, correction.value) == ("some-page", "16")
 
 
@@ -212,7 +212,7 @@ def test_a_correction_needs_no_listed_source(tmp_path: Path) -> None:
 )
 def test_a_bad_correction_is_refused(tmp_path: Path, line: str, column: str) -> None:
     with pytest.raises(BadData) as caught:
-        read_corrections(write(tmp_path, CORRECTIONS + line + "\n"))
+        read_corrections(write(tmp_path, CORRECTIONS + line + "\n"), {})
     assert (caught.value.line, caught.value.column) == (2, column)
 
 

@@ -1,4 +1,4 @@
-"""The seeds as their readers give them, read once."""
+"""The readings of the seeds, read once."""
 
 from pathlib import Path
 
@@ -7,11 +7,8 @@ import pytest
 from app.catalog.fields import FactValue
 from app.catalog.names import size_key
 from app.catalog.readings import Reading, SourceRow
-from app.ingest.registry import read_pages
-from app.ingest.sources.claims import read_gpus, read_series, read_sizes, read_sources
-from app.ingest.sources.models import read_models
-from app.ingest.sources.prices import read_prices
-from app.ingest.sources.reference import read_aliases, read_benchmarks, read_corrections, read_regions
+from app.ingest.registry import CSV_SOURCES, read_pages
+from app.ingest.sources.claims import read_sources
 
 ByFile = dict[str, Reading]
 Facts = dict[tuple[str, str, str], FactValue]
@@ -27,18 +24,7 @@ def sources() -> dict[str, SourceRow]:
 @pytest.fixture(scope="session")
 def by_file(sources: dict[str, SourceRow]) -> dict[str, Reading]:
     """Everything but the documents, by the name of the file."""
-    readers = {
-        "aliases": read_aliases,
-        "benchmarks": read_benchmarks,
-        "gpus": read_gpus,
-        "models": read_models,
-        "prices": read_prices,
-        "regions": read_regions,
-        "series": read_series,
-        "sizes": read_sizes,
-    }
-    readings = {name: read(SEEDS / f"{name}.csv", sources) for name, read in readers.items()}
-    return {**readings, "corrections": read_corrections(SEEDS / "corrections.csv")}
+    return {name: source.read(SEEDS / f"{name}.csv", sources) for name, source in CSV_SOURCES.items()}
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,7 @@
-"""The list of sources that CSV files cite, and the check that what a row cites is on it."""
+"""Reads the list of sources, CSV files whose rows cite them, and those that state facts of sizes, series or GPUs."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from decimal import Decimal
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,10 +13,11 @@ Value = TypeVar("Value")
 
 COLUMNS = ("id", "title", "publisher", "kind", "url", "published_on")
 OPTIONAL = ("pinned",)
+GPU_NAME_COLUMNS = ("vendor", "model", "family", "aliases")
 
 
 def read_sources(path: Path) -> dict[str, SourceRow]:
-    """Read the sources by id; a source's digest is that of this list until a file cites it."""
+    """Read the sources by id; the digest of a source is that of this list until a file cites it."""
     digest = sha256_of(path) if path.is_file() else ""
     sources: dict[str, SourceRow] = {}
     for row in read_rows(path, COLUMNS, optional=OPTIONAL):
@@ -29,7 +29,7 @@ def read_sources(path: Path) -> dict[str, SourceRow]:
 
 
 def to_source(row: CsvRow, digest: str) -> SourceRow:
-    """Map one row; only a source without a web address may leave `url` blank, an undated one `published_on`."""
+    """Map one row; `url` is blank for a source that is not on the web, `published_on` for an undated one."""
     url = row.optional("url")
     if url is not None and not url.startswith("https://"):
         raise row.error("url", "must start with https://")
@@ -53,9 +53,9 @@ def read_cited(
     *,
     optional: Collection[str] = (),
 ) -> tuple[tuple[Value, ...], tuple[SourceRow, ...]]:
-    """Read a file whose rows have a `source` column: the mapped rows, and the sources they cite.
+    """Read a file with a `source` column; return the mapped rows, and the sources that they cite.
 
-    The digest of a cited source is that of the citing file, since its bytes are what was read of that source.
+    The digest of a cited source is that of the citing file, since those bytes are what was read of it.
     """
     cited: dict[str, None] = {}
     values: list[Value] = []
@@ -69,16 +69,17 @@ def read_cited(
     return tuple(values), tuple(replace(sources[id_], sha256=digest) for id_ in cited)
 
 
-def read_subjects(path: Path, kind: SubjectKind, sources: Mapping[str, SourceRow]) -> Reading:
-    """Read a file whose columns are `id`, `source` and any fields of the kind; a blank cell states nothing."""
-    statements, notes = read_cited(
-        path, ("id", "source"), sources, lambda row: to_statements(row, kind), optional=FIELDS[kind]
-    )
-    return Reading(sources=notes, facts=tuple(found for row in statements for found in row))
+def read_facts(path: Path, sources: Mapping[str, SourceRow], *, kind: SubjectKind) -> Reading:
+    """Read a file with the columns `id`, `source` and any fields of a kind; a blank cell states nothing.
+
+    Several rows may be of one subject, each with a source of its own. Numbers are in the field's unit.
+    """
+    rows, cited = read_cited(path, ("id", "source"), sources, lambda row: to_facts(row, kind), optional=FIELDS[kind])
+    return Reading(sources=cited, facts=tuple(fact for facts in rows for fact in facts))
 
 
-def to_statements(row: CsvRow, kind: SubjectKind) -> list[StatedFact]:
-    """Map one row to what it states of its subject."""
+def to_facts(row: CsvRow, kind: SubjectKind) -> list[StatedFact]:
+    """Map one row to the facts that it states."""
     subject, source = row.text("id"), row.text("source")
     return [
         StatedFact(
@@ -99,31 +100,21 @@ def to_statements(row: CsvRow, kind: SubjectKind) -> list[StatedFact]:
 def _to_value(row: CsvRow, column: str, field: FieldSpec) -> FactValue:
     if field.kind in ("number", "integer"):
         number = row.positive(column)
-        return number if field.kind == "number" else _to_integer(row, column, number)
+        if field.kind == "number":
+            return number
+        if number != int(number):
+            raise row.error(column, "must be a whole number")
+        return int(number)
     try:
         return parse_text(field.kind, row.cells[column])
     except ValueError as error:
         raise row.error(column, f"must be a {field.kind}") from error
 
 
-def _to_integer(row: CsvRow, column: str, number: Decimal) -> int:
-    if number != int(number):
-        raise row.error(column, "must be a whole number")
-    return int(number)
-
-
-GPU_NAME_COLUMNS = ("vendor", "model", "family", "aliases")
-
-
-def read_gpus(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
-    """Read what each source says of each GPU; several rows may speak of one GPU, each with a source of its own."""
-    return read_subjects(path, "gpu", sources)
-
-
 def load_gpu_rows(path: Path) -> list[dict[str, str]]:
-    """Return the rows with the GPU's names in each: the document importer recognises GPUs and their memories by them.
+    """Return the cells of a GPU file, with the names of a GPU's first row in all of its rows.
 
-    Only a GPU's first row needs to give its names; the rows of other sources go without.
+    The document importer recognises GPUs, and the memories that they can have, by them.
     """
     named: dict[str, dict[str, str]] = {}
     rows: list[dict[str, str]] = []
@@ -132,13 +123,3 @@ def load_gpu_rows(path: Path) -> list[dict[str, str]]:
         names = named.setdefault(row.text("id"), {name: cells.get(name, "") for name in GPU_NAME_COLUMNS})
         rows.append(cells | {name: cells.get(name) or names[name] for name in GPU_NAME_COLUMNS})
     return rows
-
-
-def read_series(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
-    """Read what each source says of each series."""
-    return read_subjects(path, "series", sources)
-
-
-def read_sizes(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
-    """Read what each source says of each size; a column is a field as the table of fields has it, in its unit."""
-    return read_subjects(path, "size", sources)

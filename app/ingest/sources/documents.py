@@ -1,4 +1,4 @@
-"""Reads Markdown pages and the files they include from disk; what they say is worked out in `app.ingest.documents`."""
+"""Reads Markdown pages and the files they include from disk, to be parsed by `app.ingest.documents`."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,12 +13,14 @@ from app.ingest.documents.page import SourceDocument, SourceIds, SourcePage, to_
 from app.ingest.documents.values import is_binary
 
 _IRRELEVANT = re.compile(r"footer|-defs\b|preview-tag", re.IGNORECASE)
-"""Includes that hold nothing of sizes: where they are absent nothing is lost."""
+"""Includes without facts of sizes; a missing one is not reported."""
+
+_NO_FACTS = "no figure of a size or series can be read in it"
 
 
 @dataclass(slots=True, kw_only=True)
 class _PageCache:
-    """The files read so far: a file that several pages include is one source."""
+    """The pages read so far by path, since a file that several pages include is one source."""
 
     ids: SourceIds = field(default_factory=SourceIds)
     pages: dict[Path, SourcePage] = field(default_factory=dict)
@@ -35,31 +37,29 @@ def read_documents(
 ) -> Reading:
     """Read pages, given as files or folders; raises BadData for a path that cannot be read.
 
-    `kind` is that of pages whose front matter does not say what they are. With `require_facts` a page that states
-    nothing is no source: it is refused where it was asked for by name, and left out where it lies in a folder.
+    `kind` is that of pages whose front matter does not state one. With `require_facts` a page without facts raises
+    BadData if it was given as a file, and is left out with a report if it was found in a folder.
     """
-    shelf = _PageCache()
+    cache = _PageCache()
     documents: dict[Path, SourceDocument] = {}
     for path in find_pages(paths):
-        documents[path] = _read_document(shelf, path, kind)
+        documents[path] = _read_document(cache, path, kind)
         if on_page:
             on_page(path)
-    sources = {page.source.id: page.source for page in shelf.pages.values()}
+    sources = {page.source.id: page.source for page in cache.pages.values()}
     files = tuple(
-        FileRead(kind="documents", file=page.file, sources=frozenset({page.source.id})) for page in shelf.pages.values()
+        FileRead(kind="documents", file=page.file, sources=frozenset({page.source.id}), states_facts=True)
+        for page in cache.pages.values()
     )
-    reading = Reading(sources=tuple(sources.values()), reports=tuple(shelf.reports), files=files)
+    reading = Reading(sources=tuple(sources.values()), reports=tuple(cache.reports), files=files)
     reading += read_batch([*documents.values()], gpu_memories)
     return _without_factless_pages(paths, documents, reading) if require_facts else reading
-
-
-_NO_FACTS = "no figure of a size or series can be read in it"
 
 
 def _without_factless_pages(
     paths: Sequence[Path], documents: Mapping[Path, SourceDocument], reading: Reading
 ) -> Reading:
-    """Leave out the pages of a folder that state nothing; raises BadData for one that was named, or if all do."""
+    """Leave out pages without facts; raises BadData for one that was given as a file, or if no page has any."""
     stating = {each.source for each in reading.facts} | {each.source for each in reading.benchmarks}
     silent: dict[Path, SourceDocument] = {}
     kept: set[str] = set()
@@ -95,7 +95,7 @@ def _no_facts_error(path: Path, document: SourceDocument, reports: Sequence[Repo
 
 
 def find_pages(paths: Sequence[Path]) -> list[Path]:
-    """List the pages to read: files as given, folders with all below them except what only other pages include."""
+    """Return the pages to read: files as given, and all below a folder except those in folders named `includes`."""
     found: dict[Path, Path] = {}
     for path in paths:
         if not path.exists():
@@ -149,7 +149,7 @@ def _read_page(cache: _PageCache, path: Path, kind: SourceKind | None, includer:
 
 
 def _display_path(path: Path) -> str:
-    """Write a path without the detours of an include, `pages/../includes/x.md`."""
+    """Return a path without the `..` that an include brings, as in `pages/../includes/x.md`."""
     parts: list[str] = []
     for part in path.parts:
         if part == ".." and parts and parts[-1] not in ("..", path.anchor):

@@ -1,4 +1,4 @@
-"""Language models: the configurations that a workload can be named by."""
+"""Reads CSV files of language models, and checks that the figures of each configuration fit together."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from app.validation import explain
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Something that must hold of a configuration: the field that is wrong where it does not, and what to say."""
+    """A condition that every configuration must meet, and the field and detail to report where it does not."""
 
     field: str
     detail: str
@@ -90,11 +90,11 @@ RULES: tuple[Rule, ...] = (
         lambda p: (p.params_note is not None) == (p.published_params not in (None, p.params)),
     ),
 )
-"""What must hold of every configuration; the first that does not is told."""
+"""The conditions of a configuration; the first that is broken is reported."""
 
 
 def broken_rule(preset: Preset) -> Rule | None:
-    """Find the first rule that a configuration breaks."""
+    """Return the first rule that a configuration breaks, or None."""
     return next((rule for rule in RULES if not rule.holds(preset)), None)
 
 
@@ -104,13 +104,13 @@ OPTIONAL = tuple(name for name in _FIELDS if name not in COLUMNS)
 
 
 def read_models(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
-    """Read the models and the sources that publish them."""
+    """Read the models, and the sources that publish them."""
     rows, notes = read_cited(path, COLUMNS, sources, to_model, optional=OPTIONAL)
     return Reading(sources=notes, models=rows)
 
 
 def to_model(row: CsvRow) -> ModelRow:
-    """Map one row; a blank cell is what its field is without one, and the figures must fit together."""
+    """Map one row; a blank cell is the default of its field. Raises BadData for figures that do not fit together."""
     values = {
         name: _READERS[_cell_type(field.annotation)](row, name)
         for name, field in _FIELDS.items()
@@ -120,8 +120,8 @@ def to_model(row: CsvRow) -> ModelRow:
         preset = Preset(**values, source_id=row.text("source"))
     except ValidationError as error:
         wrong = error.errors()[0]
-        said = "must not be blank" if wrong["type"] == "missing" else explain(wrong)
-        raise row.error(str(wrong["loc"][0]), said) from error
+        detail = "must not be blank" if wrong["type"] == "missing" else explain(wrong)
+        raise row.error(str(wrong["loc"][0]), detail) from error
     if rule := broken_rule(preset):
         raise row.error(rule.field, rule.detail)
     return ModelRow(preset=preset, file=row.file, line=row.line)
@@ -131,7 +131,7 @@ _READERS: dict[type, Callable[[CsvRow, str], Any]] = {bool: CsvRow.flag, int: Cs
 
 
 def _cell_type(annotation: Any) -> type:
-    """Say how a cell of a field is written: as a yes or no, a whole number, or text."""
+    """Return the type that a field's cells are parsed as: bool, int or str, also inside an optional or a union."""
     if annotation in (bool, int):
         return bool if annotation is bool else int
     return next((kind for part in get_args(annotation) if (kind := _cell_type(part)) is not str), str)

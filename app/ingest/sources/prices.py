@@ -1,4 +1,4 @@
-"""Prices: US dollars per hour of a size in a region, by operating system and purchase model; read in blocks."""
+"""Reads CSV files of prices: US dollars per hour by size, region, operating system and purchase model, in blocks."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -9,37 +9,36 @@ from pathlib import Path
 from typing import Any
 
 from app.catalog.names import region_key
+from app.catalog.projections import PURCHASE_MODELS
 from app.catalog.readings import PriceBlock, PriceList, PriceRow, Prices, Reading, SourceRow
+from app.catalog.store.prices import OPERATING_SYSTEMS
 from app.errors import BadData
 from app.ingest.csv_files import CsvBlock, CsvRow, read_blocks, sha256_of
-
-SYSTEMS = ("linux", "windows")
-PURCHASES = ("on_demand", "spot")
 
 _COLUMN_READERS: dict[str, Callable[[CsvRow], Any]] = {
     "size": lambda row: row.text("size"),
     "region": lambda row: region_key(row.text("region")),
-    "os": lambda row: row.choice("os", SYSTEMS),
-    "purchase": lambda row: row.choice("purchase", PURCHASES),
+    "os": lambda row: row.choice("os", OPERATING_SYSTEMS),
+    "purchase": lambda row: row.choice("purchase", PURCHASE_MODELS),
     "usd_per_hour": lambda row: row.usd("usd_per_hour"),
     "valid_from": lambda row: row.date("valid_from"),
     "approximate_date": lambda row: row.flag("approximate_date"),
     "source": lambda row: row.text("source"),
 }
-"""How each cell is read; a name that is an alias stays as it is written."""
+"""What reads the cell of each column; a size is kept as written, its alias is resolved when prices are saved."""
 COLUMNS = tuple(_COLUMN_READERS)
 
 _USD = r"[0-9]{1,9}(?:\.[0-9]{1,9})?"
 _PLAIN_USD = re.compile(rf"{_USD}(?:\n{_USD})*")
 _SHORT_USD_CHARACTERS = 16
-"""So many characters have no more significant digits than a price may have."""
+"""A price of at most so many characters has no more significant digits than one may have."""
 _CACHE_LIMIT = 100_000
 
 
 def read_prices(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
-    """Prepare to read the prices in the order of the file; an unknown price is a row left out, never a zero.
+    """Return a reading whose prices are read lazily, in the order of the file; raises BadData while they are.
 
-    The file is read, and what is wrong in it raised, when the prices of the reading are.
+    A price that is not known is a missing row, never a zero.
     """
     digest = sha256_of(path)
     citable = tuple(replace(note, sha256=digest) for note in sources.values())
@@ -76,7 +75,7 @@ def _to_price(row: CsvRow, cells: Mapping[str, Callable[[CsvRow], Any]]) -> Pric
 
 
 class _CellCache(dict[str, Any]):
-    """What the cells of a column mean: each word is read once."""
+    """The parsed values of a column by cell: each distinct text is parsed once."""
 
     def __init__(self, column: str, read: Callable[[CsvRow], Any]) -> None:
         super().__init__()
@@ -85,12 +84,12 @@ class _CellCache(dict[str, Any]):
     def __missing__(self, cell: str) -> Any:
         if len(self) >= _CACHE_LIMIT:
             self.clear()
-        word = self[cell] = self._read(CsvRow("", 0, {self._column: cell.strip()}))
-        return word
+        value = self[cell] = self._read(CsvRow("", 0, {self._column: cell.strip()}))
+        return value
 
 
 def _to_block(block: CsvBlock, caches: Mapping[str, _CellCache]) -> PriceBlock | None:
-    """Map a block a column at a time; None where a cell is not plain, which is for `_to_price` to judge."""
+    """Map a block a column at a time; None where any cell needs the checks of `_to_price`."""
     figures = [*map(str.strip, block.cells["usd_per_hour"])]
     usd = [*map(Decimal, figures)] if _PLAIN_USD.fullmatch("\n".join(figures)) else []
     if not usd or not all(usd) or max(map(len, figures)) > _SHORT_USD_CHARACTERS:

@@ -1,4 +1,4 @@
-"""Corrections: a source's word that is known to be wrong, the value to take instead, and why."""
+"""Reads the CSV files of regions, aliases, corrections and benchmarks."""
 
 import re
 from collections.abc import Mapping
@@ -10,11 +10,36 @@ from app.catalog.readings import AliasRow, BenchmarkRow, CorrectionRow, Reading,
 from app.ingest.csv_files import CsvRow, read_rows
 from app.ingest.sources.claims import read_cited
 
+_CODE = re.compile(r"[a-z0-9]+")
+REGION_COLUMNS = ("code", "name", "geography", "source")
+
+
+def read_regions(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
+    """Read the regions, and the sources that list them."""
+    rows, notes = read_cited(path, REGION_COLUMNS, sources, to_region)
+    return Reading(sources=notes, regions=rows)
+
+
+def to_region(row: CsvRow) -> RegionRow:
+    """Map one row; the code is normalised, so that `West Europe` is read as `westeurope`."""
+    code = region_key(row.text("code"))
+    if not _CODE.fullmatch(code):
+        raise row.error("code", "must be letters and digits, written like westeurope")
+    return RegionRow(
+        code=code,
+        name=row.text("name"),
+        geography=row.optional("geography"),
+        source=row.text("source"),
+        file=row.file,
+        line=row.line,
+    )
+
+
 ALIAS_COLUMNS = ("alias", "size", "source", "reason")
 
 
 def read_aliases(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
-    """Read the aliases and the sources that use them."""
+    """Read the aliases, and the sources that use them."""
     rows, notes = read_cited(path, ALIAS_COLUMNS, sources, to_alias)
     return Reading(sources=notes, aliases=rows)
 
@@ -34,13 +59,13 @@ SCOPES = ("gpu", "vm", "rack")
 
 
 def read_benchmarks(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
-    """Read the results and the sources that publish them."""
+    """Read the published results, and the sources that publish them."""
     rows, notes = read_cited(path, BENCHMARK_COLUMNS, sources, to_benchmark)
     return Reading(sources=notes, benchmarks=rows)
 
 
 def to_benchmark(row: CsvRow) -> BenchmarkRow:
-    """Map one row; `comparison` says what the result is measured against, where it is."""
+    """Map one row; `comparison` is what the result is measured against, if anything."""
     return BenchmarkRow(
         id=row.text("id"),
         series=row.text("series"),
@@ -59,13 +84,13 @@ def to_benchmark(row: CsvRow) -> BenchmarkRow:
 CORRECTION_COLUMNS = ("kind", "subject", "field", "source", "value", "reason")
 
 
-def read_corrections(path: Path) -> Reading:
-    """Read the corrections; `source` is the id of the source that is corrected, whichever file brings it."""
+def read_corrections(path: Path, _sources: Mapping[str, SourceRow]) -> Reading:
+    """Read the corrections; `source` is the id of the corrected source, which need not be in the list of sources."""
     return Reading(corrections=tuple(to_correction(row) for row in read_rows(path, CORRECTION_COLUMNS)))
 
 
 def to_correction(row: CsvRow) -> CorrectionRow:
-    """Map one row; the value must be one that the field can hold."""
+    """Map one row; the value must be valid for the field."""
     kind = row.choice("kind", tuple(FIELDS))
     name, value = row.choice("field", tuple(FIELDS[kind])), row.text("value")
     try:
@@ -79,31 +104,6 @@ def to_correction(row: CsvRow) -> CorrectionRow:
         source=row.text("source"),
         value=value,
         reason=row.text("reason"),
-        file=row.file,
-        line=row.line,
-    )
-
-
-_CODE = re.compile(r"[a-z0-9]+")
-REGION_COLUMNS = ("code", "name", "geography", "source")
-
-
-def read_regions(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
-    """Read the regions and the sources that name them."""
-    rows, notes = read_cited(path, REGION_COLUMNS, sources, to_region)
-    return Reading(sources=notes, regions=rows)
-
-
-def to_region(row: CsvRow) -> RegionRow:
-    """Map one row; the code is normalised, so `West Europe` is taken, too."""
-    code = region_key(row.text("code"))
-    if not _CODE.fullmatch(code):
-        raise row.error("code", "must be letters and digits, written like westeurope")
-    return RegionRow(
-        code=code,
-        name=row.text("name"),
-        geography=row.optional("geography"),
-        source=row.text("source"),
         file=row.file,
         line=row.line,
     )
