@@ -7,6 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from app.catalog.fields import SubjectKind
 from app.catalog.readings import FileRead, Prices, Progress, Reading, SourceKind, SourceRow, no_progress
 from app.errors import BadData
 from app.ingest.documents.gpu_memory import GpuMemoryIndex
@@ -31,17 +32,15 @@ class CsvSource:
     cites_sources: bool = True
 
 
+def _fact_source(kind: SubjectKind, help_text: str) -> CsvSource:
+    return CsvSource(help=help_text, read=partial(read_facts, kind=kind), states_facts=True)
+
+
 CSV_SOURCES: dict[str, CsvSource] = {
     "regions": CsvSource(help="Regions: code, name, geography.", read=read_regions),
-    "gpus": CsvSource(
-        help="GPU models: memory, bandwidth, throughput, interconnect.",
-        read=partial(read_facts, kind="gpu"),
-        states_facts=True,
-    ),
-    "series": CsvSource(
-        help="Series: names, racks, scale-up domains.", read=partial(read_facts, kind="series"), states_facts=True
-    ),
-    "sizes": CsvSource(help="Sizes: any of their fields, as a source has them.", read=partial(read_facts, kind="size")),
+    "gpus": _fact_source("gpu", "GPU models: memory, bandwidth, throughput, interconnect."),
+    "series": _fact_source("series", "Series: names, racks, scale-up domains."),
+    "sizes": _fact_source("size", "Sizes: any of their fields, as a source has them."),
     "aliases": CsvSource(help="Other names of sizes.", read=read_aliases),
     "corrections": CsvSource(help="What a source says wrongly, and why.", read=read_corrections, cites_sources=False),
     "benchmarks": CsvSource(help="Published results.", read=read_benchmarks),

@@ -31,6 +31,7 @@ HEADERS = {
     "benchmarks": "id,series,scope,workload,metric,value,unit,comparison,source",
     "corrections": "kind,subject,field,source,value,reason",
     "gpus": "id,source,model,memory_gib",
+    "sizes": "id,source,vcpus",
 }
 PAGE = reading([*size("Standard_X1", vcpus=8, series="X1"), *size("Standard_X2", vcpus=16, series="X1")])
 
@@ -196,6 +197,15 @@ def test_a_region_with_prices_outlives_its_list_and_says_so(engine: Engine, fold
     outcome = ingest_file(engine, "regions", write(folder, "regions"))
     assert tables(outcome) == {"region": (0, 0, 1)}
     assert [report.cell for report in outcome.summary.reports] == ["eastus"]
+    digest(engine)
+
+
+def test_a_list_of_sizes_that_drops_a_source_retracts_its_facts(engine: Engine, folder: Path) -> None:
+    start(engine, folder)
+    ingest_file(engine, "sizes", write(folder, "sizes", "X8,list,4", "X9,other,8"))
+    ingest_file(engine, "sizes", write(folder, "sizes", "X8,list,4"))
+    assert ("x8",) in keys(engine, Size)
+    assert ("x9",) not in keys(engine, Size)
     digest(engine)
 
 
