@@ -38,5 +38,5 @@ def estimate(session: Session, request: EstimateRequest) -> Estimate:
         if isinstance(request.workload, InferenceWorkload):
             return estimate_serving(architecture, request.workload, request.gpus, assumptions)
         return estimate_training(architecture, request.workload, request.gpus, assumptions)
-    except InvalidWorkload as refused:
-        raise BadWorkload(refused.field, refused.detail) from None
+    except InvalidWorkload as error:
+        raise BadWorkload(error.field, error.detail) from None

@@ -70,13 +70,13 @@ def plan_placement(search: PlacementSearch, known: CatalogSnapshot, today: date)
     """Evaluate and rank the selected sizes; raises BadWorkload naming the field that is wrong or missing."""
     assumptions = Assumptions()
     try:
-        question = _to_request(search, known, assumptions)
-        prepared = prepare(question, assumptions)
+        request = _to_request(search, known, assumptions)
+        prepared = prepare(request, assumptions)
         _check_job_length(search)
         sizes = yield from _find_sizes(search, known, today, assumptions)
-    except InvalidWorkload as refused:
-        raise BadWorkload(refused.field, refused.detail) from None
-    prepared = replace(prepared, assumptions=assumptions.recorded)
+    except InvalidWorkload as error:
+        raise BadWorkload(error.field, error.detail) from None
+    prepared = replace(prepared, assumptions=assumptions.recorded)  # reading the hardware has added to them
     return PlacementResult(
         prepared=prepared,
         ranking=rank(sizes, prepared, search.sort),

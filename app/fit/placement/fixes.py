@@ -50,12 +50,12 @@ class FixFinder:
 
     def find_fixes(self, vm: Vm, machine: Machine, rejection: Rejection) -> tuple[Fix, ...]:
         """Find every single change that makes a size fit; where there is none, combinations of up to three."""
-        if any(failure.code not in PROPOSALS for failure in rejection.failures):
+        if not _is_fixable(rejection):
             return ()
-        changes_found = list(self._sufficient_changes(vm, machine, rejection, ()))
-        if not changes_found:
-            changes_found = list(self._combinations(vm, machine, rejection, ()))
-        return tuple(Fix(changes=changes) for changes in changes_found)
+        fixes = list(self._sufficient_changes(vm, machine, rejection, ()))
+        if not fixes:
+            fixes = list(self._combinations(vm, machine, rejection, ()))
+        return tuple(Fix(changes=changes) for changes in fixes)
 
     def _sufficient_changes(self, vm: Vm, machine: Machine, rejection: Rejection, before: Changes) -> Iterator[Changes]:
         """Yield of each kind of change the first that makes the size fit, together with those `before`."""
@@ -86,20 +86,26 @@ class FixFinder:
                     break
 
     def _completions(self, vm: Vm, machine: Machine, rejection: Rejection, before: Changes) -> Iterator[Changes]:
-        if any(failure.code not in PROPOSALS for failure in rejection.failures):
+        """Yield what resolves a remaining rejection: one more change, else more of them up to the limit."""
+        if not _is_fixable(rejection):
             return
         yield from self._sufficient_changes(vm, machine, rejection, before)
         if len(before) + 1 < MAX_CHANGES:
             yield from self._combinations(vm, machine, rejection, before)
 
     def _proposals(self, machine: Machine, rejection: Rejection, code: str, before: Changes) -> list[list[Changes]]:
+        """Return the proposals for a failure after the changes `before`; no field is changed twice."""
         prepared = self._prepare_with(before)
         if prepared is None:
             return []
         failure = next(one for one in rejection.failures if one.code == code)
-        fixed = {(change.part, change.field) for change in before}
+        changed = {(change.part, change.field) for change in before}
         return [
-            [changes for changes in alternatives if not any((change.part, change.field) in fixed for change in changes)]
+            [
+                changes
+                for changes in alternatives
+                if not any((change.part, change.field) in changed for change in changes)
+            ]
             for alternatives in PROPOSALS[code](FixContext(machine=machine, prepared=prepared, failure=failure))
         ]
 
@@ -118,3 +124,8 @@ class FixFinder:
             except InvalidWorkload:
                 self._prepared_by_changes[changes] = None
         return self._prepared_by_changes[changes]
+
+
+def _is_fixable(rejection: Rejection) -> bool:
+    """Whether every failure can be resolved by the request: where one cannot, no change of the others helps."""
+    return all(failure.code in PROPOSALS for failure in rejection.failures)

@@ -113,10 +113,10 @@ def find_headrooms(job: Job, machine: Machine, attempt: Attempt) -> tuple[Headro
 
 def find_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str, ...]:
     """Return the codes of warnings about how a model is placed on VMs."""
-    tensor, kept = attempt.parallelism.tensor, job.partition.kv_heads
+    tensor, kv_heads = attempt.parallelism.tensor, job.partition.kv_heads
     raised = {
         "TP_OVER_PCIE": tensor > machine.domain_gpus,
-        "TP_KV_REPLICATED": kept is not None and tensor > kept and not isinstance(job, TrainingJob),
+        "TP_KV_REPLICATED": kv_heads is not None and tensor > kv_heads and not isinstance(job, TrainingJob),
         "NODES_WITHOUT_INFINIBAND": machine.infiniband is not True and _spans_nodes(job, machine, attempt),
         "WEIGHT_ONLY": isinstance(job, ServingJob) and job.is_weight_only(machine),
         "NO_KV_CACHE": isinstance(job, ServingJob)
@@ -133,8 +133,8 @@ def find_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str, ..
 
 def _spans_nodes(job: Job, machine: Machine, attempt: Attempt) -> bool:
     """Whether GPUs of several VMs exchange data at every step. Serving replicas do not, data-parallel training does."""
-    together = attempt.gpus if isinstance(job, TrainingJob) else attempt.parallelism.gpus
-    return together > (machine.domain_gpus if machine.domain_vms > 1 else machine.ranks)
+    gpus = attempt.gpus if isinstance(job, TrainingJob) else attempt.parallelism.gpus
+    return gpus > (machine.domain_gpus if machine.domain_vms > 1 else machine.ranks)
 
 
 def explain(option: PlacementOption) -> str:
@@ -151,15 +151,15 @@ def explain(option: PlacementOption) -> str:
 
 
 def _parallelism_text(option: PlacementOption) -> str:
-    split, stage = option.attempt.parallelism, option.attempt.zero_stage
-    over = " over PCIe" if split.tensor > option.machine.domain_gpus else ""
+    parallelism, stage = option.attempt.parallelism, option.attempt.zero_stage
+    over = " over PCIe" if parallelism.tensor > option.machine.domain_gpus else ""
     parts = {
-        f"TP={split.tensor}{over}": split.tensor > 1,
-        f"PP={split.pipeline}": split.pipeline > 1,
+        f"TP={parallelism.tensor}{over}": parallelism.tensor > 1,
+        f"PP={parallelism.pipeline}": parallelism.pipeline > 1,
         f"DP={option.attempt.replicas}": option.attempt.replicas > 1,
         f"ZeRO-{stage}": bool(stage) and option.attempt.replicas > 1,
     }
-    shown = [part for part, there in parts.items() if there]
+    shown = [part for part, applies in parts.items() if applies]
     return f" with {', '.join(shown)}" if shown else ""
 
 
@@ -184,13 +184,12 @@ WEIGHTS_SOURCE_TEXTS = {
 def _weights_text(option: PlacementOption) -> str:
     """Return the type of the weights and its source, and a note where no KV cache is counted for lack of a context."""
     weights = option.weights
-    text = (
-        f"{weights.dtype} weights {WEIGHTS_SOURCE_TEXTS[weights.source]}"
-        if weights is not None and weights.dtype is not None
-        else ""
-    )
-    missing = "no KV cache is counted, as no context is given" if "NO_KV_CACHE" in option.warnings else ""
-    return "; ".join(part for part in (text, missing) if part)
+    parts = []
+    if weights is not None and weights.dtype is not None:
+        parts.append(f"{weights.dtype} weights {WEIGHTS_SOURCE_TEXTS[weights.source]}")
+    if "NO_KV_CACHE" in option.warnings:
+        parts.append("no KV cache is counted, as no context is given")
+    return "; ".join(parts)
 
 
 def _speed_text(option: PlacementOption) -> str:

@@ -152,6 +152,7 @@ def _partition_limits(model: Model, tensor: int | None, pipeline: int | None) ->
 
 def _training_job(request: PlacementRequest, workload: TrainingWorkload, assumptions: Assumptions) -> TrainingJob:
     model = resolve_model(_with_typical_shape(request.architecture, workload, assumptions), assumptions)
+    # Where no stage is requested, `_zero_stages` copies this model to every stage to try.
     sharded = replace(workload, zero_stage=workload.zero_stage or 0)
     training = TrainingSetup(model=model, workload=sharded, gpus=Gpus(), assumptions=assumptions)
     params = trainable_params(training)

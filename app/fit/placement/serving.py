@@ -115,6 +115,7 @@ class ServingJob:
         units = ceil(ceil(self.concurrency / per_replica) / layout.replicas) if per_replica else 0
         fits = 0 < units * layout.nodes <= most
         nodes = max(least, units * layout.nodes) if fits else most
+        # All VMs share the sequences, so each GPU may hold fewer than it could; a replica without a sequence is idle.
         replicas = min(nodes // layout.nodes * layout.replicas, self.concurrency)
         required = fixed + ceil(self.concurrency / replicas) * sequence
         if not fits:
