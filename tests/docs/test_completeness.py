@@ -22,7 +22,7 @@ from app.catalog.queries.exports import EXPORTABLE_TABLES
 from app.catalog.readings import AUTHORITY
 from app.cli.commands import COMMAND_MODULES
 from app.fit.formulas.assumptions import DEFAULTS
-from app.fit.formulas.hf_config import FAMILIES
+from app.fit.formulas.hf_families import FAMILIES
 from app.fit.formulas.memory import FILE_BITS, FULL_BITS, QUANTIZED_BITS
 from app.fit.formulas.optimizer import RECIPES
 from app.fit.similarity import DISTANCE_TERMS

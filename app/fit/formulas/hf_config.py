@@ -1,4 +1,4 @@
-"""A Hugging Face `config.json` read as a model's shape: the names of its fields, and what it leaves to its family."""
+"""Reads a Hugging Face `config.json` into an Architecture."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -6,26 +6,19 @@ from typing import Any
 
 from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
-from app.fit.formulas.hf_families import GATED_FAMILIES, MOE_FAMILIES, PLAIN_FAMILIES
+from app.fit.formulas.hf_families import FAMILIES
 from app.fit.formulas.hf_fields import ConfigReader, longest_context
 from app.fit.formulas.hf_quantization import read_released_weights
-
-FAMILIES = GATED_FAMILIES | MOE_FAMILIES | PLAIN_FAMILIES
-"""What reads a configuration, by its `model_type`.
-
-Source: the modelling code of Hugging Face transformers; the counts of parameters that follow are compared with released
-checkpoints in the tests.
-"""
 
 _WINDOWED_KINDS = {"sliding_attention", "chunked_attention"}
 _UNCACHED_KINDS = {"linear_attention", "mamba", "recurrent"}
 
 
 def read_config(raw: Mapping[str, Any], assumptions: Assumptions) -> Architecture:
-    """Read a `config.json`; raises InvalidWorkload naming the field that is missing or not understood.
+    """Read a `config.json`; raise InvalidWorkload naming the field that is missing or not understood.
 
-    Of a model of several modalities the language model alone is read (`text_config`). What the file leaves to the
-    defaults of its family is noted.
+    Only the language model of a multimodal model is read (`text_config`). Defaults of the family that are used are
+    recorded.
     """
     outer, text = raw, raw.get("text_config")
     if isinstance(text, Mapping):
@@ -53,7 +46,7 @@ def _family_name(config: ConfigReader) -> str:
 
 
 def _common_fields(config: ConfigReader) -> dict[str, Any]:
-    """What every family calls by one of a few names."""
+    """Read the fields that every family has under one of a few names."""
     hidden = config.count("hidden_size", "n_embd", "d_model")
     heads = config.count("num_attention_heads", "n_head", "n_heads")
     if not config.has("head_dim") and not config.has("qk_rope_head_dim") and hidden % heads:
@@ -70,7 +63,7 @@ def _common_fields(config: ConfigReader) -> dict[str, Any]:
 
 
 def _fields_of_layer_types(config: ConfigReader) -> dict[str, Any]:
-    """Newer files say of every layer how it attends."""
+    """Read `layer_types`, which newer files have: the kind of attention of every layer."""
     kinds = config.raw.get("layer_types")
     if not isinstance(kinds, list):
         return {}

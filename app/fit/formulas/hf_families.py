@@ -1,4 +1,8 @@
-"""Families with experts: Mixtral, Qwen, DeepSeek, gpt-oss; from their configurations to the shape's fields."""
+"""Model families of Hugging Face transformers: a function for each reads its configuration into architecture fields.
+
+There are families with a gated MLP (like Llama), families with experts (like Mixtral), and families with a plain MLP
+(like GPT-2). Source: the modelling code of transformers.
+"""
 
 from collections.abc import Callable
 from math import ceil
@@ -8,7 +12,7 @@ from app.fit.formulas.hf_fields import ArchitectureFields, ConfigReader
 
 
 def gated_mlp(config: ConfigReader, *, tied: bool = False, bias: bool = False) -> ArchitectureFields:
-    """Llama and its kin: RMSNorm, a gated MLP, no biases unless the file says so."""
+    """Read a family like Llama: RMSNorm, a gated MLP, no biases unless the file says so."""
     attention_bias = config.flag("attention_bias", default=bias) if config.has("attention_bias") or bias else False
     return {
         "intermediate": config.count("intermediate_size"),
@@ -20,7 +24,7 @@ def gated_mlp(config: ConfigReader, *, tied: bool = False, bias: bool = False) -
 
 
 def sliding_window(config: ConfigReader, *, layers: int | None = None) -> ArchitectureFields:
-    """The window of all layers, or of so many."""
+    """Read the sliding window, used by all layers or by `layers` of them."""
     window = config.optional_count("sliding_window")
     return {} if window is None else {"sliding_window": window, "sliding_layers": layers}
 
@@ -34,7 +38,7 @@ def _mistral(config: ConfigReader) -> ArchitectureFields:
 
 
 def qwen2(config: ConfigReader) -> ArchitectureFields:
-    """Read Qwen2: biases on queries, keys and values; a window from a layer on, if it is used."""
+    """Read Qwen2: biases on queries, keys and values; optionally a window from some layer on."""
     shape = gated_mlp(config) | {"qkv_bias": True}
     if not config.has("use_sliding_window") or not config.flag("use_sliding_window", default=False):
         return shape
@@ -43,7 +47,7 @@ def qwen2(config: ConfigReader) -> ArchitectureFields:
 
 
 def qwen3(config: ConfigReader) -> ArchitectureFields:
-    """Read Qwen3: norms of queries and keys in place of the biases."""
+    """Read Qwen3: norms on queries and keys instead of biases."""
     return qwen2(config) | {"qkv_bias": gated_mlp(config)["qkv_bias"], "qk_norm": "per_head"}
 
 
@@ -72,25 +76,8 @@ def _olmo2(config: ConfigReader) -> ArchitectureFields:
 
 
 def _cohere(config: ConfigReader) -> ArchitectureFields:
-    normed = config.has("use_qk_norm") and config.flag("use_qk_norm", default=False)
-    return gated_mlp(config, tied=True) | {"norms_per_layer": 1, "qk_norm": "all_heads" if normed else None}
-
-
-GATED_FAMILIES: dict[str, Callable[[ConfigReader], ArchitectureFields]] = {
-    "llama": _llama,
-    "granite": _llama,
-    "smollm3": _llama,
-    "mistral": _mistral,
-    "qwen2": qwen2,
-    "qwen3": qwen3,
-    "gemma": _gemma,
-    "gemma2": _gemma2,
-    "gemma3": _gemma3,
-    "gemma3_text": _gemma3,
-    "phi3": _phi3,
-    "olmo2": _olmo2,
-    "cohere": _cohere,
-}
+    qk_norm = config.has("use_qk_norm") and config.flag("use_qk_norm", default=False)
+    return gated_mlp(config, tied=True) | {"norms_per_layer": 1, "qk_norm": "all_heads" if qk_norm else None}
 
 
 def _mixtral(config: ConfigReader) -> ArchitectureFields:
@@ -124,7 +111,7 @@ def _qwen_experts(config: ConfigReader) -> ArchitectureFields:
 
 
 def _deepseek(config: ConfigReader) -> ArchitectureFields:
-    """DeepSeek V2 and V3: MLA, shared and routed experts; the layers that predict further tokens are not counted."""
+    """Read DeepSeek V2 and V3: MLA, shared and routed experts; multi-token prediction layers are not counted."""
     config.require_one_of("moe_layer_freq", 1)
     layers, width = config.layers(), config.count("moe_intermediate_size")
     dense = config.raw.get("first_k_dense_replace", 0)
@@ -163,19 +150,8 @@ def _gpt_oss(config: ConfigReader) -> ArchitectureFields:
     )
 
 
-MOE_FAMILIES: dict[str, Callable[[ConfigReader], ArchitectureFields]] = {
-    "mixtral": _mixtral,
-    "qwen2_moe": _qwen2_moe,
-    "qwen3_moe": _qwen3_moe,
-    "deepseek_v2": _deepseek,
-    "deepseek_v3": _deepseek,
-    "kimi_k2": _deepseek,
-    "gpt_oss": _gpt_oss,
-}
-
-
 def _gpt2_like(config: ConfigReader, *, tied: bool, width: str) -> ArchitectureFields:
-    """GPT-2 and its kin: LayerNorm, a plain MLP of 4h unless the file says more, biases everywhere."""
+    """Read a family like GPT-2: LayerNorm, a plain MLP of 4h unless the file has its width, biases everywhere."""
     hidden = config.count("hidden_size", "n_embd", "d_model")
     return {
         "mlp": "plain",
@@ -207,8 +183,8 @@ def _gpt_neox(config: ConfigReader) -> ArchitectureFields:
 
 
 def _gptj(config: ConfigReader) -> ArchitectureFields:
-    unlike = {"qkv_bias": False, "output_bias": False, "norms_per_layer": 1, "lm_head_bias": True}
-    return _gpt2_like(config, tied=False, width="n_inner") | unlike
+    differences = {"qkv_bias": False, "output_bias": False, "norms_per_layer": 1, "lm_head_bias": True}
+    return _gpt2_like(config, tied=False, width="n_inner") | differences
 
 
 def _opt(config: ConfigReader) -> ArchitectureFields:
@@ -243,7 +219,27 @@ def _starcoder2(config: ConfigReader) -> ArchitectureFields:
     return _gpt2_like(config, tied=True, width="intermediate_size") | biases | sliding_window(config)
 
 
-PLAIN_FAMILIES: dict[str, Callable[[ConfigReader], ArchitectureFields]] = {
+FAMILIES: dict[str, Callable[[ConfigReader], ArchitectureFields]] = {
+    "llama": _llama,
+    "granite": _llama,
+    "smollm3": _llama,
+    "mistral": _mistral,
+    "qwen2": qwen2,
+    "qwen3": qwen3,
+    "gemma": _gemma,
+    "gemma2": _gemma2,
+    "gemma3": _gemma3,
+    "gemma3_text": _gemma3,
+    "phi3": _phi3,
+    "olmo2": _olmo2,
+    "cohere": _cohere,
+    "mixtral": _mixtral,
+    "qwen2_moe": _qwen2_moe,
+    "qwen3_moe": _qwen3_moe,
+    "deepseek_v2": _deepseek,
+    "deepseek_v3": _deepseek,
+    "kimi_k2": _deepseek,
+    "gpt_oss": _gpt_oss,
     "gpt2": _gpt2,
     "gpt_bigcode": _gpt_bigcode,
     "gpt_neox": _gpt_neox,
@@ -254,3 +250,7 @@ PLAIN_FAMILIES: dict[str, Callable[[ConfigReader], ArchitectureFields]] = {
     "starcoder2": _starcoder2,
     "phi": _phi,
 }
+"""The function that reads a configuration, by its `model_type`.
+
+The tests compare the resulting numbers of parameters with released checkpoints.
+"""

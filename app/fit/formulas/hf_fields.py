@@ -1,4 +1,4 @@
-"""The fields of a `config.json`, taken with care: integers that can be, flags, and what was left to a default."""
+"""Typed access to the fields of a `config.json`, with checks and recorded defaults; the longest context."""
 
 from collections.abc import Mapping
 from math import floor
@@ -7,25 +7,25 @@ from typing import Any
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 
 ArchitectureFields = dict[str, Any]
-"""Fields of an architecture, by name."""
+"""Some fields of an Architecture, by name."""
 
 MAX_COUNT = 1_000_000_000
-"""No width or count of a model comes near it."""
+"""Larger than any width or count of a model; rejects absurd input before it is computed with."""
 MAX_LAYERS = 10_000
 
 
 class ConfigReader:
-    """A configuration, and the record of what it leaves open."""
+    """Reads fields of a configuration; records the defaults used for those that it leaves out."""
 
     def __init__(self, raw: Mapping[str, Any], assumptions: Assumptions) -> None:
         self.raw, self._assumptions = raw, assumptions
 
     def has(self, name: str) -> bool:
-        """Whether a field is there and not null."""
+        """Return whether a field is present and not null."""
         return self.raw.get(name) is not None
 
     def count(self, *names: str) -> int:
-        """The positive integer of the first of several names that is there; raises InvalidWorkload where none is."""
+        """Return the positive integer under the first present name; raise InvalidWorkload where there is none."""
         value = self.optional_count(*names)
         if value is None:
             others = f" (or {', '.join(names[1:])})" if len(names) > 1 else ""
@@ -33,7 +33,7 @@ class ConfigReader:
         return value
 
     def optional_count(self, *names: str) -> int | None:
-        """Like count, but None where no name is there, or it is null."""
+        """Return the positive integer under the first name that is present and not null; None where there is none."""
         name = next((name for name in names if self.has(name)), None)
         if name is None:
             return None
@@ -43,19 +43,19 @@ class ConfigReader:
         return value
 
     def layers(self) -> int:
-        """How many layers there are."""
+        """Return the number of layers."""
         layers = self.count("num_hidden_layers", "n_layer", "n_layers", "num_layers")
         if layers > MAX_LAYERS:
             raise InvalidWorkload("config.num_hidden_layers", f"{layers} is more than {MAX_LAYERS}")
         return layers
 
     def count_or_default(self, name: str, value: int) -> int:
-        """A count that the family has a default for, which is noted when it is used."""
+        """Return a count, or the family's default, which is recorded."""
         given = self.optional_count(name)
         return self._assumptions.record(f"config.{name}", value, "the family's default") if given is None else given
 
     def flag(self, name: str, *, default: bool) -> bool:
-        """A boolean; the family's default is noted when it is used."""
+        """Return a boolean, or the family's default, which is recorded."""
         value = self.raw.get(name)
         if value is None:
             return self._assumptions.record(f"config.{name}", default, "the family's default")
@@ -64,30 +64,30 @@ class ConfigReader:
         return value
 
     def get_list(self, name: str) -> list[Any]:
-        """A list; empty where the field is not there."""
+        """Return a list; empty where the field is missing."""
         value = self.raw.get(name)
         if value is not None and not isinstance(value, list):
             raise InvalidWorkload(f"config.{name}", f"{value!r} is no list")
         return value or []
 
     def require_one_of(self, name: str, *allowed: Any) -> None:
-        """Refuse a field whose value changes the model in a way that is not counted."""
+        """Reject any other value of a field that would change the model in a way that is not counted."""
         if self.has(name) and self.raw[name] not in allowed:
-            said = " or ".join(map(repr, allowed))
+            choices = " or ".join(map(repr, allowed))
             raise InvalidWorkload(
-                f"config.{name}", f"{self.raw[name]!r} is not understood, only {said}; give architecture"
+                f"config.{name}", f"{self.raw[name]!r} is not understood, only {choices}; give architecture"
             )
 
 
 SCALED_ROPE_TYPES = {"linear", "dynamic"}
-"""Kinds of scaling whose factor is not in `max_position_embeddings`; of llama3, longrope, su and mrope it is."""
+"""RoPE scalings whose factor `max_position_embeddings` does not contain; for llama3, longrope, su and mrope it does."""
 
 
 def longest_context(config: ConfigReader) -> int | None:
-    """Say how many tokens a model is made for; None where the file does not say.
+    """Return the longest context that a model supports, tokens; None where the file does not say.
 
-    YaRN: original positions x factor; linear and dynamic: positions x factor, but of Gemma 3, whose file has the
-    product; all else: the positions. Source: vLLM, vllm/config/model.py, where it derives the longest context.
+    YaRN: original positions x factor; linear and dynamic: positions x factor, except for Gemma 3, whose file has the
+    product; all others: the positions. Source: vLLM, vllm/config/model.py, where it derives the longest context.
     """
     positions = config.optional_count("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
     scaling = config.raw.get("rope_scaling") or config.raw.get("rope_parameters")

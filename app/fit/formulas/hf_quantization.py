@@ -1,10 +1,14 @@
-"""The `quantization_config` of a `config.json`: how a checkpoint stores its weights; nothing of it is passed over."""
+"""Reads the `quantization_config` of a `config.json`: the formats in which a checkpoint stores its weights.
 
-from collections.abc import Callable, Iterator, Mapping
+A field whose meaning is not known is either rejected or recorded among the assumptions, never ignored silently.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NoReturn
 
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
+from app.fit.formulas.name_patterns import FIELD, compile_patterns
 from app.fit.formulas.quantization import (
     ALL_PARTS,
     EXPERT_PARTS,
@@ -18,9 +22,9 @@ from app.fit.formulas.quantization import (
     WeightFormat,
     WeightPart,
 )
-from app.fit.formulas.weight_matrices import FIELD, compile_patterns
 
 FP8_ROWS = WeightFormat(dtype="fp8", bits=8, scale_bits=32, block=(1, 0))
+
 ALGORITHMS: dict[str, WeightFormat] = {
     "FP8": WeightFormat(dtype="fp8", bits=8),
     "FP8_PER_CHANNEL_PER_TOKEN": FP8_ROWS,
@@ -38,114 +42,38 @@ ALGORITHMS: dict[str, WeightFormat] = {
 }
 """The algorithms of NVIDIA ModelOpt by name: its `QUANT_ALGO` values."""
 
-MAX_BLOCK = 65_536
-
-
-def format_of_algorithm(name: str, group_size: Any, place: str) -> WeightFormat:
-    """Give the coding of an algorithm; raises InvalidWorkload for one that is not known, or another size of groups."""
-    known = ALGORITHMS.get(name)
-    if known is None:
-        allowed = ", ".join([*ALGORITHMS, "MIXED_PRECISION"])
-        raise InvalidWorkload(
-            place, f"{name!r} is not understood; allowed are {allowed}; or leave it out and give inference.dtype"
-        )
-    if group_size is None or known.block[0] != 1 or not known.block[1]:
-        return known
-    return WeightFormat(
-        dtype=known.dtype,
-        bits=known.bits,
-        scale_bits=known.scale_bits,
-        block=(1, _block_size(group_size, "group_size")),
-    )
-
-
-def read_groups(groups: Mapping[str, Any]) -> Iterator[QuantizationGroup]:
-    """Read groups of matrices that are stored alike; those for all linear layers come last."""
-    read = [_read_group(name, raw) for name, raw in groups.items()]
-    yield from (group for group in read if group.targets)
-    yield from (group for group in read if not group.targets)
-
-
-def _read_group(name: str, raw: Any) -> QuantizationGroup:
-    place = f"config_groups.{name}"
-    weights = raw.get("weights") if isinstance(raw, Mapping) else None
-    if not isinstance(weights, Mapping):
-        raise _wrong(f"{place}.weights", weights, "an object: weights that are not quantized are told by ignore")
-    targets = raw.get("targets") or []
-    if not isinstance(targets, list) or not all(isinstance(one, str) for one in targets):
-        raise _wrong(f"{place}.targets", targets, "a list of names")
-    everything = "Linear" in targets
-    return QuantizationGroup(
-        format=_read_format(weights, f"{place}.weights"), targets=() if everything else tuple(targets)
-    )
-
-
-def _read_format(weights: Mapping[str, Any], place: str) -> WeightFormat:
-    bits, kind = weights.get("num_bits"), weights.get("type")
-    block = _read_block(weights, place)
-    if (bits, kind) == (8, "float"):
-        return WeightFormat(dtype="fp8", bits=8, scale_bits=_scale_bits(weights, block), block=block)
-    if kind == "int" and bits in (4, 8):
-        zero = 0 if weights.get("symmetric", True) else bits
-        return WeightFormat(dtype=f"int{bits}", bits=bits, scale_bits=16 + zero, block=block)
-    if (bits, kind) == (4, "float"):
-        if block[0] != 1 or block[1] not in (16, 32):
-            raise _wrong(f"{place}.group_size", weights.get("group_size"), "16 (NVFP4) and 32 (MXFP4)")
-        return NVFP4 if block[1] == 16 else MXFP4  # noqa: PLR2004  # what tells the two formats apart
-    raise _wrong(f"{place}.num_bits", f"{bits} of type {kind}", "8 and 4 of type float, 8 and 4 of type int")
-
-
-def _scale_bits(weights: Mapping[str, Any], block: tuple[int, int]) -> int:
-    """MXFP8 has a byte for a group; a scale of rows or of the matrix is in 16 bits, of square blocks in 32."""
-    if block[0] == 1 and block[1]:
-        return 8 if "uint8" in str(weights.get("scale_dtype")) or block[1] == 32 else 16  # noqa: PLR2004  # OCP MX
-    return FP8_SCALE_BITS if block[0] > 1 else 16
-
-
-def _read_block(weights: Mapping[str, Any], place: str) -> tuple[int, int]:
-    """Rows and columns that share a scale, by the strategy; where none is named, by what else there is."""
-    structure, size = weights.get("block_structure"), weights.get("group_size")
-    strategy = weights.get("strategy") or ("block" if structure else "group" if size else "tensor")
-    if strategy in {"tensor", "channel"}:
-        return (0, 0) if strategy == "tensor" else (1, 0)
-    if strategy in {"group", "tensor_group"}:
-        return (1, 0) if size == -1 else (1, _block_size(size, f"{place}.group_size"))
-    if strategy == "block":
-        if isinstance(structure, str):
-            structure = [int(part) if part.isdigit() else part for part in structure.split("x")]
-        if not isinstance(structure, list) or len(structure) != 2:  # noqa: PLR2004  # rows and columns
-            raise _wrong(f"{place}.block_structure", structure, "[128, 128]")
-        return _block_size(structure[0], f"{place}.block_structure"), _block_size(
-            structure[1], f"{place}.block_structure"
-        )
-    raise _wrong(f"{place}.strategy", strategy, "tensor, channel, group, tensor_group and block")
-
-
-def _block_size(value: Any, place: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_BLOCK:
-        raise _wrong(place, value, f"1 to {MAX_BLOCK}")
-    return value
-
-
-def _wrong(place: str, value: Any, allowed: str) -> InvalidWorkload:
-    said = f"{str(value)[:80]!r} is not understood; allowed are {allowed}; or leave it out and give inference.dtype"
-    return InvalidWorkload(f"{FIELD}.{place}", said)
-
-
 TORCH_TYPES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float": "fp32", "half": "fp16"}
-"""Names of PyTorch for the types of weights that are not quantized."""
+"""PyTorch's names for the types of unquantized weights."""
+
+METHOD_ALIASES = {
+    "compressed_tensors": "compressed-tensors",
+    "modelopt_fp4": "modelopt",
+    "modelopt_mixed": "modelopt",
+    "awq_marlin": "awq",
+    "gptq_marlin": "gptq",
+    "gptqmodel": "gptq",
+}
+
+FORMATS = (
+    "pack-quantized",
+    "int-quantized",
+    "float-quantized",
+    "naive-quantized",
+    "nvfp4-pack-quantized",
+    "mxfp4-pack-quantized",
+    "mxfp8-quantized",
+    "mixed-precision",
+)
 
 UNQUANTIZED_FIELDS = ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules", "llm_int8_skip_modules")
-"""What checkpoints call the list of what is not quantized."""
+"""The names under which checkpoints list the modules that are not quantized."""
 
-
-MAX_RECORDED_FIELDS = 20
 KNOWN_FIELDS = frozenset({
     *UNQUANTIZED_FIELDS, "quant_method", "quant_algo", "quantized_layers", "config_groups", "format", "sparsity_config",
     "fmt", "weight_block_size", "bits", "w_bit", "group_size", "q_group_size", "zero_point", "lm_head", "dynamic",
     "modules_in_block_to_quantize", "load_in_4bit", "_load_in_4bit", "load_in_8bit", "_load_in_8bit",
     "bnb_4bit_quant_type", "bnb_4bit_use_double_quant", "kv_cache_scheme", "kv_cache_quant_algo",
-    # How a model was quantized, or is computed: nothing of how it is stored.
+    # These say how a model was quantized or is computed, not how it is stored.
     "activation_scheme", "scale_fmt", "producer", "version", "quantization_status", "global_compression_ratio",
     "moe_quant_algo", "transform_config", "backend", "do_fuse", "fuse_max_seq_len", "modules_to_fuse", "exllama_config",
     "desc_act", "sym", "damp_percent", "static_groups", "true_sequential", "model_name_or_path", "model_file_base_name",
@@ -154,16 +82,20 @@ KNOWN_FIELDS = frozenset({
     "checkpoint_format", "meta", "is_marlin_format", "pack_dtype", "bnb_4bit_compute_dtype", "bnb_4bit_quant_storage",
     "llm_int8_enable_fp32_cpu_offload", "llm_int8_has_fp16_weight", "llm_int8_threshold", "activation_scale_ub",
 })  # fmt: skip
-"""Fields that are read, and those that change no size; any other is noted among the assumptions."""
+"""Fields that are read, and those that change no size; any other field is recorded among the assumptions."""
+
+MAX_RECORDED_FIELDS = 20
+
+MAX_BLOCK = 65_536
 
 
 def read_released_weights(
     outer: Mapping[str, Any], text: Mapping[str, Any], assumptions: Assumptions, *, experts: bool
 ) -> ReleasedWeights | None:
-    """Read in which type a checkpoint stores its weights; None where it does not say.
+    """Return the type in which a checkpoint stores its weights; None where the configuration does not say.
 
-    `outer` is the whole configuration, `text` that of the language model, which may be the same. Raises InvalidWorkload
-    naming a field that is not understood.
+    `outer` is the whole configuration, `text` that of the language model, which may be the same. `experts` is whether
+    the model has experts. Raises InvalidWorkload naming a field that is not understood.
     """
     named = [(whole, name) for whole in (outer, text) for name in ("quantization_config", "compression_config")]
     raw = next((whole[name] for whole, name in named if whole.get(name) is not None), None)
@@ -176,17 +108,8 @@ def read_released_weights(
         return None
     known = TORCH_TYPES.get(str(dtype).removeprefix("torch."))
     if known is None:
-        _refuse("torch_dtype", dtype, sorted(TORCH_TYPES), of="config")
+        _reject("torch_dtype", dtype, sorted(TORCH_TYPES), of="config")
     return ReleasedWeights(dtype=known, source="torch_dtype", why=f"config.torch_dtype: {dtype}")
-
-
-def _refuse(name: str, value: Any, allowed: Any, *, of: str = FIELD) -> NoReturn:
-    """Refuse a field, naming what is allowed and what else can be done."""
-    words = ", ".join(str(word) for word in allowed)
-    shown = str(value) if len(str(value)) <= 80 else f"{str(value)[:80]}..."  # noqa: PLR2004  # a line of text
-    raise InvalidWorkload(
-        f"{of}.{name}", f"{shown!r} is not understood; allowed are {words}; or leave it out and give inference.dtype"
-    )
 
 
 def _read_quantization(raw: Any, assumptions: Assumptions, *, experts: bool) -> ReleasedWeights:
@@ -196,9 +119,10 @@ def _read_quantization(raw: Any, assumptions: Assumptions, *, experts: bool) -> 
     method = _method_name(raw)
     read = READERS.get(method)
     if read is None:
-        _refuse("quant_method", method or "missing", READERS)
+        _reject("quant_method", method or "missing", READERS)
     quantization = read(fields, experts)
     quantization = replace(quantization, unquantized=(*quantization.unquantized, *fields.names(*UNQUANTIZED_FIELDS)))
+    # Compiling the patterns now rejects an unsupported one here, not in the middle of an estimate.
     for listed in (quantization.unquantized, *(group.targets for group in quantization.groups)):
         compile_patterns(listed)
     _record_kv_scales(raw, assumptions)
@@ -214,7 +138,7 @@ def _read_quantization(raw: Any, assumptions: Assumptions, *, experts: bool) -> 
 
 
 def _method_name(raw: Mapping[str, Any]) -> str:
-    """Name the method: some files tell it by what made them, or by a flag."""
+    """Return the quantization method, which some files give by their producer or by a flag only."""
     given = raw.get("quant_method")
     if given is not None:
         return METHOD_ALIASES.get(str(given), str(given))
@@ -226,70 +150,67 @@ def _method_name(raw: Mapping[str, Any]) -> str:
     return "compressed-tensors" if "config_groups" in raw else ""
 
 
-METHOD_ALIASES = {
-    "compressed_tensors": "compressed-tensors",
-    "modelopt_fp4": "modelopt",
-    "modelopt_mixed": "modelopt",
-    "awq_marlin": "awq",
-    "gptq_marlin": "gptq",
-    "gptqmodel": "gptq",
-}
-
-
 def _describe(quantization: Quantization) -> str:
-    """Say in words how most weights are stored."""
-    coding = next(group.format for group in quantization.groups if group.format.dtype == quantization.dtype)
-    down, across = coding.block
-    where = {(0, 0): "", (1, 0): ", a scale a row"}.get(coding.block)
-    where = (
-        where if where is not None else f" in blocks of {down} x {across}" if down > 1 else f" in groups of {across}"
-    )
+    """Describe in words how most weights are stored."""
+    fmt = next(group.format for group in quantization.groups if group.format.dtype == quantization.dtype)
+    down, across = fmt.block
+    blocks = f" in blocks of {down} x {across}" if down > 1 else f" in groups of {across}"
+    where = {(0, 0): "", (1, 0): ", a scale a row"}.get(fmt.block, blocks)
     kinds = dict.fromkeys(group.format.dtype for group in quantization.groups)
     return f"{' and '.join(kinds)}{where}"
 
 
 def _record_kv_scales(raw: Mapping[str, Any], assumptions: Assumptions) -> None:
-    """Say that a checkpoint brings scales for a narrower KV cache, which is counted only if it is asked for."""
+    """Record that a checkpoint has scales for an FP8 KV cache, which is counted only if the workload asks for it."""
     if raw.get("kv_cache_scheme") or raw.get("kv_cache_quant_algo"):
         why = "in 16 bits unless inference.kv_dtype is given; the checkpoint has scales for fp8"
         assumptions.record("config.quantization_config.kv_cache_scheme", "fp8", why)
 
 
+def _reject(name: str, value: Any, allowed: Iterable[object], *, of: str = FIELD) -> NoReturn:
+    """Raise InvalidWorkload for a field, naming what is allowed and what else the client can do."""
+    shown = str(value) if len(str(value)) <= 80 else f"{str(value)[:80]}..."  # noqa: PLR2004  # a line of text
+    choices = ", ".join(map(str, allowed))
+    raise InvalidWorkload(
+        f"{of}.{name}", f"{shown!r} is not understood; allowed are {choices}; or leave it out and give inference.dtype"
+    )
+
+
 class QuantizationFields:
-    """The fields of a quantization, taken with care."""
+    """Typed access to the fields of a `quantization_config`; rejects values of a wrong type."""
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
         self.raw = raw
 
     def integer(self, *names: str, default: int, allowed: tuple[int, ...] = ()) -> int:
-        """The whole number of the first of several names that is there."""
+        """Return the integer of the first of several names that is present, else the default."""
         name = next((name for name in names if self.raw.get(name) is not None), None)
         if name is None:
             return default
         value = self.raw[name]
         if isinstance(value, bool) or not isinstance(value, int) or (allowed and value not in allowed):
-            _refuse(name, value, allowed or ("whole numbers",))
+            _reject(name, value, allowed or ("whole numbers",))
         return value
 
     def flag(self, *names: str, default: bool = False) -> bool:
-        """Whether one of several names is true."""
+        """Return whether one of several names is true."""
         values = {name: self.raw[name] for name in names if self.raw.get(name) is not None}
         for name, value in values.items():
             if not isinstance(value, bool):
-                _refuse(name, value, ("true", "false"))
+                _reject(name, value, ("true", "false"))
         return any(values.values()) if values else default
 
     def choice(self, name: str, allowed: tuple[str, ...], default: str) -> str:
-        """One of several words."""
+        """Return a string that must be one of those allowed."""
         value = self.raw.get(name)
         if value is None:
             return default
         if value not in allowed:
-            _refuse(name, value, allowed)
+            _reject(name, value, allowed)
         return str(value)
 
     def names(self, *names: str) -> tuple[str, ...]:
-        """The names of modules in lists of several names."""
+        """Return the module names listed under several fields together."""
         found: list[str] = []
         for name in names:
             value = self.raw.get(name) or []
@@ -301,15 +222,11 @@ class QuantizationFields:
         return tuple(found)
 
     def group_block(self, *names: str, default: int) -> tuple[int, int]:
-        """The block of weights of a row that share a scale; -1 is the whole row."""
+        """Return the block of a row's weights that share a scale; a size of -1 is the whole row."""
         size = self.integer(*names, default=default)
-        if size != -1 and not 1 <= size <= 65536:  # noqa: PLR2004  # no row is that long
-            _refuse(names[0], size, ("-1", "1 to 65536"))
+        if size != -1 and not 1 <= size <= MAX_BLOCK:
+            _reject(names[0], size, ("-1", f"1 to {MAX_BLOCK}"))
         return (1, 0 if size == -1 else size)
-
-
-def _single_group(method: str, coding: WeightFormat, **more: Any) -> Quantization:
-    return Quantization(method=method, groups=(QuantizationGroup(format=coding),), **more)
 
 
 def _fp8(fields: QuantizationFields, _experts: bool) -> Quantization:
@@ -317,134 +234,126 @@ def _fp8(fields: QuantizationFields, _experts: bool) -> Quantization:
     block = fields.raw.get("weight_block_size")
     if block is None:
         rest = WeightFormat(dtype="fp8", bits=8)
-    elif isinstance(block, list) and len(block) == 2 and all(type(one) is int and 0 < one <= 65536 for one in block):  # noqa: PLR2004
-        rest = WeightFormat(dtype="fp8", bits=8, scale_bits=FP8_SCALE_BITS, block=(block[0], block[1]))
     else:
-        _refuse("weight_block_size", block, ("null", "[128, 128]"))
+        if not isinstance(block, list) or len(block) != 2 or not all(map(_is_block_size, block)):  # noqa: PLR2004
+            _reject("weight_block_size", block, ("null", "[128, 128]"))
+        rest = WeightFormat(dtype="fp8", bits=8, scale_bits=FP8_SCALE_BITS, block=(block[0], block[1]))
     named = tuple(_named_layers(fields))
     if not named and fields.raw.get("config_groups"):
-        _refuse("config_groups", "config_groups", ("quant_method fp8 with quantized_layers", "compressed-tensors"))
+        _reject("config_groups", "config_groups", ("quant_method fp8 with quantized_layers", "compressed-tensors"))
     return Quantization(method="fp8", groups=(*named, QuantizationGroup(format=rest)))
 
 
 def _fbgemm(_fields: QuantizationFields, _experts: bool) -> Quantization:
-    return _single_group("fbgemm_fp8", WeightFormat(dtype="fp8", bits=8, scale_bits=32, block=(1, 0)))
+    return _single_group("fbgemm_fp8", FP8_ROWS)
 
 
 def _compressed(fields: QuantizationFields, _experts: bool) -> Quantization:
     fields.choice("format", FORMATS, FORMATS[0])
     sparsity = fields.raw.get("sparsity_config")
     if isinstance(sparsity, Mapping) and sparsity.get("format", "dense") != "dense":
-        _refuse("sparsity_config.format", sparsity.get("format"), ("dense",))
+        _reject("sparsity_config.format", sparsity.get("format"), ("dense",))
     groups = fields.raw.get("config_groups")
     if not isinstance(groups, Mapping) or not groups:
-        _refuse("config_groups", groups, ("groups with targets and weights",))
+        _reject("config_groups", groups, ("groups with targets and weights",))
     return Quantization(method="compressed-tensors", groups=tuple(read_groups(groups)), parts=ALL_PARTS)
-
-
-FORMATS = (
-    "pack-quantized",
-    "int-quantized",
-    "float-quantized",
-    "naive-quantized",
-    "nvfp4-pack-quantized",
-    "mxfp4-pack-quantized",
-    "mxfp8-quantized",
-    "mixed-precision",
-)
 
 
 def _modelopt(fields: QuantizationFields, _experts: bool) -> Quantization:
     name = fields.raw.get("quant_algo")
     groups = fields.raw.get("config_groups")
     if name != "MIXED_PRECISION" and name is not None:
-        coding = format_of_algorithm(str(name), fields.raw.get("group_size"), f"{FIELD}.quant_algo")
-        return _single_group("modelopt", coding, parts=ALL_PARTS)
+        fmt = format_of_algorithm(str(name), fields.raw.get("group_size"), "quant_algo")
+        return _single_group("modelopt", fmt, parts=ALL_PARTS)
     named = tuple(_named_layers(fields))
     if not named and isinstance(groups, Mapping) and groups:
         named = tuple(read_groups(groups))
     if not named:
-        _refuse("quant_algo", name, ("FP8", "NVFP4", "MIXED_PRECISION with quantized_layers or config_groups"))
+        _reject("quant_algo", name, ("FP8", "NVFP4", "MIXED_PRECISION with quantized_layers or config_groups"))
     return Quantization(method="modelopt", groups=named, parts=ALL_PARTS)
 
 
 def _named_layers(fields: QuantizationFields) -> Iterator[QuantizationGroup]:
-    """Layers with an algorithm each; those of the same are one group."""
+    """Yield the layers of `quantized_layers`, which names an algorithm for each, grouped by format."""
     layers = fields.raw.get("quantized_layers")
     if layers is None:
         return
     if not isinstance(layers, Mapping):
-        _refuse("quantized_layers", layers, ("an object of layers with quant_algo",))
-    alike: dict[WeightFormat, list[str]] = {}
-    for name, how in layers.items():
-        told = how if isinstance(how, Mapping) else {}
-        place = f"{FIELD}.quantized_layers.{name}.quant_algo"
-        alike.setdefault(format_of_algorithm(str(told.get("quant_algo")), told.get("group_size"), place), []).append(
-            str(name)
-        )
-    for coding, names in alike.items():
-        yield QuantizationGroup(format=coding, targets=tuple(names))
+        _reject("quantized_layers", layers, ("an object of layers with quant_algo",))
+    names_by_format: dict[WeightFormat, list[str]] = {}
+    for name, layer in layers.items():
+        settings = layer if isinstance(layer, Mapping) else {}
+        field = f"quantized_layers.{name}.quant_algo"
+        fmt = format_of_algorithm(str(settings.get("quant_algo")), settings.get("group_size"), field)
+        names_by_format.setdefault(fmt, []).append(str(name))
+    for fmt, names in names_by_format.items():
+        yield QuantizationGroup(format=fmt, targets=tuple(names))
 
 
 def _awq(fields: QuantizationFields, _experts: bool) -> Quantization:
     fields.integer("bits", "w_bit", default=4, allowed=(4,))
     block = fields.group_block("group_size", "q_group_size", default=128)
     zero = 4 if fields.flag("zero_point", default=True) else 0
-    return _single_group(
-        "awq", WeightFormat(dtype="awq_int4", bits=4, scale_bits=16 + zero, block=block), exact_size=False
-    )
+    fmt = WeightFormat(dtype="awq_int4", bits=4, scale_bits=16 + zero, block=block)
+    return _single_group("awq", fmt, exact_size=False)
 
 
 def _gptq(fields: QuantizationFields, _experts: bool) -> Quantization:
     bits = fields.integer("bits", default=4, allowed=(4, 8))
     block = fields.group_block("group_size", default=128)
     dtype = {4: "gptq_int4", 8: "int8"}[bits]
-    coding = WeightFormat(dtype=dtype, bits=bits, scale_bits=16 + bits, block=block)
+    fmt = WeightFormat(dtype=dtype, bits=bits, scale_bits=16 + bits, block=block)
     parts: frozenset[WeightPart] = ALL_PARTS if fields.flag("lm_head") else LAYER_PARTS
-    targets = _gptq_targets(fields)
-    groups = (QuantizationGroup(format=coding, targets=targets),)
     return Quantization(
-        method="gptq", groups=groups, parts=parts, unquantized=tuple(_gptq_unquantized(fields)), exact_size=False
+        method="gptq",
+        groups=(QuantizationGroup(format=fmt, targets=_gptq_targets(fields)),),
+        parts=parts,
+        unquantized=tuple(_gptq_unquantized(fields)),
+        exact_size=False,
     )
 
 
 def _gptq_targets(fields: QuantizationFields) -> tuple[str, ...]:
-    """The modules of a block that GPTQ quantizes, which are listed in the order of their turn."""
-    turns = fields.raw.get("modules_in_block_to_quantize") or []
-    if not isinstance(turns, list):
-        _refuse("modules_in_block_to_quantize", turns, ("lists of names",))
-    names = [name for turn in turns for name in (turn if isinstance(turn, list) else [turn])]
+    """Return the modules of a block that GPTQ quantizes, which are listed in lists by the order of quantization."""
+    lists = fields.raw.get("modules_in_block_to_quantize") or []
+    if not isinstance(lists, list):
+        _reject("modules_in_block_to_quantize", lists, ("lists of names",))
+    names = [name for entry in lists for name in (entry if isinstance(entry, list) else [entry])]
     if not all(isinstance(name, str) for name in names):
-        _refuse("modules_in_block_to_quantize", turns, ("lists of names",))
+        _reject("modules_in_block_to_quantize", lists, ("lists of names",))
     return tuple(names)
 
 
 def _gptq_unquantized(fields: QuantizationFields) -> Iterator[str]:
-    """Expressions with `-:` name what is not quantized; `+:` changes how, which is not understood."""
+    """Yield GPTQ's `-:` expressions for what is not quantized; reject `+:`, which changes the format of a module."""
     dynamic = fields.raw.get("dynamic") or {}
     if not isinstance(dynamic, Mapping):
-        _refuse("dynamic", dynamic, ("expressions with '-:'",))
+        _reject("dynamic", dynamic, ("expressions with '-:'",))
     for text in dynamic:
         if not str(text).startswith("-:"):
-            _refuse("dynamic", text, ("expressions with '-:'",))
+            _reject("dynamic", text, ("expressions with '-:'",))
         yield f"re:{str(text)[2:]}"
 
 
 def _bitsandbytes(fields: QuantizationFields, _experts: bool) -> Quantization:
     if fields.flag("load_in_8bit", "_load_in_8bit"):
-        coding = WeightFormat(dtype="int8", bits=8, scale_bits=32, block=(1, 0))
-        return _single_group("bitsandbytes", coding, exact_size=False)
+        fmt = WeightFormat(dtype="int8", bits=8, scale_bits=32, block=(1, 0))
+        return _single_group("bitsandbytes", fmt, exact_size=False)
     if not fields.flag("load_in_4bit", "_load_in_4bit"):
-        _refuse("load_in_4bit", "no load_in_4bit and no load_in_8bit", ("one of them true",))
+        _reject("load_in_4bit", "no load_in_4bit and no load_in_8bit", ("one of them true",))
     fields.choice("bnb_4bit_quant_type", ("nf4", "fp4"), "fp4")
-    twice = fields.flag("bnb_4bit_use_double_quant")
-    kind = "nf4_dq" if twice else "nf4"
-    coding = WeightFormat(dtype=kind, bits=4, scale_bits=8 + 32 / 256 if twice else 32, block=(1, 64))
-    return _single_group("bitsandbytes", coding, exact_size=False)
+    double_quant = fields.flag("bnb_4bit_use_double_quant")
+    kind = "nf4_dq" if double_quant else "nf4"
+    fmt = WeightFormat(dtype=kind, bits=4, scale_bits=8 + 32 / 256 if double_quant else 32, block=(1, 64))
+    return _single_group("bitsandbytes", fmt, exact_size=False)
 
 
 def _mxfp4(_fields: QuantizationFields, experts: bool) -> Quantization:
     return _single_group("mxfp4", MXFP4, parts=EXPERT_PARTS if experts else LAYER_PARTS)
+
+
+def _single_group(method: str, fmt: WeightFormat, **more: Any) -> Quantization:
+    return Quantization(method=method, groups=(QuantizationGroup(format=fmt),), **more)
 
 
 READERS: dict[str, Callable[[QuantizationFields, bool], Quantization]] = {
@@ -457,4 +366,84 @@ READERS: dict[str, Callable[[QuantizationFields, bool], Quantization]] = {
     "bitsandbytes": _bitsandbytes,
     "mxfp4": _mxfp4,
 }
-"""What reads a quantization, by its `quant_method`."""
+"""The function that reads a quantization, by its `quant_method`; it gets the fields, and whether there are experts."""
+
+
+def format_of_algorithm(name: str, group_size: Any, field: str) -> WeightFormat:
+    """Return the format of a ModelOpt algorithm; raises InvalidWorkload for an unknown algorithm or group size."""
+    known = ALGORITHMS.get(name)
+    if known is None:
+        _reject(field, name, (*ALGORITHMS, "MIXED_PRECISION"))
+    if group_size is None or known.block[0] != 1 or not known.block[1]:
+        return known
+    return replace(known, block=(1, _block_size(group_size, "group_size")))
+
+
+def read_groups(groups: Mapping[str, Any]) -> Iterator[QuantizationGroup]:
+    """Yield the groups of a `config_groups`; the group of all linear layers comes last, as the first match counts."""
+    read = [_read_group(name, raw) for name, raw in groups.items()]
+    yield from (group for group in read if group.targets)
+    yield from (group for group in read if not group.targets)
+
+
+def _read_group(name: str, raw: Any) -> QuantizationGroup:
+    field = f"config_groups.{name}"
+    weights = raw.get("weights") if isinstance(raw, Mapping) else None
+    if not isinstance(weights, Mapping):
+        _reject(f"{field}.weights", weights, ("an object; name unquantized weights in ignore",))
+    targets = raw.get("targets") or []
+    if not isinstance(targets, list) or not all(isinstance(one, str) for one in targets):
+        _reject(f"{field}.targets", targets, ("a list of names",))
+    all_linear = "Linear" in targets
+    fmt = _read_format(weights, f"{field}.weights")
+    return QuantizationGroup(format=fmt, targets=() if all_linear else tuple(targets))
+
+
+def _read_format(weights: Mapping[str, Any], field: str) -> WeightFormat:
+    bits, kind = weights.get("num_bits"), weights.get("type")
+    block = _read_block(weights, field)
+    if (bits, kind) == (8, "float"):
+        return WeightFormat(dtype="fp8", bits=8, scale_bits=_scale_bits(weights, block), block=block)
+    if kind == "int" and bits in (4, 8):
+        zero = 0 if weights.get("symmetric", True) else bits
+        return WeightFormat(dtype=f"int{bits}", bits=bits, scale_bits=16 + zero, block=block)
+    if (bits, kind) == (4, "float"):
+        if block[0] != 1 or block[1] not in (16, 32):
+            _reject(f"{field}.group_size", weights.get("group_size"), ("16 (NVFP4) and 32 (MXFP4)",))
+        return NVFP4 if block[1] == 16 else MXFP4  # noqa: PLR2004  # the group size tells NVFP4 from MXFP4
+    _reject(f"{field}.num_bits", f"{bits} of type {kind}", ("8 and 4 of type float", "8 and 4 of type int"))
+
+
+def _scale_bits(weights: Mapping[str, Any], block: tuple[int, int]) -> int:
+    """Return the bits of a scale: 8 for a group of MXFP8, 32 for a square block, 16 for a row or the matrix."""
+    if block[0] == 1 and block[1]:
+        return 8 if "uint8" in str(weights.get("scale_dtype")) or block[1] == 32 else 16  # noqa: PLR2004  # OCP MX
+    return FP8_SCALE_BITS if block[0] > 1 else 16
+
+
+def _read_block(weights: Mapping[str, Any], field: str) -> tuple[int, int]:
+    """Return the rows and columns that share a scale, by the strategy or else by the fields that imply one."""
+    structure, size = weights.get("block_structure"), weights.get("group_size")
+    strategy = weights.get("strategy") or ("block" if structure else "group" if size else "tensor")
+    if strategy in {"tensor", "channel"}:
+        return (0, 0) if strategy == "tensor" else (1, 0)
+    if strategy in {"group", "tensor_group"}:
+        return (1, 0) if size == -1 else (1, _block_size(size, f"{field}.group_size"))
+    if strategy == "block":
+        if isinstance(structure, str):
+            structure = [int(part) if part.isdigit() else part for part in structure.split("x")]
+        if not isinstance(structure, list) or len(structure) != 2:  # noqa: PLR2004  # rows and columns
+            _reject(f"{field}.block_structure", structure, ("[128, 128]",))
+        rows, columns = (_block_size(size, f"{field}.block_structure") for size in structure)
+        return rows, columns
+    _reject(f"{field}.strategy", strategy, ("tensor, channel, group, tensor_group and block",))
+
+
+def _block_size(value: Any, field: str) -> int:
+    if not _is_block_size(value):
+        _reject(field, value, (f"1 to {MAX_BLOCK}",))
+    return int(value)
+
+
+def _is_block_size(value: Any) -> bool:
+    return type(value) is int and 1 <= value <= MAX_BLOCK

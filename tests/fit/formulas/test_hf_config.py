@@ -6,7 +6,8 @@ import pytest
 
 from app.fit.formulas.architecture import Architecture, count_parameters
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
-from app.fit.formulas.hf_config import FAMILIES, read_config
+from app.fit.formulas.hf_config import read_config
+from app.fit.formulas.hf_families import FAMILIES
 from app.fit.formulas.memory import build_kv_cache
 
 LLAMA: dict[str, Any] = {
