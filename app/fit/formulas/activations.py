@@ -1,4 +1,4 @@
-"""Activations: what training keeps of the forward pass for the backward pass, per layer and in all."""
+"""Activations: what training stores of the forward pass for the backward pass, per layer and in total."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,10 +9,10 @@ Recompute = Literal["none", "selective", "full"]
 Formula = Literal["korthikanti", "modern", "zero"]
 
 HIDDEN_STATE_COPIES = 28
-"""Hidden states that one layer of Llama-3.1-8B keeps in eager code: Bekman, Machine Learning Engineering."""
+"""Hidden states that one layer of Llama-3.1-8B stores in eager code: Bekman, Machine Learning Engineering."""
 
 HIDDEN_STATE_SPREAD = 0.4
-"""The same book measured 24 to 48 copies on other models."""
+"""Relative spread: the same book measured 24 to 48 copies on other models."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class LayerWidths:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MicroBatch:
-    """What passes through at a time: b sequences of s tokens."""
+    """One micro-batch: b sequences of s tokens."""
 
     sequence_tokens: int
     micro_batch: int = 1
@@ -40,9 +40,10 @@ class MicroBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivationPolicy:
-    """How activations are kept: which are computed anew, cut over t ranks, over p stages of m chunks.
+    """Which activations are stored or recomputed, split over t tensor ranks and p pipeline stages of m chunks.
 
-    FlashAttention keeps what `selective` keeps. `copies` says how many hidden states a layer keeps, if that is known.
+    FlashAttention stores what `selective` stores. `hidden_state_copies` overrides the formula where the number of
+    hidden states that a layer stores is known.
     """
 
     formula: Formula = "modern"
@@ -57,17 +58,17 @@ class ActivationPolicy:
 
     @property
     def sequence_ranks(self) -> int:
-        """Over how many ranks what tensor parallelism does not cut is cut: t with sequence parallelism, else 1."""
+        """Ranks that share the activations tensor parallelism does not split: t with sequence parallelism, else 1."""
         return self.tensor if self.sequence_parallel else 1
 
 
 def hidden_state_bytes(hidden: int, batch: MicroBatch, value_bytes: int = 2) -> float:
-    """Say what one hidden state takes, bytes: s b h c; exact. c bytes a value."""
+    """Return the bytes of one hidden state: s b h c; exact. c bytes a value."""
     return float(batch.tokens) * hidden * value_bytes
 
 
 def checkpoint_bytes(hidden: int, layers: int, batch: MicroBatch, policy: ActivationPolicy) -> float:
-    """Say what the inputs of all layers take, bytes: s b h c L, over t with sequence parallelism; exact.
+    """Return the bytes of the inputs of all layers: s b h c L, over t with sequence parallelism; exact.
 
     Source: Korthikanti et al., arXiv 2205.05198, table 2 (full recomputation).
     """
@@ -75,12 +76,12 @@ def checkpoint_bytes(hidden: int, layers: int, batch: MicroBatch, policy: Activa
 
 
 def logits_bytes(vocab: int, batch: MicroBatch, tensor: int = 1) -> float:
-    """Say what the logits take in 32 bits, bytes: 4 s b V / t; exact. In practice a 16-bit copy is kept, too."""
+    """Return the bytes of the logits in 32 bits: 4 s b V / t; exact. In practice a 16-bit copy is stored, too."""
     return 4.0 * batch.tokens * vocab / tensor
 
 
 def korthikanti_layer_bytes(layer: LayerWidths, batch: MicroBatch, policy: ActivationPolicy) -> float:
-    """Say what a GPT layer keeps, bytes: s b h (10 + 24 / t + 5 a s / (h t)), over t with sequence parallelism.
+    """Return the bytes that a GPT layer stores: s b h (10 + 24 / t + 5 a s / (h t)), over t with sequence parallelism.
 
     34 is 18 + 4 f / h where f is not 4h; selective recomputation drops 5 a s / h; in 32 bits the sum is 66 + 9 a s / h,
     as dropout masks stay one byte.  Exact for MHA, GELU, dropout and LayerNorm.
@@ -96,9 +97,9 @@ def korthikanti_layer_bytes(layer: LayerWidths, batch: MicroBatch, policy: Activ
 
 
 def modern_layer_bytes(layer: LayerWidths, batch: MicroBatch, policy: ActivationPolicy) -> Range:
-    """Say what a layer with a gated MLP, FlashAttention and no dropout keeps, bytes; an estimate of +- 40 %.
+    """Return the bytes that a layer with gated MLP, FlashAttention and no dropout stores; an estimate of +- 40 %.
 
-    The larger of s b (12 h + 4 k d + 8 f) and 28 hidden states, in 16 bits; 10 of 34 parts are not cut by tensor
+    The larger of s b (12 h + 4 k d + 8 f) and 28 hidden states, in 16 bits; 10 of 34 parts are not split by tensor
     parallelism, as in a GPT layer.  Derived here; 28 was measured on Llama-3.1-8B (Bekman, Machine Learning
     Engineering, training/performance).
     """
@@ -108,7 +109,7 @@ def modern_layer_bytes(layer: LayerWidths, batch: MicroBatch, policy: Activation
 
 
 def zero_layer_bytes(layer: LayerWidths, batch: MicroBatch, policy: ActivationPolicy) -> float:
-    """Say what a layer keeps by the count of the ZeRO paper, bytes: 12 s b h values; an estimate for GPT-2.
+    """Return the bytes that a layer stores by the ZeRO paper: 12 s b h values; an estimate for GPT-2.
 
     Source: Rajbhandari et al., arXiv 1910.02054, section 3.2.
     """
@@ -116,7 +117,7 @@ def zero_layer_bytes(layer: LayerWidths, batch: MicroBatch, policy: ActivationPo
 
 
 def layer_bytes(layer: LayerWidths, batch: MicroBatch, policy: ActivationPolicy) -> Range:
-    """Say what one layer keeps by the chosen formula, or by the number of copies that is known; bytes, an estimate."""
+    """Return the bytes that one layer stores, by the policy's formula or its known number of copies; an estimate."""
     if policy.hidden_state_copies is not None:
         whole = policy.hidden_state_copies * hidden_state_bytes(layer.hidden, batch, policy.value_bytes)
         return single_value(whole / policy.tensor)
@@ -127,7 +128,7 @@ def layer_bytes(layer: LayerWidths, batch: MicroBatch, policy: ActivationPolicy)
 
 
 def layers_in_flight(layers: int, policy: ActivationPolicy) -> float:
-    """Say how many layers' activations the first pipeline stage holds: L, since p micro-batches are in flight.
+    """Return how many layers' activations the first pipeline stage holds: L, since p micro-batches are in flight.
 
     x (1 + (p - 1) / (p m)) with m interleaved chunks; x min(1, n / p) with n micro-batches and no interleaving.
     Exact.  Source: Korthikanti et al., arXiv 2205.05198, section 4.2.3 and appendix C.
@@ -140,19 +141,21 @@ def layers_in_flight(layers: int, policy: ActivationPolicy) -> float:
 
 
 def activation_bytes(layer: LayerWidths, layers: int, batch: MicroBatch, policy: ActivationPolicy) -> Range:
-    """Say what all layers keep on the first stage, bytes, without logits; an estimate.
+    """Return the bytes that all layers store on the first stage, without logits; an estimate.
 
-    Full recomputation keeps the layers' inputs, and the working set of the one layer that is computed anew.
+    Full recomputation stores the inputs of the layers, and the working set of the one layer being recomputed.
     """
-    flying = layers_in_flight(layers, policy)
+    in_flight = layers_in_flight(layers, policy)
     one = layer_bytes(layer, batch, policy)
     if policy.recompute != "full":
-        return one.times(flying)
-    return one + checkpoint_bytes(layer.hidden, 1, batch, policy) * flying
+        return one.times(in_flight)
+    return one + checkpoint_bytes(layer.hidden, 1, batch, policy) * in_flight
 
 
 def selective_saving(layer: LayerWidths, batch: MicroBatch) -> float:
-    """Say which share of a GPT layer's activations selective recomputation saves: 5 a s / h of 34 + 5 a s / h; exact.
+    """Return the share of a GPT layer's activations that selective recomputation saves; exact.
+
+    5 a s / h of 34 + 5 a s / h.
 
     Source: Korthikanti et al., arXiv 2205.05198, section 5.
     """

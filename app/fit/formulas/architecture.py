@@ -1,7 +1,7 @@
-"""The shape of a language model: a decoder-only transformer as its configuration describes it."""
+"""The architecture of a decoder-only transformer, the number of its parameters, and typical shapes."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from app.fit.formulas.quantization import ReleasedWeights
 
@@ -12,14 +12,14 @@ Mlp = Literal["gated", "plain"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
-    """What a model's configuration says; None is unknown, and a figure that needs it is then left out.
+    """A model's configuration; None is unknown, and figures that need an unknown field are left out.
 
     `head_dim` is of queries and keys and need not be hidden / heads. `kv_layers` are the layers that keep a KV cache
-    (None: all), `sliding_layers` those of them that see `sliding_window` tokens only (None: all, if there is a
+    (None: all), `sliding_layers` those of them that attend to `sliding_window` tokens only (None: all, if there is a
     window). `intermediate` is the width of a dense MLP, `moe_intermediate` of one expert (None: the same),
     `shared_intermediate` of all shared experts together. `moe_layers` layers have `experts` (None: all, if there are
-    any), the others a dense MLP. `norms_per_layer` are those over the whole width. `released` is the type that the
-    weights are released in, `fp8_block` the rows and columns that share a scale in the vendor's FP8 checkpoint.
+    any), the others a dense MLP. `norms_per_layer` counts norms over the hidden width. `released` is the type that the
+    weights are published in, `fp8_block` the rows and columns that share a scale in the vendor's FP8 checkpoint.
     """
 
     params: int | None = None
@@ -68,14 +68,14 @@ class Architecture:
     fp8_block: int | None = None
 
     def require(self, *names: str) -> tuple[int, ...]:
-        """Give the values of numeric fields that must be known; raises ValueError naming those that are not."""
+        """Return the values of numeric fields; raise ValueError naming those that are unknown."""
         missing = self.missing_fields(*names)
         if missing:
             raise ValueError(f"unknown: {', '.join(missing)}")
         return tuple(getattr(self, name) for name in names)
 
     def missing_fields(self, *names: str) -> tuple[str, ...]:
-        """Name those of the fields that are unknown."""
+        """Return the names of those fields that are unknown."""
         return tuple(name for name in dict.fromkeys(names) if getattr(self, name) is None)
 
     @property
@@ -85,19 +85,19 @@ class Architecture:
 
     @property
     def layers_with_experts(self) -> int:
-        """How many layers have experts; the others have a dense MLP."""
+        """Number of layers with experts; the others have a dense MLP."""
         if self.experts is None:
             return 0
         return self.require("layers")[0] if self.moe_layers is None else self.moe_layers
 
     @property
     def expert_width(self) -> int | None:
-        """The width of the MLP of one expert."""
+        """Intermediate width of one expert."""
         return self.intermediate if self.moe_intermediate is None else self.moe_intermediate
 
     @property
     def attention(self) -> AttentionKind | None:
-        """How keys and values are shared: `mla` has a latent, `mqa` one head, `gqa` fewer heads than queries."""
+        """Kind of attention: `mla` caches a latent, `mqa` has one KV head, `gqa` fewer KV heads than heads."""
         if self.kv_lora_rank is not None:
             return "mla"
         if self.kv_heads == 1:
@@ -109,7 +109,7 @@ class Architecture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterCount:
-    """Parameters: all, those a token passes through, the embeddings', the routed experts', the largest layer's."""
+    """Numbers of parameters: all, active per token, of the embeddings, routed experts and the largest layer."""
 
     total: int
     active: int
@@ -119,7 +119,7 @@ class ParameterCount:
 
 
 def missing_for_count(shape: Architecture) -> tuple[str, ...]:
-    """Name the fields without which the parameters cannot be counted."""
+    """Return the names of the unknown fields that counting parameters needs."""
     own: tuple[str, ...] = ("kv_heads", "head_dim")
     if shape.kv_lora_rank is not None:
         own = ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
@@ -136,7 +136,7 @@ def _missing_for_mlp(shape: Architecture) -> tuple[str, ...]:
 
 
 def count_parameters(shape: Architecture) -> ParameterCount:
-    """Count the parameters of a shape that misses nothing (missing_for_count is empty).
+    """Count the parameters of a complete shape (one for which missing_for_count is empty).
 
     N = L (attention + MLP + norms) + V h (1 if tied, else 2) + final norm; N_act has e in place of E experts.
     Exact: equal to the sum of the tensors of released checkpoints (Hugging Face `safetensors.total`), without rotary
@@ -150,26 +150,34 @@ def count_parameters(shape: Architecture) -> ParameterCount:
     ends += vocab if shape.lm_head_bias else 0
     sparse = shape.layers_with_experts
     dense_mlp = mlp_parameters(shape, shape.require("intermediate")[0]) if sparse < layers else 0
-    shared, expert, experts, chosen = _moe_layer_parameters(shape)
-    without = ends + layers * beside_mlp + (layers - sparse) * dense_mlp + sparse * shared
+    moe = _moe_layer_parameters(shape)
+    without_experts = ends + layers * beside_mlp + (layers - sparse) * dense_mlp + sparse * moe.shared
     return ParameterCount(
-        total=without + sparse * experts * expert,
-        active=without + sparse * chosen * expert,
+        total=without_experts + sparse * moe.experts * moe.per_expert,
+        active=without_experts + sparse * moe.experts_per_token * moe.per_expert,
         embeddings=embeddings,
-        experts=sparse * experts * expert,
-        largest_layer=beside_mlp + max(dense_mlp, shared + experts * expert),
+        experts=sparse * moe.experts * moe.per_expert,
+        largest_layer=beside_mlp + max(dense_mlp, moe.shared + moe.experts * moe.per_expert),
     )
 
 
-def _moe_layer_parameters(shape: Architecture) -> tuple[int, int, int, int]:
-    """Of a layer with experts: parameters that all tokens use, those of one expert; how many there are, are chosen."""
+class _MoeLayer(NamedTuple):
+    """Parameters of the MLP of a layer with experts: those that every token uses, and those of each expert."""
+
+    shared: int
+    per_expert: int
+    experts: int
+    experts_per_token: int
+
+
+def _moe_layer_parameters(shape: Architecture) -> _MoeLayer:
     if shape.experts is None or shape.expert_width is None:
-        return 0, 0, 0, 0
-    (hidden, chosen) = shape.require("hidden", "experts_per_token")
+        return _MoeLayer(0, 0, 0, 0)
+    (hidden, active) = shape.require("hidden", "experts_per_token")
     shared = hidden * shape.experts + (shape.experts if shape.router_bias else 0)
     shared += hidden if shape.shared_expert_gate else 0
     shared += mlp_parameters(shape, shape.shared_intermediate) if shape.shared_intermediate else 0
-    return shared, mlp_parameters(shape, shape.expert_width), shape.experts, chosen
+    return _MoeLayer(shared, mlp_parameters(shape, shape.expert_width), shape.experts, active)
 
 
 def attention_parameters(shape: Architecture) -> int:
@@ -197,23 +205,23 @@ def _mla_parameters(shape: Architecture) -> int:
 
 
 def mlp_parameters(shape: Architecture, width: int) -> int:
-    """Count one MLP of a width f: 3 h f with a gate (SwiGLU, GeGLU), else 2 h f, with its biases; exact."""
+    """Count one MLP's parameters at width f: 3 h f with a gate (SwiGLU, GeGLU), else 2 h f, with its biases; exact."""
     (hidden,) = shape.require("hidden")
     inward = 2 if shape.has_gated_mlp else 1
     return (inward + 1) * hidden * width + (inward * width + hidden if shape.mlp_bias else 0)
 
 
 WIDTH_PER_LAYER = 100
-"""Hidden width over layers: GPT-2 XL 33, Llama 65B 102, Llama 3.1 405B 130, GPT-3 128, BLOOM 205."""
+"""Hidden width divided by layers: GPT-2 XL 33, Llama 65B 102, Llama 3.1 405B 130, GPT-3 128, BLOOM 205."""
 TYPICAL_HEAD_DIM = 128
 
 
 def typical_shape(shape: Architecture) -> Architecture:
-    """Fill layers and widths that are unknown from the parameters: N = 12 L h^2, h = 100 L; an estimate.
+    """Estimate unknown layers and widths from the number of parameters: N = 12 L h^2, h = 100 L.
 
-    Good for what grows with L h = (N / 12)^(2/3) / 100^(1/3): activations and adapters of the models above are within
-    a third. A KV cache is not: it depends on how many heads share their keys. Derived here from Kaplan et al., arXiv
-    2001.08361, section 2.1.
+    Good for quantities that grow with L h = (N / 12)^(2/3) / 100^(1/3): activations and adapters of the models above
+    come out within a third. Not good for a KV cache, which depends on how many heads share keys. Derived here from
+    Kaplan et al., arXiv 2001.08361, section 2.1.
     """
     (params,) = shape.require("params")
     layers = max(1, round((params / (12 * WIDTH_PER_LAYER**2)) ** (1 / 3))) if shape.layers is None else shape.layers

@@ -1,4 +1,8 @@
-"""What is assumed where a workload does not say: every default in one table, and the note of each that was used."""
+"""Defaults for what a workload leaves out, the record of those that were used, and the error for invalid workloads.
+
+Fields are named `part.field`: `architecture`, `inference`, `training` and `gpus` stand for the dataclasses
+Architecture, InferenceWorkload, TrainingWorkload and Gpus, `config` for a Hugging Face `config.json`.
+"""
 
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -9,7 +13,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumption:
-    """A value that was not given: of which field, what was taken, and why."""
+    """A value that was not given: its field, the value used instead, and why."""
 
     field: str
     value: Any
@@ -18,14 +22,17 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OmittedFigure:
-    """A figure that was not computed, and the fields that it misses."""
+    """A figure that was not computed, and the fields it would need."""
 
     figure: str
     missing: tuple[str, ...]
 
 
 class InvalidWorkload(ValueError):
-    """A workload contradicts itself or says too little: names the field and what is wrong."""
+    """A workload contradicts itself or lacks a field that it needs; `field` is `part.field`, `detail` what is wrong.
+
+    Services translate it to app.errors.BadWorkload, so that app.fit depends on nothing else of the app.
+    """
 
     def __init__(self, field: str, detail: str) -> None:
         self.field, self.detail = field, detail
@@ -57,18 +64,18 @@ DEFAULTS: dict[str, tuple[Any, str]] = {
     "training.lora_modules": (("q", "k", "v", "o", "gate", "up", "down"), "adapters on every linear layer"),
     "training.gpus_per_node": (8, "a usual node"),
 }
-"""Every default of a workload that is a value by itself; those that follow from other fields are noted where made."""
+"""Every default of a workload that is a constant; those that follow from other fields are recorded where computed."""
 
 
 class Assumptions:
-    """Gives what was given, else the default; notes each default that was used, and each figure that was left out."""
+    """Looks up defaults, and records which were used and which figures were left out."""
 
     def __init__(self) -> None:
-        self._notes: dict[str, Assumption] = {}
-        self._gaps: dict[str, OmittedFigure] = {}
+        self._recorded: dict[str, Assumption] = {}
+        self._left_out: dict[str, OmittedFigure] = {}
 
     def get(self, given: T | None, field: str) -> T:
-        """Give a field's value, or its default of the table, which is noted."""
+        """Return the given value, or else the default of DEFAULTS, which is recorded."""
         if given is not None:
             return given
         value: T
@@ -76,22 +83,22 @@ class Assumptions:
         return self.record(field, value, why)
 
     def record(self, field: str, value: V, why: str) -> V:
-        """Note a value that was derived or assumed, once, and give it."""
-        self._notes.setdefault(field, Assumption(field=field, value=value, why=why))
+        """Record a derived or assumed value and return it; only the first record of a field is kept."""
+        self._recorded.setdefault(field, Assumption(field=field, value=value, why=why))
         return value
 
     def mark_missing(self, figure: str, missing: tuple[str, ...]) -> bool:
-        """Whether a figure misses fields; then it is noted as left out."""
+        """Return whether fields are missing for a figure, which is then recorded as left out."""
         if missing:
-            self._gaps.setdefault(figure, OmittedFigure(figure=figure, missing=missing))
+            self._left_out.setdefault(figure, OmittedFigure(figure=figure, missing=missing))
         return bool(missing)
 
     @property
     def left_out(self) -> tuple[OmittedFigure, ...]:
-        """All figures that were left out, in the order of their turn."""
-        return tuple(self._gaps.values())
+        """The figures that were left out, in the order they came up."""
+        return tuple(self._left_out.values())
 
     @property
     def recorded(self) -> tuple[Assumption, ...]:
-        """All that was noted, in the order of its use."""
-        return tuple(self._notes.values())
+        """The recorded assumptions, in the order they were made."""
+        return tuple(self._recorded.values())

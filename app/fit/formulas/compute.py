@@ -1,4 +1,4 @@
-"""FLOPs and time: of training by the 6 N D rule and by the exact count of a GPT, and of reading a prompt."""
+"""FLOPs, time and cost: training by the 6 N D rule and by the exact count of a GPT, prefill, and money."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -6,25 +6,28 @@ from decimal import Decimal
 from app.fit.formulas.quantities import Range
 
 MFU = Range(low=0.25, mid=0.40, high=0.50)
-"""Share of the dense peak that training reaches on NVLink GPUs; evidence: MPT on H100 37-46 %, on A100 39-64 %,
-Megatron on A100 42-56 %, Llama 3 405B 38-43 %, PaLM 46 %; whole runs of GPU-hours 14-48 %."""
+"""Model FLOPs utilization: share of the dense peak that training reaches on NVLink GPUs.
+
+Evidence: MPT on H100 37-46 %, on A100 39-64 %, Megatron on A100 42-56 %, Llama 3 405B 38-43 %, PaLM 46 %; whole runs of
+GPU-hours 14-48 %.
+"""
 
 MFU_MI300X = Range(low=0.20, mid=0.30, high=0.40)
-"""Its best matrix product reaches 51 % of the peak, where H100 and A100 reach 80-87 %."""
+"""MFU of training on MI300X, whose best matrix product reaches 51 % of the peak; H100 and A100 reach 80-87 %."""
 
 MFU_PCIE = Range(low=0.15, mid=0.25, high=0.35)
-"""GPUs that are joined by PCIe only, and V100 and T4."""
+"""MFU of training on GPUs connected by PCIe only, and on V100 and T4."""
 
 MFU_PREFILL = Range(low=0.40, mid=0.55, high=0.70)
-"""Share of the dense peak that reading a prompt reaches."""
+"""Share of the dense peak that prefill reaches."""
 
 FLOPS_PER_PARAM = {"full": 6.0, "lora": 4.0, "qlora": 4.0}
-"""FLOPs a parameter and token: forward 2, backward 4; without gradients of frozen weights 2."""
+"""FLOPs per parameter and token: forward 2, backward 4, or 2 where the gradients of frozen weights are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GptShape:
-    """What the exact count of a GPT needs: layers, hidden, vocabulary, tokens of a sequence."""
+    """Dimensions that the exact count of a GPT's FLOPs needs."""
 
     layers: int
     hidden: int
@@ -33,7 +36,7 @@ class GptShape:
 
 
 def train_flops(active_params: float, tokens: float, flops_per_param: float = 6.0) -> float:
-    """Say what training computes: 6 N_act D FLOPs (full recomputation: 8; LoRA: 4); an estimate.
+    """Return the FLOPs of training: 6 N_act D (full recomputation: 8; LoRA: 4); an estimate.
 
     N_act parameters a token passes through, D tokens.  Source: Kaplan et al., arXiv 2001.08361, section 2.1; 8 N D:
     Narayanan et al., arXiv 2104.04473, section 5.1.
@@ -42,7 +45,7 @@ def train_flops(active_params: float, tokens: float, flops_per_param: float = 6.
 
 
 def attention_flops_per_token(layers: int, hidden: int, sequence_tokens: int) -> float:
-    """Say what attention adds for each token in training: 12 L h s FLOPs; an estimate (causality not counted).
+    """Return the FLOPs that attention adds for each token of training: 12 L h s; an estimate (causality not counted).
 
     Source: MosaicML llm-foundry, scripts/train/benchmarking; Chowdhery et al., PaLM, arXiv 2204.02311, appendix B.
     """
@@ -50,7 +53,7 @@ def attention_flops_per_token(layers: int, hidden: int, sequence_tokens: int) ->
 
 
 def gpt_iteration_flops(gpt: GptShape, global_batch: int) -> float:
-    """Count one iteration of a GPT: 72 B L s h^2 (1 + s / 6h + V / 12hL) FLOPs; exact for MHA with f = 4h.
+    """Return the FLOPs of one iteration of a GPT: 72 B L s h^2 (1 + s / 6h + V / 12hL); exact for MHA with f = 4h.
 
     Source: Korthikanti et al., arXiv 2205.05198, appendix A, equation 7.
     """
@@ -58,8 +61,9 @@ def gpt_iteration_flops(gpt: GptShape, global_batch: int) -> float:
 
 
 def hfu_over_mfu(gpt: GptShape) -> float:
-    """Say what selective recomputation adds: (1 + s / 3h + V / 12hL) / (1 + s / 6h + V / 12hL); exact.
+    """Return hardware over model FLOPs with selective recomputation; exact.
 
+    (1 + s / 3h + V / 12hL) / (1 + s / 6h + V / 12hL).
     Source: Korthikanti et al., arXiv 2205.05198, appendix A, equations 7 and 8.
     """
     return _gpt_factor(gpt, attention=3) / _gpt_factor(gpt, attention=6)
@@ -71,15 +75,15 @@ def _gpt_factor(gpt: GptShape, *, attention: int) -> float:
 
 
 def seconds(flops: float, gpus: int, peak_flops: float, mfu: Range) -> Range:
-    """Say how long FLOPs take, s: FLOPs / (n peak MFU).  An estimate; a bound at MFU 1.
+    """Return the time that FLOPs take, s: FLOPs / (n peak MFU).  An estimate; a bound at MFU 1.
 
-    n GPUs, peak dense FLOP/s of the type that is used. Whole runs take up to three times the ideal.
+    n GPUs, peak dense FLOP/s of the type used. Whole runs take up to three times the ideal.
     """
     return mfu.times(gpus * peak_flops).divide(flops)
 
 
 def prefill_flops(active_params: float, prompt_tokens: float) -> float:
-    """Say what reading a prompt computes: 2 N_act T FLOPs; a bound from below, attention not counted.
+    """Return the FLOPs of prefill, that is of reading a prompt: 2 N_act T; a bound from below, attention not counted.
 
     Source: Google DeepMind, How to Scale Your Model, on inference.
     """
@@ -93,33 +97,33 @@ SECONDS_PER_HOUR = Decimal(3600)
 
 
 def per_hour(units: int, usd_per_unit_hour: Decimal) -> Decimal:
-    """Say what so many VMs or GPUs cost an hour, USD: n x price; exact."""
+    """Return the cost of n VMs or GPUs per hour, USD: n x price; exact."""
     return units * usd_per_unit_hour
 
 
 def per_month(usd_per_hour: Decimal, hours: Decimal = HOURS_PER_MONTH) -> Decimal:
-    """Say what an hour's cost comes to in a month, USD: x 730 h, a twelfth of 8760; exact."""
+    """Return the cost per month, USD: cost per hour x 730 h, a twelfth of 8760; exact."""
     return usd_per_hour * hours
 
 
 def per_job(unit_hours: Decimal, usd_per_unit_hour: Decimal, *, interruptions: Decimal = Decimal(0)) -> Decimal:
-    """Say what a job costs, USD: hours of all units x price x (1 + overhead of interruptions); exact given both.
+    """Return the cost of a job, USD: hours of all units x price x (1 + overhead of interruptions); exact given both.
 
-    Spot VMs lose work when they are taken away; 0.1 is usual.
+    Spot VMs lose work when they are evicted; an overhead of 0.1 is usual.
     """
     return unit_hours * usd_per_unit_hour * (1 + interruptions)
 
 
 def per_million_tokens(usd_per_hour: Decimal, tokens_per_s: Decimal) -> Decimal:
-    """Say what a million tokens cost, USD: cost an hour / (tokens a second x 3600) x 10^6; as exact as the rate."""
+    """Return the cost of a million tokens, USD: cost per hour / (tokens/s x 3600) x 10^6; as exact as the rate."""
     return usd_per_hour / (tokens_per_s * SECONDS_PER_HOUR) * MILLION
 
 
 def reserved_per_hour(usd_per_term: Decimal, years: int) -> Decimal:
-    """Say what a reservation costs an hour, USD: the price of the whole term / (8760 h x years); exact."""
+    """Return the cost of a reservation per hour, USD: price of the whole term / (8760 h x years); exact."""
     return usd_per_term / (HOURS_PER_YEAR * years)
 
 
 def break_even_hours(reserved_usd_per_hour: Decimal, on_demand_usd_per_hour: Decimal) -> Decimal:
-    """Say from how many hours a month on a reservation costs less: 730 x reserved / on demand; exact."""
+    """Return from how many hours a month a reservation costs less: 730 x reserved / on demand; exact."""
     return HOURS_PER_MONTH * reserved_usd_per_hour / on_demand_usd_per_hour

@@ -1,4 +1,4 @@
-"""Serving a model: what each GPU needs, what it may use, and how many sequences run at the same time."""
+"""Serving a model: speed of decoding, memory that each GPU needs and may use, and how many sequences fit."""
 
 from dataclasses import dataclass
 from math import floor
@@ -7,12 +7,12 @@ from app.fit.formulas.memory import KvCache, Parallelism, kv_bytes_per_sequence,
 from app.fit.formulas.quantities import GIB, ZERO, Range, plus_minus
 
 BANDWIDTH_EFFICIENCY = Range(low=0.60, mid=0.75, high=0.85)
-"""Share of the bound that is reached: kipply measured 22.0 ms where 17.07 ms is ideal (13B on an A100), 78 %."""
+"""Share of the bound that decoding reaches: kipply measured 22.0 ms where 17.07 ms is ideal (13B on an A100), 78 %."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeStep:
-    """What one GPU does in one step of a batch: bytes of weights and of KV cache that it reads, and FLOPs."""
+    """What one GPU does in one step of a batch: bytes of weights and KV cache that it reads, and FLOPs."""
 
     weights_bytes: float
     kv_bytes: float
@@ -20,10 +20,10 @@ class DecodeStep:
 
 
 def step_seconds(step: DecodeStep, bandwidth_bytes_per_s: float, peak_flops: float | None = None) -> float:
-    """Say how long one step takes at least, s: max(W_read / BW, FLOPs / peak) + B KV / BW.
+    """Return the least time of one step, s: max(W_read / BW, FLOPs / peak) + B KV / BW.
 
-    A bound: every weight and every kept token is read once a step. W_read, B KV and FLOPs are of one GPU of a
-    tensor-parallel group; without a peak arithmetic sets no bound. BW bytes a second (decimal), peak dense FLOP/s.
+    A bound: every weight and every cached token is read once a step. W_read, B KV and FLOPs are of one GPU of a
+    tensor-parallel group; without a peak, arithmetic sets no bound. BW bytes a second (decimal), peak dense FLOP/s.
     Source: Pope et al., arXiv 2211.05102, section 2; kipply, Transformer Inference Arithmetic.
     """
     reading = step.weights_bytes / bandwidth_bytes_per_s
@@ -32,21 +32,21 @@ def step_seconds(step: DecodeStep, bandwidth_bytes_per_s: float, peak_flops: flo
 
 
 def expected_step_seconds(least_s: float) -> Range:
-    """Say how long a step takes in practice, s: the bound divided by 0.85, 0.75 and 0.60; an estimate."""
+    """Return the time of a step in practice, s: the bound divided by 0.85, 0.75 and 0.60; an estimate."""
     return BANDWIDTH_EFFICIENCY.divide(least_s)
 
 
 def experts_read(experts: int, per_token: int, sequences: float) -> float:
-    """Say which share of the experts' weights a step of B sequences reads: 1 - (1 - e / E)^B.
+    """Return the share of the experts' weights that a step of B sequences reads: 1 - (1 - e / E)^B.
 
     An estimate: routing is taken as uniform and independent. E experts, e of them per token. Derived here.
     """
-    untouched: float = (1 - per_token / experts) ** sequences
-    return 1 - untouched
+    unread: float = (1 - per_token / experts) ** sequences
+    return 1 - unread
 
 
 def decode_flops(active_params: float, sequences: float) -> float:
-    """Say what one step of B sequences computes: 2 N_act B FLOPs; a bound from below, attention not counted."""
+    """Return the FLOPs of one step of B sequences: 2 N_act B; a bound from below, attention not counted."""
     return 2 * active_params * sequences
 
 
@@ -57,14 +57,15 @@ NCCL_BUFFERS = Range(low=1.0 * GIB, mid=1.25 * GIB, high=1.5 * GIB)
 """NCCL's buffers on each GPU of a group: the same book."""
 
 STEP_SPREAD = 0.4
-"""The memory of a step was seen on two logs of one model only; other models vary."""
+"""Relative spread of a step's memory, which was seen on two logs of one model only; other models vary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedModel:
-    """A model as it is served, made once for all candidates; `embeddings` is their share of the parameters, 0 to 1.
+    """A model as it is served, the same on every candidate of a placement.
 
-    `step_bytes_per_token` is 6 (f + h); 0 where the widths are unknown.
+    `embeddings` is their share of the parameters, 0 to 1. `step_bytes_per_token` is 6 (f + h); 0 where the widths are
+    unknown.
     """
 
     weights_bytes: float
@@ -76,7 +77,7 @@ class ServedModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingLoad:
-    """What one copy of a model serves at the same time."""
+    """What one copy of a model serves at the same time: sequences of a context, and tokens batched in a step."""
 
     context_tokens: int
     sequences: int
@@ -85,7 +86,7 @@ class ServingLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferenceNeed:
-    """What the fullest GPU of one copy needs, bytes."""
+    """Memory that the fullest GPU of one copy needs, bytes."""
 
     weights: float
     kv_cache: float
@@ -94,16 +95,16 @@ class InferenceNeed:
 
     @property
     def total(self) -> Range:
-        """All together."""
+        """Sum of all parts."""
         return self.activations + self.overhead + (self.weights + self.kv_cache)
 
 
 def inference_need(model: ServedModel, load: ServingLoad, parallelism: Parallelism) -> InferenceNeed:
-    """Say what the fullest GPU of one copy needs: W share + B KV + A_step + C.
+    """Return the memory that the fullest GPU of one copy needs: W share + B KV + A_step + C.
 
     A_step = 6 (f + h) x batched tokens / t.  Weights and KV exact for p = 1, else bounds; A_step and C estimates.
     W weights, B sequences, f intermediate, h hidden, t tensor parallel; bytes.
-    Source: vLLM's profile of memory; A_step was fitted to two start-up logs of vLLM (its GitHub, 10517; within 0.6 %).
+    Source: vLLM's memory profiling; A_step was fitted to two start-up logs of vLLM (its GitHub, 10517; within 0.6 %).
     """
     sequence = kv_bytes_per_sequence(model.cache, load.context_tokens, parallelism) if model.cache else 0.0
     step = model.step_bytes_per_token * load.batched_tokens / parallelism.tensor
@@ -116,23 +117,23 @@ def inference_need(model: ServedModel, load: ServingLoad, parallelism: Paralleli
 
 
 def runtime_overhead(gpus: int) -> Range:
-    """Say what the runtime takes on each GPU, bytes: its context, and the collectives' buffers where there are several.
+    """Return the bytes of the runtime on each GPU: the CUDA context, and NCCL's buffers where there are several GPUs.
 
-    An estimate. CUDA graphs (0.5 to 3 GiB) are captured in what the utilization leaves free, and not counted.
+    An estimate. CUDA graphs (0.5 to 3 GiB) are captured in the memory that the utilization leaves free; not counted.
     """
     return CUDA_CONTEXT + (NCCL_BUFFERS if gpus > 1 else ZERO)
 
 
 def memory_budget_bytes(usable_bytes: float, utilization: float) -> float:
-    """Say what a server may use of a GPU: u x usable memory, bytes; exact. vLLM's own default of u is 0.92."""
+    """Return the bytes that a server may use of a GPU: u x usable memory; exact. vLLM's default of u is 0.92."""
     return usable_bytes * utilization
 
 
 def max_sequences(model: ServedModel, load: ServingLoad, parallelism: Parallelism, budget: float) -> Range | None:
-    """Say how many sequences of the load's context one copy serves at the same time; None without a KV cache.
+    """Return how many sequences of the load's context one copy serves at once; None without a KV cache.
 
     floor((budget - W share - A_step - C) / KV of a sequence), never below 0.  An estimate, as A_step and C are.
-    Source: vLLM, arXiv 2309.06180, section 4: what the profile leaves is cut into pages.
+    Source: vLLM, arXiv 2309.06180, section 4: the memory that profiling leaves is divided into pages.
     """
     if model.cache is None:
         return None

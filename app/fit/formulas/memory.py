@@ -1,4 +1,4 @@
-"""The KV cache: what a sequence keeps of its tokens, under any attention, cut over GPUs or in pages."""
+"""Memory of a served model: its split over GPUs, its weights at any number of bits, and its KV cache."""
 
 from dataclasses import dataclass
 from math import ceil, floor
@@ -8,14 +8,14 @@ from app.fit.formulas.architecture import Architecture
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parallelism:
-    """One copy of a model over `tensor` x `pipeline` GPUs."""
+    """One copy of a model split over `tensor` x `pipeline` GPUs."""
 
     tensor: int = 1
     pipeline: int = 1
 
     @property
     def gpus(self) -> int:
-        """How many GPUs hold the copy."""
+        """Number of GPUs that hold the copy."""
         return self.tensor * self.pipeline
 
 
@@ -23,7 +23,7 @@ UNSPLIT = Parallelism()
 
 
 def largest_gpu_share(parallelism: Parallelism, *, layers: int | None = None, embeddings: float = 0.0) -> float:
-    """Say which share of the parameters the GPU that holds most has, 0 to 1.
+    """Return the share of the parameters that the fullest GPU holds, 0 to 1.
 
     p = 1: 1 / t.  p > 1: ((1 - m) ceil(L / p) / L + m) / t: the largest stage has ceil(L / p) layers, and one end
     stage has embeddings, at most all m of them.  Exact for p = 1, else a bound from above. t tensor, p pipeline,
@@ -36,107 +36,10 @@ def largest_gpu_share(parallelism: Parallelism, *, layers: int | None = None, em
     return ((1 - embeddings) * stage + embeddings) / parallelism.tensor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KvCache:
-    """How a model's tokens are kept.
-
-    `values_per_head` are 2 d (keys and values of one head); with `latent` there is one head of r + d_rope values that
-    every tensor rank keeps whole. `block_tokens` is the page: 1 is no paging, vLLM's is 16.
-    """
-
-    full_layers: int
-    windowed_layers: int = 0
-    window_tokens: int = 0
-    heads: int
-    values_per_head: int
-    latent: bool = False
-    value_bytes: float = 2.0
-    block_tokens: int = 1
-
-
-def missing_for_cache(shape: Architecture) -> tuple[str, ...]:
-    """Name the fields without which the KV cache is unknown."""
-    own = ("kv_heads", "head_dim") if shape.kv_lora_rank is None else ("qk_rope_head_dim",)
-    return shape.missing_fields(*(("layers",) if shape.kv_layers is None else ()), *own)
-
-
-def build_kv_cache(shape: Architecture, *, value_bytes: float = 2.0, block_tokens: int = 1) -> KvCache:
-    """Take from a shape that misses nothing (missing_for_cache is empty) how its tokens are kept."""
-    (layers,) = shape.require("layers" if shape.kv_layers is None else "kv_layers")
-    windowed = 0
-    if shape.sliding_window is not None:
-        windowed = layers if shape.sliding_layers is None else min(shape.sliding_layers, layers)
-    heads, values = _cached_heads(shape)
-    return KvCache(
-        full_layers=layers - windowed,
-        windowed_layers=windowed,
-        window_tokens=shape.sliding_window or 0,
-        heads=heads,
-        values_per_head=values,
-        latent=shape.kv_lora_rank is not None,
-        value_bytes=value_bytes,
-        block_tokens=block_tokens,
-    )
-
-
-def _cached_heads(shape: Architecture) -> tuple[int, int]:
-    """How many heads a layer keeps of a token, and how many values of each."""
-    if shape.kv_lora_rank is not None:
-        return 1, sum(shape.require("kv_lora_rank", "qk_rope_head_dim"))
-    heads, head_dim = shape.require("kv_heads", "head_dim")
-    return heads, 2 * head_dim
-
-
-def kv_bytes_per_token(cache: KvCache, parallelism: Parallelism = UNSPLIT) -> float:
-    """Say how many bytes one token keeps, on the GPU that keeps most.
-
-    2 L k d c (MHA k = a, GQA k < a, MQA k = 1); MLA L (r + d_rope) c, without the factor 2.  Exact for one GPU.
-    L layers that keep a cache, k KV heads, d head_dim, c bytes a value, r the latent's rank.
-    Sources: vLLM, arXiv 2309.06180, section 3; MLA: DeepSeek-V2, arXiv 2405.04434, table 1.
-    """
-    layers = ceil(cache.full_layers / parallelism.pipeline) + ceil(cache.windowed_layers / parallelism.pipeline)
-    return layers * _layer_bytes(cache, parallelism)
-
-
-def _layer_bytes(cache: KvCache, parallelism: Parallelism) -> float:
-    """One token of one layer: ceil(k / t) heads a rank, so never less than one; a latent is on every rank."""
-    heads = 1 if cache.latent else ceil(cache.heads / parallelism.tensor)
-    return heads * cache.values_per_head * cache.value_bytes
-
-
-def kv_bytes_per_sequence(cache: KvCache, tokens: int, parallelism: Parallelism = UNSPLIT) -> float:
-    """Say how many bytes a sequence of T tokens keeps, on the GPU that keeps most.
-
-    sum over layers of min(T, window) x bytes a token and layer, T rounded up to whole pages; under pipeline
-    parallelism the largest stage, ceil(layers / p) of either kind.  Exact for one GPU, else a bound from above.
-    Sources: Mistral 7B, arXiv 2310.06825, section 2 (windows); vLLM, arXiv 2309.06180 (pages); vLLM replicates KV
-    heads where t > k.
-    """
-    full = ceil(cache.full_layers / parallelism.pipeline) * _round_up_to_pages(tokens, cache)
-    windowed = ceil(cache.windowed_layers / parallelism.pipeline) * _round_up_to_pages(
-        min(tokens, cache.window_tokens), cache
-    )
-    return (full + windowed) * _layer_bytes(cache, parallelism)
-
-
-def _round_up_to_pages(tokens: int, cache: KvCache) -> int:
-    return ceil(tokens / cache.block_tokens) * cache.block_tokens
-
-
-def tokens_in_budget(cache: KvCache, budget_bytes: float, parallelism: Parallelism = UNSPLIT) -> int:
-    """Say how many tokens fit into a budget, in whole pages: floor(budget / (bytes a token x page)) x page.
-
-    Exact where no layer has a window; else a bound from below, since windows are not counted on.
-    Source: vLLM, arXiv 2309.06180, section 4; its log prints the number of pages.
-    """
-    page = kv_bytes_per_token(cache, parallelism) * cache.block_tokens
-    return floor(budget_bytes / page) * cache.block_tokens
-
-
 FULL_BITS: dict[str, float] = {
     "fp32": 32, "tf32": 32, "fp16": 16, "bf16": 16, "fp8": 8, "int8": 8, "int4": 4, "fp4": 4,
 }  # fmt: skip
-"""Bits of a value; below 16 bits of a weight without its scales, and not of every weight."""
+"""Bits of a value. Below 16 bits: of a weight without its scales, and some weights stay in 16 bits."""
 
 QUANTIZED_BITS: dict[str, float] = {
     "nf4": 4.5,
@@ -166,13 +69,110 @@ Source: llama.cpp, tools/quantize/README.md. Another model mixes its tensors in 
 """
 
 BITS = FULL_BITS | QUANTIZED_BITS | FILE_BITS
-"""Every named type of weights, and its bits a weight."""
+"""Bits per weight of every named type of weights."""
 
 
 def weights_bytes(params: float, bits: float, *, unquantized: float = 0.0) -> float:
-    """Say how many bytes weights take: (N - N_16) bits / 8 + 2 N_16.
+    """Return the bytes of the weights: (N - N_16) bits / 8 + 2 N_16.
 
-    Exact, given the bits. N parameters, N_16 of them kept in 16 bits (embeddings, under most quantizations).
+    Exact, given the bits. N parameters, N_16 of them `unquantized`, in 16 bits (embeddings, under most quantizations).
     Source: QLoRA, arXiv 2305.14314; the transformers documentation on quantization, for what stays 16-bit.
     """
     return (params - unquantized) * bits / 8 + 2 * unquantized
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KvCache:
+    """The layout of a model's KV cache.
+
+    `values_per_head` is 2 d (keys and values of one head); with `latent` there is one head of r + d_rope values, which
+    every tensor rank holds whole. `block_tokens` is the page size in tokens: 1 is no paging, vLLM's is 16.
+    """
+
+    full_layers: int
+    windowed_layers: int = 0
+    window_tokens: int = 0
+    heads: int
+    values_per_head: int
+    latent: bool = False
+    value_bytes: float = 2.0
+    block_tokens: int = 1
+
+
+def missing_for_cache(shape: Architecture) -> tuple[str, ...]:
+    """Return the names of the unknown fields that the KV cache needs."""
+    own = ("kv_heads", "head_dim") if shape.kv_lora_rank is None else ("qk_rope_head_dim",)
+    return shape.missing_fields(*(("layers",) if shape.kv_layers is None else ()), *own)
+
+
+def build_kv_cache(shape: Architecture, *, value_bytes: float = 2.0, block_tokens: int = 1) -> KvCache:
+    """Build the KV cache layout of a complete shape (one for which missing_for_cache is empty)."""
+    (layers,) = shape.require("layers" if shape.kv_layers is None else "kv_layers")
+    windowed = 0
+    if shape.sliding_window is not None:
+        windowed = layers if shape.sliding_layers is None else min(shape.sliding_layers, layers)
+    heads, values = _cached_heads(shape)
+    return KvCache(
+        full_layers=layers - windowed,
+        windowed_layers=windowed,
+        window_tokens=shape.sliding_window or 0,
+        heads=heads,
+        values_per_head=values,
+        latent=shape.kv_lora_rank is not None,
+        value_bytes=value_bytes,
+        block_tokens=block_tokens,
+    )
+
+
+def _cached_heads(shape: Architecture) -> tuple[int, int]:
+    """Return the heads that a layer caches of a token, and the values of each."""
+    if shape.kv_lora_rank is not None:
+        return 1, sum(shape.require("kv_lora_rank", "qk_rope_head_dim"))
+    heads, head_dim = shape.require("kv_heads", "head_dim")
+    return heads, 2 * head_dim
+
+
+def kv_bytes_per_token(cache: KvCache, parallelism: Parallelism = UNSPLIT) -> float:
+    """Return the bytes that one token takes in the KV cache of the fullest GPU.
+
+    2 L k d c (MHA k = a, GQA k < a, MQA k = 1); MLA L (r + d_rope) c, without the factor 2.  Exact for one GPU.
+    L layers that keep a cache, k KV heads, d head_dim, c bytes a value, r the latent's rank.
+    Sources: vLLM, arXiv 2309.06180, section 3; MLA: DeepSeek-V2, arXiv 2405.04434, table 1.
+    """
+    layers = ceil(cache.full_layers / parallelism.pipeline) + ceil(cache.windowed_layers / parallelism.pipeline)
+    return layers * _layer_bytes(cache, parallelism)
+
+
+def _layer_bytes(cache: KvCache, parallelism: Parallelism) -> float:
+    """Return the bytes of one token in one layer: ceil(k / t) heads a rank, at least one; a latent is on every rank."""
+    heads = 1 if cache.latent else ceil(cache.heads / parallelism.tensor)
+    return heads * cache.values_per_head * cache.value_bytes
+
+
+def kv_bytes_per_sequence(cache: KvCache, tokens: int, parallelism: Parallelism = UNSPLIT) -> float:
+    """Return the bytes that a sequence of T tokens takes in the KV cache of the fullest GPU.
+
+    sum over layers of min(T, window) x bytes a token and layer, T rounded up to whole pages; under pipeline
+    parallelism the largest stage, ceil(layers / p) of either kind.  Exact for one GPU, else a bound from above.
+    Sources: Mistral 7B, arXiv 2310.06825, section 2 (windows); vLLM, arXiv 2309.06180 (pages); vLLM replicates KV
+    heads where t > k.
+    """
+    full = ceil(cache.full_layers / parallelism.pipeline) * _round_up_to_pages(tokens, cache)
+    windowed = ceil(cache.windowed_layers / parallelism.pipeline) * _round_up_to_pages(
+        min(tokens, cache.window_tokens), cache
+    )
+    return (full + windowed) * _layer_bytes(cache, parallelism)
+
+
+def _round_up_to_pages(tokens: int, cache: KvCache) -> int:
+    return ceil(tokens / cache.block_tokens) * cache.block_tokens
+
+
+def tokens_in_budget(cache: KvCache, budget_bytes: float, parallelism: Parallelism = UNSPLIT) -> int:
+    """Return how many tokens fit into a budget, in whole pages: floor(budget / (bytes a token x page)) x page.
+
+    Exact where no layer has a window; else a bound from below, since windows are ignored.
+    Source: vLLM, arXiv 2309.06180, section 4; its log prints the number of pages.
+    """
+    page = kv_bytes_per_token(cache, parallelism) * cache.block_tokens
+    return floor(budget_bytes / page) * cache.block_tokens

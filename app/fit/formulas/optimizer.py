@@ -1,4 +1,4 @@
-"""Model states of training: weights, gradients and optimizer, under every recipe and ZeRO or FSDP stage."""
+"""Model states of training: weights, gradients and optimizer by recipe and ZeRO or FSDP stage; LoRA adapters."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,16 +8,13 @@ from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.quantities import Range
 
 LORA_MODULES = ("q", "k", "v", "o", "gate", "up", "down")
-"""The matrices of a layer that can get adapters."""
+"""The matrices of a layer that can have adapters."""
 _MLP_MODULES = {"gate", "up", "down"}
-
-ADAPTER_BYTES = 16
-"""Bytes a trained parameter of an adapter takes: mixed-precision Adam."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptedMatrix:
-    """A weight matrix that gets an adapter, and how many of its form there are in the model."""
+    """A weight matrix that gets an adapter, and how many matrices of these dimensions the model has."""
 
     inputs: int
     outputs: int
@@ -25,7 +22,7 @@ class AdaptedMatrix:
 
 
 def lora_params(rank: int, matrices: Iterable[AdaptedMatrix]) -> int:
-    """Count the trained parameters of LoRA: sum of r (d_in + d_out) over the matrices; exact.
+    """Count the parameters that LoRA trains: the sum of r (d_in + d_out) over the matrices; exact.
 
     Source: Hu et al., LoRA, arXiv 2106.09685, section 4.1.
     """
@@ -33,7 +30,7 @@ def lora_params(rank: int, matrices: Iterable[AdaptedMatrix]) -> int:
 
 
 def missing_for_modules(shape: Architecture, modules: Iterable[str]) -> tuple[str, ...]:
-    """Name the fields without which the matrices of modules are unknown."""
+    """Return the names of the unknown fields that the matrices of these modules need."""
     chosen = set(modules)
     needed = ["layers", "hidden"]
     needed += ["heads", "head_dim"] if chosen & {"q", "o"} else []
@@ -43,9 +40,9 @@ def missing_for_modules(shape: Architecture, modules: Iterable[str]) -> tuple[st
 
 
 def lora_matrices(shape: Architecture, modules: Iterable[str]) -> tuple[AdaptedMatrix, ...]:
-    """List the matrices that modules stand for, in every layer and every expert.
+    """Return the matrices that the modules stand for, in every layer and every expert.
 
-    The shape misses nothing (missing_for_modules is empty), and its attention is no MLA.
+    The shape must be complete (missing_for_modules is empty), and its attention must not be MLA.
     """
     layers, hidden = shape.require("layers", "hidden")
     queries, keys = (shape.heads or 0) * (shape.head_dim or 0), (shape.kv_heads or 0) * (shape.head_dim or 0)
@@ -68,7 +65,7 @@ Loading = Literal["sharded", "whole", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """Bytes that one trained parameter takes: its weight, its gradient, the optimizer's share (a copy, m and v)."""
+    """Bytes per trained parameter: its weight, its gradient, and the optimizer state (master copy, m and v)."""
 
     weights: float
     gradients: float
@@ -90,7 +87,7 @@ RECIPES: dict[str, Recipe] = {
     "mixed_sgd_momentum": _recipe(2, 2, 8),  # fp32 copy and momentum: EleutherAI's cookbook
     "mixed_muon": _recipe(2, 2, 8),  # fp32 copy and momentum
 }
-"""Bytes a parameter by recipe; exact given the recipe."""
+"""Bytes per parameter by recipe; exact given the recipe."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,21 +100,22 @@ class ModelStates:
 
     @property
     def total(self) -> float:
-        """All together."""
+        """Sum of the three."""
         return self.weights + self.gradients + self.optimizer
 
 
 def model_states(
     params: float, recipe: Recipe, *, stage: int = 0, shards: int = 1, offload: Offload = "none"
 ) -> ModelStates:
-    """Say what model states one GPU holds of the P parameters that its tensor and pipeline rank has, bytes.
+    """Return the bytes of the model states on one GPU whose tensor and pipeline rank has P parameters.
 
     stage 0 (DDP): P (w + g + o);  1: P (w + g + o / D);  2 (SHARD_GRAD_OP): P (w + (g + o) / D);
     3 (FULL_SHARD): P (w + g + o) / D.  Exact. D data-parallel shards (of HSDP: the shard group).
-    Offloading the optimizer moves gradients and optimizer to the host, offloading all the weights, too.
+    Offload `optimizer` moves gradients and optimizer state to the host, `all` moves the weights, too.
     Sources: ZeRO, arXiv 1910.02054, figure 1; ZeRO-Offload, arXiv 2101.06840; PyTorch FSDP, arXiv 2304.11277.
     """
-    held = [1 / shards if stage >= least else 1.0 for least in (3, 2, 1)]
+    # Weights are sharded from stage 3 on, gradients from stage 2, the optimizer state from stage 1.
+    held = [1 / shards if stage >= first_stage else 1.0 for first_stage in (3, 2, 1)]
     if offload != "none":
         held[1] = held[2] = 0.0
     if offload == "all":
@@ -130,7 +128,7 @@ def model_states(
 
 
 def offloaded_host_bytes(params: float, gpus_per_node: int) -> Range:
-    """Say what memory a host needs for offloaded states, bytes: P max(4 GPUs a node, 16) x 1.5.
+    """Return the bytes of host memory for offloaded states: P max(4 n, 16) x 1.5, with n GPUs a node.
 
     An estimate; the states alone are P max(4 n, 16). Source: DeepSpeed, `estimate_zero2_model_states_mem_needs`, whose
     factor for buffers is 1.5.
@@ -140,10 +138,10 @@ def offloaded_host_bytes(params: float, gpus_per_node: int) -> Range:
 
 
 def loaded_host_bytes(weights_bytes: float, loading: Loading, part: float) -> float:
-    """Say what memory a host needs to bring weights to its GPUs, bytes.
+    """Return the bytes of host memory needed to load weights onto the GPUs of a host.
 
-    sharded: W x the part that its GPUs hold, which it reads or initializes alone;  whole: W;  none: 0, they are made
-    on the GPUs.  A bound from above: tensors are read one after the other. W weights, part 0 to 1.
+    sharded: W x the part that its GPUs hold, as it reads or initializes no more;  whole: W;  none: 0, the weights are
+    initialized on the GPUs.  A bound from above: tensors are read one after the other. W weights, part 0 to 1.
     Sources: PyTorch's Distributed Checkpoint and `torch.device("meta")`; DeepSpeed's `zero.Init`; Hugging Face's
     `from_pretrained`, which reads the whole checkpoint unless it is told otherwise.
     """

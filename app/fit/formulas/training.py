@@ -1,4 +1,4 @@
-"""Training a model: what each GPU needs, under any split and any number of data-parallel shards."""
+"""Memory that training needs on each GPU, for any parallelism and number of data-parallel shards."""
 
 from dataclasses import dataclass, replace
 
@@ -11,14 +11,14 @@ from app.fit.formulas.quantities import ZERO, Range
 BUCKET_ELEMENTS = 5e8
 """Elements of a reduction bucket: DeepSpeed's default."""
 MAX_LIVE_PARAMS = 1e9
-"""Parameters that ZeRO-3 keeps gathered at most: DeepSpeed's default."""
+"""Most parameters that ZeRO-3 keeps gathered: DeepSpeed's default."""
 WEIGHT_SHARDING_STAGE = 3
-"""The stage that shards weights, too."""
+"""The first ZeRO stage that shards weights, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForwardPass:
-    """What passes through the model in one step: its layers' widths, how many there are, the batch, what is kept."""
+    """One training step: widths and number of the layers, the micro-batch, and which activations are stored."""
 
     layer: LayerWidths
     layers: int
@@ -29,11 +29,11 @@ class ForwardPass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainedModel:
-    """A model as it is trained, made once for all candidates.
+    """A model as it is trained, the same on every candidate of a placement.
 
-    `params` are trained, `frozen_bytes` is a base that is not (LoRA), `gathered` are all parameters, the base's, too;
-    `embeddings` is their share of the parameters, 0 to 1; `static_bytes` is what every GPU holds besides, whatever is
-    sharded.
+    `params` are trained, `frozen_bytes` is the base that is not (LoRA), `gathered_params` are all parameters including
+    the base's. `embeddings` is their share of the parameters, 0 to 1; `static_bytes` is what every GPU holds besides,
+    whatever is sharded.
     """
 
     params: float
@@ -51,7 +51,7 @@ class TrainedModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingNeed:
-    """What the fullest GPU needs, bytes."""
+    """Memory that the fullest GPU needs, bytes."""
 
     states: ModelStates
     frozen: float
@@ -62,15 +62,15 @@ class TrainingNeed:
 
     @property
     def total(self) -> Range:
-        """All together."""
+        """Sum of all parts."""
         return self.activations + self.buffers + self.overhead + (self.states.total + self.frozen + self.static)
 
 
 def training_need(model: TrainedModel, parallelism: Parallelism, shards: int) -> TrainingNeed:
-    """Say what the fullest of t p D GPUs needs: states + frozen base + activations + buffers + overhead.
+    """Return what the fullest of t p D GPUs needs: states + frozen base + activations + buffers + overhead.
 
-    States are exact for p = 1, else a bound; the rest are estimates. t, p by the split, D shards.
-    Sources: those of `states`, `activations`, and of the constants above.
+    States are exact for p = 1, else a bound; the rest are estimates. t, p by the parallelism, D shards.
+    Sources: those of `optimizer.model_states`, `activations`, and of the constants above.
     """
     share = largest_gpu_share(parallelism, layers=model.layers, embeddings=model.embeddings)
     return TrainingNeed(
@@ -85,27 +85,28 @@ def training_need(model: TrainedModel, parallelism: Parallelism, shards: int) ->
     )
 
 
-def activation_peak(passing: ForwardPass, parallelism: Parallelism) -> Range:
-    """Say the most that activations take on any GPU, bytes: of the first stage, or of the last with its logits.
+def activation_peak(step: ForwardPass, parallelism: Parallelism) -> Range:
+    """Return the most bytes that activations take on any GPU: on the first stage, or on the last with its logits.
 
     The logits take 4 bytes a value (32 bits), usually 6 (a 16-bit copy), at most 10 (their gradient).  An estimate.
     """
-    keeping = replace(passing.policy, tensor=parallelism.tensor, pipeline=parallelism.pipeline)
-    kept = activation_bytes(passing.layer, passing.layers, passing.batch, keeping)
-    in_32_bits = logits_bytes(passing.vocab, passing.batch, parallelism.tensor) if passing.vocab else 0.0
+    policy = replace(step.policy, tensor=parallelism.tensor, pipeline=parallelism.pipeline)
+    kept = activation_bytes(step.layer, step.layers, step.batch, policy)
+    in_32_bits = logits_bytes(step.vocab, step.batch, parallelism.tensor) if step.vocab else 0.0
     logits = Range(low=in_32_bits, mid=in_32_bits * 1.5, high=in_32_bits * 2.5)
     if parallelism.pipeline == 1:
         return kept + logits
-    alone = replace(keeping, pipeline=1, chunks=1)
-    last = activation_bytes(passing.layer, -(-passing.layers // parallelism.pipeline), passing.batch, alone) + logits
+    # The last stage has only one micro-batch in flight, but computes the logits.
+    last_policy = replace(policy, pipeline=1, chunks=1)
+    last = activation_bytes(step.layer, -(-step.layers // parallelism.pipeline), step.batch, last_policy) + logits
     return Range(low=max(kept.low, last.low), mid=max(kept.mid, last.mid), high=max(kept.high, last.high))
 
 
 def sharding_buffers(model: TrainedModel, parallelism: Parallelism) -> Range:
-    """Say what sharding holds for a moment, bytes: a bucket of gradients; in stage 3 two gathered layers up to 10^9.
+    """Return the bytes of sharding's transient buffers: a bucket of gradients, in stage 3 also gathered weights.
 
-    An estimate. Sources: DeepSpeed's defaults (5e8 elements a bucket, 1e9 live parameters); FSDP gathers the next
-    layer while one is computed.
+    Gathered are from two layers up to 10^9 parameters.  An estimate. Sources: DeepSpeed's defaults (5e8 elements a
+    bucket, 1e9 live parameters); FSDP gathers the next layer while one is computed.
     """
     if model.stage == 0:
         return ZERO
