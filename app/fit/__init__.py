@@ -1,1 +1,1 @@
-"""CALCULATE: pure arithmetic on values; standard library only."""
+"""Arithmetic on values: what jobs and language models need, and which VM sizes fit; standard library only."""

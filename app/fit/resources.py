@@ -1,4 +1,4 @@
-"""Whether a size fits, on how many nodes, with how much to spare; else every constraint that it fails."""
+"""Fit of a job that needs amounts of resources (vCPUs, memory, GPUs, network): verdict on each size, and ranking."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from app.fit.vm import SizeConstraints, Vm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """A constraint on an amount: `pooled` amounts add up over nodes, the others each node must have by itself."""
+    """A constraint on an amount: `pooled` amounts add up over nodes, others each node must have by itself."""
 
     name: str
     code: str
@@ -37,7 +37,7 @@ class Quantity:
 
     @property
     def resource(self) -> str:
-        """What the amount is of: `gpu_memory` for `min_gpu_mem`, as every answer says it."""
+        """The resource's name in responses: `gpu_memory` for `min_gpu_mem`."""
         return self.name.removeprefix("min_").replace("gpu_mem", "gpu_memory")
 
 
@@ -71,28 +71,28 @@ QUANTITIES: tuple[Quantity, ...] = (
     _quantity("min_network_gbps", "NETWORK", "network", "Gbps", lambda vm: vm.network_gbps, pooled=False),
     _quantity("min_infiniband_gbps", "INFINIBAND", "InfiniBand", "Gbps", lambda vm: vm.infiniband_gbps, pooled=False),
 )
-"""Every amount that can be asked for; what is on GPUs does not pool where a VM has only part of a GPU."""
+"""Every amount that can be required; amounts on GPUs do not pool where a VM has only part of a GPU."""
 
 TRAIT_CODES: dict[str, str] = {"infiniband": "NO_INFINIBAND", "nvlink": "NO_NVLINK", "arch": "ARCH"}
-"""The code of a trait that is not as asked; any other trait is a feature flag."""
+"""The failure code of a trait; any other trait is a feature flag."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceNeeds(SizeConstraints):
-    """What is asked of one job's VMs besides the terms: amounts by constraint name, traits by name."""
+    """What a job needs of its VMs besides the common constraints: amounts by constraint name, traits by name."""
 
     amounts: Mapping[str, float]
     traits: Mapping[str, bool | str]
 
 
 def evaluate_vm(vm: Vm, needs: ResourceNeeds) -> Option | Rejection:
-    """Judge one size against the needs; every constraint is evaluated, not only the first that fails."""
+    """Check one size against the needs; all constraints are evaluated, not only up to the first failure."""
     nodes = _nodes_needed(vm, needs)
     failures = [*check_eligibility(vm, needs), *_check_traits(vm, needs), *_check_amounts(vm, needs)]
     costs = {purchase: compute_cost(vm, purchase, nodes, needs) for purchase in vm.usd_per_hour}
-    month = costs[needs.purchase].usd_per_month if needs.purchase in costs else None
+    usd_per_month = costs[needs.purchase].usd_per_month if needs.purchase in costs else None
     if not failures:
-        failures += check_budget(month, needs)
+        failures += check_budget(usd_per_month, needs)
     if failures:
         ordered = sorted(failures, key=lambda failure: (-failure.share_missing, failure.constraint))
         return Rejection(vm=vm, failures=tuple(ordered))
@@ -105,12 +105,12 @@ def _requested(needs: ResourceNeeds) -> Iterator[Quantity]:
 
 
 def _pools(quantity: Quantity, vm: Vm) -> bool:
-    """Amounts add up over nodes, but parts of a GPU do not make a GPU."""
+    """Return whether an amount adds up over nodes; parts of a GPU do not make a GPU."""
     return quantity.pooled and not (quantity.on_gpus and vm.fractional)
 
 
 def _nodes_needed(vm: Vm, needs: ResourceNeeds) -> int:
-    """The smallest number of nodes that satisfies every pooled amount, at least 1 and at most max_nodes."""
+    """Return the least number of nodes that satisfies every pooled amount, from 1 to max_nodes."""
     wanted = [
         ceil(Fraction(needs.amounts[quantity.name]) / Fraction(available))
         for quantity in _requested(needs)
@@ -120,10 +120,10 @@ def _nodes_needed(vm: Vm, needs: ResourceNeeds) -> int:
 
 
 def _available(quantity: Quantity, vm: Vm, nodes: int) -> float | None:
-    one = quantity.of(vm)
-    if one is None:
+    per_vm = quantity.of(vm)
+    if per_vm is None:
         return None
-    return float(Fraction(one) * (nodes if _pools(quantity, vm) else 1))
+    return float(Fraction(per_vm) * (nodes if _pools(quantity, vm) else 1))
 
 
 def _check_amounts(vm: Vm, needs: ResourceNeeds) -> Iterator[Failure]:
@@ -131,10 +131,10 @@ def _check_amounts(vm: Vm, needs: ResourceNeeds) -> Iterator[Failure]:
         required, available = needs.amounts[quantity.name], _available(quantity, vm, needs.max_nodes)
         if available is not None and available >= required:
             continue
-        parts = vm.fractional and quantity.on_gpus and needs.max_nodes > 1
+        parts_of_gpu = vm.fractional and quantity.on_gpus and needs.max_nodes > 1
         yield Failure(
             constraint=quantity.name,
-            code="FRACTIONAL_GPU" if parts else quantity.code,
+            code="FRACTIONAL_GPU" if parts_of_gpu else quantity.code,
             required=required,
             available=available,
             unit=quantity.unit,
@@ -157,8 +157,8 @@ def _check_traits(vm: Vm, needs: ResourceNeeds) -> Iterator[Failure]:
         actual = vm.traits.get(name)
         if actual == wanted:
             continue
-        told = "no source says" if actual is None else f"it is {_format(actual)}"
-        yield plain_failure(name, TRAIT_CODES.get(name, "FEATURE"), f"{name} must be {_format(wanted)}, {told}")
+        found = "no source says" if actual is None else f"it is {_format(actual)}"
+        yield plain_failure(name, TRAIT_CODES.get(name, "FEATURE"), f"{name} must be {_format(wanted)}, {found}")
 
 
 def _format(value: bool | str) -> str:
@@ -177,7 +177,7 @@ def _headroom(quantity: Quantity, vm: Vm, nodes: int, needs: ResourceNeeds) -> H
 
 
 def _by_cost(option: Option, needs: ResourceNeeds) -> tuple[bool, Decimal]:
-    """Sorts by cost an hour; an unknown one comes last."""
+    """Sort key: cost per hour, unknown last."""
     cost = option.costs[needs.purchase].usd_per_hour if needs.purchase in option.costs else None
     return (cost is None, cost if cost is not None else Decimal(0))
 
@@ -187,9 +187,9 @@ def _by_headroom(option: Option, _needs: ResourceNeeds) -> float:
 
 
 def unused_gpu_memory_gib(option: Option, needs: ResourceNeeds) -> float | None:
-    """GPU memory of all nodes that the job leaves unused, GiB; None where it asks for none, or nobody knows."""
-    asked, one = needs.amounts.get("min_gpu_mem"), option.vm.gpu_memory_gib
-    return one * option.nodes - asked if asked and one is not None else None
+    """Return the GPU memory of all nodes that the job leaves unused, GiB; None where none is required, or unknown."""
+    required, per_vm = needs.amounts.get("min_gpu_mem"), option.vm.gpu_memory_gib
+    return per_vm * option.nodes - required if required and per_vm is not None else None
 
 
 def _by_waste(option: Option, needs: ResourceNeeds) -> float:
@@ -203,11 +203,11 @@ SORTS: dict[str, Callable[[Option, ResourceNeeds], Any]] = {
     "waste": _by_waste,
     "nodes": lambda option, _needs: option.nodes,
 }
-"""What options can be ranked by; a job's cost is the hour's times the same hours, so their order is one."""
+"""The sort keys of options; a job's cost is the hourly cost times a constant, so both have the same order."""
 
 
 def rank_sizes(vms: Iterable[Vm], needs: ResourceNeeds, sort: str = "cost_per_hour") -> Ranking[Option]:
-    """Judge every size and put the options in order: by the sort, then cost, then fewer nodes, then name."""
+    """Check every size and rank the options: by the sort, then cost, then fewer nodes, then name."""
     verdicts = [evaluate_vm(vm, needs) for vm in vms]
     key = SORTS[sort]
     options = sorted(
@@ -224,23 +224,14 @@ def rank_sizes(vms: Iterable[Vm], needs: ResourceNeeds, sort: str = "cost_per_ho
     return Ranking(options=tuple(options), rejections=tuple(rejections))
 
 
-_LABELS = {
-    "gpu_memory": "GPU memory",
-    "gpus": "GPUs",
-    "vcpus": "vCPUs",
-    "memory": "memory",
-    "local_disk": "local disk",
-    "gpu_memory_per_gpu": "GPU memory on one GPU",
-    "network_gbps": "network",
-    "infiniband_gbps": "InfiniBand",
-}
+_LABELS = {quantity.resource: quantity.label for quantity in QUANTITIES}
 
 
 def explain_option(option: Option, needs: ResourceNeeds) -> str:
-    """Say why the option fits, what is tightest, and what it costs."""
+    """Describe in a sentence why an option fits: its tightest resource, and its cost."""
     nodes = f"{option.nodes} VMs" if option.nodes > 1 else "1 VM"
-    tight = f": {_describe_limit(option.limiting)}" if option.limiting else ""
-    return f"Fits on {nodes}{tight}; {_describe_price(option, needs)}."
+    limit = f": {_describe_limit(option.limiting)}" if option.limiting else ""
+    return f"Fits on {nodes}{limit}; {_describe_price(option, needs)}."
 
 
 def _describe_limit(headroom: Headroom) -> str:

@@ -1,4 +1,7 @@
-"""How alike two sizes are: a distance from 0 (the same) to 1 (as different as can be), told term by term."""
+"""Similarity of sizes: a distance from 0 (the same) to 1 (entirely different), as a weighted mean of terms.
+
+Also exact differences of two figures, which comparisons of sizes share.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -10,50 +13,50 @@ Number = int | float | Decimal | Fraction
 
 
 def to_fraction(number: Number) -> Fraction:
-    """The number that is written, not the double nearest to it: 0.1 is a tenth."""
+    """Convert a number as it is written, not its nearest double: 0.1 is a tenth."""
     return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)
 
 
 def difference(baseline: Number | None, value: Number | None) -> float | None:
-    """By how much a value is larger than a baseline: value - baseline, in their unit."""
+    """Return value - baseline, in their unit; None where one is unknown."""
     if baseline is None or value is None:
         return None
     return float(to_fraction(value) - to_fraction(baseline))
 
 
 def difference_percent(baseline: Number | None, value: Number | None) -> float | None:
-    """The same as a part of the baseline: 100 x (value - baseline) / baseline, to two digits; of zero there is none."""
+    """Return 100 x (value - baseline) / baseline, to two digits; None where one is unknown or the baseline is zero."""
     if baseline is None or value is None or baseline == 0:
         return None
     return float(round(100 * (to_fraction(value) / to_fraction(baseline) - 1), 2))
 
 
 def usd_per_unit(usd_per_hour: Number | None, amount: Number | None) -> float | None:
-    """The price of one unit of what a VM has: usd_per_hour / amount; None where it has none, or nobody knows."""
+    """Return the price per unit of a resource: usd_per_hour / amount; None where one is unknown or the amount zero."""
     if usd_per_hour is None or amount is None or amount == 0:
         return None
     return float(to_fraction(usd_per_hour) / to_fraction(amount))
 
 
 def total_of_gpus(gpus: Fraction | None, of_one: Number | None) -> float | None:
-    """What all GPUs of a VM do together: gpus x of_one; a fraction of a GPU does its part."""
+    """Return a figure for all GPUs of a VM: gpus x of_one; a fraction of a GPU contributes its fraction."""
     return None if gpus is None or of_one is None else float(gpus * to_fraction(of_one))
 
 
 MAX_DOUBLINGS = 3.0
-"""Doublings, or halvings, from which on two amounts are as different as can be: eight times, or an eighth."""
+"""Doublings or halvings from which two amounts count as entirely different: eight times, or an eighth."""
 
 UNKNOWN_DISTANCE = 1 / 2
-"""How far an unknown value is: half way between the same and as different as can be, so that it cannot win by that."""
+"""Distance of an unknown value: half way, so that missing data neither wins nor loses."""
 
 
 DISTANCE_DIGITS = 4
-"""Digits to which distances are shown; those that are equal to them are equally near."""
+"""Digits to which distances are rounded; sizes whose rounded distances are equal rank as equally near."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeTraits:
-    """What of a size is compared, and what it is called; None is unknown."""
+    """The name and compared attributes of a size; None is unknown."""
 
     name: str
     status: str
@@ -73,7 +76,7 @@ class SizeTraits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistanceTerm:
-    """One part of the distance: what it looks at, in which unit (None for the class of GPU), and how much it weighs."""
+    """One term of the distance: the attribute, its unit (None for the class of GPU) and its weight."""
 
     name: str
     unit: str | None
@@ -89,14 +92,14 @@ DISTANCE_TERMS = (
     DistanceTerm(name="vcpus", unit="count", weight=1, get=lambda size: size.vcpus),
     DistanceTerm(name="memory_gib", unit="GiB", weight=1, get=lambda size: size.memory_gib),
 )
-"""What the distance is made of."""
+"""The terms of the distance."""
 
 GPU_CLASSES: tuple[tuple[Callable[[SizeTraits], str | None], float, str], ...] = (
     (lambda size: size.gpu_id, 0.0, "the same GPU"),
     (lambda size: size.gpu_family, 1 / 3, "another GPU of the same family"),
     (lambda size: size.gpu_vendor, 2 / 3, "another family of GPUs of the same vendor"),
 )
-"""What GPUs can have in common, the most first, how far apart they then are, and how that is told."""
+"""What two GPUs can have in common, closest first: the attribute, their distance, and its description."""
 
 _OTHER_VENDOR = (1.0, "GPUs of another vendor")
 _UNKNOWN_GPU = (UNKNOWN_DISTANCE, "unknown, which counts as half way")
@@ -104,7 +107,7 @@ _UNKNOWN_GPU = (UNKNOWN_DISTANCE, "unknown, which counts as half way")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermDistance:
-    """What one term says of two sizes: both values, and what it adds to the distance."""
+    """One term of the distance of two sizes: both values, and the contribution to the distance."""
 
     term: DistanceTerm
     baseline: Number | None
@@ -115,18 +118,18 @@ class TermDistance:
 
     @property
     def difference(self) -> float | None:
-        """Value - wanted, in the unit of the term."""
+        """Value - baseline, in the unit of the term."""
         return difference(self.baseline, self.value)
 
     @property
     def difference_percent(self) -> float | None:
-        """The difference as a part of what is wanted."""
+        """The difference in percent of the baseline."""
         return difference_percent(self.baseline, self.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbour:
-    """A size beside the one that is asked about; None where it cannot be said."""
+    """A size compared with the reference size; `cheaper` and `bigger` are None where unknown."""
 
     size: SizeTraits
     terms: tuple[TermDistance, ...]
@@ -135,26 +138,26 @@ class Neighbour:
 
     @property
     def distance(self) -> float:
-        """The sum of what the terms add: 0 to 1."""
+        """Sum of the contributions of the terms: 0 to 1."""
         return sum(term.contribution for term in self.terms)
 
 
 def sort_by_distance(size: SizeTraits, others: Iterable[SizeTraits]) -> list[Neighbour]:
-    """Measure sizes, and put the nearest first; of equally near ones the cheaper, then by name."""
+    """Return the others by distance, nearest first; equally near ones by price, then by name."""
     return sorted((measure_distance(size, other) for other in others), key=_sort_key)
 
 
 def measure_distance(size: SizeTraits, other: SizeTraits) -> Neighbour:
-    """How far a size is from another: the mean of the terms' distances by weight.
+    """Return the distance of two sizes: the weighted mean of the terms.
 
-    distance = sum(weight x distance of the term) / sum(weight), over the terms of which the first size has a value.
+    distance = sum(weight x distance of the term) / sum(weight), over the terms of which `size` has a value.
     An amount's distance is |log2(other / size)| / 3, at most 1: half as much is as far as twice as much.
     """
-    asked = [term for term in DISTANCE_TERMS if _applies(term, size)]
-    whole = sum(term.weight for term in asked)
+    terms = [term for term in DISTANCE_TERMS if _applies(term, size)]
+    total_weight = sum(term.weight for term in terms)
     return Neighbour(
         size=other,
-        terms=tuple(_measure_term(term, size, other, whole) for term in asked),
+        terms=tuple(_measure_term(term, size, other, total_weight) for term in terms),
         cheaper=None
         if None in (size.usd_per_hour, other.usd_per_hour)
         else _price_or_infinity(other) < _price_or_infinity(size),
@@ -163,38 +166,38 @@ def measure_distance(size: SizeTraits, other: SizeTraits) -> Neighbour:
 
 
 def is_bigger(size: SizeTraits, other: SizeTraits) -> bool | None:
-    """Whether a size has at least as much GPU memory, vCPUs and memory as another, and more of one of them."""
+    """Return whether `other` has at least as much GPU memory, vCPUs and memory as `size`, and more of one of them."""
     pairs = [
-        (asked, had)
-        for asked, had in (
+        (baseline, value)
+        for baseline, value in (
             (size.gpu_memory_gib, other.gpu_memory_gib),
             (size.vcpus, other.vcpus),
             (size.memory_gib, other.memory_gib),
         )
-        if asked is not None
+        if baseline is not None
     ]
-    if any(had is not None and had < asked for asked, had in pairs):
+    if any(value is not None and value < baseline for baseline, value in pairs):
         return False
-    if not pairs or any(had is None for _, had in pairs):
+    if not pairs or any(value is None for _, value in pairs):
         return None
-    return any(had is not None and had > asked for asked, had in pairs)
+    return any(value is not None and value > baseline for baseline, value in pairs)
 
 
 def _applies(term: DistanceTerm, size: SizeTraits) -> bool:
     return size.gpu_id is not None if term.name == "gpu_class" else term.get(size) is not None
 
 
-def _measure_term(term: DistanceTerm, size: SizeTraits, other: SizeTraits, whole: int) -> TermDistance:
-    wanted, value = term.get(size), term.get(other)
+def _measure_term(term: DistanceTerm, size: SizeTraits, other: SizeTraits, total_weight: int) -> TermDistance:
+    baseline, value = term.get(size), term.get(other)
     distance, detail = (
-        _gpu_class_distance(size, other) if wanted is None else _amount_distance(wanted, value, term.unit)
+        _gpu_class_distance(size, other) if baseline is None else _amount_distance(baseline, value, term.unit)
     )
     return TermDistance(
         term=term,
-        baseline=wanted,
+        baseline=baseline,
         value=value,
         distance=distance,
-        contribution=term.weight * distance / whole,
+        contribution=term.weight * distance / total_weight,
         detail=detail,
     )
 
@@ -208,16 +211,16 @@ def _gpu_class_distance(size: SizeTraits, other: SizeTraits) -> tuple[float, str
     return _OTHER_VENDOR
 
 
-def _amount_distance(wanted: Number, value: Number | None, unit: str | None) -> tuple[float, str]:
+def _amount_distance(baseline: Number, value: Number | None, unit: str | None) -> tuple[float, str]:
     if value is None:
         return UNKNOWN_DISTANCE, "unknown, which counts as half way"
-    told = "" if unit == "count" else f" {unit}"
-    if value == wanted:
-        return 0.0, f"{float(value):g}{told}, as asked"
-    detail = f"{float(value):g}{told} beside {float(wanted):g}{told}"
-    if value == 0 or wanted == 0:
+    suffix = "" if unit == "count" else f" {unit}"
+    if value == baseline:
+        return 0.0, f"{float(value):g}{suffix}, as asked"
+    detail = f"{float(value):g}{suffix} beside {float(baseline):g}{suffix}"
+    if value == 0 or baseline == 0:
         return 1.0, detail
-    return min(1.0, abs(log2(float(value)) - log2(float(wanted))) / MAX_DOUBLINGS), detail
+    return min(1.0, abs(log2(float(value)) - log2(float(baseline))) / MAX_DOUBLINGS), detail
 
 
 def _price_or_infinity(size: SizeTraits) -> Decimal:

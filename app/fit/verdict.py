@@ -1,4 +1,7 @@
-"""What is said of a size: an option with headroom and cost, or a rejection with every failure."""
+"""Verdicts on sizes: options with headroom and cost, rejections with every failure, and the ranking of both.
+
+Also the checks that apply to a size whatever the job: status, region, price and budget.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,12 +13,12 @@ from typing import Generic, TypeVar
 from app.fit.vm import SizeConstraints, Vm
 
 PERCENT_DECIMALS = 6
-"""A percentage is rounded to this many decimal places."""
+"""Decimal places to which percentages are rounded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """One constraint that a size does not meet; the figures are None where it is not about an amount, or unknown."""
+    """A constraint that a size does not meet; `required` and `available` are None where unknown or not an amount."""
 
     constraint: str
     code: str
@@ -26,7 +29,7 @@ class Failure:
 
     @property
     def shortfall(self) -> float | None:
-        """How much is missing, in the unit of the constraint."""
+        """The missing amount, in the unit of the constraint."""
         if self.required is None or self.available is None:
             return None
         return abs(self.required - self.available)
@@ -42,13 +45,13 @@ class Failure:
 
 
 def plain_failure(constraint: str, code: str, detail: str) -> Failure:
-    """A failure that is not about an amount."""
+    """Return a failure that is not about an amount."""
     return Failure(constraint=constraint, code=code, required=None, available=None, unit=None, detail=detail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headroom:
-    """How much of one resource the nodes together have beyond what is required; per node where it does not pool."""
+    """What all nodes have of a resource beyond what is required; of each node where the resource does not pool."""
 
     resource: str
     unit: str
@@ -57,9 +60,9 @@ class Headroom:
 
     @property
     def percent(self) -> float:
-        """The part of what is available that is to spare: 100 x (available - required) / available.
+        """The spare part of what is available: 100 x (available - required) / available.
 
-        Exact and rounded once, so that options with the same headroom are equals.
+        Computed exactly and rounded once, so that options with the same headroom compare equal.
         """
         required, available = Decimal(repr(self.required)), Decimal(repr(self.available))
         return float(round(100 * (available - required) / available, PERCENT_DECIMALS))
@@ -67,9 +70,9 @@ class Headroom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What all nodes cost under one purchase model; None where the price is unknown, the job's where it has no hours.
+    """The cost of all nodes under one purchase model; None where the price, or the job's hours, are unknown.
 
-    Exact: nodes x price an hour; a month has the hours that were asked for.
+    Exact: nodes x price per hour; a month has the requested number of hours.
     """
 
     usd_per_hour: Decimal | None
@@ -82,7 +85,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """A size that fits, and on how many nodes."""
+    """A size that fits, and the number of nodes."""
 
     vm: Vm
     nodes: int
@@ -92,13 +95,13 @@ class Option:
 
     @property
     def limiting(self) -> Headroom | None:
-        """The resource with the least to spare; None where no amount was asked for."""
+        """The resource with the least headroom; None where no amount was requested."""
         return min(self.headrooms, key=lambda headroom: headroom.percent, default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejection:
-    """A size that does not fit: all failures, the one that misses most first."""
+    """A size that does not fit, with all failures, the largest shortfall first."""
 
     vm: Vm
     failures: tuple[Failure, ...]
@@ -111,24 +114,24 @@ OptionT = TypeVar("OptionT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking(Generic[OptionT]):
-    """All that fit, the best first, and all that do not, the nearest miss first."""
+    """The sizes that fit, best first, and those that do not, nearest miss first."""
 
     options: tuple[OptionT, ...]
     rejections: tuple[Rejection, ...]
 
     @property
     def summary(self) -> dict[str, int]:
-        """How many sizes were rejected for which reason, each counted once, by the failure that misses most."""
+        """Number of rejected sizes by code; each counts once, for its largest shortfall."""
         return dict(sorted(Counter(rejection.failures[0].code for rejection in self.rejections).items()))
 
     @property
     def nearest_misses(self) -> Sequence[Rejection]:
-        """The rejected sizes that miss least."""
+        """The rejected sizes that came closest to fitting."""
         return self.rejections[:NEAREST_MISSES]
 
 
 def miss_distance(rejection: Rejection) -> tuple[float, int, float, str]:
-    """How far a size is from fitting: the worst miss, then how many, then all together."""
+    """Return the sort key of a rejection: the largest shortfall, then the number of failures, then their sum."""
     shares = [failure.share_missing for failure in rejection.failures]
     return (max(shares), len(shares), sum(shares), rejection.vm.name)
 
@@ -136,73 +139,73 @@ def miss_distance(rejection: Rejection) -> tuple[float, int, float, str]:
 OLD_PRICE_DAYS = 366
 
 
-def check_eligibility(vm: Vm, terms: SizeConstraints) -> Iterator[Failure]:
-    """Tell where a size may not be ordered, or not where it is asked for."""
-    if vm.status not in terms.statuses:
+def check_eligibility(vm: Vm, constraints: SizeConstraints) -> Iterator[Failure]:
+    """Yield the failures of a size that cannot be ordered, or not in the requested regions."""
+    if vm.status not in constraints.statuses:
         code = vm.status.upper() if vm.status in ("retired", "withdrawn") else "STATUS"
         yield plain_failure("status", code, f"is {vm.status}")
-    if terms.regions and vm.region is None:
-        yield plain_failure("region", "NOT_IN_REGION", f"has no price in {' or '.join(terms.regions)}")
+    if constraints.regions and vm.region is None:
+        yield plain_failure("region", "NOT_IN_REGION", f"has no price in {' or '.join(constraints.regions)}")
     if not vm.in_every_region:
-        told = "has no price in one of the regions where it must have one"
-        yield plain_failure("available_in", "NOT_IN_REGION", told)
-    if terms.verified_only and not vm.verified:
+        detail = "has no price in one of the regions where it must have one"
+        yield plain_failure("available_in", "NOT_IN_REGION", detail)
+    if constraints.verified_only and not vm.verified:
         yield plain_failure("verified_only", "UNVERIFIED", "only third parties name it")
 
 
 NO_COST = Cost(
     usd_per_hour=None, usd_per_month=None, usd_per_job=None, as_of=None, price_age_days=None, approximate_date=None
 )
-"""The cost of what has no price."""
+"""The cost of a size without a price."""
 
 
-def compute_cost(vm: Vm, purchase: str, nodes: int, terms: SizeConstraints) -> Cost:
-    """Say what so many VMs cost under a purchase model: nodes x price an hour, x hours; exact."""
+def compute_cost(vm: Vm, purchase: str, nodes: int, constraints: SizeConstraints) -> Cost:
+    """Return the cost of `nodes` VMs under a purchase model: nodes x price per hour, x hours; exact."""
     price = vm.usd_per_hour[purchase]
     if price is None:
         return NO_COST
     hourly, as_of = nodes * price, vm.as_of.get(purchase)
     return Cost(
         usd_per_hour=hourly,
-        usd_per_month=hourly * terms.hours_per_month,
-        usd_per_job=hourly * terms.hours if terms.hours is not None else None,
+        usd_per_month=hourly * constraints.hours_per_month,
+        usd_per_job=hourly * constraints.hours if constraints.hours is not None else None,
         as_of=as_of,
-        price_age_days=(terms.today - as_of).days if as_of is not None else None,
+        price_age_days=(constraints.today - as_of).days if as_of is not None else None,
         approximate_date=vm.approximate_date.get(purchase),
     )
 
 
-def check_budget(month: Decimal | None, terms: SizeConstraints) -> Iterator[Failure]:
-    """Tell where a month costs more than it may, or nobody knows what it costs."""
-    budget = terms.budget_usd_per_month
+def check_budget(usd_per_month: Decimal | None, constraints: SizeConstraints) -> Iterator[Failure]:
+    """Yield a failure where the cost of a month is over the budget or unknown."""
+    budget = constraints.budget_usd_per_month
     if budget is None:
         return
-    if month is None:
-        yield unknown_price_failure("budget_usd_per_month", terms)
-    elif month > budget:
+    if usd_per_month is None:
+        yield unknown_price_failure("budget_usd_per_month", constraints)
+    elif usd_per_month > budget:
         yield Failure(
             constraint="budget_usd_per_month",
             code="BUDGET",
-            required=float(month),
+            required=float(usd_per_month),
             available=float(budget),
             unit="USD",
-            detail=f"costs {month:.2f} USD a month, the budget is {budget:.2f}",
+            detail=f"costs {usd_per_month:.2f} USD a month, the budget is {budget:.2f}",
         )
 
 
-def unknown_price_failure(constraint: str, terms: SizeConstraints) -> Failure:
-    """An unknown price meets no budget, as an unknown amount meets no need."""
-    where = f" in {' or '.join(terms.regions)}" if terms.regions else ""
-    told = f"no source says its {terms.purchase.replace('_', '-')} price{where}, so it meets no budget"
-    return plain_failure(constraint, "NO_PRICE", told)
+def unknown_price_failure(constraint: str, constraints: SizeConstraints) -> Failure:
+    """Return the failure of an unknown price: it meets no budget, as an unknown amount meets no need."""
+    where = f" in {' or '.join(constraints.regions)}" if constraints.regions else ""
+    detail = f"no source says its {constraints.purchase.replace('_', '-')} price{where}, so it meets no budget"
+    return plain_failure(constraint, "NO_PRICE", detail)
 
 
-def warning_codes(vm: Vm, terms: SizeConstraints) -> tuple[str, ...]:
-    """Say what a buyer should know of an option; an old price is of over a year ago, or of an undated source."""
-    as_of, undated = vm.as_of.get(terms.purchase), vm.approximate_date.get(terms.purchase)
+def warning_codes(vm: Vm, constraints: SizeConstraints) -> tuple[str, ...]:
+    """Return the warning codes of an option; a price is old after a year, or where its source has no date."""
+    as_of, undated = vm.as_of.get(constraints.purchase), vm.approximate_date.get(constraints.purchase)
     raised = {
-        "NO_PRICE": vm.usd_per_hour.get(terms.purchase) is None,
-        "OLD_PRICE": as_of is not None and ((terms.today - as_of).days > OLD_PRICE_DAYS or undated is True),
+        "NO_PRICE": vm.usd_per_hour.get(constraints.purchase) is None,
+        "OLD_PRICE": as_of is not None and ((constraints.today - as_of).days > OLD_PRICE_DAYS or undated is True),
         "PREVIEW": vm.status == "preview",
         "RETIRING": vm.status == "retiring",
         "WITHDRAWN": vm.status == "withdrawn",

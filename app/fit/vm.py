@@ -1,4 +1,4 @@
-"""One VM size as fit sees it, and what a question asks of any size: its standing, its region, its price."""
+"""A VM size with the facts that fit compares, and the constraints that apply to every size whatever the job."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,14 +7,14 @@ from decimal import Decimal
 from fractions import Fraction
 
 ORDERABLE = frozenset({"preview", "current", "retiring"})
-"""The statuses of what can be ordered."""
+"""Statuses of sizes that can be ordered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vm:
     """One VM size. Memory and disk are GiB, network Gbps, prices USD an hour; None is unknown.
 
-    `gpu_memory_gib` is of the whole VM; `gpu_memory_gib_on_one_gpu` of one GPU, for a fraction of a GPU of its slice.
+    `gpu_memory_gib` is of the whole VM; `gpu_memory_gib_on_one_gpu` of one GPU, or of the slice of a fractional GPU.
     """
 
     name: str
@@ -37,13 +37,13 @@ class Vm:
 
     @property
     def fractional(self) -> bool:
-        """Whether it has but a part of a GPU, which cannot be pooled with another part."""
+        """Whether the VM has only a part of a GPU, which cannot be pooled with other parts."""
         return self.gpus is not None and self.gpus < 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeConstraints:
-    """What is asked of any size, whatever the job: statuses, regions, how many VMs, and what they may cost."""
+    """Constraints on every size, whatever the job: statuses, regions, number of VMs, price and budget."""
 
     statuses: frozenset[str] = ORDERABLE
     regions: tuple[str, ...] = ()

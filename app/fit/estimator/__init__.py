@@ -1,1 +1,1 @@
-"""From a workload to its breakdown: which formulas answer it, what is assumed, what is left out."""
+"""Estimates a workload of a language model: picks formulas, records assumptions and what had to be left out."""

@@ -1,4 +1,4 @@
-"""The whole answer to a workload: every figure that can be computed, what was assumed, what was left out."""
+"""Estimates a workload: every figure that can be computed, the assumptions, and what was left out."""
 
 from decimal import Decimal
 from typing import NoReturn
@@ -38,7 +38,7 @@ from app.fit.formulas.quantities import Figure, exact
 
 
 def serving_cost(gpus: Gpus, count: int, speed: DecodeSpeed | None) -> CostFigures | None:
-    """What serving costs; None without a price."""
+    """Return the cost of serving; None without a price."""
     price = gpus.usd_per_gpu_hour
     if price is None:
         return None
@@ -46,7 +46,7 @@ def serving_cost(gpus: Gpus, count: int, speed: DecodeSpeed | None) -> CostFigur
 
 
 def _per_million(usd_per_hour: Decimal, speed: DecodeSpeed) -> Figure:
-    """The fastest expected step makes the cheapest tokens."""
+    """Return the cost of a million tokens: low at the fastest expected step, high at the slowest."""
     low, mid, high = (
         per_million_tokens(usd_per_hour, decimal(speed.tokens_per_step / step_s))
         for step_s in (speed.expected_s.low, speed.expected_s.mid, speed.expected_s.high)
@@ -55,7 +55,7 @@ def _per_million(usd_per_hour: Decimal, speed: DecodeSpeed) -> Figure:
 
 
 def training_cost(gpus: Gpus, count: int, figures: TrainingFigures, given_hours: Decimal | None) -> CostFigures | None:
-    """What training costs; the job is as exact as its GPU-hours. None without a price."""
+    """Return the cost of training; the job's is as exact as its GPU-hours. None without a price."""
     price = gpus.usd_per_gpu_hour
     if price is None:
         return None
@@ -69,7 +69,7 @@ def training_cost(gpus: Gpus, count: int, figures: TrainingFigures, given_hours:
 
 
 def _per_job(hours: Figure, price: Decimal) -> Figure:
-    """Scale every end of the hours by the price."""
+    """Return the cost of a job with the certainty and range of its GPU-hours."""
     ends = {name: getattr(hours, name) for name in ("value", "low", "mid", "high")}
     costs = {name: per_job(decimal(end), price) for name, end in ends.items() if end is not None}
     return Figure(unit="USD", certainty=hours.certainty, **costs)
@@ -86,14 +86,14 @@ def _cost(count: int, price: Decimal, *, job: Figure | None = None, per_million:
 
 
 def decimal(number: float | Decimal) -> Decimal:
-    """The decimal that a number is shown as."""
+    """Convert a number to the decimal of its shortest representation, as it is printed."""
     return number if isinstance(number, Decimal) else Decimal(repr(number))
 
 
 def estimate_serving(
     shape: Architecture, workload: InferenceWorkload, gpus: Gpus, assumptions: Assumptions
 ) -> Estimate:
-    """Compute all that can be said of a model that is served; raises InvalidWorkload where that is nothing."""
+    """Estimate a served model; raise InvalidWorkload where a requested figure, or every figure, cannot be computed."""
     model = resolve_model(shape, assumptions)
     deployment = plan_serving(workload, gpus, model.shape.heads, assumptions)
     setup = with_weights(
@@ -122,7 +122,7 @@ def estimate_serving(
 
 
 def _check_serving(workload: InferenceWorkload, figures: InferenceFigures, assumptions: Assumptions) -> None:
-    """Refuse a question of which the part that was asked for by name, or all of it, cannot be answered."""
+    """Raise InvalidWorkload where a figure that the workload asks for by a field, or every figure, is missing."""
     nothing = not any((figures.weights, figures.kv_cache, figures.decode, figures.prefill))
     context = workload.context_tokens is not None and figures.kv_cache is None
     for field, figure, refused in (
@@ -144,15 +144,15 @@ def _check_serving(workload: InferenceWorkload, figures: InferenceFigures, assum
 
 
 def raise_missing(field: str, figure: str, assumptions: Assumptions) -> NoReturn:
-    """Refuse a field, naming what the figures that it asks for miss."""
-    gaps = [gap for gap in assumptions.left_out if gap.figure.startswith(figure)]
-    missing = dict.fromkeys(name for gap in gaps for name in gap.missing)
-    said = f"cannot be answered without {', '.join(missing)}" if missing else "asks for nothing that can be answered"
-    raise InvalidWorkload(field, said)
+    """Raise InvalidWorkload for a field, naming the fields that the figures it asks for need."""
+    omitted = [left_out for left_out in assumptions.left_out if left_out.figure.startswith(figure)]
+    missing = dict.fromkeys(name for left_out in omitted for name in left_out.missing)
+    detail = f"cannot be answered without {', '.join(missing)}" if missing else "asks for nothing that can be answered"
+    raise InvalidWorkload(field, detail)
 
 
 def estimate_training(shape: Architecture, job: TrainingWorkload, gpus: Gpus, assumptions: Assumptions) -> Estimate:
-    """Compute all that can be said of a model that is trained; raises InvalidWorkload where that is nothing."""
+    """Estimate a trained model; raise InvalidWorkload where a requested figure, or every figure, cannot be computed."""
     model = resolve_model(shape, assumptions)
     deployment = plan_training(job, gpus, model.shape.heads, assumptions)
     setup = TrainingSetup(model=model, workload=job, gpus=gpus, deployment=deployment, assumptions=assumptions)
@@ -193,7 +193,7 @@ def _check_training(job: TrainingWorkload, figures: TrainingFigures, assumptions
 
 
 def parameter_figures(model: Model) -> ParameterFigures | None:
-    """The model's parameters; None where they are not known."""
+    """Return the model's parameters; None where they are unknown."""
     count = model.count
     if count is None:
         return None

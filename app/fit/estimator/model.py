@@ -1,6 +1,6 @@
-"""A model as it is understood: its shape, completed where one field follows from others, and its parameters."""
+"""Resolves a model: checks and completes its architecture, and counts its parameters."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -10,12 +10,12 @@ from app.fit.formulas.assumptions import DEFAULTS, Assumptions, InvalidWorkload
 from app.fit.formulas.quantities import Figure, Range, estimate_gib, exact_or_bound_gib
 
 PARAMS_TOLERANCE = 0.01
-"""How far a published number of parameters, which is rounded, may be from the counted one without a note."""
+"""Relative difference to the counted parameters that a published, rounded number may have without being recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A shape and the count of its parameters; None where neither is stated nor can be counted."""
+    """An architecture and its parameters; `count` is None where they are neither stated nor can be counted."""
 
     shape: Architecture
     count: ParameterCount | None
@@ -29,25 +29,30 @@ _AT_MOST = (
     ("experts_per_token", "experts"),
     ("kv_heads", "heads"),
 )
-"""What cannot be more than what it is a part of."""
+"""Pairs of fields: the first must not be larger than the second, which it is a part of."""
+
+
+def architecture_paths(names: Iterable[str]) -> tuple[str, ...]:
+    """Return fields of an Architecture as `architecture.name`, the form in which missing fields are recorded."""
+    return tuple(f"architecture.{name}" for name in names)
 
 
 def weight_figure(weights: Range, *, is_exact: bool = True) -> Figure:
-    """Weights, GiB: exact where every one has the same bits, or their bytes are given, and no stage is rounded up."""
+    """Return the weights, GiB: exact where their bytes are known and no pipeline stage is rounded up."""
     return exact_or_bound_gib(weights.mid, is_exact=is_exact) if weights.low == weights.high else estimate_gib(weights)
 
 
 def build_architecture(
     given: Mapping[str, Any], assumptions: Assumptions, attention: str | None = None
 ) -> Architecture:
-    """Make a shape of the fields that were given; raises InvalidWorkload where they contradict each other."""
+    """Build an Architecture of the given fields; raise InvalidWorkload where they contradict each other."""
     shape = Architecture(**given)
     if attention is not None:
         shape = _apply_attention(shape, attention)
     for part, whole in _AT_MOST:
-        some, all_of_them = getattr(shape, part), getattr(shape, whole)
-        if some is not None and all_of_them is not None and some > all_of_them:
-            raise InvalidWorkload(f"architecture.{part}", f"{some} is more than {whole}, {all_of_them}")
+        value, limit = getattr(shape, part), getattr(shape, whole)
+        if value is not None and limit is not None and value > limit:
+            raise InvalidWorkload(f"architecture.{part}", f"{value} is more than {whole}, {limit}")
     if shape.params is None and not missing_for_count(_fill_derived(shape, Assumptions())):
         for name in ("mlp", "tied_embeddings"):
             if name not in given:
@@ -56,7 +61,7 @@ def build_architecture(
 
 
 def _apply_attention(shape: Architecture, attention: str) -> Architecture:
-    """Let the kind of attention say the number of KV heads where it is not given, and refuse another one."""
+    """Derive the number of KV heads from the kind of attention; raise InvalidWorkload where they contradict."""
     heads = {"mha": shape.heads, "mqa": 1}.get(attention)
     if shape.kv_heads is None and heads is not None:
         shape = replace(shape, kv_heads=heads)
@@ -70,7 +75,7 @@ def _apply_attention(shape: Architecture, attention: str) -> Architecture:
 
 
 def resolve_model(shape: Architecture, assumptions: Assumptions) -> Model:
-    """Complete a shape and count its parameters; a stated number counts before what the other fields make."""
+    """Complete an architecture and count its parameters; a stated number takes precedence over the counted one."""
     shape = _fill_derived(shape, assumptions)
     counted = None if missing_for_count(shape) else count_parameters(shape)
     if shape.params is None:
@@ -83,7 +88,7 @@ def resolve_model(shape: Architecture, assumptions: Assumptions) -> Model:
 
 
 def _count_from_total(shape: Architecture, params: int, assumptions: Assumptions) -> ParameterCount:
-    """A number of parameters that nothing else is known of but, perhaps, the embeddings."""
+    """Return the count for a stated number of parameters of which at most the embeddings can be counted."""
     active = shape.active_params
     if active is None:
         active = params
@@ -97,7 +102,7 @@ def _count_from_total(shape: Architecture, params: int, assumptions: Assumptions
 
 
 def _scale_count(counted: ParameterCount, params: int, active: int | None) -> ParameterCount:
-    """The parts of a count, in proportion to the number that was stated: a published one is rounded."""
+    """Scale the parts of a count to the stated number, as published numbers are rounded."""
     share = Fraction(params, counted.total)
     return ParameterCount(
         total=params,
@@ -109,7 +114,7 @@ def _scale_count(counted: ParameterCount, params: int, active: int | None) -> Pa
 
 
 def _fill_derived(shape: Architecture, assumptions: Assumptions) -> Architecture:
-    """Fill what follows: KV heads as many as heads, head_dim hidden / heads."""
+    """Fill fields that follow from others: kv_heads = heads, head_dim = hidden / heads."""
     if shape.kv_heads is None and shape.heads is not None and shape.kv_lora_rank is None:
         shape = replace(
             shape, kv_heads=assumptions.record("architecture.kv_heads", shape.heads, "as many as heads (MHA)")

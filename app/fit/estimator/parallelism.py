@@ -1,4 +1,4 @@
-"""Where a workload that is asked about runs: the split and the copies that were given, else what follows from them."""
+"""Chooses the deployment of a workload: the given parallelism and copies, or defaults that follow from the GPUs."""
 
 from dataclasses import dataclass
 
@@ -9,14 +9,14 @@ from app.fit.formulas.memory import UNSPLIT, Parallelism
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """One copy's split, and how many copies there are: replicas of a server, data-parallel ranks of a training."""
+    """The parallelism of one copy and the number of copies: replicas when serving, data-parallel ranks in training."""
 
     parallelism: Parallelism
     copies: int
 
     @property
     def gpus(self) -> int:
-        """All GPUs."""
+        """Number of GPUs of all copies."""
         return self.parallelism.gpus * self.copies
 
 
@@ -24,21 +24,21 @@ ONE_GPU = Deployment(parallelism=UNSPLIT, copies=1)
 
 
 def plan_serving(workload: InferenceWorkload, gpus: Gpus, heads: int | None, assumptions: Assumptions) -> Deployment:
-    """Cut one copy over the most GPUs that divide the heads, unless the split is given; the rest are copies."""
+    """Split a copy over the most GPUs that divide the heads, unless the parallelism is given; other GPUs get copies."""
     stages = assumptions.get(workload.pipeline_parallel, "inference.pipeline_parallel")
     tensor, count = workload.tensor_parallel, gpus.count
     if count is None:
         count = stages * (assumptions.get(None, "gpus.count") if tensor is None else tensor)
     if tensor is None:
-        ways = [t for t in range(1, count // stages + 1) if count % (t * stages) == 0 and (heads or t) % t == 0]
-        tensor = max(ways, default=1)
+        candidates = [t for t in range(1, count // stages + 1) if count % (t * stages) == 0 and (heads or t) % t == 0]
+        tensor = max(candidates, default=1)
         assumptions.record("inference.tensor_parallel", tensor, "one copy over as many GPUs as divide the heads")
     _check_divides("inference", Parallelism(tensor=tensor, pipeline=stages), count, heads)
     return Deployment(parallelism=Parallelism(tensor=tensor, pipeline=stages), copies=count // (tensor * stages))
 
 
 def plan_training(workload: TrainingWorkload, gpus: Gpus, heads: int | None, assumptions: Assumptions) -> Deployment:
-    """Take the given split, and as many data-parallel copies as are given or GPUs are left."""
+    """Use the given parallelism, with the given data-parallel copies or as many as the GPUs allow."""
     tensor = assumptions.get(workload.tensor_parallel, "training.tensor_parallel")
     stages = assumptions.get(workload.pipeline_parallel, "training.pipeline_parallel")
     copies = workload.data_parallel

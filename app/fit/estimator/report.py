@@ -1,4 +1,4 @@
-"""What is answered: every figure of a workload, None where too little is known, and what was left out and why."""
+"""The result of an estimate: every figure of a workload; None where too little is known."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from app.fit.formulas.quantities import Figure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterFigures:
-    """Parameters of the model."""
+    """Numbers of parameters of the model."""
 
     total: Figure
     active: Figure
@@ -18,7 +18,7 @@ class ParameterFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KvFigures:
-    """The KV cache of all GPUs of one copy together, and what a budget holds."""
+    """KV cache over all GPUs of one copy, and the tokens and sequences that fit into a budget."""
 
     per_token: Figure | None
     per_sequence: Figure | None
@@ -29,7 +29,7 @@ class KvFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingMemory:
-    """What the fullest GPU of a copy needs, and what it may use."""
+    """Memory that the fullest GPU of a copy needs, and its budget."""
 
     tensor_parallel: int
     pipeline_parallel: int
@@ -46,7 +46,7 @@ class ServingMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeFigures:
-    """Generating: the least time of a step, the most tokens a second; and what is expected of either."""
+    """Decoding: the bounds of step time and tokens per second, and their expected values."""
 
     step: Figure
     expected_step: Figure
@@ -56,7 +56,7 @@ class DecodeFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferenceFigures:
-    """A model that is served."""
+    """Figures of a served model."""
 
     weights: Figure | None
     kv_cache: KvFigures | None
@@ -67,7 +67,7 @@ class InferenceFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateFigures:
-    """Model states of the fullest GPU; `host` is the memory of a node for what is offloaded."""
+    """Model states on the fullest GPU; `host` is the memory of a node for offloaded states."""
 
     recipe: str
     bytes_per_param: Figure
@@ -96,7 +96,7 @@ class ActivationFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingMemory:
-    """What the fullest GPU needs."""
+    """Memory that the fullest GPU needs."""
 
     tensor_parallel: int
     pipeline_parallel: int
@@ -111,7 +111,7 @@ class TrainingMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeFigures:
-    """What training computes, and how long it takes."""
+    """FLOPs, throughput and time of training."""
 
     model_flops: Figure | None
     hardware_flops: Figure | None
@@ -125,7 +125,7 @@ class ComputeFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingFigures:
-    """A model that is trained."""
+    """Figures of a trained model."""
 
     trainable_params: Figure | None
     states: StateFigures | None
@@ -136,7 +136,7 @@ class TrainingFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostFigures:
-    """What the given price comes to."""
+    """Costs at the given price per GPU and hour."""
 
     per_hour: Figure
     per_month: Figure
@@ -146,7 +146,7 @@ class CostFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """The whole answer; `architecture` is the model as it was understood."""
+    """The whole result; `architecture` is the model as it was completed."""
 
     architecture: Architecture
     parameters: ParameterFigures | None

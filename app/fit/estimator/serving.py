@@ -1,9 +1,9 @@
-"""From a workload that is served to the memory it takes: weights, KV cache, and what the fullest GPU needs."""
+"""Memory and speed of a serving workload: weights, KV cache, the fullest GPU, decoding and prefill."""
 
 from dataclasses import dataclass, replace
 from math import ceil
 
-from app.fit.estimator.model import Model, weight_figure
+from app.fit.estimator.model import Model, architecture_paths, weight_figure
 from app.fit.estimator.parallelism import ONE_GPU, Deployment
 from app.fit.estimator.report import DecodeFigures, KvFigures, ServingMemory
 from app.fit.estimator.weights import Weights, count_weights
@@ -49,9 +49,9 @@ from app.fit.formulas.quantities import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingSetup:
-    """A workload, the model, the GPUs and the placing together; the ledger notes what is assumed.
+    """A serving workload with its model, GPUs and deployment, and the assumptions recorded for it.
 
-    `stored` is what the weights take, once that is counted; None before, and where the model is unknown.
+    `weights` is None until with_weights has counted them, and where the model is unknown.
     """
 
     model: Model
@@ -63,7 +63,7 @@ class ServingSetup:
 
     @property
     def concurrency(self) -> int:
-        """Sequences that all copies serve at the same time."""
+        """Sequences that all copies together serve at the same time."""
         return self.assumptions.get(self.workload.concurrency, "inference.concurrency")
 
     @property
@@ -78,31 +78,31 @@ def check_context_length(setup: ServingSetup) -> bool:
     if context is None or most is None or context <= most:
         return False
     if not setup.workload.allow_longer_context:
-        said = f"{context} is more than the model's maximum, {most}; allow_longer_context takes it as extended"
-        raise InvalidWorkload("inference.context_tokens", said)
+        detail = f"{context} is more than the model's maximum, {most}; allow_longer_context takes it as extended"
+        raise InvalidWorkload("inference.context_tokens", detail)
     why = f"as asked; the model is made for {most}, and its positions must be scaled (rope_scaling)"
     setup.assumptions.record("inference.context_tokens", context, why)
     return True
 
 
 def has_no_context(workload: InferenceWorkload) -> bool:
-    """Whether nothing says what a sequence keeps, so that no KV cache is counted."""
+    """Return whether neither a context nor the bytes of a sequence are given, so that no KV cache is counted."""
     return workload.context_tokens is None and workload.kv_bytes_per_sequence is None
 
 
 def with_weights(setup: ServingSetup) -> ServingSetup:
-    """The workload with the bytes of one copy's weights, where the model is known."""
+    """Return the setup with the weights of one copy, where the model is known."""
     return replace(setup, weights=count_weights(setup.model, setup.workload, setup.assumptions))
 
 
 def weights_range(setup: ServingSetup) -> Range | None:
-    """Bytes of one copy's weights; a range where the quantization leaves it open, None where the model is unknown."""
+    """Return the bytes of one copy's weights, a range where the quantization leaves it open; None if unknown."""
     return setup.weights.bytes if setup.weights is not None else None
 
 
 def kv_cache_of(setup: ServingSetup) -> KvCache | None:
-    """How tokens are kept, in the asked type and pages; None where the shape does not say."""
-    missing = tuple(f"architecture.{name}" for name in missing_for_cache(setup.model.shape))
+    """Return the KV cache in the requested type and pages; None where the architecture is incomplete."""
+    missing = architecture_paths(missing_for_cache(setup.model.shape))
     if setup.assumptions.mark_missing("inference.kv_cache", missing):
         return None
     width = setup.workload.kv_bytes_per_value
@@ -113,7 +113,7 @@ def kv_cache_of(setup: ServingSetup) -> KvCache | None:
 
 
 def sequence_bytes(setup: ServingSetup, cache: KvCache | None) -> float | None:
-    """Bytes that one sequence of the asked context keeps, on all GPUs of a copy counted once."""
+    """Return the KV bytes of one sequence of the requested context, over all GPUs of a copy without replication."""
     if setup.workload.kv_bytes_per_sequence is not None:
         return setup.workload.kv_bytes_per_sequence
     if cache is None or setup.workload.context_tokens is None:
@@ -122,7 +122,7 @@ def sequence_bytes(setup: ServingSetup, cache: KvCache | None) -> float | None:
 
 
 def kv_figures(setup: ServingSetup, cache: KvCache | None) -> KvFigures | None:
-    """The KV cache; None where neither the shape nor its bytes are known."""
+    """Return the figures of the KV cache; None where neither its layout nor its bytes are known."""
     sequence, budget = sequence_bytes(setup, cache), setup.workload.kv_budget_gib
     if cache is None and sequence is None:
         return None
@@ -137,24 +137,24 @@ def kv_figures(setup: ServingSetup, cache: KvCache | None) -> KvFigures | None:
 
 
 def _tokens_in_budget(cache: KvCache, room: float) -> Figure:
-    """Tokens that fit in; windows can only let more fit."""
+    """Return the tokens that fit; a bound where layers have windows, which can only let more fit."""
     tokens = tokens_in_budget(cache, room)
     return bound(tokens, "tokens") if cache.windowed_layers else exact(tokens, "tokens")
 
 
 def memory_figures(setup: ServingSetup, weights: Range, cache: KvCache | None) -> ServingMemory:
-    """What the fullest GPU of a copy needs, and whether it has it."""
+    """Return what the fullest GPU of a copy needs, and whether that fits."""
     model, split = served_model(setup, weights, cache), setup.deployment.parallelism
-    workload = ServingLoad(
+    load = ServingLoad(
         context_tokens=setup.workload.context_tokens or 0,
         sequences=setup.sequences,
         batched_tokens=setup.assumptions.get(setup.workload.max_batched_tokens, "inference.max_batched_tokens"),
     )
-    need = _apply_given_cache(setup, inference_need(model, workload, split))
+    need = _apply_given_cache(setup, inference_need(model, load, split))
     held = weights.times(need.weights / weights.mid)
     total = need.total + held.spread
     budget = _memory_budget(setup)
-    most = max_sequences(model, workload, split, budget) if budget is not None and workload.context_tokens else None
+    most = max_sequences(model, load, split, budget) if budget is not None and load.context_tokens else None
     return ServingMemory(
         tensor_parallel=split.tensor,
         pipeline_parallel=split.pipeline,
@@ -171,7 +171,7 @@ def memory_figures(setup: ServingSetup, weights: Range, cache: KvCache | None) -
 
 
 def served_model(setup: ServingSetup, weights: Range, cache: KvCache | None) -> ServedModel:
-    """The model as all candidates of a placement share it."""
+    """Return the model as all candidates of a placement share it."""
     width = _activation_width(setup)
     if has_no_context(setup.workload):
         setup.assumptions.record(
@@ -187,22 +187,19 @@ def served_model(setup: ServingSetup, weights: Range, cache: KvCache | None) -> 
 
 
 def _activation_width(setup: ServingSetup) -> int | None:
-    """Add f + h of the widest layer; of experts, those that a token uses; None where unknown."""
+    """Return f + h of the widest layer, counting the experts that a token uses; None where unknown."""
     shape = setup.model.shape
-    missing = shape.missing_fields("hidden") + (
-        () if shape.intermediate or shape.moe_intermediate else ("intermediate",)
-    )
-    if setup.assumptions.mark_missing(
-        "inference.memory_per_gpu.activations", tuple(f"architecture.{name}" for name in missing)
-    ):
+    missing = shape.missing_fields("hidden")
+    missing += () if shape.intermediate or shape.moe_intermediate else ("intermediate",)
+    if setup.assumptions.mark_missing("inference.memory_per_gpu.activations", architecture_paths(missing)):
         return None
-    chosen = (shape.experts_per_token or 1) * (shape.expert_width or 0) + shape.shared_intermediate
-    widths = [shape.intermediate or 0, chosen if shape.experts else 0]
+    active = (shape.experts_per_token or 1) * (shape.expert_width or 0) + shape.shared_intermediate
+    widths = [shape.intermediate or 0, active if shape.experts else 0]
     return max(widths) + shape.require("hidden")[0]
 
 
 def _apply_given_cache(setup: ServingSetup, need: InferenceNeed) -> InferenceNeed:
-    """Take the bytes of a sequence that were given in place of counted ones."""
+    """Return the need with the given bytes of a sequence, if any, in place of the counted ones."""
     given = setup.workload.kv_bytes_per_sequence
     if given is None:
         return need
@@ -210,7 +207,7 @@ def _apply_given_cache(setup: ServingSetup, need: InferenceNeed) -> InferenceNee
 
 
 def _memory_budget(setup: ServingSetup) -> float | None:
-    """What a server may use of a GPU; None where its memory is not given."""
+    """Return the bytes that a server may use of a GPU; None where its memory is unknown."""
     if setup.gpus.usable_gib is None:
         return None
     return memory_budget_bytes(
@@ -220,7 +217,7 @@ def _memory_budget(setup: ServingSetup) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeSpeed:
-    """How fast all copies together generate: the least time of a step, s, and the tokens that it gives."""
+    """Speed of decoding on all copies: least and expected time of a step, s, and the tokens that a step yields."""
 
     least_s: float
     expected_s: Range
@@ -228,12 +225,12 @@ class DecodeSpeed:
 
 
 def decode_speed(setup: ServingSetup, weights: Range | None, cache: KvCache | None) -> DecodeSpeed | None:
-    """Time a step: one token of every sequence; None where bandwidth or weights are not known.
+    """Return the speed of decoding; None where bandwidth or weights are unknown.
 
-    A token passes through all p stages, one after the other. While it does, each stage works on another micro-batch:
-    the sequences of a copy are dealt into p of them, so a pass of all stages reads the whole model and the cache of one
-    micro-batch. More micro-batches would read the weights more often, fewer would leave stages without work. Either way
-    a step gives one token of each sequence that was asked for, and no more.
+    A step yields one token of every sequence. A token passes through all p stages one after the other, while each stage
+    works on another micro-batch: the sequences of a copy are divided into p micro-batches, so that one pass through all
+    stages reads the whole model and the cache of one micro-batch. More micro-batches would read the weights more often,
+    fewer would leave stages idle.
     """
     bandwidth = setup.gpus.bandwidth_gb_per_s
     if bandwidth is None or weights is None:
@@ -241,45 +238,45 @@ def decode_speed(setup: ServingSetup, weights: Range | None, cache: KvCache | No
     split = setup.deployment.parallelism
     peak = setup.gpus.peak_tflops * 1e12 if setup.gpus.peak_tflops is not None else None
     count = setup.model.count
-    together = _sequences_per_stage(setup)
-    flops = decode_flops(count.active, together) / split.tensor if count else 0.0
-    kept = together * _kv_bytes_read(setup, cache)
+    batch = _sequences_per_stage(setup)
+    flops = decode_flops(count.active, batch) / split.tensor if count else 0.0
+    kept = batch * _kv_bytes_read(setup, cache)
     least, likely = (
         step_seconds(
             DecodeStep(weights_bytes=read * weights.mid / split.tensor, kv_bytes=kept, flops=flops),
             bandwidth * 1e9,
             peak,
         )
-        for read in _weight_shares_read(setup, together)
+        for read in _weight_shares_read(setup, batch)
     )
     return DecodeSpeed(least_s=least, expected_s=expected_step_seconds(likely), tokens_per_step=setup.concurrency)
 
 
 def _sequences_per_stage(setup: ServingSetup) -> float:
-    """How many sequences pass through a stage at a time: their mean over copies and micro-batches, at least one."""
+    """Return the sequences per micro-batch of a stage: the mean over copies and stages, at least one."""
     return max(1.0, setup.concurrency / (setup.deployment.copies * setup.deployment.parallelism.pipeline))
 
 
 def _kv_bytes_read(setup: ServingSetup, cache: KvCache | None) -> float:
-    """Bytes of the KV cache of one sequence that one tensor rank reads in a step, of all stages."""
+    """Return the KV bytes of one sequence that a tensor rank reads in a step, over all stages."""
     tensor = setup.deployment.parallelism.tensor
     if setup.workload.kv_bytes_per_sequence is None and cache is not None and setup.workload.context_tokens is not None:
         return kv_bytes_per_sequence(cache, setup.workload.context_tokens, Parallelism(tensor=tensor))
     return (sequence_bytes(setup, cache) or 0.0) / tensor
 
 
-def _weight_shares_read(setup: ServingSetup, together: float) -> tuple[float, float]:
-    """Which share of the weights a step reads, at least and likely: of experts only the chosen ones."""
+def _weight_shares_read(setup: ServingSetup, batch: float) -> tuple[float, float]:
+    """Return the least and the expected share of the weights that a step reads: of experts, only the active ones."""
     shape, experts = setup.model.shape, setup.weights.experts if setup.weights is not None else 0.0
     if not experts or shape.experts is None or shape.experts_per_token is None:
         return 1.0, 1.0
-    chosen, total = shape.experts_per_token, shape.experts
-    likely = experts_read(total, chosen, together)
-    return 1 - (1 - chosen / total) * experts, 1 - (1 - likely) * experts
+    active, total = shape.experts_per_token, shape.experts
+    likely = experts_read(total, active, batch)
+    return 1 - (1 - active / total) * experts, 1 - (1 - likely) * experts
 
 
 def decode_figures(pace: DecodeSpeed) -> DecodeFigures:
-    """The step and the rate, as bounds and as expected."""
+    """Return step time and token rate, as bounds and as expected."""
     return DecodeFigures(
         step=bound(pace.least_s * 1e3, "ms"),
         expected_step=estimate(pace.expected_s.times(1e3), "ms"),
@@ -289,7 +286,7 @@ def decode_figures(pace: DecodeSpeed) -> DecodeFigures:
 
 
 def prefill_figure(setup: ServingSetup) -> Figure | None:
-    """How long one copy reads a prompt, s; None where the peak, the model or the prompt is not known."""
+    """Return the time in which one copy reads a prompt, s; None where peak, model or prompt is unknown."""
     prompt, peak, count = setup.workload.prompt_tokens, setup.gpus.peak_tflops, setup.model.count
     if prompt is None and setup.workload.context_tokens is not None and peak is not None:
         prompt = setup.assumptions.record("inference.prompt_tokens", setup.workload.context_tokens, "the whole context")

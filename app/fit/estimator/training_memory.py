@@ -1,8 +1,8 @@
-"""From a workload that is trained to the memory it takes: model states, and what the fullest GPU needs."""
+"""Memory of a training workload: model states, activations, and what the fullest GPU needs."""
 
 from dataclasses import dataclass, replace
 
-from app.fit.estimator.model import Model, weight_figure
+from app.fit.estimator.model import Model, architecture_paths, weight_figure
 from app.fit.estimator.parallelism import ONE_GPU, Deployment
 from app.fit.estimator.report import ActivationFigures, StateFigures, TrainingMemory
 from app.fit.estimator.weights import weights_in_dtype
@@ -32,12 +32,12 @@ from app.fit.formulas.quantities import GIB, ZERO, Figure, Range, estimate_gib, 
 from app.fit.formulas.training import ForwardPass, TrainedModel, TrainingNeed, training_need
 
 BASE_DTYPES = {"lora": "bf16", "qlora": "nf4_dq"}
-"""Methods that train adapters beside a frozen base, and the base's usual type."""
+"""Methods that train adapters on a frozen base, and the usual type of the base."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingSetup:
-    """A workload, the model, the GPUs and the placing together; the ledger notes what is assumed."""
+    """A training workload with its model, GPUs and deployment, and the assumptions recorded for it."""
 
     model: Model
     workload: TrainingWorkload
@@ -47,12 +47,12 @@ class TrainingSetup:
 
     @property
     def method(self) -> str:
-        """Full, lora or qlora."""
+        """One of full, lora and qlora."""
         return self.assumptions.get(self.workload.method, "training.method")
 
 
 def trainable_params(setup: TrainingSetup) -> int | None:
-    """Count the parameters that are trained; None where the model, or a matrix of it, is not known."""
+    """Return the number of trained parameters; None where the model, or a matrix of it, is unknown."""
     workload, count, shape = setup.workload, setup.model.count, setup.model.shape
     if setup.method not in BASE_DTYPES:
         setup.assumptions.mark_missing("training.states", () if count else ("architecture.params",))
@@ -65,14 +65,14 @@ def trainable_params(setup: TrainingSetup) -> int | None:
         raise InvalidWorkload(
             "training.lora_matrices", "is missing: with attention mla, list the matrices that get adapters"
         )
-    missing = tuple(f"architecture.{name}" for name in missing_for_modules(shape, modules))
+    missing = architecture_paths(missing_for_modules(shape, modules))
     if setup.assumptions.mark_missing("training.trainable_params", missing):
         return None
     return lora_params(rank, lora_matrices(shape, modules))
 
 
 def recipe_of(setup: TrainingSetup) -> tuple[str, Recipe]:
-    """Name the recipe, and the bytes a parameter; bytes that are given count before the recipe's."""
+    """Return the recipe's name and bytes per parameter; given bytes take precedence over the recipe's."""
     workload = setup.workload
     given = {
         "weights": workload.weight_bytes_per_param,
@@ -92,7 +92,7 @@ def recipe_of(setup: TrainingSetup) -> tuple[str, Recipe]:
 
 
 def frozen_base_bytes(setup: TrainingSetup) -> Range | None:
-    """Bytes of the base that adapters are trained beside; none in full training, None where the model is not known."""
+    """Return the bytes of the frozen base of adapters: zero in full training, None where the model is unknown."""
     workload, count = setup.workload, setup.model.count
     if setup.method not in BASE_DTYPES:
         return ZERO
@@ -103,8 +103,8 @@ def frozen_base_bytes(setup: TrainingSetup) -> Range | None:
     return weights_in_dtype(setup.model, count, dtype)[1]
 
 
-def trained_model(setup: TrainingSetup, params: int, passing: ForwardPass | None) -> TrainedModel | None:
-    """The model as all candidates of a placement share it; None where the frozen base is not known."""
+def trained_model(setup: TrainingSetup, params: int, forward_pass: ForwardPass | None) -> TrainedModel | None:
+    """Return the model as all candidates of a placement share it; None where the frozen base is unknown."""
     workload, count = setup.workload, setup.model.count
     frozen = frozen_base_bytes(setup)
     if frozen is None:
@@ -120,22 +120,22 @@ def trained_model(setup: TrainingSetup, params: int, passing: ForwardPass | None
         embeddings=count.embeddings / count.total if count else 0.0,
         largest_layer=count.largest_layer if count else 0.0,
         gathered_params=count.total if count else 0.0,
-        forward_pass=passing,
+        forward_pass=forward_pass,
     )
 
 
-def compute_need(setup: TrainingSetup, workload: TrainedModel) -> TrainingNeed:
-    """What the fullest GPU needs; shards are the copies, or the shard group of HSDP."""
-    return training_need(workload, setup.deployment.parallelism, setup.workload.shard_group or setup.deployment.copies)
+def compute_need(setup: TrainingSetup, model: TrainedModel) -> TrainingNeed:
+    """Return what the fullest GPU needs; weights are sharded over the copies, or over the shard group of HSDP."""
+    return training_need(model, setup.deployment.parallelism, setup.workload.shard_group or setup.deployment.copies)
 
 
-def state_figures(setup: TrainingSetup, workload: TrainedModel, need: TrainingNeed) -> StateFigures:
-    """The model states of the fullest GPU, part by part."""
+def state_figures(setup: TrainingSetup, model: TrainedModel, need: TrainingNeed) -> StateFigures:
+    """Return the model states of the fullest GPU, part by part."""
     name, recipe = recipe_of(setup)
     host = None
-    if workload.offload != "none":
+    if model.offload != "none":
         host = offloaded_host_bytes(
-            workload.params, setup.assumptions.get(setup.workload.gpus_per_node, "training.gpus_per_node")
+            model.params, setup.assumptions.get(setup.workload.gpus_per_node, "training.gpus_per_node")
         )
     base, whole = _frozen_base_on_gpu(setup, need), setup.deployment.parallelism.pipeline == 1
     return StateFigures(
@@ -152,25 +152,25 @@ def state_figures(setup: TrainingSetup, workload: TrainedModel, need: TrainingNe
 
 
 def _frozen_base_on_gpu(setup: TrainingSetup, need: TrainingNeed) -> Range:
-    """The frozen base's share of the fullest GPU."""
+    """Return the bytes of the frozen base on the fullest GPU."""
     base = frozen_base_bytes(setup)
     return base.times(need.frozen / base.mid) if base is not None and base.mid else ZERO
 
 
 def total_need(setup: TrainingSetup, need: TrainingNeed) -> Range:
-    """All that the fullest GPU needs, bytes, as uncertain as its parts: a quantized base is, too."""
+    """Return the bytes that the fullest GPU needs, including the uncertainty of a quantized base."""
     return need.total + _frozen_base_on_gpu(setup, need).spread
 
 
-def training_memory(setup: TrainingSetup, workload: TrainedModel, need: TrainingNeed) -> TrainingMemory:
-    """What the fullest GPU needs, and whether it has it."""
+def training_memory(setup: TrainingSetup, model: TrainedModel, need: TrainingNeed) -> TrainingMemory:
+    """Return what the fullest GPU needs, and whether that fits."""
     usable, deployment, base = setup.gpus.usable_gib, setup.deployment, _frozen_base_on_gpu(setup, need)
     return TrainingMemory(
         tensor_parallel=deployment.parallelism.tensor,
         pipeline_parallel=deployment.parallelism.pipeline,
         data_parallel=deployment.copies,
         states=weight_figure(base + (need.states.total + need.static), is_exact=deployment.parallelism.pipeline == 1),
-        activations=estimate_gib(need.activations) if workload.forward_pass else None,
+        activations=estimate_gib(need.activations) if model.forward_pass else None,
         buffers=estimate_gib(need.buffers),
         overhead=estimate_gib(need.overhead),
         need=estimate_gib(total_need(setup, need)),
@@ -179,7 +179,7 @@ def training_memory(setup: TrainingSetup, workload: TrainedModel, need: Training
 
 
 def micro_batch_of(setup: TrainingSetup) -> MicroBatch | None:
-    """What passes at a time; None where no sequence is given."""
+    """Return the micro-batch; None where no sequence length is given."""
     if setup.workload.sequence_tokens is None:
         return None
     micro = setup.assumptions.get(setup.workload.micro_batch, "training.micro_batch")
@@ -187,7 +187,7 @@ def micro_batch_of(setup: TrainingSetup) -> MicroBatch | None:
 
 
 def activation_policy(setup: TrainingSetup) -> ActivationPolicy:
-    """How activations are kept on one GPU of the placing."""
+    """Return which activations one GPU of the deployment stores."""
     workload, split = setup.workload, setup.deployment.parallelism
     return ActivationPolicy(
         formula=_formula(setup),
@@ -211,11 +211,14 @@ def _formula(setup: TrainingSetup) -> Formula:
 
 
 def layer_widths(setup: TrainingSetup) -> LayerWidths | None:
-    """The widths of a layer; None where the formula misses one. A GPT's MLP has 4h, of experts a token's count."""
+    """Return the widths of a layer; None where one that the formula needs is unknown.
+
+    An unknown MLP has the 4h of a GPT; of experts, those that a token uses count.
+    """
     shape, workload = setup.model.shape, setup.workload
     simple = workload.hidden_state_copies is not None or _formula(setup) == "zero"
     needed = ("hidden",) if simple else ("hidden", "heads")
-    missing = tuple(f"architecture.{name}" for name in shape.missing_fields(*needed))
+    missing = architecture_paths(shape.missing_fields(*needed))
     if setup.assumptions.mark_missing("training.activations", missing):
         return None
     (hidden,) = shape.require("hidden")
@@ -231,7 +234,7 @@ def layer_widths(setup: TrainingSetup) -> LayerWidths | None:
 
 
 def forward_pass_of(setup: TrainingSetup) -> ForwardPass | None:
-    """What passes through the model on every candidate of a placement; None where too little is known."""
+    """Return the forward pass that all candidates of a placement share; None where too little is known."""
     batch, layers = micro_batch_of(setup), setup.model.shape.layers
     if batch is None:
         return None
@@ -244,7 +247,7 @@ def forward_pass_of(setup: TrainingSetup) -> ForwardPass | None:
 
 
 def activation_figures(setup: TrainingSetup) -> ActivationFigures | None:
-    """Every figure of activations that the shape and the batch allow; None without a sequence."""
+    """Return the figures of activations that architecture and batch allow; None without a sequence length."""
     batch, hidden = micro_batch_of(setup), setup.model.shape.hidden
     if batch is None or hidden is None:
         return None
@@ -277,7 +280,7 @@ def _layer_figures(
 
 
 def _gib(size: Range | None, keeping: ActivationPolicy) -> Figure | None:
-    """Exact by the count of a GPT's layer, or where the number of copies is given; else an estimate."""
+    """Return a figure that is exact by the GPT formula or for a given number of hidden states, else an estimate."""
     if size is None:
         return None
     counted = keeping.hidden_state_copies is not None or keeping.formula == "korthikanti"

@@ -1,5 +1,6 @@
-"""From a workload that is trained to its FLOPs, its time, and the rate of tokens."""
+"""FLOPs, throughput and time of a training workload."""
 
+from app.fit.estimator.model import architecture_paths
 from app.fit.estimator.report import ComputeFigures
 from app.fit.estimator.training_memory import TrainingSetup
 from app.fit.formulas.compute import (
@@ -15,13 +16,13 @@ from app.fit.formulas.compute import (
 from app.fit.formulas.quantities import Figure, Range, estimate, exact, single_value
 
 RECOMPUTE_FLOPS_PER_PARAM = 2.0
-"""FLOPs a parameter and token that full recomputation adds: one more forward pass."""
+"""FLOPs per parameter and token that full recomputation adds: one more forward pass."""
 DAY = 86_400
 HOUR = 3600
 
 
 def compute_figures(setup: TrainingSetup) -> ComputeFigures:
-    """Every figure of time that is known; a measured rate or number of GPU-hours counts before a computed one."""
+    """Return the figures of compute and time; measured rates or GPU-hours take precedence over computed ones."""
     per_token, tokens, rate = flops_per_token(setup), setup.workload.tokens, flops_per_gpu_second(setup)
     total = per_token * tokens if per_token is not None and tokens is not None else None
     hours = gpu_hours(setup)
@@ -30,7 +31,7 @@ def compute_figures(setup: TrainingSetup) -> ComputeFigures:
     gpus = setup.deployment.gpus
     return ComputeFigures(
         model_flops=_flops_figure(setup, total),
-        hardware_flops=_flops_figure(setup, total, again=_recomputed_flops(setup)),
+        hardware_flops=_flops_figure(setup, total, extra=_recomputed_flops(setup)),
         tokens_per_s=_tokens_per_s(setup, per_token, rate),
         gpu_hours=_time_figure(setup, hours, "GPU-hours"),
         days=_time_figure(setup, hours.times(HOUR / DAY / gpus), "days") if hours else None,
@@ -41,7 +42,7 @@ def compute_figures(setup: TrainingSetup) -> ComputeFigures:
 
 
 def flops_per_token(setup: TrainingSetup) -> float | None:
-    """What one token costs in training, FLOPs of the model; None where its parameters are not known."""
+    """Return the model FLOPs of training on one token; None where the parameters are unknown."""
     count, workload = setup.model.count, setup.workload
     wanted = workload.tokens is not None and workload.tokens_per_s_per_gpu is None
     if count is None:
@@ -56,7 +57,7 @@ def flops_per_token(setup: TrainingSetup) -> float | None:
 
 def _attention_flops(setup: TrainingSetup) -> float:
     shape, sequence = setup.model.shape, setup.workload.sequence_tokens
-    missing = tuple(f"architecture.{name}" for name in shape.missing_fields("layers", "hidden"))
+    missing = architecture_paths(shape.missing_fields("layers", "hidden"))
     missing += () if sequence else ("training.sequence_tokens",)
     if setup.assumptions.mark_missing("training.compute.attention_flops", missing) or sequence is None:
         return 0.0
@@ -65,7 +66,7 @@ def _attention_flops(setup: TrainingSetup) -> float:
 
 
 def flops_per_gpu_second(setup: TrainingSetup) -> Range | None:
-    """FLOP a second that one GPU reaches: as achieved, else the peak x MFU; None where neither is given."""
+    """Return the FLOP/s that one GPU reaches: as measured, else peak x MFU; None where neither is given."""
     gpus = setup.gpus
     if gpus.achieved_tflops is not None:
         return single_value(gpus.achieved_tflops * 1e12)
@@ -78,7 +79,7 @@ def flops_per_gpu_second(setup: TrainingSetup) -> Range | None:
 
 
 def gpu_hours(setup: TrainingSetup) -> Range | None:
-    """GPU-hours as given, from a measured rate, or from FLOPs; None where neither is known."""
+    """Return GPU-hours as given, else from a measured rate, else from FLOPs; None where all are unknown."""
     workload, per_token, rate = setup.workload, flops_per_token(setup), flops_per_gpu_second(setup)
     if workload.gpu_hours is not None:
         return single_value(float(workload.gpu_hours))
@@ -92,7 +93,7 @@ def gpu_hours(setup: TrainingSetup) -> Range | None:
 
 
 def gpt_shape(setup: TrainingSetup) -> GptShape | None:
-    """What the exact count of a GPT needs; None where the model is no GPT, or a field is missing."""
+    """Return the dimensions for the exact count of a GPT; None where the model is not a GPT or a field is missing."""
     shape, sequence = setup.model.shape, setup.workload.sequence_tokens
     gated = setup.model.count is not None and shape.has_gated_mlp
     if sequence is None or gated or shape.missing_fields("layers", "hidden", "vocab"):
@@ -102,7 +103,7 @@ def gpt_shape(setup: TrainingSetup) -> GptShape | None:
 
 
 def iteration_flops(setup: TrainingSetup) -> float | None:
-    """What one iteration of the global batch computes: counted for a GPT, else by parameters and attention."""
+    """Return the FLOPs of one iteration of the global batch: counted for a GPT, else by parameters and attention."""
     gpt, workload, per_token = gpt_shape(setup), setup.workload, flops_per_token(setup)
     if workload.global_batch is None or workload.sequence_tokens is None:
         return None
@@ -114,18 +115,18 @@ def iteration_flops(setup: TrainingSetup) -> float | None:
     return (per_token + attention) * workload.sequence_tokens * workload.global_batch
 
 
-def _flops_figure(setup: TrainingSetup, total: float | None, again: float = 0.0) -> Figure | None:
-    """The FLOPs by parameters; at most with what attention adds, where the shape and the sequence say it."""
+def _flops_figure(setup: TrainingSetup, total: float | None, extra: float = 0.0) -> Figure | None:
+    """Return FLOPs by parameters; the high end adds attention, where architecture and sequence are known."""
     workload, shape = setup.workload, setup.model.shape
     if total is None or workload.tokens is None:
         return None
     known = workload.sequence_tokens is not None and not shape.missing_fields("layers", "hidden")
     attention = _attention_flops(setup) * workload.tokens if known and not workload.attention_flops else 0.0
-    return estimate(Range(low=total + again, mid=total + again, high=total + again + attention), "FLOP")
+    return estimate(Range(low=total + extra, mid=total + extra, high=total + extra + attention), "FLOP")
 
 
 def _recomputed_flops(setup: TrainingSetup) -> float:
-    """What full recomputation computes again: one forward pass."""
+    """Return the FLOPs of full recomputation: one more forward pass."""
     count, workload = setup.model.count, setup.workload
     if count is None or workload.tokens is None or workload.recompute != "full":
         return 0.0
@@ -142,7 +143,7 @@ def _tokens_per_s(setup: TrainingSetup, per_token: float | None, rate: Range | N
 
 
 def _time_figure(setup: TrainingSetup, amount: Range | None, unit: str) -> Figure | None:
-    """A time; exact where it follows from a measured one."""
+    """Return a figure of time, which is exact where it follows from a measurement."""
     if amount is None:
         return None
     measured = setup.workload.gpu_hours is not None or setup.workload.tokens_per_s_per_gpu is not None

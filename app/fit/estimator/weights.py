@@ -1,4 +1,4 @@
-"""In which type a model's weights are, who says so, and how many bytes they take."""
+"""The type of a served model's weights, where it comes from, and how many bytes the weights take."""
 
 from dataclasses import dataclass
 
@@ -19,9 +19,9 @@ from app.fit.formulas.quantization import (
 from app.fit.formulas.weight_matrices import StoredBytes, quantized_bytes, uniform_bytes
 
 FILE_SPREAD = 0.02
-"""How far a quantized model may be from the bits of the measured one."""
+"""Relative spread of a quantized model around the bits that were measured on another one."""
 UNQUANTIZED_SHARE = 0.05
-"""Which share of the parameters may stay in 16 bits where the shape does not say."""
+"""Share of the parameters that may stay in 16 bits where the architecture does not tell."""
 MAX_INT4_BITS = 4.5
 """Bits of a 4-bit weight with a 16-bit scale for each 32: compressed-tensors, as Kimi K2 Thinking is released."""
 
@@ -30,7 +30,7 @@ DTYPE_FIELD = "inference.dtype"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightsType:
-    """The type that the weights are counted in, who says so, and what that is; None where only bits or bytes are."""
+    """The type in which weights are counted (None where bits or bytes are given instead), and where it comes from."""
 
     dtype: str | None
     source: DtypeSource
@@ -39,7 +39,7 @@ class WeightsType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """Bytes of one copy's weights, their type, and which shares of the bytes routed experts and embeddings have."""
+    """Bytes of one copy's weights, their type, and the shares of routed experts and embeddings in the bytes."""
 
     bytes: Range
     type: WeightsType
@@ -48,7 +48,7 @@ class Weights:
 
 
 def weights_type(model: Model, workload: InferenceWorkload, assumptions: Assumptions) -> WeightsType:
-    """Say in which type the weights are: as asked, else as released, else in 16 bits, which is noted."""
+    """Return the type of the weights: as requested, else as released, else 16 bits; the latter two are recorded."""
     if workload.weight_bytes is not None:
         return WeightsType(dtype=None, source="request", detail="inference.weight_bytes")
     if workload.bits_per_weight is not None:
@@ -65,7 +65,7 @@ def weights_type(model: Model, workload: InferenceWorkload, assumptions: Assumpt
 
 
 def count_weights(model: Model, workload: InferenceWorkload, assumptions: Assumptions) -> Weights | None:
-    """Count the bytes of the weights; None where the model is unknown, which is noted."""
+    """Return the bytes of the weights; None where the model is unknown, which is recorded."""
     kind, count = weights_type(model, workload, assumptions), model.count
     if workload.weight_bytes is not None:
         return _weights_of_bytes(kind, workload.weight_bytes, count)
@@ -98,7 +98,7 @@ def _to_weights(kind: WeightsType, stored: StoredBytes, size: Range | None = Non
 
 
 def weights_in_dtype(model: Model, count: ParameterCount, dtype: str) -> tuple[StoredBytes, Range]:
-    """Say what a model takes in a type: as released where that is its type, else as such types are usually stored."""
+    """Return the bytes of a model in a type: as released where that is its type, else as the type is usually stored."""
     released = model.shape.released
     if released is not None and released.dtype == dtype and released.quantization is not None:
         return _bytes_as_released(model, count, released.quantization)
@@ -124,9 +124,9 @@ def _bytes_as_released(model: Model, count: ParameterCount, quantization: Quanti
 
 
 def typical_quantization(model: Model, dtype: str) -> Quantization:
-    """How a model is usually stored in a type that it was not released in.
+    """Return how a model is usually stored in a type that it was not released in.
 
-    All matrices of its layers are quantized; MXFP4 is used of the routed experts only, where there are any.
+    All matrices of its layers are quantized; MXFP4 applies to the routed experts only, where there are any.
     """
     experts_only = dtype == "mxfp4" and model.shape.experts is not None
     return Quantization(
@@ -137,7 +137,7 @@ def typical_quantization(model: Model, dtype: str) -> Quantization:
 
 
 def _range_of_requantized(model: Model, count: ParameterCount, dtype: str, stored: StoredBytes) -> Range:
-    """At least, even embeddings are quantized; at most, attention is not, or scales are the finest there are."""
+    """Return the range of a requantized model: from embeddings quantized, too, to attention left in 16 bits."""
     low = count.total * BITS[dtype] / 8 * (1 - FILE_SPREAD if dtype in QUANTIZED_BITS else 1)
     if missing_for_count(model.shape):
         more = max(UNQUANTIZED_SHARE * count.total - count.embeddings, 0.0)

@@ -1,4 +1,4 @@
-"""What is asked: a model that is served or trained, and the GPUs it runs on; None is not said."""
+"""The input of an estimate: how a model is served or trained, and the GPUs; None is not given."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -9,7 +9,7 @@ from app.fit.formulas.optimizer import AdaptedMatrix, Loading, Offload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpus:
-    """GPUs of one kind: how many, and each one's memory, bandwidth (decimal), dense peak and price."""
+    """GPUs of one kind: their number, and the memory, bandwidth (decimal GB/s), dense peak and price of each."""
 
     count: int | None = None
     usable_gib: float | None = None
@@ -22,7 +22,7 @@ class Gpus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferenceWorkload:
-    """A model that is served."""
+    """How a model is served."""
 
     dtype: str | None = None
     bits_per_weight: float | None = None
@@ -44,7 +44,7 @@ class InferenceWorkload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingWorkload:
-    """A model that is trained."""
+    """How a model is trained."""
 
     method: str | None = None
     recipe: str | None = None

@@ -1,1 +1,1 @@
-"""What a language model needs: memory, time and cost, from its shape and a workload; pure arithmetic."""
+"""Formulas for the memory, time and cost of a language model, from its architecture and a workload."""
