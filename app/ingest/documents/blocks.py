@@ -124,6 +124,7 @@ def _repaired_lines(lines: Sequence[str], first: int) -> Iterator[tuple[int, str
 def _is_table_header(lines: Sequence[str], at: int) -> bool:
     if at < 0 or at + 1 >= len(lines) or not _PIPE.search(lines[at]):
         return False
+    # `---` without a pipe below a line makes it a heading, not a table.
     return bool(_DELIMITER.match(lines[at + 1]) and "|" in lines[at + 1]) and not _DELIMITER.match(lines[at])
 
 

@@ -53,7 +53,7 @@ def _quantity(dimension: Dimension) -> CellReader:
         kept = to_base_unit(amount.total, unit, dimension)
         if kept is None:
             raise UnreadableCell(f"is in {unit}, which is not a unit of {column.field}")
-        return [FieldValue(column.field, _to_field_type(column.field, kept), _product_note(amount, unit))]
+        return [FieldValue(column.field, _to_field_type(column.field, kept), amount.product_note(amount.number, unit))]
 
     return read
 
@@ -82,10 +82,6 @@ def _to_field_type(field: str, number: Decimal) -> FactValue:
     if whole is None:
         raise UnreadableCell("is not a whole number")
     return whole
-
-
-def _product_note(amount: Amount, unit: str) -> str | None:
-    return None if amount.times is None else f"{amount.times} x {amount.number} {unit}"
 
 
 def _network_mbps(column: ColumnField, text: str) -> list[FieldValue]:

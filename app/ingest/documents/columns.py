@@ -43,14 +43,13 @@ DISK_RATES = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnField:
-    """A field of a column; `unit` is that of the header, `is_count` whether the header says that it is a count.
+    """A field of a column; `unit` is that of the header.
 
     `qualifier` is a part of the header that the field name lacks: `up` of scale-up, the name of a feature.
     """
 
     field: str
     unit: str | None = None
-    is_count: bool = False
     qualifier: str = ""
 
 
@@ -92,6 +91,7 @@ def _clear_if_ambiguous(column: TableColumn, fields: set[str]) -> TableColumn:
 def to_column_fields(header: str) -> tuple[ColumnField, ...]:
     """Return the fields of a header, several for a joint one: `Max NICs / network bandwidth (MBps)`."""
     text = _PER_GPU.sub(r"\1 per GPU", normalize_rates(header.replace("\v", " ")))
+    # `Uncached disk IOPS / MBps`: both fields share the words before IOPS.
     if found := _SHARED_PREFIX.match(text):
         first, second = _column_field(f"{found[1]} IOPS"), _column_field(f"{found[1]} {found[2]}")
         if first and second:
@@ -125,12 +125,11 @@ def _column_field(text: str) -> ColumnField | None:
     if not found:
         flag = FLAGS.get(flag_key(text))
         return ColumnField(field="flag", qualifier=text) if flag else None
-    field, side = found
+    field, qualifier = found
     units = find_units(text)
-    counts = bool(_QUANTITY.search(text))
     if field in DISK_RATES:
         field = f"{field}_{'iops' if 'IOPS' in units or 'iops' in text.lower() else 'mbps'}"
     elif field == "temp_disk":
-        plural = bool(re.search(r"disks\b", text, re.IGNORECASE))
-        field = "temp_disk_count" if not units and (counts or plural) else "temp_disk_gib"
-    return ColumnField(field=field, unit=units[0] if units else None, is_count=counts, qualifier=side)
+        counts = _QUANTITY.search(text) or re.search(r"disks\b", text, re.IGNORECASE)
+        field = "temp_disk_count" if counts and not units else "temp_disk_gib"
+    return ColumnField(field=field, unit=units[0] if units else None, qualifier=qualifier)

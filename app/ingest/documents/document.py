@@ -127,6 +127,7 @@ def _find_row_facts(
         prose_memories=frozenset(mention.memory_gib for mention in mentions if mention.memory_gib),
         prose_models=tuple(dict.fromkeys(mention.model for mention in mentions)),
         prose_count=model.count if model else None,
+        # Where no sentences apply, the sizes need not be of the series that the title names.
         title=document.page.title if sentences else "",
     )
     cells = [*read_cells(tables.rows), *read_temp_disks(tables.rows)]
@@ -188,6 +189,7 @@ def read_batch(documents: Sequence[SourceDocument], memories: GpuMemoryIndex) ->
         findings += [*facts.facts, *facts.reports]
         name, owned = _assign_series(facts, owners)
         findings += owned
+        # A page with tables but without sizes, such as a list of retired series, is not about one series.
         if name and (facts.subjects or not document.page.blocks.tables):
             of_series, results = read_series(facts, name)
             findings += of_series

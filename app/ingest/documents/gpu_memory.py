@@ -168,6 +168,7 @@ def _possible_memories(text: GpuText, memories: GpuMemoryIndex) -> set[Decimal]:
     if text.holder == "vm":
         return {memory * count.denominator / count.numerator}
     known = memories.find(text.model) if text.model else ()
+    # An unknown model has nothing to compare with: the figure is read as that of one GPU.
     if not known:
         return {memory}
     shares = {size for size in known if abs(Fraction(memory) - count * Fraction(size)) <= TOLERANCE * Fraction(memory)}

@@ -80,6 +80,7 @@ def to_gpu_text(text: str, *, counted: bool = True) -> GpuText | None:
     memory, link = _MEMORY.search(rest), _INTERCONNECT.search(rest)
     before = f"{rest[: memory.start()]} {' '.join(_FORM.findall(rest[memory.end() :]))}" if memory else ""
     bare = _MEMORY.sub(" ", _INTERCONNECT.sub(" ", rest))
+    # The model is before the memory, else outside parentheses, else anywhere in the text.
     model = to_model(_INTERCONNECT.sub(" ", before)) or to_model(_PARENTHESES.sub("", bare)) or to_model(bare)
     if count is None and model is None:
         return None

@@ -54,7 +54,7 @@ def read_infiniband(text: str, unit: str | None) -> list[FieldValue]:
     gbps = _gbps(amount, text, unit)
     return [
         FieldValue("infiniband", True),
-        FieldValue("infiniband_gbps", rounded(gbps * (amount.times or 1)), _product_note(amount, gbps, "Gbps")),
+        FieldValue("infiniband_gbps", rounded(gbps * (amount.times or 1)), amount.product_note(gbps, "Gbps")),
     ]
 
 
@@ -70,6 +70,7 @@ def to_gbps(number: Decimal, unit: str, text: str) -> Decimal | None:
 def _read_network_part(piece: str, unit: str | None) -> list[FieldValue]:
     if _INFINIBAND.search(piece):
         return read_infiniband(piece, unit)
+    # A part without digits, such as `Ethernet`, states no bandwidth.
     if is_blank(piece) or not re.search(r"\d", piece):
         if _FILLER_WORDS.sub("", piece).strip():
             raise UnreadableCell(f"has unknown words: {piece}")
@@ -82,7 +83,7 @@ def _read_network_part(piece: str, unit: str | None) -> list[FieldValue]:
     whole = None if mbps is None else to_integer(mbps)
     if whole is None:
         raise UnreadableCell(f"is in {stated}, which is not a unit of bandwidth")
-    return [FieldValue("network_mbps", whole, _product_note(amount, amount.number, stated))]
+    return [FieldValue("network_mbps", whole, amount.product_note(amount.number, stated))]
 
 
 def _amount(text: str) -> Amount | None:
@@ -102,7 +103,3 @@ def _gbps(amount: Amount, text: str, unit: str | None) -> Decimal:
     if gbps is None:
         raise UnreadableCell("has no unit of an InfiniBand bandwidth")
     return gbps
-
-
-def _product_note(amount: Amount, number: Decimal, unit: str) -> str | None:
-    return None if amount.times is None else f"{amount.times} x {number} {unit}"

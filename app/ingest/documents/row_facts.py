@@ -61,6 +61,7 @@ def _drive_facts(row: SizeRow, cell: FieldCell, amount: Amount | None) -> Iterat
 
 
 def _total_facts(row: SizeRow, cell: FieldCell, amount: Amount, size: Decimal) -> Iterator[Finding]:
+    # A size in a column that counts drives is that of a single drive.
     count = amount.times or (1 if amount.unit() and cell.column.field == "nvme" else None)
     if count is not None:
         yield row.fact(cell, "nvme_disk_count", count)

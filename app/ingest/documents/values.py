@@ -108,6 +108,10 @@ class Amount:
         """Return the unit written after the number, else `default` (the unit of the column's header)."""
         return next(iter(find_units(self.suffix)), default)
 
+    def product_note(self, number: Decimal, unit: str) -> str | None:
+        """Return `4 x 800 Gbps` as the note of a value computed from a product, None without a product."""
+        return None if self.times is None else f"{self.times} x {number} {unit}"
+
 
 def is_blank(text: str) -> bool:
     """Return whether a cell holds no value: empty, a dash, `N/A`, `TBD`."""
@@ -122,6 +126,7 @@ def to_decimal(text: str) -> Decimal:
 def to_amount(text: str) -> Amount | None:
     """Parse `1,900 GiB`, `4x800`, `2 x 960 GB`; return None for a range or anything else."""
     text = text.strip()
+    # No figure of a size has as many digits.
     if len(text) > 10 * _MAX_DIGITS or re.search(rf"\d{{{_MAX_DIGITS}}}", text):
         return None
     if product := _PRODUCT.match(text):
@@ -133,8 +138,9 @@ def to_amount(text: str) -> Amount | None:
     return None
 
 
-def _is_ambiguous(number: str, rest: str) -> bool:
-    return bool(_DECIMAL_OR_THOUSANDS.match(number)) and not rest.strip().startswith("T")
+def _is_ambiguous(number: str, suffix: str) -> bool:
+    # `1.024 TB` and `3.200 Tbps` cannot mean thousands: no size has that much.
+    return bool(_DECIMAL_OR_THOUSANDS.match(number)) and not suffix.strip().startswith("T")
 
 
 def to_fraction(text: str) -> Fraction | None:
