@@ -1,1 +1,1 @@
-"""Paired benchmarks: two servers side by side on one machine, asked in turn; only their ratio is a claim."""
+"""Paired benchmarks: two servers on one machine are loaded in turn; only their ratio is a result."""

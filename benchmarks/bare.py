@@ -1,4 +1,4 @@
-"""The service's page with no framework at all: the database's driver, orjson, and a bare ASGI application round them.
+"""References without a framework: a database driver and orjson in a bare ASGI application.
 
 They neither parse the question, nor count, nor make a cursor: what follows the rows is taken from the service's own
 answer, which makes them a little faster than an honest rival could be.
@@ -31,7 +31,7 @@ POSTGRES_CONNECTIONS = 8
 
 
 class _Page:
-    """The one page that a bare side answers with, whatever it is asked: its query, and the bytes around its rows."""
+    """The page that a reference sends to every request: its query, and the bytes after its rows."""
 
     def __init__(self) -> None:
         target, self._answer = next(iter(recorded_responses().items()))
@@ -52,7 +52,7 @@ class _Page:
 
 
 def sqlite() -> App:
-    """The sqlite3 module and orjson."""
+    """Build the application on the sqlite3 module and orjson."""
     page, connection = _Page(), open_sqlite(os.environ["BENCH_DATABASE"])
 
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
@@ -62,7 +62,7 @@ def sqlite() -> App:
 
 
 def documents() -> App:
-    """The sqlite3 module, and the documents that the catalog stores, joined."""
+    """Build the application that joins the stored size documents read by the sqlite3 module."""
     page, connection = _Page(), open_sqlite(os.environ["BENCH_DATABASE"])
     today = datetime.now(UTC).date()
 
@@ -74,7 +74,7 @@ def documents() -> App:
 
 
 def placement() -> App:
-    """The candidates of the seeds by the service's own query, and the arithmetic that judges and ranks them.
+    """Build the application that runs the service's own query of candidates and its placement arithmetic.
 
     The body is read once; the answer's bytes are the service's own.
     """
@@ -99,7 +99,7 @@ def placement() -> App:
 
 
 def postgresql() -> App:
-    """psycopg, a few connections, statements prepared by the server, and orjson."""
+    """Build the application on psycopg with a few connections and server-side prepared statements, and orjson."""
     page, free = _Page(), asyncio.Queue[Any]()
     sql = re.sub(r":(\w+)", r"%(\1)s", page.sql)
     opened = 0

@@ -1,4 +1,4 @@
-"""The reference of ingest: prices written by the driver alone, checked by nothing but the table's own constraints."""
+"""The reference of ingest: prices written by the driver alone, checked only by the table's constraints."""
 
 import csv
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ def write_rows(engine: Engine, made: PriceFiles) -> None:
 
 
 def write_csv(engine: Engine, file: Path) -> None:
-    """Read a file of prices row by row, and write it as it comes."""
+    """Read a file of prices row by row and write the rows unchecked."""
     with file.open(encoding="utf-8", newline="") as opened:
         reader = csv.reader(opened)
         next(reader)
@@ -34,7 +34,7 @@ def _rows(cells: Iterable[list[str]]) -> Iterator[PriceRow]:
 
 
 def _write(engine: Engine, rows: Iterable[PriceRow]) -> None:
-    """Write by the bulk path of the driver, over a connection as the service makes it."""
+    """Write by the bulk path of the driver, over a connection of the service's engine."""
     connection: Any = engine.raw_connection()
     if engine.dialect.name == "sqlite":
         connection.executemany(f"insert into price ({_NAMES}) values ({_MARKS})", rows)

@@ -1,4 +1,4 @@
-"""Writes made-up catalogs in bulk: executemany into SQLite, COPY into PostgreSQL; a finished SQLite file is kept."""
+"""Writes synthetic catalogs in bulk: executemany into SQLite, COPY into PostgreSQL; SQLite files are cached."""
 
 import hashlib
 import sqlite3
@@ -26,19 +26,19 @@ from benchmarks.catalogs import PRICE_COLUMNS, TODAY, Scale
 PROJECT = Path(__file__).resolve().parents[1]
 CACHE_FOLDER = PROJECT / "data" / "benchmarks"
 BATCH_SIZES = 500
-"""Sizes whose prices are written in one go."""
+"""Sizes whose prices are written in one batch."""
 WITHOUT_FOREIGN_KEYS = {
     "sqlite": "pragma foreign_keys = off",
     "postgresql": "set session_replication_role = replica",
 }
-"""Rows are made to fit, so that no reference need be looked up."""
+"""Synthetic rows are consistent, so that foreign keys need not be checked."""
 
 Log = Callable[[str], None]
 Write = Callable[[str, Sequence[str], Iterable[Sequence[Any]]], None]
 
 
 def sqlite_catalog(scale: Scale, say: Log, folder: Path = CACHE_FOLDER) -> str:
-    """Give the URL of an SQLite catalog of a scale, made now unless an earlier run left it."""
+    """Return the URL of an SQLite catalog of a scale; builds it unless it is cached."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{scale.sizes}-{scale.prices}-{_fingerprint()}.db"
     if not file.exists():
@@ -53,7 +53,7 @@ def sqlite_catalog(scale: Scale, say: Log, folder: Path = CACHE_FOLDER) -> str:
 
 
 def seeded_catalog(folder: Path = CACHE_FOLDER) -> str:
-    """Give the URL of an SQLite catalog of the project's own seeds, made anew."""
+    """Build an SQLite catalog of the project's own seeds and return its URL."""
     folder.mkdir(parents=True, exist_ok=True)
     for before in folder.glob("seeds.db*"):
         before.unlink()
@@ -64,7 +64,7 @@ def seeded_catalog(folder: Path = CACHE_FOLDER) -> str:
 
 
 def write_sqlite(file: Path, scale: Scale, say: Log) -> None:
-    """Fill an empty SQLite catalog but for what is derived."""
+    """Fill an empty SQLite catalog except for derived tables."""
 
     def write(table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         marks = ", ".join("?" * len(columns))
@@ -77,7 +77,7 @@ def write_sqlite(file: Path, scale: Scale, say: Log) -> None:
 
 
 def postgres_catalog(url: str, scale: Scale, say: Log) -> None:
-    """Fill an empty PostgreSQL database, schema and rows, and take the statistics as autovacuum would."""
+    """Create the schema and rows of a PostgreSQL catalog, and analyze it as autovacuum would."""
     with _migrated(url) as engine:
         address = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
         with psycopg.connect(address) as connection:
@@ -88,7 +88,7 @@ def postgres_catalog(url: str, scale: Scale, say: Log) -> None:
 
 
 def catalog_without_prices(url: str, scale: Scale) -> str:
-    """Fill an empty database with everything of a scale but its prices, and give its URL."""
+    """Fill an empty database with a scale's catalog without prices, and return its URL."""
     bare = Scale(sizes=scale.sizes, prices=0)
     if not url.startswith("sqlite"):
         postgres_catalog(url, bare, lambda _: None)
@@ -100,7 +100,7 @@ def catalog_without_prices(url: str, scale: Scale) -> str:
 
 
 def write_postgres(cursor: psycopg.Cursor[Any], scale: Scale, say: Log) -> None:
-    """Fill an empty PostgreSQL catalog but for what is derived."""
+    """Fill an empty PostgreSQL catalog except for derived tables."""
 
     def write(table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         with cursor.copy(f"copy {table} ({', '.join(columns)}) from stdin") as copy:
@@ -112,7 +112,7 @@ def write_postgres(cursor: psycopg.Cursor[Any], scale: Scale, say: Log) -> None:
 
 
 def derive(engine: Engine, say: Log) -> None:
-    """Derive with the statements of an ingest; the index by octaves is made afterwards."""
+    """Derive offers and size documents as an ingest does; the memory bucket index is created last, which is faster."""
     say("offers and documents ...")
     with Session(engine) as session, session.begin():
         connection = session.connection()
@@ -124,7 +124,7 @@ def derive(engine: Engine, say: Log) -> None:
 
 
 def fill(write: Write, scale: Scale, say: Log) -> None:
-    """Hand all rows of a catalog to a writer, saying how far it is."""
+    """Pass all rows of a catalog to a writer, and log the progress."""
     started = time.monotonic()
     for table, rows in catalogs.small_tables(scale).items():
         write(table, tuple(rows[0]), (tuple(row.values()) for row in rows))
@@ -152,12 +152,12 @@ def _parts(rows: Iterator[Any], count: int) -> Iterator[list[Any]]:
 
 
 def _text(value: Any) -> str:
-    """A value as COPY reads it; none of ours has a tab, a line end or a backslash."""
+    """Return a value as COPY reads it; no synthetic value has a tab, line end or backslash."""
     return "\\N" if value is None else str(value)
 
 
 def _fingerprint() -> str:
-    """What a kept catalog depends on: how it was made, and the schema."""
+    """Return a hash of what a cached catalog depends on: the code that builds it, and the schema."""
     versions = sorted((PROJECT / "migrations" / "versions").glob("*.py"))
     made_by = [Path(catalogs.__file__), Path(__file__), *versions]
     return hashlib.sha256(b"".join(path.read_bytes() for path in made_by)).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""The pairs that are measured: a table. What is asked of each figure stands beside it."""
+"""The benchmark cases: a subject, a reference, and the goal that their ratio or other figure must meet."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -32,7 +32,7 @@ PRICED_PAGE = request_to(PRICED_TARGET)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkCase:
-    """One line of the results; the ratio is subject to reference, more is better; None: the subject is judged alone."""
+    """One line of the results; the ratio is subject to reference, more is better; None measures the subject alone."""
 
     name: str
     description: str
@@ -56,11 +56,11 @@ GROWTH = 1 / 1.5
 
 CASES = (
     BenchmarkCase(
-        name="identical", description="the service against itself: how far the noise goes",
+        name="identical", description="the service against itself: the noise of the measurement",
         subject=HOT, reference=HOT, goal=_ratio(),
     ),
     BenchmarkCase(
-        name="hot", description="a page, asked again and again, against the same bytes made beforehand",
+        name="hot", description="a repeated request for a page, against raw ASGI sending the same bytes",
         subject=HOT, reference=RAW, goal=_ratio(0.80),
     ),
     BenchmarkCase(
@@ -72,7 +72,7 @@ CASES = (
         subject=HOT, reference=RAW, request=encoded("br"), goal=_ratio(0.85),
     ),
     BenchmarkCase(
-        name="hot-br-body", description="the same against the body alone: what the headers of the contract weigh",
+        name="hot-br-body", description="the same against the body alone: what the other headers cost",
         subject=HOT, reference=RAW_BODIES, request=encoded("br"), goal=_ratio(),
     ),
     BenchmarkCase(
@@ -80,29 +80,29 @@ CASES = (
         subject=HOT, reference=RAW, request=distinct_requests(240), goal=_ratio(0.75),
     ),
     BenchmarkCase(
-        name="hot-304", description="the same for a client that has it: 304, against 2 KB made beforehand",
+        name="hot-304", description="the same with If-None-Match: 304, against raw ASGI sending 2 KB",
         subject=HOT, reference=RAW_2_KB, request=not_modified, compare="nothing", goal=_ratio(1.1),
     ),
     BenchmarkCase(
-        name="hot-fit", description="a fit, asked again and again, against the same bytes made beforehand",
+        name="hot-fit", description="a repeated GET /fit, against raw ASGI sending the same bytes",
         subject=HOT, reference=RAW, request=request_to("/fit?region=eastus&min_gpu_mem=320&max_nodes=4"),
         goal=_ratio(0.60),
     ),
     BenchmarkCase(
-        name="hot-estimate", description="a body to POST /estimate, again and again, against the same bytes",
+        name="hot-estimate", description="a repeated POST /estimate, against raw ASGI sending the same bytes",
         subject=HOT, reference=RAW, request=post("/estimate", ESTIMATE), database="seeds", goal=_ratio(0.60),
     ),
     BenchmarkCase(
-        name="hot-post-fit", description="a body to POST /fit, again and again, against the same bytes",
+        name="hot-post-fit", description="a repeated POST /fit, against raw ASGI sending the same bytes",
         subject=HOT, reference=RAW, request=post("/fit", FIT), database="seeds", goal=_ratio(0.60),
     ),
     BenchmarkCase(
-        name="cold", description="a page answered anew, against the bare database driver giving the same bytes",
+        name="cold", description="a page without the cache, against the bare database driver sending the same bytes",
         subject=COLD_SIDE, reference=BARE_SQLITE, goal=_ratio(1.0),
     ),
     BenchmarkCase(
         name="misses",
-        description="ever new questions, each kept, against stored documents joined in a bare ASGI application",
+        description="requests that never repeat, each cached, against stored documents joined in bare ASGI",
         subject=HOT, reference=BARE_DOCUMENTS, request=never_repeated, compare="items", goal=_ratio(0.45),
     ),
     BenchmarkCase(
@@ -117,20 +117,20 @@ CASES = (
     ),
     BenchmarkCase(
         name="cold-estimate",
-        description="a body to POST /estimate, answered anew, against the same bytes made beforehand",
+        description="POST /estimate without the cache, against raw ASGI sending the same bytes",
         subject=COLD_SIDE, reference=RAW, request=post("/estimate", ESTIMATE), database="seeds", goal=_ratio(),
     ),
     BenchmarkCase(
         name="tutorial",
-        description="a page answered anew, against FastAPI and SQLModel the way that tutorials teach it",
+        description="a page without the cache, against FastAPI and SQLModel as tutorials teach them",
         subject=COLD_SIDE, reference=TUTORIAL, compare="items", goal=_ratio(20),
     ),
     BenchmarkCase(
-        name="datasette", description="a page answered anew, against Datasette on the same file, with the same rows",
+        name="datasette", description="a page without the cache, against Datasette with the same file and rows",
         subject=COLD_SIDE, reference=PEER, compare="names", goal=_ratio(8),
     ),
     BenchmarkCase(
-        name="growth", description="a page from 100 times the sizes and 50 times the prices, one question at a time",
+        name="growth", description="a page from 100 times the sizes and 50 times the prices, one request at a time",
         subject=COLD_SIDE, reference=COLD_SIDE, subject_scale=LARGE, compare="nothing", connections=1,
         goal=_ratio(GROWTH),
     ),
@@ -141,7 +141,7 @@ CASES = (
         goal=_ratio(GROWTH),
     ),
     BenchmarkCase(
-        name="growth-fit", description="GET /fit over all of 10 times the sizes: it looks at each of them",
+        name="growth-fit", description="GET /fit over all of 10 times the sizes: every size is evaluated",
         subject=COLD_SIDE, reference=COLD_SIDE, subject_scale=MIDDLE, compare="nothing", connections=1,
         request=request_to("/fit?region=eastus&min_gpu_mem=320&max_nodes=4"), goal=_ratio(),
     ),
@@ -152,7 +152,7 @@ CASES = (
     ),
     BenchmarkCase(
         name="latency",
-        description="questions due at half of the rate that saturates: the slowest in 100 against the middle",
+        description="requests due at half of the saturating rate: 99th percentile against median",
         subject=COLD_SIDE, reference=None, kind="open loop", goal=Goal(figure="p99 / p50", how="below", bound=5),
     ),
     BenchmarkCase(
@@ -170,7 +170,7 @@ CASES = (
     ),
     BenchmarkCase(
         name="memory",
-        description="a worker's own memory after as many different questions as it can answer in the time",
+        description="a worker's own memory after as many different requests as it can serve in the time",
         subject=HOT, reference=None, kind="memory", request=never_repeated, goal=Goal(figure="MB", how="below",
         bound=150),
     ),

@@ -1,4 +1,4 @@
-"""Made-up catalogs of any size, the same for the same number: real in their shape, not in their figures.
+"""Synthetic catalogs of any scale, deterministic: realistic in structure, not in figures.
 
 What matters for speed is kept from the real catalog: a few dozen distinct GPU memories, prices that grow with them,
 sizes that are priced in about half of the regions, Linux and Windows, on demand and spot, and a history of each price.
@@ -31,14 +31,14 @@ PRICE_COLUMNS = ("size_key", "region", "os", "purchase", "valid_from", "usd_per_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """How large a catalog is; `prices` are spread evenly, so it is a multiple of `sizes`."""
+    """The number of sizes and prices of a catalog; `prices` are spread evenly, so it is a multiple of `sizes`."""
 
     sizes: int
     prices: int
 
     @property
     def name(self) -> str:
-        """The scale in words: `1,000 sizes, 200,000 prices`."""
+        """Return the scale as text: `1,000 sizes, 200,000 prices`."""
         return f"{self.sizes:,} sizes, {self.prices:,} prices"
 
 
@@ -48,7 +48,7 @@ LARGE = Scale(sizes=100_000, prices=10_000_000)
 
 
 def small_tables(scale: Scale) -> dict[str, list[TableRow]]:
-    """Make the rows of every table that sizes and prices refer to, and the one revision."""
+    """Build the rows of every table that sizes and prices refer to, and one revision."""
     count = -(-scale.sizes // SIZES_A_SERIES)
     told = {"title": "Made up", "publisher": "benchmarks", "kind": "third_party", "url": "https://example.org/made-up"}
     return {
@@ -74,7 +74,7 @@ def _gpu(memory: int) -> TableRow:
 
 
 def sizes(scale: Scale) -> Iterator[TableRow]:
-    """Make the sizes in the order of their keys; every row has every column."""
+    """Yield the sizes in the order of their keys; every row has every column."""
     every = {column.name: None for column in table_of(Size).columns}
     for index in range(scale.sizes):
         yield every | _size(index, random.Random(f"size {index}"))
@@ -132,7 +132,7 @@ def _gpu_part(rng: random.Random) -> TableRow:
 
 
 def prices_of(size: TableRow, count: int) -> Iterator[PriceRow]:
-    """Make exactly `count` prices of a size, in the order of the table's key: the newest of each kind is in force."""
+    """Yield exactly `count` prices of a size in the order of the table's key; the newest of each kind is in force."""
     rng = random.Random(f"prices {size['key']}")
     kinds = _kinds(rng)
     each, more = divmod(count, len(kinds))
@@ -147,7 +147,7 @@ def prices_of(size: TableRow, count: int) -> Iterator[PriceRow]:
 
 
 def _kinds(rng: random.Random) -> list[tuple[str, str, str, float]]:
-    """What a size is sold as: region, system, purchase model, and what that makes of its price."""
+    """Return what a size is sold as: region, system, purchase model, and the factor of its price."""
     here = sorted({"eastus", *rng.sample(REGIONS, 19)})
     has_spot = rng.random() < 0.9
     kinds = []

@@ -1,4 +1,4 @@
-"""The bodies that POST /fit and POST /estimate are asked with."""
+"""The request bodies of POST /fit and POST /estimate."""
 
 INFERENCE = {"dtype": "bf16", "context_tokens": 8192, "concurrency": 32}
 FIT = {"model": "llama-3.1-70b", "inference": INFERENCE, "constraints": {"regions": ["eastus"]}}

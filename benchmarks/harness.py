@@ -1,4 +1,4 @@
-"""Measures a case: both servers up at once, asked in turn A B A B, so that what slows the machine slows both."""
+"""Measures a case: both servers run at once and are loaded in turn, A B A B, so that noise hits both."""
 
 import compileall
 import os
@@ -22,7 +22,7 @@ Figures = dict[str, Spread]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
-    """What a case came to; `main` names the figure that is asked about, `why_not` says why there are no figures."""
+    """The result of a case; `main` names the figure that has a goal, `why_not` says why there are no figures."""
 
     name: str
     says: str
@@ -36,13 +36,13 @@ class CaseResult:
     why_not: str | None
 
 
-def measure(bench: BenchmarkContext, case: BenchmarkCase) -> CaseResult:
-    """Measure one case; raises Different, NotYet, or RuntimeError where a server fails."""
-    return to_result(case, MEASUREMENTS[case.kind](bench, case))
+def measure(context: BenchmarkContext, case: BenchmarkCase) -> CaseResult:
+    """Measure one case; raises ResponsesDiffer, NotMeasurable, or RuntimeError where a server fails."""
+    return to_result(case, MEASUREMENTS[case.kind](context, case))
 
 
 def to_result(case: BenchmarkCase, figures: Figures, why_not: str | None = None) -> CaseResult:
-    """Put figures beside what is asked of them."""
+    """Compare figures with the goal of their case."""
     goal = case.goal
     return CaseResult(
         name=case.name,
@@ -58,11 +58,13 @@ def to_result(case: BenchmarkCase, figures: Figures, why_not: str | None = None)
     )
 
 
-def _load(bench: BenchmarkContext, case: BenchmarkCase) -> Figures:
-    with both_running(bench, case) as sides:
+def _load(context: BenchmarkContext, case: BenchmarkCase) -> Figures:
+    with both_running(context, case) as sides:
         for side in sides:
-            _burst(bench, case, side, bench.plan.warm_up)
-        rounds = [[_burst(bench, case, side, bench.plan.burst) for side in sides] for _ in range(bench.plan.pairs)]
+            _burst(context, case, side, context.plan.warm_up)
+        rounds = [
+            [_burst(context, case, side, context.plan.burst) for side in sides] for _ in range(context.plan.pairs)
+        ]
     ours, theirs = zip(*rounds, strict=True)
     return {
         "ratio": paired([one.per_second for one in ours], [one.per_second for one in theirs]),
@@ -74,19 +76,19 @@ def _load(bench: BenchmarkContext, case: BenchmarkCase) -> Figures:
     }
 
 
-def _burst(bench: BenchmarkContext, case: BenchmarkCase, side: RunningSide, seconds: float) -> Burst:
-    """Load one side, for longer where its answers take long."""
+def _burst(context: BenchmarkContext, case: BenchmarkCase, side: RunningSide, seconds: float) -> Burst:
+    """Load one side, for longer where its responses take long."""
     lasts = min(MAX_BURST_SECONDS, max(seconds, RESPONSES_PER_BURST * side.seconds))
-    return burst(side.server, side.request, seconds=lasts, connections=case.connections, folder=bench.folder)
+    return burst(side.server, side.request, seconds=lasts, connections=case.connections, folder=context.folder)
 
 
-def _open_loop(bench: BenchmarkContext, case: BenchmarkCase) -> Figures:
-    with one_running(bench, case, subject=True) as ready:
-        _burst(bench, case, ready, bench.plan.warm_up)
-        most = _burst(bench, case, ready, bench.plan.warm_up).per_second
+def _open_loop(context: BenchmarkContext, case: BenchmarkCase) -> Figures:
+    with one_running(context, case, subject=True) as ready:
+        _burst(context, case, ready, context.plan.warm_up)
+        most = _burst(context, case, ready, context.plan.warm_up).per_second
         seen = [
-            open_loop(ready.server, ready.request, per_second=most / 2, seconds=bench.plan.open_loop)
-            for _ in range(bench.plan.open_loops)
+            open_loop(ready.server, ready.request, per_second=most / 2, seconds=context.plan.open_loop)
+            for _ in range(context.plan.open_loops)
         ]
     return {
         "p99 / p50": spread([one.p99_ms / one.p50_ms for one in seen]),
@@ -97,16 +99,16 @@ def _open_loop(bench: BenchmarkContext, case: BenchmarkCase) -> Figures:
     }
 
 
-def _start(bench: BenchmarkContext, case: BenchmarkCase) -> Figures:
-    with one_running(bench, case, subject=True) as ready:
-        record_responses(bench, case, ready)
+def _start(context: BenchmarkContext, case: BenchmarkCase) -> Figures:
+    with one_running(context, case, subject=True) as ready:
+        record_responses(context, case, ready)
     compileall.compile_dir(str(PROJECT / "app"), quiet=1)  # as the image has it
     ours: list[float] = []
     theirs: list[float] = []
-    for _ in range(bench.plan.starts):
+    for _ in range(context.plan.starts):
         for subject, seconds in ((True, ours), (False, theirs)):
-            command = side_of(case, subject=subject).command(bench.side_context(case, subject=subject))
-            seconds.append(seconds_to_first_answer(command, bench.folder / "start.log", PRICED_TARGET))
+            command = side_of(case, subject=subject).command(context.side_context(case, subject=subject))
+            seconds.append(seconds_to_first_answer(command, context.folder / "start.log", PRICED_TARGET))
     return {
         "seconds more": spread([one - other for one, other in zip(ours, theirs, strict=True)]),
         "ratio": paired(theirs, ours),
@@ -115,14 +117,14 @@ def _start(bench: BenchmarkContext, case: BenchmarkCase) -> Figures:
     }
 
 
-def _command(bench: BenchmarkContext, case: BenchmarkCase) -> Figures:
-    """The CPU time of two commands that end by themselves, run in turn."""
+def _command(context: BenchmarkContext, case: BenchmarkCase) -> Figures:
+    """Measure the CPU time of two commands, run in turn."""
     sides = [
-        (side_of(case, subject=subject), bench.side_context(case, subject=subject), seconds)
+        (side_of(case, subject=subject), context.side_context(case, subject=subject), seconds)
         for subject, seconds in ((True, list[float]()), (False, list[float]()))
     ]
     compileall.compile_dir(str(PROJECT / "app"), quiet=1)  # as the image has it
-    for _ in range(bench.plan.starts):
+    for _ in range(context.plan.starts):
         for side, place, seconds in sides:
             seconds.append(cpu_seconds(side.command(place)))
     ours, theirs = (seconds for _, _, seconds in sides)
@@ -133,12 +135,12 @@ def _command(bench: BenchmarkContext, case: BenchmarkCase) -> Figures:
     }
 
 
-def _memory(bench: BenchmarkContext, case: BenchmarkCase) -> Figures:
-    with one_running(bench, case, subject=True) as ready:
+def _memory(context: BenchmarkContext, case: BenchmarkCase) -> Figures:
+    with one_running(context, case, subject=True) as ready:
         before = ready.server.memory_mb()
-        deadline = time.monotonic() + bench.plan.memory
+        deadline = time.monotonic() + context.plan.memory
         while ready.server.used < MEMORY_REQUESTS and time.monotonic() < deadline:
-            _burst(bench, case, ready, min(MAX_BURST_SECONDS, bench.plan.memory))
+            _burst(context, case, ready, min(MAX_BURST_SECONDS, context.plan.memory))
         after = ready.server.memory_mb()
     different = min(ready.server.used, len(ready.request.targets))
     return _singles({"MB": after, "MB at first": before, "different questions": different})

@@ -1,7 +1,7 @@
 """Measures bulk ingest: prices into a catalog without any, by the service and by the bare driver in turn, A B A B.
 
 *Writing* is from rows that are read and checked to committed prices. The service's side is `stage_prices` and
-`merge_prices`, which every ingest runs, with the tally; the other is one executemany, or one COPY, of ready tuples
+`merge_prices`, which every ingest runs, with its counts; the other is one executemany, or one COPY, of ready tuples
 into the same table with its constraints. A *whole* ingest is `vmsizes ingest prices FILE` from its start to its end:
 parsing, references, offers, digest, revision; the other is `csv.reader` and the driver.
 """
@@ -50,7 +50,7 @@ def measure_ingest(kind: str, folder: Path, *, scale: Scale = MIDDLE, pairs: int
     """
     made = make_prices(folder, scale)
     gc.collect()
-    gc.freeze()  # what is made up is not looked through for garbage while either side works
+    gc.freeze()  # keep the collector from scanning the synthetic prices while either side runs
     with START[kind](folder) as databases:
         empty = catalog_without_prices(databases.create(), scale)
         runs = [_writing(databases, empty, made) | _whole(databases, empty, made) for _ in range(pairs)]
@@ -65,7 +65,7 @@ def measure_ingest(kind: str, folder: Path, *, scale: Scale = MIDDLE, pairs: int
 
 
 def _writing(databases: Databases, empty: str, made: PriceFiles) -> dict[str, float]:
-    """Seconds to write the prices, by the service and by the driver."""
+    """Return the seconds to write the prices, by the service and by the driver."""
     seconds = {}
     for name, write in (("subject", save_prices), ("reference", write_rows)):
         with _copy(databases, empty) as url, _engine(url) as engine:
@@ -74,7 +74,7 @@ def _writing(databases: Databases, empty: str, made: PriceFiles) -> dict[str, fl
 
 
 def save_prices(engine: Engine, made: PriceFiles) -> None:
-    """Write prices as an ingest does; raises RuntimeError where the tally says another number."""
+    """Write prices as an ingest does; raises RuntimeError where it counts another number."""
     subjects = SubjectKeys(aliases={}, series_ids={})
     with write_session(engine) as session, temporary_tables(session, STAGED_PRICE):
         staging = PriceStaging(subjects=subjects, regions=frozenset(REGIONS), progress=no_progress)
@@ -85,7 +85,7 @@ def save_prices(engine: Engine, made: PriceFiles) -> None:
 
 
 def _whole(databases: Databases, empty: str, made: PriceFiles) -> dict[str, float]:
-    """Seconds of whole ingests, and the most memory that one took, MB."""
+    """Return the seconds of whole ingests, and their peak memory in MB."""
     seconds, memory = {}, []
     with _copy(databases, empty) as url:
         for name, file in (("whole", made.file), ("again", made.file), ("changed", made.changed_file)):
@@ -98,7 +98,7 @@ def _whole(databases: Databases, empty: str, made: PriceFiles) -> dict[str, floa
 
 
 def ingest(url: str, file: Path) -> float:
-    """Run `vmsizes ingest prices`; gives the most memory of its own that was seen, MB, without the mapped database.
+    """Run `vmsizes ingest prices`; return its peak private memory in MB, without the mapped database.
 
     Raises RuntimeError where it fails.
     """

@@ -1,4 +1,4 @@
-"""Load from wrk, which is fast enough not to be what is measured: a closed loop of a few connections."""
+"""Closed-loop load from wrk, which is fast enough not to be the bottleneck."""
 
 import json
 import shutil
@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.servers import LoadRequest, Server
 
 MISSING = "make bench needs wrk, an HTTP load generator: `apt-get install wrk`, or `brew install wrk`."
-TIMEOUT = 60  # seconds that wrk waits for one answer
+TIMEOUT = 60  # seconds that wrk waits for one response
 _SCRIPT = """
 local ready, turn = {}, %d
 wrk.method, wrk.body = %s, %s
@@ -26,7 +26,7 @@ end
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burst:
-    """What a few seconds of load came to."""
+    """The result of a few seconds of load."""
 
     per_second: float
     cpu_microseconds: float
@@ -34,12 +34,12 @@ class Burst:
 
 
 def is_installed() -> bool:
-    """Whether wrk can be started."""
+    """Check whether wrk is on the path."""
     return shutil.which("wrk") is not None
 
 
 def burst(server: Server, request: LoadRequest, *, seconds: float, connections: int, folder: Path) -> Burst:
-    """Load a server for so many seconds; raises RuntimeError where any answer failed."""
+    """Load a server for some seconds; raises RuntimeError if any request failed."""
     script, targets = folder / "question.lua", folder / "targets"
     targets.write_text("\n".join(request.targets))
     start = server.used if request.fresh else 0
@@ -50,26 +50,26 @@ def burst(server: Server, request: LoadRequest, *, seconds: float, connections: 
         [*command, "-s", str(script), f"http://127.0.0.1:{server.port}"],
         capture_output=True, text=True, check=False, timeout=seconds + 2 * TIMEOUT,
     )  # fmt: skip
-    used = server.cpu_seconds() - before
-    made = to_burst(done.stdout + done.stderr, used)
-    server.used += made.requests + connections
-    return made
+    cpu_seconds = server.cpu_seconds() - before
+    result = to_burst(done.stdout + done.stderr, cpu_seconds)
+    server.used += result.requests + connections
+    return result
 
 
-def to_burst(said: str, cpu_seconds: float) -> Burst:
-    """Read what wrk printed at its end; raises RuntimeError where there is nothing to measure."""
-    last = said.strip().splitlines()[-1] if said.strip() else ""
+def to_burst(output: str, cpu_seconds: float) -> Burst:
+    """Parse the last line that wrk printed; raises RuntimeError where nothing was measured."""
+    last = output.strip().splitlines()[-1] if output.strip() else ""
     if not last.startswith("{"):
-        raise RuntimeError(f"wrk said: {said[-500:]}")
-    told = json.loads(last)
-    if told["failed"] or not told["requests"]:
-        raise RuntimeError(f"{told['failed']} requests failed, {told['requests']} were answered")
-    requests, seconds = told["requests"], told["microseconds"] / 1e6
+        raise RuntimeError(f"wrk said: {output[-500:]}")
+    summary = json.loads(last)
+    if summary["failed"] or not summary["requests"]:
+        raise RuntimeError(f"{summary['failed']} requests failed, {summary['requests']} were answered")
+    requests, seconds = summary["requests"], summary["microseconds"] / 1e6
     return Burst(per_second=requests / seconds, cpu_microseconds=1e6 * cpu_seconds / requests, requests=requests)
 
 
 def to_script(request: LoadRequest, targets: Path, start: int = 0) -> str:
-    """Write the question as wrk's Lua, its targets in a file: requests are put together before the clock starts."""
+    """Return the Lua script that makes wrk send a request; requests are formatted before the clock starts."""
     headers = "\n".join(f"wrk.headers[{_lua(name)}] = {_lua(value)}" for name, value in request.headers)
     body = "nil" if request.body is None else _lua(request.body)
     return _SCRIPT % (start, _lua(request.method), body, headers, _lua(str(targets)))

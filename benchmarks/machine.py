@@ -1,4 +1,4 @@
-"""What a run was measured on and of what: enough to judge its figures, nothing that names a host or a person."""
+"""Describes the machine and the software of a run, without naming a host or a person."""
 
 import os
 import platform
@@ -19,7 +19,7 @@ PACKAGES = (
     "orjson",
 )
 MEASURED = ("app", "migrations", "benchmarks", "requirements.lock", ":!benchmarks/results")
-"""A change of these since the commit is a change of what is measured."""
+"""Uncommitted changes of these paths mark the commit as changed."""
 
 
 def describe() -> dict[str, Any]:
@@ -39,7 +39,7 @@ def describe() -> dict[str, Any]:
 
 
 def commit() -> str:
-    """The commit that is measured; `-changed` where the files are not those of the commit."""
+    """Return the commit that is measured, with `-changed` where files differ from it."""
     found = _output_of("git", "rev-parse", "--short=12", "HEAD").strip()
     if not found:
         return "unknown"
@@ -62,7 +62,7 @@ def _version(package: str) -> str:
 
 
 def _output_of(*command: str) -> str:
-    """What a program prints; nothing where it is not there or fails."""
+    """Return what a program prints; empty where it is missing or fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=PROJECT, timeout=20)
     except OSError:

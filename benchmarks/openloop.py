@@ -1,7 +1,7 @@
 """Open-loop latency: requests are due at a fixed rate, and each is timed from when it was due.
 
-A closed loop waits for an answer before it asks again, so a stall slows the questions down and hides in few of them.
-Here the questions keep coming, and the stall shows in all that had to wait.
+A closed loop waits for a response before it sends the next request, so a stall delays requests and shows in few of them
+(coordinated omission). Here requests keep coming, and the stall shows in every one that had to wait.
 """
 
 import asyncio
@@ -13,14 +13,14 @@ from benchmarks.ratios import latencies, percentile, schedule
 from benchmarks.servers import LoadRequest, Server
 
 MAX_RATE = 1_500.0
-"""Requests a second that a client in Python still sends on time; a higher rate would measure the client."""
+"""Requests per second that this client can send on time; a higher rate would measure the client."""
 CONNECTIONS = 64
 GRACE = 10.0  # seconds after the last request is due
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenLoop:
-    """Latencies at a rate, milliseconds; `late` requests had no answer when the time was up."""
+    """Latencies at a rate, in milliseconds; `late` requests had no response when the time was up."""
 
     per_second: float
     p50_ms: float
@@ -29,7 +29,7 @@ class OpenLoop:
 
 
 def open_loop(server: Server, request: LoadRequest, *, per_second: float, seconds: float) -> OpenLoop:
-    """Ask at a fixed rate for so many seconds; one that had no answer counts with all the time it was waited for."""
+    """Send requests at a fixed rate for some seconds; one without a response counts with all the time waited."""
     rate = min(per_second, MAX_RATE)
     due = schedule(rate, seconds)
     finished = asyncio.run(_send_all(server.port, [_request(request, target) for target in request.targets], due))
@@ -69,7 +69,7 @@ async def _send_all(port: int, requests: list[bytes], due: list[float]) -> list[
 
 
 def _next(turns: Iterator[int]) -> Iterator[int]:
-    """Hand the next request to whichever connection is free first."""
+    """Yield the next request to whichever connection is free first."""
     yield from turns
 
 

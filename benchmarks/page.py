@@ -14,14 +14,14 @@ BEGIN, END = "<!-- results: written by make bench -->", "<!-- end of results -->
 
 
 def write_page(run: Results, page: Path = PAGE) -> None:
-    """Bring the page and the plot up to date with the results of a run."""
+    """Write the results of a run into the page, and the plot beside it."""
     page.with_suffix(".svg").write_text(draw(bars(run), f"Ratios to the reference, commit {run['commit']}"))
     parts = (about(run), table(run), f"![Ratios]({page.stem}.svg)", details(run))
     page.write_text(between(page.read_text(), "\n\n".join(parts)))
 
 
 def between(text: str, new: str) -> str:
-    """Replace what stands between the markers; raises ValueError where they are missing."""
+    """Replace the text between the markers; raises ValueError where they are missing."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
@@ -30,7 +30,7 @@ def between(text: str, new: str) -> str:
 
 
 def about(run: Results) -> str:
-    """Say of what and on what the run was made, and how busy the machine was."""
+    """Describe the commit, the machine and its load."""
     machine, packages = run["machine"], run["machine"]["packages"]
     busiest = max(outcome["load_average"] for outcome in run["outcomes"])
     versions = ", ".join(f"{name} {number}" for name, number in packages.items() if number)
@@ -43,7 +43,7 @@ def about(run: Results) -> str:
 
 
 def table(run: Results) -> str:
-    """Each case with its main figure, and what is asked of it."""
+    """Return the table of cases, with the main figure and the goal of each."""
     lines = ["| case | against | figure | median | min – max | of CPU | asked | reached |"]
     lines.append("|---|---|---|--:|--:|--:|--:|---|")
     return "\n".join([*lines, *map(_line, run["outcomes"])])
@@ -65,7 +65,7 @@ def _row(*cells: str) -> str:
 
 
 def details(run: Results) -> str:
-    """Absolute figures, for the curious: they belong to this machine on that day."""
+    """Return the absolute figures, which are only valid for one machine on one day."""
     lines = ["<details><summary>Absolute figures: no claims, they drift with the machine</summary>", ""]
     lines += ["| case | figure | median | min – max |", "|---|---|--:|--:|"]
     for outcome in run["outcomes"]:
@@ -76,7 +76,7 @@ def details(run: Results) -> str:
 
 
 def bars(run: Results) -> list[Bar]:
-    """The cases that came to a ratio."""
+    """Return the bars of the cases that have a ratio."""
     found = [outcome for outcome in run["outcomes"] if outcome["main"] == "ratio" and outcome["figures"]]
     return [_bar(outcome) for outcome in found]
 
@@ -90,7 +90,7 @@ def _bar(outcome: dict[str, Any]) -> Bar:
 
 
 def _verdict(outcome: dict[str, Any]) -> str:
-    """Whether what is asked is reached: plainly yes only where the worst of the measurements reaches it, too."""
+    """Return whether the goal is reached; a plain yes means that the worst measurement reaches it, too."""
     figures = outcome["figures"]
     if outcome["reached"] is None:
         return ""

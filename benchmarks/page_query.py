@@ -1,6 +1,6 @@
-"""The priced page that every side is asked for, as SQL that a careful person writes by hand over the same tables.
+"""The priced page that every side sends, as hand-written SQL over the same tables.
 
-Nothing here knows how the service finds its answer: the columns are those of the answer that it gave.
+It shares no code with the service's queries; the columns are those of the response that the service sent.
 """
 
 import sqlite3
@@ -41,7 +41,7 @@ COLUMNS = {
     "price_as_of": "offer.on_demand_as_of",
     "price_age_days": "offer.on_demand_as_of",
 }
-"""Columns of an answer that are not a column of `size` with the same name."""
+"""Fields of a response that are not a column of `size` with the same name."""
 
 FROM = """from offer join size on size.key = offer.size_key left join source on source.id = size.source_id
 where offer.region = :region and offer.os = 'linux' and offer.purchase = 'on_demand'
@@ -55,7 +55,7 @@ STORED = f"""select size_doc.doc, {COLUMNS["status"]}, offer.doc
         "join size_doc on size_doc.size_key = offer.size_key",
     )
 }""".replace("size.", "offer.")
-"""The same page, from the documents that the catalog stores."""
+"""The same page from the stored size documents."""
 
 _TRUTHS = {
     column.name for model in (Size, Offer) for column in table_of(model).columns if isinstance(column.type, Boolean)
@@ -63,19 +63,19 @@ _TRUTHS = {
 
 
 def page_sql(names: Sequence[str]) -> str:
-    """Write the query of a page whose rows have these columns, with named parameters `:name`."""
+    """Return the query of a page whose rows have these columns, with named parameters `:name`."""
     return f"select {', '.join(COLUMNS.get(name, f'size.{name}') for name in names)} {FROM}"
 
 
 def parameters(target: str) -> dict[str, Any]:
-    """Take the query's parameters from a target like PRICED."""
+    """Return the query's parameters from a target like PRICED_TARGET."""
     asked = {name: values[0] for name, values in parse_qs(urlsplit(target).query).items()}
     today = datetime.now(UTC).date().isoformat()
     return {"region": asked["region"], "min_gpu_mem": float(asked["min_gpu_mem"]), "today": today}
 
 
 class Rows:
-    """Turns the database's tuples into the rows of the answer."""
+    """Maps the database's tuples to the items of the response."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
@@ -86,7 +86,7 @@ class Rows:
         self._age, self._today = names.index("price_age_days"), datetime.now(UTC).date()
 
     def row(self, values: Sequence[Any]) -> dict[str, Any]:
-        """Make one row: truths, which SQLite keeps as numbers, the list of flags, the count to four digits."""
+        """Map one row: booleans, which SQLite stores as integers, the list of flags, the count to four digits."""
         kept = list(values)
         for index in self._truths:
             if kept[index] is not None:
@@ -98,14 +98,14 @@ class Rows:
         return dict(zip(self._names, kept, strict=True))
 
     def _days_since(self, day: Any) -> int | None:
-        """SQLite keeps days as texts; there are few different ones."""
+        """Return the days since a date, which SQLite stores as text."""
         if day not in self._ages:
             self._ages[day] = (self._today - date.fromisoformat(str(day))).days
         return self._ages[day]
 
 
 def open_sqlite(url: str) -> sqlite3.Connection:
-    """Open a catalog to read, the way that is fastest."""
+    """Open a catalog read-only, with the fastest settings."""
     connection = sqlite3.connect(f"file:{make_url(url).database}?mode=ro", uri=True, check_same_thread=False)
     for pragma in ("query_only = on", "mmap_size = 268435456", "cache_size = -65536"):
         connection.execute(f"pragma {pragma}")
@@ -113,6 +113,6 @@ def open_sqlite(url: str) -> sqlite3.Connection:
 
 
 async def open_postgres(url: str) -> psycopg.AsyncConnection[tuple[Any, ...]]:
-    """Open a catalog to read; every statement is its own transaction."""
+    """Open a catalog in autocommit mode."""
     address = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
     return await psycopg.AsyncConnection.connect(address, autocommit=True)

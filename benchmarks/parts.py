@@ -29,7 +29,7 @@ ROUNDS, TIMES = 7, 300
 
 
 def microseconds(work: Callable[[], object]) -> float:
-    """CPU time of one call, the least of several rounds."""
+    """Return the CPU time of one call in microseconds, the minimum of several rounds."""
     return min(_round(work) for _ in range(ROUNDS))
 
 
@@ -41,7 +41,7 @@ def _round(work: Callable[[], object]) -> float:
 
 
 def parts(url: str) -> Iterator[tuple[str, float]]:
-    """Each part of the answer to PRICED, and what it takes."""
+    """Yield each part of the response to PRICED_TARGET, and its microseconds."""
     _, _, query = PRICED_TARGET.partition("?")
     with Session(make_engine(url)) as session:
         known = load_snapshot(session)

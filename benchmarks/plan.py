@@ -1,11 +1,11 @@
-"""How long a run measures: seconds to try it, minutes to mean it."""
+"""Durations of a run: a few seconds to try the cases, minutes for publishable figures."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Lengths in seconds; the subject and its reference are asked in turn, `pairs` times each."""
+    """Durations in seconds; the subject and its reference are loaded in turn, `pairs` times each."""
 
     pairs: int
     burst: float
@@ -16,7 +16,7 @@ class Plan:
     memory: float
 
     def seconds(self, kind: str) -> float:
-        """About how long a case of a kind takes, with the start of its servers."""
+        """Return the estimated seconds of a case of a kind, including the start of its servers."""
         return {
             "load": 3 + 2 * self.warm_up + 2 * self.pairs * self.burst,
             "open loop": 2 + 2 * self.warm_up + self.open_loops * self.open_loop,
@@ -29,5 +29,5 @@ class Plan:
 FULL = Plan(pairs=5, burst=3, warm_up=2, open_loop=5, open_loops=5, starts=7, memory=120)
 QUICK = Plan(pairs=3, burst=1, warm_up=1, open_loop=2, open_loops=2, starts=3, memory=5)
 MAX_BURST_SECONDS = 30.0
-"""A burst lasts at least as long as some answers take, and never longer than this."""
+"""A burst lasts at least as long as RESPONSES_PER_BURST take, and never longer than this."""
 RESPONSES_PER_BURST = 5

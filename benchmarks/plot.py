@@ -1,4 +1,4 @@
-"""Draws ratios as SVG on a logarithmic axis: a line from least to most, a dot at the median, a tick where asked."""
+"""Draws ratios as SVG on a logarithmic axis: a line for the range, a dot at the median, a tick at the goal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ INK, PALE, GOOD, BAD, ASKED = "#24292f", "#d0d7de", "#1a7f37", "#cf222e", "#0969
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One line of the plot; `asked` is the least that is asked for."""
+    """One line of the plot; `asked` is the goal."""
 
     name: str
     median: float
@@ -21,7 +21,7 @@ class Bar:
 
     @property
     def colour(self) -> str:
-        """Whether what is asked for is reached."""
+        """Return the colour, which says whether the goal is reached."""
         if self.asked is None:
             return INK
         return GOOD if self.median >= self.asked else BAD
@@ -35,18 +35,18 @@ class Axis:
     last: int
 
     def x(self, value: float) -> float:
-        """Where a value lies, pixels from the left edge."""
+        """Return the position of a value, in pixels from the left edge."""
         return LEFT + WIDTH * (log10(value) - self.first) / (self.last - self.first)
 
 
 def axis_for(values: Sequence[float]) -> Axis:
-    """The decades that hold all values, and 1."""
+    """Return the axis of the decades that hold all values, and 1."""
     first, last = floor(log10(min(*values, 1.0))), ceil(log10(max(*values, 1.0)))
     return Axis(first, max(last, first + 1))
 
 
 def draw(bars: Sequence[Bar], title: str) -> str:
-    """Draw the plot; there must be one bar at least, and every value above zero."""
+    """Draw the plot; there must be at least one bar, and every value must be above zero."""
     axis = axis_for([value for bar in bars for value in (bar.least, bar.most, bar.asked or 1.0)])
     bottom = TOP + ROW * len(bars)
     parts = [_text(LEFT, 20, title, "start", weight="bold"), *_grid(axis, bottom)]

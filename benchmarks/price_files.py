@@ -1,4 +1,4 @@
-"""Made-up prices in each form that a measurement of ingest needs: tuples for a driver, blocks of a reader, files."""
+"""Synthetic prices in each form that the ingest benchmark needs: tuples for a driver, blocks of a reader, files."""
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ CHANGED_ONE_IN = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceFiles:
-    """The same prices as tuples of the table, as the service's reader hands them on, and as files; some changed."""
+    """The same prices as table rows, as the reader returns them, and as files; `changed_file` differs in some."""
 
     rows: list[PriceRow]
     prices: Prices
@@ -27,7 +27,7 @@ class PriceFiles:
 
 
 def make_prices(folder: Path, scale: Scale) -> PriceFiles:
-    """Make the prices of a scale up, sorted by their key, and write the files with the list of sources beside them."""
+    """Build the prices of a scale, sorted by key, and write the files with the list of sources beside them."""
     each = scale.prices // scale.sizes
     names = {size["key"]: size["name"] for size in catalogs.sizes(scale)}
     rows = [price for size in catalogs.sizes(scale) for price in catalogs.prices_of(size, each)]

@@ -1,6 +1,6 @@
-"""What a database says of how it will answer the hot questions: no full scan, and no sort of more than a page.
+"""Query plans of frequent searches: checks that none scans a whole table or sorts more than a page.
 
-`python -m benchmarks.query_plans` asks SQLite and PostgreSQL at the largest scale and writes docs/plans.md.
+`python -m benchmarks.query_plans` runs EXPLAIN on SQLite and PostgreSQL at the largest scale and writes docs/plans.md.
 """
 
 import re
@@ -35,13 +35,13 @@ SEARCHES = (
     SizeSearch(region=("eastus",), sort=("usd_per_hour",), min_gpu_mem=80, max_usd_per_hour=Decimal(100)),
     SizeSearch(sort=("usd_per_hour",), min_gpu_mem=80, os="windows"),
 )
-"""Lists by name and by price, with and without a region and a least GPU memory."""
+"""Lists by name and by price, with and without a region and a minimum GPU memory."""
 
 
 def statements_of(
     engine: Engine, search: SizeSearch, known: CatalogSnapshot, today: date
 ) -> tuple[BoundStatement, BoundStatement, BoundStatement]:
-    """What a search asks the database: its first page, its length, and its second page."""
+    """Return the statements of a search: its first page, its count, and its second page."""
     question = find_sizes(search, known, today)
     first = next(question)
     compiled = first.statement.compiled_for(engine.dialect.name)
@@ -56,14 +56,14 @@ def statements_of(
     return first, count, next(find_sizes(search.model_copy(update={"cursor": cursor}), known, today))
 
 
-def plan_of(engine: Engine, asked: BoundStatement, *first: str) -> str:
-    """The database's own words on how it will answer; `first` is run before."""
-    compiled = asked.statement.compiled_for(engine.dialect.name)
-    return explain(engine, compiled.sql, {**compiled.constants, **asked.parameters}, *first)
+def plan_of(engine: Engine, bound: BoundStatement, *first: str) -> str:
+    """Return the database's plan of a statement; the statements in `first` are run before."""
+    compiled = bound.statement.compiled_for(engine.dialect.name)
+    return explain(engine, compiled.sql, {**compiled.constants, **bound.parameters}, *first)
 
 
 def explain(engine: Engine, sql: str, parameters: Mapping[str, Any], *first: str) -> str:
-    """The plan of any SQL."""
+    """Return the plan of any SQL."""
     word = "explain query plan" if engine.dialect.name == "sqlite" else "explain"
     with engine.connect() as connection:
         for statement in first:
@@ -72,29 +72,29 @@ def explain(engine: Engine, sql: str, parameters: Mapping[str, Any], *first: str
 
 
 def full_scans(plan: str) -> list[str]:
-    """The lines of a plan that read all of offer or price, whatever alias they have in the query."""
+    """Return the lines of a plan that scan all of offer or price, whatever alias these have in the query."""
     names = r"(offer|priced|price)\b"
     scans = (rf"^SCAN {names}", rf"Seq Scan on {names}")
     return [line for line in plan.splitlines() if any(re.search(scan, line) for scan in scans)]
 
 
 def sorts(plan: str) -> int:
-    """How often a plan sorts; the page itself, at most 501 rows, is sorted once when its documents are there."""
+    """Return how often a plan sorts; the page itself, at most 501 rows, may be sorted once."""
     return len(re.findall(r"USE TEMP B-TREE FOR|\bSort  \(", plan))
 
 
 def main() -> int:
-    """Ask both databases, write the page; gives 1 where a plan scans or sorts too much."""
+    """Explain the searches on both databases and write the page; return 1 where a plan scans or sorts too much."""
     bad = False
-    told = [_HEAD]
+    sections = [_HEAD]
     for name, engine in _engines():
-        told.append(f"## {name}, {LARGE.name}")
+        sections.append(f"## {name}, {LARGE.name}")
         for title, plan, most_sorts in _plans(engine):
             wrong = full_scans(plan) or sorts(plan) > most_sorts
             bad = bad or bool(wrong)
             print(f"{name}: {title}: {'NOT as it should be' if wrong else 'as it should be'}", file=sys.stderr)
-            told.append(f"### {title}\n\n```text\n{plan}\n```")
-    PAGE.write_text("\n\n".join(told) + "\n")
+            sections.append(f"### {title}\n\n```text\n{plan}\n```")
+    PAGE.write_text("\n\n".join(sections) + "\n")
     return int(bad)
 
 
@@ -116,9 +116,11 @@ def _plans(engine: Engine) -> Iterator[tuple[str, str, int]]:
     with Session(engine) as session:
         known = load_snapshot(session)
     for search in SEARCHES:
-        asked = search.model_dump_json(exclude_defaults=True)
-        for part, ask in zip(("page", "length", "next page"), statements_of(engine, search, known, TODAY), strict=True):
-            yield f"{part} of GET /sizes {asked}", plan_of(engine, ask), int(part != "length")
+        shown = search.model_dump_json(exclude_defaults=True)
+        for part, statement in zip(
+            ("page", "length", "next page"), statements_of(engine, search, known, TODAY), strict=True
+        ):
+            yield f"{part} of GET /sizes {shown}", plan_of(engine, statement), int(part != "length")
     fit = candidates_query(FitSearch(region=("eastus",)), TRAITS, today=TODAY)
     yield "candidates of GET /fit in a region", plan_of(engine, fit), 1
 

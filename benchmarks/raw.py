@@ -1,4 +1,4 @@
-"""The limit of the server itself: a bare ASGI application that sends bytes made beforehand. Imports next to nothing."""
+"""The upper bound that the ASGI server sets: applications that send recorded bytes, with hardly any imports."""
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -16,15 +16,15 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def recorded_responses() -> dict[str, RecordedResponse]:
-    """The service's own answers, from the file named by BENCH_ANSWERS."""
+    """Load the service's recorded responses from the file named by BENCH_ANSWERS."""
     return load_responses(Path(os.environ["BENCH_ANSWERS"]))
 
 
-def start_of(answer: RecordedResponse, length: int) -> Message:
-    """The first message of an answer whose body has so many bytes."""
-    told = [(name.encode(), value.encode()) for name, value in answer.headers]
-    headers = [*told, (b"content-length", str(length).encode())]
-    return {"type": "http.response.start", "status": answer.status, "headers": headers}
+def start_of(response: RecordedResponse, length: int) -> Message:
+    """Return the start message of a response with a body of `length` bytes."""
+    headers = [(name.encode(), value.encode()) for name, value in response.headers]
+    headers.append((b"content-length", str(length).encode()))
+    return {"type": "http.response.start", "status": response.status, "headers": headers}
 
 
 DESCRIBING = {"content-type", "content-encoding"}
@@ -32,24 +32,24 @@ DESCRIBING = {"content-type", "content-encoding"}
 
 
 def raw() -> App:
-    """Every kept answer, ready to be sent: the same bytes, its headers among them."""
+    """Build the application that sends recorded responses with all of their headers."""
     return _sending(recorded_responses())
 
 
 def bodies() -> App:
-    """The bodies of the kept answers, with no header but those without which they cannot be read."""
+    """Build the application that sends recorded bodies with only the headers that are needed to read them."""
     return _sending(
         {
-            target: replace(answer, headers=tuple(pair for pair in answer.headers if pair[0] in DESCRIBING))
-            for target, answer in recorded_responses().items()
+            target: replace(response, headers=tuple(pair for pair in response.headers if pair[0] in DESCRIBING))
+            for target, response in recorded_responses().items()
         }
     )
 
 
-def _sending(answers: Mapping[str, RecordedResponse]) -> App:
+def _sending(responses: Mapping[str, RecordedResponse]) -> App:
     ready = {
-        target.encode(): (start_of(answer, len(answer.body)), {"type": "http.response.body", "body": answer.body})
-        for target, answer in answers.items()
+        target.encode(): (start_of(response, len(response.body)), {"type": "http.response.body", "body": response.body})
+        for target, response in responses.items()
     }
 
     async def app(scope: Scope, _receive: Receive, send: Send) -> None:
@@ -62,7 +62,7 @@ def _sending(answers: Mapping[str, RecordedResponse]) -> App:
 
 
 def two_kilobytes() -> App:
-    """The same 2 KB whatever is asked."""
+    """Build the application that sends the same 2 KB to every request."""
     body = b"x" * 2048
     start = start_of(RecordedResponse(status=200, headers=(("content-type", "text/plain"),), body=body), len(body))
 
@@ -74,7 +74,7 @@ def two_kilobytes() -> App:
 
 
 def http_only(app: App) -> App:
-    """Let uvicorn see that there is nothing to do at its start and end."""
+    """Wrap an application to refuse the lifespan protocol, so that uvicorn starts it without."""
 
     async def checked(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -1,4 +1,4 @@
-"""What the service is asked in each case: made once its server is up, because some questions follow from an answer."""
+"""The requests of each case; they are built when its server runs, because some depend on a response."""
 
 import json
 import time
@@ -12,32 +12,32 @@ from benchmarks.sides import NotMeasurable, RequestFactory, SideContext
 PAGING_SECONDS = 60.0  # seconds
 MAX_LIMIT = 500
 MEMORY_REQUESTS = 100_000
-"""As many different ones as a worker's memory is judged after."""
+"""Number of distinct requests after which the memory of a worker is measured."""
 PRICED_REQUEST = LoadRequest(targets=(PRICED_TARGET,))
 
 
 def request_to(*targets: str) -> RequestFactory:
-    """These targets in turn."""
+    """Build a request for these targets in turn."""
     return lambda _server, _place: LoadRequest(targets=targets)
 
 
 def distinct_requests(count: int) -> RequestFactory:
-    """So many different questions, all with a full page."""
+    """Build a request for `count` distinct targets, each with a full page."""
     return request_to(*distinct_targets(count))
 
 
 def distinct_targets(count: int) -> list[str]:
-    """So many different questions, all with the same full page."""
+    """Return `count` distinct targets with the same full page."""
     return [f"{PRICED_TARGET}&max_usd_per_hour={1000 + number}" for number in range(count)]
 
 
 def never_repeated(_server: Server, _place: SideContext) -> LoadRequest:
-    """Ever new questions: no two requests of a server's life are the same."""
+    """Build a request that no server gets twice."""
     return LoadRequest(targets=tuple(distinct_targets(2 * MEMORY_REQUESTS)), fresh=True)
 
 
 def post(target: str, body: Mapping[str, Any]) -> RequestFactory:
-    """A body in JSON."""
+    """Build a POST request with a JSON body."""
     question = LoadRequest(
         targets=(target,), method="POST", headers=(("Content-Type", "application/json"),), body=json.dumps(body)
     )
@@ -45,7 +45,7 @@ def post(target: str, body: Mapping[str, Any]) -> RequestFactory:
 
 
 def encoded(encoding: str) -> RequestFactory:
-    """The page, compressed; it is asked for twice before, because compressing may wait for a second question."""
+    """Build a request for the compressed page, sent twice before: compression may wait for a second request."""
     question = LoadRequest(targets=(PRICED_TARGET,), headers=(("Accept-Encoding", encoding),))
 
     def make(server: Server, _place: SideContext) -> LoadRequest:
@@ -58,7 +58,7 @@ def encoded(encoding: str) -> RequestFactory:
 
 
 def not_modified(server: Server, _place: SideContext) -> LoadRequest:
-    """The page, by a client that has it."""
+    """Build a conditional request for the page by its ETag."""
     etag = dict(server.request(PRICED_REQUEST, PRICED_TARGET).headers).get("etag")
     if etag is None:
         raise NotMeasurable("the service gives no ETag")
@@ -66,7 +66,7 @@ def not_modified(server: Server, _place: SideContext) -> LoadRequest:
 
 
 def last_page(server: Server, _place: SideContext) -> LoadRequest:
-    """The last full page of the list, or as near to it as large steps lead in the time."""
+    """Build a request for the last full page of the list, or the deepest reached in PAGING_SECONDS."""
     page = json.loads(server.request(PRICED_REQUEST, PRICED_TARGET).body)
     passed, deadline = PAGE, time.monotonic() + PAGING_SECONDS
     while page["total"] - passed > PAGE and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""What a server said, and how the service's own answers are kept for the sides that it is measured against."""
+"""Recorded responses of the service, which references send or take their columns from."""
 
 import base64
 import json
@@ -9,30 +9,34 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedResponse:
-    """What a server said to one target; `headers` are all that the application gave but the length."""
+    """The response to one target; `headers` are those of the application without the content length."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
     body: bytes
 
 
-def save_responses(answers: Mapping[str, RecordedResponse], file: Path) -> None:
-    """Keep the answers of the service where a bare side finds them."""
-    kept = {
-        target: {"status": answer.status, "headers": answer.headers, "body": base64.b64encode(answer.body).decode()}
-        for target, answer in answers.items()
+def save_responses(responses: Mapping[str, RecordedResponse], file: Path) -> None:
+    """Write the responses to a file, by target."""
+    recorded = {
+        target: {
+            "status": response.status,
+            "headers": response.headers,
+            "body": base64.b64encode(response.body).decode(),
+        }
+        for target, response in responses.items()
     }
-    file.write_text(json.dumps(kept))
+    file.write_text(json.dumps(recorded))
 
 
 def load_responses(file: Path) -> dict[str, RecordedResponse]:
-    """Read kept answers, by their targets."""
-    told = json.loads(file.read_text())
+    """Read recorded responses, by target."""
+    recorded = json.loads(file.read_text())
     return {
         target: RecordedResponse(
-            status=answer["status"],
-            headers=tuple((name, value) for name, value in answer["headers"]),
-            body=base64.b64decode(answer["body"]),
+            status=response["status"],
+            headers=tuple((name, value) for name, value in response["headers"]),
+            body=base64.b64decode(response["body"]),
         )
-        for target, answer in told.items()
+        for target, response in recorded.items()
     }

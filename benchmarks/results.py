@@ -1,4 +1,4 @@
-"""The results of the newest whole run: one JSON file a commit, which the page and its plot are made from."""
+"""The results of the newest complete run: a JSON file from which the page and its plot are written."""
 
 import json
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ Results = dict[str, Any]
 
 
 def to_results(outcomes: Sequence[CaseResult], plan: Plan) -> Results:
-    """Put the outcomes of a run beside the commit, the machine and the plan."""
+    """Return the results of a run with the commit, the machine and the durations."""
     return {
         "commit": machine.commit(),
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -29,7 +29,7 @@ def to_results(outcomes: Sequence[CaseResult], plan: Plan) -> Results:
 
 
 def save(results: Results, folder: Path = FOLDER) -> Path:
-    """Write the results of a commit in place of any earlier ones, which git keeps."""
+    """Write the results of a commit, and delete earlier ones, which are in the git history."""
     folder.mkdir(exist_ok=True)
     for earlier in folder.glob("*.json"):
         earlier.unlink()
@@ -39,7 +39,7 @@ def save(results: Results, folder: Path = FOLDER) -> Path:
 
 
 def _rounded(value: Any) -> Any:
-    """Keep the digits that mean something."""
+    """Round floats to significant digits."""
     if isinstance(value, dict):
         return {name: _rounded(part) for name, part in value.items()}
     return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value

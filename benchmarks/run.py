@@ -1,4 +1,4 @@
-"""Takes the cases one after another: a catalog is made when it is first needed, a failure stops only its own case."""
+"""Measures the cases one after another: catalogs are built on first use, a failure stops only its own case."""
 
 import signal
 import subprocess
@@ -22,15 +22,15 @@ from benchmarks.plan import Plan
 from benchmarks.sides import NotMeasurable
 from tests.postgres import postgres_running
 
-CASE_TIMEOUT = 1200  # seconds, with the making of its catalogs
+CASE_TIMEOUT = 1200  # seconds, including building its catalogs
 PROGRESS_SECONDS = 5
-"""Between two words on the progress of one catalog."""
+"""Between two progress messages."""
 FAILED = "failed: "
-"""How the reason of a case begins that could not be measured though it should."""
+"""Prefix of the reason of a case that failed, unlike one that is not measurable."""
 
 
 class TooLong(Exception):
-    """A case took longer than any may."""
+    """A case exceeded CASE_TIMEOUT."""
 
 
 FAILURES = (
@@ -40,24 +40,24 @@ FAILURES = (
 
 
 def measure_all(cases: Sequence[BenchmarkCase], plan: Plan) -> list[CaseResult]:
-    """Measure cases in turn and say what came out."""
+    """Measure cases in turn and log each result."""
     outcomes = []
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vmsizes-bench-")))
-        bench = BenchmarkContext(plan=plan, folder=folder, catalog=_catalogs(stack))
+        context = BenchmarkContext(plan=plan, folder=folder, catalog=_catalogs(stack))
         for number, case in enumerate(cases, 1):
             started = time.monotonic()
             say(f"[{number}/{len(cases)}] {case.name}: {case.description} ...")
-            outcomes.append(_measure_one(bench, case))
+            outcomes.append(_measure_one(context, case))
             say(f"    {describe_result(outcomes[-1])} ({time.monotonic() - started:.0f} s)")
     return outcomes
 
 
-def _measure_one(bench: BenchmarkContext, case: BenchmarkCase) -> CaseResult:
-    """Measure a case; one that cannot be measured says why and leaves the others alone."""
+def _measure_one(context: BenchmarkContext, case: BenchmarkCase) -> CaseResult:
+    """Measure a case; an error becomes the reason of its result."""
     try:
         with _within(CASE_TIMEOUT):
-            return measure(bench, case)
+            return measure(context, case)
     except NotMeasurable as reason:
         return to_result(case, {}, str(reason))
     except FAILURES as error:
@@ -65,7 +65,7 @@ def _measure_one(bench: BenchmarkContext, case: BenchmarkCase) -> CaseResult:
 
 
 def describe_result(one: CaseResult) -> str:
-    """Sum an outcome up in a line."""
+    """Return a result as one line."""
     if one.why_not:
         return f"not measured: {one.why_not}"
     figure = one.figures[one.main]
@@ -75,7 +75,7 @@ def describe_result(one: CaseResult) -> str:
 
 
 def _catalogs(stack: ExitStack) -> Callable[[str, Scale], str]:
-    """Give catalogs by kind and scale: SQLite files that are kept, or a PostgreSQL server that ends with the run."""
+    """Return a cached function to catalogs: SQLite files, or a PostgreSQL server that is stopped with the run."""
 
     @cache
     def catalog(kind: str, scale: Scale) -> str:
@@ -91,21 +91,21 @@ def _catalogs(stack: ExitStack) -> Callable[[str, Scale], str]:
 
 
 def _progress() -> Callable[[str], None]:
-    """Say something every few seconds at most."""
+    """Return a function that logs at most every PROGRESS_SECONDS."""
     last = time.monotonic()
 
-    def tell(text: str) -> None:
+    def log(text: str) -> None:
         nonlocal last
         if time.monotonic() - last >= PROGRESS_SECONDS:
             last = time.monotonic()
             say(f"    {text}")
 
-    return tell
+    return log
 
 
 @contextmanager
 def _within(seconds: int) -> Iterator[None]:
-    """Stop what takes longer; raises TooLong."""
+    """Raise TooLong in the block after some seconds."""
 
     def stop(*_: object) -> None:
         raise TooLong(f"stopped after {seconds} s")
@@ -120,5 +120,5 @@ def _within(seconds: int) -> Iterator[None]:
 
 
 def say(text: str) -> None:
-    """Tell whoever waits; the results themselves go to standard output."""
+    """Log to standard error; results go to standard output."""
     print(text, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Servers under measurement: one process each, on a free loopback port, gone when their block ends."""
+"""Starts and stops the servers under measurement: one process each, on a free loopback port."""
 
 import http.client
 import os
@@ -26,9 +26,9 @@ UVICORN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadRequest:
-    """What is asked of a server: a target, or several in turn, all with the same method, headers and body.
+    """A request for one or more targets in turn, with the same method, headers and body.
 
-    A `fresh` question goes on with its targets where it stopped, so that a server is never asked for one twice.
+    A `fresh` request continues with its targets where it stopped, so that a server never gets one twice.
     """
 
     targets: tuple[str, ...]
@@ -40,7 +40,7 @@ class LoadRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """How to start a server; `{port}` in a word is its port."""
+    """The command line of a server; `{port}` in a word is its port."""
 
     words: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -48,47 +48,47 @@ class Command:
 
 @dataclass(slots=True)
 class Server:
-    """A server that runs; `used` targets of a fresh question were asked."""
+    """A running server; `used` targets of a fresh request were sent."""
 
     port: int
     process: psutil.Process
     used: int = 1
 
     def cpu_seconds(self) -> float:
-        """CPU time that the process has used so far, seconds."""
+        """Return the CPU seconds that the process has used so far."""
         times = self.process.cpu_times()
         return times.user + times.system
 
     def memory_mb(self) -> float:
-        """Memory of its own, that no other process shares (USS), in millions of bytes."""
+        """Return the memory that no other process shares (USS), in millions of bytes."""
         return self.process.memory_full_info().uss / 1e6
 
     def request(self, question: LoadRequest, target: str) -> RecordedResponse:
-        """Ask one target once."""
+        """Send one request and return the response."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=RESPONSE_TIMEOUT)
         try:
             connection.request(question.method, target, body=question.body, headers=dict(question.headers))
             response = connection.getresponse()
             body = response.read()
-            told = [(name.lower(), value) for name, value in response.getheaders()]
-            kept = [pair for pair in told if pair[0] not in SERVER_HEADERS]
+            headers = [(name.lower(), value) for name, value in response.getheaders()]
+            kept = [pair for pair in headers if pair[0] not in SERVER_HEADERS]
             return RecordedResponse(status=response.status, headers=tuple(kept), body=body)
         finally:
             connection.close()
 
 
 SERVER_HEADERS = {"date", "content-length", "transfer-encoding", "connection"}
-"""Headers that a server adds or counts itself; all others are the application's."""
+"""Headers that the server adds; all others are the application's."""
 
 
 def uvicorn(factory: str, **environment: str) -> Command:
-    """An ASGI application made by a factory, served the way that the project serves: uvloop, httptools, one worker."""
+    """Return the command that serves an ASGI factory as the project does: uvloop, httptools, one worker."""
     return Command(words=(*UVICORN, "--factory", factory), environment=environment)
 
 
 @contextmanager
 def running(command: Command, log: Path, *, ready: str = "/") -> Iterator[Server]:
-    """Run a server until the block ends; yields it once `ready` is answered, whatever the answer's status."""
+    """Run a server until the block ends; yields it once `ready` gets a response of any status."""
     port = _free_port()
     with log.open("wb") as out:
         process = _start(command, port, out)
@@ -105,14 +105,14 @@ def running(command: Command, log: Path, *, ready: str = "/") -> Iterator[Server
 
 
 def seconds_to_first_answer(command: Command, log: Path, target: str) -> float:
-    """Seconds from the start of a process to its first answer that is a success."""
+    """Return the seconds from the start of a process to its first response."""
     started = time.perf_counter()
     with running(command, log, ready=target):
         return time.perf_counter() - started
 
 
 def cpu_seconds(command: Command) -> float:
-    """The CPU time, in the program and for it in the system, of a command that ends by itself; raises RuntimeError."""
+    """Return the CPU seconds, user and system, of a command; raises RuntimeError if it fails."""
     environment = {**os.environ, **command.environment}
     with subprocess.Popen(
         command.words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

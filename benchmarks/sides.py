@@ -1,4 +1,4 @@
-"""The servers that are measured: the service, the limits that it is held against, and its peers."""
+"""The servers that are measured: the service, and the references that it is compared with."""
 
 import json
 import sys
@@ -15,16 +15,16 @@ from benchmarks.servers import Command, LoadRequest, Server, uvicorn
 
 DATASETTE = Path(sys.prefix) / "bench" / "bin" / "datasette"
 COLD = {"VMSIZES_CACHE_MIB": "0"}
-"""Settings under which the service answers every question anew."""
+"""Settings that turn the response cache off."""
 
 
 class NotMeasurable(Exception):
-    """A case that cannot be measured, and why."""
+    """A case that cannot be measured here, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideContext:
-    """What a side is started with: a catalog, and the file with the service's own answers."""
+    """What a side is started with: a catalog, and the file of the service's recorded responses."""
 
     database: str
     responses: Path
@@ -35,7 +35,7 @@ RequestFactory = Callable[[Server, SideContext], LoadRequest]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One half of a pair; `ask` makes its question where it is not the case's own."""
+    """One half of a pair; `request` builds its request where it is not that of the case."""
 
     name: str
     command: Callable[[SideContext], Command]

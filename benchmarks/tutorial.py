@@ -1,4 +1,4 @@
-"""The same page the way that tutorials teach it: FastAPI, SQLModel entities, a response model made of each."""
+"""The same page as tutorials teach it: FastAPI, SQLModel entities, a response model per row."""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from app.catalog.models import Offer, Size, Source
 
 
 def app() -> FastAPI:
-    """Make the application for the SQLite catalog named by BENCH_DATABASE."""
+    """Build the application for the SQLite catalog named by BENCH_DATABASE."""
     made = FastAPI()
     engine = create_engine(os.environ["BENCH_DATABASE"], connect_args={"check_same_thread": False})
 
@@ -43,7 +43,7 @@ def app() -> FastAPI:
 
 
 def to_out(size: Size, offer: Offer, source: Source | None) -> SizeOut:
-    """Make the answer's row of the entities."""
+    """Map the entities to an item of the response."""
     known: dict[str, Any] = {name: value for name, value in size.model_dump().items() if name in SizeOut.model_fields}
     usd = offer.on_demand_usd_per_hour
     known |= {
