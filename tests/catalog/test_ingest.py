@@ -161,7 +161,7 @@ def test_of_two_prices_for_one_day_the_first_is_kept_and_the_other_reported(engi
         engine, reading(regions=["eastus"], prices=(price("X1", "1"), price("Standard_X1", "2", line=9)))
     )
     assert [str(report) for report in outcome.summary.reports] == [
-        "prices.csv:9: column 'usd_per_hour': is another price for the same size, place and day; 1 is kept (cell '2')"
+        "prices.csv:9: column 'usd_per_hour': is another price for the same size, region and day; 1 is kept (cell '2')"
     ]
 
 

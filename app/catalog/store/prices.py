@@ -134,11 +134,11 @@ def _drop_duplicates(session: Session, files: Mapping[int, str]) -> list[Report]
         .join(first, first.c.position == several.c.position)
         .order_by(staged.position)
     )
-    doubled = session.execute(query).all()
-    if doubled:
+    duplicates = session.execute(query).all()
+    if duplicates:
         places = select(staged.position).join_from(STAGED_PRICE, several, later)
         session.execute(delete(STAGED_PRICE).where(staged.position.in_(places)))
-    return [_duplicate_report(row, files) for row in doubled if row.usd_per_hour != row.kept]
+    return [_duplicate_report(row, files) for row in duplicates if row.usd_per_hour != row.kept]
 
 
 def _duplicate_report(row: Any, files: Mapping[int, str]) -> Report:
@@ -147,7 +147,7 @@ def _duplicate_report(row: Any, files: Mapping[int, str]) -> Report:
         line=row.line,
         column="usd_per_hour",
         cell=f"{row.usd_per_hour.normalize():f}",
-        detail=f"is another price for the same size, place and day; {row.kept.normalize():f} is kept",
+        detail=f"is another price for the same size, region and day; {row.kept.normalize():f} is kept",
     )
 
 
@@ -169,8 +169,8 @@ def merge_aliases(session: Session, subjects: SubjectKeys) -> TableChange:
     of all sizes must be derived afterwards.
     """
     price, size = table_of(Price), table_of(Size)
-    kept = set(session.execute(select(size.c.key)).scalars())
-    merged = {alias: key for alias, key in subjects.aliases.items() if alias in kept and key in kept}
+    stored = set(session.execute(select(size.c.key)).scalars())
+    merged = {alias: key for alias, key in subjects.aliases.items() if alias in stored and key in stored}
     for alias, key in merged.items():
         rows = [dict(row) for row in session.execute(select(price).where(price.c.size_key == alias)).mappings()]
         own = {

@@ -106,11 +106,11 @@ def drop_prices(session: Session, condition: ColumnElement[bool]) -> tuple[int, 
     number = execute_count(session, insert(DROPPED_PRICES).from_select(columns, dropped))
     if not number:
         return 0, TableChecksum()
-    content = compute_checksum(
+    checksum = compute_checksum(
         session, select_canonical(session, PRICE).join(DROPPED_PRICES, same_key(DROPPED_PRICES, PRICE, PRICE_KEY))
     )
     session.execute(delete(PRICE).where(exists().where(same_key(DROPPED_PRICES, PRICE, PRICE_KEY))))
-    return number, content
+    return number, checksum
 
 
 # Rows of listed tables

@@ -60,20 +60,20 @@ def _without_factless_pages(
     paths: Sequence[Path], documents: Mapping[Path, SourceDocument], reading: Reading
 ) -> Reading:
     """Leave out pages without facts; raises BadData for one that was given as a file, or if no page has any."""
-    stating = {each.source for each in reading.facts} | {each.source for each in reading.benchmarks}
-    silent: dict[Path, SourceDocument] = {}
+    with_facts = {each.source for each in reading.facts} | {each.source for each in reading.benchmarks}
+    without_facts: dict[Path, SourceDocument] = {}
     kept: set[str] = set()
     for path, document in documents.items():
         ids = {page.source.id for page in document.pages}
-        if ids & stating:
+        if ids & with_facts:
             kept |= ids
         else:
-            silent[path] = document
+            without_facts[path] = document
     named = {path.resolve() for path in paths if path.is_file()}
-    for path, document in silent.items():
-        if path.resolve() in named or len(silent) == len(documents):
+    for path, document in without_facts.items():
+        if path.resolve() in named or len(without_facts) == len(documents):
             raise _no_facts_error(path, document, reading.reports)
-    left_out = [document.page.report(f"{_NO_FACTS}; the page is left out", None) for document in silent.values()]
+    left_out = [document.page.report(f"{_NO_FACTS}; the page is left out", None) for document in without_facts.values()]
     return replace(
         reading,
         sources=tuple(source for source in reading.sources if source.id in kept),

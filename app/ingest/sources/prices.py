@@ -58,9 +58,9 @@ def read_prices(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
 
 def _read_price_blocks(path: Path, sources: Collection[str]) -> Iterator[PriceBlock]:
     cells = _COLUMN_READERS | {"source": lambda row: _listed_source(row, sources)}
-    words = {name: _CellCache(name, read) for name, read in cells.items() if name != "usd_per_hour"}
+    caches = {name: _CellCache(name, read) for name, read in cells.items() if name != "usd_per_hour"}
     for block in read_blocks(path, COLUMNS):
-        yield _to_block(block, words) or PriceBlock.of([_to_price(row, cells) for row in block.rows()], block.share)
+        yield _to_block(block, caches) or PriceBlock.of([_to_price(row, cells) for row in block.rows()], block.share)
 
 
 def _listed_source(row: CsvRow, sources: Collection[str]) -> str:
