@@ -183,17 +183,16 @@ def _derive_offers(session: Session, today: date, *, dirty_only: bool) -> None:
 
 def _regional_offers(purchase: str) -> Select[Any]:
     """Select the offers of each region and system that has a price, ranked by one purchase model."""
-    place, size = _CURRENT_PRICES.c, table_of(Size)
-    usd = place[f"{purchase}_usd_per_hour"]
+    group, size = _CURRENT_PRICES.c, table_of(Size)
+    usd = group[f"{purchase}_usd_per_hour"]
     rank = func.coalesce(cast(usd, Double), _UNRANKED)
-    row = (place.region, place.os, literal(purchase), rank, place.size_key, place.region)
-    prices = {name: place[name] for name in PRICE_FIELDS} | dict(
-        zip(UNIT_PRICE_FIELDS, _price_ratios(usd), strict=True)
-    )
+    row = (group.region, group.os, literal(purchase), rank, group.size_key, group.region)
+    unit_prices = dict(zip(UNIT_PRICE_FIELDS, _price_ratios(usd), strict=True))
+    prices = {name: group[name] for name in PRICE_FIELDS} | unit_prices
     values = prices | {name: size.c[name] for name in COPIED_SIZE_COLUMNS}
-    doc = offer_json({**prices, "priced_in": place.region}, purchase)
+    doc = offer_json({**prices, "priced_in": group.region}, purchase)
     return select(*row, *values.values(), memory_bucket_sql(size.c.gpu_memory_gib), doc).join_from(
-        _CURRENT_PRICES, size, size.c.key == place.size_key
+        _CURRENT_PRICES, size, size.c.key == group.size_key
     )
 
 
@@ -236,10 +235,10 @@ def _current_prices(today: date, *, dirty_only: bool) -> Select[Any]:
     """Select the newest prices that are offers: per size, region and system a price and its day by purchase model."""
     price = table_of(Price)
     days = {p: func.max(price.c.valid_from).filter(price.c.purchase == p).label(f"{p}_as_of") for p in PURCHASE_MODELS}
-    place = [price.c[name] for name in _PRICE_GROUP]
+    group = [price.c[name] for name in _PRICE_GROUP]
     some = in_scope(price.c.size_key, dirty_only=dirty_only)
     in_force = (price.c.valid_from <= today, is_offer(price.c, literal(earliest_spot_day(today), Date)))
-    newest = select(*place, *days.values()).where(*in_force, some).group_by(*place).subquery()
+    newest = select(*group, *days.values()).where(*in_force, some).group_by(*group).subquery()
     columns: list[ColumnElement[Any]] = [newest.c[name] for name in _PRICE_GROUP]
     joined: FromClause = newest
     for purchase in PURCHASE_MODELS:

@@ -136,8 +136,8 @@ def _drop_duplicates(session: Session, files: Mapping[int, str]) -> list[Report]
     )
     duplicates = session.execute(query).all()
     if duplicates:
-        places = select(staged.position).join_from(STAGED_PRICE, several, later)
-        session.execute(delete(STAGED_PRICE).where(staged.position.in_(places)))
+        positions = select(staged.position).join_from(STAGED_PRICE, several, later)
+        session.execute(delete(STAGED_PRICE).where(staged.position.in_(positions)))
     return [_duplicate_report(row, files) for row in duplicates if row.usd_per_hour != row.kept]
 
 
