@@ -84,6 +84,7 @@ class EncodedVariant(NamedTuple):
 class CachedResponse:
     """A whole answer: its bytes in every encoding that was asked for so far, with the headers of each."""
 
+    key: bytes
     etag: bytes
     cache_control: Header
     headers: Headers
@@ -178,11 +179,18 @@ class ResponseCache:
             self._responses.move_to_end(key)
         return response
 
-    def put(self, key: bytes, response: CachedResponse) -> None:
-        """Keep an answer, or count it anew after it took another form; the oldest make room."""
-        self._response_bytes += response.size_bytes - self._sizes.get(key, 0)
-        self._responses[key], self._sizes[key] = response, response.size_bytes
-        self._evict()
+    def put(self, response: CachedResponse) -> None:
+        """Store a response; evict the least recently used ones that no longer fit."""
+        self._responses[response.key] = response
+        self.recount(response)
+
+    def recount(self, response: CachedResponse) -> None:
+        """Count a response again that gained a variant, if it is still stored."""
+        if self._responses.get(response.key) is response:
+            size_bytes = response.size_bytes
+            self._response_bytes += size_bytes - self._sizes.get(response.key, 0)
+            self._sizes[response.key] = size_bytes
+            self._evict()
 
     def _evict(self) -> None:
         while self.size_bytes > self._max_bytes and self._responses:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import UnionType
-from typing import Any, TypeVar, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 from urllib.parse import parse_qsl, quote, quote_plus
 
 import orjson
@@ -17,6 +17,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 
 from app.catalog.queries.params import multi_valued_fields
+from app.http.cache import digest
 from app.nearest import did_you_mean, nearest
 from app.validation import MAX_ERRORS
 
@@ -62,8 +63,7 @@ FastPath = Callable[[Any], Awaitable[str]]
 """Answers a question with JSON text, or raises what the app then says."""
 
 
-@dataclass(frozen=True, slots=True)
-class RawRequest:
+class RawRequest(NamedTuple):
     """What a request says: `GET` or `POST`, where, and the query or the body, bytes as they came."""
 
     method: str
@@ -105,9 +105,9 @@ class CanonicalRequest:
     params_json: str = "{}"
 
     @property
-    def key_text(self) -> str:
-        """A text that is the same for equal questions."""
-        return f"{self.canonical_path}?{self.params_json}"
+    def key(self) -> bytes:
+        """The cache key, equal for equal requests."""
+        return digest(f"{self.canonical_path}?{self.params_json}".encode())
 
 
 def cacheable_endpoints(routers: Iterable[APIRouter], fast_paths: Mapping[str, FastPath]) -> list[Endpoint]:

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
-from app.http.boundary import MAX_HEADER_BYTES, MAX_URL_BYTES
+from app.http.headers import MAX_HEADER_BYTES, MAX_URL_BYTES
 from tests.databases import Databases
 from tests.processes import ServiceProcess, run_service
 
