@@ -1,1 +1,1 @@
-"""The door: what every request and every answer passes through, whatever is asked."""
+"""ASGI middleware and error handling of the API: response cache, request limits, CORS, problems (RFC 9457)."""

@@ -1,4 +1,7 @@
-"""Answers that are kept as bytes: bounded by their size, the one that was not asked for the longest goes first."""
+"""Response cache: complete responses by request key, bounded by bytes, least recently used first out.
+
+Also here: content encodings, and the headers by which clients keep and revalidate a copy.
+"""
 
 import gzip
 import hashlib
@@ -12,31 +15,50 @@ import brotli  # type: ignore[import-untyped]  # has no type information
 import zstandard
 from starlette.types import Message
 
+Header = tuple[bytes, bytes]
+Headers = list[Header]
+
+NO_CACHE = (b"cache-control", b"no-cache")
+"""Clients may store a copy, but must revalidate it before each use; a 304 costs next to nothing."""
+VARY = (b"vary", b"accept-encoding, origin")
+NOSNIFF = (b"x-content-type-options", b"nosniff")
+
+
+def cache_control_header(max_age_seconds: int) -> Header:
+    """Return the Cache-Control header that lets clients reuse a copy for so long without revalidation."""
+    return (b"cache-control", b"public, max-age=%d" % max_age_seconds) if max_age_seconds else NO_CACHE
+
+
+def validator_headers(etag: bytes, cache_control: Header) -> Headers:
+    """Return the headers by which clients store and revalidate a copy."""
+    return [(b"etag", etag), cache_control, VARY]
+
+
 MIN_ENCODED_BYTES = 512
-"""Answers of fewer bytes are sent as they are: their headers outweigh what an encoding would save."""
+"""Shorter bodies are sent unencoded: their headers outweigh what an encoding would save."""
 
 _ENCODERS: dict[str, Callable[[bytes], bytes]] = {
     "br": lambda body: bytes(brotli.compress(body, quality=5)),
     "zstd": lambda body: zstandard.ZstdCompressor(level=3).compress(body),
     "gzip": lambda body: gzip.compress(body, compresslevel=6, mtime=0),
 }
-"""By preference. Levels: where a page of 50 rows takes a quarter of a millisecond at most (docs/performance.md)."""
+"""By preference. At these levels a page of 50 rows takes at most a quarter of a millisecond (docs/performance.md)."""
 
 ENCODINGS = tuple(_ENCODERS)
 
 
 def encode(body: bytes, encoding: str) -> bytes:
-    """Make the bytes of an encoding that `wanted` gave."""
+    """Return a body in one of ENCODINGS."""
     return _ENCODERS[encoding](body)
 
 
 @lru_cache(maxsize=256)
 def preferred_encoding(accept_encoding: bytes) -> str | None:
-    """The encoding to send for an Accept-Encoding header (RFC 9110, section 12.5.3); None is the bytes as they are."""
+    """Return the encoding to send for an Accept-Encoding header (RFC 9110, section 12.5.3); None is identity."""
     weights = dict(_weights(accept_encoding.decode("latin-1").lower()))
-    anything = weights.get("*", 0.0)
-    best = max(_ENCODERS, key=lambda name: weights.get(name, anything))
-    return best if weights.get(best, anything) > 0 else None
+    default = weights.get("*", 0.0)
+    best = max(_ENCODERS, key=lambda name: weights.get(name, default))
+    return best if weights.get(best, default) > 0 else None
 
 
 def _weights(header: str) -> list[tuple[str, float]]:
@@ -51,30 +73,13 @@ def _weights(header: str) -> list[tuple[str, float]]:
     return weights
 
 
-Header = tuple[bytes, bytes]
-Headers = list[Header]
-_RESPONSE_OVERHEAD_BYTES = 1_700
-"""What an answer takes besides its body: objects, names of headers, the digest of its question; measured."""
-
-
-NO_CACHE = (b"cache-control", b"no-cache")
-"""A copy may be kept, and is used only after the service confirmed it: a 304 costs next to nothing."""
-VARY = (b"vary", b"accept-encoding, origin")
-NOSNIFF = (b"x-content-type-options", b"nosniff")
-
-
-def cache_control_header(seconds: int) -> Header:
-    """How long a copy may be used before the service is asked again; zero: not at all."""
-    return (b"cache-control", b"public, max-age=%d" % seconds) if seconds else NO_CACHE
-
-
-def validator_headers(etag: bytes, cache_control: Header) -> Headers:
-    """The headers by which a copy is kept and recognised."""
-    return [(b"etag", etag), cache_control, VARY]
+def digest(*parts: bytes) -> bytes:
+    """Return a 16-byte key for long parts, the same in every worker."""
+    return hashlib.blake2b(b"\0".join(parts), digest_size=16).digest()
 
 
 class EncodedVariant(NamedTuple):
-    """An answer in one encoding: its headers, but for those of the moment, and the message with its bytes."""
+    """A response in one encoding: its headers, except those of the single request, and the body message."""
 
     headers: Headers
     body: Message
@@ -82,7 +87,7 @@ class EncodedVariant(NamedTuple):
 
 @dataclass(slots=True)
 class CachedResponse:
-    """A whole answer: its bytes in every encoding that was asked for so far, with the headers of each."""
+    """A complete response, with a variant for each encoding that was requested so far."""
 
     key: bytes
     etag: bytes
@@ -93,46 +98,43 @@ class CachedResponse:
     variants: dict[str | None, EncodedVariant] = field(default_factory=dict)
 
     def variant(self, encoding: str | None) -> EncodedVariant:
-        """The form in an encoding that `wanted` gave; made at the first time it is asked for."""
-        known = self.variants.get(encoding)
-        if known is None:
-            small = encoding is not None and len(self.body) < MIN_ENCODED_BYTES
-            known = self.variants[encoding] = self.variant(None) if small else self._encode(encoding)
-        return known
+        """Return the variant in an encoding that `preferred_encoding` gave, encoding it on first use."""
+        variant = self.variants.get(encoding)
+        if variant is None:
+            too_short = encoding is not None and len(self.body) < MIN_ENCODED_BYTES
+            variant = self.variants[encoding] = self.variant(None) if too_short else self._encode(encoding)
+        return variant
 
     def _encode(self, encoding: str | None) -> EncodedVariant:
         body = encode(self.body, encoding) if encoding else self.body
         length = (b"content-length", str(len(body)).encode())
-        named = [(b"content-encoding", encoding.encode())] if encoding else []
-        return EncodedVariant([*self.headers, length, *named], {"type": "http.response.body", "body": body})
+        content_encoding = [(b"content-encoding", encoding.encode())] if encoding else []
+        return EncodedVariant([*self.headers, length, *content_encoding], {"type": "http.response.body", "body": body})
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes it takes up, all forms together."""
-        made = (form.body["body"] for form in self.variants.values())
-        told = sum(len(value) for _, value in self.headers)
-        return (
-            len(self.body) + _RESPONSE_OVERHEAD_BYTES + told + sum(len(body) for body in made if body is not self.body)
-        )
+        """The memory that all variants take together."""
+        header_bytes = sum(len(value) for _, value in self.headers)
+        encoded = (variant.body["body"] for variant in self.variants.values())
+        encoded_bytes = sum(len(body) for body in encoded if body is not self.body)
+        return len(self.body) + encoded_bytes + header_bytes + _RESPONSE_OVERHEAD_BYTES
 
+
+_RESPONSE_OVERHEAD_BYTES = 1_700
+"""What a response takes besides its body: objects, header names, its key; measured."""
 
 _URL_OVERHEAD_BYTES = 450
-"""What a URL that is remembered takes besides its own bytes: objects, and the key of its question; rounded up."""
+"""What a remembered URL takes besides its own bytes: objects, and the key of its request; rounded up."""
 
 _MAX_PLAIN_URL_BYTES = 200
-"""A URL of more bytes is remembered by a digest: to make one would cost the others more than it saves."""
+"""Longer URLs are remembered by a digest; for shorter ones it would take more time than it saves memory."""
 
 _URL_SHARE = 4
-"""URLs take at most this part of the room, so that they never drive out the answers."""
-
-
-def digest(*parts: bytes) -> bytes:
-    """What stands for something long: 16 bytes, the same in every worker."""
-    return hashlib.blake2b(b"\0".join(parts), digest_size=16).digest()
+"""URLs take at most one part in so many of the cache, so that they never evict the responses."""
 
 
 class ResponseCache:
-    """The answers of one revision by the digests of their questions, and which URL asks which; both share one bound."""
+    """Responses of one generation of the catalog, and which URL means which request; one bound for both."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -146,24 +148,22 @@ class ResponseCache:
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes all of it takes up."""
+        """The memory that responses and URLs take."""
         return self._response_bytes + self._url_bytes
 
     def clear(self) -> None:
-        """Forget every answer; which URL asks what stays known."""
+        """Remove every response; what a URL means stays known."""
         self._responses.clear()
         self._sizes.clear()
         self._response_bytes = 0
 
     def find_key(self, path: str, query: bytes) -> bytes | None:
-        """The question that a URL was found to ask."""
-        return self._urls.get(
-            (path, query) if len(path) + len(query) <= _MAX_PLAIN_URL_BYTES else _digested_url(path, query)
-        )
+        """Return the key of the request that a URL means, if it is remembered."""
+        return self._urls.get(_url_key(path, query))
 
     def remember_url(self, path: str, query: bytes, key: bytes) -> None:
-        """Remember what a URL asks; those that were learnt first make room."""
-        url = (path, query) if len(path) + len(query) <= _MAX_PLAIN_URL_BYTES else _digested_url(path, query)
+        """Remember the key of the request that a URL means; the URLs remembered first make room."""
+        url = _url_key(path, query)
         if url not in self._urls:
             self._url_bytes += _url_size_bytes(url)
         self._urls[url] = key
@@ -173,7 +173,7 @@ class ResponseCache:
         self._evict()
 
     def get(self, key: bytes) -> CachedResponse | None:
-        """The answer to a question, which is then the last to go."""
+        """Return the response to a request, which then becomes the most recently used."""
         response = self._responses.get(key)
         if response is not None:
             self._responses.move_to_end(key)
@@ -198,7 +198,9 @@ class ResponseCache:
             self._response_bytes -= self._sizes.pop(oldest)
 
 
-def _digested_url(path: str, query: bytes) -> tuple[str, bytes]:
+def _url_key(path: str, query: bytes) -> tuple[str, bytes]:
+    if len(path) + len(query) <= _MAX_PLAIN_URL_BYTES:
+        return path, query
     return "", digest(path.encode(), query)
 
 

@@ -1,10 +1,14 @@
-"""Which requests ask the same: a query brought to the one question it means, or every reason why it means none."""
+"""Canonical requests: every spelling of a request is parsed to one form, which is the cache key.
+
+The same parsing rejects unknown and repeated parameters and keys, whether or not a response is cached.
+"""
 
 import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from types import UnionType
 from typing import Any, NamedTuple, TypeVar, get_args
 from urllib.parse import parse_qsl, quote, quote_plus
@@ -21,50 +25,13 @@ from app.http.cache import digest
 from app.nearest import did_you_mean, nearest
 from app.validation import MAX_ERRORS
 
-
-class _JsonObject(dict[str, Any]):
-    """An object of JSON that remembers which keys it was given more than once."""
-
-    repeated: tuple[str, ...] = ()
-
-
-def reject_duplicate_keys(body: bytes) -> None:
-    """Raise RequestValidationError for keys that an object has twice; what cannot be read is left to others."""
-    duplicated: list[_JsonObject] = []
-
-    def to_object(pairs: list[tuple[str, Any]]) -> _JsonObject:
-        made = _JsonObject(pairs)
-        if len(made) < len(pairs):
-            times = Counter(name for name, _ in pairs)
-            made.repeated = tuple(name for name in made if times[name] > 1)
-            duplicated.append(made)
-        return made
-
-    try:
-        whole = json.loads(body, object_pairs_hook=to_object)
-    except (ValueError, RecursionError):
-        return
-    if duplicated:
-        said = "the key is given more than once"
-        places = [place for place, _ in zip(_duplicate_locations(whole, ("body",)), range(MAX_ERRORS), strict=False)]
-        raise RequestValidationError([{"type": "repeated", "loc": place, "msg": said} for place in places])
-
-
-def _duplicate_locations(value: Any, here: tuple[int | str, ...]) -> Iterator[tuple[int | str, ...]]:
-    if isinstance(value, _JsonObject):
-        yield from ((*here, name) for name in value.repeated)
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for step, part in inner:
-        yield from _duplicate_locations(part, (*here, step))
-
-
 Model = TypeVar("Model", bound=BaseModel)
 FastPath = Callable[[Any], Awaitable[str]]
-"""Answers a question with JSON text, or raises what the app then says."""
+"""Renders JSON text for an endpoint's params without FastAPI; if it raises, the app runs and reports the error."""
 
 
 class RawRequest(NamedTuple):
-    """What a request says: `GET` or `POST`, where, and the query or the body, bytes as they came."""
+    """A request as received; `method` is GET or POST."""
 
     method: str
     path: str
@@ -74,10 +41,10 @@ class RawRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An endpoint that answers questions, and the model of its query, or of its body, where it has any.
+    """An endpoint whose responses depend on the request and the catalog alone.
 
-    What `streams` is no page: it is as long as the catalog is large, and is never kept. What is a `file` is the same
-    bytes whenever it is asked for, so that parts of it may be. The items of a list have `columns`.
+    `model` holds its query (GET) or its body (POST). A response that `streams` is as long as the catalog and never
+    cached; a file has the same bytes each time, so clients may request ranges. `columns` are the fields of a list item.
     """
 
     method: str
@@ -93,9 +60,9 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class CanonicalRequest:
-    """What a request means: the endpoint's model, filled, and `says`, which is that as JSON without its defaults.
+    """What a request means: the validated model, and its JSON without defaults.
 
-    `where` is the path, or all spellings of it as one.
+    `canonical_path` is lowercase where the path has a parameter, since names of sizes match in any case.
     """
 
     canonical_path: str
@@ -111,9 +78,9 @@ class CanonicalRequest:
 
 
 def cacheable_endpoints(routers: Iterable[APIRouter], fast_paths: Mapping[str, FastPath]) -> list[Endpoint]:
-    """List the endpoints of the contract: none of them changes anything, so all their answers may be kept.
+    """List the endpoints of the API; all of them are read-only, POST too, so their responses may be cached.
 
-    `quick` names those of them that are answered without the framework, and how.
+    `fast_paths` are by the name of the endpoint's function.
     """
     return [
         Endpoint(
@@ -135,41 +102,38 @@ def cacheable_endpoints(routers: Iterable[APIRouter], fast_paths: Mapping[str, F
 
 
 def item_columns(route: APIRoute) -> tuple[str, ...]:
-    """The fields of an item, where an endpoint answers with a page of a list."""
-    shape = route.response_model
-    if not (isinstance(shape, type) and issubclass(shape, BaseModel) and "next_cursor" in shape.model_fields):
+    """Return the fields of an item if an endpoint returns a page of a list."""
+    model = route.response_model
+    if not (isinstance(model, type) and issubclass(model, BaseModel) and "next_cursor" in model.model_fields):
         return ()
-    (item,) = get_args(shape.model_fields["items"].annotation)
+    (item,) = get_args(model.model_fields["items"].annotation)
     return tuple(item.model_fields)
 
 
 def first_path_segment(path: str) -> str:
-    """The first part of a path, by which it is known whether it is one of the contract."""
+    """Return the first segment of a path, which tells whether it may be cached."""
     return path[1:].partition("/")[0]
 
 
-def _responds_with(route: APIRoute, kinds: type | UnionType) -> bool:
-    kind = route.response_class
-    return isinstance(kind, type) and issubclass(kind, kinds)
+def _responds_with(route: APIRoute, classes: type | UnionType) -> bool:
+    response = route.response_class
+    return isinstance(response, type) and issubclass(response, classes)
 
 
 def query_model(route: APIRoute) -> type[BaseModel] | None:
-    """The one model that holds the query parameters of an endpoint."""
+    """Return the model of an endpoint's query parameters."""
     models = [field.field_info.annotation for field in route.dependant.query_params]
     return next((model for model in models if isinstance(model, type) and issubclass(model, BaseModel)), None)
 
 
 def body_model(route: APIRoute) -> type[BaseModel] | None:
-    """The one model that holds the body of an endpoint."""
+    """Return the model of an endpoint's body."""
     models = [field.field_info.annotation for field in route.dependant.body_params]
     return next((model for model in models if isinstance(model, type) and issubclass(model, BaseModel)), None)
 
 
 def canonicalize(request: RawRequest, endpoints: Iterable[Endpoint]) -> CanonicalRequest | None:
-    """The question that a request means.
-
-    None where it is no question of the contract, or a wrong one: the app says what is wrong with it.
-    """
+    """Return what a request means; None if no endpoint matches or it is invalid, which the app then reports."""
     for endpoint in endpoints:
         if endpoint.method == request.method and endpoint.pattern.match(request.path):
             canonical_path = request.path.lower() if endpoint.has_path_params else request.path
@@ -188,7 +152,7 @@ def canonicalize(request: RawRequest, endpoints: Iterable[Endpoint]) -> Canonica
 
 
 def are_columns(names: Sequence[str], columns: Sequence[str]) -> bool:
-    """Whether the items of a list have all fields that are asked for; what is no list sees to that itself."""
+    """Check that list items have all requested fields; endpoints without `columns` check theirs themselves."""
     return not columns or (len(set(names)) == len(names) and set(names) <= set(columns))
 
 
@@ -201,7 +165,7 @@ def _parse_request(request: RawRequest, model: type[Model]) -> Model:
 
 
 def parse_query(query: bytes, model: type[Model]) -> Model:
-    """Take a whole query as one model; raises RequestValidationError for all that is wrong with it."""
+    """Parse a query string to a model; raises RequestValidationError listing every error."""
     pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
     multi_valued = multi_valued_fields(model)
     values: dict[str, Any] = {}
@@ -219,7 +183,7 @@ def parse_query(query: bytes, model: type[Model]) -> Model:
 
 
 def reject_unknown_params(pairs: Collection[tuple[str, str]], multi_valued: Mapping[str, bool]) -> None:
-    """Refuse a parameter that is not there, naming the nearest, and a second value of one that takes one."""
+    """Raise RequestValidationError for unknown parameters, suggesting the nearest, and for repeated single values."""
     counts = Counter(name for name, _ in pairs)
     values = dict(pairs)
     unknown = [name for name in counts if name not in multi_valued]
@@ -236,20 +200,57 @@ def reject_unknown_params(pairs: Collection[tuple[str, str]], multi_valued: Mapp
 
 def _unknown_param_error(name: str, value: str, allowed: Mapping[str, bool]) -> dict[str, Any]:
     hint = did_you_mean(nearest(name, allowed)) or f"allowed are {', '.join(allowed) or 'none'}"
-    said = f"there is no such parameter; {hint}"
-    return {"type": "unknown_parameter", "loc": ("query", name), "input": value, "msg": said}
+    message = f"there is no such parameter; {hint}"
+    return {"type": "unknown_parameter", "loc": ("query", name), "input": value, "msg": message}
 
 
 def _repeated_param_error(name: str, times: int) -> dict[str, Any]:
     return {"type": "repeated", "loc": ("query", name), "msg": f"takes one value, and {times} were given"}
 
 
+class _JsonObject(dict[str, Any]):
+    """A JSON object that remembers which keys it had more than once."""
+
+    repeated: tuple[str, ...] = ()
+
+
+def reject_duplicate_keys(body: bytes) -> None:
+    """Raise RequestValidationError if an object has a key twice; invalid JSON is left to the model's validation."""
+    any_repeated = False
+
+    def to_object(pairs: list[tuple[str, Any]]) -> _JsonObject:
+        nonlocal any_repeated
+        value = _JsonObject(pairs)
+        if len(value) < len(pairs):
+            times = Counter(name for name, _ in pairs)
+            value.repeated = tuple(name for name in value if times[name] > 1)
+            any_repeated = True
+        return value
+
+    try:
+        whole = json.loads(body, object_pairs_hook=to_object)
+    except (ValueError, RecursionError):
+        return
+    if any_repeated:
+        message = "the key is given more than once"
+        locations = islice(_duplicate_locations(whole, ("body",)), MAX_ERRORS)
+        raise RequestValidationError([{"type": "repeated", "loc": loc, "msg": message} for loc in locations])
+
+
+def _duplicate_locations(value: Any, location: tuple[int | str, ...]) -> Iterator[tuple[int | str, ...]]:
+    if isinstance(value, _JsonObject):
+        yield from ((*location, name) for name in value.repeated)
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, child in children:
+        yield from _duplicate_locations(child, (*location, step))
+
+
 _NEXT_CURSOR_KEY = b'"next_cursor":"'
-"""In a text of JSON this is a key and nothing else: quotes inside of strings are escaped."""
+"""In JSON text this can only be the key: quotes inside strings are escaped."""
 
 
 def link_header(public_url: str, canonical: CanonicalRequest | None = None, body: bytes = b"") -> bytes:
-    """The value of Link for an answer; `found` is the question that it answers."""
+    """Return the value of Link: the OpenAPI document, and the next page if `body` is a page that has one."""
     contract = f'<{public_url}/openapi.json>; rel="service-desc"'
     cursor = next_cursor(body) if canonical is not None and canonical.endpoint.method == "GET" else ""
     if canonical is None or not cursor:
@@ -260,7 +261,7 @@ def link_header(public_url: str, canonical: CanonicalRequest | None = None, body
 
 
 def next_cursor(body: bytes) -> str:
-    """The cursor that stands near the end of a page; empty on the last one."""
+    """Return the cursor of the next page, which is near the end of the body; empty on the last page."""
     start = body.rfind(_NEXT_CURSOR_KEY) + len(_NEXT_CURSOR_KEY)
     return body[start : body.index(b'"', start)].decode() if start >= len(_NEXT_CURSOR_KEY) else ""
 

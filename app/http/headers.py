@@ -1,4 +1,4 @@
-"""The body of a request: taken whole before anybody asks for it, and handed on as if nobody had; or too long."""
+"""Requests as they arrive: limits, the headers that the service evaluates, request ids, bodies, CORS."""
 
 import re
 import secrets
@@ -12,82 +12,23 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Message, Receive, Scope, Send
 
 MAX_URL_BYTES = 8 * 1024
-"""The path and the query of a URL have no more bytes; browsers and proxies stop there, too."""
+"""The limit of a URL's path and query together; browsers and proxies stop there, too."""
 
 MAX_HEADER_BYTES = 16 * 1024
-"""The values of all headers of a request have no more bytes."""
-
-MAX_CACHED_BODY_BYTES = 64 * 1024
-"""A question that is kept is no longer than this, bytes; what is longer goes to the app as it comes."""
-
-MAX_BODY_BYTES = 1024 * 1024
-"""No body is longer than this, bytes."""
-
-
-def is_json(content_type: str) -> bool:
-    """Whether a Content-Type is one of JSON: `application/json`, or any `application/…+json`."""
-    kind = content_type.partition(";")[0].strip().lower()
-    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
-
-
-async def read_body(receive: Receive) -> tuple[bytes | None, Receive]:
-    """Take the body, None where it is too long or its sender went away, and give what hands the same messages on."""
-    first = await receive()
-    taken, size, more = [first], len(first.get("body", b"")), first.get("more_body", False)
-    while more and size <= MAX_CACHED_BODY_BYTES:
-        message = await receive()
-        taken.append(message)
-        size += len(message.get("body", b""))
-        more = message.get("more_body", False)
-    whole = size <= MAX_CACHED_BODY_BYTES and all(message["type"] == "http.request" for message in taken)
-    left = iter(taken)
-
-    async def again() -> Message:
-        for message in left:
-            return message
-        return await receive()
-
-    if not whole:
-        return None, again
-    return first["body"] if len(taken) == 1 else b"".join(message["body"] for message in taken), again
-
-
-def limit_body(receive: Receive, headers: Iterable[tuple[bytes, bytes]]) -> Receive:
-    """Let whoever takes a body that is too long meet a 413: at once where its length is told, else when it is."""
-    told = next((value for name, value in headers if name == b"content-length"), b"0")
-    taken = 0
-
-    async def measured() -> Message:
-        nonlocal taken
-        if told.isdigit() and int(told) > MAX_BODY_BYTES:
-            raise _body_too_long(f"{int(told):,}")
-        message = await receive()
-        taken += len(message.get("body", b""))
-        if taken > MAX_BODY_BYTES:
-            raise _body_too_long("more")
-        return message
-
-    return measured
-
-
-class HeadResponseComplete(OSError):
-    """The body of an answer to HEAD is not sent; ends a stream, as a client does that goes away."""
-
-
-def _body_too_long(has: str) -> HTTPException:
-    return HTTPException(413, f"The body has {has} bytes; at most {MAX_BODY_BYTES:,} are taken.")
-
+"""The limit of the values of all request headers together."""
 
 MAX_ACCEPT_ENCODING_BYTES = 256
-"""An Accept-Encoding of more bytes names what nobody has; it is taken for none, so that it is remembered nowhere."""
+"""A longer Accept-Encoding lists what nobody implements; it is ignored, so that no cache stores it."""
+
+MAX_BODY_BYTES = 1024 * 1024
+"""The limit of a request body."""
+
+MAX_CACHED_BODY_BYTES = 64 * 1024
+"""The limit of a request body whose response may be cached; a longer one is passed to the app as it arrives."""
 
 
 class RequestHeaders(NamedTuple):
-    """The values as they came; those that are missing are empty.
-
-    `needed` are the marks of If-Match, `kind` is the type of the body;
-    `length` is how many bytes all values have together, also of headers that nobody minds.
-    """
+    """The values as received; a missing header is empty. `total_bytes` counts the values of all headers."""
 
     accept_encoding: bytes
     if_none_match: bytes
@@ -99,7 +40,7 @@ class RequestHeaders(NamedTuple):
 
 
 def parse_headers(headers: Iterable[tuple[bytes, bytes]]) -> RequestHeaders:
-    """Take them in one pass; marks of copies may stand in several headers (RFC 9110, section 5.3)."""
+    """Parse in one pass; a list of ETags may be split over several headers (RFC 9110, section 5.3)."""
     accept_encoding = if_none_match = if_match = origin = request_id = content_type = b""
     total_bytes = 0
     for name, value in headers:
@@ -120,24 +61,24 @@ def parse_headers(headers: Iterable[tuple[bytes, bytes]]) -> RequestHeaders:
 
 
 def etag_matches(if_none_match: bytes, etag: bytes, *, exists: bool) -> bool:
-    """Compare weakly (RFC 9110, section 8.8.3.2): W/ before a mark says nothing; * is any copy of what is there."""
+    """Check If-None-Match by weak comparison (RFC 9110, section 8.8.3.2); `*` matches any response that exists."""
     if if_none_match == etag:
         return True
-    bare = {mark.strip().removeprefix(b"W/") for mark in if_none_match.split(b",")}
-    return etag.removeprefix(b"W/") in bare or (exists and b"*" in bare)
+    opaque_tags = {tag.strip().removeprefix(b"W/") for tag in if_none_match.split(b",")}
+    return etag.removeprefix(b"W/") in opaque_tags or (exists and b"*" in opaque_tags)
 
 
 def if_match_holds(if_match: bytes, etag: bytes) -> bool:
-    """Whether If-Match lets an answer pass: it names the mark, strongly compared (RFC 9110, section 13.1.1), or any."""
-    named = {mark.strip() for mark in if_match.split(b",")}
-    return not if_match or b"*" in named or (etag in named and not etag.startswith(b"W/"))
+    """Check If-Match by strong comparison (RFC 9110, section 13.1.1); an empty header holds."""
+    tags = {tag.strip() for tag in if_match.split(b",")}
+    return not if_match or b"*" in tags or (etag in tags and not etag.startswith(b"W/"))
 
 
 REQUEST_ID = "vmsizes.request_id"
-"""Where the id stands in a request's scope."""
+"""The key of the request id in a request's scope."""
 
 PUBLIC_URL = "vmsizes.public_url"
-"""Where the URL at which clients reach the service stands in a request's scope; empty where it is not known."""
+"""The key in a request's scope of the URL at which clients reach the service; empty if unknown."""
 
 _VALID_REQUEST_ID = re.compile(rb"[A-Za-z0-9_-]{1,128}")
 _PROCESS = secrets.token_hex(6).encode()
@@ -145,17 +86,72 @@ _COUNTER = count(1)
 
 
 def resolve_request_id(client_id: bytes) -> bytes:
-    """Take the id that was given where it is one, else make one: this process, and a number."""
+    """Return the client's id if it is valid, else a new one: a random prefix of this process, and a number."""
     return client_id if client_id and _VALID_REQUEST_ID.fullmatch(client_id) else b"%s-%x" % (_PROCESS, next(_COUNTER))
 
 
+def is_json(content_type: str) -> bool:
+    """Check whether a Content-Type is `application/json` or any `application/…+json`."""
+    media_type = content_type.partition(";")[0].strip().lower()
+    return media_type == "application/json" or (media_type.startswith("application/") and media_type.endswith("+json"))
+
+
+async def read_body(receive: Receive) -> tuple[bytes | None, Receive]:
+    """Read a body, and return it with a `receive` that replays the same messages.
+
+    The body is None if it is longer than MAX_CACHED_BODY_BYTES, or the client disconnected.
+    """
+    first = await receive()
+    messages, size, more = [first], len(first.get("body", b"")), first.get("more_body", False)
+    while more and size <= MAX_CACHED_BODY_BYTES:
+        message = await receive()
+        messages.append(message)
+        size += len(message.get("body", b""))
+        more = message.get("more_body", False)
+    complete = size <= MAX_CACHED_BODY_BYTES and all(message["type"] == "http.request" for message in messages)
+    remaining = iter(messages)
+
+    async def replay() -> Message:
+        for message in remaining:
+            return message
+        return await receive()
+
+    if not complete:
+        return None, replay
+    return first["body"] if len(messages) == 1 else b"".join(message["body"] for message in messages), replay
+
+
+def limit_body(receive: Receive, headers: Iterable[tuple[bytes, bytes]]) -> Receive:
+    """Wrap `receive` to raise 413 for a body over MAX_BODY_BYTES: at once by Content-Length, else when it is read."""
+    content_length = next((value for name, value in headers if name == b"content-length"), b"0")
+    received_bytes = 0
+
+    async def limited() -> Message:
+        nonlocal received_bytes
+        if content_length.isdigit() and int(content_length) > MAX_BODY_BYTES:
+            raise _body_too_long(f"{int(content_length):,}")
+        message = await receive()
+        received_bytes += len(message.get("body", b""))
+        if received_bytes > MAX_BODY_BYTES:
+            raise _body_too_long("more")
+        return message
+
+    return limited
+
+
+def _body_too_long(size: str) -> HTTPException:
+    return HTTPException(413, f"The body has {size} bytes; at most {MAX_BODY_BYTES:,} are allowed.")
+
+
+class HeadResponseComplete(OSError):
+    """Ends the response to HEAD before its body; an OSError, as a client raises that disconnects."""
+
+
 def allowed_methods(routes: Iterable[BaseRoute], scope: Scope) -> str:
-    """The methods of every route of a path, GET where none of them is its own; HEAD goes with GET."""
-    taken = {"GET"}
+    """Return the value of Allow for a path; GET for a path that does not exist."""
     matching = [route for route in routes if route.matches(scope)[0] is not Match.NONE]
-    if matching:
-        taken = {method for route in matching for method in getattr(route, "methods", None) or ("GET",)}
-    with_head = taken | ({"HEAD"} if "GET" in taken else set())
+    methods = {method for route in matching for method in getattr(route, "methods", None) or ("GET",)} or {"GET"}
+    with_head = methods | ({"HEAD"} if "GET" in methods else set())
     return ", ".join(method for method in ("GET", "HEAD", "POST", "OPTIONS") if method in {*with_head, "OPTIONS"})
 
 
@@ -163,7 +159,7 @@ EXPOSED_HEADERS = (
     *("ETag", "Link", "X-Request-ID", "Cache-Status", "Retry-After", "Allow", "Accept-Post", "Deprecation", "Sunset"),
     *("Accept-Ranges", "Content-Range", "Content-Disposition"),
 )
-"""Headers that a script may see beside those that it always may."""
+"""Response headers that scripts of other origins may read besides those that CORS always allows."""
 
 _PREFLIGHT_MAX_AGE_SECONDS = 86_400
 
@@ -183,17 +179,17 @@ def with_cors(send: Send) -> Send:
 
 
 def is_preflight(method: str, headers: Headers) -> bool:
-    """Whether a browser asks if a page of another origin may send a request."""
+    """Check whether a request is a CORS preflight."""
     return method == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers
 
 
 def preflight_headers(headers: Headers, allowed: str) -> dict[str, str]:
-    """What is allowed to a page of another origin: the methods of the path, and every header that it asks for."""
-    told = {
+    """Return the headers of the response to a preflight: the path's methods, and every requested header."""
+    response = {
         "Access-Control-Allow-Origin": "*",
         "Access-Control-Allow-Methods": allowed,
         "Access-Control-Max-Age": str(_PREFLIGHT_MAX_AGE_SECONDS),
         "Vary": "Access-Control-Request-Method, Access-Control-Request-Headers",
     }
-    asked = headers.get("access-control-request-headers")
-    return told if asked is None else {**told, "Access-Control-Allow-Headers": asked}
+    requested = headers.get("access-control-request-headers")
+    return response if requested is None else {**response, "Access-Control-Allow-Headers": requested}

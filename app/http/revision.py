@@ -1,4 +1,4 @@
-"""Which state of the world answers hold for: the revision of the catalog, the day, and this version of the program."""
+"""The generation that cached responses belong to: the catalog's revision, the day, and the program's version."""
 
 import asyncio
 import logging
@@ -21,11 +21,11 @@ _log = logging.getLogger(__name__)
 
 NO_TABLES = "The database has no catalog tables; run `vmsizes migrate`, then `vmsizes ingest seeds`."
 REFRESH_SECONDS = 0.5
-"""A new revision is seen after at most this and the time of the request that looks."""
+"""A new revision is noticed after at most this long, plus the query that reads it."""
 
 
 class CatalogState(NamedTuple):
-    """What a look found: the stamp, what is known, the revision; else `trouble`, which is why there is no catalog."""
+    """The current generation, snapshot and revision; or `unavailable`, the reason why there is no catalog."""
 
     generation: str | None = None
     snapshot: CatalogSnapshot | None = None
@@ -34,14 +34,11 @@ class CatalogState(NamedTuple):
 
 
 class RevisionWatcher:
-    """Looks for a new revision at most twice a second, and only when somebody asks.
-
-    `state.stamp` names the state that holds, `state.known` is what questions need to know of it.
-    """
+    """Reads the catalog's revision from the database at most twice a second, and only when a request needs it."""
 
     def __init__(self, engine: Engine, today: Callable[[], date], version: str) -> None:
         self._today, self._version = today, version
-        self._threads = SessionThreads(engine, 1, name="watching")  # its own: others may be busy for long
+        self._threads = SessionThreads(engine, 1, name="watching")  # its own thread: long queries may occupy the others
         self._expires_at = 0.0
         self._refreshing: asyncio.Task[CatalogState] | None = None
         self._last_outage = ""
@@ -49,16 +46,16 @@ class RevisionWatcher:
 
     @property
     def generation(self) -> str | None:
-        """What names the state that holds; None where there is no catalog, so that nothing may be kept."""
+        """The name of the current state, part of every ETag; None without a catalog, when nothing may be cached."""
         return self.state.generation
 
     @property
     def is_fresh(self) -> bool:
-        """Whether the stamp was looked at just now, so that it may be taken without looking."""
+        """Whether `state` was read less than REFRESH_SECONDS ago."""
         return time.monotonic() < self._expires_at
 
     async def refresh(self) -> CatalogState:
-        """Return the state that holds."""
+        """Return the current state, reading it if it is not fresh; concurrent calls share one read."""
         if self.is_fresh:
             return self.state
         if self._refreshing is None:
@@ -71,50 +68,50 @@ class RevisionWatcher:
         return self.state
 
     def explain_outage(self, error: DBAPIError) -> str | None:
-        """Why the database cannot be asked, where that is what an error means; logged once, until it answers again."""
+        """Return why the database cannot be reached, None for any other error; logged once until it answers again."""
         if has_no_tables(error):
             return NO_TABLES
         cause = outage_cause(error)
         if cause is None:
             return None
-        told = f"The database cannot be reached: {cause}."
-        self._log_outage(told, f"{told} ({driver_message(error)})")
-        return told
+        outage = f"The database cannot be reached: {cause}."
+        self._log_outage(outage, f"{outage} ({driver_message(error)})")
+        return outage
 
     def close(self) -> None:
-        """Let the thread go."""
+        """Stop the thread."""
         self._threads.close()
 
     async def _load(self) -> CatalogState:
         try:
             state = await self._threads.run(self._load_in_session)
         except DBAPIError as error:
-            told = self.explain_outage(error)
-            if told is None:
-                _log.exception("the database did not answer")
+            outage = self.explain_outage(error)
+            if outage is None:
+                _log.exception("reading the revision failed")
             return CatalogState(
-                unavailable=told or "The database does not answer as it should; the log of the service says why."
+                unavailable=outage or "The database does not answer as it should; the log of the service says why."
             )
         self._log_outage("", "The database answers again.")
         return state
 
-    def _log_outage(self, told: str, line: str) -> None:
-        if told != self._last_outage:
-            self._last_outage = told
-            _log.log(logging.ERROR if told else logging.WARNING, line)
+    def _log_outage(self, outage: str, line: str) -> None:
+        if outage != self._last_outage:
+            self._last_outage = outage
+            _log.log(logging.ERROR if outage else logging.WARNING, line)
 
     def _load_in_session(self, session: Session) -> CatalogState:
-        older = outdated_revision(session)
-        if older:
+        outdated = outdated_revision(session)
+        if outdated:
             needed = f"and this program needs {newest_revision()}; run `vmsizes migrate`."
-            return CatalogState(unavailable=f"The database has the schema {older}, {needed}")
+            return CatalogState(unavailable=f"The database has the schema {outdated}, {needed}")
         revision = latest_revision(session)
         if revision is None:
             return CatalogState(unavailable="The catalog is empty; run `vmsizes ingest seeds`.")
-        stamp, known = self._generation_of(revision), self.state.snapshot
-        if known is None or stamp != self.state.generation:
-            known = load_snapshot(session)
-        return CatalogState(stamp, known, revision)
+        generation, snapshot = self._generation_of(revision), self.state.snapshot
+        if snapshot is None or generation != self.state.generation:
+            snapshot = load_snapshot(session)
+        return CatalogState(generation, snapshot, revision)
 
     def _generation_of(self, revision: Mapping[str, Any]) -> str:
         return f"{revision['number']}-{revision['digest'][:16]}-{self._today():%y%m%d}-{self._version}"

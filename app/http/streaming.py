@@ -1,4 +1,4 @@
-"""Answers that are too long to be kept: marked like others, and encoded while they pass."""
+"""Streamed responses: too long to be cached, but sent with validators, and encoded chunk by chunk."""
 
 import asyncio
 import zlib
@@ -13,35 +13,35 @@ from app.http.cache import Header, Headers, validator_headers
 
 Send = Callable[[Message], Awaitable[None]]
 ETAG_KEY = "vmsizes.etag"
-"""Where the mark that an answer will have stands in a request's scope: text; that of a file is strong."""
+"""The key in a request's scope of the ETag that its response will have, as text; strong for a file."""
 
-_WHOLE, _PART = 200, 206
+_OK, _PARTIAL_CONTENT = 200, 206
 _FLUSH_BYTES = 64 * 1024
 _INLINE_BYTES = 4096
-"""So many bytes are encoded faster than a thread is asked to do it."""
+"""Chunks up to this are encoded on the event loop: handing them to a thread would take longer."""
 
 
 class _Encoder(Protocol):
-    def compress(self, part: bytes, /) -> bytes: ...
+    def compress(self, chunk: bytes, /) -> bytes: ...
     def flush(self) -> bytes: ...
 
 
 class _Brotli:
-    """Brotli by itself gathers megabytes before it gives any; this gives what came after each 64 KiB."""
+    """Flushes after each 64 KiB of input; Brotli alone buffers megabytes before it emits anything."""
 
     def __init__(self) -> None:
-        self._made, self._held = brotli.Compressor(quality=4), 0
+        self._compressor, self._buffered_bytes = brotli.Compressor(quality=4), 0
 
-    def compress(self, part: bytes, /) -> bytes:
-        made = self._made.process(part)
-        self._held += len(part)
-        if self._held >= _FLUSH_BYTES:
-            self._held = 0
-            made += self._made.flush()
-        return bytes(made)
+    def compress(self, chunk: bytes, /) -> bytes:
+        encoded = self._compressor.process(chunk)
+        self._buffered_bytes += len(chunk)
+        if self._buffered_bytes >= _FLUSH_BYTES:
+            self._buffered_bytes = 0
+            encoded += self._compressor.flush()
+        return bytes(encoded)
 
     def flush(self) -> bytes:
-        return bytes(self._made.finish())
+        return bytes(self._compressor.finish())
 
 
 _ENCODERS: dict[str, Callable[[], _Encoder]] = {
@@ -53,15 +53,15 @@ _REPLACED_HEADERS = {b"etag", b"last-modified", b"cache-control", b"vary"}
 
 
 def with_validators(send: Send, etag: bytes, cache_control: Header, encoding: str | None) -> Send:
-    """Send an answer with the marks of a question, and in an encoding where it is a stream of text; else as it is."""
+    """Wrap `send` to add validators to a successful response, and to encode it if it is a stream of text."""
     encoder: _Encoder | None = None
 
     async def send_with_validators(message: Message) -> None:
         nonlocal encoder
         if message["type"] == "http.response.start":
-            if message["status"] in (_WHOLE, _PART):
-                told = [header for header in message["headers"] if header[0] not in _REPLACED_HEADERS]
-                headers = told + validator_headers(etag, cache_control)
+            if message["status"] in (_OK, _PARTIAL_CONTENT):
+                kept = [header for header in message["headers"] if header[0] not in _REPLACED_HEADERS]
+                headers = kept + validator_headers(etag, cache_control)
                 if encoding is not None and _is_text_stream(headers):
                     encoder = _ENCODERS[encoding]()
                     headers.append((b"content-encoding", encoding.encode()))
@@ -70,7 +70,7 @@ def with_validators(send: Send, etag: bytes, cache_control: Header, encoding: st
             more = message.get("more_body", False)
             body = await _encode(encoder, message.get("body", b""), last=not more)
             if not body and more:
-                return
+                return  # still in the encoder's buffer
             message = {**message, "body": body}
         await send(message)
 
@@ -78,14 +78,14 @@ def with_validators(send: Send, etag: bytes, cache_control: Header, encoding: st
 
 
 def _is_text_stream(headers: Headers) -> bool:
-    told = dict(headers)
-    kind = told.get(b"content-type", b"")
-    return b"content-length" not in told and (kind.startswith(b"text/") or b"json" in kind)
+    values = dict(headers)
+    content_type = values.get(b"content-type", b"")
+    return b"content-length" not in values and (content_type.startswith(b"text/") or b"json" in content_type)
 
 
-async def _encode(encoder: _Encoder, part: bytes, *, last: bool) -> bytes:
-    if len(part) > _INLINE_BYTES:
-        made = await asyncio.to_thread(encoder.compress, part)
+async def _encode(encoder: _Encoder, chunk: bytes, *, last: bool) -> bytes:
+    if len(chunk) > _INLINE_BYTES:
+        encoded = await asyncio.to_thread(encoder.compress, chunk)
     else:
-        made = encoder.compress(part) if part else b""
-    return made + encoder.flush() if last else made
+        encoded = encoder.compress(chunk) if chunk else b""
+    return encoded + encoder.flush() if last else encoded
