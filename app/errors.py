@@ -1,12 +1,12 @@
-"""What can go wrong, in the words of the domain; which HTTP status that is, only `app.http.problems` knows."""
+"""Domain errors; `app.http.problems` maps them to HTTP statuses, `app.cli` to exit codes."""
 
 
 class VmsizesError(Exception):
-    """Every error of ours; its text is fit to be shown to a person."""
+    """The base of all errors that the program raises on purpose; the message is written for users."""
 
 
 class NotFound(VmsizesError):
-    """Something was asked for by its name, and the catalog has no such thing."""
+    """The catalog has nothing of this kind and name; `suggestions` are the nearest names."""
 
     def __init__(self, kind: str, name: str, *, suggestions: tuple[str, ...] = ()) -> None:
         self.kind, self.name, self.suggestions = kind, name, suggestions
@@ -15,7 +15,7 @@ class NotFound(VmsizesError):
 
 
 class BadQuery(VmsizesError):
-    """A parameter is well formed, but this catalog cannot answer it: names the field, the value, what is allowed."""
+    """A parameter is well formed, but its value is unknown to this catalog; says what is allowed."""
 
     def __init__(self, field: str, value: object, allowed: str) -> None:
         self.field, self.value, self.allowed = field, value, allowed
@@ -23,26 +23,26 @@ class BadQuery(VmsizesError):
 
 
 class BadCursor(BadQuery):
-    """A cursor is none of ours, or of another question."""
+    """A cursor was not issued by this service, or for another request."""
 
     def __init__(self, cursor: str) -> None:
-        allowed = "take next_cursor as it was given, with the same filters and order"
+        allowed = "use next_cursor as it was returned, with the same filters and order"
         super().__init__("cursor", cursor[:40], allowed)
 
 
 class CursorGone(VmsizesError):
-    """The catalog has changed since the page before, so that the next one would not belong to it."""
+    """The catalog has changed since the previous page, so the next one would not continue it."""
 
     def __init__(self, cursor_revision: str, current_revision: str) -> None:
         self.cursor_revision, self.current_revision = cursor_revision, current_revision
         super().__init__(
-            f"The catalog has changed since this list was begun (revision {cursor_revision}, now {current_revision}): "
-            "a row might come twice or never. Begin again without cursor."
+            f"The catalog has changed since this list was started (revision {cursor_revision}, now {current_revision})"
+            ": rows could repeat or be missing. Start again without cursor."
         )
 
 
 class BadWorkload(VmsizesError):
-    """A workload contradicts itself, or says too little to be answered: names the field, and what is wrong."""
+    """A workload contradicts itself or is incomplete; `field` is the field to change."""
 
     def __init__(self, field: str, detail: str) -> None:
         self.field, self.detail = field, detail
@@ -50,7 +50,7 @@ class BadWorkload(VmsizesError):
 
 
 class BadData(VmsizesError):
-    """A source cannot be read; carries the file, the line and the column where there is one."""
+    """A source file cannot be read; has the file, and the line and the column if known."""
 
     def __init__(self, detail: str, *, file: str, line: int | None = None, column: str | None = None) -> None:
         self.detail, self.file, self.line, self.column = detail, file, line, column
@@ -59,8 +59,8 @@ class BadData(VmsizesError):
 
 
 class NotReady(VmsizesError):
-    """The database cannot be reached, or it has no schema or no catalog yet; says what to do next."""
+    """The database cannot be reached, or has no schema or no catalog yet; says what to do."""
 
 
 class Busy(VmsizesError):
-    """As much of this is being done as can be done at once; says when to try again."""
+    """The service is at its limit of concurrent work of this kind; says when to retry."""

@@ -1,4 +1,4 @@
-"""What pydantic found wrong, in plain English: one table from its types of errors to our texts, for every interface."""
+"""Messages for pydantic's validation errors, the same for the API, the command line and settings."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -13,23 +13,23 @@ Error = Mapping[str, Any]
 
 
 MAX_ERRORS = 10
-"""So many things that are wrong are told one by one; how many more there are is said, too."""
+"""How many errors are listed; of the others, only the number is reported."""
 
 
 def explain(error: Error) -> str:
-    """Say what is wrong and what is allowed.
+    """Return what is wrong and what is allowed.
 
-    Errors of our own are worded where they are raised; a type of pydantic's that the table lacks is only called
-    invalid, since its text would speak of Python.
+    Errors that this program raises keep their own message. A pydantic error type that is not in the table gets a
+    generic message, because pydantic's own would mention Python types.
     """
     text = _TEXTS.get(error["type"])
     if text is None:
-        return "is not valid here" if error["type"] in _PYDANTIC_TYPES else str(error["msg"])
+        return "is invalid" if error["type"] in _PYDANTIC_TYPES else str(error["msg"])
     return text(error) if callable(text) else text.format(**error.get("ctx", {}))
 
 
 def field_path(loc: Sequence[int | str]) -> str:
-    """Name a field by its path: `status` for any value of that list, `lora_matrices[1].rank` for a part of one."""
+    """Return a field's path: `status` for any item of that list, `lora_matrices[1].rank` for a field of an item."""
     steps = list(loc)
     while steps and isinstance(steps[-1], int):
         steps.pop()
@@ -37,7 +37,7 @@ def field_path(loc: Sequence[int | str]) -> str:
 
 
 def display_value(value: Any) -> str | None:
-    """Write a value as its sender did; None for an object, or for nothing, which say no more than the field."""
+    """Return a value as JSON or a query writes it; None for an object or nothing, which would not help the reader."""
     if value is None or isinstance(value, dict) or value in ([], ()):
         return None
     if isinstance(value, bool):
@@ -54,14 +54,14 @@ def _bound(error: Error) -> str:
 
 
 def _allowed_values(error: Error) -> str:
-    """The words that are allowed, the nearest first; a few of another alphabet or case are near, too."""
+    """Return the allowed values, after a suggestion if one of them is close."""
     words = re.findall(r"'([^']*)'", str(error["ctx"]["expected"]))
     hint = did_you_mean(nearest(str(error.get("input")), words), " ")
     return f"{hint}allowed are {', '.join(words)}"
 
 
 def _raised_message(error: Error) -> str:
-    """The text of a ValueError that a validator of ours raised."""
+    """Return the message of a ValueError that one of our validators raised."""
     raised = error.get("ctx", {}).get("error")
     return str(raised) if raised is not None else str(error["msg"]).partition(", ")[2]
 
@@ -80,10 +80,10 @@ _TEXTS: Mapping[str, str | Callable[[Error], str]] = {
     "missing": "is required",
     "missing_argument": "is required",
     "extra_forbidden": "there is no such field",
-    **dict.fromkeys(("string_type", "string_sub_type"), "expected a text"),
+    **dict.fromkeys(("string_type", "string_sub_type"), "expected a string"),
     "string_unicode": "expected text in Unicode",
     "string_too_short": _min_characters,
-    "string_too_long": "at most {max_length} characters are taken",
+    "string_too_long": "at most {max_length} characters are allowed",
     "string_pattern_mismatch": "must be of the form {pattern}",
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "expected a whole number"),
     "int_parsing_size": "the number is too large",
@@ -92,7 +92,7 @@ _TEXTS: Mapping[str, str | Callable[[Error], str]] = {
     **dict.fromkeys(("bool_type", "bool_parsing"), "expected true or false"),
     **dict.fromkeys(("list_type", "tuple_type", "set_type", "frozen_set_type", "iterable_type"), "expected a list"),
     "too_short": _min_values,
-    "too_long": "at most {max_length} values are taken",
+    "too_long": "at most {max_length} values are allowed",
     **dict.fromkeys(
         ("model_type", "model_attributes_type", "dict_type", "mapping_type", "dataclass_type"), "expected a JSON object"
     ),
@@ -108,6 +108,6 @@ _TEXTS: Mapping[str, str | Callable[[Error], str]] = {
     **dict.fromkeys(("literal_error", "enum"), _allowed_values),
     **dict.fromkeys(("value_error", "assertion_error"), _raised_message),
 }
-"""The text of each of pydantic's types of errors that a question, a body, an option or a setting can meet."""
+"""The message for each of pydantic's error types that a query, a body, an option or a setting can cause."""
 
 _PYDANTIC_TYPES = frozenset(get_args(ErrorType))

@@ -1,4 +1,4 @@
-"""From errors to answers: RFC 9457 problems, and the one table that knows which error is which status."""
+"""Problem responses (RFC 9457): which error becomes which status, and what each type of problem means."""
 
 import logging
 import re
@@ -29,54 +29,54 @@ MEDIA_TYPE = "application/problem+json"
 _log = logging.getLogger(__name__)
 
 STATUS_PROBLEMS = {
-    400: ("bad-request", "The request cannot be read"),
-    404: ("not-found", "Nothing has this name"),
-    405: ("method-not-allowed", "This method is not for this path"),
-    412: ("precondition-failed", "The file is not the one that If-Match names"),
-    413: ("too-long", "The body is too long"),
-    414: ("url-too-long", "The URL is too long"),
-    415: ("not-json", "The body is not of a type that is read"),
-    416: ("range-not-satisfiable", "The file has no such part"),
-    422: ("bad-parameter", "A parameter is not understood"),
-    431: ("headers-too-long", "The headers are too long"),
-    500: ("internal-error", "Something broke on our side"),
-    503: ("not-ready", "The catalog is not ready"),
+    400: ("bad-request", "Bad request"),
+    404: ("not-found", "Not found"),
+    405: ("method-not-allowed", "Method not allowed"),
+    412: ("precondition-failed", "Precondition failed"),
+    413: ("too-long", "Request body too long"),
+    414: ("url-too-long", "URL too long"),
+    415: ("not-json", "Unsupported media type"),
+    416: ("range-not-satisfiable", "Range not satisfiable"),
+    422: ("bad-parameter", "Invalid parameter"),
+    431: ("headers-too-long", "Request headers too long"),
+    500: ("internal-error", "Internal server error"),
+    503: ("not-ready", "Catalog not ready"),
 }
-"""What a status means where no error of ours says more."""
+"""The type of problem for a status that no domain error explains."""
 
 ProblemType = tuple[int, str, str]
-CONTRADICTION: ProblemType = (422, "contradiction", "The body contradicts itself, or says too little")
+CONTRADICTION: ProblemType = (422, "contradiction", "Contradictory or incomplete request")
 DOMAIN_PROBLEMS: dict[type[Exception], ProblemType] = {
     NotFound: (404, *STATUS_PROBLEMS[404]),
-    BadCursor: (400, "bad-cursor", "This cursor is of another list"),
-    CursorGone: (410, "cursor-gone", "The catalog has changed since the page before"),
-    BadQuery: (422, "unknown-value", "The catalog has no such value"),
+    BadCursor: (400, "bad-cursor", "Invalid cursor"),
+    CursorGone: (410, "cursor-gone", "Catalog changed since the previous page"),
+    BadQuery: (422, "unknown-value", "Unknown value"),
     BadWorkload: CONTRADICTION,
     NotReady: (503, *STATUS_PROBLEMS[503]),
-    Busy: (503, "busy", "As much of this is being done as can be at once"),
+    Busy: (503, "busy", "Too busy"),
 }
-"""What each error of the domain is. Only a `bad-parameter` is one that the OpenAPI document could have told of."""
+"""The type of problem for each domain error."""
 
 _RETRY = {503: {"Retry-After": "5"}}
 
 
 class ProblemDetail(BaseModel):
-    """One thing that is wrong: where, and what."""
+    """One error of a request: where it is, and what is wrong."""
 
-    pointer: str = Field(description="Where it stands: `/query/min_gpu_mem`, `/body/inference/dtype` (RFC 6901).")
-    detail: str = Field(description="What it says and what is allowed.")
+    pointer: str = Field(description="Where the value is: `/query/min_gpu_mem`, `/body/inference/dtype` (RFC 6901).")
+    detail: str = Field(description="The value, and what is allowed.")
 
 
 class Problem(BaseModel):
     """What went wrong, for people and programs (RFC 9457)."""
 
-    type: str = Field(description="The URL that explains this kind of problem: `/problems/bad-parameter`. Extensible.")
-    title: str = Field(description="The kind in words.")
-    status: int = Field(description="The status of the answer.")
+    type: str = Field(description="The URL that explains this type of problem: `/problems/bad-parameter`. Extensible.")
+    title: str = Field(description="The type in words.")
+    status: int = Field(description="The HTTP status code.")
     detail: str = Field(description="What is wrong with this request, and what to do.")
-    instance: str = Field(description="The path that was asked.")
+    instance: str = Field(description="The requested path.")
     request_id: str = Field(description="The id of the request, as in X-Request-ID; the service's log has it, too.")
-    errors: list[ProblemDetail] = Field(description="Each thing that is wrong; empty where it is no single thing.")
+    errors: list[ProblemDetail] = Field(description="Each error; empty if the problem has no single location.")
 
 
 def problem_response(
@@ -86,7 +86,7 @@ def problem_response(
     errors: Iterable[dict[str, str]] = (),
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
-    """Answer with a problem; `errors` are of the form {pointer, detail}."""
+    """Return a problem as a response; each of `errors` has `pointer` and `detail`."""
     status, slug, title = problem_type
     body = {
         "type": type_url(request, slug),
@@ -101,12 +101,12 @@ def problem_response(
 
 
 def type_url(request: Request, slug: str) -> str:
-    """The URL at which a type of problem is explained; with the public URL before it, where that is known."""
+    """Return the URL that explains a type of problem; absolute if the public URL is known."""
     return f"{request.scope.get(PUBLIC_URL, '')}/problems/{slug}"
 
 
 _MAX_DETAIL_CHARS = 8_000
-"""A detail has no more characters: it may repeat what was sent, which may be a megabyte."""
+"""Details repeat what was sent, which may be a megabyte; they are cut to so many characters."""
 
 
 def _truncate(text: str, most: int) -> str:
@@ -114,8 +114,8 @@ def _truncate(text: str, most: int) -> str:
 
 
 def status_problem(status: int) -> ProblemType:
-    """What a status is where no more is known."""
-    return (status, *STATUS_PROBLEMS.get(status, ("error", "The request cannot be answered")))
+    """Return the type of problem for a status."""
+    return (status, *STATUS_PROBLEMS.get(status, ("error", "Request failed")))
 
 
 async def _handle_domain_error(request: Request, error: Exception) -> Response:
@@ -129,30 +129,26 @@ async def _handle_domain_error(request: Request, error: Exception) -> Response:
 
 
 def _shorten_lists(detail: str) -> str:
-    """Leave a long list of what is allowed to `errors`, where it stands already."""
+    """Drop a long list of allowed values from `detail`, since `errors` has it already."""
     return _LONG_LIST.sub("`errors` lists what is allowed", detail)
 
 
 _LONG_LIST = re.compile(r"(?:allowed|there) are (?:[\w=.-]+, ){11,}[\w=.-]+(?: also with -)?")
-"""A list of a dozen names or more."""
+"""A list of at least a dozen names."""
 
 
 async def _handle_validation_error(request: Request, error: Exception) -> Response:
     wrong = error.errors() if isinstance(error, RequestValidationError) else ()
     errors = [_to_detail(item) for item in wrong[:MAX_ERRORS]]
-    told = [item["detail"] for item in errors]
+    details = [item["detail"] for item in errors]
     more = sum(item.get("ctx", {}).get("times", 1) for item in wrong[MAX_ERRORS:])
     if more:
-        told.append(f"and {more:,} more errors, which are not listed")
+        details.append(f"and {more:,} more errors, which are not listed")
     types = {item["type"] for item in wrong}
-    kind = (
-        status_problem(400)
-        if "json_invalid" in types
-        else CONTRADICTION
-        if types == {"contradiction"}
-        else status_problem(422)
-    )
-    return problem_response(request, kind, _shorten_lists("; ".join(told)), errors)
+    problem_type = status_problem(400 if "json_invalid" in types else 422)
+    if types == {"contradiction"}:
+        problem_type = CONTRADICTION
+    return problem_response(request, problem_type, _shorten_lists("; ".join(details)), errors)
 
 
 async def _handle_http_exception(request: Request, error: Exception) -> Response:
@@ -173,24 +169,24 @@ async def _handle_http_exception(request: Request, error: Exception) -> Response
 
 
 def _preflight_response(request: Request) -> Response:
-    """Answer a browser that asks beforehand.
+    """Return the response to a CORS preflight.
 
-    A path that there is not may be asked by GET: the page can then read that it is not found.
+    GET is allowed for a path that does not exist, so that the page can read the 404.
     """
     allowed, asked = allowed_methods(request.app.state.routes, request.scope), request.headers
     wanted, headers = asked["access-control-request-method"], preflight_headers(asked, allowed)
     if wanted in allowed.split(", "):
         return Response(status_code=204, headers=headers)
-    detail = f"A page of another origin cannot send {wanted} to {_instance(request)}; it takes {allowed}."
+    detail = f"A page of another origin cannot send {wanted} to {_instance(request)}; allowed are {allowed}."
     return problem_response(request, status_problem(400), detail, headers=headers)
 
 
 async def _handle_database_error(request: Request, error: DBAPIError) -> Response:
-    trouble = request.app.state.watcher.explain_outage(error)
-    if trouble is None:
-        _log.error("the database did not answer %s", _request_label(request), exc_info=error)
+    outage = request.app.state.watcher.explain_outage(error)
+    if outage is None:
+        _log.error("query failed for %s", _request_label(request), exc_info=error)
     return problem_response(
-        request, status_problem(503), trouble or "The database does not answer as it should; GET /readyz says why."
+        request, status_problem(503), outage or "The database does not answer as it should; GET /readyz says why."
     )
 
 
@@ -208,7 +204,7 @@ HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, An
     DBAPIError: _handle_database_error,
     Exception: _handle_crash,
 }
-"""Every error of the app leaves as a problem."""
+"""FastAPI exception handlers: every error of the app becomes a problem."""
 
 
 def _request_label(request: Request) -> str:
@@ -216,20 +212,20 @@ def _request_label(request: Request) -> str:
 
 
 def _instance(request: Request) -> str:
-    """The path as it was asked, every byte that is none of a URI's percent-encoded (RFC 3986)."""
+    """Return the requested path, percent-encoded (RFC 3986)."""
     return quote(request.scope.get("raw_path") or request.url.path, safe="/%:@!$&'()*+,;=~")
 
 
 def _http_detail(request: Request, status: int, detail: str, allowed: str) -> str:
     if status == 404:  # noqa: PLR2004
-        return f"There is nothing at {_instance(request)}; GET /docs shows what there is."
+        return f"There is no path {_instance(request)}; GET /docs lists all paths."
     if status == 405:  # noqa: PLR2004
-        return f"{request.method} is not for {_instance(request)}; it takes {allowed}."
+        return f"{request.method} is not allowed for {_instance(request)}; allowed are {allowed}."
     return detail
 
 
 def _to_details(error: Exception) -> list[dict[str, str]]:
-    """Where the thing stands that an error of the domain is about."""
+    """Return where the value is that a domain error is about."""
     if isinstance(error, BadQuery):
         return [{"pointer": f"/query/{error.field}", "detail": str(error)}]
     if isinstance(error, BadWorkload):
@@ -238,23 +234,23 @@ def _to_details(error: Exception) -> list[dict[str, str]]:
 
 
 def _to_detail(error: dict[str, Any]) -> dict[str, str]:
-    """One error of pydantic in our words: the field, the value, what is allowed."""
+    """Return an error of pydantic as field, value and what is allowed."""
     if error["type"] == "json_invalid":
         why = error.get("ctx", {}).get("error", error["msg"])
         return {"pointer": "/body", "detail": f"the body is not valid JSON: {why} at character {error['loc'][-1]}"}
     loc = [step for step in error["loc"] if error["loc"][0] == "body" or isinstance(step, str)]
     pointer = "/" + "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in loc)
-    field, given = field_path(loc[1:]), display_value(error.get("input")) if error["type"] != "missing" else None
-    if not field:
-        return {
-            "pointer": pointer,
-            "detail": ("" if error["type"] == "contradiction" else "the body: ") + explain(error),
-        }
-    return {"pointer": pointer, "detail": f"{field}{'' if given is None else f'={given}'}: {explain(error)}"}
+    field = field_path(loc[1:])
+    value = display_value(error.get("input")) if error["type"] != "missing" else None
+    if field:
+        detail = f"{field}{'' if value is None else f'={value}'}: {explain(error)}"
+    else:
+        detail = ("" if error["type"] == "contradiction" else "the body: ") + explain(error)
+    return {"pointer": pointer, "detail": detail}
 
 
 class Explanation(NamedTuple):
-    """A type of problem explained; `request` is one that is refused so, and `detail` what is then said."""
+    """What `GET /problems/{slug}` says; `request` is an example that is refused, `detail` what its response says."""
 
     meaning: str
     remedy: str
@@ -264,107 +260,107 @@ class Explanation(NamedTuple):
 
 EXPLANATIONS: Mapping[str, Explanation] = {
     "bad-request": Explanation(
-        "The request cannot be read: its body is not valid JSON, its Range is none, or a browser asks beforehand for a "
-        "method that the path does not have.",
-        "Correct the request; `detail` says at which character JSON breaks off. Sending it again does not help.",
+        "The request cannot be read: its body is not valid JSON, its Range is malformed, or a CORS preflight asks for "
+        "a method that the path does not allow.",
+        "Correct the request; `detail` names the character where JSON becomes invalid. Repeating it does not help.",
         'POST /fit {"model":',
         "the body is not valid JSON: Expecting value at character 9",
     ),
     "bad-cursor": Explanation(
-        "The value of `cursor` is none that this service gave, or it belongs to another list, filter or order.",
-        "Give `next_cursor` as it came, with the parameters of the page that it came with, or follow `link` rel=next.",
+        "The value of `cursor` was not returned by this service, or belongs to another list, filter or order.",
+        "Send `next_cursor` unchanged, with the parameters of the page that returned it, or follow `link` rel=next.",
         "GET /sizes?cursor=abc",
-        "cursor=abc: take next_cursor as it was given, with the same filters and order",
+        "cursor=abc: use next_cursor as it was returned, with the same filters and order",
     ),
     "not-found": Explanation(
-        "Nothing has this name: no size, series, model or type of problem, or no such path.",
-        "Take one of the names that `detail` suggests; GET /docs shows all paths.",
+        "No size, series, model or type of problem has this name, or the path does not exist.",
+        "Use one of the names that `detail` suggests; GET /docs lists all paths.",
         "GET /sizes/nd40rs_v3",
         "There is no size named 'nd40rs_v3'. Did you mean Standard_ND40rs_v2 or …?",
     ),
     "method-not-allowed": Explanation(
-        "The path is there and does not take this method.",
-        "Use one of the methods that the header `allow` names.",
+        "The path exists, but does not allow this method.",
+        "Use one of the methods in the header `allow`.",
         "DELETE /sizes",
-        "DELETE is not for /sizes; it takes GET, HEAD, OPTIONS.",
+        "DELETE is not allowed for /sizes; allowed are GET, HEAD, OPTIONS.",
     ),
     "cursor-gone": Explanation(
-        "An ingest has changed the catalog since the page that gave the cursor, so a row might come twice or never.",
-        "Begin the list again without `cursor`. Ingests are rare, and walks are short.",
+        "An ingest changed the catalog after the page that returned the cursor: rows could repeat or be missed.",
+        "Start the list again without `cursor`. Ingests are rare.",
         "GET /regions?limit=2&cursor=…",
-        "The catalog has changed since this list was begun (revision 3-0f8fad5b, now 4-9cb469fa): a row might "
-        "come twice or never. Begin again without cursor.",
+        "The catalog has changed since this list was started (revision 3-0f8fad5b, now 4-9cb469fa): rows could repeat "
+        "or be missing. Start again without cursor.",
     ),
     "precondition-failed": Explanation(
-        "The file has changed, and If-Match asks for the one that was.",
-        "Ask for the file anew without If-Match; parts of the old and of the new one do not fit together.",
+        "The file has changed since the version that If-Match names.",
+        "Request the file again without If-Match; ranges of two versions do not fit together.",
         'GET /sizes.parquet, if-match: "0"',
         "The file is no longer the one that If-Match names; request it again without If-Match.",
     ),
     "too-long": Explanation(
-        "The body is longer than any question can be.",
+        "The body is longer than any valid request.",
         "Send at most 1 MiB.",
         "POST /fit with 3 MiB",
-        "The body has 3,145,728 bytes; at most 1,048,576 are taken.",
+        "The body has 3,145,728 bytes; at most 1,048,576 are allowed.",
     ),
     "url-too-long": Explanation(
-        "The path and the query of the URL are longer than any question has to be.",
-        "Ask for fewer values at once, or by POST /fit with a body.",
+        "The path and the query of the URL are too long.",
+        "Send fewer values at once, or use POST /fit with a body.",
         "GET /sizes?name=…",
-        "The URL has … bytes after the host; at most 8,192 are taken.",
+        "The URL has … bytes after the host; at most 8,192 are allowed.",
     ),
     "headers-too-long": Explanation(
-        "The headers of the request have more bytes together than any client needs.",
-        "Send fewer or shorter ones; the service reads no cookies.",
+        "The headers of the request have too many bytes together.",
+        "Send fewer or shorter headers; the service reads no cookies.",
         "GET /sizes, accept-encoding: …",
-        "The headers have too many bytes; at most 16,384 are taken.",
+        "The headers have too many bytes; at most 16,384 are allowed.",
     ),
     "not-json": Explanation(
-        "The body is of another media type than JSON.",
+        "The body is not JSON by its media type.",
         "Send `content-type: application/json`, as the header `accept-post` says.",
         "POST /fit, content-type: text/plain",
         "Content-Type says text/plain; send application/json.",
     ),
     "range-not-satisfiable": Explanation(
-        "The file ends before the part that Range asks for.",
-        "Ask for a part within the length that the header `content-range` names.",
+        "The file ends before the range that Range requests.",
+        "Request a range within the length in the header `content-range`.",
         "GET /sizes.parquet, range: bytes=99999999-",
         "The file ends before the requested range; Content-Range says how long it is.",
     ),
     "bad-parameter": Explanation(
-        "A parameter, or a field of the body, is unknown, given twice, of another type, or out of bounds. The OpenAPI "
+        "A parameter, or a field of the body, is unknown, repeated, of another type, or out of bounds. The OpenAPI "
         "document says what is allowed.",
         "Correct what each entry of `errors` points to; it names the nearest parameter or what is allowed.",
         "GET /sizes?min_gpu_memory=80",
         "min_gpu_memory=80: there is no such parameter; did you mean min_gpu_mem?",
     ),
     "unknown-value": Explanation(
-        "The parameter is well formed, and the catalog has nothing of that name: no such region, series, size, column.",
-        "Take the name that `detail` suggests, or look it up in GET /regions, /series, /gpus, /sizes.",
+        "The parameter is well formed, but the catalog has no region, series, size or column of that name.",
+        "Use the name that `detail` suggests, or look it up in GET /regions, /series, /gpus, /sizes.",
         "GET /sizes?region=westeurop",
         "region=westeurop: no such region; did you mean westeurope? …",
     ),
     "contradiction": Explanation(
-        "The parts of the question contradict each other, or together say too little to be answered.",
+        "Parts of the request contradict each other, or something required is missing.",
         "Change what each entry of `errors` points to; `detail` says what is missing or what excludes what.",
         "POST /fit {}",
         "give exactly one of resources, inference and training; none is given",
     ),
     "internal-error": Explanation(
-        "A fault of the service. Nothing that a client sends should give one.",
-        "Tell who runs the service the `request_id`: the log has the cause beside it.",
+        "A fault of the service; no request should cause one.",
+        "Report the `request_id` to whoever runs the service: the log has the cause beside it.",
         "GET /sizes",
         "This is a fault of the service; it has been logged.",
     ),
     "busy": Explanation(
-        "As much of this is being done as can be done at once.",
-        "Ask again after the seconds that the header `retry-after` names.",
+        "The service is already doing as much of this as it can.",
+        "Retry after the seconds in the header `retry-after`.",
         "GET /prices.csv",
         "16 exports are being written; try again in a minute.",
     ),
     "not-ready": Explanation(
-        "The database cannot be reached, its schema is older than this program needs, or it has no catalog yet.",
-        "The detail says what to do; ask again after the seconds that the header `retry-after` names.",
+        "The database cannot be reached, its schema is older than this version needs, or it has no catalog yet.",
+        "`detail` says what to do; retry after the seconds in the header `retry-after`.",
         "GET /sizes",
         "The database cannot be reached: connection refused.",
     ),

@@ -77,7 +77,7 @@ def test_a_path_says_which_methods_it_takes(client: httpx.Client, path: str, all
     assert (options.status_code, options.headers["allow"], options.content) == (204, allowed, b"")
     refused = client.delete(path)
     assert (refused.status_code, refused.headers["allow"]) == (405, allowed)
-    assert refused.json()["detail"] == f"DELETE is not for {path}; it takes {allowed}."
+    assert refused.json()["detail"] == f"DELETE is not allowed for {path}; allowed are {allowed}."
 
 
 def test_options_of_nothing_is_not_found_and_a_slash_at_the_end_is_another_path(client: httpx.Client) -> None:
@@ -127,7 +127,7 @@ def test_a_browser_is_told_the_methods_of_the_path_and_a_refusal_is_a_problem(
     refused = client.options(path, headers={**asked, "access-control-request-method": "DELETE"})
     assert (refused.status_code, refused.headers["content-type"]) == (400, "application/problem+json")
     assert (refused.json()["request_id"], refused.headers["x-request-id"]) == ("mine", "mine")
-    assert f"cannot send DELETE to {path}; it takes {allowed}" in refused.json()["detail"]
+    assert f"cannot send DELETE to {path}; allowed are {allowed}" in refused.json()["detail"]
     assert refused.headers["access-control-allow-methods"] == allowed
     assert "origin" in refused.headers["vary"].lower()
 
@@ -180,7 +180,7 @@ def chunks(size: int) -> Iterator[bytes]:
 def test_a_body_that_is_too_long_is_refused(client: httpx.Client, make: Callable[[], Any]) -> None:
     answer = client.post("/fit", content=make(), headers=JSON)
     assert (answer.status_code, answer.json()["type"]) == (413, "/problems/too-long")
-    assert "at most 1,048,576 are taken" in answer.json()["detail"]
+    assert "at most 1,048,576 are allowed" in answer.json()["detail"]
 
 
 def test_a_long_body_that_is_not_too_long_is_read(client: httpx.Client) -> None:
@@ -252,7 +252,7 @@ def test_a_body_that_is_no_json_cannot_be_read(client: httpx.Client, body: str |
         ({"inference": {"context_tokens": "8192"}}, "/body/inference/context_tokens", "expected a number"),
         ({"inference": {"concurrency": 1.5}}, "/body/inference/concurrency", "expected a whole number"),
         ({"inference": {}, "pricing": {"hours": "3"}}, "/body/pricing/hours", "expected a number"),
-        ({"inference": {}, "pricing": {"as_of": 20260101}}, "/body/pricing/as_of", "expected a text"),
+        ({"inference": {}, "pricing": {"as_of": 20260101}}, "/body/pricing/as_of", "expected a string"),
         ({"inference": {}, "pricing": {"as_of": "1767225600"}}, "/body/pricing/as_of", "a date such as"),
         ({"inference": {}, "constraints": {"verified_only": 1}}, "/body/constraints/verified_only", "true or false"),
         ({"inference": {}, "constraints": {"tp_in_nvlink": "yes"}}, "/body/constraints/tp_in_nvlink", "true"),

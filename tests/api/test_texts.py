@@ -37,8 +37,8 @@ OF_PYDANTIC = ("Input should", "Value error", "tuple", "after validation", "Asse
         ("/compare", "/query/size", "size: is required"),
         ("/prices?as_of=2026-13-01", "/query/as_of", "as_of=2026-13-01: must be a date such as 2026-09-01"),
         ("/fit?hours_per_month=745", "/query/hours_per_month", "hours_per_month=745: must be at most 744"),
-        ("/sizes?gpu=" + "x" * 121, "/query/gpu", "gpu=" + "x" * 121 + ": at most 120 characters are taken"),
-        ("/sizes?gpu=" + ",".join(map(str, range(61))), "/query/gpu", "at most 60 values are taken"),
+        ("/sizes?gpu=" + "x" * 121, "/query/gpu", "gpu=" + "x" * 121 + ": at most 120 characters are allowed"),
+        ("/sizes?gpu=" + ",".join(map(str, range(61))), "/query/gpu", "at most 60 values are allowed"),
     ],
 )  # fmt: skip
 def test_a_query_is_told_the_field_the_value_and_what_is_allowed(
@@ -60,10 +60,10 @@ def test_a_query_is_told_the_field_the_value_and_what_is_allowed(
         (
             {**LLAMA, "constraints": {"regions": ["eastus", {}]}},
             "/body/constraints/regions/1",
-            "constraints.regions: expected a text",
+            "constraints.regions: expected a string",
         ),
         ({**LLAMA, "limit": 0}, "/body/limit", "limit=0: must be at least 1"),
-        ({**LLAMA, "sort": 3}, "/body/sort", "sort=3: expected a text in quotes"),
+        ({**LLAMA, "sort": 3}, "/body/sort", "sort=3: expected a string in quotes"),
         (
             {**LLAMA, "sort": "cost"},
             "/body/sort",

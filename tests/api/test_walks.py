@@ -88,7 +88,7 @@ def test_a_walk_that_an_ingest_lands_in_is_told_to_begin_again(service: CacheMid
         client.get("/healthz")
         gone = get_until_status(client, path, following, 410)
         assert gone["type"] == "/problems/cursor-gone"
-        assert "Begin again without cursor" in gone["detail"]
+        assert "Start again without cursor" in gone["detail"]
         assert client.get(path).status_code == 200
 
 

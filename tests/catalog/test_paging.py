@@ -16,7 +16,7 @@ def test_a_cursor_gives_back_every_kind_of_value_exactly() -> None:
     "cursor", ["", "abc", "!!!", "WzFd", "bnVsbA", "W10", "eyJhIjoxfQ", "WyJ4Iiwge31d", "WyJ4IiwgMSwgMV0", "é"]
 )
 def test_a_damaged_cursor_is_refused(cursor: str) -> None:
-    with pytest.raises(BadQuery, match="take next_cursor as it was given"):
+    with pytest.raises(BadQuery, match="use next_cursor as it was returned"):
         read_cursor(cursor, "q", 1)
 
 
