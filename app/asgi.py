@@ -1,4 +1,4 @@
-"""ROOF: what a server starts: `uvicorn --factory app.asgi:service`."""
+"""Entry point for ASGI servers: `uvicorn --factory app.asgi:service`."""
 
 import gc
 from typing import TYPE_CHECKING
@@ -8,14 +8,15 @@ if TYPE_CHECKING:
 
 
 def service() -> "CacheMiddleware":
-    """Make the service, with its settings from the environment.
+    """Return the ASGI application with settings from the environment.
 
-    What is imported here stays for good: the garbage collector is not let through it, neither meanwhile nor later.
+    Imported modules live as long as the process, so the garbage collector is off during the import and never scans
+    them afterwards.
     """
     gc.disable()
-    from app.main import create_asgi_app  # noqa: PLC0415  # not before the collector is still
+    from app.main import create_asgi_app  # noqa: PLC0415  # only after the collector is off
 
-    made = create_asgi_app()
+    application = create_asgi_app()
     gc.freeze()
     gc.enable()
-    return made
+    return application

@@ -1,4 +1,4 @@
-"""ROOF: joins every room to one FastAPI app."""
+"""Builds the application: routers, exception handlers, database, response cache."""
 
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -39,7 +39,7 @@ _FAST_PATHS: dict[str, Callable[..., Awaitable[str]]] = {
     "list_sizes": sizes.render_sizes,
     "fit_workload": fit.render_workload_fit,
 }
-"""Endpoints that are asked so often that a valid question does not go through the framework."""
+"""Renderers by endpoint name: the most frequent endpoints answer valid requests without FastAPI."""
 
 
 def _today() -> date:
@@ -47,16 +47,16 @@ def _today() -> date:
 
 
 def create_asgi_app(settings: Settings | None = None, *, today: Callable[[], date] = _today) -> CacheMiddleware:
-    """Make the app with the answers that it keeps in front of it: what a server runs."""
-    answers: CacheMiddleware = create_app(settings, today=today).state.cache
-    return answers
+    """Return the ASGI application that a server runs: `create_app` behind its response cache."""
+    cache: CacheMiddleware = create_app(settings, today=today).state.cache
+    return cache
 
 
 def create_app(settings: Settings | None = None, *, today: Callable[[], date] = _today) -> FastAPI:
-    """Make the service; a test hands in its own settings and its own calendar."""
+    """Return the FastAPI app without the response cache; tests pass their own settings and calendar."""
     settings = settings or Settings()
     public_url = settings.public_url.rstrip("/")
-    # FastAPI gives models an alias, and silences what pydantic says of it only where they are built at once.
+    # FastAPI adds an alias to models, and suppresses pydantic's warning only for those that it builds at once.
     warnings.filterwarnings("ignore", "The 'alias' attribute", UnsupportedFieldAttributeWarning)
     app = FastAPI(
         lifespan=_lifespan,
@@ -71,13 +71,12 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
         exception_handlers=HANDLERS,
     )
     _init_state(app.state, settings, today, app.version)
-    quick = {name: partial(answer, app.state.executor) for name, answer in _FAST_PATHS.items()}
-    known, room = cacheable_endpoints(_API_ROUTERS, quick), settings.cache_mib * 2**20
+    fast_paths = {name: partial(render, app.state.executor) for name, render in _FAST_PATHS.items()}
     app.state.cache = CacheMiddleware(
         app,
-        known,
+        cacheable_endpoints(_API_ROUTERS, fast_paths),
         app.state.watcher,
-        max_bytes=room,
+        max_bytes=settings.cache_mib * 2**20,
         public_url=public_url,
         max_age_seconds=settings.max_age_seconds,
     )
@@ -90,19 +89,19 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
     return app
 
 
-def _init_state(state: State, settings: Settings, today: Callable[[], date], of_program: str) -> None:
-    """Put in place what endpoints ask: the engine, its readers, what is kept."""
+def _init_state(state: State, settings: Settings, today: Callable[[], date], app_version: str) -> None:
+    """Create what endpoints share: the engine, query executors, export streams and files."""
     state.engine, state.today = make_engine(settings.database_url), today
     state.streams = ExportStreams(make_engine(settings.database_url, pooled=False))
     state.files = ExportFileCache(state.streams, max_bytes=settings.exports_mib * 2**20)
-    state.watcher = RevisionWatcher(state.engine, today, of_program)
+    state.watcher = RevisionWatcher(state.engine, today, app_version)
     state.executor = QueryExecutor(state.engine, state.watcher, today)
     state.plan_executor = state.executor.plan_executor
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Give back at the end what was put in place."""
+    """Release at shutdown what `_init_state` created."""
     yield
     app.state.streams.close()
     app.state.files.close()

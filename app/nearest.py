@@ -1,16 +1,16 @@
-"""The nearest of the names that there are: what a wrong one was meant to be, or nothing where that is a guess.
+"""Suggestions for unknown names: synonyms from a table, else names within one or two typos.
 
-A suggestion is followed without a second look, so one that means something else is worse than none.
+A wrong suggestion is worse than none, because people follow it without a second look.
 """
 
 import re
 from collections.abc import Iterable, Mapping
 
 TWO_TYPOS_LENGTH, ONE_TYPO_LENGTH = 8, 4
-"""Names of at least so many letters and digits may differ by two of them, or by one; shorter ones by none."""
+"""Names of at least so many letters and digits match within two typos, or one; shorter ones must be equal."""
 
 MAX_NAME_LENGTH = 60
-"""What is longer is no slip of any name."""
+"""Longer names match nothing."""
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(
@@ -78,28 +78,28 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("4bit", "4_bit", "q4"), ("int4",)),
     **dict.fromkeys(("8bit", "8_bit", "q8"), ("int8",)),
 }
-"""Names that others give to what has another name here, fields of answers among them; the first that there is counts.
+"""Names that other tools use, and what they are called here, response fields among them; the first known one is used.
 
-What stands before an equals sign is the name, and what is behind it the value to give.
+In `name=value`, `value` is what to send for that name.
 """
 
 
 def nearest(name: str, known: Iterable[str], limit: int = 1) -> tuple[str, ...]:
-    """The names that one was meant to be, the nearest first: another word for the same, else those it is a slip of."""
+    """Return the known names that a wrong one may mean: its synonym, else names within a few typos, nearest first."""
     names = list(known)
     meant = [one for one in SYNONYMS.get(name.strip().lower().replace("-", "_"), ()) if one.partition("=")[0] in names]
     return tuple(meant[:1]) or closest_spellings(name, names, limit)
 
 
 def starting_with(name: str, known: Iterable[str], limit: int = 1) -> tuple[str, ...]:
-    """The names that begin with all of one, the shortest first, else those that it is a slip of."""
+    """Return the known names that start with a name, shortest first, else those within a few typos."""
     names, begun = list(known), _normalize(name)
     longer = [one for one in names if len(begun) >= ONE_TYPO_LENGTH and _normalize(one).startswith(begun)]
     return tuple(sorted(longer, key=lambda one: (len(one), one))[:limit]) or closest_spellings(name, names, limit)
 
 
 def closest_spellings(name: str, known: Iterable[str], limit: int = 1) -> tuple[str, ...]:
-    """The names from which one differs by a slip: a letter too many, too few, another, or two in the wrong order."""
+    """Return the known names within the allowed typos: insertions, deletions, substitutions, transpositions."""
     written = _normalize(name)
     allowed = 2 if len(written) >= TWO_TYPOS_LENGTH else 1 if len(written) >= ONE_TYPO_LENGTH else 0
     if len(written) > MAX_NAME_LENGTH:
@@ -109,18 +109,18 @@ def closest_spellings(name: str, known: Iterable[str], limit: int = 1) -> tuple[
 
 
 def did_you_mean(names: Iterable[str], after: str = "") -> str:
-    """The question, with what stands after it; nothing for no names."""
-    several = " or ".join(names)
-    return f"did you mean {several}?{after}" if several else ""
+    """Return "did you mean …?" followed by `after`; empty if there are no names."""
+    alternatives = " or ".join(names)
+    return f"did you mean {alternatives}?{after}" if alternatives else ""
 
 
 def _normalize(name: str) -> str:
-    """A name without its case and its separators, in which nobody slips on purpose."""
+    """Return a name in lowercase and without separators, which do not count as typos."""
     return re.sub(r"[\W_]", "", name.lower())
 
 
 def _typos_between(one: str, other: str, allowed: int) -> int:
-    """How many slips lie between two texts, or more than are allowed; two letters in the wrong order are one slip."""
+    """Return the optimal string alignment distance of two names, or `allowed` + 1 if it is greater."""
     if abs(len(one) - len(other)) > allowed:
         return allowed + 1
     before: list[int] = []

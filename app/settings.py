@@ -1,4 +1,4 @@
-"""The only reader of the environment: `VMSIZES_…` variables and an optional `.env` file."""
+"""Settings from `VMSIZES_…` environment variables and an optional `.env` file; nothing else reads them."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ PROJECT = Path(__file__).resolve().parents[1]
 
 
 class Settings(BaseSettings):
-    """Everything that can be set from outside, with its default."""
+    """Every setting with its default."""
 
     model_config = SettingsConfigDict(env_prefix="VMSIZES_", env_file=".env", extra="ignore", frozen=True)
 
@@ -19,17 +19,21 @@ class Settings(BaseSettings):
     )
     host: str = Field(default="127.0.0.1", description="The address that `vmsizes serve` listens on.")
     port: int = Field(default=8000, ge=1, le=65535, description="The port that `vmsizes serve` listens on.")
-    workers: int = Field(default=1, ge=1, le=64, description="How many processes serve; one a core is good.")
-    cache_mib: int = Field(default=32, ge=0, description="How much memory a worker may fill with answers, MiB.")
+    workers: int = Field(
+        default=1, ge=1, le=64, description="How many worker processes to run; one per core is a good start."
+    )
+    cache_mib: int = Field(default=32, ge=0, description="How much memory a worker may use to cache responses, MiB.")
     max_age_seconds: int = Field(
         default=0,
         ge=0,
         le=31_536_000,
-        description="How long browsers and CDNs may use an answer without asking, seconds; 0: they ask each time.",
+        description="How long browsers and CDNs may reuse a response without revalidation, seconds; 0: never.",
     )
-    exports_mib: int = Field(default=1024, ge=0, description="How much disk a worker may fill with Parquet files, MiB.")
+    exports_mib: int = Field(
+        default=1024, ge=0, description="How much disk a worker may use to cache Parquet files, MiB."
+    )
     seeds: Path = Field(default=PROJECT / "seeds", description="The folder that `vmsizes ingest seeds` reads.")
     public_url: str = Field(
         default="",
-        description="The URL clients reach the service at; it goes into the OpenAPI document. Empty: relative.",
+        description="The URL at which clients reach the service, for the OpenAPI document and links. Empty: relative.",
     )

@@ -1,1 +1,1 @@
-"""Databases: engines, statements that are compiled once, and readers; knows URLs and SQL, and nothing of sizes."""
+"""Database access: engines, compiled statements, query executors, streams, migrations; independent of the catalog."""

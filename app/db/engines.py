@@ -1,4 +1,4 @@
-"""Engines and sessions: knows a database URL, and nothing of sizes."""
+"""Engines and sessions for SQLite and PostgreSQL, and why a database cannot be reached."""
 
 import re
 import sqlite3
@@ -16,19 +16,19 @@ from sqlmodel import Session, create_engine
 from app.db import functions
 
 POOL_SIZE = 8
-"""So many connections of a pool are kept; threads that read are no more than these (`app.db.executors`)."""
+"""The size of a connection pool; there are fewer reading threads (`app.db.executors`), so none waits."""
 
 
 def make_engine(url: str, *, pooled: bool = True) -> Engine:
-    """Make the engine for an SQLite or PostgreSQL URL (`postgresql://` means psycopg 3).
+    """Return the engine for an SQLite or PostgreSQL URL (`postgresql://` means psycopg 3).
 
-    Without a pool every connection is opened when it is needed and closed after: for what holds one for long.
+    Without a pool each connection is opened on demand and closed afterwards: for work that holds one for long.
     """
     parsed = make_url(url)
     if parsed.drivername in {"postgres", "postgresql"}:
         parsed = parsed.set(drivername="postgresql+psycopg")
     if parsed.get_backend_name() not in {"sqlite", "postgresql"}:
-        raise ArgumentError(f"{parsed.get_backend_name()} is not a database that the catalog can live in")
+        raise ArgumentError(f"{parsed.get_backend_name()} is not a supported database; use sqlite or postgresql")
     pool: dict[str, Any] = {"pool_size": POOL_SIZE} if pooled else {"poolclass": NullPool}
     if parsed.get_backend_name() == "postgresql":
         return create_engine(parsed, pool_pre_ping=True, **pool)
@@ -38,10 +38,10 @@ def make_engine(url: str, *, pooled: bool = True) -> Engine:
 
 
 def _prepare_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
-    """Enforce foreign keys, let readers go on while an ingest writes, map the file into memory; add our functions."""
-    ours = cast("sqlite3.Connection", connection)
-    functions.register_json_text(ours)
-    functions.register_exact_ratio(ours)
+    """Set up a connection: foreign keys, WAL so that readers continue during an ingest, memory map, SQL functions."""
+    sqlite_connection = cast("sqlite3.Connection", connection)
+    functions.register_json_text(sqlite_connection)
+    functions.register_exact_ratio(sqlite_connection)
     cursor = connection.cursor()
     for pragma in ("foreign_keys = on", "journal_mode = wal", "busy_timeout = 10000", "mmap_size = 268435456"):
         cursor.execute(f"pragma {pragma}")
@@ -49,7 +49,7 @@ def _prepare_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry) -
 
 
 def analyze(session: AnySession) -> None:
-    """Let the database look at what the tables hold, so that it chooses its indexes well; a sample is enough."""
+    """Update the planner's statistics, so that it chooses good indexes; on SQLite from a sample."""
     connection = session.connection()
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("pragma analysis_limit = 1000")
@@ -58,14 +58,14 @@ def analyze(session: AnySession) -> None:
 
 @contextmanager
 def read_session(engine: Engine) -> Iterator[Session]:
-    """A session for questions: nothing is committed."""
+    """Open a session for reading; nothing is committed."""
     with Session(engine) as session:
         yield session
 
 
 @contextmanager
 def write_session(engine: Engine, *, commit: bool = True) -> Iterator[Session]:
-    """A session whose work is committed as a whole at the end, or not at all; with `keep` false never."""
+    """Open a session with one transaction: committed at the end, rolled back on an error or if `commit` is false."""
     with Session(engine) as session, session.begin() as transaction:
         yield session
         if not commit:
@@ -73,7 +73,7 @@ def write_session(engine: Engine, *, commit: bool = True) -> Iterator[Session]:
 
 
 _NO_TABLE = "42P01"
-"""What PostgreSQL says of a table that is not there (SQLSTATE)."""
+"""PostgreSQL's SQLSTATE for a missing table."""
 
 _CAUSES = (
     ("connection refused", "connection refused"),
@@ -101,24 +101,24 @@ _CAUSES = (
     ("not a database", "its file is no database"),
     ("disk i/o error", "its file cannot be read"),
 )
-"""What drivers say, in small letters (a pattern), and what that means; the first that is found counts."""
+"""Patterns for drivers' messages in lowercase, and what they mean; the first match is used."""
 
 
 def has_no_tables(error: DBAPIError) -> bool:
-    """Whether the database answers, but has no tables of ours."""
-    said = str(error.orig).lower()
-    return getattr(error.orig, "sqlstate", None) == _NO_TABLE or said.startswith("no such table")
+    """Check whether an error means that the database has none of our tables."""
+    message = str(error.orig).lower()
+    return getattr(error.orig, "sqlstate", None) == _NO_TABLE or message.startswith("no such table")
 
 
 def outage_cause(error: DBAPIError) -> str | None:
-    """Why the database cannot be asked; None where it can, and the question is what it does not take."""
-    said = str(error.orig).lower()
-    cause = next((meaning for words, meaning in _CAUSES if re.search(words, said)), None)
+    """Return why the database cannot be reached; None if it can, and rejected the statement."""
+    message = str(error.orig).lower()
+    cause = next((meaning for pattern, meaning in _CAUSES if re.search(pattern, message)), None)
     if cause is None and (error.connection_invalidated or isinstance(error, InterfaceError | OperationalError)):
         return "it does not answer as it should"
     return cause
 
 
 def driver_message(error: DBAPIError) -> str:
-    """What the driver says, for who runs the service: it may name a host and a user, never a password."""
+    """Return the first line of the driver's message, for the log: it may name a host and a user, never a password."""
     return str(error.orig).strip().partition("\n")[0]

@@ -1,4 +1,4 @@
-"""Readers: run questions for a server that must not wait. What is short runs on the event loop, the rest beside it."""
+"""Runs query plans for a server without blocking it: short statements on the event loop, others in threads."""
 
 import asyncio
 import sqlite3
@@ -18,25 +18,25 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MAX_READERS = 4
-"""So many questions are read at once. With one thread that looks for revisions and one that computes, they are fewer
-than the pool has connections (`app.db.engines`): who has a thread never waits for a connection, and who waits for a
-thread waits in the event loop and holds nothing."""
+"""How many queries run in threads at once. With one thread for revisions and one for computing these are fewer than the
+pool's connections (`app.db.engines`): a running query never waits for a connection, and one that waits for a thread
+holds nothing."""
 
 
 class SessionThreads:
-    """Runs work that needs a session, all of it in one thread: the session is opened, asked and closed there."""
+    """Runs functions that need a session, each in one thread with a session of its own."""
 
     def __init__(self, engine: Engine, max_threads: int = MAX_READERS, *, name: str = "reading") -> None:
         self._engine = engine
         self._threads = ThreadPoolExecutor(max_threads, thread_name_prefix=name)
 
     async def run(self, work: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs) -> T:
-        """Do the work as soon as a thread is free, and give what it returns or raises."""
+        """Call a function with a session as soon as a thread is free; return or raise what it does."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, partial(self._with_session, work, *args, **more))
 
     def close(self) -> None:
-        """Let the threads go; what waits for one is not begun any more."""
+        """Stop the threads; work that has not started is cancelled."""
         self._threads.shutdown(cancel_futures=True)
 
     def _with_session(self, work: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs) -> T:
@@ -45,28 +45,28 @@ class SessionThreads:
 
 
 class PlanExecutor(Protocol):
-    """Runs questions on the driver of a database; `query_count` counts them."""
+    """Runs query plans on a database driver; `query_count` counts them."""
 
     query_count: int
 
     async def run(self, plan: QueryPlan[T], *, small_catalog: bool) -> T:
-        """Run a question to its end; `small_catalog` says that no statement can take long."""
+        """Run a plan to its result; in a `small_catalog` no statement takes long."""
 
     async def close(self) -> None:
-        """Give back what it holds."""
+        """Close connections."""
 
 
 def make_plan_executor(engine: Engine, threads: SessionThreads) -> PlanExecutor:
-    """Make the reader for the database of an engine; it connects when it is first asked."""
+    """Return the executor for an engine's database; it connects at the first query."""
     if engine.dialect.name == "sqlite":
         return SqliteExecutor(engine, threads)
-    from app.db.postgres_executor import PostgresExecutor  # noqa: PLC0415  # only its users need its driver
+    from app.db.postgres_executor import PostgresExecutor  # noqa: PLC0415  # its driver is loaded only if it is used
 
     return PostgresExecutor(engine)
 
 
 class SqliteExecutor:
-    """Reads SQLite: short statements in the event loop, others in threads, each on connections that cannot write."""
+    """Runs plans on SQLite: short statements on the event loop, others in threads; read-only."""
 
     def __init__(self, engine: Engine, threads: SessionThreads) -> None:
         self._engine, self._threads = engine, threads
@@ -74,7 +74,7 @@ class SqliteExecutor:
         self.query_count = 0
 
     async def run(self, plan: QueryPlan[T], *, small_catalog: bool) -> T:
-        """Run a question; a statement that is short, or asked of a small catalog, does not leave the event loop."""
+        """Run a plan; statements that are short, or read a small catalog, run on the event loop."""
         self.query_count += 1
         try:
             bound = next(plan)
@@ -91,7 +91,7 @@ class SqliteExecutor:
             return result
 
     async def close(self) -> None:
-        """Close the loop's connection."""
+        """Close the event loop's connection."""
         if self._loop_connection is not None:
             self._loop_connection.close()
             self._loop_connection = None
@@ -104,9 +104,11 @@ class SqliteExecutor:
 
     def _connection(self) -> sqlite3.Connection:
         if self._loop_connection is None:
-            where, how = self._engine.dialect.create_connect_args(self._engine.url)
-            more = {"check_same_thread": False, "isolation_level": None, "cached_statements": 128}
-            self._loop_connection = cast("sqlite3.Connection", self._engine.dialect.connect(*where, **{**how, **more}))
+            args, kwargs = self._engine.dialect.create_connect_args(self._engine.url)
+            options = {"check_same_thread": False, "isolation_level": None, "cached_statements": 128}
+            self._loop_connection = cast(
+                "sqlite3.Connection", self._engine.dialect.connect(*args, **{**kwargs, **options})
+            )
             for pragma in ("busy_timeout = 10000", "query_only = on", "mmap_size = 1073741824", "cache_size = -16384"):
                 self._loop_connection.execute(f"pragma {pragma}")
         return self._loop_connection

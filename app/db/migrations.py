@@ -1,4 +1,4 @@
-"""The schema of a database: brings it to a revision with the migrations that lie beside the package."""
+"""Schema migrations: upgrade, downgrade and check a database with the scripts in `migrations/`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,12 +18,12 @@ _LOCKS = {
     "sqlite": ("pragma foreign_keys = off", "begin immediate"),
     "postgresql": ("select pg_advisory_xact_lock(hashtext('vmsizes migrations'))",),
 }
-"""What opens a migration: a transaction that a second migration waits for. SQLite alters a table by rebuilding it,
-which foreign keys would forbid, and they can only be switched outside a transaction."""
+"""Statements that start a migration's transaction, for which a second migration waits. SQLite alters a table by
+rebuilding it, which foreign keys would reject, and they can only be turned off outside a transaction."""
 
 
 def upgrade(engine: Engine, revision: str = "head") -> None:
-    """Migrate forward: all the way and committed, or nothing."""
+    """Migrate forward in one transaction."""
     from alembic import command
 
     with _migrating(engine) as connection:
@@ -31,7 +31,7 @@ def upgrade(engine: Engine, revision: str = "head") -> None:
 
 
 def downgrade(engine: Engine, revision: str) -> None:
-    """Migrate back (`base` is the empty database): all the way and committed, or nothing."""
+    """Migrate back in one transaction; `base` is the empty database."""
     from alembic import command
 
     with _migrating(engine) as connection:
@@ -39,7 +39,7 @@ def downgrade(engine: Engine, revision: str) -> None:
 
 
 def current_revision(engine: Engine) -> str | None:
-    """Tell the revision that the database is at; None is a database without our schema."""
+    """Return the database's revision; None without our schema."""
     from alembic.migration import MigrationContext
 
     with engine.connect() as connection:
@@ -47,21 +47,21 @@ def current_revision(engine: Engine) -> str | None:
 
 
 def is_current(engine: Engine) -> bool:
-    """Tell whether the database is at the newest revision that this version of the program has."""
+    """Check whether the database is at the newest revision of this version of the program."""
     from alembic.script import ScriptDirectory
 
     return current_revision(engine) == ScriptDirectory(str(MIGRATIONS)).get_current_head()
 
 
 def outdated_revision(session: Session) -> str | None:
-    """The revision that a served database is at where this program needs a newer one, else None; needs no Alembic."""
-    found = str(session.execute(text("select version_num from alembic_version")).scalar())
-    return found if found < newest_revision() else None
+    """Return the database's revision if this program needs a newer one, else None; does not load Alembic."""
+    revision = str(session.execute(text("select version_num from alembic_version")).scalar())
+    return revision if revision < newest_revision() else None
 
 
 @cache
 def newest_revision() -> str:
-    """The newest revision that this program has: the names of its files begin with their numbers."""
+    """Return the newest revision of this program; file names start with the revision."""
     return max(file.name.partition("_")[0] for file in (MIGRATIONS / "versions").glob("0*.py"))
 
 
@@ -90,7 +90,7 @@ def _migrating(engine: Engine) -> Iterator[Connection]:
 
 
 def _check_foreign_keys(connection: Connection) -> None:
-    """Make up for the foreign keys that SQLite did not watch meanwhile."""
+    """Raise if a migration broke a foreign key, which SQLite did not enforce meanwhile."""
     if connection.dialect.name == "sqlite":
         broken = connection.exec_driver_sql("pragma foreign_key_check").first()
         if broken is not None:

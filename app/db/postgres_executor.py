@@ -1,4 +1,4 @@
-"""Reads PostgreSQL without waiting: through a pool of asynchronous connections."""
+"""Runs query plans on PostgreSQL through a pool of asynchronous connections."""
 
 import logging
 from typing import Any, TypeVar
@@ -15,15 +15,15 @@ POOL_SIZE = 8
 
 
 class PostgresExecutor:
-    """Reads PostgreSQL through a pool of asynchronous connections, each statement a transaction of its own."""
+    """Runs each plan on one connection of the pool, each statement in a transaction of its own."""
 
     def __init__(self, engine: Engine) -> None:
         self._conninfo = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
         self._pool: AsyncConnectionPool[AsyncConnection[tuple[Any, ...]]] | None = None
         self.query_count = 0
 
-    async def run(self, plan: QueryPlan[T], *, small_catalog: bool) -> T:  # noqa: ARG002  # nothing here waits in the loop
-        """Run a question on one connection."""
+    async def run(self, plan: QueryPlan[T], *, small_catalog: bool) -> T:  # noqa: ARG002  # nothing blocks the event loop
+        """Run a plan on one connection."""
         self.query_count += 1
         try:
             async with (await self._open_pool()).connection() as connection:
@@ -39,7 +39,7 @@ class PostgresExecutor:
 
     async def _open_pool(self) -> AsyncConnectionPool[AsyncConnection[tuple[Any, ...]]]:
         if self._pool is None:
-            logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # that it cannot connect is told once, elsewhere
+            logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # RevisionWatcher logs an outage, once
             self._pool = AsyncConnectionPool(
                 self._conninfo, min_size=1, max_size=POOL_SIZE, open=False, kwargs={"autocommit": True}
             )

@@ -1,8 +1,8 @@
-"""Statements that are compiled once and run on the database's driver, and questions that are made of them.
+"""Statements that are compiled once and run on the database driver, and query plans made of them.
 
-Building a statement takes SQLAlchemy longer than the database needs to answer it, so what is asked often is built once
-for each of its shapes. A question that needs several answers is a generator: it yields statements, is sent their rows,
-and does not know whether somebody waits for them or a loop goes on meanwhile.
+SQLAlchemy takes longer to build a statement than the database to run it, so frequent statements are built once per
+set of build arguments. A query plan is a generator: it yields statements, is sent their rows, and returns its result,
+so the same plan runs synchronously in a session or asynchronously in a server.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class CompiledStatement:
-    """SQL for one driver, with parameters by name, and what those are that no question gives."""
+    """SQL for one driver with named parameters; `constants` are the values of those that are part of the statement."""
 
     sql: str
     constants: Mapping[str, Any]
@@ -32,10 +32,7 @@ class CompiledStatement:
 
 
 class Statement:
-    """A query with parameters by name; `short` where its work is bounded by the page, however large the catalog is.
-
-    `names` are those of its columns.
-    """
+    """A query with named parameters; `short` if its cost does not grow with the catalog. `names` are its columns."""
 
     __slots__ = ("_compiled", "_query", "_rebuild", "names", "short")
 
@@ -46,30 +43,30 @@ class Statement:
         self._compiled: dict[str, CompiledStatement] = {}
 
     def compiled_for(self, kind: str) -> CompiledStatement:
-        """The statement for a kind of database; compiled at the first time."""
+        """Return the statement for a database dialect, compiling it on first use."""
         known = self._compiled.get(kind)
         if known is None:
             known = self._compiled[kind] = self._compile(kind)
         return known
 
     def rebuilt_by(self, make: "Callable[[], Statement]") -> "Statement":
-        """Let go of the query once it is compiled: its text is kilobytes, and what SQLAlchemy makes it of a hundred."""
+        """Drop the query after compiling it: the text takes kilobytes, SQLAlchemy's objects about 100 KB."""
         self._rebuild = make
         return self
 
     def _compile(self, kind: str) -> CompiledStatement:
-        if self._query is None and self._rebuild is not None:  # for another kind of database in the same process
+        if self._query is None and self._rebuild is not None:  # for another dialect in the same process, as in tests
             return self._rebuild().compiled_for(kind)
         query = self._query
         if query is None:
-            raise RuntimeError("a statement has let go of its query")
+            raise RuntimeError("the statement has dropped its query")
         if self._rebuild is not None:
             self._query = None
         return _compile(query, _dialect(kind))
 
 
 def cached_statement(max_size: int) -> Callable[[Callable[P, Statement]], Callable[P, Statement]]:
-    """Build a statement once for each shape of a question; the shape that was not asked for the longest goes first."""
+    """Cache the statements that a function builds by its arguments, least recently used first out."""
 
     def decorate(build: Callable[P, Statement]) -> Callable[P, Statement]:
         @lru_cache(maxsize=max_size)
@@ -84,7 +81,7 @@ def cached_statement(max_size: int) -> Callable[[Callable[P, Statement]], Callab
 
 @dataclass(frozen=True, slots=True)
 class BoundStatement:
-    """A statement with its parameters: texts, numbers, and dates as ISO texts, as every driver takes them."""
+    """A statement with its parameters: strings, numbers, and dates as ISO strings, which every driver accepts."""
 
     statement: Statement
     parameters: Mapping[str, Any]
@@ -94,27 +91,27 @@ QueryPlan = Generator[BoundStatement, Rows, T]
 
 
 def run_plan(session: Session, plan: QueryPlan[T]) -> T:
-    """Run a question to its end and wait for it."""
+    """Run a plan in a session and return its result."""
     connection = session.connection()
     try:
         bound = next(plan)
         while True:
             compiled = bound.statement.compiled_for(connection.dialect.name)
-            found = connection.exec_driver_sql(compiled.sql, {**compiled.constants, **bound.parameters})
-            bound = plan.send(convert_rows([tuple(row) for row in found], compiled))
+            rows = connection.exec_driver_sql(compiled.sql, {**compiled.constants, **bound.parameters})
+            bound = plan.send(convert_rows([tuple(row) for row in rows], compiled))
     except StopIteration as end:
         result: T = end.value
         return result
 
 
 def single_statement(bound: BoundStatement) -> QueryPlan[Rows]:
-    """The question that is one statement: its rows."""
+    """Plan a single statement; returns its rows."""
     rows = yield bound
     return rows
 
 
 def convert_rows(rows: Rows, compiled: CompiledStatement) -> Rows:
-    """Give rows the types of their columns where the driver's own are others: SQLite knows neither truths nor dates."""
+    """Convert values that the driver returns in another type than the column's: SQLite has no booleans or dates."""
     if not compiled.converters:
         return rows
     return [_convert_row(row, compiled.converters) for row in rows]
@@ -129,14 +126,14 @@ def _convert_row(row: Row, converters: tuple[tuple[int, Converter], ...]) -> Row
 
 def _compile(query: Select[Any], dialect: Dialect) -> CompiledStatement:
     compiled = query.compile(dialect=dialect)
-    made = [_converter(column.type, dialect) for column in query.selected_columns]
-    converters = tuple((index, each) for index, each in enumerate(made) if each is not None)
-    given = {name: bind.value for bind, name in compiled.bind_names.items() if bind.value is not None}
-    return CompiledStatement(sql=str(compiled), constants=given, converters=converters)
+    column_converters = [_converter(column.type, dialect) for column in query.selected_columns]
+    converters = tuple((index, converter) for index, converter in enumerate(column_converters) if converter is not None)
+    constants = {name: bind.value for bind, name in compiled.bind_names.items() if bind.value is not None}
+    return CompiledStatement(sql=str(compiled), constants=constants, converters=converters)
 
 
 def _converter(kind: TypeEngine[Any], dialect: Dialect) -> Converter | None:
-    """What makes a value of a type of what the driver gives: psycopg gives all but our own types as they are."""
+    """Return the conversion of a column's values, if it needs one: psycopg converts all but our own types."""
     if dialect.name == "sqlite":
         return kind.dialect_impl(dialect).result_processor(dialect, None)
     return partial(_process_result, kind, dialect) if isinstance(kind, TypeDecorator) else None
@@ -147,7 +144,7 @@ def _process_result(kind: TypeDecorator[Any], dialect: Dialect, value: Any) -> A
 
 
 class _HintingCompiler(SQLiteCompiler):
-    """Writes hints (`indexed by ...`) behind the table that they are for, which SQLAlchemy does for other databases."""
+    """Writes table hints (`indexed by ...`), which SQLAlchemy ignores for SQLite."""
 
     def get_from_hint_text(self, _table: FromClause, text: str | None) -> str | None:
         return text

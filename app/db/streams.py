@@ -1,4 +1,4 @@
-"""Streams: the rows of one statement, some at a time, however many there are, each on a connection of its own."""
+"""Streams the rows of one statement in blocks, on a connection of its own."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -9,18 +9,18 @@ from sqlalchemy import Connection, CursorResult, Engine
 from app.db.statements import BoundStatement, Row, Rows, convert_rows
 
 BLOCK_ROWS = 1000
-"""How many rows are taken at once: a block of them is some hundred kilobytes."""
+"""How many rows are fetched at once; a block takes some hundred kilobytes."""
 _CANCEL_TIMEOUT_SECONDS = 5.0
 
 
 class StreamStopped(Exception):
-    """Rows were asked of a stream that somebody stopped before its end."""
+    """Rows were fetched from a stream that had been stopped before its end."""
 
 
 class Stream:
-    """The rows of one statement; it may be stopped at any moment, from another thread, too.
+    """The rows of one statement; may be stopped at any time, also from another thread.
 
-    While it is not at its end it holds a connection (give it an engine without a pool), and stands in `running`.
+    Until its end it holds a connection, so the engine should have no pool, and is a member of `running`.
     """
 
     def __init__(self, engine: Engine, bound: BoundStatement, running: set["Stream"] | None = None) -> None:
@@ -33,7 +33,7 @@ class Stream:
         self._fetching, self._stopped, self._ended = Lock(), False, False
 
     def fetch_block(self) -> Rows:
-        """Take the next rows; none at the end. Raises Stopped, or what the database says."""
+        """Return the next rows, none at the end; raises StreamStopped, or the database's error."""
         try:
             with self._fetching:
                 rows = self._fetch()
@@ -46,7 +46,7 @@ class Stream:
         return convert_rows(rows, self._compiled)
 
     def blocks(self) -> Iterator[Rows]:
-        """Take all rows, some at a time."""
+        """Yield all rows in blocks."""
         try:
             while rows := self.fetch_block():
                 yield rows
@@ -54,7 +54,7 @@ class Stream:
             self.stop()
 
     def stop(self) -> None:
-        """Give the connection back; what runs in another thread is interrupted, and that thread then gives it back."""
+        """Close the connection; a fetch in another thread is interrupted, and that thread then closes it."""
         self._stopped = True
         if not self._fetching.acquire(blocking=False):
             self._interrupt()
@@ -87,7 +87,7 @@ class Stream:
         if connection is None or connection.closed:
             return
         driver = connection.connection.driver_connection
-        with suppress(self._engine.dialect.loaded_dbapi.Error):  # it may have come to its end meanwhile
+        with suppress(self._engine.dialect.loaded_dbapi.Error):  # the fetch may have ended meanwhile
             if self._engine.dialect.name == "sqlite":
                 driver.interrupt()  # type: ignore[union-attr]  # it is there as long as the connection is open
             else:
