@@ -5,6 +5,7 @@ from contextlib import suppress
 from threading import Lock
 
 from sqlalchemy import Connection, CursorResult, Engine
+from sqlalchemy.exc import ResourceClosedError
 
 from app.db.statements import BoundStatement, Row, Rows, convert_rows
 
@@ -84,11 +85,16 @@ class Stream:
 
     def _interrupt(self) -> None:
         connection = self._connection
-        if connection is None or connection.closed:
+        if connection is None:
             return
-        driver = connection.connection.driver_connection
+        try:
+            driver = connection.connection.driver_connection
+        except ResourceClosedError:
+            return
+        if driver is None:  # the other thread is closing the connection right now
+            return
         with suppress(self._engine.dialect.loaded_dbapi.Error):  # the fetch may have ended meanwhile
             if self._engine.dialect.name == "sqlite":
-                driver.interrupt()  # type: ignore[union-attr]  # it is there as long as the connection is open
+                driver.interrupt()
             else:
-                driver.cancel_safe(timeout=_CANCEL_TIMEOUT_SECONDS)  # type: ignore[union-attr]
+                driver.cancel_safe(timeout=_CANCEL_TIMEOUT_SECONDS)
