@@ -31,7 +31,7 @@ _TEXT_TYPES = {str, date}
 _EXPECTED = {
     "boolean": "true or false without quotes",
     "number": "a number without quotes",
-    "text": "a text in quotes",
+    "text": "a string in quotes",
 }
 
 
