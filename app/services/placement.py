@@ -13,7 +13,7 @@ from app.catalog.queries.params import SizeSelection
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import BoundStatement, QueryPlan, Rows
-from app.errors import BadQuery, BadWorkload, NotFound
+from app.errors import BadWorkload, NotFound
 from app.fit.estimator.workload import TrainingWorkload
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.quantities import GIB
@@ -35,12 +35,6 @@ _TFLOPS = tuple(f"{kind}_tflops" for kind in PEAK_DTYPES)
 MIN_USABLE_SHARE = 0.91
 """Share of the marketed GPU memory counted where no source gives the usable part: the least of any GPU in the catalog
 (a T4 with ECC, 14.56 of 16 GiB), so that a size reported to fit does."""
-
-
-BODY_FIELDS = {"region": "constraints.regions"} | {
-    name: f"constraints.{name}" for name in ("available_in", "series", "gpu", "gpu_vendor")
-}
-"""Path in a request body of each parameter of the catalog query, for error messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +61,10 @@ class PlacementResult:
 
 
 def plan_placement(search: PlacementSearch, known: CatalogSnapshot, today: date) -> QueryPlan[PlacementResult]:
-    """Evaluate and rank the selected sizes; raises BadWorkload naming the field that is wrong or missing."""
+    """Evaluate and rank the selected sizes; raises BadWorkload naming the field that is wrong or missing.
+
+    Raises BadQuery for a region, series or GPU that the catalog does not have.
+    """
     assumptions = Assumptions()
     try:
         request = _to_request(search, known, assumptions)
@@ -122,10 +119,7 @@ def _find_sizes(
 ) -> Generator[BoundStatement, Rows, Sizes]:
     if search.hardware is not None:
         return [(yield from _described_machine(search, search.hardware, assumptions))]
-    try:
-        scope = normalize(search.scope, known)
-    except BadQuery as wrong:
-        raise BadWorkload(BODY_FIELDS.get(wrong.field, wrong.field), wrong.allowed) from None
+    scope = normalize(search.scope, known)
     return (yield from find_machines(scope, today, search.priced_on))
 
 

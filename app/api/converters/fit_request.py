@@ -17,7 +17,7 @@ from app.fit.formulas.optimizer import AdaptedMatrix
 from app.fit.placement.request import Constraints, Pricing
 from app.services.estimate import EstimateRequest
 from app.services.hardware import Hardware
-from app.services.placement import BODY_FIELDS, PlacementSearch, plan_placement
+from app.services.placement import PlacementSearch, plan_placement
 from app.services.resource_fit import plan_resource_fit
 
 
@@ -46,16 +46,22 @@ def to_usage(inference: InferenceIn | None, training: TrainingIn | None) -> Infe
 def plan_fit(body: FitIn, snapshot: CatalogSnapshot, today: date) -> QueryPlan[FitAnswerOut]:
     """Plan the query that answers a body; raises BadWorkload naming the field of the body that is wrong."""
     search = to_search(body, today)
-    if isinstance(search, PlacementSearch):
-        placements = yield from plan_placement(search, snapshot, today)
-        return to_placement_answer_out(placements, limit=body.limit, include=body.include)
     try:
+        if isinstance(search, PlacementSearch):
+            placements = yield from plan_placement(search, snapshot, today)
+            return to_placement_answer_out(placements, limit=body.limit, include=body.include)
         recommendation = yield from plan_resource_fit(
             search, snapshot, today, verified_only=body.constraints.verified_only, priced_on=body.pricing.as_of
         )
     except BadQuery as error:
-        raise BadWorkload(BODY_FIELDS.get(error.field, error.field), error.allowed) from None
+        raise BadWorkload(_BODY_FIELDS.get(error.field, error.field), error.allowed) from None
     return to_resource_answer_out(recommendation, purchases=body.pricing.purchases, include=body.include)
+
+
+_BODY_FIELDS = {"region": "constraints.regions"} | {
+    name: f"constraints.{name}" for name in ("available_in", "series", "gpu", "gpu_vendor")
+}
+"""The fields of a body that hold the parameters of a catalog search."""
 
 
 def to_search(body: FitIn, today: date) -> FitSearch | PlacementSearch:
