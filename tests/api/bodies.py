@@ -1,4 +1,4 @@
-"""Asking POST /fit, and changing a request as a fix says (JSON Merge Patch, RFC 7396)."""
+"""Helpers that send POST /fit and apply the patch of a fix (JSON Merge Patch, RFC 7396)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What tests of the API ask for by name."""
+"""Fixtures of the API's tests."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from tests.factories import NOW, reading, size
 
 @pytest.fixture
 def service(database_url: str) -> Iterator[CacheMiddleware]:
-    """A service of one's own, over a catalog with one size."""
+    """A service of the test's own, with one size in its catalog."""
     service = create_asgi_app(Settings(_env_file=None, database_url=database_url), today=lambda: TODAY)
     ingest(service.app.state.engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
     yield service

@@ -20,17 +20,17 @@ def line(body: dict[str, Any], field: str) -> list[Any]:
     return [(cell["value"], cell["difference"], cell["difference_percent"]) for cell in found["values"]]
 
 
-def test_every_field_of_a_size_is_there_in_the_order_of_a_row(client: httpx.Client) -> None:
+def test_every_field_of_a_size_is_compared_in_order(client: httpx.Client) -> None:
     fields = [one["field"] for one in compare(client, A, B)["fields"]]
     own = [name for name in SizeOut.model_fields if name != "name"]
     assert fields[: len(own)] == own
     assert {name.partition("_")[0] for name in fields[len(own) :]} == {"gpus", "usd"}
 
 
-def test_the_values_are_those_of_the_list_of_sizes(client: httpx.Client) -> None:
-    asked = {"region": "eastus,westeurope", "os": "windows", "purchase": "spot"}
-    rows = {row["name"]: row for row in client.get("/sizes", params={"limit": 500, **asked}).json()["items"]}
-    body = compare(client, A, B, **asked)
+def test_values_are_those_of_the_list_of_sizes(client: httpx.Client) -> None:
+    query = {"region": "eastus,westeurope", "os": "windows", "purchase": "spot"}
+    rows = {row["name"]: row for row in client.get("/sizes", params={"limit": 500, **query}).json()["items"]}
+    body = compare(client, A, B, **query)
     for one in body["fields"]:
         for cell in one["values"]:
             if one["field"] in SizeOut.model_fields:
@@ -50,7 +50,7 @@ def test_a_part_of_a_gpu_is_compared_exactly(client: httpx.Client) -> None:
     assert [percent for _, _, percent in line(body, "gpus_fp16_tflops")] == [0.0, 500.0]
 
 
-def test_the_price_of_a_unit_is_the_price_by_what_all_gpus_do(client: httpx.Client) -> None:
+def test_a_unit_price_is_the_price_by_the_figure_of_all_gpus(client: httpx.Client) -> None:
     body = compare(client, "nc48ads_a100_v4", A)
     for unit, amount in (
         ("usd_per_gpu_hour", "gpu_count"),
@@ -63,7 +63,7 @@ def test_the_price_of_a_unit_is_the_price_by_what_all_gpus_do(client: httpx.Clie
     assert [value for value, _, _ in line(body, "gpus_fp16_tflops")] == [624.0, 312.0]
 
 
-def test_an_unknown_value_has_no_difference_and_a_text_neither(client: httpx.Client) -> None:
+def test_unknown_values_and_texts_have_no_difference(client: httpx.Client) -> None:
     body = compare(client, A, "NG16")
     assert line(body, "usd_per_hour")[1] == (None, None, None)
     assert line(body, "usd_per_fp16_tflops_hour")[1] == (None, None, None)
@@ -81,7 +81,7 @@ def test_a_size_that_is_not_sold_there_is_shown_without_a_price(client: httpx.Cl
     assert line(compare(client, absent, A, region="westeurope"), "usd_per_hour")[0] == (None, None, None)
 
 
-def test_a_retired_size_says_so(client: httpx.Client) -> None:
+def test_a_retired_size_has_that_status(client: httpx.Client) -> None:
     body = compare(client, "nc24rs_v3", A, region="westeurope")
     assert [value for value, _, _ in line(body, "status")] == ["retired", "current"]
 
@@ -109,12 +109,12 @@ def test_every_amount_has_its_unit_beside_it(client: httpx.Client) -> None:
         (f"size={A},{B}&baseline={A}&baseline={B}", "takes one value"),
     ],
 )
-def test_a_bad_comparison_is_refused_by_name(client: httpx.Client, query: str, detail: str) -> None:
+def test_a_bad_comparison_is_rejected_with_the_name(client: httpx.Client, query: str, detail: str) -> None:
     response = client.get(f"/compare?{query}")
     assert response.status_code == 422, response.text
     assert detail in response.json()["detail"]
 
 
-def test_an_alias_and_any_spelling_are_the_size(client: httpx.Client) -> None:
+def test_aliases_and_spellings_resolve_to_the_size(client: httpx.Client) -> None:
     asked = compare(client, "standard_ND96ASR_a100_V4", "  NC24ads_a100_v4 ")
     assert asked["sizes"] == ["Standard_ND96asr_v4", A]

@@ -57,20 +57,20 @@ def test_serving_llama_70b_on_four_gpus(client: httpx.Client) -> None:
 
 
 def test_an_empty_configuration_is_absent(client: httpx.Client) -> None:
-    asked = {"model": "llama-3.1-70b", "inference": {}}
-    assert estimate(client, config={}, **asked) == estimate(client, **asked)
+    request = {"model": "llama-3.1-70b", "inference": {}}
+    assert estimate(client, config={}, **request) == estimate(client, **request)
 
 
-def test_a_configuration_says_the_same_as_the_fields(client: httpx.Client) -> None:
-    ask = {"inference": {"context_tokens": 8192}}
+def test_a_configuration_equals_its_fields(client: httpx.Client) -> None:
+    request = {"inference": {"context_tokens": 8192}}
     by_config, by_fields = (
-        estimate(client, config=CONFIG, **ask), estimate(client, architecture=LLAMA_70B, **ask)
+        estimate(client, config=CONFIG, **request), estimate(client, architecture=LLAMA_70B, **request)
     )  # fmt: skip
     assert by_config["inference"] == by_fields["inference"]
     assert by_config["architecture"] == by_fields["architecture"]
 
 
-def test_every_default_that_was_used_is_listed_and_no_other(client: httpx.Client) -> None:
+def test_exactly_the_defaults_that_were_used_are_listed(client: httpx.Client) -> None:
     answer = estimate(client, architecture={"params": 10**9}, inference={"dtype": "fp16"})
     assert "inference.dtype" not in assumptions(answer)
     assert "inference.kv_dtype" not in assumptions(answer)
@@ -82,7 +82,7 @@ def test_every_default_that_was_used_is_listed_and_no_other(client: httpx.Client
     assert assumptions(other)["architecture.mlp"] == "gated"
 
 
-def test_what_cannot_be_computed_is_left_out_with_what_it_misses(client: httpx.Client) -> None:
+def test_a_figure_that_cannot_be_computed_is_left_out_with_the_missing_fields(client: httpx.Client) -> None:
     answer = estimate(client, architecture={"params": 10**9}, inference={})
     assert "kv_cache" not in answer["inference"]
     (gap,) = [gap for gap in answer["left_out"] if gap["figure"] == "inference.kv_cache"]
@@ -97,18 +97,18 @@ def test_a_quantized_model_is_an_estimate_since_its_embeddings_stay_16_bit(clien
 
 
 def test_gpus_beyond_one_copy_serve_more_copies(client: httpx.Client) -> None:
-    ask: dict[str, Any] = {
+    request: dict[str, Any] = {
         "architecture": LLAMA_70B,
         "inference": {"context_tokens": 8192, "concurrency": 64, "tensor_parallel": 4},
     }
-    one = estimate(client, **ask, gpus=A100)["inference"]
-    two = estimate(client, **ask, gpus=A100 | {"count": 8})["inference"]
+    one = estimate(client, **request, gpus=A100)["inference"]
+    two = estimate(client, **request, gpus=A100 | {"count": 8})["inference"]
     assert (one["memory_per_gpu"]["copies"], two["memory_per_gpu"]["copies"]) == (1, 2)
     assert one["memory_per_gpu"]["kv_cache"]["value"] == 2 * two["memory_per_gpu"]["kv_cache"]["value"]
     assert one["kv_cache"]["total"] == two["kv_cache"]["total"]
 
 
-def test_experts_are_read_as_far_as_tokens_choose_them(client: httpx.Client) -> None:
+def test_only_experts_that_tokens_choose_are_read(client: httpx.Client) -> None:
     mixtral = {"layers": 32, "hidden": 4096, "heads": 32, "kv_heads": 8, "intermediate": 14336, "vocab": 32000,
                "experts": 8, "experts_per_token": 2}  # fmt: skip
     gpus = {"bandwidth_gb_per_s": 2039}
@@ -148,15 +148,15 @@ def test_training_on_sixty_four_gpus_is_sharded_timed_and_costed(client: httpx.C
 
 
 def test_adapters_train_a_small_part_beside_a_frozen_base(client: httpx.Client) -> None:
-    ask = {"method": "qlora", "lora_rank": 8, "lora_modules": ["q", "v"]}
-    training = estimate(client, architecture=LLAMA_70B, training=ask)["training"]
+    request = {"method": "qlora", "lora_rank": 8, "lora_modules": ["q", "v"]}
+    training = estimate(client, architecture=LLAMA_70B, training=request)["training"]
     assert training["trainable_params"]["value"] == 80 * 8 * (8192 + 8192 + 8192 + 1024)
     assert training["states"]["frozen_base"]["mid"] == pytest.approx(quantized(4.127) / 2**30)
     assert training["states"]["bytes_per_param"]["value"] == 16
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "expected"),
     [
         ({"architecture": LLAMA_70B}, "give exactly one of inference and training; none is given"),
         (
@@ -198,13 +198,13 @@ def test_adapters_train_a_small_part_beside_a_frozen_base(client: httpx.Client) 
         ({"model": "gpt-9", "inference": {}}, "There is no model named 'gpt-9'. Did you mean"),
     ],
 )
-def test_a_workload_that_is_wrong_or_says_too_little_is_refused_in_words(
-    client: httpx.Client, body: dict[str, Any], said: str
+def test_a_wrong_or_incomplete_workload_is_rejected_with_a_reason(
+    client: httpx.Client, body: dict[str, Any], expected: str
 ) -> None:
-    assert said in get_error(client, **body)["detail"]
+    assert expected in get_error(client, **body)["detail"]
 
 
-def test_a_refusal_points_to_the_field(client: httpx.Client) -> None:
+def test_an_error_points_to_the_field(client: httpx.Client) -> None:
     (error,) = get_error(client, inference={"contxt_tokens": 8})["errors"]
     assert error["pointer"] == "/body/inference/contxt_tokens"
     (error,) = get_error(client, architecture={"params": 7}, inference={"context_tokens": 8})["errors"]
@@ -212,31 +212,31 @@ def test_a_refusal_points_to_the_field(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("body", ["", "[]", "7", "null", "{", '{"inference": {"context_tokens": NaN}}', "[" * 100_000])
-def test_a_body_that_is_no_workload_is_a_problem(client: httpx.Client, body: str) -> None:
+def test_a_body_that_is_not_a_workload_is_a_problem(client: httpx.Client, body: str) -> None:
     response = client.post("/estimate", content=body, headers={"content-type": "application/json"})
     assert response.status_code in (400, 422), response.text
     assert response.headers["content-type"] == "application/problem+json"
 
 
-def test_the_same_workload_has_the_same_answer(client: httpx.Client) -> None:
+def test_the_same_workload_has_the_same_response(client: httpx.Client) -> None:
     body = {"architecture": LLAMA_70B, "inference": {"context_tokens": 8192}, "gpus": A100}
     assert client.post("/estimate", json=body).content == client.post("/estimate", json=body).content
 
 
 def test_null_is_the_same_as_absent(client: httpx.Client) -> None:
-    said = estimate(client, architecture=LLAMA_70B, inference={"dtype": None}, gpus={"count": None}, training=None)
-    assert said == estimate(client, architecture=LLAMA_70B, inference={})
+    expected = estimate(client, architecture=LLAMA_70B, inference={"dtype": None}, gpus={"count": None}, training=None)
+    assert expected == estimate(client, architecture=LLAMA_70B, inference={})
 
 
-def test_what_a_pipeline_stage_holds_is_a_bound(client: httpx.Client) -> None:
-    ask: dict[str, Any] = {"architecture": LLAMA_70B, "inference": {"context_tokens": 8192, "pipeline_parallel": 3}}
-    memory = estimate(client, **ask)["inference"]["memory_per_gpu"]
+def test_the_memory_of_a_pipeline_stage_is_a_bound(client: httpx.Client) -> None:
+    request: dict[str, Any] = {"architecture": LLAMA_70B, "inference": {"context_tokens": 8192, "pipeline_parallel": 3}}
+    memory = estimate(client, **request)["inference"]["memory_per_gpu"]
     assert memory["kv_cache"]["class"] == memory["weights"]["class"] == "bound"
     assert memory["kv_cache"]["value"] == 2.5 * 27 / 80
 
 
 def test_sequences_are_counted_once_however_they_spread_over_copies(client: httpx.Client) -> None:
-    ask: dict[str, Any] = {"context_tokens": 8192, "concurrency": 3, "tensor_parallel": 1}
-    served = estimate(client, architecture=LLAMA_70B, inference=ask, gpus={"count": 2})["inference"]
+    request: dict[str, Any] = {"context_tokens": 8192, "concurrency": 3, "tensor_parallel": 1}
+    served = estimate(client, architecture=LLAMA_70B, inference=request, gpus={"count": 2})["inference"]
     assert served["kv_cache"]["total"]["value"] == 3 * 2.5
     assert served["memory_per_gpu"]["kv_cache"]["value"] == 2 * 2.5

@@ -1,4 +1,4 @@
-"""Exports of a catalog that is no handful: in bounded memory, and with clients that go away and things that break."""
+"""Exports of a large catalog: bounded memory, clients that disconnect, and errors half-way."""
 
 import gc
 import subprocess
@@ -54,8 +54,8 @@ def fill(engine: Engine) -> None:
         )
         session.execute(insert(price).from_select(columns, priced.join_from(size, region, true())))
         save_derived(session, TODAY)
-        told = {"number": 1, "created_at": NOW, "digest": "0" * 64, "source_ids": ["s"], "counts": {}}
-        session.execute(insert(table_of(Revision)), [told])
+        revision = {"number": 1, "created_at": NOW, "digest": "0" * 64, "source_ids": ["s"], "counts": {}}
+        session.execute(insert(table_of(Revision)), [revision])
         analyze(session)
 
 
@@ -93,13 +93,13 @@ def lines(client: httpx.Client, path: str) -> int:
         return sum(chunk.count(b"\n") for chunk in answer.iter_raw())
 
 
-def test_every_row_comes(large: httpx.Client) -> None:
+def test_every_row_is_exported(large: httpx.Client) -> None:
     assert lines(large, "/prices.csv") == PRICES + 1
     assert lines(large, "/prices.ndjson") == PRICES
     assert lines(large, "/sizes.csv?sort=-usd_per_hour") == SIZES + 1
 
 
-def test_an_export_takes_the_memory_of_a_few_blocks_however_long_it_is(large: httpx.Client) -> None:
+def test_an_export_takes_the_memory_of_a_few_blocks(large: httpx.Client) -> None:
     lines(large, "/prices.csv?region=r01")
     gc.collect()
     tracemalloc.start()
@@ -111,16 +111,16 @@ def test_an_export_takes_the_memory_of_a_few_blocks_however_long_it_is(large: ht
     assert peak < 3 * 2**20
 
 
-def test_a_worker_that_is_asked_for_no_parquet_does_not_load_its_library(filled_url: str) -> None:
-    asked = (
+def test_a_worker_loads_pyarrow_only_for_parquet(filled_url: str) -> None:
+    program = (
         "import sys, app.main, app.settings as s; "
         f"app.main.create_asgi_app(s.Settings(_env_file=None, database_url={filled_url!r})); "
         "sys.exit('pyarrow' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", asked], check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-def test_a_client_that_goes_away_stops_the_query(large: httpx.Client, service: CacheMiddleware) -> None:
+def test_a_client_that_disconnects_stops_the_query(large: httpx.Client, service: CacheMiddleware) -> None:
     streams = service.app.state.streams
     with large.stream("GET", "/prices.ndjson") as answer:
         chunks = answer.iter_raw()
@@ -130,7 +130,7 @@ def test_a_client_that_goes_away_stops_the_query(large: httpx.Client, service: C
     assert eventually(lambda: not streams.running)
 
 
-def test_a_stream_that_is_cut_off_does_not_look_whole(large: httpx.Client, service: CacheMiddleware) -> None:
+def test_a_truncated_stream_does_not_look_complete(large: httpx.Client, service: CacheMiddleware) -> None:
     with large.stream("GET", "/prices.ndjson") as answer:
         chunks = answer.iter_raw()
         next(chunks)
@@ -141,7 +141,7 @@ def test_a_stream_that_is_cut_off_does_not_look_whole(large: httpx.Client, servi
 
 
 @pytest.mark.parametrize(("key", "begun"), [("x0000", False), (f"x{SIZES - 1:04}", True)])
-def test_what_fails_before_the_first_rows_is_a_problem_and_later_breaks_the_connection(
+def test_an_error_before_the_first_rows_is_a_problem_and_a_later_one_breaks_the_connection(
     databases: Databases, filled_url: str, key: str, *, begun: bool
 ) -> None:
     url = databases.copy(filled_url)
@@ -163,7 +163,7 @@ def test_what_fails_before_the_first_rows_is_a_problem_and_later_breaks_the_conn
     databases.drop(url)
 
 
-def test_too_many_exports_at_once_are_told_to_come_again(large: httpx.Client, service: CacheMiddleware) -> None:
+def test_too_many_exports_at_once_get_retry_after(large: httpx.Client, service: CacheMiddleware) -> None:
     streams = service.app.state.streams
     slow = [large.stream("GET", "/prices.ndjson") for _ in range(MAX_CONCURRENT)]
     try:
@@ -180,7 +180,7 @@ def test_too_many_exports_at_once_are_told_to_come_again(large: httpx.Client, se
     assert large.get("/prices.csv?region=r01").status_code == 200
 
 
-def test_the_files_of_a_worker_are_bounded_and_gone_when_it_stops(filled_url: str) -> None:
+def test_the_files_of_a_worker_are_bounded_and_deleted_when_it_stops(filled_url: str) -> None:
     settings = Settings(_env_file=None, database_url=filled_url, exports_mib=0)
     service = create_asgi_app(settings, today=lambda: TODAY)
     files = service.app.state.files
@@ -195,7 +195,7 @@ def test_the_files_of_a_worker_are_bounded_and_gone_when_it_stops(filled_url: st
     assert not folder.exists()
 
 
-def test_a_parquet_file_is_made_once_for_all_who_ask_at_once(large: httpx.Client, service: CacheMiddleware) -> None:
+def test_a_parquet_file_is_written_once_for_concurrent_requests(large: httpx.Client, service: CacheMiddleware) -> None:
     with ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(lambda _: large.get("/prices.parquet"), range(8)))
     assert {answer.status_code for answer in answers} == {200}
@@ -211,8 +211,8 @@ def test_a_new_revision_has_files_of_its_own(databases: Databases, filled_url: s
         first = client.get("/prices.parquet?region=r01")
         engine = make_engine(url)
         with engine.begin() as connection:
-            told = {"number": 2, "created_at": NOW, "digest": "1" * 64, "source_ids": ["s"], "counts": {}}
-            connection.execute(insert(table_of(Revision)), [told])
+            revision = {"number": 2, "created_at": NOW, "digest": "1" * 64, "source_ids": ["s"], "counts": {}}
+            connection.execute(insert(table_of(Revision)), [revision])
         engine.dispose()
         later = "/prices.parquet?region=r01"
         assert eventually(lambda: client.get(later).headers["etag"] != first.headers["etag"])

@@ -1,4 +1,4 @@
-"""An export is the list, whole: the same rows in the same order, in each of the formats."""
+"""An export has the same rows as the whole list, in the same order, in every format."""
 
 import csv
 import io
@@ -37,26 +37,26 @@ READERS: Mapping[FieldKind, Callable[[str], Any]] = {
 }
 
 
-def items(client: httpx.Client, question: str) -> Iterator[dict[str, Any]]:
-    """Walk all pages of a list."""
+def items(client: httpx.Client, search: str) -> Iterator[dict[str, Any]]:
+    """Yield the items of all pages of a list."""
     cursor: str | None = ""
     while cursor is not None:
-        answer = client.get(f"{question}&limit=500&cursor={cursor}")
+        answer = client.get(f"{search}&limit=500&cursor={cursor}")
         assert answer.status_code == 200, answer.text
         page = answer.json()
         yield from page["items"]
         cursor = page["next_cursor"]
 
 
-def export(client: httpx.Client, question: str, suffix: str) -> httpx.Response:
-    path, _, query = question.partition("?")
+def export(client: httpx.Client, search: str, suffix: str) -> httpx.Response:
+    path, _, query = search.partition("?")
     answer = client.get(f"{path}.{suffix}?{query}")
     assert answer.status_code == 200, answer.text
     return answer
 
 
 def from_csv(text: str, columns: Mapping[str, FieldKind]) -> list[dict[str, Any]]:
-    """Read cells back by the kinds of their columns; a list without parts is an empty cell as well."""
+    """Parse CSV by the kinds of its columns; an empty list is an empty cell, as null is."""
     rows = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     return [
         {
@@ -67,29 +67,29 @@ def from_csv(text: str, columns: Mapping[str, FieldKind]) -> list[dict[str, Any]
     ]
 
 
-@pytest.mark.parametrize("question", SEARCHES)
-def test_a_csv_export_is_the_whole_list(client: httpx.Client, question: str) -> None:
-    columns = SIZE_EXPORT_COLUMNS if question.startswith("/sizes") else PRICE_COLUMNS
-    answer = export(client, question, "csv")
-    listed = list(items(client, question))
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_csv_export_is_the_whole_list(client: httpx.Client, search: str) -> None:
+    columns = SIZE_EXPORT_COLUMNS if search.startswith("/sizes") else PRICE_COLUMNS
+    answer = export(client, search, "csv")
+    listed = list(items(client, search))
     assert from_csv(answer.text, columns) == listed
     assert answer.text.splitlines()[0].split(",") == list(listed[0])
 
 
-@pytest.mark.parametrize("question", SEARCHES)
-def test_an_ndjson_export_is_the_whole_list(client: httpx.Client, question: str) -> None:
-    lines = export(client, question, "ndjson").content.splitlines()
-    assert [json.loads(line) for line in lines] == list(items(client, question))
+@pytest.mark.parametrize("search", SEARCHES)
+def test_an_ndjson_export_is_the_whole_list(client: httpx.Client, search: str) -> None:
+    lines = export(client, search, "ndjson").content.splitlines()
+    assert [json.loads(line) for line in lines] == list(items(client, search))
 
 
-@pytest.mark.parametrize("question", SEARCHES)
-def test_a_parquet_export_is_the_whole_list(client: httpx.Client, question: str) -> None:
-    table = pq.read_table(io.BytesIO(export(client, question, "parquet").content))
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_parquet_export_is_the_whole_list(client: httpx.Client, search: str) -> None:
+    table = pq.read_table(io.BytesIO(export(client, search, "parquet").content))
     rows = [
         {name: value.isoformat() if isinstance(value, date) else value for name, value in row.items()}
         for row in table.to_pylist()
     ]
-    assert rows == list(items(client, question))
+    assert rows == list(items(client, search))
 
 
 def test_the_columns_of_parquet_have_their_types(client: httpx.Client) -> None:
@@ -104,7 +104,7 @@ def test_the_columns_of_parquet_have_their_types(client: httpx.Client) -> None:
 
 
 def kind_of(annotation: Any) -> FieldKind:
-    """The kind of a field of an answer."""
+    """Return the kind of a field of a response."""
     kinds: Mapping[Any, FieldKind] = {
         str: "text", int: "integer", float: "number", bool: "boolean", date: "date", list[str]: "list"
     }  # fmt: skip
@@ -131,7 +131,7 @@ def test_fields_choose_the_columns_and_their_order(client: httpx.Client, form: s
     assert first[form]() == ["vcpus", "name", "flags"]
 
 
-REFUSED = [
+REJECTED = [
     ("/sizes.csv?fields=vcpu", "/query/fields", "did you mean vcpus?"),
     ("/sizes.csv?fields=name,name", "/query/fields", "once"),
     ("/sizes.parquet?fields=size", "/query/fields", "no such column"),
@@ -146,47 +146,47 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("question", "pointer", "told"), REFUSED)
-def test_what_is_refused_is_refused_before_anything_is_sent(
-    client: httpx.Client, question: str, pointer: str, told: str
+@pytest.mark.parametrize(("search", "pointer", "expected"), REJECTED)
+def test_an_export_is_rejected_before_anything_is_sent(
+    client: httpx.Client, search: str, pointer: str, expected: str
 ) -> None:
-    answer = client.get(question)
+    answer = client.get(search)
     assert answer.status_code == (400 if pointer == "/query/cursor" else 422)
     assert answer.headers["content-type"].startswith("application/problem+json")
     (error,) = answer.json()["errors"]
     assert error["pointer"] == pointer
-    assert told in error["detail"]
+    assert expected in error["detail"]
 
 
-@pytest.mark.parametrize("question", ["/sizes?q=nosuchsize", "/prices?gpu=M60&os=windows&region=mexicocentral"])
-def test_nothing_that_matches_is_a_file_without_rows(client: httpx.Client, question: str) -> None:
-    assert len(export(client, question, "csv").content.splitlines()) == 1
-    assert export(client, question, "ndjson").content == b""
-    table = pq.read_table(io.BytesIO(export(client, question, "parquet").content))
+@pytest.mark.parametrize("search", ["/sizes?q=nosuchsize", "/prices?gpu=M60&os=windows&region=mexicocentral"])
+def test_no_match_is_a_file_without_rows(client: httpx.Client, search: str) -> None:
+    assert len(export(client, search, "csv").content.splitlines()) == 1
+    assert export(client, search, "ndjson").content == b""
+    table = pq.read_table(io.BytesIO(export(client, search, "parquet").content))
     assert table.num_rows == 0
-    assert table.column_names == list(SIZE_EXPORT_COLUMNS if "sizes" in question else PRICE_COLUMNS)
+    assert table.column_names == list(SIZE_EXPORT_COLUMNS if "sizes" in search else PRICE_COLUMNS)
 
 
 def test_an_export_is_named_and_typed(client: httpx.Client) -> None:
-    told = {
+    expected = {
         "csv": "text/csv; charset=utf-8",
         "ndjson": "application/x-ndjson",
         "parquet": "application/octet-stream",
     }
-    for form, media_type in told.items():
+    for form, media_type in expected.items():
         answer = export(client, "/sizes?gpu=A100", form)
         assert answer.headers["content-disposition"] == f'attachment; filename="sizes.{form}"'
         assert answer.headers["content-type"] == media_type
 
 
-def test_csv_is_as_rfc_4180_has_it(client: httpx.Client) -> None:
+def test_csv_follows_rfc_4180(client: httpx.Client) -> None:
     content = export(client, "/sizes?fields=name,flags,cpu_model,nvlink", "csv").content
     assert content.endswith(b"\r\n")
     assert content.count(b"\n") == content.count(b"\r\n")
     assert not content.startswith(b"\xef\xbb\xbf")
 
 
-def test_a_part_of_a_parquet_file_can_be_asked_for(client: httpx.Client) -> None:
+def test_a_range_of_a_parquet_file_can_be_requested(client: httpx.Client) -> None:
     whole = client.get("/sizes.parquet?gpu=A100")
     etag = {"if-range": whole.headers["etag"]}
     part = client.get("/sizes.parquet?gpu=A100", headers={"range": "bytes=-4", **etag})
@@ -208,7 +208,7 @@ def test_a_part_of_a_parquet_file_can_be_asked_for(client: httpx.Client) -> None
         ({"if-match": '"nope"', "if-none-match": "{etag}"}, 412, "precondition-failed"),
     ],
 )
-def test_a_part_that_cannot_be_given_is_a_problem(
+def test_a_range_that_cannot_be_satisfied_is_a_problem(
     client: httpx.Client, asked: dict[str, str], status: int, kind: str
 ) -> None:
     path = "/sizes.parquet?gpu=A100"
@@ -219,11 +219,11 @@ def test_a_part_that_cannot_be_given_is_a_problem(
     assert (refused.status_code, refused.headers["content-type"]) == (status, "application/problem+json")
     assert (refused.json()["type"], refused.json()["request_id"]) == (f"/problems/{kind}", "mine")
     assert refused.headers["cache-control"] == "no-store"
-    told = f"bytes */{len(whole.content)}" if status == 416 else None
-    assert refused.headers.get("content-range") == told
+    expected = f"bytes */{len(whole.content)}" if status == 416 else None
+    assert refused.headers.get("content-range") == expected
 
 
-def test_a_condition_that_holds_lets_the_part_pass(client: httpx.Client) -> None:
+def test_a_range_is_sent_if_its_condition_holds(client: httpx.Client) -> None:
     path = "/sizes.parquet?gpu=A100"
     etag = client.get(path).headers["etag"]
     for needed in (etag, f'"other", {etag}', "*"):
@@ -235,7 +235,7 @@ def test_a_condition_that_holds_lets_the_part_pass(client: httpx.Client) -> None
     assert (other_unit.status_code, other_unit.content[:4]) == (200, b"PAR1")
 
 
-def test_a_parquet_file_has_one_strong_mark_whether_it_is_sent_or_confirmed(client: httpx.Client) -> None:
+def test_a_parquet_file_has_one_strong_etag_with_200_and_304(client: httpx.Client) -> None:
     path = "/sizes.parquet?gpu=A100"
     etag = client.get(path).headers["etag"]
     assert etag.startswith('"')
@@ -245,7 +245,7 @@ def test_a_parquet_file_has_one_strong_mark_whether_it_is_sent_or_confirmed(clie
     assert client.head(path).headers["etag"] == etag
 
 
-def test_equal_questions_share_a_parquet_file(client: httpx.Client) -> None:
+def test_equal_queries_share_a_parquet_file(client: httpx.Client) -> None:
     one = client.get("/sizes.parquet?gpu=A100&os=linux")
     other = client.get("/sizes.parquet?gpu=a100")
     assert one.headers["etag"] == other.headers["etag"]
@@ -263,7 +263,7 @@ def test_prices_of_a_size_are_those_of_the_list_without_its_name(client: httpx.C
         assert of_one
 
 
-def test_a_walk_over_pages_of_prices_sees_each_once(client: httpx.Client) -> None:
+def test_the_pages_of_prices_have_each_price_once(client: httpx.Client) -> None:
     total = client.get("/prices?history=true&limit=1").json()["total"]
     cursor: str | None = ""
     seen: list[tuple[Any, ...]] = []

@@ -1,4 +1,4 @@
-"""Facets count what the lists show: held against the pages of GET /sizes, one question at a time."""
+"""Facets are compared with the items of GET /sizes, one search at a time."""
 
 from collections import Counter
 from typing import Any
@@ -11,7 +11,7 @@ from app.catalog.queries.facets import COUNTED_FACETS, FACET_OF_PARAM, FLAG_FACE
 from app.catalog.queries.filters import SCOPE_FILTERS
 from app.catalog.queries.params import SizeFilter
 
-QUESTIONS: list[dict[str, Any]] = [
+SEARCHES: list[dict[str, Any]] = [
     {},
     {"gpu": "A100"},
     {"gpu": ["A100", "H100*"], "region": "eastus", "max_usd_per_hour": 20},
@@ -25,19 +25,19 @@ QUESTIONS: list[dict[str, Any]] = [
 ]
 
 
-def facets(client: httpx.Client, question: dict[str, Any]) -> dict[str, Any]:
-    answer = client.get("/facets", params=question)
+def facets(client: httpx.Client, search: dict[str, Any]) -> dict[str, Any]:
+    answer = client.get("/facets", params=search)
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     return found
 
 
-def list_items(client: httpx.Client, question: dict[str, Any], *, but: str = "", **more: Any) -> list[dict[str, Any]]:
-    """All sizes of a question without the parameters that belong to a facet."""
-    asked = {name: value for name, value in question.items() if FACET_OF_PARAM.get(name, name) != but} | more
+def list_items(client: httpx.Client, search: dict[str, Any], *, but: str = "", **more: Any) -> list[dict[str, Any]]:
+    """Return all sizes of a search without the parameters that belong to a facet."""
+    query = {name: value for name, value in search.items() if FACET_OF_PARAM.get(name, name) != but} | more
     if but == "status":
-        asked["status"] = "any"
-    page = client.get("/sizes", params=asked | {"limit": 500}).json()
+        query["status"] = "any"
+    page = client.get("/sizes", params=query | {"limit": 500}).json()
     assert page["next_cursor"] is None
     items: list[dict[str, Any]] = page["items"]
     return items
@@ -47,48 +47,52 @@ def to_counts(values: list[dict[str, Any]]) -> dict[str | None, int]:
     return {each["value"]: each["count"] for each in values}
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=str)
-def test_the_total_is_that_of_the_list(client: httpx.Client, question: dict[str, Any]) -> None:
-    assert facets(client, question)["total"] == len(list_items(client, question))
+@pytest.mark.parametrize("search", SEARCHES, ids=str)
+def test_the_total_is_that_of_the_list(client: httpx.Client, search: dict[str, Any]) -> None:
+    assert facets(client, search)["total"] == len(list_items(client, search))
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=str)
+@pytest.mark.parametrize("search", SEARCHES, ids=str)
 def test_values_are_counted_as_if_their_own_parameter_were_not_given(
-    client: httpx.Client, question: dict[str, Any]
+    client: httpx.Client, search: dict[str, Any]
 ) -> None:
-    found = facets(client, question)
+    found = facets(client, search)
     for name in COUNTED_FACETS:
-        assert to_counts(found[name]) == Counter(item[name] for item in list_items(client, question, but=name)), name
+        assert to_counts(found[name]) == Counter(item[name] for item in list_items(client, search, but=name)), name
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=str)
-def test_a_region_counts_what_is_found_in_it(client: httpx.Client, question: dict[str, Any]) -> None:
-    counts = to_counts(facets(client, question)["region"])
+@pytest.mark.parametrize("search", SEARCHES, ids=str)
+def test_a_region_counts_the_sizes_found_in_it(client: httpx.Client, search: dict[str, Any]) -> None:
+    counts = to_counts(facets(client, search)["region"])
     codes = [region["code"] for region in client.get("/regions?limit=500").json()["items"]]
     for code in ("eastus", "westeurope", "swedencentral", *codes[:3]):
-        assert counts.get(code, 0) == len(list_items(client, question, region=code)), code
+        assert counts.get(code, 0) == len(list_items(client, search, region=code)), code
     assert set(counts) <= set(codes)
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=str)
-def test_a_flag_counts_the_sizes_of_which_it_is_true(client: httpx.Client, question: dict[str, Any]) -> None:
-    found = facets(client, question)["flags"]
+@pytest.mark.parametrize("search", SEARCHES, ids=str)
+def test_a_flag_counts_the_sizes_with_it(client: httpx.Client, search: dict[str, Any]) -> None:
+    found = facets(client, search)["flags"]
     assert [each["value"] for each in found] == list(FLAG_FACETS)
     for name, count in to_counts(found).items():
         assert name is not None
-        assert count == len(list_items(client, question, but=name, **{name: True})), name
+        assert count == len(list_items(client, search, but=name, **{name: True})), name
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=str)
-def test_a_range_has_the_ends_of_what_is_known_whatever_its_own_bounds(
-    client: httpx.Client, question: dict[str, Any]
+@pytest.mark.parametrize("search", SEARCHES, ids=str)
+def test_a_range_has_the_ends_of_the_known_values_whatever_its_own_bounds(
+    client: httpx.Client, search: dict[str, Any]
 ) -> None:
-    found = facets(client, question)
+    found = facets(client, search)
     for name in RANGE_FACETS.keys() - {"local_disk_gib"}:
-        values = [item[name] for item in list_items(client, question, but=name)]
+        values = [item[name] for item in list_items(client, search, but=name)]
         known = [value for value in values if value is not None]
-        told = {"min": min(known, default=None), "max": max(known, default=None), "unknown": len(values) - len(known)}
-        assert found[name] == told, name
+        expected = {
+            "min": min(known, default=None),
+            "max": max(known, default=None),
+            "unknown": len(values) - len(known),
+        }
+        assert found[name] == expected, name
 
 
 def test_local_disks_are_counted_together(client: httpx.Client) -> None:
@@ -111,9 +115,9 @@ def test_every_parameter_is_a_facet_s_own_or_narrows_everything() -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "told"), [("region=nowhere", "no such region"), ("gpu_model=A100", "did you mean gpu?")]
+    ("query", "expected"), [("region=nowhere", "no such region"), ("gpu_model=A100", "did you mean gpu?")]
 )
-def test_a_question_that_is_wrong_is_refused(client: httpx.Client, query: str, told: str) -> None:
+def test_an_invalid_search_is_rejected(client: httpx.Client, query: str, expected: str) -> None:
     answer = client.get(f"/facets?{query}")
     assert answer.status_code == 422
-    assert told in answer.json()["detail"]
+    assert expected in answer.json()["detail"]

@@ -1,4 +1,4 @@
-"""Some fields of the items of a list, on every list that is JSON."""
+"""The `fields` parameter of every JSON list."""
 
 from typing import Any
 
@@ -33,17 +33,15 @@ def with_fields(path: str, fields: str) -> str:
 
 
 @pytest.mark.parametrize(("path", "fields"), LISTS.items())
-def test_a_list_gives_the_fields_that_are_asked_for_in_their_order(
-    client: httpx.Client, path: str, fields: str
-) -> None:
+def test_a_list_returns_the_requested_fields_in_their_order(client: httpx.Client, path: str, fields: str) -> None:
     names = fields.split(",")
     whole = client.get(with_fields(path, "")).json()
-    for _ in range(2):  # as it is made, and as it is kept
+    for _ in range(2):  # computed, then from the cache
         some = client.get(with_fields(path, fields))
-        told = some.json()
-        assert [list(item) for item in told["items"]] == [names for _ in whole["items"]]
-        assert told["items"] == [{name: item[name] for name in names} for item in whole["items"]]
-        assert {name: told[name] for name in told if name != "items"} == {
+        listed = some.json()
+        assert [list(item) for item in listed["items"]] == [names for _ in whole["items"]]
+        assert listed["items"] == [{name: item[name] for name in names} for item in whole["items"]]
+        assert {name: listed[name] for name in listed if name != "items"} == {
             name: whole[name] for name in whole if name != "items"
         }
     repeated = "&".join(f"fields={name}" for name in names)
@@ -51,9 +49,9 @@ def test_a_list_gives_the_fields_that_are_asked_for_in_their_order(
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_a_field_that_a_list_does_not_have_is_refused(client: httpx.Client, path: str) -> None:
+def test_an_unknown_field_is_rejected(client: httpx.Client, path: str) -> None:
     first = next(iter(client.get(with_fields(path, "")).json()["items"][0]))
-    for wrong, told in (
+    for wrong, listed in (
         (f"{first}_", f"did you mean {first}?"),
         ("zzzzzzzz", "allowed are "),
         (f"{first},{first}", "once"),
@@ -61,20 +59,20 @@ def test_a_field_that_a_list_does_not_have_is_refused(client: httpx.Client, path
         answer = client.get(with_fields(path, wrong))
         assert (answer.status_code, answer.json()["type"]) == (422, "/problems/unknown-value")
         (error,) = answer.json()["errors"]
-        assert (error["pointer"], told in error["detail"]) == ("/query/fields", True), error
+        assert (error["pointer"], listed in error["detail"]) == ("/query/fields", True), error
 
 
-def test_every_list_takes_fields_and_its_example_is_of_two(client: httpx.Client) -> None:
+def test_every_list_has_fields_with_two_as_its_example(client: httpx.Client) -> None:
     lists: dict[str, dict[str, Any]] = {}
     for place, operation in operations(document()):
-        told = {one["name"]: one for one in operation.get("parameters", [])}
-        if "cursor" in told:
-            lists[place.removeprefix("GET ")] = told
+        listed = {one["name"]: one for one in operation.get("parameters", [])}
+        if "cursor" in listed:
+            lists[place.removeprefix("GET ")] = listed
     assert {path.partition("?")[0].replace("nd40rs_v2", "{name}") for path in LISTS} == set(lists)
-    for path, told in lists.items():
-        asked = told["fields"]["example"]
-        page = client.get(path.replace("{name}", "nd40rs_v2"), params={"fields": asked, "limit": 1}).json()
-        assert [list(item) for item in page["items"]] == [asked]
+    for path, listed in lists.items():
+        example = listed["fields"]["example"]
+        page = client.get(path.replace("{name}", "nd40rs_v2"), params={"fields": example, "limit": 1}).json()
+        assert [list(item) for item in page["items"]] == [example]
 
 
 def test_a_list_has_the_fields_that_its_export_has_as_columns(client: httpx.Client) -> None:
@@ -84,7 +82,7 @@ def test_a_list_has_the_fields_that_its_export_has_as_columns(client: httpx.Clie
         assert client.get(f"{path}.csv?fields={every}").text.partition("\r\n")[0] == every
 
 
-def test_pages_with_other_fields_are_of_one_walk(client: httpx.Client) -> None:
+def test_a_cursor_is_valid_with_other_fields(client: httpx.Client) -> None:
     first = client.get("/sizes?limit=2&fields=name")
     following = client.get("/sizes", params={"limit": 2, "cursor": first.json()["next_cursor"]})
     assert following.status_code == 200
@@ -93,7 +91,7 @@ def test_pages_with_other_fields_are_of_one_walk(client: httpx.Client) -> None:
     assert [list(item) for item in following.json()["items"]] == [["name"], ["name"]]
 
 
-def test_answers_with_some_fields_are_marked_apart_and_small(client: httpx.Client) -> None:
+def test_responses_with_some_fields_have_their_own_etag_and_are_small(client: httpx.Client) -> None:
     whole, some = client.get("/sizes"), client.get("/sizes?fields=name,gpu_model,usd_per_hour")
     assert whole.headers["etag"] != some.headers["etag"]
     assert client.get("/sizes?fields=name", headers={"if-none-match": whole.headers["etag"]}).status_code == 200

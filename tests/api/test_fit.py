@@ -27,7 +27,7 @@ def test_what_fits_is_ranked_by_cost_with_unknown_prices_last(client: httpx.Clie
     assert answer["items"][0]["explanation"].startswith("Fits on 1 VM: needs 320 of 320 GiB GPU memory (0% to spare)")
 
 
-def test_every_size_that_was_asked_about_fits_or_is_rejected_with_its_reasons(client: httpx.Client) -> None:
+def test_every_size_fits_or_is_rejected_with_its_reasons(client: httpx.Client) -> None:
     answer = fit(client, min_gpu_mem=320, region="eastus", include="rejected", limit=500)
     assert answer["rejected_total"] == len(answer["rejected"]) == sum(answer["rejection_summary"].values())
     everything = client.get("/sizes", params={"status": "any", "limit": 1}).json()["total"]
@@ -38,7 +38,7 @@ def test_every_size_that_was_asked_about_fits_or_is_rejected_with_its_reasons(cl
     }
 
 
-def test_nothing_fits_is_an_answer_with_the_nearest_misses(client: httpx.Client) -> None:
+def test_if_nothing_fits_the_nearest_misses_are_returned(client: httpx.Client) -> None:
     answer = fit(client, min_gpu_mem=5000)
     assert (answer["items"], answer["total"], answer["next_cursor"]) == ([], 0, None)
     (failure, *_) = answer["nearest_misses"][0]["failures"]

@@ -53,7 +53,7 @@ from tests.servers import server
         (LLAMA | {"hardware": {"gpu": "T4"}, "constraints": {"regions": ["eastus"]}}, "/body", "regions"),
     ],
 )
-def test_a_body_that_contradicts_itself_or_says_too_little_is_refused(
+def test_a_contradictory_or_incomplete_body_is_rejected(
     client: httpx.Client, body: Body, pointer: str, said: str
 ) -> None:
     problem = post_rejected(client, body)
@@ -61,7 +61,7 @@ def test_a_body_that_contradicts_itself_or_says_too_little_is_refused(
     assert said in problem["detail"], problem
 
 
-def test_the_same_question_has_the_same_bytes_whoever_answers(seeded_url: str, client: httpx.Client) -> None:
+def test_the_same_body_has_the_same_bytes_from_every_worker(seeded_url: str, client: httpx.Client) -> None:
     body = LLAMA | {"include": ["rejected", "assumptions"], "limit": 500}
     kept = client.post("/fit", json=body)
     service = create_asgi_app(Settings(_env_file=None, database_url=seeded_url, cache_mib=0), today=lambda: TODAY)
@@ -84,7 +84,7 @@ def test_the_whole_catalog_with_fifty_regions_takes_one_statement(seeded_url: st
     app.state.engine.dispose()
 
 
-def test_raw_amounts_are_answered_as_get_answers_them(client: httpx.Client) -> None:
+def test_resources_in_a_body_give_the_options_of_get(client: httpx.Client) -> None:
     got = client.get("/fit", params={"min_gpu_mem": 320, "region": "eastus", "hours": 72, "include": "rejected"}).json()
     body = {"resources": {"min_gpu_mem": 320}, "constraints": {"regions": ["eastus"]}, "pricing": {"hours": 72}}
     posted = fit(client, body, include=["rejected"], limit=50)
@@ -101,7 +101,7 @@ def test_raw_amounts_are_answered_as_get_answers_them(client: httpx.Client) -> N
 
 
 @pytest.mark.parametrize("sort", ["cost_per_hour", "headroom", "waste", "nodes"])
-def test_raw_amounts_are_ranked_alike_and_show_what_they_are_ranked_by(client: httpx.Client, sort: str) -> None:
+def test_resources_are_ranked_as_by_get_and_show_the_sort_key(client: httpx.Client, sort: str) -> None:
     asked = f"min_gpu_mem=100&max_nodes=3&region=eastus&sort={sort}&limit=500"
     got = client.get(f"/fit?{asked}").json()
     body: Body = {"resources": {"min_gpu_mem": 100}, "constraints": {"regions": ["eastus"], "max_nodes": 3}}
@@ -125,7 +125,7 @@ def test_the_cost_of_a_job_orders_only_where_the_job_has_hours(client: httpx.Cli
     assert [error["pointer"] for error in wrong["errors"]] == ["/query/hours"]
 
 
-def test_raw_amounts_know_the_constraints_of_any_size(client: httpx.Client) -> None:
+def test_resources_accept_the_constraints_of_any_size(client: httpx.Client) -> None:
     body: Body = {"resources": {"min_gpus": 1}, "constraints": {"verified_only": True, "allow_retiring": False}}
     answer = fit(client, body, include=["rejected"], limit=500)
     assert not {"RETIRING", "UNVERIFIED"} & {warning for item in answer["items"] for warning in item["warnings"]}
@@ -142,7 +142,7 @@ def test_raw_amounts_know_the_constraints_of_any_size(client: httpx.Client) -> N
         ({"gpu": "A100-80GB", "gpus": 4, "host_memory_gib": 64}, False),
     ],
 )  # fmt: skip
-def test_a_machine_that_is_described_is_judged_in_place_of_the_catalog(
+def test_a_described_machine_is_checked_instead_of_the_catalog(
     client: httpx.Client, hardware: Body, fits: bool
 ) -> None:
     answer = fit(client, LLAMA, hardware=hardware, include=["assumptions"])
@@ -150,7 +150,7 @@ def test_a_machine_that_is_described_is_judged_in_place_of_the_catalog(
     assert answer["total"] + answer["rejected_total"] == 1
 
 
-def test_a_cut_alone_is_judged_without_memory(client: httpx.Client) -> None:
+def test_a_split_alone_is_checked_without_memory(client: httpx.Client) -> None:
     body: Body = {"architecture": {"heads": 32}, "hardware": {}}
     assert fit(client, body, inference={"tensor_parallel": 4})["fits"]
     answer = fit(client, body, inference={"tensor_parallel": 3}, include=["rejected"])
@@ -163,7 +163,7 @@ def test_the_price_of_a_described_machine_makes_its_cost(client: httpx.Client) -
     assert (on_demand["usd_per_hour"], on_demand["usd_per_month"]) == (10, 7300)
 
 
-def test_a_model_of_which_nothing_is_known_has_no_speed(client: httpx.Client) -> None:
+def test_a_model_without_known_fields_has_no_speed(client: httpx.Client) -> None:
     use = {"inference": {"dtype": "awq_int4", "pipeline_parallel": 1}, "hardware": {"bandwidth_gb_per_s": 1.0}}
     (option,) = fit(client, use)["items"]
     assert "speed" not in option

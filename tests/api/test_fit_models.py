@@ -40,9 +40,7 @@ def test_llama_70b_fits_on_four_a100_and_not_on_two_h100(client: httpx.Client) -
 
 
 @pytest.mark.parametrize("sequence", [1024, 2048, 4096])
-def test_a_model_that_is_sharded_over_vms_asks_none_of_them_for_all_of_its_memory(
-    client: httpx.Client, sequence: int
-) -> None:
+def test_a_model_sharded_over_vms_needs_all_of_its_memory_on_none_of_them(client: httpx.Client, sequence: int) -> None:
     training = {"method": "full", "sequence_tokens": sequence, "micro_batch": 1, "recompute": "selective"}
     body = {"model": "deepseek-v3", "training": training, "constraints": {"max_nodes": 64, "name": ["*GB300_v6"]}}
     assert fit(client, body)["fits"]
@@ -143,7 +141,7 @@ def test_70b_trains_on_several_vms_with_infiniband_and_on_others_only_where_that
     assert "NODES_WITHOUT_INFINIBAND" in option(waived, "Standard_NC96ads_A100_v4")["warnings"]
 
 
-def test_nothing_fits_is_an_answer_with_the_nearest_misses(client: httpx.Client) -> None:
+def test_if_nothing_fits_the_nearest_misses_are_returned(client: httpx.Client) -> None:
     answer = fit(client, LLAMA | {"inference": {"context_tokens": 8192, "concurrency": 100_000}})
     assert (answer["fits"], answer["items"], answer["total"]) == (False, [], 0)
     assert len(answer["nearest_misses"]) == 3
@@ -152,14 +150,14 @@ def test_nothing_fits_is_an_answer_with_the_nearest_misses(client: httpx.Client)
     assert answer["rejected_total"] == sum(answer["rejection_summary"].values())
 
 
-def test_every_size_that_was_asked_about_fits_or_is_rejected(client: httpx.Client) -> None:
+def test_every_size_fits_or_is_rejected(client: httpx.Client) -> None:
     answer = fit(client, LLAMA, include=["rejected"], limit=500)
     everything = client.get("/sizes", params={"status": "any", "limit": 1}).json()["total"]
     assert len(answer["items"]) + len(answer["rejected"]) == answer["total"] + answer["rejected_total"] == everything
     assert all(rejected["failures"] for rejected in answer["rejected"])
 
 
-def test_assumptions_and_the_model_are_told_on_request(client: httpx.Client) -> None:
+def test_assumptions_and_the_model_are_returned_on_request(client: httpx.Client) -> None:
     plain = fit(client, LLAMA)
     assert plain["assumptions"] == []
     assert "workload" not in plain
@@ -169,7 +167,7 @@ def test_assumptions_and_the_model_are_told_on_request(client: httpx.Client) -> 
     assert told["items"] == plain["items"]
 
 
-def test_only_the_purchase_models_that_are_asked_for_are_priced(client: httpx.Client) -> None:
+def test_only_the_requested_purchase_models_are_priced(client: httpx.Client) -> None:
     answer = fit(client, LLAMA, pricing={"purchases": ["spot"]}, constraints=EUROPE, limit=500)
     assert [list(item["cost"]) for item in answer["items"]] == [["spot"]] * answer["total"]
     costs = [item["cost"]["spot"]["usd_per_hour"] for item in answer["items"]]

@@ -1,4 +1,4 @@
-"""Every change that is suggested is made, over the real catalog, and the size then fits."""
+"""Every suggested fix is applied to requests over the real catalog, and the size then fits."""
 
 import httpx
 import pytest
@@ -48,7 +48,7 @@ def test_a_size_fits_after_any_fix_that_is_suggested_for_it(client: httpx.Client
         assert [item["size"] for item in answer["items"]] == [size], (size, fix["text"], answer["nearest_misses"])
 
 
-def test_what_no_change_helps_has_no_fix(client: httpx.Client) -> None:
+def test_a_size_that_no_change_helps_has_no_fix(client: httpx.Client) -> None:
     rejected = fit(client, LLAMA, constraints={"regions": ["westeurope"]}, include=["rejected"])["rejected"]
     hopeless = {"NOT_IN_REGION", "RETIRED", "GPU_UNKNOWN", "GPU_COUNT"}
     for miss in rejected:

@@ -1,4 +1,4 @@
-"""GPUs are found by what others call them; what no GPU is called is an error everywhere."""
+"""GPUs are found by their usual names; an unknown name is an error everywhere."""
 
 import httpx
 import pytest
@@ -25,7 +25,7 @@ def test_a_gpu_is_found_by_a_usual_spelling(client: httpx.Client, name: str, gpu
     ["/sizes", "/facets", "/prices", "/sizes.csv", "/prices.csv", "/sizes.parquet", "/fit?min_gpu_mem=8", "/fit?q=a"],
 )
 @pytest.mark.parametrize("name", ["H100-40GB", "*x99*", "B100", "nvidia"])
-def test_a_gpu_that_there_is_not_is_refused(client: httpx.Client, path: str, name: str) -> None:
+def test_an_unknown_gpu_is_rejected(client: httpx.Client, path: str, name: str) -> None:
     answer = client.get(f"{path}{'&' if '?' in path else '?'}gpu={name}")
     assert answer.status_code == 422
     (error,) = answer.json()["errors"]
@@ -50,21 +50,21 @@ def test_a_body_is_as_strict(client: httpx.Client, job: dict[str, object], field
 
 
 @pytest.mark.parametrize("vendor", ["nvidja", "nvidia,amd"])
-def test_a_maker_of_no_gpu_is_refused_with_all_there_are(client: httpx.Client, vendor: str) -> None:
+def test_an_unknown_vendor_is_rejected_with_the_known_ones(client: httpx.Client, vendor: str) -> None:
     answer = client.get("/sizes", params={"gpu_vendor": vendor})
     assert answer.status_code == 422
     assert "allowed are AMD, NVIDIA" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize("value", ["yes", "1", "True", "on"])
-def test_a_truth_is_true_or_false(client: httpx.Client, value: str) -> None:
+def test_a_boolean_is_true_or_false(client: httpx.Client, value: str) -> None:
     for path in (f"/sizes?infiniband={value}", f"/facets?ultra_disk={value}", f"/prices?history={value}"):
         answer = client.get(path)
         assert answer.status_code == 422, path
         assert "expected true or false" in answer.json()["detail"]
 
 
-def test_a_long_list_of_what_is_allowed_stands_in_an_answer_once(client: httpx.Client) -> None:
+def test_a_long_list_of_allowed_values_is_in_an_error_once(client: httpx.Client) -> None:
     for asked in ("/sizes?zzz=1", "/sizes?sort=colour"):
         answer = client.get(asked)
         assert answer.status_code == 422

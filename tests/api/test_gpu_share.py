@@ -1,4 +1,4 @@
-"""What part of a GPU a size has may be unknown, and then it has no known memory of one GPU."""
+"""If a size's fraction of a GPU is unknown, so is its memory per GPU."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -17,7 +17,7 @@ OF_ONE: dict[str, Any] = {"gpu_memory_gib_per_gpu": 96}
 
 @pytest.fixture
 def gpu_share_client(service: CacheMiddleware) -> Iterator[httpx.Client]:
-    """A client of a catalog with sizes of one GPU, of a quarter of it, and of a part that nobody tells."""
+    """A client of a catalog with sizes of one GPU, of a quarter of one, and of an unknown fraction."""
     statements = [
         *size("Standard_G1", gpu_count=1, gpu_memory_gib=96, **OF_ONE),
         *size("Standard_G4th", gpu_count=Fraction(1, 4), gpu_memory_gib=24, **OF_ONE),
@@ -44,7 +44,7 @@ def test_a_size_whose_share_of_a_gpu_is_unknown_meets_no_bound_of_one_gpu(gpu_sh
     assert exported == ["name", "Standard_G1", "Standard_G4th"]
 
 
-def test_a_fit_rejects_it_and_says_that_nobody_knows(gpu_share_client: httpx.Client) -> None:
+def test_a_fit_rejects_a_size_with_an_unknown_share(gpu_share_client: httpx.Client) -> None:
     assert find_names(gpu_share_client, "/fit", min_gpu_mem_per_gpu=24) == {"G1", "G4th"}
     rejected = {
         miss["size"].removeprefix("Standard_"): miss["failures"][0]

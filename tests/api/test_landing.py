@@ -1,4 +1,4 @@
-"""What leads on from an answer: the first page, and the explanations of problems, under a path prefix, too."""
+"""The landing page and the explanations of problems, also under a path prefix."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ PUBLIC = "https://vms.example/api"
 
 @pytest.fixture
 def prefixed(seeded_url: str) -> Iterator[httpx.Client]:
-    """A service that is reached under a path by way of a proxy, asked as the proxy asks it."""
+    """A client of a service behind a proxy with a path prefix, requesting as the proxy does."""
     settings = Settings(_env_file=None, database_url=seeded_url, public_url=f"{PUBLIC}/")
     service = create_asgi_app(settings, today=lambda: TODAY)
     with server(service) as url, httpx.Client(base_url=url) as client:
@@ -26,17 +26,17 @@ def prefixed(seeded_url: str) -> Iterator[httpx.Client]:
     service.app.state.engine.dispose()
 
 
-def test_the_first_page_says_what_this_is_to_a_browser_and_to_a_program(client: httpx.Client) -> None:
+def test_the_landing_page_is_html_for_browsers_and_json_for_programs(client: httpx.Client) -> None:
     page = client.get("/", headers=HTML)
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert "Look up, compare and cost cloud VM sizes" in page.text
-    told = client.get("/")
-    assert (told.headers["content-type"], told.json()["name"]) == ("application/json", "vmsizes")
-    assert page.headers["vary"] == told.headers["vary"] == "accept"
+    returned = client.get("/")
+    assert (returned.headers["content-type"], returned.json()["name"]) == ("application/json", "vmsizes")
+    assert page.headers["vary"] == returned.headers["vary"] == "accept"
     assert client.head("/").status_code == 200
 
 
-def test_every_link_of_the_first_page_leads_somewhere(client: httpx.Client) -> None:
+def test_every_link_of_the_landing_page_works(client: httpx.Client) -> None:
     page = client.get("/", headers=HTML).text
     links = [link.replace("&amp;", "&") for link in re.findall(r'href="([^"]+)"', page)]
     links += client.get("/").json()["links"].values()
@@ -47,7 +47,7 @@ def test_every_link_of_the_first_page_leads_somewhere(client: httpx.Client) -> N
     assert "https://" not in page
 
 
-def test_links_keep_the_prefix_under_which_the_service_is_reached(prefixed: httpx.Client) -> None:
+def test_links_keep_the_path_prefix(prefixed: httpx.Client) -> None:
     page = prefixed.get("/", headers=HTML).text
     links = [*re.findall(r'href="([^"]+)"', page), *prefixed.get("/").json()["links"].values()]
     links += [prefixed.get(path).json()["type"] for path in ("/sizes/nope", "/sizes?limit=0", "/nothing")]
@@ -59,12 +59,12 @@ def test_links_keep_the_prefix_under_which_the_service_is_reached(prefixed: http
         assert prefixed.get(link.removeprefix(PUBLIC).replace("&amp;", "&")).status_code == 200, link
 
 
-def test_a_contract_that_does_not_know_its_url_names_nobody_at_a_wrong_one(client: httpx.Client) -> None:
+def test_a_document_without_public_url_has_no_contact_url(client: httpx.Client) -> None:
     for path in ("/openapi.json", "/openapi-3.0.json"):
         assert client.get(path).json()["info"]["contact"] == {"name": "vmsizes"}
 
 
-def test_every_type_of_problem_is_explained(client: httpx.Client) -> None:
+def test_every_problem_type_is_explained(client: httpx.Client) -> None:
     kinds = client.get("/problems").json()["items"]
     assert {kind["type"].removeprefix("/problems/") for kind in kinds} == set(EXPLANATIONS)
     for kind in kinds:
@@ -79,7 +79,7 @@ IN_ANOTHER_STATE = {"cursor-gone", "internal-error", "busy", "not-ready"}
 
 
 @pytest.mark.parametrize("name", sorted(EXPLANATIONS.keys() - IN_ANOTHER_STATE))
-def test_the_example_of_a_type_of_problem_is_what_the_service_says(client: httpx.Client, name: str) -> None:
+def test_the_example_of_a_problem_type_is_what_the_service_returns(client: httpx.Client, name: str) -> None:
     explained = EXPLANATIONS[name]
     asked, _, header = explained.request.partition(", ")
     method, path, *body = asked.split(" ", 2)
@@ -90,7 +90,7 @@ def test_the_example_of_a_type_of_problem_is_what_the_service_says(client: httpx
     answer = client.request(
         method, path, content=content or None, headers=headers if method == "POST" or header else {}
     )
-    told = answer.json()
-    assert told["type"] == f"/problems/{name}"
+    returned = answer.json()
+    assert returned["type"] == f"/problems/{name}"
     shown = ".*".join(map(re.escape, explained.detail.split("…")))
-    assert re.fullmatch(shown, told["detail"])
+    assert re.fullmatch(shown, returned["detail"])

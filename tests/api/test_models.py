@@ -1,4 +1,4 @@
-"""Language models over HTTP."""
+"""GET /models."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ def get(client: httpx.Client, path: str, **params: Any) -> Any:
     return response.json()
 
 
-def test_a_preset_has_all_that_memory_follows_from(client: httpx.Client) -> None:
+def test_a_preset_has_the_fields_that_memory_is_computed_from(client: httpx.Client) -> None:
     shown = get(client, "/models/llama-3.1-70b")
     assert list(shown) == list(Preset.model_fields)
     assert (shown["params"], shown["active_params"]) == (70553706496, 70553706496)
@@ -31,7 +31,7 @@ def test_any_name_in_any_case_finds_it(client: httpx.Client, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["llama-3.1-71b", "meta-llama/Llama-3.1-71B"])
-def test_a_name_that_is_not_there_gives_the_nearest(client: httpx.Client, name: str) -> None:
+def test_an_unknown_name_gets_the_nearest(client: httpx.Client, name: str) -> None:
     answer = client.get(f"/models/{name}")
     assert answer.status_code == 404
     assert f"There is no model named '{name}'. Did you mean " in answer.json()["detail"]
@@ -45,7 +45,7 @@ def test_a_search_must_find_every_word(client: httpx.Client) -> None:
     assert get(client, "/models", q="no such model") == {"items": [], "next_cursor": None, "total": 0}
 
 
-def test_walking_the_pages_sees_each_model_once_in_order(client: httpx.Client) -> None:
+def test_the_pages_have_each_model_once_in_order(client: httpx.Client) -> None:
     whole = [item["id"] for item in get(client, "/models", limit=500)["items"]]
     walked: list[str] = []
     cursor: dict[str, str] = {}
@@ -58,12 +58,12 @@ def test_walking_the_pages_sees_each_model_once_in_order(client: httpx.Client) -
     assert walked == whole == sorted(set(whole))
 
 
-def test_a_cursor_of_another_search_is_refused(client: httpx.Client) -> None:
+def test_a_cursor_of_another_search_is_rejected(client: httpx.Client) -> None:
     cursor = get(client, "/models", limit=1)["next_cursor"]
     assert client.get("/models", params={"cursor": cursor, "q": "llama"}).status_code == 400
 
 
-def test_the_shape_says_that_every_field_is_there_and_words_may_come(client: httpx.Client) -> None:
+def test_the_schema_requires_every_field_and_leaves_values_open(client: httpx.Client) -> None:
     shape = client.get("/openapi.json").json()["components"]["schemas"]["ModelOut"]
     assert shape["required"] == list(Preset.model_fields)
     assert "enum" not in str(shape)

@@ -33,7 +33,7 @@ def test_a_distance_is_the_sum_of_its_terms(client: httpx.Client) -> None:
         assert sum(term["contribution"] for term in item["terms"]) == pytest.approx(item["distance"], abs=4e-4)
 
 
-def test_what_is_cheaper_and_what_is_bigger_is_marked(client: httpx.Client) -> None:
+def test_cheaper_and_bigger_sizes_are_flagged(client: httpx.Client) -> None:
     own = get(client, "/sizes/nc48ads_a100_v4")
     items = similar(client, "nc48ads_a100_v4", limit=500)
     assert {item["cheaper"] for item in items} >= {True, False}
@@ -45,7 +45,7 @@ def test_what_is_cheaper_and_what_is_bigger_is_marked(client: httpx.Client) -> N
     assert any(item["bigger"] for item in items)
 
 
-def test_the_rows_are_those_of_the_list_of_sizes(client: httpx.Client) -> None:
+def test_values_are_those_of_the_list_of_sizes(client: httpx.Client) -> None:
     asked = {"region": "westeurope", "os": "windows", "purchase": "spot"}
     items = similar(client, "nc24ads_a100_v4", limit=500, **asked)
     rows = {row["name"]: row for row in get(client, "/sizes", limit=500, **asked)["items"]}
@@ -56,7 +56,7 @@ def test_the_rows_are_those_of_the_list_of_sizes(client: httpx.Client) -> None:
             assert item[name] == row[name], (item["size"], name)
 
 
-def test_of_several_regions_the_cheapest_is_meant(client: httpx.Client) -> None:
+def test_of_several_regions_the_cheapest_is_used(client: httpx.Client) -> None:
     asked = {"region": "westeurope,eastus"}
     rows = {row["name"]: row for row in get(client, "/sizes", limit=500, **asked)["items"]}
     items = similar(client, "nc24ads_a100_v4", limit=500, **asked)
@@ -78,7 +78,7 @@ def test_a_size_that_is_not_sold_there_has_neighbours_that_are(client: httpx.Cli
         assert {item["cheaper"] for item in items} <= {None}
 
 
-def test_every_size_has_an_answer_under_every_purchase_model(client: httpx.Client) -> None:
+def test_every_size_has_similar_ones_under_every_purchase_model(client: httpx.Client) -> None:
     for row in get(client, "/sizes", limit=500, status="any")["items"]:
         for asked in ({}, {"purchase": "spot", "os": "windows"}):
             items = similar(client, row["name"], limit=3, **asked)
@@ -86,7 +86,7 @@ def test_every_size_has_an_answer_under_every_purchase_model(client: httpx.Clien
             assert all(item["status"] != "retired" for item in items)
 
 
-def test_the_pages_of_the_similar_are_the_whole_list(client: httpx.Client) -> None:
+def test_the_pages_make_up_the_whole_list(client: httpx.Client) -> None:
     whole = get(client, "/sizes/nd40rs_v2/similar", limit=500)
     walked, cursor = [], None
     while True:
@@ -99,6 +99,6 @@ def test_the_pages_of_the_similar_are_the_whole_list(client: httpx.Client) -> No
     assert whole["total"] == len(walked) > 7
 
 
-def test_aliases_and_spellings_mean_one_size(client: httpx.Client) -> None:
+def test_aliases_and_spellings_resolve_to_one_size(client: httpx.Client) -> None:
     spelled = ("Standard_ND96asr_A100_v4", "nd96asr_v4", "STANDARD_ND96ASR_V4")
     assert len({client.get(f"/sizes/{name}/similar").text for name in spelled}) == 1

@@ -41,7 +41,7 @@ def test_gpu_memory_is_of_the_whole_vm(client: httpx.Client) -> None:
     assert "NG8" not in found
 
 
-def test_retired_sizes_are_found_only_when_asked_for(client: httpx.Client) -> None:
+def test_retired_sizes_are_found_only_on_request(client: httpx.Client) -> None:
     assert "Standard_NC24rs_v3" not in names(client, name="*NC24rs_v3")
     assert names(client, name="*NC24rs_v3", status="retired") == {"Standard_NC24rs_v3"}
     assert names(client, name="*NC24rs_v3", status="any") == {"Standard_NC24rs_v3"}
@@ -131,7 +131,7 @@ def test_a_list_is_ordered_by_several_keys_with_unknown_last(client: httpx.Clien
     assert items[0]["gpu_memory_gib"] == 1536
 
 
-def test_withdrawn_sizes_are_found_only_where_they_are_asked_for(client: httpx.Client) -> None:
+def test_withdrawn_sizes_are_found_only_on_request(client: httpx.Client) -> None:
     def names(**asked: Any) -> set[str]:
         return {item["name"] for item in get(client, "/sizes", limit=500, **asked)["items"]}
 
@@ -156,7 +156,7 @@ def test_the_gpu_memory_of_the_mi300x_is_eight_times_192(client: httpx.Client) -
 
 
 @pytest.mark.parametrize("sort", ["name", "-usd_per_gpu_hour", "gpu_count,-usd_per_hour", "retirement_date", "-series"])
-def test_walking_the_pages_sees_each_row_once_in_order(client: httpx.Client, sort: str) -> None:
+def test_the_pages_have_each_size_once_in_order(client: httpx.Client, sort: str) -> None:
     asked = {"sort": sort, "status": "any"}
     whole = [item["name"] for item in get(client, "/sizes", limit=500, **asked)["items"]]
     walked, cursor = [], None
@@ -171,7 +171,7 @@ def test_walking_the_pages_sees_each_row_once_in_order(client: httpx.Client, sor
     assert len(set(walked)) == len(walked)
 
 
-def test_the_vendors_word_on_memory_is_accepted_and_the_other_disputed(client: httpx.Client) -> None:
+def test_the_vendors_value_of_memory_is_accepted_and_the_other_disputed(client: httpx.Client) -> None:
     facts = get(client, "/sizes/nd40rs_v2/facts", limit=500)["items"]
     memory = [fact for fact in facts if fact["field"] == "gpu_memory_gib"]
     assert ("256", "accepted", "vendor_page") in {(f["value"], f["verdict"], f["source_kind"]) for f in memory}
@@ -191,7 +191,7 @@ def test_prices_are_those_in_force_on_a_day(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("asked", [{}, {"region": "eastus"}, {"os": "windows", "purchase": "spot"}], ids=str)
-def test_every_size_is_written_as_the_document_of_the_api_says(client: httpx.Client, asked: dict[str, str]) -> None:
+def test_every_size_matches_its_schema(client: httpx.Client, asked: dict[str, str]) -> None:
     items = get(client, "/sizes", limit=500, status="any", **asked)["items"]
     assert len(items) > 60
     for item in [*items, get(client, "/sizes/nv6ads_a10_v5")]:
@@ -199,7 +199,7 @@ def test_every_size_is_written_as_the_document_of_the_api_says(client: httpx.Cli
         assert json.loads(SizeOut.model_validate(item).model_dump_json()) == item
 
 
-def test_a_list_by_price_is_the_same_walked_or_merged(seeded_engine: Engine) -> None:
+def test_a_list_by_price_is_the_same_by_either_plan(seeded_engine: Engine) -> None:
     search = SizeSearch(min_gpu_mem=20, max_gpu_mem=700, sort=("usd_per_hour",), region=("eastus",), limit=7)
     with Session(seeded_engine) as session:
         known = load_snapshot(session)
@@ -211,14 +211,14 @@ def test_a_list_by_price_is_the_same_walked_or_merged(seeded_engine: Engine) -> 
 
 
 def pages(session: Session, search: SizeSearch, known: CatalogSnapshot) -> list[dict[str, Any]]:
-    """All pages of a search."""
+    """Return the items of all pages of a search."""
     page = run_plan(session, find_sizes(search, known, TODAY))
     items = [json.loads(item) for item in page.items]
     following = search.model_copy(update={"cursor": page.next_cursor})
     return items + (pages(session, following, known) if page.next_cursor else [])
 
 
-def test_every_price_says_how_old_it_is(client: httpx.Client) -> None:
+def test_every_price_has_its_age(client: httpx.Client) -> None:
     for row in get(client, "/sizes", limit=500, purchase="spot")["items"]:
         spot, day = row["spot_usd_per_hour"], row["spot_as_of"]
         assert (row["usd_per_hour"], row["price_as_of"]) == (spot, day)

@@ -1,4 +1,4 @@
-"""Walks over pages: by cursor or by link, with every filter, and of one revision of the catalog."""
+"""Pagination: by cursor or by link, with every filter, within one revision of the catalog."""
 
 import time
 from collections.abc import Iterable
@@ -15,18 +15,18 @@ from tests.factories import NOW, reading, size
 from tests.servers import server
 
 WITH_GAPS = ("usd_per_hour", "usd_per_gpu_hour", "gpu_memory_gib", "retirement_date")
-"""Orders in which some sizes have no place."""
+"""Sort keys that are null for some sizes."""
 
 
 @pytest.fixture
 def service(service: CacheMiddleware) -> CacheMiddleware:
-    """A service of one's own, over a catalog with six sizes."""
+    """A service of the test's own, with six sizes in its catalog."""
     ingest(service.app.state.engine, reading_of("ABCDE"), now=NOW)
     return service
 
 
 def reading_of(names: Iterable[str]) -> Reading:
-    """A page of sizes; what another page of the same source no longer names is gone."""
+    """Return a reading of one source; sizes that its next reading does not name are removed."""
     return reading([each for name in ("Standard_X1", *names) for each in size(name, vcpus=8)])
 
 
@@ -34,7 +34,7 @@ def link(answer: httpx.Response, rel: str) -> str | None:
     return answer.links.get(rel, {}).get("url")
 
 
-def test_the_links_to_the_next_page_lead_through_the_list_with_every_filter(client: httpx.Client) -> None:
+def test_next_links_lead_through_the_list_with_every_filter(client: httpx.Client) -> None:
     query = "limit=3&min_gpu_mem=80&gpu=A100&gpu=H100&verified=true&sort=-gpu_memory_gib,name&max_usd_per_hour=50.5"
     whole = client.get(f"/sizes?{query}&limit=500".replace("limit=3&", "")).json()
     url, walked = f"/sizes?{query}", []
@@ -51,7 +51,7 @@ def test_the_links_to_the_next_page_lead_through_the_list_with_every_filter(clie
 
 
 @pytest.mark.parametrize("sort", [f"{sign}{key}" for key in WITH_GAPS for sign in ("", "-")])
-def test_a_walk_goes_on_through_what_nobody_knows_to_the_end(client: httpx.Client, sort: str) -> None:
+def test_pages_continue_through_unknown_values_to_the_end(client: httpx.Client, sort: str) -> None:
     path = f"/sizes?status=any&sort={sort}"
     whole = [item["name"] for item in client.get(f"{path}&limit=500").json()["items"]]
     following: str | None = f"{path}&limit=5"
@@ -77,7 +77,7 @@ def test_every_list_links_to_its_next_page(client: httpx.Client, path: str) -> N
 
 
 @pytest.mark.parametrize("path", ["/sizes?limit=2", "/fit?limit=2", "/sizes/a/similar?limit=2", "/revisions?limit=1"])
-def test_a_walk_that_an_ingest_lands_in_is_told_to_begin_again(service: CacheMiddleware, path: str) -> None:
+def test_a_cursor_is_gone_after_an_ingest(service: CacheMiddleware, path: str) -> None:
     engine = service.app.state.engine
     ingest(engine, reading_of("ABCDEF"), now=NOW)
     with server(service) as url, httpx.Client(base_url=url) as client:
@@ -93,7 +93,7 @@ def test_a_walk_that_an_ingest_lands_in_is_told_to_begin_again(service: CacheMid
 
 
 def get_until_status(client: httpx.Client, path: str, params: dict[str, str], status: int) -> dict[str, Any]:
-    """Ask until the revision is seen, within a second; until then answers are those of the old one, whole."""
+    """Repeat a request until its status changes, within a second; until then it is answered from the old revision."""
     deadline = time.monotonic() + 1
     while (answer := client.get(path, params=params)).status_code != status:
         assert answer.status_code == 200

@@ -1,4 +1,4 @@
-"""In which type a model's weights are counted when nobody says it, and how long its context may be."""
+"""The default data type of a model's weights, and the longest context of a model."""
 
 from typing import Any
 
@@ -63,7 +63,7 @@ TYPES: list[tuple[Body, str | None, str, str]] = [
 
 
 @pytest.mark.parametrize(("body", "dtype", "source", "certainty"), TYPES)
-def test_the_answer_says_which_type_was_counted_and_who_said_so(
+def test_the_response_has_the_type_and_its_source(
     client: httpx.Client, body: Body, dtype: str | None, source: str, certainty: str
 ) -> None:
     answer = estimate(client, **body)
@@ -92,7 +92,7 @@ def test_fp8_of_a_16_bit_model_is_what_a_server_measured(client: httpx.Client) -
 
 
 @pytest.mark.parametrize("path", ["/estimate", "/fit"])
-def test_a_quantization_that_is_not_understood_is_refused_by_its_field(client: httpx.Client, path: str) -> None:
+def test_an_unknown_quantization_is_rejected_by_its_field(client: httpx.Client, path: str) -> None:
     config = CONFIG | {"quantization_config": {"quant_method": "aqlm"}}
     pointer, detail = get_error(client, path, config=config, inference={})
     assert pointer == "/body/config/quantization_config/quant_method"
@@ -110,7 +110,7 @@ def test_a_quantization_that_is_not_understood_is_refused_by_its_field(client: h
         ({"config": CONFIG | {"rope_scaling": {"rope_type": "yarn", "factor": 2.0}}}, 262144),
     ],
 )
-def test_a_context_longer_than_the_model_is_made_for_is_refused_with_the_maximum(
+def test_a_context_longer_than_the_model_is_made_for_is_rejected_with_the_maximum(
     client: httpx.Client, path: str, model: Body, most: int
 ) -> None:
     assert client.post(path, json=model | {"inference": {"context_tokens": most}}).status_code == 200
@@ -121,7 +121,7 @@ def test_a_context_longer_than_the_model_is_made_for_is_refused_with_the_maximum
     assert "allow_longer_context" in detail
 
 
-def test_a_longer_context_may_be_allowed_and_is_warned_of(client: httpx.Client) -> None:
+def test_a_longer_context_can_be_allowed_with_a_warning(client: httpx.Client) -> None:
     asked = {"context_tokens": 200_000, "allow_longer_context": True}
     answer = fit(client, {"model": "llama-3.1-8b", "inference": asked, "include": ["assumptions"]})
     assert all("LONG_CONTEXT" in item["warnings"] for item in answer["items"])
@@ -133,7 +133,7 @@ def test_a_longer_context_may_be_allowed_and_is_warned_of(client: httpx.Client) 
     assert not any("LONG_CONTEXT" in item["warnings"] for item in shorter["items"])
 
 
-def test_every_option_says_that_no_kv_cache_is_counted_where_no_context_is_given(client: httpx.Client) -> None:
+def test_every_option_warns_if_no_context_is_given(client: httpx.Client) -> None:
     without = fit(client, {"model": "llama-3.3-70b", "inference": {}})
     assert without["items"]
     for item in without["items"]:

@@ -1,1 +1,1 @@
-"""Clients that generators write from the OpenAPI document: compiled, and let loose on the running service."""
+"""Clients that generators produce from the OpenAPI document, compiled and run against the service."""

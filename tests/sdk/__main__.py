@@ -1,4 +1,4 @@
-"""`python -m tests.sdk clients`: generated clients, compiled and used; `contract`: gates; `packages`: our clients."""
+"""`python -m tests.sdk clients` tests generated clients, `contract` runs the gates, `packages` builds the clients."""
 
 import argparse
 import shutil
@@ -24,7 +24,7 @@ BUILT = PROJECT / "build" / "sdk"
 
 
 def main() -> int:
-    """Run; gives the exit code: 1 where anything failed or was not there."""
+    """Run the command line; returns the exit code, 1 if anything failed or is not installed."""
     options = _options()
     results = {
         "clients": lambda: all_clients(options.only),
@@ -35,7 +35,7 @@ def main() -> int:
 
 
 def all_clients(only: Collection[str] | None) -> Iterator[Result]:
-    """Generate, compile and use every client, with the service and with a later one; the results come one by one."""
+    """Generate, compile and run every client against the service and against a later version; yields the results."""
     shutil.rmtree(BUILT, ignore_errors=True)
     with seeded_service("sqlite") as service, server(service) as now, server(later_version(service, DOCUMENT)) as later:
         for toolchain in TOOLCHAINS:
@@ -46,22 +46,22 @@ def all_clients(only: Collection[str] | None) -> Iterator[Result]:
 
 
 def check_client(toolchain: Toolchain, *urls: str) -> str:
-    """Make one client and let it ask each service; gives what it saw. Raises ToolFailed."""
+    """Build one client and run it against each service; returns a summary. Raises ToolFailed."""
     absent = missing(toolchain.needs)
     if absent:
         raise ToolFailed(absent)
     folder = BUILT / toolchain.name
     build(toolchain, DOCUMENT.parent, folder)
     for url in urls:
-        report, truth = run_program(toolchain, folder, url), expected(url)
-        if report != truth:
-            wrong = {name: (report.get(name), said) for name, said in truth.items() if report.get(name) != said}
-            raise ToolFailed(f"{toolchain.name} saw otherwise than plain HTTP: {wrong}")
-    return f"{truth['total']} sizes walked, a size, a problem, CSV, fit and estimate; the same with later answers"
+        report, plain = run_program(toolchain, folder, url), expected(url)
+        if report != plain:
+            wrong = {name: (report.get(name), value) for name, value in plain.items() if report.get(name) != value}
+            raise ToolFailed(f"{toolchain.name} reports other values than plain HTTP: {wrong}")
+    return f"{plain['total']} sizes in pages, a size, a problem, CSV, fit and estimate; the same with a later version"
 
 
 def all_packages() -> Iterator[Result]:
-    """Build the clients that are released; the results come one by one."""
+    """Build the released clients; yields the results."""
     shutil.rmtree(PACKAGES, ignore_errors=True)
     for language, build_package in BUILD.items():
         yield timed(language, version("vmsizes"), partial(_packed, language, build_package))
@@ -78,9 +78,11 @@ def _options() -> argparse.Namespace:
     names = [toolchain.name for toolchain in TOOLCHAINS]
     parser = argparse.ArgumentParser(prog="python -m tests.sdk", description=__doc__)
     parser.add_argument("what", choices=["clients", "contract", "packages"])
-    parser.add_argument("--only", action="append", metavar="NAME", choices=names, help="this client; may be repeated")
-    parser.add_argument("--seconds", type=int, default=30, help="how long to fuzz each database at most")
-    parser.add_argument("--seed", type=int, help="what the fuzzer begins with; without it each run is another")
+    parser.add_argument(
+        "--only", action="append", metavar="NAME", choices=names, help="only this client; may be repeated"
+    )
+    parser.add_argument("--seconds", type=int, default=30, help="the longest time to fuzz each database")
+    parser.add_argument("--seed", type=int, help="seed of the fuzzer; random by default")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     return parser.parse_args()
 

@@ -1,4 +1,4 @@
-"""Makes clients and uses them: generate, see that no operation was left out, compile, run, read the report."""
+"""Builds and runs clients: generate, check that no operation is missing, compile, run, read the report."""
 
 import json
 import shlex
@@ -24,19 +24,19 @@ def build(toolchain: Toolchain, documents: Path, folder: Path) -> None:
     run(shlex.split(toolchain.generate), folder, toolchain.environment)
     lost = missing_operations(folder / toolchain.document, folder)
     if lost:
-        raise ToolFailed(f"{toolchain.name} left out {', '.join(lost)}")
+        raise ToolFailed(f"{toolchain.name} omitted {', '.join(lost)}")
     for command in toolchain.compile:
         run(shlex.split(command), folder, toolchain.environment)
 
 
 def run_program(toolchain: Toolchain, folder: Path, url: str) -> Report:
-    """Let a compiled program ask the service at a URL; raises ToolFailed."""
+    """Run a compiled program against the service at a URL and return its report; raises ToolFailed."""
     report: Report = json.loads(run([*shlex.split(toolchain.run), url], folder, toolchain.environment))
     return report
 
 
 def missing_operations(document: Path, folder: Path) -> list[str]:
-    """Name the operations of a document that a generated client does not have: a generator may drop some silently."""
+    """Return the operations that a generated client does not have: a generator may drop some silently."""
     generated = [*folder.glob("client/**/*"), *folder.glob("client.*")]
     sources = [path for path in generated if path.suffix in SOURCES]
     text = "\n".join(f"{path.stem}\n{path.read_text(encoding='utf-8')}" for path in sources)

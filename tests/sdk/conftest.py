@@ -1,4 +1,4 @@
-"""Clients that are generated once, and the service as a later version would answer."""
+"""Fixtures: clients that are generated once, and a later version of the service."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,13 +21,13 @@ Built = Callable[[Toolchain], Path]
 
 @pytest.fixture(scope="session")
 def databases(single_database: Databases) -> Databases:
-    """One kind: a client does not know what is behind the service."""
+    """Use one kind of database: clients cannot tell them apart."""
     return single_database
 
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """Give the folder of a client, which is generated and compiled when it is first asked for."""
+    """Return a function that returns the folder of a client, which is built on the first call."""
     folders: dict[str, Path] = {}
 
     def folder_of(toolchain: Toolchain) -> Path:
@@ -45,7 +45,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 @pytest.fixture(scope="session")
 def later_url(seeded_url: str) -> Iterator[str]:
-    """Where a later version answers: with one more field in every object, and new words wherever they may come."""
+    """The URL of a later version, with one more field in every object and new values of extensible fields."""
     service = create_asgi_app(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
     make_read_only(service.app.state.engine)
     with server(later_version(service, DOCUMENT)) as url:

@@ -1,4 +1,4 @@
-"""Gates: what must hold of the document and of the service that it describes, each a tool that others wrote."""
+"""Gates: third-party tools that check the document and the service against it."""
 
 import re
 import shlex
@@ -19,7 +19,7 @@ DOCUMENT, DOCUMENT_30, RELEASED = (
     PROJECT / "docs" / name for name in (OPENAPI_31, OPENAPI_30, f"released/{OPENAPI_31}")
 )
 MIN_SCORE = 80.0
-"""Of redocly's 100 for how easily programs use a document; it is experimental, so this is a floor and not a goal."""
+"""Of redocly's 100 for how easily programs use a document; the score is experimental, so this is only a minimum."""
 _ENVIRONMENT = {
     "REDOCLY_TELEMETRY": "off",
     "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true",
@@ -31,7 +31,7 @@ _ENVIRONMENT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """A command that fails where a rule is broken, and the pattern of the line of its output that is told."""
+    """A command that fails if a rule is broken, and the pattern of the output line that is reported."""
 
     name: str
     package: str
@@ -70,7 +70,7 @@ SCORE = Gate(
 
 
 def diff(released: Path, document: Path) -> Gate:
-    """Nothing that a client of the released document relies on may be gone."""
+    """Return the gate that fails on a change that breaks clients of the released document."""
     return Gate(
         name="redocly diff",
         package="@redocly/cli",
@@ -80,7 +80,7 @@ def diff(released: Path, document: Path) -> Gate:
 
 
 def fuzz(url: str, limit: str) -> Gate:
-    """What the document allows is answered, what it does not is refused, and links between operations hold."""
+    """Return the gate that fuzzes a service: valid requests succeed, invalid ones are rejected, links work."""
     return Gate(
         name="schemathesis",
         package="schemathesis",
@@ -91,25 +91,25 @@ def fuzz(url: str, limit: str) -> Gate:
 
 
 def run_gate(gate: Gate) -> str:
-    """Run a gate; gives the line that says how it went. Raises ToolFailed."""
+    """Run a gate and return the line of its output to report; raises ToolFailed."""
     with tempfile.TemporaryDirectory() as folder:
-        said = run_with_stderr(shlex.split(gate.command), Path(folder), _ENVIRONMENT)
-    lines = re.findall(gate.output_pattern, said)
+        output = run_with_stderr(shlex.split(gate.command), Path(folder), _ENVIRONMENT)
+    lines = re.findall(gate.output_pattern, output)
     if not lines:
-        raise ToolFailed(f"`{gate.command}` ended well, but says nothing like {gate.output_pattern}:\n{said}")
+        raise ToolFailed(f"`{gate.command}` succeeded without a line like {gate.output_pattern}:\n{output}")
     return str(lines[-1]).strip()
 
 
 def run_score_gate() -> str:
-    """Let redocly score the document; raises ToolFailed where it is below the floor."""
-    says = run_gate(SCORE)
-    if float(re.findall(r"([\d.]+)/100", says)[0]) < MIN_SCORE:
-        raise ToolFailed(f"{says}: less than {MIN_SCORE:g}")
-    return says
+    """Run redocly's score of the document; raises ToolFailed if it is below MIN_SCORE."""
+    line = run_gate(SCORE)
+    if float(re.findall(r"([\d.]+)/100", line)[0]) < MIN_SCORE:
+        raise ToolFailed(f"{line}: less than {MIN_SCORE:g}")
+    return line
 
 
 def all_gates(seconds_of_fuzzing: int, seed: int | None = None) -> Iterator[Result]:
-    """Pass every gate, the last over the service on each kind of database; the results come one by one."""
+    """Run every gate, the last against the service on each kind of database; yields the results."""
     absent = missing(["openapi-spec-validator", "spectral", "redocly", "schemathesis"])
     if absent:
         yield Result(tool="tools", version="", seconds=0, passed=False, message=absent)

@@ -1,4 +1,4 @@
-"""The service as a later version may answer: every object has one more field, every extensible word is a new one."""
+"""Simulates a later version of the service: one more field in every object, new values of extensible fields."""
 
 import json
 from collections.abc import Iterator
@@ -7,17 +7,17 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-ADDED_FIELDS = {"added_later": "clients that were built before this field do not know it"}
-NEW_WORD = "a-word-of-a-later-version"
+ADDED_FIELDS = {"added_later": "older clients do not know this field"}
+NEW_VALUE = "a-value-of-a-later-version"
 
 
 def later_version(app: ASGIApp, document: Path) -> ASGIApp:
-    """Wrap an app, so that it answers as a later version may by the OpenAPI document in a file."""
+    """Wrap an app to answer as a later version may, by the OpenAPI document in a file."""
     return LaterVersion(app, json.loads(document.read_text(encoding="utf-8")))
 
 
 class LaterVersion:
-    """Puts later answers in place of the JSON answers of an app, by what its OpenAPI document says of them."""
+    """Middleware that changes JSON responses as far as the OpenAPI document lets a later version change them."""
 
     def __init__(self, app: ASGIApp, document: dict[str, Any]) -> None:
         properties = list(_properties(document))
@@ -26,7 +26,7 @@ class LaterVersion:
         self._maps = {name for name, shape in properties if isinstance(shape.get("additionalProperties"), dict)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer in plain JSON, whatever encodings and copies the client could take."""
+        """Drop the headers that would make the app compress its response or return 304, and change the response."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -53,13 +53,13 @@ class LaterVersion:
         await send({"type": "http.response.body", "body": body})
 
     def later(self, part: Any, name: str = "") -> Any:
-        """Give a part of an answer, which is the value of a name, as a later version may."""
+        """Return a part of a response, the value of `name`, as a later version may send it."""
         if isinstance(part, dict):
             inner = {key: self.later(value, key) for key, value in part.items()}
             return inner if name in self._maps else {**inner, **ADDED_FIELDS}
         if isinstance(part, list):
             return [self.later(item, name) for item in part]
-        return NEW_WORD if name in self._words and isinstance(part, str) else part
+        return NEW_VALUE if name in self._words and isinstance(part, str) else part
 
 
 def _properties(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

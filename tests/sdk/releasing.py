@@ -1,4 +1,4 @@
-"""Builds the released clients: a wheel and an npm tarball of what is generated and of the little that is written."""
+"""Builds the released clients: a wheel and an npm tarball of generated and a little handwritten code."""
 
 import json
 import shutil
@@ -18,7 +18,7 @@ NEEDS = {"python": ("openapi-python-client",), "typescript": ("openapi-typescrip
 
 
 def build_python_wheel(folder: Path) -> Path:
-    """Generate and pack the Python client in a new folder; raises ToolFailed."""
+    """Generate the Python client and build its wheel in a new folder; raises ToolFailed."""
     shutil.copytree(SOURCES / "python", folder)
     package, generated = folder / "vmsizes_client", folder / "generated"
     config = HERE / "programs" / "openapi-python-client.yaml"

@@ -1,4 +1,4 @@
-"""What each program reports after its round of the service, and what plain HTTP says that it should have seen."""
+"""The report that each program prints, and the values expected in it, fetched by plain HTTP."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ ESTIMATE = {"model": "llama-3.1-70b", "inference": {"context_tokens": 8192, "con
 
 
 def expected(url: str) -> Report:
-    """Do by hand what every program does by its generated client."""
+    """Fetch by plain HTTP what every program fetches by its generated client."""
     with httpx.Client(base_url=url, trust_env=False) as client:
         return {**_of_sizes(client), **_of_models(client), "problem": _problem(client)}
 

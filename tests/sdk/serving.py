@@ -1,4 +1,4 @@
-"""The service over the seeded catalog, on a free port, for programs that are not run by pytest."""
+"""Runs the service with the seeded catalog on a free port, for programs outside pytest."""
 
 import tempfile
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ TODAY = date(2026, 9, 1)
 
 @contextmanager
 def seeded_service(kind: str) -> Iterator[CacheMiddleware]:
-    """Make the service over a new database of a kind, `sqlite` or `postgresql`, with everything in seeds/."""
+    """Yield the service on a new `sqlite` or `postgresql` database with everything in seeds/."""
     with tempfile.TemporaryDirectory() as folder, START[kind](Path(folder)) as databases:
         url = databases.create()
         engine = make_engine(url)
@@ -35,6 +35,6 @@ def seeded_service(kind: str) -> Iterator[CacheMiddleware]:
 
 @contextmanager
 def served(kind: str) -> Iterator[str]:
-    """Serve the seeded catalog; yields the base URL."""
+    """Serve the seeded catalog and yield the base URL."""
     with seeded_service(kind) as service, server(service) as url:
         yield url

@@ -1,4 +1,4 @@
-"""The quick ones of the generated clients; `make sdk` tries them all."""
+"""The generated clients that are fast to build; `make sdk` tests all of them."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from app.settings import PROJECT
 from tests.sdk.building import missing_operations, run_program
 from tests.sdk.conftest import Built
-from tests.sdk.later_version import ADDED_FIELDS, NEW_WORD
+from tests.sdk.later_version import ADDED_FIELDS, NEW_VALUE
 from tests.sdk.reports import expected
 from tests.sdk.toolchains import TOOLCHAINS, Toolchain
 
@@ -27,18 +27,18 @@ def test_a_generated_client_sees_what_plain_http_sees(toolchain: Toolchain, buil
 def test_a_compiled_client_works_with_a_later_service(toolchain: Toolchain, built: Built, later_url: str) -> None:
     report = run_program(toolchain, built(toolchain), later_url)
     assert report == expected(later_url)
-    assert report["fit"]["code"] == NEW_WORD
+    assert report["fit"]["code"] == NEW_VALUE
 
 
-def test_a_later_service_has_more_fields_and_other_words(base_url: str, later_url: str) -> None:
+def test_a_later_service_has_more_fields_and_other_values(base_url: str, later_url: str) -> None:
     now, later = (httpx.get(f"{url}/sizes?gpu=A100&limit=1", trust_env=False).json() for url in (base_url, later_url))
     (size,), (later_size,) = now["items"], later["items"]
     assert set(later) - set(now) == set(later_size) - set(size) == set(ADDED_FIELDS)
-    assert later_size["status"] == later_size["arch"] == NEW_WORD
+    assert later_size["status"] == later_size["arch"] == NEW_VALUE
     assert later_size["name"] == size["name"]
 
 
-def test_an_operation_that_a_generator_leaves_out_is_named(tmp_path: Path) -> None:
+def test_an_operation_that_a_generator_omits_is_reported(tmp_path: Path) -> None:
     document = tmp_path / "openapi.json"
     operations = {"get": {"operationId": "listSizes"}, "post": {"operationId": "fitWorkload"}}
     document.write_text(json.dumps({"paths": {"/sizes": operations}}))

@@ -1,4 +1,4 @@
-"""One entry a generator: how a client is generated, compiled and run; docs/clients.md shows the same commands."""
+"""One entry per generator: how a client is generated, compiled and run. docs/clients.md has the same commands."""
 
 import os
 from dataclasses import dataclass, field
@@ -6,25 +6,25 @@ from dataclasses import dataclass, field
 from tests.sdk.tools import JACKSON
 
 OPENAPI_31, OPENAPI_30 = "openapi.json", "openapi-3.0.json"
-"""The document as 3.1, and its copy as 3.0.3 for generators that do not read 3.1 well."""
+"""The document, and its 3.0.3 version for generators that do not read 3.1 well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolchain:
-    """A generator with the compiler of its language, and the program of ours that uses what they make."""
+    """A generator with the compiler of its language, and the program that uses the generated client."""
 
     name: str
     package: str
     document: str
     files: tuple[str, ...]
-    """What is taken from programs/; a folder with all that is in it."""
+    """Files and folders of programs/ that are copied."""
     needs: tuple[str, ...]
     generate: str
     compile: tuple[str, ...]
     run: str
     environment: dict[str, str] = field(default_factory=dict)
     quick: bool = False
-    """Quick enough to be part of every `make test`."""
+    """Whether it is fast enough for every `make test`."""
 
 
 def _typescript(

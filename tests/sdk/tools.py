@@ -1,4 +1,4 @@
-"""The tools that are needed: where they are, which version is locked, what installs the ones that are missing."""
+"""The external tools: where they are, which version is locked, how to install missing ones."""
 
 import json
 import os
@@ -38,21 +38,21 @@ INSTALLED_BY = {
     "spectral": "make tests/sdk/npm/node_modules/.all",
     "redocly": "make tests/sdk/npm/node_modules/.all",
 }
-"""What to do about each program that is not there."""
+"""How to install each program."""
 
 
 class ToolFailed(Exception):
-    """A tool ended with an error, or did less than it should; says what it said."""
+    """A tool failed or did less than it should; the message has its output."""
 
 
 def missing(programs: Collection[str]) -> str:
-    """Say which of some programs are not installed and how they would be; empty if all are there."""
+    """Return which programs are missing and how to install them; empty if none is."""
     absent = [name for name in programs if shutil.which(name, path=PATH) is None]
     return "; ".join(f"{name} is missing: {INSTALLED_BY[name]}" for name in absent)
 
 
 def locked_version(package: str) -> str:
-    """Look up the exact version of a Python or npm package in the lock files; raises KeyError."""
+    """Return the locked version of a Python or npm package; raises KeyError."""
     manifest = json.loads((NPM / "package.json").read_text())
     versions: dict[str, str] = manifest["dependencies"] | manifest["devDependencies"]
     for lock in ("requirements.lock", "go.lock"):
@@ -61,17 +61,17 @@ def locked_version(package: str) -> str:
 
 
 def run(command: Sequence[str | Path], folder: Path, environment: Mapping[str, str] | None = None) -> str:
-    """Run a program to its end and give what it printed; raises ToolFailed with everything it said."""
-    return _ended(command, folder, environment).stdout
+    """Run a program and return its stdout; raises ToolFailed with its whole output."""
+    return _run(command, folder, environment).stdout
 
 
 def run_with_stderr(command: Sequence[str | Path], folder: Path, environment: Mapping[str, str] | None = None) -> str:
-    """Run a program to its end and give everything it said; raises ToolFailed with the same."""
-    done = _ended(command, folder, environment)
+    """Run a program and return its stdout and stderr; raises ToolFailed with the same."""
+    done = _run(command, folder, environment)
     return f"{done.stdout}\n{done.stderr}"
 
 
-def _ended(
+def _run(
     command: Sequence[str | Path], folder: Path, environment: Mapping[str, str] | None
 ) -> subprocess.CompletedProcess[str]:
     program = shutil.which(command[0], path=PATH) or command[0]
@@ -85,6 +85,6 @@ def _ended(
         check=False,
     )
     if done.returncode:
-        said = f"{done.stdout}\n{done.stderr}".strip()
-        raise ToolFailed(f"`{' '.join(map(str, command))}` ended with {done.returncode}:\n{said}")
+        output = f"{done.stdout}\n{done.stderr}".strip()
+        raise ToolFailed(f"`{' '.join(map(str, command))}` failed with exit code {done.returncode}:\n{output}")
     return done

@@ -1,4 +1,4 @@
-"""Make anew what is made from the code: `make openapi`."""
+"""Regenerate the OpenAPI documents, their examples and the tables of the guide: `make openapi`."""
 
 import logging
 
@@ -8,11 +8,11 @@ from tests.api.openapi.generated_files import GENERATED
 
 
 def main() -> None:
-    logging.disable()  # one of the examples is a fault of the service
+    logging.disable()  # one of the examples is an internal error
     write_examples()
     for path, text in GENERATED.items():
         path.write_text(text(), encoding="utf-8")
-        print(path.relative_to(PROJECT))  # noqa: T201  # a verb of the Makefile tells what it made
+        print(path.relative_to(PROJECT))  # noqa: T201  # lists the files for `make openapi`
 
 
 main()

@@ -1,4 +1,4 @@
-"""The document of the API is of no database."""
+"""Fixtures of the tests of the OpenAPI document."""
 
 import pytest
 
@@ -7,5 +7,5 @@ from tests.databases import Databases
 
 @pytest.fixture(scope="session")
 def databases(single_database: Databases) -> Databases:
-    """One kind: that both give the same answers, other tests see."""
+    """Use one kind of database: the document does not depend on it."""
     return single_database

@@ -1,4 +1,4 @@
-"""One refusal of every kind: how it is brought about, and the problem that the service answers with."""
+"""One request for every kind of error, and the problem that the service returns for it."""
 
 import base64
 import json
@@ -15,13 +15,13 @@ from app.settings import Settings
 from tests.api.openapi.parts import Part
 from tests.servers import server
 
-ID = "0f8fad5bd9cb469fa16570867728950e"
+REQUEST_ID = "0f8fad5bd9cb469fa16570867728950e"
 _JSON = {"content-type": "application/json"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorCase:
-    """A request that is refused, and in which state of the service."""
+    """A request that fails, and the state of the service in which it does."""
 
     path: str
     method: str = "GET"
@@ -58,35 +58,35 @@ ERROR_CASES: Mapping[str, ErrorCase] = {
 
 @contextmanager
 def clients(seeded_url: str, empty_url: str, today: date) -> Iterator[Mapping[str, httpx.Client]]:
-    """The service as it should be, with a fault, and without a catalog."""
+    """Yield clients of three services: a working one, a broken one, and one without a catalog."""
     with ExitStack() as stack:
-        made = {}
+        services = {}
         for state, url in (("seeded", seeded_url), ("broken", seeded_url), ("empty", empty_url)):
             service = create_asgi_app(Settings(_env_file=None, database_url=url), today=lambda: today)
             if state == "broken":
                 service.app.state.executor.today = _fail
             base_url = stack.enter_context(server(service))
-            made[state] = stack.enter_context(httpx.Client(base_url=base_url, trust_env=False))
-        yield made
+            services[state] = stack.enter_context(httpx.Client(base_url=base_url, trust_env=False))
+        yield services
 
 
 def get_problem(services: Mapping[str, httpx.Client], name: str) -> Part:
-    """The problem that a request is refused with; raises AssertionError where it has another status."""
-    asked, client = ERROR_CASES[name], services[ERROR_CASES[name].state]
-    path = asked.path.replace("{earlier}", _earlier(client)) if "{" in asked.path else asked.path
-    headers = {**asked.headers, "x-request-id": ID}
-    answer = client.request(asked.method, path, content=asked.body, headers=headers)
-    assert answer.status_code == PROBLEM_STATUSES[name], answer.text
-    problem: Part = answer.json()
+    """Return the problem of an error case; raises AssertionError if the status is another."""
+    case, client = ERROR_CASES[name], services[ERROR_CASES[name].state]
+    path = case.path.replace("{earlier}", _earlier_cursor(client)) if "{" in case.path else case.path
+    headers = {**case.headers, "x-request-id": REQUEST_ID}
+    response = client.request(case.method, path, content=case.body, headers=headers)
+    assert response.status_code == PROBLEM_STATUSES[name], response.text
+    problem: Part = response.json()
     return problem
 
 
-def _earlier(client: httpx.Client) -> str:
-    """A cursor as an earlier revision of the catalog gave it."""
+def _earlier_cursor(client: httpx.Client) -> str:
+    """Return a cursor of an earlier revision of the catalog."""
     cursor = client.get("/regions", params={"limit": 2}).json()["next_cursor"]
-    mark, _, *place = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-    return base64.urlsafe_b64encode(json.dumps([mark, "0-00000000", *place]).encode()).decode().rstrip("=")
+    kind, _, *position = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    return base64.urlsafe_b64encode(json.dumps([kind, "0-00000000", *position]).encode()).decode().rstrip("=")
 
 
 def _fail() -> date:
-    raise RuntimeError("a fault, brought about on purpose")
+    raise RuntimeError("an error on purpose")

@@ -1,4 +1,4 @@
-"""What the examples of the document ask, and how their answers are taken."""
+"""The requests of the document's examples, and how their responses are recorded."""
 
 import json
 import subprocess
@@ -31,7 +31,7 @@ EXAMPLE_PATHS: Mapping[str, str] = {
     "fitWorkload": "/fit",
     "estimateWorkload": "/estimate",
 }
-"""Where an example asks for something besides what the examples of its parameters name, and two items."""
+"""Requests that differ from the default: the examples of the required parameters, and two items."""
 
 _LLAMA = {"model": "llama-3.1-70b", "inference": {"context_tokens": 8192, "concurrency": 32}}
 BODIES: Mapping[str, dict[str, Any]] = {
@@ -39,20 +39,20 @@ BODIES: Mapping[str, dict[str, Any]] = {
     "estimateWorkload": {**_LLAMA, "gpus": {"count": 4, "usable_gib": 79.25, "bandwidth_gb_per_s": 1935}},
 }
 VOLATILE_FIELDS = {"created_at", "next_cursor"}
-"""Fields that say when, or from which revision; examples of two catalogs differ in them."""
+"""Fields that depend on the time or the revision of the catalog."""
 
 
 def example_path(path: str, operation: Part) -> str:
-    """The question of an operation's example: two items of what its required parameters name, where none is chosen."""
+    """Return the path of an operation's example: from EXAMPLE_PATHS, else from its parameters' examples."""
     parameters = operation.get("parameters", [])
-    for one in parameters:
-        path = path.replace(f"{{{one['name']}}}", str(one["example"]))
-    limit = "?limit=2" if any(one["name"] == "limit" for one in parameters) else ""
+    for parameter in parameters:
+        path = path.replace(f"{{{parameter['name']}}}", str(parameter["example"]))
+    limit = "?limit=2" if any(parameter["name"] == "limit" for parameter in parameters) else ""
     return EXAMPLE_PATHS.get(operation["operationId"], path + limit)
 
 
 def send_shortened(client: httpx.Client, path: str, body: dict[str, Any] | None) -> Any:
-    """Ask the service, and shorten what it answers as an example does."""
+    """Send a request and return the response, shortened as in an example."""
     answer = client.get(path) if body is None else client.post(path, json=body)
     assert answer.status_code == httpx.codes.OK, answer.text
     is_json = answer.headers["content-type"].startswith("application/json")
@@ -60,14 +60,14 @@ def send_shortened(client: httpx.Client, path: str, body: dict[str, Any] | None)
 
 
 def without_volatile_fields(answer: Any) -> Any:
-    """An answer without what differs from one filling of a catalog to the next."""
+    """Return a response without the fields that change when a catalog is ingested again."""
     if isinstance(answer, dict):
         return {name: without_volatile_fields(value) for name, value in answer.items() if name not in VOLATILE_FIELDS}
     return [without_volatile_fields(value) for value in answer] if isinstance(answer, list) else answer
 
 
 def write_examples() -> None:
-    """Ask a catalog that is filled from the seeds, and keep what it answers."""
+    """Send the examples to a service with a seeded catalog, and record its responses."""
     with TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/seeded.db"
         program = str(Path(sys.executable).with_name("vmsizes"))
@@ -84,15 +84,13 @@ def write_examples() -> None:
 
 def _write_operation_example(client: httpx.Client, path: str, operation: Part) -> None:
     if "application/octet-stream" in operation["responses"]["200"]["content"]:
-        return  # bytes are no example
-    asked, body = example_path(path, operation), BODIES.get(operation["operationId"])
-    _write_example(
-        operation["operationId"], {"path": asked, "body": body, "answer": send_shortened(client, asked, body)}
-    )
+        return  # binary files have no example
+    path, body = example_path(path, operation), BODIES.get(operation["operationId"])
+    _write_example(operation["operationId"], {"path": path, "body": body, "answer": send_shortened(client, path, body)})
 
 
 def _write_example(name: str, example: Part) -> None:
-    """Write an example, but not for what differs from one filling to the next alone."""
+    """Write an example unless only its volatile fields have changed."""
     file = PROJECT / "app/api/openapi/examples" / f"{name}.json"
     before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
     if without_volatile_fields(before) != without_volatile_fields(example):

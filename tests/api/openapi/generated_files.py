@@ -1,4 +1,4 @@
-"""What is made from the code and kept in the repository: both OpenAPI documents, and tables of the guide."""
+"""The files of the repository that are generated: both OpenAPI documents, and the tables of the guide."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from tests.api.openapi.tables import fill
 
 
 def document() -> Document:
-    """The contract as it is served where no public URL is set."""
+    """Return the document of a service without a public URL."""
     document: dict[str, Any] = create_app(Settings(_env_file=None, database_url="sqlite://", public_url="")).openapi()
     return document
 
@@ -31,4 +31,4 @@ GENERATED: Mapping[Path, Callable[[], str]] = {
     PROJECT / "docs/openapi-3.0.json": lambda: _as_text(to_openapi30(document())),
     **{page: partial(_filled, page) for page in (PROJECT / "docs/api.md", PROJECT / "docs/answers.md")},
 }
-"""The files, and how the text of each is made."""
+"""The generated files, each with the function that returns its text."""

@@ -1,4 +1,4 @@
-"""What every operation, and the document as a whole, must say: each rule names its offenders."""
+"""Rules for operations and for the document as a whole; each yields the locations that break it."""
 
 import re
 from collections import Counter
@@ -10,13 +10,13 @@ JSON, BINARY = {"application/json", "application/problem+json"}, "application/oc
 
 
 def undescribed(document: Part) -> Iterator[str]:
-    for place, operation in operations(document):
+    for location, operation in operations(document):
         if not operation.get("summary") or not operation.get("description"):
-            yield place
-    bare = document["openapi"].startswith("3.0")  # nothing stands beside a $ref there
-    for place, part in [*parameters(document), *properties(document)]:
-        if not part.get("description") and not (bare and "$ref" in part):
-            yield place
+            yield location
+    openapi30 = document["openapi"].startswith("3.0")  # 3.0 allows no description beside a $ref
+    for location, part in [*parameters(document), *properties(document)]:
+        if not part.get("description") and not (openapi30 and "$ref" in part):
+            yield location
 
 
 def misnamed_operations(document: Part) -> Iterator[str]:
@@ -25,67 +25,72 @@ def misnamed_operations(document: Part) -> Iterator[str]:
 
 
 def untagged(document: Part) -> Iterator[str]:
-    told = {tag["name"] for tag in document["tags"] if tag["description"]}
-    return (place for place, one in operations(document) if len(one["tags"]) != 1 or not told.issuperset(one["tags"]))
+    tags = {tag["name"] for tag in document["tags"] if tag["description"]}
+    return (
+        location for location, one in operations(document) if len(one["tags"]) != 1 or not tags.issuperset(one["tags"])
+    )
 
 
 def several_media_types(document: Part) -> Iterator[str]:
-    return (place for place, one in operations(document) if len(one["responses"]["200"]["content"]) != 1)
+    return (location for location, one in operations(document) if len(one["responses"]["200"]["content"]) != 1)
 
 
 def incomplete_statuses(document: Part) -> Iterator[str]:
     expected = {"get": {"200", "304", "405", "422", "500", "503"}, "post": {"200", "400", "405", "413", "415", "422"}}
-    for place, operation in operations(document):
+    for location, operation in operations(document):
         statuses = set(operation["responses"])
-        method, _, path = place.partition(" ")
+        method, _, path = location.partition(" ")
         named = {"404"} if "{" in path else set()
         if not statuses >= expected[method.lower()] | named or not all(status.isdigit() for status in statuses):
-            yield place
+            yield location
 
 
 def errors_without_problem(document: Part) -> Iterator[str]:
     for name, response in document["components"]["responses"].items():
         content = response.get("content", {"": {"schema": {}}} if name != "NotModified" else {})
-        for media_type, told in content.items():
-            if (media_type, told["schema"].get("$ref")) != ("application/problem+json", "#/components/schemas/Problem"):
+        for media_type, media in content.items():
+            if (media_type, media["schema"].get("$ref")) != (
+                "application/problem+json",
+                "#/components/schemas/Problem",
+            ):
                 yield name
 
 
 def untyped_responses(document: Part) -> Iterator[str]:
-    """JSON that is no named object; a file that is no string, as bytes where generators would read it as JSON."""
-    older = document["openapi"].startswith("3.0")
-    for place, media_type, content in contents(document):
+    """Yield JSON contents that are not a named object, and files that are not a (binary) string."""
+    openapi30 = document["openapi"].startswith("3.0")
+    for location, media_type, content in contents(document):
         schema = content["schema"]
-        file = {"type": "string", **({"format": "binary"} if older or media_type == BINARY else {})}
+        file = {"type": "string", **({"format": "binary"} if openapi30 or media_type == BINARY else {})}
         if ("$ref" not in schema) if media_type in JSON else schema != file:
-            yield place
+            yield location
 
 
 def bad_array_style(document: Part) -> Iterator[str]:
-    for place, one in parameters(document):
+    for location, one in parameters(document):
         if one["schema"].get("type") == "array" and (one.get("style"), one.get("explode")) != ("form", True):
-            yield place
+            yield location
 
 
 def incomplete_parameters(document: Part) -> Iterator[str]:
-    for place, one in parameters(document):
+    for location, one in parameters(document):
         empty_is_absent = one["in"] != "query" or one["required"] or one.get("allowEmptyValue") is True
         nullable = one["schema"].get("nullable", False) or isinstance(one["schema"].get("type"), list)
         if not empty_is_absent or nullable or one.get("example") is None:
-            yield place
+            yield location
 
 
 def bad_field_names(document: Part) -> Iterator[str]:
-    named = [place.rpartition("?")[2] for place, _ in parameters(document)]
-    named += [place.rpartition(".")[2] for place, _ in properties(document)]
+    named = [location.rpartition("?")[2] for location, _ in parameters(document)]
+    named += [location.rpartition(".")[2] for location, _ in properties(document)]
     return (name for name in named if not re.fullmatch(r"[a-z][a-z0-9_]*", name))
 
 
 def missing_headers(document: Part) -> Iterator[str]:
-    for place, operation in operations(document):
-        wanted = {"Link", "X-Request-ID"} | ({"ETag", "Cache-Control"} if place.startswith("GET") else set())
+    for location, operation in operations(document):
+        wanted = {"Link", "X-Request-ID"} | ({"ETag", "Cache-Control"} if location.startswith("GET") else set())
         if not operation["responses"]["200"].get("headers", {}).keys() >= wanted:
-            yield place
+            yield location
     for name, response in document["components"]["responses"].items():
         if "X-Request-ID" not in response["headers"]:
             yield name
@@ -102,18 +107,21 @@ def incomplete_info(document: Part) -> Iterator[str]:
 
 
 def without_examples(document: Part) -> Iterator[str]:
-    for place, media_type, content in contents(document):
+    for location, media_type, content in contents(document):
         if media_type != BINARY and not content.get("examples"):
-            yield place
+            yield location
 
 
 def misordered_parameters(document: Part) -> Iterator[str]:
-    """What must be said comes first, then sort, limit and cursor last: the order of positional arguments."""
-    for place, operation in operations(document):
-        told = operation.get("parameters", [])
-        names = [one["name"] for one in told]
-        if [one["required"] for one in told] != sorted((one["required"] for one in told), reverse=True):
-            yield place
+    """Yield operations whose required parameters are not first, or whose sort, limit and cursor are not last.
+
+    Some clients take parameters as positional arguments in this order.
+    """
+    for location, operation in operations(document):
+        listed = operation.get("parameters", [])
+        names = [one["name"] for one in listed]
+        if [one["required"] for one in listed] != sorted((one["required"] for one in listed), reverse=True):
+            yield location
         last = [name for name in ("sort", "limit", "cursor") if name in names]
         if names[len(names) - len(last) :] != last:
-            yield place
+            yield location

@@ -1,4 +1,4 @@
-"""The parts of an OpenAPI document, each with the place that names it in a message."""
+"""Iterators over the parts of an OpenAPI document, each with a location for error messages."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,31 +14,31 @@ def operations(document: Part) -> Iterator[Located]:
 
 
 def parameters(document: Part) -> Iterator[Located]:
-    for place, operation in operations(document):
+    for location, operation in operations(document):
         for parameter in operation.get("parameters", []):
-            yield f"{place} ?{parameter['name']}", parameter
+            yield f"{location} ?{parameter['name']}", parameter
 
 
 def contents(document: Part) -> Iterator[tuple[str, str, Part]]:
-    """Every body that is sent or given: its place, its media type, and what is said of it."""
-    for place, operation in operations(document):
+    """Yield every media type object of requests and responses, with its location and its media type."""
+    for location, operation in operations(document):
         bodies = [("body", operation.get("requestBody", {})), *operation["responses"].items()]
         for name, body in bodies:
             for media_type, content in body.get("content", {}).items():
-                yield f"{place} {name}", media_type, content
+                yield f"{location} {name}", media_type, content
     for name, response in document["components"]["responses"].items():
         for media_type, content in response.get("content", {}).items():
             yield f"response {name}", media_type, content
 
 
 def schemas(document: Part) -> Iterator[Located]:
-    """Every schema at every depth."""
+    """Yield every schema at every depth."""
     for name, schema in document["components"]["schemas"].items():
         yield from _within(name, schema)
-    for place, parameter in parameters(document):
-        yield from _within(place, parameter["schema"])
-    for place, _, content in contents(document):
-        yield from _within(place, content["schema"])
+    for location, parameter in parameters(document):
+        yield from _within(location, parameter["schema"])
+    for location, _, content in contents(document):
+        yield from _within(location, content["schema"])
 
 
 def properties(document: Part) -> Iterator[Located]:
@@ -48,7 +48,7 @@ def properties(document: Part) -> Iterator[Located]:
 
 
 def components(document: Part, *, in_request: bool) -> Iterator[Located]:
-    """The objects that requests, or else answers, are made of."""
+    """Yield the object schemas that requests, or else responses, use."""
     roots = [
         operation.get("requestBody") if in_request else operation["responses"] for _, operation in operations(document)
     ]
@@ -59,7 +59,7 @@ def components(document: Part, *, in_request: bool) -> Iterator[Located]:
 
 
 def references(part: Any, document: Part) -> set[str]:
-    """The names of the schemas that a part is made of, at any depth."""
+    """Return the names of the schemas that a part uses, at any depth."""
     found, new = set(), set(_targets(part))
     while new:
         found |= new
@@ -77,13 +77,13 @@ def _targets(part: Any) -> Iterator[str]:
             yield from _targets(inner)
 
 
-def _within(place: str, schema: Part) -> Iterator[Located]:
-    yield place, schema
+def _within(location: str, schema: Part) -> Iterator[Located]:
+    yield location, schema
     for name, inner in schema.get("properties", {}).items():
-        yield from _within(f"{place}.{name}", inner)
+        yield from _within(f"{location}.{name}", inner)
     for name in ("items", "additionalProperties"):
         if isinstance(schema.get(name), dict):
-            yield from _within(f"{place}.{name}", schema[name])
+            yield from _within(f"{location}.{name}", schema[name])
     for name in ("anyOf", "oneOf", "allOf"):
         for number, inner in enumerate(schema.get(name, [])):
-            yield from _within(f"{place}.{name}.{number}", inner)
+            yield from _within(f"{location}.{name}.{number}", inner)

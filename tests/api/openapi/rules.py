@@ -1,4 +1,4 @@
-"""The rules that both documents keep, so that every generator makes of them a client that compiles."""
+"""The rules for both documents under which every generator produces a client that compiles."""
 
 from collections.abc import Callable, Iterator, Mapping
 from inspect import getmembers, isfunction
@@ -10,8 +10,8 @@ Rule = Callable[[Part], Iterator[str]]
 
 RULES: Mapping[str, Rule] = {
     name: rule
-    for room in (schema_rules, operation_rules)
-    for name, rule in getmembers(room, isfunction)
-    if rule.__module__ == room.__name__
+    for module in (schema_rules, operation_rules)
+    for name, rule in getmembers(module, isfunction)
+    if rule.__module__ == module.__name__
 }
-"""Every function of the two rooms, by its name."""
+"""Every function of the two modules of rules, by its name."""

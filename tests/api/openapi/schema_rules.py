@@ -1,4 +1,4 @@
-"""What every schema must be for typed languages to have a type for it: each rule names its offenders."""
+"""Rules for schemas, so that typed languages have a type for each; every rule yields the locations that break it."""
 
 import re
 from collections import Counter
@@ -11,31 +11,31 @@ COMBINED = {"anyOf", "oneOf", "allOf", "not", "const", "prefixItems", "patternPr
 
 
 def combined(document: Part) -> Iterator[str]:
-    return (f"{place}: {word}" for place, schema in schemas(document) for word in COMBINED & schema.keys())
+    return (f"{location}: {word}" for location, schema in schemas(document) for word in COMBINED & schema.keys())
 
 
 def without_width(document: Part) -> Iterator[str]:
-    for place, schema in schemas(document):
+    for location, schema in schemas(document):
         kind = schema.get("type")
         kind = kind[0] if isinstance(kind, list) else kind
         if kind in FORMATS and schema.get("format") not in FORMATS[kind] and "enum" not in schema:
-            yield place
+            yield location
 
 
 def nullable_objects(document: Part) -> Iterator[str]:
-    for place, schema in schemas(document):
+    for location, schema in schemas(document):
         kinds = schema.get("type", [])
         kinds = kinds if isinstance(kinds, list) else [kinds]
         if ("null" in kinds or "nullable" in schema) and not {"array", "object"}.isdisjoint(kinds):
-            yield place
+            yield location
 
 
 def titled(document: Part) -> Iterator[str]:
-    return (place for place, schema in schemas(document) if isinstance(schema.get("title"), str))
+    return (location for location, schema in schemas(document) if isinstance(schema.get("title"), str))
 
 
 def enums_outside_components(document: Part) -> Iterator[str]:
-    return (place for place, schema in schemas(document) if "enum" in schema and re.search(r"[. ]", place))
+    return (location for location, schema in schemas(document) if "enum" in schema and re.search(r"[. ]", location))
 
 
 def enums_in_responses(document: Part) -> Iterator[str]:
@@ -53,7 +53,7 @@ def duplicate_enum_members(document: Part) -> Iterator[str]:
 
 
 def defaults_in_requests(document: Part) -> Iterator[str]:
-    """Defaults of a body stand in words: TypeScript takes a field with a default for one that must be there."""
+    """Yield fields of bodies with a default: TypeScript requires them, so defaults belong in the description."""
     for name, schema in components(document, in_request=True):
         yield from (f"{name}.{field}" for field, inner in schema["properties"].items() if "default" in inner)
 
@@ -63,12 +63,14 @@ def open_requests(document: Part) -> Iterator[str]:
 
 
 def closed_responses(document: Part) -> Iterator[str]:
-    said = True if document["openapi"].startswith("3.0") else None
-    return (name for name, one in components(document, in_request=False) if one.get("additionalProperties") is not said)
+    expected = True if document["openapi"].startswith("3.0") else None
+    return (
+        name for name, one in components(document, in_request=False) if one.get("additionalProperties") is not expected
+    )
 
 
 def optional_values(document: Part) -> Iterator[str]:
-    """Fields of answers that may be absent and are no parts."""
+    """Yield fields of responses that may be absent although they are not objects."""
     for name, schema in components(document, in_request=False):
         for field in schema["properties"].keys() - set(schema.get("required", [])):
             if "$ref" not in schema["properties"][field]:
@@ -86,18 +88,18 @@ def bad_schema_names(document: Part) -> Iterator[str]:
 
 
 def non_integer_bounds(document: Part) -> Iterator[str]:
-    for place, schema in schemas(document):
+    for location, schema in schemas(document):
         bounds = [schema[bound] for bound in ("minimum", "maximum", "multipleOf", "default") if bound in schema]
         if "integer" in schema.get("type", "") and not all(isinstance(bound, int) for bound in bounds):
-            yield place
+            yield location
 
 
 def backslashes_in_patterns(document: Part) -> Iterator[str]:
-    """Generators double a backslash or leave it: the Ruby client did not load, others would match other texts."""
-    return (place for place, schema in schemas(document) if "\\" in schema.get("pattern", ""))
+    """Yield patterns with a backslash, which generators escape differently: the Ruby client did not load."""
+    return (location for location, schema in schemas(document) if "\\" in schema.get("pattern", ""))
 
 
 def bounds_that_exclude(document: Part) -> Iterator[str]:
-    """The R client writes `< =` for them."""
+    """Yield exclusive bounds, for which the generator of R writes `< =`."""
     exclusive = {"exclusiveMinimum", "exclusiveMaximum"}
-    return (place for place, schema in schemas(document) if exclusive & schema.keys())
+    return (location for location, schema in schemas(document) if exclusive & schema.keys())

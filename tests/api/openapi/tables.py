@@ -1,4 +1,4 @@
-"""The tables of the guide that are made from the document: between `<!-- … -->` and `<!-- end -->` of a page."""
+"""Generates the tables of the guide from the document: the text between `<!-- … -->` and `<!-- end -->`."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -19,20 +19,20 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         SizeFilter.model_fields.keys() - SizeSelection.model_fields.keys() - SizeRequirements.model_fields.keys()
     ),
 }
-"""Parameters that several endpoints have, and a page tells of once."""
+"""Groups of parameters that several endpoints have and the guide describes once."""
 
 _MARKED = re.compile(r"(?P<start><!-- (?P<what>\w+)(?P<words>[\w ]*) -->\n).*?(?P<end><!-- end -->)", re.DOTALL)
 _TABLE = "| {} | {} | meaning |\n| --- | --- | --- |\n"
 
 
 def fill(page: str, document: Part) -> str:
-    """Write the tables of a page anew."""
+    """Return a page with its tables generated again."""
 
-    def made(marked: re.Match[str]) -> str:
+    def generate(marked: re.Match[str]) -> str:
         text = _TABLES[marked["what"]](document, marked["words"].split())
         return f"{marked['start']}\n{text}\n{marked['end']}"
 
-    return _MARKED.sub(made, page)
+    return _MARKED.sub(generate, page)
 
 
 def _parameters(document: Part, words: list[str]) -> str:
@@ -40,8 +40,8 @@ def _parameters(document: Part, words: list[str]) -> str:
     name, how, *groups = words if len(words) > 1 else [*words, "beside"]
     grouped = {parameter for group in groups for parameter in GROUPS[group]}
     (operation,) = (one for _, one in operations(document) if one["operationId"] == name)
-    told = [one for one in operation["parameters"] if one["in"] == "query"]
-    chosen = [one for one in told if (one["name"] in grouped) is (how == "in")]
+    query = [one for one in operation["parameters"] if one["in"] == "query"]
+    chosen = [one for one in query if (one["name"] in grouped) is (how == "in")]
     rows = [(one["name"], _parameter_type(one["schema"], document), one["description"]) for one in chosen]
     return _TABLE.format("parameter", "takes") + _rows(rows)
 
@@ -77,7 +77,7 @@ def _rows(rows: Iterable[tuple[str, str, str]]) -> str:
 
 
 def _parameter_type(schema: Part, document: Part) -> str:
-    """What a parameter may be: its words, its bounds where they are of interest, its default."""
+    """Describe the values of a parameter: its enumeration, or its type with small bounds and the default."""
     if "$ref" in schema:
         words = document["components"]["schemas"][_reference(schema)]["enum"]
         return ", ".join(f"`{word}`" for word in words)
@@ -92,7 +92,7 @@ def _parameter_type(schema: Part, document: Part) -> str:
 
 
 def _field_type(schema: Part) -> str:
-    """What a field of an answer is."""
+    """Describe the type of a field."""
     if "$ref" in schema:
         name = _reference(schema)
         return f"[{name}](#{name.lower()})"

@@ -7,19 +7,19 @@ from app.api.openapi.openapi30 import to_openapi30
 from tests.api.openapi.generated_files import document
 
 
-def test_both_documents_are_served_as_they_are_kept(client: httpx.Client) -> None:
+def test_both_documents_are_served_as_generated(client: httpx.Client) -> None:
     assert client.get("/openapi.json").json() == document()
     assert client.get("/openapi-3.0.json").json() == to_openapi30(document())
 
 
-def test_a_document_is_made_while_others_are_made() -> None:
+def test_documents_can_be_generated_concurrently() -> None:
     with ThreadPoolExecutor() as threads:
         made = [threads.submit(document) for _ in range(4)]
     assert all(one.result() == made[0].result() for one in made)
 
 
 @pytest.mark.parametrize("path", ["/openapi.json", "/openapi-3.0.json"])
-def test_a_copy_of_a_document_is_confirmed(client: httpx.Client, path: str) -> None:
+def test_a_cached_copy_of_a_document_is_revalidated(client: httpx.Client, path: str) -> None:
     first = client.get(path)
     assert first.headers["content-type"] == "application/json"
     again = client.get(path, headers={"if-none-match": f'"other", {first.headers["etag"]}'})
@@ -27,7 +27,7 @@ def test_a_copy_of_a_document_is_confirmed(client: httpx.Client, path: str) -> N
     assert client.get(path, headers={"if-none-match": '"other"'}).content == first.content
 
 
-def test_the_page_of_the_contract_allows_scripts_of_its_own_origin_only(client: httpx.Client) -> None:
+def test_the_documentation_page_allows_scripts_of_its_own_origin_only(client: httpx.Client) -> None:
     page = client.get("/docs")
     assert "script-src 'self';" in page.headers["content-security-policy"]
     for path in ("docs/page.js", "docs/assets/swagger-ui-bundle.js", "docs/assets/swagger-ui.css"):

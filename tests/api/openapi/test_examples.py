@@ -1,4 +1,4 @@
-"""Every example is a real answer, and is what the document says."""
+"""Every example is a real response and is valid against its schema."""
 
 import json
 from typing import Any
@@ -15,101 +15,101 @@ from tests.api.openapi.generated_files import document
 from tests.api.openapi.parts import Part, contents, operations, parameters
 
 DOCUMENT = document()
-ASKED = dict(operations(DOCUMENT))
+OPERATIONS = dict(operations(DOCUMENT))
 VALIDATORS = {"3.1": (DOCUMENT, OAS31Validator), "3.0": (to_openapi30(DOCUMENT), OAS30ReadValidator)}
 
 
-@pytest.mark.parametrize("place", [place for place, one in ASKED.items() if find_example(one["operationId"])])
-def test_an_example_is_what_the_service_answers(client: httpx.Client, place: str) -> None:
-    example = find_example(ASKED[place]["operationId"])
+@pytest.mark.parametrize("place", [place for place, one in OPERATIONS.items() if find_example(one["operationId"])])
+def test_an_example_is_what_the_service_returns(client: httpx.Client, place: str) -> None:
+    example = find_example(OPERATIONS[place]["operationId"])
     assert example is not None
     if example.body is None:
-        assert example.path == example_path(place.partition(" ")[2], ASKED[place])
+        assert example.path == example_path(place.partition(" ")[2], OPERATIONS[place])
     assert without_volatile_fields(send_shortened(client, example.path, example.body)) == without_volatile_fields(
         example.answer
     )
 
 
-def test_every_file_of_an_example_is_of_an_operation() -> None:
+def test_every_example_file_belongs_to_an_operation() -> None:
     kept = {path.stem for path in (PROJECT / "app/api/openapi/examples").glob("*.json")}
-    assert kept <= {operation["operationId"] for operation in ASKED.values()}
+    assert kept <= {operation["operationId"] for operation in OPERATIONS.values()}
 
 
 @pytest.mark.parametrize("version", VALIDATORS)
-def test_every_example_is_of_its_schema(version: str) -> None:
-    told, validator = VALIDATORS[version]
+def test_every_example_is_valid_against_its_schema(version: str) -> None:
+    versioned, validator = VALIDATORS[version]
     checked = 0
-    for place, _, content in contents(told):
+    for place, _, content in contents(versioned):
         for example in content.get("examples", {}).values():
-            schema = {**content["schema"], "components": told["components"]}
+            schema = {**content["schema"], "components": versioned["components"]}
             errors = [
                 f"{place}: {error.json_path}: {error.message}"
                 for error in validator(schema).iter_errors(example["value"])
             ]
             assert errors == []
             checked += 1
-    assert checked >= len(ASKED)
+    assert checked >= len(OPERATIONS)
 
 
 @pytest.mark.parametrize("version", VALIDATORS)
-def test_an_example_of_another_type_is_noticed(version: str) -> None:
-    told, validator = VALIDATORS[version]
+def test_an_example_of_another_type_is_invalid(version: str) -> None:
+    versioned, validator = VALIDATORS[version]
     example = find_example("showSize")
     assert example is not None
-    schema = {"$ref": "#/components/schemas/SizeOut", "components": told["components"]}
+    schema = {"$ref": "#/components/schemas/SizeOut", "components": versioned["components"]}
     assert list(validator(schema).iter_errors({**example.answer, "vcpus": "eight"}))
     assert list(validator(schema).iter_errors({name: example.answer[name] for name in list(example.answer)[1:]}))
 
 
-def test_examples_show_no_field_that_is_not_told() -> None:
-    shapes = DOCUMENT["components"]["schemas"]
+def test_examples_have_no_undocumented_fields() -> None:
+    schemas = DOCUMENT["components"]["schemas"]
 
-    def strangers(value: Any, schema: Part) -> list[str]:
-        schema = shapes[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    def undocumented(value: Any, schema: Part) -> list[str]:
+        schema = schemas[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
         if isinstance(value, list):
-            return [found for item in value for found in strangers(item, schema.get("items", {}))]
-        told = schema.get("properties")
-        if not isinstance(value, dict) or told is None:
+            return [found for item in value for found in undocumented(item, schema.get("items", {}))]
+        documented = schema.get("properties")
+        if not isinstance(value, dict) or documented is None:
             return []
         return [
-            *(value.keys() - told.keys()),
-            *(s for name in value.keys() & told for s in strangers(value[name], told[name])),
+            *(value.keys() - documented.keys()),
+            *(s for name in value.keys() & documented for s in undocumented(value[name], documented[name])),
         ]
 
     for place, _, content in contents(DOCUMENT):
         for example in content.get("examples", {}).values():
-            assert (place, strangers(example["value"], content["schema"])) == (place, [])
+            assert (place, undocumented(example["value"], content["schema"])) == (place, [])
 
 
-@pytest.mark.parametrize("place", [place for place, one in ASKED.items() if one.get("parameters")])
-def test_the_example_of_every_parameter_is_taken(client: httpx.Client, place: str) -> None:
-    told = ASKED[place]["parameters"]
+@pytest.mark.parametrize("place", [place for place, one in OPERATIONS.items() if one.get("parameters")])
+def test_the_example_of_every_parameter_is_accepted(client: httpx.Client, place: str) -> None:
+    listed = OPERATIONS[place]["parameters"]
     path = place.partition(" ")[2]
-    for one in (one for one in told if one["in"] == "path"):
+    for one in (one for one in listed if one["in"] == "path"):
         path = path.replace(f"{{{one['name']}}}", str(one["example"]))
-    query = {one["name"]: one["example"] for one in told if one["in"] == "query"}
-    needed = {one["name"]: one["example"] for one in told if one["in"] == "query" and one["required"]}
-    for asked in ({**needed, name: value} for name, value in query.items()):
-        assert client.get(path, params=_written(asked)).status_code == httpx.codes.OK, asked
-    assert client.get(path, params=_written(query)).status_code == httpx.codes.OK
+    query = {one["name"]: one["example"] for one in listed if one["in"] == "query"}
+    needed = {one["name"]: one["example"] for one in listed if one["in"] == "query" and one["required"]}
+    for chosen in ({**needed, name: value} for name, value in query.items()):
+        assert client.get(path, params=_query_values(chosen)).status_code == httpx.codes.OK, chosen
+    assert client.get(path, params=_query_values(query)).status_code == httpx.codes.OK
 
 
-def _written(asked: Part) -> dict[str, Any]:
-    return {name: json.dumps(value) if isinstance(value, bool) else value for name, value in asked.items()}
+def _query_values(query: Part) -> dict[str, Any]:
+    return {name: json.dumps(value) if isinstance(value, bool) else value for name, value in query.items()}
 
 
-def test_examples_of_parameters_are_of_their_schemas() -> None:
+def test_examples_of_chosenare_valid_against_their_schemas() -> None:
     for place, one in parameters(DOCUMENT):
         schema = {**one["schema"], "components": DOCUMENT["components"]}
         assert (place, [error.message for error in OAS31Validator(schema).iter_errors(one["example"])]) == (place, [])
 
 
-@pytest.mark.parametrize("place", [place for place, one in ASKED.items() if "links" in one["responses"]["200"]])
-def test_a_link_leads_from_an_answer_to_an_operation_that_takes_its_name(client: httpx.Client, place: str) -> None:
-    example = find_example(ASKED[place]["operationId"])
+@pytest.mark.parametrize("place", [place for place, one in OPERATIONS.items() if "links" in one["responses"]["200"]])
+def test_a_link_leads_from_a_response_to_an_operation_that_accepts_its_name(client: httpx.Client, place: str) -> None:
+    example = find_example(OPERATIONS[place]["operationId"])
     assert example is not None
-    paths = {one["operationId"]: where.partition(" ")[2] for where, one in ASKED.items()}
-    for link in ASKED[place]["responses"]["200"]["links"].values():
+    paths = {one["operationId"]: where.partition(" ")[2] for where, one in OPERATIONS.items()}
+    for link in OPERATIONS[place]["responses"]["200"]["links"].values():
         ((parameter, expression),) = link["parameters"].items()
         name = resolve_pointer(example.answer, expression.removeprefix("$response.body#"))
         path = paths[link["operationId"]].replace(f"{{{parameter}}}", name)

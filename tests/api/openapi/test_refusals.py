@@ -1,4 +1,4 @@
-"""Every problem that the document shows is what the service refuses with."""
+"""Every problem in the document is what the service returns."""
 
 from collections.abc import Iterator, Mapping
 
@@ -20,16 +20,16 @@ def services(seeded_url: str, empty_url: str) -> Iterator[Mapping[str, httpx.Cli
         yield services
 
 
-def test_every_refusal_is_brought_about() -> None:
+def test_every_error_response_has_a_case() -> None:
     assert set(ERROR_CASES) == set(PROBLEM_STATUSES)
 
 
-def test_problems_are_what_the_service_refuses_with(services: Mapping[str, httpx.Client]) -> None:
+def test_problems_are_what_the_service_returns(services: Mapping[str, httpx.Client]) -> None:
     for name in ERROR_CASES:
         assert get_problem(services, name) == find_problem_example(name)
 
 
-def test_the_example_of_a_problem_is_of_the_kind_that_the_operation_gives() -> None:
+def test_the_example_of_a_problem_is_one_that_the_operation_can_return() -> None:
     shown = document()["components"]["responses"]
     for place, operation in operations(document()):
         method, _, path = place.partition(" ")
@@ -49,7 +49,7 @@ def test_the_example_of_a_problem_is_of_the_kind_that_the_operation_gives() -> N
                 assert problem["instance"] == "/sizes.parquet"
 
 
-def test_an_example_shows_lists_of_texts_whole() -> None:
+def test_an_example_shows_lists_of_strings_whole() -> None:
     for operation in ("listSizes", "showSize"):
         answer = find_example(operation).answer  # type: ignore[union-attr]  # both are there
         for size in answer.get("items", [answer]):

@@ -1,9 +1,9 @@
-// Shows the contract with Swagger UI, for trying it out on the server that served the page.
+// Shows the OpenAPI document with Swagger UI, which sends requests to the server of this page.
 
 const METHODS = ["get", "post"];
 
-/** Tell the examples of optional parameters in words: filled in, all of them at once would be the question. */
-function withExamplesTold(contract) {
+/** Move the examples of optional parameters to their descriptions: Swagger UI would fill in all of them at once. */
+function withExamplesInDescriptions(contract) {
   for (const path of Object.values(contract.paths)) {
     for (const operation of METHODS.map((method) => path[method]).filter(Boolean)) {
       for (const parameter of (operation.parameters ?? []).filter((one) => !one.required)) {
@@ -12,15 +12,15 @@ function withExamplesTold(contract) {
           parameter.description += ` Example: \`${example}\`.`;
         }
         delete parameter.example;
-        delete parameter.allowEmptyValue; // an empty value is none: no need of a box to tick
+        delete parameter.allowEmptyValue; // would show a checkbox, though an empty value means none
       }
     }
   }
   return contract;
 }
 
-const answer = await fetch("openapi.json");
-const contract = withExamplesTold(await answer.json());
+const response = await fetch("openapi.json");
+const contract = withExamplesInDescriptions(await response.json());
 contract.servers = [{ url: new URL(".", window.location.href).href.replace(/\/$/, "") }];
 
 window.SwaggerUIBundle({
