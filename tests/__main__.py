@@ -1,4 +1,4 @@
-"""`python -m tests`: all tests in processes side by side: one for each kind of database, one for all other tests."""
+"""`python -m tests`: run all tests in parallel processes, one for each kind of database and one for all other tests."""
 
 import os
 import subprocess
@@ -14,16 +14,16 @@ PYTEST = str(Path(sys.executable).with_name("pytest"))
 
 
 def main(arguments: list[str]) -> int:
-    """Run the tests and return the worst exit code; the first output is shown as it comes, the others after it."""
+    """Run the tests and return the highest exit code; the first output is printed live, the others after it."""
     runs = [("other tests", SELECTED_KINDS[0], "without"), *((kind, kind, "with") for kind in SELECTED_KINDS)]
     with ExitStack() as stack:
         outputs = [None, *(stack.enter_context(tempfile.TemporaryFile("w+")) for _ in SELECTED_KINDS)]
-        started = [
+        processes = [
             _start(kind, [f"--databases={which}", *arguments], output)
             for (_, kind, which), output in zip(runs, outputs, strict=True)
         ]
         codes = []
-        for (title, _, _), process, output in zip(runs, started, outputs, strict=True):
+        for (title, _, _), process, output in zip(runs, processes, outputs, strict=True):
             codes.append(process.wait())
             if output is not None:
                 output.seek(0)

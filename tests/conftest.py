@@ -1,4 +1,4 @@
-"""What tests ask for by name: a test that names a database runs once on each kind of `VMSIZES_TEST_DATABASES`."""
+"""Shared fixtures; a test that uses a database runs once on each kind named in `VMSIZES_TEST_DATABASES`."""
 
 import os
 import subprocess
@@ -19,18 +19,18 @@ from tests.databases import SELECTED_KINDS, START, Databases, make_read_only, ve
 from tests.servers import server
 
 TODAY = date(2026, 9, 1)
-"""The day on which the served catalog is asked: after its newest price, before the next size retires."""
+"""The date of the service under test: after the newest price of seeds/, before the next size retires."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let `python -m tests` split the tests among processes."""
+    """Add --databases, with which `python -m tests` splits the tests among processes."""
     parser.addoption(
-        "--databases", choices=("with", "without"), help="only the tests that run on each database, or only the others"
+        "--databases", choices=("with", "without"), help="run only the tests that use a database, or only the others"
     )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect what another process runs."""
+    """Deselect the tests that another process runs."""
     chosen = config.getoption("--databases")
     if chosen:
         with_databases = {
@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_configure() -> None:
-    """Stop a run that would leave out a database without being asked to."""
+    """Fail the run if a selected database is not available, instead of silently testing fewer."""
     try:
         versions()
     except RuntimeError as error:
@@ -50,27 +50,27 @@ def pytest_configure() -> None:
 
 
 def pytest_report_header() -> str:
-    """Say what the tests run on."""
+    """Return the versions of the databases for the header."""
     return f"databases: {versions()}"
 
 
 @pytest.fixture(scope="session")
 def single_database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databases]:
-    """The first kind of database, for folders whose tests are about something else; they take it for `databases`."""
+    """The first kind of database; folders whose tests do not depend on the kind override `databases` with it."""
     with START[SELECTED_KINDS[0]](tmp_path_factory.mktemp("one")) as running:
         yield running
 
 
 @pytest.fixture(scope="session", params=SELECTED_KINDS)
 def databases(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databases]:
-    """One kind of database, running."""
+    """One kind of database, started."""
     with START[request.param](tmp_path_factory.mktemp(request.param)) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def template_url(databases: Databases) -> str:
-    """A database with the schema and nothing else, to be copied."""
+    """A database with the schema and no rows, to be copied."""
     url = databases.create()
     engine = make_engine(url)
     migrations.upgrade(engine)
@@ -96,7 +96,7 @@ def empty_engine(empty_url: str) -> Iterator[Engine]:
 
 @pytest.fixture
 def database_url(databases: Databases, template_url: str) -> Iterator[str]:
-    """A database of one's own, with the schema and no rows."""
+    """A new database with the schema and no rows."""
     url = databases.copy(template_url)
     yield url
     databases.drop(url)
@@ -104,7 +104,7 @@ def database_url(databases: Databases, template_url: str) -> Iterator[str]:
 
 @pytest.fixture
 def engine(database_url: str) -> Iterator[Engine]:
-    """An engine for a database of one's own, with the schema and no rows."""
+    """An engine for a new database with the schema and no rows."""
     engine = make_engine(database_url)
     yield engine
     engine.dispose()
@@ -112,7 +112,7 @@ def engine(database_url: str) -> Iterator[Engine]:
 
 @pytest.fixture(scope="session")
 def seeded_template_url(databases: Databases, template_url: str) -> str:
-    """A database with everything in seeds/, filled as a user fills it, to be copied: nobody connects to it."""
+    """A database with everything in seeds/, ingested by the installed program; a template must have no connections."""
     url = databases.copy(template_url)
     program = str(Path(sys.executable).with_name("vmsizes"))
     environment = {**os.environ, "VMSIZES_DATABASE_URL": url}
@@ -123,13 +123,13 @@ def seeded_template_url(databases: Databases, template_url: str) -> str:
 
 @pytest.fixture(scope="session")
 def seeded_url(databases: Databases, seeded_template_url: str) -> str:
-    """A database with everything in seeds/, for all tests to read."""
+    """A database with everything in seeds/, shared by all tests for reading."""
     return databases.copy(seeded_template_url)
 
 
 @pytest.fixture(scope="session")
 def seeded_engine(seeded_url: str) -> Iterator[Engine]:
-    """An engine for the seeded database; it refuses to write."""
+    """A read-only engine for the seeded database."""
     engine = make_engine(seeded_url)
     make_read_only(engine)
     yield engine
@@ -138,7 +138,7 @@ def seeded_engine(seeded_url: str) -> Iterator[Engine]:
 
 @pytest.fixture(scope="session")
 def base_url(seeded_url: str) -> Iterator[str]:
-    """Where the service answers, over real HTTP and over the seeded database, on TODAY."""
+    """The URL of the service on the seeded database, over real HTTP, on TODAY."""
     service = create_asgi_app(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
     make_read_only(service.app.state.engine)
     with server(service) as url:
@@ -148,6 +148,6 @@ def base_url(seeded_url: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def client(base_url: str) -> Iterator[httpx.Client]:
-    """A client of the service."""
+    """An HTTP client of the service."""
     with httpx.Client(base_url=base_url, trust_env=False) as client:
         yield client

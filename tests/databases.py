@@ -1,4 +1,4 @@
-"""The kinds of database that the tests run on: each makes empty databases, and copies of one that is prepared."""
+"""The kinds of database that the tests run on; each creates empty databases and copies prepared ones."""
 
 import os
 import sqlite3
@@ -18,20 +18,20 @@ SELECTED_KINDS = tuple(filter(None, os.environ.get("VMSIZES_TEST_DATABASES", "sq
 
 
 class Databases(Protocol):
-    """What the tests need of one kind of database; databases are named by their URLs."""
+    """Creates, copies and drops databases of one kind, which are named by their URLs."""
 
     def create(self) -> str:
-        """Make an empty database."""
+        """Create an empty database and return its URL."""
 
     def copy(self, url: str) -> str:
-        """Make a database with the content of another, to which nobody is connected."""
+        """Copy a database that has no connections and return the URL of the copy."""
 
     def drop(self, url: str) -> None:
-        """Remove a database, whoever is connected to it."""
+        """Drop a database and its connections."""
 
 
 class SqliteFiles:
-    """Databases that are files of one folder."""
+    """SQLite databases in one folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._numbers = folder, count(1)
@@ -40,10 +40,10 @@ class SqliteFiles:
         return f"sqlite:///{self._folder / f'{next(self._numbers)}.db'}"
 
     def copy(self, url: str) -> str:
-        made = self.create()
-        with closing(sqlite3.connect(_file(url))) as old, closing(sqlite3.connect(_file(made))) as new:
+        copy = self.create()
+        with closing(sqlite3.connect(_file(url))) as old, closing(sqlite3.connect(_file(copy))) as new:
             old.backup(new)
-        return made
+        return copy
 
     def drop(self, url: str) -> None:
         for ending in ("", "-wal", "-shm"):
@@ -57,23 +57,23 @@ def _file(url: str) -> str:
 
 
 class PostgresServer:
-    """Databases of one running server."""
+    """PostgreSQL databases on one running server."""
 
     def __init__(self, maintenance_url: str) -> None:
         self._url, self._numbers = make_url(maintenance_url), count(1)
 
     def create(self) -> str:
-        return self._make("")
+        return self._create("")
 
     def copy(self, url: str) -> str:
-        return self._make(f' template "{make_url(url).database}" strategy file_copy')
+        return self._create(f' template "{make_url(url).database}" strategy file_copy')
 
     def drop(self, url: str) -> None:
         self._run(f'drop database "{make_url(url).database}" with (force)')
 
-    def _make(self, how: str) -> str:
+    def _create(self, clause: str) -> str:
         name = f"test_{next(self._numbers)}"
-        self._run(f'create database "{name}"{how}')
+        self._run(f'create database "{name}"{clause}')
         return self._url.set(database=name).render_as_string(hide_password=False)
 
     def _run(self, statement: str) -> None:
@@ -103,7 +103,7 @@ VERSIONS: dict[str, Callable[[], str]] = {
 
 
 def versions() -> str:
-    """Name the chosen databases with their versions; raises RuntimeError where one is unknown or missing."""
+    """Return the selected kinds with their versions; raises RuntimeError for an unknown or missing one."""
     unknown = set(SELECTED_KINDS) - set(VERSIONS)
     if unknown or not SELECTED_KINDS:
         raise RuntimeError(f"VMSIZES_TEST_DATABASES={','.join(SELECTED_KINDS)}: choose from {', '.join(VERSIONS)}.")
@@ -111,7 +111,7 @@ def versions() -> str:
 
 
 def make_read_only(engine: Engine) -> None:
-    """Make every connection of an engine refuse to write, for a database that tests share."""
+    """Make every connection of an engine read-only, for a database that tests share."""
 
     @event.listens_for(engine, "connect")
     def refuse(connection: DBAPIConnection, _record: object) -> None:

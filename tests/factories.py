@@ -1,4 +1,4 @@
-"""Made-up readings: a test names only what it is about."""
+"""Factories of readings with defaults, so that a test names only the values it is about."""
 
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
@@ -61,7 +61,7 @@ def price(name: str, usd: str | Decimal, **more: Any) -> PriceRow:
 
 
 def price_list(*rows: PriceRow, at_once: int = 2) -> Prices:
-    """A list of prices that comes in blocks of a few; its file is that of the first."""
+    """Return a price list in small blocks; its file is that of the first price."""
     blocks = [PriceBlock.of(rows[start : start + at_once]) for start in range(0, len(rows), at_once)]
     return Prices((PriceList(file=rows[0].file, blocks=lambda: iter(blocks)),) if rows else ())
 

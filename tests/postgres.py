@@ -1,6 +1,6 @@
-"""A PostgreSQL server of our own: started from the binaries of a wheel, reached through a socket, gone with the tests.
+"""A temporary PostgreSQL server: started from the binaries of a wheel, reached through a Unix socket.
 
-PostgreSQL refuses to run as root, so root starts it as `nobody`, from a copy that it gives away. The server is
+PostgreSQL refuses to run as root, so root starts it as the user `nobody`, from a copy owned by that user. The server is
 the child of a shell that waits for the end of its input: it stops when the tests end, and also when they are killed.
 """
 
@@ -35,19 +35,19 @@ rm -rf "$HERE"
 
 
 def installation() -> Path:
-    """Find the newest PostgreSQL in the wheel; raises RuntimeError where there is none."""
+    """Return the folder of the newest PostgreSQL in the wheel; raises RuntimeError where there is none."""
     spec = find_spec(WHEEL)
-    places = spec.submodule_search_locations if spec else None
-    found = [path.parent.parent for place in places or () for path in Path(place).glob("*/bin/initdb")]
+    folders = spec.submodule_search_locations if spec else None
+    found = [path.parent.parent for folder in folders or () for path in Path(folder).glob("*/bin/initdb")]
     if not found:
         raise RuntimeError(f"No PostgreSQL to test on: install {WHEEL}, or set VMSIZES_TEST_DATABASES=sqlite.")
     return max(found, key=version)
 
 
 def version(home: Path) -> tuple[int, ...]:
-    """Tell the version of an installation, as numbers."""
-    said = subprocess.run([home / "bin" / "postgres", "--version"], check=True, capture_output=True, text=True).stdout
-    return tuple(int(part) for part in said.split()[-1].split("."))
+    """Return the version of an installation."""
+    output = subprocess.run([home / "bin" / "postgres", "--version"], check=True, capture_output=True, text=True).stdout
+    return tuple(int(part) for part in output.split()[-1].split("."))
 
 
 @contextmanager
@@ -79,7 +79,7 @@ def _start(here: Path, log: IO[bytes]) -> "subprocess.Popen[bytes]":
 
 
 def _copy(to: Path) -> Path:
-    """Copy the wheel, its libraries beside it; it may lie where only root can look."""
+    """Copy the wheel and the libraries beside it: the user `nobody` may not be able to read the original."""
     home = installation()
     for folder in (home, home.parent.parent / f"{WHEEL}.libs"):
         if folder.is_dir():

@@ -1,4 +1,4 @@
-"""A service in a process of its own, as it is run: what it takes of memory and how it stands a burst."""
+"""Runs `vmsizes serve` in its own process, for tests of memory and load."""
 
 import os
 import socket
@@ -17,32 +17,34 @@ START_TIMEOUT = 60.0  # seconds
 
 @dataclass(frozen=True, slots=True)
 class ServiceProcess:
-    """A service that runs, and where it answers."""
+    """A running service and its port."""
 
     process: "subprocess.Popen[bytes]"
     port: int
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """Its base URL."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def rss_mib(self) -> float:
-        """The memory that is its own and in use now, MiB: what is shared with files does not count."""
+        """Its private memory in use, MiB (RssAnon): pages of mapped files do not count."""
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
         return int(next(line.split()[1] for line in lines if line.startswith("RssAnon"))) / 1024
 
 
 @contextmanager
 def run_service(database_url: str, log: Path, **settings: str) -> Iterator[ServiceProcess]:
-    """Run `vmsizes serve` on a free port until the end; `log` is what it says."""
+    """Run `vmsizes serve` on a free port; its output goes to the file `log`."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
     program = str(Path(sys.executable).with_name("vmsizes"))
     environment = {**os.environ, "VMSIZES_DATABASE_URL": database_url, **settings}
-    with log.open("wb") as said:
-        process = subprocess.Popen([program, "serve", "--port", str(port)], env=environment, stdout=said, stderr=said)
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [program, "serve", "--port", str(port)], env=environment, stdout=output, stderr=output
+        )
         running = ServiceProcess(process, port)
         try:
             _wait_until_ready(running, log)

@@ -1,4 +1,4 @@
-"""A real HTTP server on a free loopback port, in a thread of the tests' own process."""
+"""Runs a real HTTP server on a free loopback port, in a thread of the test process."""
 
 import socket
 import time
@@ -12,7 +12,7 @@ import uvicorn
 
 @contextmanager
 def server(app: Any) -> Iterator[str]:
-    """Serve an ASGI application; yields its base URL once it is ready, stops it cleanly at the end."""
+    """Serve an ASGI application: yields its base URL once it is ready, and shuts it down at the end."""
     config = uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=5)
     uvicorn_server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(max_workers=1) as thread:

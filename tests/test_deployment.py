@@ -1,4 +1,4 @@
-"""What is promised outside of Python: the verbs, the settings' example, the wheel, the image, the local stack."""
+"""The files around the code: Makefile, .env.example, wheel, container image, docker-compose stack."""
 
 import json
 import re
@@ -25,8 +25,8 @@ def instructions(name: str) -> list[str]:
 
 def test_make_help_lists_every_verb() -> None:
     verbs = re.findall(r"(?m)^\.PHONY: (.*)$", (PROJECT / "Makefile").read_text())[0].split()
-    said = subprocess.run(["make", "-C", PROJECT, "help"], check=True, capture_output=True, text=True).stdout
-    assert {line.split()[0] for line in said.splitlines() if not line.startswith("make")} == set(verbs)
+    output = subprocess.run(["make", "-C", PROJECT, "help"], check=True, capture_output=True, text=True).stdout
+    assert {line.split()[0] for line in output.splitlines() if not line.startswith("make")} == set(verbs)
 
 
 def test_the_example_names_every_setting_with_its_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +60,7 @@ def test_the_image_is_built_from_files_that_exist_and_reach_the_builder() -> Non
         assert f"!{path}" in ignore
 
 
-def test_the_image_installs_by_hash_and_runs_as_nobody_special() -> None:
+def test_the_image_installs_by_hash_and_runs_as_an_unprivileged_user() -> None:
     assert "--require-hashes -r requirements.lock" in DOCKERFILE
     assert int(instructions("USER")[-1]) > 0
     assert json.loads(instructions("CMD")[-1]) == ["vmsizes", "serve"]

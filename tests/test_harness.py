@@ -1,4 +1,4 @@
-"""What every other test stands on: databases of one's own, shared ones nobody can write to, a real server."""
+"""The test harness itself: isolated databases, shared read-only ones, a real server."""
 
 import os
 import subprocess
@@ -50,8 +50,8 @@ def test_a_shared_database_refuses_to_be_written(database_url: str) -> None:
 
 def test_a_run_that_asks_for_an_unknown_database_fails() -> None:
     pytest_run = [sys.executable, "-m", "pytest", "--collect-only", __file__]
-    asked = {**os.environ, "VMSIZES_TEST_DATABASES": "sqlite,oracle"}
-    run = subprocess.run(pytest_run, env=asked, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "VMSIZES_TEST_DATABASES": "sqlite,oracle"}
+    run = subprocess.run(pytest_run, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == pytest.ExitCode.USAGE_ERROR
     assert "choose from sqlite, postgresql" in run.stderr
 

@@ -1,4 +1,4 @@
-"""The migrations build exactly the tables that the models describe, on every database, and take them away again."""
+"""Migrations create exactly the tables of the models on every database, and downgrades drop them."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""What is suggested for a wrong name means what was meant, or nothing is suggested."""
+"""Suggestions for unknown names: the right one, or none."""
 
 import pytest
 

@@ -68,11 +68,11 @@ def test_a_command_does_not_load_what_it_does_not_use(
 
 ASK = """
 import anyio, httpx, app.asgi
-asked = [("GET", "/sizes?limit=0"), ("GET", "/compare?size=x"), ("POST", "/fit"), ("POST", "/estimate")]
+requests = [("GET", "/sizes?limit=0"), ("GET", "/compare?size=x"), ("POST", "/fit"), ("POST", "/estimate")]
 
 async def ask():
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app.asgi.service()), base_url="http://x") as client:
-        for method, path in asked:
+        for method, path in requests:
             print((await client.request(method, path, json={} if method == "POST" else None)).status_code)
 
 anyio.run(ask)

@@ -1,4 +1,4 @@
-"""What is tracked is fit to be published: nothing half merged, nothing empty, no link in a page that leads nowhere."""
+"""Tracked files are publishable: no conflict markers, no empty files, no dead links between pages."""
 
 import re
 import subprocess
@@ -14,10 +14,10 @@ MAY_BE_EMPTY = {"__init__.py", "py.typed"}
 
 
 def tracked(pattern: str = "*") -> list[Path]:
-    """The tracked files that are there; outside a repository, as in an unpacked archive, the test is skipped."""
+    """Return the tracked files that exist; skips the test outside a repository, as in an unpacked archive."""
     listed = subprocess.run(["git", "ls-files", "-z", pattern], cwd=PROJECT, capture_output=True, check=False)
     if listed.returncode:
-        pytest.skip("this is no git checkout, so nothing says which files are the project's")
+        pytest.skip("not a git checkout: the files of the project are unknown")
     paths = [PROJECT / name for name in listed.stdout.decode().split("\0") if name]
     return [path for path in paths if path.is_file()]
 

@@ -23,7 +23,7 @@ COMMAND_MODULES: Mapping[str, tuple[str, str]] = {
     "migrate": ("serve", "Upgrade the database to the newest schema."),
     "ingest": ("ingest", "Read documents, prices and other figures into the catalog."),
     "sources": ("sources", "List the sources of the catalog."),
-    "forget": ("sources", "Remove a source and all that only it says."),
+    "forget": ("sources", "Remove a source and what only it states."),
     "revisions": ("sources", "List the ingests that changed the catalog."),
     "export": ("export", "Write whole lists and tables to a file: sizes, prices, GPUs, regions, series, models …"),
 }

@@ -158,7 +158,7 @@ def _fit_requirements(values: Mapping[str, Any], output: OutputOptions) -> None:
     rows = [item | _plain_cost(item["cost"][params.purchase]) for item in items]
     print_rows(rows, FIT_COLUMNS, output, json_value=data, objects=items)
     if output.format is Format.table:
-        # Misses that are only near are of interest where nothing fits; those asked for with --include always.
+        # Near misses only help where nothing fits; --include rejected lists all that do not fit.
         _print_summary(data, data["rejected"] or (data["nearest_misses"] if not items else []))
     if not items:
         raise typer.Exit(context.EXIT_NOT_FOUND)

@@ -47,7 +47,7 @@ def forget(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Remove a source in a new revision: what only it says goes, and everything else it says is decided without it."""
+    """Remove a source in a new revision: facts that only it states go, others are decided again without it."""
     with context.session(), progress() as step:
         outcome = forget_source(context.engine(), source, now=context.now(), dry_run=dry_run, progress=step)
     print_outcome(outcome, as_json=as_json)

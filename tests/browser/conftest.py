@@ -1,4 +1,4 @@
-"""A real browser, and a page of it that remembers what it asked for and what it complained of."""
+"""A real browser, with pages that record their requests and errors."""
 
 import shutil
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
 @dataclass(frozen=True, slots=True)
 class RecordedPage:
-    """A page, every URL that it asked for, and what its console says is wrong."""
+    """A page, the URLs that it requested, and the errors of its console."""
 
     page: Page
     requests: list[str] = field(default_factory=list)
@@ -23,7 +23,7 @@ class RecordedPage:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium, without a window; no longer than a module, since an event loop runs in this thread meanwhile."""
+    """Headless Chromium; per module, since Playwright runs an event loop in this thread while it is open."""
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program is None:
         pytest.skip(f"none of {', '.join(PROGRAMS)} is on the PATH")
@@ -35,11 +35,11 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def watched(browser: Browser) -> Iterator[RecordedPage]:
-    """A new page."""
+    """A new page that records."""
     page = browser.new_page()
     watched = RecordedPage(page)
     page.on("request", lambda request: watched.requests.append(request.url))
-    page.on("console", lambda said: watched.errors.append(said.text) if said.type == "error" else None)
+    page.on("console", lambda message: watched.errors.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: watched.errors.append(str(error)))
     yield watched
     page.close()
@@ -47,5 +47,5 @@ def watched(browser: Browser) -> Iterator[RecordedPage]:
 
 @pytest.fixture(scope="session")
 def databases(single_database: Databases) -> Databases:
-    """One kind: a page does not know what is behind the service."""
+    """One kind of database: a page does not depend on it."""
     return single_database

@@ -1,4 +1,4 @@
-"""What a page of another origin is shown while the catalog changes: the browser's own cache has a say in it."""
+"""What a page of another origin gets while the catalog changes, with the browser's own HTTP cache in between."""
 
 import time
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ WALK = """async (url) => {
 
 @pytest.fixture
 def service(empty_url: str) -> Iterator[CacheMiddleware]:
-    """A service of one's own, over three sizes, one of them with a price."""
+    """A service with its own database of three sizes, one of them with a price."""
     service = create_asgi_app(Settings(_env_file=None, database_url=empty_url), today=lambda: TODAY)
     migrations.upgrade(service.app.state.engine)
     ingest(service.app.state.engine, costing("3.5"), now=NOW)
@@ -53,7 +53,7 @@ def service(empty_url: str) -> Iterator[CacheMiddleware]:
 
 @pytest.fixture
 def elsewhere(watched: RecordedPage) -> Iterator[Page]:
-    """A page of another origin than the service's."""
+    """A page of another origin than the service."""
     page = Starlette(routes=[Route("/", lambda _: HTMLResponse("<!doctype html><title>A dashboard</title>"))])
     with server(page) as url:
         watched.page.goto(url)
@@ -72,16 +72,16 @@ def shown(page: Page, url: str) -> float:
 
 def test_a_page_sees_the_new_price_within_a_second_of_an_ingest(service: CacheMiddleware, elsewhere: Page) -> None:
     with server(service) as url:
-        asked = f"{url}/sizes?limit=1"
-        assert [shown(elsewhere, asked) for _ in range(2)] == [3.5, 3.5]
+        page_url = f"{url}/sizes?limit=1"
+        assert [shown(elsewhere, page_url) for _ in range(2)] == [3.5, 3.5]
         ingest(service.app.state.engine, costing("2.7008"), now=NOW)
         time.sleep(1)
-        assert shown(elsewhere, asked) == 2.7008
+        assert shown(elsewhere, page_url) == 2.7008
         elsewhere.reload()
-        assert shown(elsewhere, asked) == 2.7008
+        assert shown(elsewhere, page_url) == 2.7008
 
 
-def test_a_copy_in_the_browser_is_confirmed_and_not_sent_again(service: CacheMiddleware, elsewhere: Page) -> None:
+def test_a_copy_in_the_browser_is_revalidated_and_not_sent_twice(service: CacheMiddleware, elsewhere: Page) -> None:
     statuses: list[int] = []
 
     async def recording(scope: Scope, receive: Receive, send: Send) -> None:
@@ -97,9 +97,7 @@ def test_a_copy_in_the_browser_is_confirmed_and_not_sent_again(service: CacheMid
     assert statuses == [200, 304, 304]
 
 
-def test_a_walk_that_is_told_to_begin_again_does_and_comes_to_its_end(
-    service: CacheMiddleware, elsewhere: Page
-) -> None:
+def test_a_walk_that_gets_410_starts_over_and_finishes(service: CacheMiddleware, elsewhere: Page) -> None:
     def pause(read: int) -> None:
         if read == 1 and not done:
             done.append(True)

@@ -12,7 +12,7 @@ from tests.conftest import TODAY
 
 @dataclass(frozen=True, kw_only=True)
 class CommandResult:
-    """What a command printed, and how it ended."""
+    """The output and the exit code of a command."""
 
     returncode: int
     stdout: str
@@ -28,7 +28,9 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
     def run(url: str, *arguments: str) -> CommandResult:
         monkeypatch.setenv("VMSIZES_DATABASE_URL", url)
-        monkeypatch.setattr(context, "today", lambda: TODAY)  # as the service under test, so that ages are the same
+        monkeypatch.setattr(
+            context, "today", lambda: TODAY
+        )  # the date of the service under test, so that price ages agree
         monkeypatch.setattr(sys, "argv", ["vmsizes", *arguments])
         context.settings.cache_clear()
         context.engine.cache_clear()

@@ -1,4 +1,4 @@
-"""The command line as a person and a script use it."""
+"""Commands, their output for people and scripts, and their exit codes."""
 
 import csv
 import io
@@ -25,8 +25,8 @@ PROGRAM = str(Path(sys.executable).with_name("vmsizes"))
 def test_a_search_gives_the_rows_of_the_api(run: Run, seeded_url: str, client: httpx.Client) -> None:
     done = run(seeded_url, "search", "--min-gpu-mem", "600", "--sort", "-gpu_memory_gib", "--json")
     assert done.returncode == 0, done.stderr
-    asked = {"min_gpu_mem": "600", "sort": "-gpu_memory_gib"}
-    assert json.loads(done.stdout) == client.get("/sizes", params=asked).json()["items"]
+    params = {"min_gpu_mem": "600", "sort": "-gpu_memory_gib"}
+    assert json.loads(done.stdout) == client.get("/sizes", params=params).json()["items"]
 
 
 def test_a_table_is_for_people_and_csv_for_scripts(run: Run, seeded_url: str) -> None:
@@ -39,14 +39,14 @@ def test_a_table_is_for_people_and_csv_for_scripts(run: Run, seeded_url: str) ->
 
 @pytest.fixture
 def seeded_copy(databases: Databases, seeded_template_url: str) -> Iterator[str]:
-    """A seeded database of one's own, to write into."""
+    """A copy of the seeded database to write to."""
     url = databases.copy(seeded_template_url)
     yield url
     databases.drop(url)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (("search", "--name", "nothing"), 1, "Nothing matches."),
         (("search", "--gpu", "nothing"), 2, "no GPU of the catalog is called nothing"),
@@ -61,12 +61,12 @@ def seeded_copy(databases: Databases, seeded_template_url: str) -> Iterator[str]
         (("ingest", "documents", "no-such-page.md"), 3, "no-such-page.md"),
     ],
 )
-def test_an_exit_code_says_what_happened(
-    run: Run, seeded_url: str, arguments: tuple[str, ...], code: int, said: str
+def test_exit_codes_and_messages(
+    run: Run, seeded_url: str, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
     done = run(seeded_url, *arguments)
     assert done.returncode == code, done.stderr
-    assert said in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -84,10 +84,10 @@ def test_fit_explains_the_best_option_and_counts_the_rest(run: Run, seeded_url: 
     assert "GPU_MEMORY_TOTAL" in done.stdout
 
 
-def test_show_says_who_says_what(run: Run, seeded_url: str) -> None:
-    told = json.loads(run(seeded_url, "show", "nd40rs_v2", "--json").stdout)
-    assert told["size"]["gpu_memory_gib"] == 256
-    assert {"128", "256"} <= {fact["value"] for fact in told["facts"]}
+def test_show_lists_what_each_source_says(run: Run, seeded_url: str) -> None:
+    data = json.loads(run(seeded_url, "show", "nd40rs_v2", "--json").stdout)
+    assert data["size"]["gpu_memory_gib"] == 256
+    assert {"128", "256"} <= {fact["value"] for fact in data["facts"]}
     assert "verbatim" in run(seeded_url, "show", "nd40rs_v2", "--facts").stdout
 
 
@@ -173,7 +173,7 @@ def test_a_dry_run_prints_every_fact_on_a_line_and_writes_nothing(run: Run, empt
     assert strict.returncode == 3
 
 
-def test_a_page_of_ones_own_is_in_the_catalog_after_an_ingest(run: Run, database_url: str, tmp_path: Path) -> None:
+def test_an_ingested_page_is_in_the_catalog(run: Run, database_url: str, tmp_path: Path) -> None:
     page = tmp_path / "x.md"
     page.write_text(PAGE)
     refused = run(database_url, "ingest", "documents", str(page), "--strict")
@@ -207,10 +207,10 @@ def test_fit_of_a_model_explains_the_best_option_and_what_would_help_the_rest(ru
 def test_fit_of_a_model_prints_what_the_service_answers(run: Run, seeded_url: str, client: httpx.Client) -> None:
     done = run(seeded_url, "fit", *LLAMA, "--region", "westeurope", "--json")
     body = {"model": "llama-3.1-70b", "inference": {"context_tokens": 8192, "concurrency": 32}}
-    asked = client.post("/fit", json=body | {"constraints": {"regions": ["westeurope"]}})
+    response = client.post("/fit", json=body | {"constraints": {"regions": ["westeurope"]}})
     here, there = (
         [(item["size"], item["parallelism"], item["per_gpu"], item["speed"]) for item in answer["items"]]
-        for answer in (json.loads(done.stdout), asked.json())
+        for answer in (json.loads(done.stdout), response.json())
     )
     assert here == there
     assert here
@@ -225,7 +225,7 @@ def test_fit_of_a_training_has_hours_and_the_cost_of_the_job(run: Run, seeded_ur
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("--model", "llama-3.1-70b", "--min-gpus", "3"), "--min-gpus=3: is about raw amounts"),
         (("--model", "llama-3.1-70b", "--tokens", "3"), "--tokens=3: does not apply to inference"),
@@ -235,16 +235,16 @@ def test_fit_of_a_training_has_hours_and_the_cost_of_the_job(run: Run, seeded_ur
     ],
 )
 def test_fit_of_a_model_refuses_what_it_cannot_answer(
-    run: Run, seeded_url: str, arguments: tuple[str, ...], told: str
+    run: Run, seeded_url: str, arguments: tuple[str, ...], message: str
 ) -> None:
     done = run(seeded_url, "fit", *arguments)
     assert done.returncode == 2
-    assert told in done.stderr.replace("\n", " ")
+    assert message in done.stderr.replace("\n", " ")
 
 
 def test_a_budget_of_a_model_is_met_by_known_prices_only_and_fixes_read_one_way(run: Run, seeded_url: str) -> None:
-    asked = ("fit", "--model", "llama-3.3-70b", "--context", "8192", "--concurrency", "32", "--limit", "500")
-    done = run(seeded_url, *asked, "--budget-usd-per-month", "8000")
+    command = ("fit", "--model", "llama-3.3-70b", "--context", "8192", "--concurrency", "32", "--limit", "500")
+    done = run(seeded_url, *command, "--budget-usd-per-month", "8000")
     table, _, reasons = done.stdout.partition(" do not (")
     assert "NO_PRICE" not in table
     assert "NO_PRICE" in reasons.partition(")")[0]
@@ -262,22 +262,22 @@ def test_a_model_that_fits_nowhere_ends_with_the_code_of_nothing(run: Run, seede
 
 def test_estimate_shows_every_figure_and_what_is_assumed(run: Run, seeded_url: str, client: httpx.Client) -> None:
     arguments = ("estimate", *LLAMA, "--count", "4", "--usable-gib", "79.2")
-    told = run(seeded_url, *arguments).stdout
-    assert "inference.weights" in told
-    assert "assumed inference.dtype = bf16" in told
+    output = run(seeded_url, *arguments).stdout
+    assert "inference.weights" in output
+    assert "assumed inference.dtype = bf16" in output
     body = {"model": "llama-3.1-70b", "inference": {"context_tokens": 8192, "concurrency": 32}}
-    asked = client.post("/estimate", json=body | {"gpus": {"count": 4, "usable_gib": 79.2}})
-    assert json.loads(run(seeded_url, *arguments, "--json").stdout) == asked.json()
+    response = client.post("/estimate", json=body | {"gpus": {"count": 4, "usable_gib": 79.2}})
+    assert json.loads(run(seeded_url, *arguments, "--json").stdout) == response.json()
 
 
 def test_similar_and_compare_give_the_answers_of_the_api(run: Run, seeded_url: str, client: httpx.Client) -> None:
     near = run(seeded_url, "similar", "nc24ads_a100_v4", "--region", "East US", "--limit", "3", "--json")
-    asked = {"region": "eastus", "limit": "3"}
-    assert json.loads(near.stdout) == client.get("/sizes/nc24ads_a100_v4/similar", params=asked).json()["items"]
+    params = {"region": "eastus", "limit": "3"}
+    assert json.loads(near.stdout) == client.get("/sizes/nc24ads_a100_v4/similar", params=params).json()["items"]
     sizes = ("nc24ads_a100_v4", "nd40rs_v2")
     beside = run(seeded_url, "compare", *sizes, "--baseline", "ND40rs_v2", "--purchase", "spot", "--json")
-    told = client.get("/compare", params={"size": sizes, "baseline": "nd40rs_v2", "purchase": "spot"})
-    assert json.loads(beside.stdout) == told.json()
+    response = client.get("/compare", params={"size": sizes, "baseline": "nd40rs_v2", "purchase": "spot"})
+    assert json.loads(beside.stdout) == response.json()
 
 
 def test_similar_and_compare_have_rows_for_scripts(run: Run, seeded_url: str) -> None:
@@ -289,7 +289,7 @@ def test_similar_and_compare_have_rows_for_scripts(run: Run, seeded_url: str) ->
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "code", "message"),
     [
         (("similar", "nd40rs_v3"), context.EXIT_NOT_FOUND, "Did you mean Standard_ND40rs_v2"),
         (("compare", "nd40rs_v2"), context.EXIT_USAGE, "--size"),
@@ -299,11 +299,11 @@ def test_similar_and_compare_have_rows_for_scripts(run: Run, seeded_url: str) ->
     ],
 )
 def test_what_cannot_be_compared_has_its_exit_code(
-    run: Run, seeded_url: str, arguments: tuple[str, ...], code: int, told: str
+    run: Run, seeded_url: str, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
     done = run(seeded_url, *arguments)
     assert done.returncode == code
-    assert told in done.stderr
+    assert message in done.stderr
 
 
 @pytest.fixture
@@ -315,7 +315,7 @@ def page(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("page", "said", "more"),
+    ("page", "message", "more"),
     [
         (b"\x7fELF\x02\x01\x00\x00buckets: %lu\n", "is not text", ()),
         (b" \n\n", "is empty", ()),
@@ -327,12 +327,12 @@ def page(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     indirect=["page"],
 )
 def test_a_file_without_any_figure_is_refused_and_makes_no_revision(
-    run: Run, database_url: str, page: Path, said: str, more: tuple[str, ...]
+    run: Run, database_url: str, page: Path, message: str, more: tuple[str, ...]
 ) -> None:
     done = run(database_url, "ingest", "documents", str(page), *more)
     assert (done.returncode, done.stdout) == (3, "")
     assert str(page) in done.stderr
-    assert said in done.stderr
+    assert message in done.stderr
     assert "run `vmsizes ingest seeds`" in run(database_url, "search").stderr
 
 
@@ -359,8 +359,8 @@ def test_a_slip_in_a_price_list_is_refused_tried_and_taken_back(run: Run, seeded
     path.write_text(PRICES.format(row.format("Standard_ND40rs_v22")))
     refused = run(seeded_copy, "ingest", "prices", str(path))
     assert refused.returncode == 3
-    said = "'Standard_ND40rs_v22': there is no such size; did you mean Standard_ND40rs_v2? With --new-sizes"
-    assert f"{path}:2: column 'size': {said}" in refused.stderr
+    message = "'Standard_ND40rs_v22': there is no such size; did you mean Standard_ND40rs_v2? With --new-sizes"
+    assert f"{path}:2: column 'size': {message}" in refused.stderr
     path.write_text(PRICES.format(row.format("Standard_ND40rs_v2") + row.format("Standard_NEW1_v1")))
     tried = run(seeded_copy, "ingest", "prices", str(path), "--new-sizes", "--dry-run", "--json")
     assert "Nothing was written." in tried.stderr
@@ -395,8 +395,8 @@ def test_a_dry_run_of_pages_says_what_an_ingest_would_do(run: Run, database_url:
     page.write_text(PAGE)
     tried = run(database_url, "ingest", "documents", str(page), "--dry-run")
     done = run(database_url, "ingest", "documents", str(page))
-    told = done.stdout.replace("(new)", "(new, not written)")
-    assert tried.stdout.endswith(told)
+    expected = done.stdout.replace("(new)", "(new, not written)")
+    assert tried.stdout.endswith(expected)
     assert tried.stderr.count("not read:") == done.stderr.count("not read:") == 1
 
 

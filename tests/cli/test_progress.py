@@ -1,4 +1,4 @@
-"""What is told of long work while it lasts."""
+"""Progress shown during long work."""
 
 import io
 
@@ -8,7 +8,7 @@ from app.cli.ingest import progress
 
 
 class Clock:
-    """A clock that goes on when it is told to."""
+    """A clock that only advances by hand."""
 
     now = 100.0
 
@@ -16,25 +16,25 @@ class Clock:
         return self.now
 
 
-def test_what_is_quick_says_nothing() -> None:
+def test_short_work_prints_nothing() -> None:
     clock, out = Clock(), io.StringIO()
-    with progress(Console(file=out), clock) as tell:
-        tell("prices", 0.1, 1_000)
+    with progress(Console(file=out), clock) as report:
+        report("prices", 0.1, 1_000)
         clock.now += 4.9
-        tell("prices", 1.0, 2_000)
-        tell("offers", None)
+        report("prices", 1.0, 2_000)
+        report("offers", None)
     assert out.getvalue() == ""
 
 
-def test_what_is_long_says_how_far_it_is_every_few_seconds() -> None:
+def test_long_work_prints_its_progress_every_few_seconds() -> None:
     clock, out = Clock(), io.StringIO()
-    with progress(Console(file=out), clock) as tell:
+    with progress(Console(file=out), clock) as report:
         for number in range(13):
-            tell("prices", number / 13, 100_000 * number)
+            report("prices", number / 13, 100_000 * number)
             clock.now += 1
-        tell("writing prices", None, 1_200_000)
+        report("writing prices", None, 1_200_000)
         clock.now += 1
-        tell("offers", None)
+        report("offers", None)
     assert out.getvalue().splitlines() == [
         "prices: 500,000 rows, 100,000 rows/s, 38%",
         "prices: 1,000,000 rows, 100,000 rows/s, 77%",
@@ -43,12 +43,12 @@ def test_what_is_long_says_how_far_it_is_every_few_seconds() -> None:
     ]
 
 
-def test_a_person_sees_a_live_line_that_is_gone_afterwards() -> None:
+def test_a_terminal_gets_a_live_line_that_is_gone_afterwards() -> None:
     clock, out = Clock(), io.StringIO()
     console = Console(file=out, force_terminal=True, width=100, legacy_windows=False)
-    with progress(console, clock) as tell:
-        tell("prices", 0.0, 0)
+    with progress(console, clock) as report:
+        report("prices", 0.0, 0)
         clock.now += 2
-        tell("prices", 0.5, 600_000)
+        report("prices", 0.5, 600_000)
     assert "prices: 600,000 rows, 300,000 rows/s" in out.getvalue()
     assert out.getvalue().rstrip().endswith("\x1b[2K")

@@ -1,4 +1,4 @@
-"""What a person sees on a terminal of 80 columns, and what the command line understands."""
+"""Output on a terminal of 80 columns, and the ways in which arguments may be written."""
 
 import os
 import pty
@@ -26,7 +26,7 @@ Terminal = Callable[..., list[str]]
 
 @pytest.fixture(scope="session")
 def databases(single_database: Databases) -> Databases:
-    """One kind: what is printed of an answer is the same of both."""
+    """One kind of database: output does not depend on it."""
     return single_database
 
 
@@ -104,10 +104,10 @@ def ask_columns(lines: list[str]) -> list[tuple[str, str]]:
     return [(row[0], row[headings.index("USD/h")]) for row in rows]
 
 
-def test_what_is_left_out_is_said_and_wide_shows_it(terminal: Terminal) -> None:
-    said = " ".join(terminal("search", "H100"))
-    assert "Left out at 80 columns: " in said
-    assert "spot USD/h" in said.partition("Left out")[2]
+def test_columns_left_out_are_named_and_wide_shows_them(terminal: Terminal) -> None:
+    output = " ".join(terminal("search", "H100"))
+    assert "Left out at 80 columns: " in output
+    assert "spot USD/h" in output.partition("Left out")[2]
     assert "spot USD/h" in terminal("search", "H100", "--wide")[0]
 
 
@@ -192,7 +192,7 @@ def test_amounts_are_written_as_people_write_them(run: Run, seeded_url: str) -> 
     assert run(seeded_url, "estimate", "llama-3.1-8b", "--context", "a lot").returncode == 2
 
 
-def test_standing_and_words_narrow_a_fit_of_a_model(run: Run, seeded_url: str) -> None:
+def test_status_and_words_narrow_a_fit_of_a_model(run: Run, seeded_url: str) -> None:
     only = ("fit", "llama-3.1-8b", "--limit", "500", "--columns", "size,status", "--csv")
     every, current = names(run(seeded_url, *only)), names(run(seeded_url, *only, "--status", "current", "--verified"))
     assert {row.partition(",")[2] for row in current} == {"current"}
@@ -204,15 +204,15 @@ def test_standing_and_words_narrow_a_fit_of_a_model(run: Run, seeded_url: str) -
     assert (refused.returncode, "--status=retired" in refused.stderr) == (2, True)
 
 
-@pytest.mark.parametrize(("name", "told"), [
+@pytest.mark.parametrize(("name", "hint"), [
     ("list", "vmsizes search"), ("gpus", "vmsizes export gpus"), ("show-gpus", "vmsizes export gpus"),
     ("regions", "vmsizes export regions"), ("serach", "Did you mean search?"), ("frobnicate", ""),
 ])  # fmt: skip
-def test_an_unknown_command_is_told_what_does_what_it_means(name: str, told: str) -> None:
+def test_an_unknown_command_suggests_the_one_that_was_meant(name: str, hint: str) -> None:
     text = unknown_command_message(name)
     assert text.startswith(f"No such command '{name}'.")
-    assert told in text
-    assert ("Did you mean" in text or "Try" in text) == bool(told)
+    assert hint in text
+    assert ("Did you mean" in text or "Try" in text) == bool(hint)
     assert not set(SYNONYMS) & set(COMMAND_MODULES)
 
 
@@ -242,34 +242,34 @@ def test_the_shell_completes_words_and_names(complete: Callable[[str], set[str]]
     assert "similar" in complete("vmsizes si")
 
 
-@pytest.mark.parametrize(("url", "code", "told"), [
+@pytest.mark.parametrize(("url", "code", "message"), [
     ("postgresql+asyncpg://u:secret@localhost/x", 2, "write postgresql://"),
     ("mysql://u:secret@localhost/x", 2, "allowed are sqlite:///FILE"),
     ("postgresql://nobody@127.0.0.1:1/x", 4, "Check that postgresql"),
     ("sqlite:////no/such/folder/x.db", 4, "cannot be reached"),
 ])  # fmt: skip
-def test_a_database_that_cannot_be_used_is_a_message(url: str, code: int, told: str) -> None:
+def test_a_database_that_cannot_be_used_is_a_message(url: str, code: int, message: str) -> None:
     done = ask(url, "search")
-    assert (done.returncode, told in done.stderr) == (code, True), done.stderr
+    assert (done.returncode, message in done.stderr) == (code, True), done.stderr
     assert "Traceback" not in done.stderr
     assert "secret" not in done.stderr
     assert "vmsizes migrate" not in done.stderr
 
 
 def test_a_place_that_cannot_be_written_is_a_message(run: Run, seeded_url: str, tmp_path: Path) -> None:
-    for place, told in ((tmp_path / "no" / "x.csv", "does not exist"), (tmp_path, "is a folder")):
+    for place, message in ((tmp_path / "no" / "x.csv", "does not exist"), (tmp_path, "is a folder")):
         for form in ("csv", "parquet"):
             done = run(seeded_url, "export", "sizes", "--format", form, "-o", str(place))
-            assert (done.returncode, told in done.stderr, done.stdout) == (2, True, ""), done.stderr
+            assert (done.returncode, message in done.stderr, done.stdout) == (2, True, ""), done.stderr
 
 
-def test_a_port_that_is_taken_is_said_before_anything_is_served(run: Run, seeded_url: str) -> None:
+def test_a_port_in_use_is_an_error_before_anything_is_served(run: Run, seeded_url: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = run(seeded_url, "serve", "--port", str(taken.getsockname()[1]))
     assert (done.returncode, "Serving" in done.stdout, "choose another" in done.stderr) == (2, False, True)
 
 
-def test_errors_speak_of_options_and_commands(run: Run, seeded_url: str) -> None:
+def test_errors_name_options_and_commands(run: Run, seeded_url: str) -> None:
     region = run(seeded_url, "search", "--region", "nowhere").stderr
     assert "--region=nowhere" in region
     assert "`vmsizes export regions` lists them" in region

@@ -1,4 +1,4 @@
-"""The guide is tried on one kind of database: that both answer alike is shown where the answers are tested."""
+"""The guide runs on one kind of database; tests of the API show that both give the same answers."""
 
 import pytest
 
@@ -7,5 +7,5 @@ from tests.databases import Databases
 
 @pytest.fixture(scope="session")
 def databases(single_database: Databases) -> Databases:
-    """One kind: what the guide tells is of both."""
+    """One kind of database: the guide applies to both."""
     return single_database

@@ -1,4 +1,4 @@
-"""Whether an output is what an example shows: JSON is compared as JSON, text by its words, `…` stands for anything."""
+"""Compares an output with a documented example: JSON as JSON, text by its words; `…` matches anything."""
 
 import json
 import re
@@ -10,7 +10,7 @@ _TOKEN = re.compile(r'\s*(?P<token>"(?:[^"\\]|\\.)*"|[{}\[\]:]|…|[^\s,:{}\[\]"
 
 
 def matches(example: str, output: str) -> bool:
-    """Compare an example with what was printed."""
+    """Return whether an output matches an example."""
     if example.lstrip().startswith(("{", "[")):
         try:
             return _alike(_value(_tokens(example)), json.loads(output))
@@ -24,7 +24,7 @@ def _lines(text: str) -> str:
 
 
 def _pattern(text: str) -> str:
-    """A line of nothing but `…` is any lines; elsewhere it stays within its line."""
+    """Return the regular expression of an example: a line `…` matches any lines, elsewhere it stays within its line."""
     whole = re.sub(r"(?m)^…$", "\x00", text)
     parts = [re.escape(part).replace("…", "[^\n]*") for part in whole.split("\x00")]
     return ".*".join(parts)

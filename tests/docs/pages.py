@@ -1,4 +1,4 @@
-"""The pages of the documentation taken apart: sections, links, and the examples of their fenced blocks."""
+"""Parses the pages of the documentation: sections, links, and the examples in fenced blocks."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _HEADING = re.compile(r"^(?P<level>#+) (?P<title>.+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One thing that a reader does: keeps a file, or types a command and compares what it prints."""
+    """One step of an example: a file to save, or a command to run and its expected output."""
 
     line: int
     file: str = ""
@@ -30,7 +30,7 @@ def read(path: Path) -> str:
 
 
 def examples(page: str) -> Iterator[Example]:
-    """The files (fences that name one) and console sessions of a page, in its order."""
+    """Yield the files (fences that name one) and console commands of a page, in order."""
     for fence in _FENCE.finditer(page):
         line = page.count("\n", 0, fence.start()) + 1
         if fence["file"]:
@@ -40,17 +40,17 @@ def examples(page: str) -> Iterator[Example]:
 
 
 def _session(text: str, line: int) -> Iterator[Example]:
-    for typed in re.finditer(r"^\$ (?P<command>.+)\n(?P<output>(?:(?!\$ ).*\n)*)", text, re.MULTILINE):
-        yield Example(line=line + text.count("\n", 0, typed.start()), command=typed["command"], text=typed["output"])
+    for match in re.finditer(r"^\$ (?P<command>.+)\n(?P<output>(?:(?!\$ ).*\n)*)", text, re.MULTILINE):
+        yield Example(line=line + text.count("\n", 0, match.start()), command=match["command"], text=match["output"])
 
 
 def prose(page: str) -> str:
-    """A page without its fenced blocks."""
+    """Return a page without its fenced blocks."""
     return _FENCE.sub("", page)
 
 
 def sections(page: str) -> dict[str, str]:
-    """The text below each heading, up to the next heading of any level; fences are left out."""
+    """Return the text below each heading, up to the next heading of any level, without fenced blocks."""
     text = prose(page)
     headings = list(_HEADING.finditer(text))
     ends = [heading.start() for heading in headings[1:]] + [len(text)]
@@ -58,16 +58,16 @@ def sections(page: str) -> dict[str, str]:
 
 
 def anchor(title: str) -> str:
-    """The anchor that a heading gets."""
+    """Return the anchor of a heading."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
 def links(page: str) -> list[str]:
-    """What a page links to."""
+    """Return the targets of the links of a page."""
     return [link["target"] for link in _LINK.finditer(re.sub(r"`[^`]*`", "", prose(page)))]
 
 
 def first_column(section: str) -> list[str]:
-    """The code words in the first cells of a section's tables: `a`, or `a` and `b` in one cell."""
+    """Return the code words in the first column of a section's tables; a cell may have several."""
     cells = re.findall(r"^\|([^|]*)\|", section, re.MULTILINE)
     return [word for cell in cells for word in re.findall(r"`([^`]+)`", cell)]

@@ -1,4 +1,4 @@
-"""The documentation names everything there is, and nothing else: endpoints, parameters, columns, codes, commands."""
+"""The documentation lists all endpoints, parameters, columns, codes and commands, and no others."""
 
 import ast
 import re
@@ -46,7 +46,7 @@ COLUMNS: dict[str, Collection[str]] = {
 
 
 def leaves(shape: type[BaseModel]) -> list[str]:
-    """The figures, numbers and words of a part of an answer, by their paths."""
+    """Return the paths of the leaf fields of a response model."""
     found: list[str] = []
     for name, field in shape.model_fields.items():
         inner = [kind for kind in (field.annotation, *get_args(field.annotation)) if isinstance(kind, type)]
@@ -85,19 +85,19 @@ def documented(page: str, section: str) -> list[str]:
 def test_the_api_page_has_every_endpoint_with_its_parameters_and_no_other(client: httpx.Client) -> None:
     page = sections(read(DOCS / "api.md"))
     groups = {f"#{anchor(title)}": first_column(text) for title, text in page.items()}
-    said = {
+    documented_params = {
         title: sorted([*first_column(text), *(name for to in links(text) if to in groups for name in groups[to])])
         for title, text in page.items()
         if title.startswith(("GET ", "POST "))
     }
-    there = {
+    served_params = {
         f"{method.upper()} {path}": sorted(
             known["name"] for known in operation.get("parameters", []) if known["in"] == "query"
         )
         for path, operations in client.get("/openapi.json").json()["paths"].items()
         for method, operation in operations.items()
     }
-    assert said == there
+    assert documented_params == served_params
 
 
 FIT_FIELDS: dict[str, Collection[str]] = {

@@ -18,7 +18,7 @@ WORKED_INGEST = PROJECT / "docs" / "ingest.md"
 """The one page whose examples change a catalog; they begin with an empty database."""
 SERVED = "http://127.0.0.1:8000"
 JSON = {"content-type": "application/json"}
-"""What `curl --json` says of its body."""
+"""The header that `curl --json` sends."""
 PAGES_WITH_EXAMPLES = [page for page in PAGES if page != WORKED_INGEST and any(examples(read(page)))]
 LONG = 4000
 PROGRAMS = {
@@ -29,7 +29,9 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("page", PAGES_WITH_EXAMPLES, ids=lambda page: page.stem)
-def test_the_examples_of_a_page_are_true(page: Path, seeded_url: str, client: httpx.Client, tmp_path: Path) -> None:
+def test_the_examples_of_a_page_give_their_output(
+    page: Path, seeded_url: str, client: httpx.Client, tmp_path: Path
+) -> None:
     if "| jq " in read(page) and not PROGRAMS["jq"]:
         pytest.skip("the examples of this page pipe into jq, which is not installed")
     (tmp_path / "seeds").symlink_to(PROJECT / "seeds")
@@ -37,13 +39,13 @@ def test_the_examples_of_a_page_are_true(page: Path, seeded_url: str, client: ht
         check(step, page, run_example(step, tmp_path, seeded_url, client))
 
 
-def test_the_worked_ingest_is_true(empty_url: str, client: httpx.Client, tmp_path: Path) -> None:
+def test_the_worked_ingest_gives_its_output(empty_url: str, client: httpx.Client, tmp_path: Path) -> None:
     for step in examples(read(WORKED_INGEST)):
         check(step, WORKED_INGEST, run_example(step, tmp_path, empty_url, client))
 
 
 def run_example(step: Example, folder: Path, url: str, client: httpx.Client) -> str:
-    """Keep a file, ask the served catalog, or run the command line; gives what a terminal would show."""
+    """Save a file, send a request, or run a program; returns what a terminal would show."""
     if step.file:
         written = (
             step.text.replace(SERVED, str(client.base_url).rstrip("/")) if step.file.endswith(".py") else step.text
@@ -53,24 +55,24 @@ def run_example(step: Example, folder: Path, url: str, client: httpx.Client) -> 
     words = shlex.split(step.command)
     first, then = (words[: words.index("|")], words[words.index("|") + 1 :]) if "|" in words else (words, [])
     shown = request(first[1:], client) if first[0] == "curl" else run(first, folder, url)
-    return run(then, folder, url, given=shown) if then else shown
+    return run(then, folder, url, stdin=shown) if then else shown
 
 
 def request(arguments: list[str], client: httpx.Client) -> str:
-    """Do as curl does."""
+    """Send the request of a curl command and return the body."""
     where = arguments[-1].removeprefix(SERVED)
     if "--json" in arguments:
         return client.post(where, content=arguments[arguments.index("--json") + 1], headers=JSON).text
     return client.get(where).text
 
 
-def run(words: list[str], folder: Path, url: str, given: str = "") -> str:
-    """Run a program that examples may use."""
+def run(words: list[str], folder: Path, url: str, stdin: str = "") -> str:
+    """Run one of PROGRAMS and return its output."""
     program, *arguments = words
     assert program in PROGRAMS, f"an example can run curl, {', '.join(PROGRAMS)}, not {program}"
     environment = {**os.environ, "VMSIZES_DATABASE_URL": url, "NO_COLOR": "1"}
     done = subprocess.run(
-        [PROGRAMS[program], *arguments], cwd=folder, env=environment, input=given, stdout=subprocess.PIPE,
+        [PROGRAMS[program], *arguments], cwd=folder, env=environment, input=stdin, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, encoding="utf-8", check=False,
     )  # fmt: skip
     return done.stdout

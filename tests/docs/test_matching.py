@@ -1,4 +1,4 @@
-"""The comparison that the documentation's examples stand on."""
+"""The comparison of examples in the documentation with real output."""
 
 import pytest
 

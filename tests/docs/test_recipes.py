@@ -1,4 +1,4 @@
-"""What of the recipes no test can run is at least true of what is served: addresses answer, columns are there."""
+"""Recipes that cannot run in a test: their URLs respond and the columns they name exist."""
 
 import csv
 import io
@@ -45,8 +45,8 @@ def test_the_panel_of_grafana_shows_what_is_served(page: str, client: httpx.Clie
 def test_the_query_of_excel_reads_what_is_served(page: str, client: httpx.Client) -> None:
     query = fence(page, "powerquery")
     (path,) = re.findall(r'RelativePath = "([^"]+)"', query)
-    given = re.findall(r'(\w+) = "([^"]*)"', re.findall(r"Query = \[(.*?)\]", query)[0])
-    answer = client.get(f"/{path}", params=dict(given))
+    params = re.findall(r'(\w+) = "([^"]*)"', re.findall(r"Query = \[(.*?)\]", query)[0])
+    answer = client.get(f"/{path}", params=dict(params))
     assert answer.status_code == 200
     rows = list(csv.DictReader(io.StringIO(answer.content.decode("utf-8"))))
     readers = {"Int64.Type": int, "type number": float, "type date": str}

@@ -1,4 +1,4 @@
-"""CSV and NDJSON give back what was written, and no cell is a formula."""
+"""CSV and NDJSON round-trip, and no CSV cell is a formula."""
 
 import csv
 import io
@@ -69,8 +69,8 @@ def test_csv_gives_back_every_value(rows: list[tuple[Any, ...]]) -> None:
 @given(ROWS)
 def test_an_apostrophe_is_put_only_before_what_would_be_run(rows: list[tuple[Any, ...]]) -> None:
     for (text, *_), cells in zip(rows, read(Csv(COLUMNS).write(rows)), strict=True):
-        told: str = text or ""
-        assert cells[0] == (f"'{told}" if told.startswith(RUN) else told)
+        expected: str = text or ""
+        assert cells[0] == (f"'{expected}" if expected.startswith(RUN) else expected)
 
 
 @given(ROWS)
