@@ -22,9 +22,9 @@ COMMAND_MODULES: Mapping[str, tuple[str, str]] = {
     "serve": ("serve", "Serve the API over HTTP."),
     "migrate": ("serve", "Upgrade the database to the newest schema."),
     "ingest": ("ingest", "Read documents, prices and other figures into the catalog."),
-    "sources": ("sources", "List the sources of the catalog."),
-    "forget": ("sources", "Remove a source and what only it states."),
-    "revisions": ("sources", "List the ingests that changed the catalog."),
+    "sources": ("ingest", "List the sources of the catalog."),
+    "forget": ("ingest", "Remove a source and what only it states."),
+    "revisions": ("ingest", "List the ingests that changed the catalog."),
     "export": ("export", "Write whole lists and tables to a file: sizes, prices, GPUs, regions, series, models …"),
 }
 """The module of each command and its line in the help, in the order of the help."""
@@ -81,11 +81,9 @@ def unknown_command_message(name: str) -> str:
 
 
 def _load_command(name: str) -> Any:
-    """Import a command from its module; a module without a command of that name is a group of that name itself."""
-    group = typer.main.get_group(import_module(f"app.cli.{COMMAND_MODULES[name][0]}").app)
-    if name not in group.commands:
-        group.name = name
-    return _disable_rich_markup(group.commands.get(name, group))
+    """Import the module of a command and return the command."""
+    module = import_module(f"app.cli.{COMMAND_MODULES[name][0]}")
+    return _disable_rich_markup(typer.main.get_group(module.app).commands[name])
 
 
 def _disable_rich_markup(command: Any) -> Any:

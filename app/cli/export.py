@@ -31,7 +31,9 @@ from app.db.streams import Stream
 from app.errors import BadQuery
 from app.formats.text import Csv, Ndjson, TextFormat
 
-app = typer.Typer(cls=Group, help="Write a whole list or table as CSV, NDJSON or Parquet.", no_args_is_help=True)
+app = typer.Typer()
+export_app = typer.Typer(cls=Group, help="Write a whole list or table as CSV, NDJSON or Parquet.", no_args_is_help=True)
+app.add_typer(export_app, name="export")
 
 
 class FileFormat(StrEnum):
@@ -47,7 +49,7 @@ FormatOption = Annotated[FileFormat, typer.Option("--format", help="The format o
 OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="The file. (default: standard output)")]
 
 
-@app.command(cls=Command)
+@export_app.command(cls=Command)
 @query_options(SizeExport, leave_out=frozenset(), choices={"sort": options.sort_keys})
 def sizes(*, file_format: FormatOption = FileFormat.csv, output: OutputOption = None, **values: Any) -> None:
     """Write all sizes that a search finds, as GET /sizes.csv does."""
@@ -57,7 +59,7 @@ def sizes(*, file_format: FormatOption = FileFormat.csv, output: OutputOption = 
     _write_export("sizes", export, file_format, output)
 
 
-@app.command(cls=Command)
+@export_app.command(cls=Command)
 @query_options(PriceExport, leave_out=frozenset())
 def prices(*, file_format: FormatOption = FileFormat.csv, output: OutputOption = None, **values: Any) -> None:
     """Write prices: those in force, or with --history all, as GET /prices.csv does."""
@@ -79,7 +81,7 @@ def _table_command(name: str) -> Callable[..., None]:
 
 
 for _name in EXPORTABLE_TABLES:
-    app.command(_name, cls=Command)(_table_command(_name))
+    export_app.command(_name, cls=Command)(_table_command(_name))
 
 
 def _write_export(name: str, export: Export, file_format: FileFormat, output: Path | None) -> None:

@@ -1,4 +1,7 @@
-"""Commands that write to the catalog: `vmsizes ingest …`, one for each kind of source; and the progress they show."""
+"""Commands that fill the catalog and show what filled it: `vmsizes ingest …`, `sources`, `forget`, `revisions`.
+
+`ingest` has a command for each kind of source. Long work shows its progress on standard error.
+"""
 
 import json
 import sys
@@ -16,27 +19,48 @@ from rich.progress import Progress as ProgressBar
 
 from app.catalog.fields import FIELDS, to_text
 from app.catalog.readings import Progress, Reading, Report, SourceKind
+from app.catalog.store.revisions import list_revisions, list_sources
 from app.cli import context
 from app.cli.options import Group
-from app.cli.output import Json, get_console, print_json
+from app.cli.output import Column, Format, Json, OutputOptions, get_console, print_json, print_rows, with_output_options
 from app.errors import BadData
 from app.ingest.registry import CSV_SOURCES, read_csv_source, read_pages, read_seeds, relative_to
 from app.ingest.run import IngestOutcome, has_catalog, ingest, to_json_line
+from app.ingest.run import forget as forget_source
 
-app = typer.Typer(
+app = typer.Typer()
+ingest_app = typer.Typer(
     cls=Group,
     help="Read documents, prices and other figures into the catalog: all of it, or nothing.",
     no_args_is_help=True,
 )
+app.add_typer(ingest_app, name="ingest")
 
 Strict = Annotated[bool, typer.Option("--strict", help="Fail and write nothing if anything cannot be read.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done and write nothing.")]
 NewSizes = Annotated[
     bool, typer.Option("--new-sizes", help="Add sizes that are not in the catalog yet instead of refusing them.")
 ]
+SOURCE_COLUMNS = {
+    "id": Column(heading="source"),
+    "kind": Column(heading="kind", rank=3),
+    "published_on": Column(heading="published on", rank=2),
+    "facts": Column(heading="facts", rank=1),
+    "prices": Column(heading="prices", rank=1),
+    "others": Column(heading="others", rank=4),
+    "title": Column(heading="title", rank=5, wraps=True),
+}
+REVISION_COLUMNS = {
+    "number": Column(heading="revision"),
+    "created_at": Column(heading="at"),
+    "facts": Column(heading="facts", rank=2),
+    "sizes": Column(heading="sizes", rank=2),
+    "prices": Column(heading="prices", rank=2),
+    "from": Column(heading="from", rank=1, wraps=True),
+}
 
 
-@app.command()
+@ingest_app.command()
 def documents(
     paths: Annotated[list[Path], typer.Argument(help="Markdown pages, or folders of them.")],
     *,
@@ -56,7 +80,7 @@ def documents(
         _ingest(reading, strict=strict, as_json=as_json)
 
 
-@app.command()
+@ingest_app.command()
 def seeds(
     folder: Annotated[Path | None, typer.Argument(help="The folder of seeds. (default: VMSIZES_SEEDS)")] = None,
     *,
@@ -99,7 +123,7 @@ def prices(
 
 
 for _name, _source in CSV_SOURCES.items():
-    app.command(_name, help=_source.help)(prices if _name == "prices" else _csv_command(_name))
+    ingest_app.command(_name, help=_source.help)(prices if _name == "prices" else _csv_command(_name))
 
 
 def _ingest(reading: Reading, *, strict: bool, as_json: bool, dry_run: bool = False) -> None:
@@ -184,6 +208,55 @@ def _print_tables(outcome: IngestOutcome, console: Console) -> None:
     state = ("new" if outcome.new_revision else "unchanged") + ("" if outcome.written else ", not written")
     text = f"revision {outcome.revision['number']} ({state}), digest {outcome.revision['digest']}"
     console.print(text, highlight=False, soft_wrap=True)
+
+
+# Sources and revisions
+
+
+@app.command()
+@with_output_options
+def sources(*, output: OutputOptions) -> None:
+    """List the sources of the catalog, and how many facts and prices each gave."""
+    with context.session() as session:
+        rows = list_sources(session)
+    print_rows(rows, SOURCE_COLUMNS, output)
+
+
+@app.command()
+def forget(
+    source: Annotated[str, typer.Argument(help="The id of the source, as `vmsizes sources` lists it.")],
+    *,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Remove a source in a new revision: facts that only it states go, others are decided again without it."""
+    with context.session(), progress() as step:
+        outcome = forget_source(context.engine(), source, now=context.now(), dry_run=dry_run, progress=step)
+    print_outcome(outcome, as_json=as_json)
+
+
+@app.command()
+@with_output_options
+def revisions(*, output: OutputOptions) -> None:
+    """List the ingests that changed the catalog, the newest first."""
+    with context.session() as session:
+        rows = list_revisions(session)
+    if output.format is Format.table and not output.columns:
+        rows = [_short_revision(row) for row in rows]
+    print_rows(rows, REVISION_COLUMNS, output)
+
+
+def _short_revision(row: dict[str, object]) -> dict[str, object]:
+    """Return a revision as one row: how many facts, sizes and prices, from which sources."""
+    counts, ids = row["counts"], row["source_ids"]
+    assert isinstance(counts, dict)  # noqa: S101  # tells the type checker
+    assert isinstance(ids, list)  # noqa: S101
+    origin = ids[0] if len(ids) == 1 else f"{len(ids)} sources"
+    moment = str(row["created_at"]).partition(".")[0].replace("+00:00", "")
+    return {
+        "number": row["number"], "created_at": moment, "from": origin,
+        **{f"{name}s": counts.get(name) for name in ("fact", "size", "price")},
+    }  # fmt: skip
 
 
 # Progress

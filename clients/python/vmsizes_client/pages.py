@@ -1,4 +1,4 @@
-"""Walks a list: every page of it, item by item."""
+"""Iterates over a list, item by item, through all of its pages."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import ParamSpec, Protocol, TypeVar
@@ -6,7 +6,7 @@ from typing import ParamSpec, Protocol, TypeVar
 from .models import Problem
 
 Item_co = TypeVar("Item_co", covariant=True)
-Asked = ParamSpec("Asked")
+Params = ParamSpec("Params")
 
 
 class Page(Protocol[Item_co]):
@@ -14,33 +14,33 @@ class Page(Protocol[Item_co]):
 
     @property
     def items(self) -> Sequence[Item_co]:
-        """What is on the page."""
+        """The items of this page."""
 
     @property
     def next_cursor(self) -> str | None:
-        """Where the next page begins; None on the last."""
+        """The cursor of the next page; None on the last page."""
 
 
 class Refused(Exception):
-    """The service did not answer with a page; `problem` says why, where it could."""
+    """The service did not return a page; `problem` is the reason it gave, if any."""
 
     def __init__(self, problem: Problem | None) -> None:
-        super().__init__(problem.detail if problem else "the answer cannot be understood")
+        super().__init__(problem.detail if problem else "the response cannot be understood")
         self.problem = problem
 
 
 def walk(
-    ask: Callable[Asked, Page[Item_co] | Problem | None], *args: Asked.args, **question: Asked.kwargs
+    list_page: Callable[Params, Page[Item_co] | Problem | None], *args: Params.args, **params: Params.kwargs
 ) -> Iterator[Item_co]:
-    """Give every item of a list: `walk(list_sizes.sync, client=client, gpu=["A100"])`; raises Refused.
+    """Yield every item of a list: `walk(list_sizes.sync, client=client, gpu=["A100"])`; raises Refused.
 
-    `limit` is how many are fetched at a time, and a `cursor` is where the walk begins.
+    `limit` is the size of a page, and `cursor` the page to start from.
     """
     while True:
-        page = ask(*args, **question)
+        page = list_page(*args, **params)
         if page is None or isinstance(page, Problem):
             raise Refused(page)
         yield from page.items
         if page.next_cursor is None:
             return
-        question["cursor"] = page.next_cursor
+        params["cursor"] = page.next_cursor

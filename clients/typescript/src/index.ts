@@ -12,25 +12,25 @@ export interface Page<Item> {
   next_cursor: string | null;
 }
 
-/** The service did not answer with a page; `problem` says why, where it could. */
+/** The service did not return a page; `problem` is the reason it gave, if any. */
 export class Refused extends Error {
   constructor(readonly problem?: Problem) {
-    super(problem?.detail ?? "the answer cannot be understood");
+    super(problem?.detail ?? "the response cannot be understood");
   }
 }
 
-/** A client of the service at a URL. */
+/** Returns a client of the service at a URL. */
 export function connect(baseUrl: string, options: Omit<ClientOptions, "baseUrl"> = {}): Vmsizes {
   return createClient<paths>({ ...options, baseUrl });
 }
 
-/** Every item of a list, page after page; `ask` is called with the cursor of each. Throws Refused. */
+/** Yields every item of a list, page by page; `listPage` is called with the cursor of each. Throws Refused. */
 export async function* walk<Item>(
-  ask: (cursor?: string) => Promise<{ data?: Page<Item>; error?: Problem }>,
+  listPage: (cursor?: string) => Promise<{ data?: Page<Item>; error?: Problem }>,
 ): AsyncGenerator<Item, void> {
   let cursor: string | undefined;
   do {
-    const { data, error } = await ask(cursor);
+    const { data, error } = await listPage(cursor);
     if (data === undefined) throw new Refused(error);
     yield* data.items;
     cursor = data.next_cursor ?? undefined;
