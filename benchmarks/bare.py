@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from app.api.converters.fit_request import to_search
 from app.api.schemas.fit_request import FitIn
-from app.catalog.queries.candidates import machines_query, to_dicts
+from app.catalog.queries.candidates import machines_query
 from app.catalog.queries.sizes import render_size
 from app.catalog.queries.snapshot import load_snapshot
 from app.db.engines import make_engine

@@ -14,8 +14,7 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from app.catalog.queries.candidates import candidates_query
-from app.catalog.queries.fit_params import FitSearch
-from app.catalog.queries.params import SizeSearch
+from app.catalog.queries.params import FitSearch, SizeSearch
 from app.catalog.queries.sizes import find_sizes
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
 from app.db.engines import make_engine

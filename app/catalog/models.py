@@ -3,11 +3,10 @@
 from datetime import date, datetime
 from decimal import Decimal
 
-from sqlalchemy import JSON, Column, Index, false
+from sqlalchemy import JSON, BigInteger, Column, Index, false
 from sqlmodel import Field, SQLModel
 
 from app.catalog.column_types import BYTEWISE, NOT_IN_DIGEST, UsdColumn, UtcDateTime
-from app.catalog.language_models import LanguageModel as LanguageModel  # noqa: PLC0414  # re-exported: one of the tables
 
 
 class Source(SQLModel, table=True):
@@ -263,6 +262,59 @@ class IngestedFile(SQLModel, table=True):
         sa_column=Column(JSON, nullable=False),
         description="source and key of each row; empty for prices and facts, which know their file",
     )
+
+
+class LanguageModel(SQLModel, table=True):
+    """A language model's configuration, a preset of the estimator; `app.catalog.presets` documents each column."""
+
+    __tablename__ = "model"
+
+    id: str = Field(sa_type=BYTEWISE, primary_key=True)
+    name: str = Field(sa_type=BYTEWISE)
+    aliases: str | None = Field(sa_type=BYTEWISE, default=None, description="joined by `; `")
+    hf_repo: str | None = Field(sa_type=BYTEWISE, default=None)
+    license: str | None = Field(sa_type=BYTEWISE, default=None)
+    dtype: str | None = Field(sa_type=BYTEWISE, default=None)
+    fp8_block: int | None = None
+    params: int = Field(sa_type=BigInteger)
+    active_params: int = Field(sa_type=BigInteger)
+    published_params: int | None = Field(sa_type=BigInteger, default=None)
+    params_note: str | None = Field(sa_type=BYTEWISE, default=None)
+    max_context_tokens: int | None = None
+    layers: int
+    hidden: int
+    vocab: int
+    tied_embeddings: bool
+    learned_positions: int
+    attention: str = Field(sa_type=BYTEWISE)
+    heads: int
+    kv_heads: int
+    head_dim: int
+    sliding_window: int | None = None
+    sliding_layers: int
+    kv_lora_rank: int | None = None
+    q_lora_rank: int | None = None
+    qk_nope_head_dim: int | None = None
+    qk_rope_head_dim: int | None = None
+    v_head_dim: int | None = None
+    mlp: str = Field(sa_type=BYTEWISE)
+    intermediate: int | None = None
+    moe_layers: int
+    experts: int
+    experts_per_token: int
+    shared_experts: int
+    moe_intermediate: int | None = None
+    norms_per_layer: int
+    norm_bias: bool
+    embedding_norm: bool
+    qk_norm: str | None = Field(sa_type=BYTEWISE, default=None)
+    qkv_bias: bool
+    output_bias: bool
+    mlp_bias: bool
+    lm_head_bias: bool
+    router_bias: bool
+    attention_sinks: bool
+    source_id: str = Field(sa_type=BYTEWISE, foreign_key="source.id")
 
 
 class Benchmark(SQLModel, table=True):

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.catalog.queries.fit_params import CompareSearch, SimilarSearch
+from app.catalog.queries.params import CompareSearch, SimilarSearch
 from app.cli import context, options
 from app.cli.options import Command, parse_params, query_options
 from app.cli.output import (

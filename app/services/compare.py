@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from app.catalog.fields import GPU_FIELDS, SIZE_FIELDS
-from app.catalog.queries.fit_params import CompareSearch
 from app.catalog.queries.lookups import check_regions, get_size_keys
+from app.catalog.queries.params import CompareSearch
 from app.catalog.queries.size_details import GPU_FIGURES, SizeDetails, find_size_details
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan

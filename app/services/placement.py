@@ -6,7 +6,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Any
 
-from app.catalog.queries.candidates import PEAK_DTYPES, machines_query, to_dicts
+from app.catalog.queries.candidates import PEAK_DTYPES, machines_query
 from app.catalog.queries.language_models import get_model_row
 from app.catalog.queries.lookups import get_gpu
 from app.catalog.queries.params import SizeSelection

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Engine
 
 from app.catalog.column_types import table_of
-from app.catalog.language_models import LanguageModel
+from app.catalog.models import LanguageModel
 from app.catalog.presets import Preset
 from app.catalog.queries.language_models import ModelSearch, find_models, get_model
 from app.catalog.readings import ModelRow

@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from app.catalog.queries.fit_params import SimilarSearch
 from app.catalog.queries.lookups import NEAREST_WINDOW, get_size_keys
 from app.catalog.queries.neighbours import SIZES_PER_WALK
+from app.catalog.queries.params import SimilarSearch
 from app.catalog.queries.snapshot import load_snapshot
 from app.catalog.readings import StatedFact
 from app.db.statements import run_plan

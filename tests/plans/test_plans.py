@@ -17,10 +17,9 @@ from app.catalog.models import Price, Region, Size, Source
 from app.catalog.queries.candidates import candidates_query
 from app.catalog.queries.exports import PriceExport, SizeExport, export_prices, export_sizes
 from app.catalog.queries.facets import find_facets
-from app.catalog.queries.fit_params import FitSearch
 from app.catalog.queries.lookups import get_size_keys
 from app.catalog.queries.neighbours import MEMORY_STEPS, ReferenceSize, neighbours_query
-from app.catalog.queries.params import OfferParams, SizeFilter, SizeSearch
+from app.catalog.queries.params import FitSearch, OfferParams, SizeFilter, SizeSearch
 from app.catalog.queries.prices import AllPricesFilter, AllPricesSearch, find_all_prices
 from app.catalog.queries.size_details import find_size_details
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot

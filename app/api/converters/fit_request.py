@@ -7,8 +7,7 @@ from app.api.converters.fit_response import to_placement_answer_out, to_resource
 from app.api.schemas.estimate_request import EstimateIn, InferenceIn, TrainingIn
 from app.api.schemas.fit_request import FitIn
 from app.api.schemas.fit_response import FitAnswerOut
-from app.catalog.queries.fit_params import FitSearch
-from app.catalog.queries.params import SizeSelection
+from app.catalog.queries.params import FitSearch, SizeSelection
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan
 from app.errors import BadQuery, BadWorkload

@@ -8,8 +8,16 @@ from typing import Any, get_args
 from app.api.schemas.architecture import AttentionKind, MlpKind, QkNormKind
 from app.api.schemas.estimate_request import ActivationFormula, Loading, Offload, Recompute, TrainingMethod
 from app.api.schemas.fit_request import Include, Sort
-from app.catalog.queries.fit_params import FitSort, ResourceInclude
-from app.catalog.queries.params import PLAIN_ITEM_PATTERN, PLAIN_TEXT_PATTERN, Arch, Os, Purchase, Status
+from app.catalog.queries.params import (
+    PLAIN_ITEM_PATTERN,
+    PLAIN_TEXT_PATTERN,
+    Arch,
+    FitSort,
+    Os,
+    Purchase,
+    ResourceInclude,
+    Status,
+)
 from app.fit.formulas.memory import BITS
 from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
 

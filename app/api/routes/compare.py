@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 
 from app.api.deps import Executor
 from app.api.schemas.compare import ComparisonOut
-from app.catalog.queries.fit_params import CompareSearch
+from app.catalog.queries.params import CompareSearch
 
 router = APIRouter(tags=["sizes"])
 

@@ -11,7 +11,7 @@ from app.api.schemas.estimate_request import EstimateIn
 from app.api.schemas.estimate_response import EstimateOut
 from app.api.schemas.fit_request import FitIn
 from app.api.schemas.fit_response import FitAnswerOut, FitOut
-from app.catalog.queries.fit_params import FitSearch
+from app.catalog.queries.params import FitSearch
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan
 

@@ -11,8 +11,7 @@ from app.api.executor import QueryExecutor
 from app.api.schemas.compare import SimilarPage
 from app.api.schemas.sizes import FacetsOut, FactPage, PricePage, SizeOut, SizePage, SizePricePage
 from app.catalog.queries.facets import find_facets
-from app.catalog.queries.fit_params import SimilarSearch
-from app.catalog.queries.params import PlainText, SizeFilter, SizeSearch
+from app.catalog.queries.params import PlainText, SimilarSearch, SizeFilter, SizeSearch
 from app.catalog.queries.prices import AllPricesSearch, PriceSearch, find_all_prices, find_prices
 from app.catalog.queries.provenance import FactSearch, find_facts
 from app.catalog.queries.sizes import find_sizes, get_size, render_page

@@ -8,9 +8,9 @@ from pydantic import AfterValidator, Field, model_validator
 from app.api.schemas.architecture import ModelIn
 from app.api.schemas.bodies import Count, Fraction, In, Positive, contradiction, require_exactly_one
 from app.api.schemas.estimate_request import InferenceIn, TrainingIn
-from app.catalog.queries.fit_params import Hours
 from app.catalog.queries.params import (
     Day,
+    Hours,
     LowerTextSet,
     Os,
     PlainText,

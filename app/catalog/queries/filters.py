@@ -31,9 +31,9 @@ from app.catalog.queries.params import OFFER_COLUMNS, ORDERABLE_STATUSES, SIZE_C
 from app.catalog.queries.price_scope import (
     OFFER,
     PriceScope,
-    can_be_ordered,
     gpu,
     gpu_slice_gib,
+    is_orderable,
     literal_text,
     local_disk_gib,
     size,
@@ -137,7 +137,7 @@ def _statuses(ground: PriceScope, statuses: tuple[str, ...]) -> Condition:
     if "any" in statuses:
         return true()
     if not statuses or set(statuses) == set(ORDERABLE_STATUSES):
-        return can_be_ordered(ground)
+        return is_orderable(ground.column("retirement_date"), ground.column("withdrawn"))
     return status_of(ground.offer).in_([literal_text(status) for status in statuses])
 
 

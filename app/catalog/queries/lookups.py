@@ -1,109 +1,105 @@
-"""Names that a client gives, brought to the keys of the catalog; what is not there is refused with the nearest."""
+"""Resolve the names a client gives (sizes, series, regions, GPUs, fields) to keys of the catalog.
+
+A name that the catalog does not have is an error that suggests the nearest ones.
+"""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 from sqlalchemy import Integer, bindparam, literal_column, select, union_all
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.models import Gpu, Region, Series, Size, SizeAlias
+from app.catalog.models import Gpu, Region, Series, SizeAlias
 from app.catalog.names import series_key, size_key
 from app.catalog.presets import split_names
-from app.catalog.queries.price_scope import SIZE, size
-from app.db.statements import BoundStatement, QueryPlan, Statement
+from app.catalog.queries.price_scope import GPU, SIZE, size
+from app.db.statements import BoundStatement, QueryPlan, Statement, run_plan
 from app.errors import BadQuery, NotFound
-from app.nearest import closest_spellings, did_you_mean, nearest, starting_with
+from app.nearest import TWO_TYPOS_LENGTH, starting_with, did_you_mean, nearest, closest_spellings
 
-GpuRow = Mapping[str, Any]
+ALIAS = table_of(SizeAlias)
+_series, _region, _gpu = table_of(Series).c, table_of(Region).c, table_of(Gpu).c
+
+NEAREST_WINDOW = 500
+"""Suggestions for an unknown size are searched among this many names before it in the alphabet, and as many after."""
 
 
-def get_gpu(name: str) -> QueryPlan[GpuRow]:
-    """Find a GPU model by its id, its name, an alias, or words that only it has; raises NotFound naming the nearest."""
-    rows = yield BoundStatement(_statement(), {})
-    names = _statement().names
-    return match_gpu([dict(zip(names, row, strict=True)) for row in rows], name)
+def get_size_keys(names: Sequence[str]) -> QueryPlan[tuple[str, ...]]:
+    """Return the key of each size, by its name or an alias, in any case; raises NotFound for the first unknown one."""
+    keys = [size_key(name) for name in names]
+    rows = yield BoundStatement(_keys_statement(len(keys)), {f"name_{index}": key for index, key in enumerate(keys)})
+    # A size's own name wins over the alias of another.
+    known = {named: key for named, key in rows if named != key} | {key: key for named, key in rows if named == key}
+    for name, key in zip(names, keys, strict=True):
+        if key not in known:
+            around: dict[str, str] = dict((yield BoundStatement(_names_around_statement(), {"key": key})))
+            raise NotFound("size", name, suggestions=tuple(around[near] for near in starting_with(key, around, 2)))
+    return tuple(known[key] for key in keys)
+
+
+@lru_cache(maxsize=16)
+def _keys_statement(count: int) -> Statement:
+    """Rows: each of `count` names that is known, and the key of its size."""
+    names = [bindparam(f"name_{index}", type_=size.key.type) for index in range(count)]
+    own = select(size.key.label("named"), size.key.label("key")).where(size.key.in_(names))
+    other = select(ALIAS.c.alias_key, ALIAS.c.size_key).where(ALIAS.c.alias_key.in_(names))
+    return Statement(select(union_all(own, other).subquery()), short=True)
 
 
 @lru_cache(maxsize=1)
-def _statement() -> Statement:
-    table = table_of(Gpu)
-    return Statement(select(*table.c).order_by(table.c.id), short=True)
-
-
-def match_gpu(rows: Sequence[GpuRow], name: str) -> GpuRow:
-    """Choose the one that a name means: called exactly so, else the only one that has all its words."""
-    asked = _words(name)
-    exactly = [row for row in rows if any(_words(called) == asked for called in _called(row))]
-    found = exactly if len(exactly) == 1 else [row for row in rows if set(asked) <= gpu_words(row)]
-    found = [] if all(word.isdigit() for word in asked) else found
-    if len(found) == 1:
-        return found[0]
-    nearest = [row["id"] for row in found] or closest_spellings("-".join(asked), [row["id"] for row in rows], 2)
-    raise NotFound("GPU", name, suggestions=tuple(nearest))
-
-
-def _called(row: GpuRow) -> tuple[str, ...]:
-    return (row["id"], row["model"], *split_names(row["aliases"]))
-
-
-def gpu_words(row: GpuRow) -> set[str]:
-    """The words of all that a GPU is called, and of its memory."""
-    memory = f"{row['memory_gib']:g}" if row["memory_gib"] is not None else ""
-    return {memory, *(word for called in _called(row) for word in _words(called))}
-
-
-def _words(name: str) -> tuple[str, ...]:
-    """The words of a name, without the unit of its memory: `A100-80GB` is a100 and 80."""
-    return tuple(re.sub(r"(?<=\d)gb$", "", word) for word in re.findall(r"[a-z0-9]+", name.lower()))
-
-
-_size, _alias = table_of(Size).c, table_of(SizeAlias).c
-_series, _region = table_of(Series).c, table_of(Region).c
+def _names_around_statement() -> Statement:
+    unknown, most = bindparam("key", type_=size.key.type), literal_column(str(NEAREST_WINDOW), Integer)
+    names = select(size.key, size.name).select_from(SIZE)
+    after = names.where(size.key >= unknown).order_by(size.key).limit(most).subquery()
+    before = names.where(size.key < unknown).order_by(size.key.desc()).limit(most).subquery()
+    return Statement(select(union_all(select(after), select(before)).subquery()), short=True)
 
 
 def get_size_key(session: Session, name: str) -> str:
-    """The key of the size that a name or an alias means, in any case, with or without `Standard_`."""
-    key = size_key(name)
-    if session.execute(select(_size.key).where(_size.key == key)).first():
-        return key
-    alias = session.execute(select(_alias.size_key).where(_alias.alias_key == key)).scalar_one_or_none()
-    if alias is not None:
-        return str(alias)
-    names = {row.key: row.name for row in session.execute(select(_size.key, _size.name))}
-    raise NotFound("size", name, suggestions=tuple(names[near] for near in starting_with(key, names, 2)))
+    """Return the key of one size as `get_size_keys` does."""
+    (key,) = run_plan(session, get_size_keys((name,)))
+    return key
 
 
 def load_series_ids(session: Session) -> dict[str, str]:
-    """The id of each series by its key, and by those of its name and other titles."""
+    """Return the id of each series by the key of its id, of its name and of every alias."""
     return {
         series_key(name): row.id
         for row in session.execute(select(_series.id, _series.name, _series.aliases))
-        for name in (*(row.aliases or "").split("; "), row.name, row.id)
-        if name
+        for name in (*split_names(row.aliases), row.name, row.id)
     }
 
 
-def get_series_ids(titles: Mapping[str, str], names: Iterable[str]) -> tuple[str, ...]:
-    """The ids of series by id, name or another title of theirs; raises NotFound for a name that none has."""
+def get_series_ids(ids: Mapping[str, str], names: Iterable[str]) -> tuple[str, ...]:
+    """Return the ids of series by id, name or alias; raises NotFound for the first unknown one."""
     found = []
     for name in names:
-        if series_key(name) not in titles:
-            near = starting_with(series_key(name), titles, 2)
-            raise NotFound("series", name, suggestions=tuple(titles[key] for key in near))
-        found.append(titles[series_key(name)])
+        key = series_key(name)
+        if key not in ids:
+            raise NotFound("series", name, suggestions=tuple(ids[near] for near in starting_with(key, ids, 2)))
+        found.append(ids[key])
     return tuple(found)
 
 
+def resolve_series(ids: Mapping[str, str], names: Iterable[str]) -> tuple[str, ...]:
+    """Return the ids of the series a filter names; raises BadQuery for an unknown one."""
+    try:
+        return get_series_ids(ids, names)
+    except NotFound as unknown:
+        raise BadQuery("series", unknown.name, f"{unknown} GET /series lists them.") from None
+
+
 def load_region_codes(session: Session) -> frozenset[str]:
-    """The codes of all regions."""
+    """Return the codes of all regions."""
     return frozenset(session.execute(select(_region.code)).scalars())
 
 
 def check_regions(known: Collection[str], field: str, codes: Iterable[str]) -> None:
-    """Refuse a region that the catalog does not know; raises BadQuestion naming the nearest."""
+    """Check that the catalog has these regions; raises BadQuery naming the nearest."""
     for code in codes:
         if code not in known:
             hint = did_you_mean(closest_spellings(code, known), " ")
@@ -111,9 +107,11 @@ def check_regions(known: Collection[str], field: str, codes: Iterable[str]) -> N
 
 
 def get_subject_key(session: Session, name: str) -> str:
-    """The key of whatever a fact can be about: a size by any of its names, a series, a GPU; raises BadQuestion."""
-    gpu = table_of(Gpu).c.id
-    if session.execute(select(gpu).where(gpu == name.lower())).first():
+    """Return the key of whatever a fact can be about: a GPU, a size by any of its names, or a series.
+
+    Raises BadQuery.
+    """
+    if session.execute(select(_gpu.id).where(_gpu.id == name.lower())).first():
         return name.lower()
     try:
         return get_size_key(session, name)
@@ -125,42 +123,164 @@ def get_subject_key(session: Session, name: str) -> str:
 
 
 def check_field(name: str, known: Collection[str]) -> None:
-    """Refuse a field that nothing has; raises BadQuestion naming the nearest."""
+    """Check that a field exists; raises BadQuery naming the nearest."""
     if name not in known:
         hint = did_you_mean(nearest(name, known))
         raise BadQuery("field", name, f"no such field{hint and f'; {hint}'}")
 
 
-ALIAS = table_of(SizeAlias)
-NEAREST_WINDOW = 500
-"""The nearest of an unknown name is looked for among so many before it in the alphabet, and as many after it."""
+GpuRow = Mapping[str, Any]
+
+_FILLER_WORDS = frozenset(
+    ("nvidia", "amd", "intel", "tesla", "instinct", "radeon", "geforce", "gpu", "tensor", "core", "accelerator")
+) | {"hbm2", "hbm2e", "hbm3", "hbm3e", "gddr6", "gddr7", "lpddr5x"}
+"""Words that vendors and drivers put into GPU names and that distinguish no two GPUs of the catalog."""
 
 
-def get_size_keys(names: Sequence[str]) -> QueryPlan[tuple[str, ...]]:
-    """The key of each size by a name or an alias, in any case, with or without `Standard_`; raises NotFound."""
-    keys = [size_key(name) for name in names]
-    rows = yield BoundStatement(_known(len(keys)), {f"name_{index}": key for index, key in enumerate(keys)})
-    known = {named: key for named, key in rows if named != key} | {key: key for named, key in rows if named == key}
-    for name, key in zip(names, keys, strict=True):
-        if key not in known:
-            around: dict[str, str] = dict((yield BoundStatement(_around(), {"key": key})))
-            raise NotFound("size", name, suggestions=tuple(around[near] for near in starting_with(key, around, 2)))
-    return tuple(known[key] for key in keys)
-
-
-@lru_cache(maxsize=16)
-def _known(count: int) -> Statement:
-    """Each name that is known, and the key of its size."""
-    asked = [bindparam(f"name_{index}", type_=size.key.type) for index in range(count)]
-    own = select(size.key.label("named"), size.key.label("key")).where(size.key.in_(asked))
-    other = select(ALIAS.c.alias_key, ALIAS.c.size_key).where(ALIAS.c.alias_key.in_(asked))
-    return Statement(select(union_all(own, other).subquery()), short=True)
+def get_gpu(name: str) -> QueryPlan[GpuRow]:
+    """Return a GPU model by its id, its name, an alias, or words that only it has; raises NotFound."""
+    query = BoundStatement(_gpus_statement(), {})
+    rows = yield query
+    return match_gpu([dict(zip(query.statement.names, row, strict=True)) for row in rows], name)
 
 
 @lru_cache(maxsize=1)
-def _around() -> Statement:
-    asked, most = bindparam("key", type_=size.key.type), literal_column(str(NEAREST_WINDOW), Integer)
-    names = select(size.key, size.name).select_from(SIZE)
-    after = names.where(size.key >= asked).order_by(size.key).limit(most).subquery()
-    before = names.where(size.key < asked).order_by(size.key.desc()).limit(most).subquery()
-    return Statement(select(union_all(select(after), select(before)).subquery()), short=True)
+def _gpus_statement() -> Statement:
+    return Statement(select(*GPU.c).order_by(GPU.c.id), short=True)
+
+
+def match_gpu(rows: Sequence[GpuRow], name: str) -> GpuRow:
+    """Return the only GPU called exactly `name`, else the only one that has all its words; raises NotFound."""
+    words = _split_words(name)
+    exact = [row for row in rows if any(_split_words(alias) == words for alias in _gpu_aliases(row))]
+    if len(exact) == 1:
+        return exact[0]
+    known = {row["id"]: gpu_words(row) for row in rows}
+    ids = _ids_with_words(known, _meaningful_words(name, frozenset().union(*known.values())))
+    if len(ids) != 1:
+        raise NotFound("GPU", name, suggestions=tuple(ids or closest_spellings("-".join(words), known, 2)))
+    return next(row for row in rows if row["id"] == ids[0])
+
+
+def gpu_words(row: GpuRow) -> frozenset[str]:
+    """Return the words of all names of a GPU, and the number of its memory in GiB."""
+    memory = f"{row['memory_gib']:g}" if row["memory_gib"] is not None else ""
+    return frozenset((memory, *(word for alias in _gpu_aliases(row) for word in _split_words(alias))))
+
+
+def _gpu_aliases(row: GpuRow) -> tuple[str, ...]:
+    return (row["id"], row["model"], *split_names(row["aliases"]))
+
+
+def _split_words(name: str) -> tuple[str, ...]:
+    """Return the words of a name without the unit of a memory and the generation of a socket.
+
+    `A100-SXM4-80GB` gives a100, sxm and 80.
+    """
+    words = re.findall(r"[a-z0-9]+", name.lower())
+    return tuple(re.sub(r"^(sxm)\d?$", r"\1", re.sub(r"(?<=\d)gi?b$", "", word)) for word in words)
+
+
+def _meaningful_words(name: str, vocabulary: Collection[str]) -> list[str]:
+    """Return the words of a name that distinguish GPUs, `h100nvl` taken apart into h100 and nvl."""
+    words = (word for word in _split_words(name) if word not in _FILLER_WORDS)
+    return [part for word in words for part in _split_compound(word, vocabulary)]
+
+
+def _split_compound(word: str, vocabulary: Collection[str]) -> Sequence[str]:
+    """Split a word into known words; one whose parts are not all known stays whole."""
+    if word in vocabulary or word.isdigit():
+        return (word,)
+    for cut in range(len(word) - 1, 1, -1):
+        rest = _split_compound(word[cut:], vocabulary) if word[:cut] in vocabulary else ()
+        if rest and all(part in vocabulary for part in rest):
+            return (word[:cut], *rest)
+    return (word,)
+
+
+def _ids_with_words(known: Mapping[str, Collection[str]], words: Sequence[str]) -> list[str]:
+    """Return the ids of the GPUs that have all these words; numbers alone name no GPU."""
+    if all(word.isdigit() for word in words):
+        return []
+    return [id_ for id_, has in known.items() if set(words) <= set(has)]
+
+
+@dataclass(frozen=True)
+class GpuNames:
+    """What the GPUs of the catalog are called.
+
+    `names` are the models, families and ids that the `gpu` filter compares with, `words` those of each GPU by its id.
+    """
+
+    names: frozenset[str]
+    words: Mapping[str, frozenset[str]]
+    vendors: tuple[str, ...]
+
+    @cached_property
+    def vocabulary(self) -> frozenset[str]:
+        """Return all words of all GPUs."""
+        return frozenset(word for words in self.words.values() for word in words)
+
+
+def load_gpu_names(session: Session) -> GpuNames:
+    """Read the names that GPUs have and that sizes give them: a size may name a model without a row of its own."""
+    rows = [dict(row) for row in session.execute(select(GPU).order_by(_gpu.id)).mappings()]
+    of_sizes = session.execute(select(size.gpu_model, size.gpu_vendor).distinct()).all()
+    names = [*(row[column] for row in rows for column in ("id", "model", "family")), *(model for model, _ in of_sizes)]
+    vendors = {vendor for vendor in (*(row["vendor"] for row in rows), *(vendor for _, vendor in of_sizes)) if vendor}
+    return GpuNames(
+        names=frozenset(name.lower() for name in names if name),
+        words={row["id"]: gpu_words(row) for row in rows},
+        vendors=tuple(sorted(vendors)),
+    )
+
+
+def resolve_gpus(known: GpuNames, names: Iterable[str], field: str = "gpu") -> tuple[str, ...]:
+    """Return globs for the `gpu` filter: a name of the catalog, or a glob that matches one, stays as it is.
+
+    Another spelling becomes the ids of all GPUs that have its words: `NVIDIA A100 80GB` those of any A100 with 80 GB.
+    Raises BadQuery, naming the nearest, for what no GPU of the catalog is called.
+    """
+    found = dict.fromkeys(glob for name in names for glob in _to_globs(known, name.strip().lower(), field))
+    return tuple(sorted(found))
+
+
+def check_gpu_vendor(known: GpuNames, vendor: str) -> None:
+    """Check that the vendor makes a GPU of the catalog; raises BadQuery naming the nearest."""
+    if vendor.lower() not in {one.lower() for one in known.vendors}:
+        hint = did_you_mean(closest_spellings(vendor, known.vendors), " ")
+        raise BadQuery("gpu_vendor", vendor, f"{hint}allowed are {', '.join(known.vendors) or 'none'}")
+
+
+def _to_globs(known: GpuNames, name: str, field: str) -> Sequence[str]:
+    if name in known.names or (_is_glob(name) and any(_glob_pattern(name).fullmatch(one) for one in known.names)):
+        return (name,)
+    words = [] if _is_glob(name) else _meaningful_words(name, known.vocabulary)
+    ids = _ids_with_words(known.words, words)
+    if not ids:
+        hint = did_you_mean(_nearest_gpus(known, name, words), " ")
+        raise BadQuery(field, name, f"no GPU of the catalog is called {name}; {hint}GET /gpus lists them")
+    return ids
+
+
+def _nearest_gpus(known: GpuNames, name: str, words: Sequence[str]) -> Sequence[str]:
+    """Return GPUs that share a word of letters and digits (`h100`), else names a typo away with the same digits.
+
+    Short names are not taken for typos of each other: B100 and A100 are different GPUs.
+    """
+    if name in (vendor.lower() for vendor in known.vendors):
+        return (f"gpu_vendor={name}",)
+    models = [word for word in words if re.search(r"[a-z]\d|\d[a-z]", word)]
+    alike = [id_ for id_, has in known.words.items() if any(word in has for word in models)]
+    digits = re.sub(r"\D", "", name)
+    near = closest_spellings(name, known.names, 2) if len(name) >= TWO_TYPOS_LENGTH else ()
+    return alike[:3] or [one for one in near if re.sub(r"\D", "", one) == digits]
+
+
+def _is_glob(name: str) -> bool:
+    return "*" in name or "?" in name
+
+
+def _glob_pattern(glob: str) -> re.Pattern[str]:
+    """Compile a glob to what LIKE matches: only `*` and `?` are special."""
+    return re.compile("".join({"*": ".*", "?": "."}.get(letter, re.escape(letter)) for letter in glob), re.DOTALL)

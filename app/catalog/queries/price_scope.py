@@ -1,10 +1,11 @@
-"""What a question about sizes stands on: whose prices are meant, and the offers that the sizes are shown with."""
+"""Which offers (region, OS, purchase model) a size query joins, and expressions over the columns of a size."""
 
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
+    BindParameter,
     Date,
     Double,
     FromClause,
@@ -33,21 +34,27 @@ TODAY = bindparam("today", type_=Date)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceScopeKey:
-    """What of a question's prices is written into a statement: the system, the purchase model, how many regions."""
+    """What of an offer scope is written into a statement: the OS, the purchase model and the number of regions.
+
+    The regions themselves are parameters, so that one compiled statement serves all of them.
+    """
 
     os: str
     purchase: str
     regions: int
 
     @staticmethod
-    def of(scope: OfferParams) -> "PriceScopeKey":
-        """Take it from a question."""
-        return PriceScopeKey(os=scope.os, purchase=scope.purchase, regions=len(scope.region))
+    def of(params: OfferParams) -> "PriceScopeKey":
+        """Take the key from the parameters of a request."""
+        return PriceScopeKey(os=params.os, purchase=params.purchase, regions=len(params.region))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceScope:
-    """The prices that a question means, and the one offer that each size has by them: `offers`, where `held`."""
+    """Which offers (region, OS, purchase model) a size query joins: one row of `offers` a size, where `has_offer`.
+
+    `all_offers` are the offers of every region. Their regions are the parameters of `region_parameters`.
+    """
 
     os: str
     purchase: str
@@ -56,74 +63,95 @@ class PriceScope:
     all_offers: FromClause = OFFER
 
     @staticmethod
-    def of(scope: OfferParams) -> "PriceScope":
-        """Take from a question whose prices in which regions it means; the regions are parameters `region_0`, …."""
-        return _current_scope(scope.os, scope.purchase, len(scope.region))
+    def of(params: OfferParams) -> "PriceScope":
+        """Return the scope of today's offers."""
+        return _current_scope(PriceScopeKey.of(params))
 
     @staticmethod
-    def as_of(scope: OfferParams) -> "PriceScope":
-        """The same with the prices that were in force on the day `priced_on`, by the history of prices."""
-        return _past_scope(scope.os, scope.purchase, len(scope.region))
+    def as_of(params: OfferParams) -> "PriceScope":
+        """Return the scope of the prices in force on the day `priced_on`, computed from the price history."""
+        return _past_scope(PriceScopeKey.of(params))
 
     @staticmethod
-    def for_sizes(place: "PriceScopeKey", keys: Select[Any]) -> "PriceScope":
-        """The same for a few sizes: of several regions the cheapest is chosen among the offers of these alone."""
-        return _build_scope(place.os, place.purchase, place.regions, OFFER.c.size_key.in_(keys))
+    def for_sizes(key: PriceScopeKey, sizes: Select[Any]) -> "PriceScope":
+        """Return the scope of today's offers for a few sizes: the cheapest region is searched among these alone."""
+        return _build_scope(key, OFFER.c.size_key.in_(sizes))
 
     @property
     def offer(self) -> Any:
-        """The columns of the offer."""
+        """Return the columns of the offer."""
         return self.offers.c
 
     @property
     def key(self) -> ColumnElement[str]:
-        """The key of the size, which is its name without regard to case."""
+        """Return the column of the size's key, which is its name without regard to case."""
         key: ColumnElement[str] = self.offers.c.size_key
         return key
 
     @property
     def usd(self) -> ColumnElement[float]:
-        """The price of the purchase model that is meant, as a double."""
+        """Return the price an hour by this purchase model, as a double."""
         return cast(self.offer[f"{self.purchase}_usd_per_hour"], Double)
 
     def column(self, name: str) -> ColumnElement[Any]:
-        """A column of a size, taken from its offer where that repeats it."""
+        """Return a column of the size, taken from the offer where that has a copy of it, which saves a join."""
         column: ColumnElement[Any] = self.offer[name] if name in COPIED_SIZE_COLUMNS else size[name]
         return column
 
 
-def region_parameters(scope: OfferParams) -> dict[str, Any]:
-    """The parameters of the regions of a question."""
-    return {f"region_{index}": code for index, code in enumerate(scope.region or (ANY_REGION,))}
+def region_parameters(params: OfferParams) -> dict[str, Any]:
+    """Return the parameters `region_0`, … of a statement."""
+    return {f"region_{index}": code for index, code in enumerate(params.region or (ANY_REGION,))}
+
+
+def region_binds(count: int) -> list[BindParameter[str]]:
+    """Return the binds of `region_parameters`."""
+    return [bindparam(f"region_{index}", type_=OFFER.c.region.type) for index in range(count)]
 
 
 @lru_cache(maxsize=32)
-def _current_scope(os: str, purchase: str, regions: int) -> PriceScope:
-    return _build_scope(os, purchase, regions)
+def _current_scope(key: PriceScopeKey) -> PriceScope:
+    return _build_scope(key)
 
 
-def _build_scope(os: str, purchase: str, regions: int, *of_sizes: ColumnElement[bool]) -> PriceScope:
-    """The ground of a question; `of_sizes` says which sizes it is about, where the cheapest region is looked for."""
-    asked = [bindparam(f"region_{index}", type_=OFFER.c.region.type) for index in range(max(1, regions))]
-    meant = and_(OFFER.c.os == literal_text(os), OFFER.c.purchase == literal_text(purchase))
-    if regions <= 1:
-        return PriceScope(os=os, purchase=purchase, offers=OFFER, has_offer=and_(OFFER.c.region == asked[0], meant))
-    several = select(OFFER).where(OFFER.c.region.in_(asked), meant, *of_sizes).subquery()
+def _build_scope(key: PriceScopeKey, *of_sizes: ColumnElement[bool]) -> PriceScope:
+    """Build a scope; `of_sizes` limits the sizes among whose offers the cheapest of several regions is searched."""
+    regions = region_binds(max(1, key.regions))
+    same = matches_offer(OFFER.c, key)
+    if key.regions <= 1:
+        has_offer = and_(OFFER.c.region == regions[0], *same)
+        return PriceScope(os=key.os, purchase=key.purchase, offers=OFFER, has_offer=has_offer)
+    several = select(OFFER).where(OFFER.c.region.in_(regions), *same, *of_sizes).subquery()
     best = cheapest_offers(several, ("size_key",))
-    return PriceScope(os=os, purchase=purchase, offers=best, has_offer=best.c.size_key.is_not(None))
+    return PriceScope(os=key.os, purchase=key.purchase, offers=best, has_offer=best.c.size_key.is_not(None))
 
 
 @lru_cache(maxsize=32)
-def _past_scope(os: str, purchase: str, regions: int) -> PriceScope:
-    there = offers_on(purchase, bindparam("priced_on", type_=Date), bindparam("spot_since", type_=Date))
-    asked = [bindparam(f"region_{index}", type_=OFFER.c.region.type) for index in range(regions)]
-    meant = select(there).where(there.c.os == literal_text(os))
-    best = cheapest_offers((meant.where(there.c.region.in_(asked)) if asked else meant).subquery(), ("size_key",))
-    return PriceScope(os=os, purchase=purchase, offers=best, has_offer=best.c.size_key.is_not(None), all_offers=there)
+def _past_scope(key: PriceScopeKey) -> PriceScope:
+    past = offers_on(key.purchase, bindparam("priced_on", type_=Date), bindparam("spot_since", type_=Date))
+    meant = select(past).where(past.c.os == literal_text(key.os))
+    if key.regions:
+        meant = meant.where(past.c.region.in_(region_binds(key.regions)))
+    best = cheapest_offers(meant.subquery(), ("size_key",))
+    has_offer = best.c.size_key.is_not(None)
+    return PriceScope(os=key.os, purchase=key.purchase, offers=best, has_offer=has_offer, all_offers=past)
+
+
+def matches_offer(offer: Any, key: "PriceScopeKey | PriceScope") -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions that an offer is of the scope's OS and purchase model."""
+    return offer.os == literal_text(key.os), offer.purchase == literal_text(key.purchase)
+
+
+def use_memory_index(query: Select[Any], offers: FromClause) -> Select[Any]:
+    """Make SQLite use the index by memory bucket.
+
+    Its planner cannot know from its sample that one bucket has fewer rows than a region.
+    """
+    return query.with_hint(offers, "indexed by ix_offer_gpu", "sqlite")
 
 
 def status_of(columns: Any) -> ColumnElement[str]:
-    """The standing of a size, or of its offer, on the day `today`: retired from its date on, retiring before it.
+    """Return the status of a size, or of its offer, on the day `today`: retired from its date on, retiring before it.
 
     A size that was withdrawn without a date stays withdrawn, whatever else is announced.
     """
@@ -137,35 +165,30 @@ def status_of(columns: Any) -> ColumnElement[str]:
     )
 
 
-def can_be_ordered(ground: PriceScope) -> ColumnElement[bool]:
-    """Whether a size is neither retired on the day `today` nor withdrawn."""
-    return is_orderable(ground.column("retirement_date"), ground.column("withdrawn"))
-
-
-def is_orderable(retires: ColumnElement[Any], withdrawn: ColumnElement[Any]) -> ColumnElement[bool]:
-    """The same of two columns."""
-    return and_(or_(retires.is_(None), retires > TODAY), withdrawn.is_not(True))
+def is_orderable(retirement_date: ColumnElement[Any], withdrawn: ColumnElement[Any]) -> ColumnElement[bool]:
+    """Return whether a size is neither retired on the day `today` nor withdrawn."""
+    return and_(or_(retirement_date.is_(None), retirement_date > TODAY), withdrawn.is_not(True))
 
 
 def literal_text(text: str) -> ColumnElement[str]:
-    """A word of ours (letters and underscores), written into the statement."""
+    """Write a constant into the statement; only letters and underscores, so that no text of a client gets here."""
     if not text.isidentifier():
-        raise ValueError(f"{text!r} is no word of ours")
+        raise ValueError(f"{text!r} is not an identifier")
     return literal_column(f"'{text}'", String)
 
 
 def local_disk_gib() -> ColumnElement[float]:
-    """Temporary and NVMe disks together, GiB; unknown only where both are."""
+    """Return the size of temporary and NVMe disks together, GiB; unknown only where both are."""
     some = func.coalesce(size.temp_disk_gib, 0.0) + func.coalesce(size.nvme_disk_gib, 0.0)
     return case((or_(size.temp_disk_gib.is_not(None), size.nvme_disk_gib.is_not(None)), some))
 
 
 def gpu_slice_gib() -> ColumnElement[float]:
-    """GPU memory that one GPU gives the VM, GiB: a fraction of a GPU gives its slice; unknown where the count is."""
+    """Return the memory that one GPU gives the VM, GiB: a fraction of a GPU gives its slice; unknown without a count."""
     whole, a_slice = size.gpu_count >= 1, size.gpu_count < 1
     return case((a_slice, size.gpu_memory_gib), (whole, size.gpu_memory_gib_per_gpu))
 
 
 def whole_gpu_gib() -> ColumnElement[float]:
-    """GPU memory of one whole GPU of the VM, GiB; unknown where nobody knows how many GPUs, or what part of one."""
+    """Return the memory of one whole GPU of the VM, GiB; unknown where the number of GPUs is."""
     return case((size.gpu_count.is_not(None), size.gpu_memory_gib_per_gpu))

@@ -13,8 +13,7 @@ from app.catalog.column_types import table_of
 from app.catalog.fields import FieldKind
 from app.catalog.models import Price
 from app.catalog.queries.filters import FILTERS, ActiveFilter, Filter, active_filters, any_of, equals, filter_condition
-from app.catalog.queries.gpu_filters import resolve_gpus
-from app.catalog.queries.lookups import check_regions, get_size_keys
+from app.catalog.queries.lookups import check_regions, get_size_keys, resolve_gpus
 from app.catalog.queries.pagination import (
     CursorPosition,
     Listing,
@@ -211,7 +210,7 @@ def normalize_prices(scope: Scope, snapshot: CatalogSnapshot) -> Answering[Scope
     except NotFound as unknown:
         raise BadQuery("size", unknown.name, f"{unknown} GET /sizes lists them.") from None
     gpus = resolve_gpus(snapshot.gpus, scope.gpu)
-    return scope.model_copy(update={"size": keys, "series": resolve_series(scope.series, snapshot), "gpu": gpus})
+    return scope.model_copy(update={"size": keys, "series": resolve_series(snapshot.series, scope.series), "gpu": gpus})
 
 
 def to_price_statement_key(scope: AllPricesFilter, today: date) -> tuple[PriceStatementKey, dict[str, Any]]:

@@ -25,8 +25,7 @@ from app.catalog.queries.filters import (
     filter_condition,
     to_sort_keys,
 )
-from app.catalog.queries.gpu_filters import check_gpu_vendor, resolve_gpus
-from app.catalog.queries.lookups import check_regions, get_series_ids, get_size_key
+from app.catalog.queries.lookups import check_gpu_vendor, check_regions, get_series_ids, get_size_key, resolve_gpus
 from app.catalog.queries.pagination import (
     CursorPosition,
     SortKey,
@@ -258,7 +257,7 @@ def normalize(scope: Scope, snapshot: CatalogSnapshot) -> Scope:
     check_regions(snapshot.regions, "available_in", scope.available_in)
     if scope.gpu_vendor is not None:
         check_gpu_vendor(snapshot.gpus, scope.gpu_vendor)
-    settled: dict[str, Any] = {"series": resolve_series(scope.series, snapshot)} if scope.series else {}
+    settled: dict[str, Any] = {"series": resolve_series(snapshot.series, scope.series)} if scope.series else {}
     settled |= {"gpu": resolve_gpus(snapshot.gpus, scope.gpu)} if scope.gpu else {}
     return scope.model_copy(update=settled) if settled else scope
 

@@ -10,9 +10,8 @@ from sqlalchemy.orm import Session
 from app.catalog.column_types import table_of
 from app.catalog.models import Size
 from app.catalog.projections import memory_bucket
-from app.catalog.queries.gpu_filters import GpuNames, load_gpu_names
 from app.catalog.queries.language_models import ModelsByKey, load_models
-from app.catalog.queries.lookups import load_region_codes, load_series_ids
+from app.catalog.queries.lookups import GpuNames, load_gpu_names, load_region_codes, load_series_ids
 from app.catalog.queries.pagination import get_revision
 
 _MOST_TOTALS = 10_000
