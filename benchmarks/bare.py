@@ -20,7 +20,7 @@ from app.catalog.queries.candidates import machines_query
 from app.catalog.queries.sizes import render_size
 from app.catalog.queries.snapshot import load_snapshot
 from app.db.engines import make_engine
-from app.db.statements import convert_rows, run_plan
+from app.db.statements import convert_rows, run_plan, to_dicts
 from app.fit.placement.evaluate import rank
 from app.services.placement import PlacementSearch, plan_placement, to_sizes
 from benchmarks.fits import FIT

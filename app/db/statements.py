@@ -110,6 +110,11 @@ def single_statement(bound: BoundStatement) -> QueryPlan[Rows]:
     return rows
 
 
+def to_dicts(bound: BoundStatement, rows: Rows) -> list[dict[str, Any]]:
+    """Return the rows of a statement by the names of its columns."""
+    return [dict(zip(bound.statement.names, row, strict=True)) for row in rows]
+
+
 def convert_rows(rows: Rows, compiled: CompiledStatement) -> Rows:
     """Convert values that the driver returns in another type than the column's: SQLite has no booleans or dates."""
     if not compiled.converters:

@@ -12,7 +12,7 @@ from app.catalog.queries.lookups import get_gpu
 from app.catalog.queries.params import SizeSelection
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import BoundStatement, QueryPlan, Rows
+from app.db.statements import BoundStatement, QueryPlan, Rows, to_dicts
 from app.errors import BadWorkload, NotFound
 from app.fit.estimator.workload import TrainingWorkload
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload

@@ -12,7 +12,7 @@ from app.catalog.queries.params import FitSearch
 from app.catalog.queries.params import ORDERABLE_STATUSES, SizeRequirements
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
-from app.db.statements import QueryPlan, run_plan
+from app.db.statements import QueryPlan, run_plan, to_dicts
 from app.fit.resources import QUANTITIES, ResourceNeeds, rank_sizes
 from app.fit.verdict import Option, Ranking
 from app.fit.vm import Vm

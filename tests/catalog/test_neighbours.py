@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from app.catalog.queries.lookups import NEAREST_WINDOW, get_size_keys
-from app.catalog.queries.neighbours import SIZES_PER_WALK
+from app.catalog.queries.neighbours import SIZES_PER_SCAN
 from app.catalog.queries.params import SimilarSearch
 from app.catalog.queries.snapshot import load_snapshot
 from app.catalog.readings import StatedFact
@@ -20,7 +20,7 @@ from app.services.similar import SimilarSizes, find_similar
 from tests.conftest import TODAY
 from tests.factories import NOW, price, reading, size
 
-CROWD = 3 * SIZES_PER_WALK
+CROWD = 3 * SIZES_PER_SCAN
 NAMES = [f"g{number:03}" for number in range(CROWD)]
 
 

@@ -1,4 +1,4 @@
-"""Exports: every row that a list has on all its pages, as values in the order of their columns, to be streamed."""
+"""Exports: every row of a list, in its order, as values to be streamed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +15,7 @@ from app.catalog.column_types import table_of
 from app.catalog.fields import SIZE_FIELDS, FieldKind
 from app.catalog.models import Fact, Gpu, LanguageModel, Region, Revision, Series, Source
 from app.catalog.projections import PURCHASE_MODELS, SIZE_JSON_FIELDS
-from app.catalog.queries.params import PlainText, SizeList
-from app.catalog.queries.params import QueryParams as Asked
+from app.catalog.queries.params import PlainText, QueryParams, SizeList
 from app.catalog.queries.prices import (
     PRICE_COLUMNS,
     AllPricesFilter,
@@ -40,7 +39,7 @@ _OTHER_KINDS: Mapping[str, FieldKind] = {
     "gpu_count": "number",
     "price_age_days": "integer",
 }
-"""Kinds of columns that are no field of a size, or are shown otherwise; what is not here either is text."""
+"""Kinds of columns that are no field of a size, or are exported as another kind; what is in neither is text."""
 
 SIZE_EXPORT_COLUMNS: Mapping[str, FieldKind] = {
     name: _OTHER_KINDS.get(name) or (SIZE_FIELDS[name].kind if name in SIZE_FIELDS else "text")
@@ -54,14 +53,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """Rows that are not asked for yet: the statement, the columns, and how a row becomes their values."""
+    """A query to stream: its statement, its columns, and how a row becomes their values."""
 
     query: BoundStatement
     columns: Mapping[str, FieldKind]
     values: Callable[[Row], Sequence[Any]]
 
 
-class ColumnParams(Asked):
+class ColumnParams(QueryParams):
     """Which columns an export has."""
 
     fields: tuple[PlainText, ...] = Field(
@@ -81,37 +80,33 @@ class PriceExport(ColumnParams, AllPricesFilter):
 
 
 def export_sizes(export: SizeExport, snapshot: CatalogSnapshot, today: date) -> Export:
-    """Say how to export sizes; raises BadQuestion for a region, series, order or column unknown here."""
+    """Return the export of sizes; raises BadQuery for a filter, sort key or column that the catalog does not have."""
     columns = select_columns(SIZE_EXPORT_COLUMNS, export.fields)
-    shape, values = to_statement_key(normalize(export, snapshot))
-    asked = BoundStatement(list_statement(shape), values | {"today": today.isoformat()})
+    key, values = to_statement_key(normalize(export, snapshot))
+    query = BoundStatement(list_statement(key), values | {"today": today.isoformat()})
 
     def values_of(row: Row) -> Sequence[Any]:
-        shown = orjson.loads(render_size(row, today))
-        return [shown[name] for name in columns]
+        size = orjson.loads(render_size(row, today))
+        return [size[name] for name in columns]
 
-    return Export(query=asked, columns=columns, values=values_of)
+    return Export(query=query, columns=columns, values=values_of)
 
 
 def export_prices(export: PriceExport, snapshot: CatalogSnapshot, today: date) -> QueryPlan[Export]:
-    """Say how to export prices; raises BadQuestion for a size, series, region or column unknown here."""
+    """Return the export of prices; raises BadQuery for a filter or column that the catalog does not have."""
     columns = select_columns(PRICE_COLUMNS, export.fields)
-    settled = yield from normalize_prices(export, snapshot)
-    shape, values = to_price_statement_key(settled, today)
+    normalized = yield from normalize_prices(export, snapshot)
+    key, values = to_price_statement_key(normalized, today)
 
     def values_of(row: Row) -> Sequence[Any]:
-        shown = to_price_item(row, today)
-        return [shown[name] for name in columns]
+        price = to_price_item(row, today)
+        return [price[name] for name in columns]
 
-    return Export(
-        query=BoundStatement(price_list_statement(shape), values),
-        columns=columns,
-        values=values_of,
-    )
+    return Export(query=BoundStatement(price_list_statement(key), values), columns=columns, values=values_of)
 
 
 def select_columns(columns: Mapping[str, T], names: Sequence[str]) -> Mapping[str, T]:
-    """The columns that were asked for, else all; raises BadQuestion for one that is not there, or is named twice."""
+    """Return the columns of these names, or all without names; raises BadQuery for one unknown or named twice."""
     for number, name in enumerate(names):
         if name not in columns:
             hint = did_you_mean(nearest(name, columns)) or f"allowed are {', '.join(columns)}"
@@ -139,18 +134,19 @@ EXPORTABLE_TABLES: Mapping[str, Callable[[], Select[Any]]] = {
     "sources": partial(_table, Source),
     "revisions": partial(_table, Revision),
 }
-"""What can be exported beside sizes and prices."""
+"""The tables that can be exported besides sizes and prices."""
 
 
-def export_table(name: str, asked: ColumnParams) -> Export:
-    """Say how to export one of TABLES; raises BadQuestion for a column that it does not have."""
+def export_table(name: str, params: ColumnParams) -> Export:
+    """Return the export of one of EXPORTABLE_TABLES; raises BadQuery for a column that it does not have."""
     query = EXPORTABLE_TABLES[name]()
-    found = list(query.selected_columns)
-    columns = select_columns({column.name: _kind(column) for column in found}, asked.fields)
-    places = [(place, _reader(column)) for name in columns for place, column in enumerate(found) if column.name == name]
+    of_table = {column.name: column for column in query.selected_columns}
+    columns = select_columns({name: _kind(column) for name, column in of_table.items()}, params.fields)
+    positions = {name: position for position, name in enumerate(of_table)}
+    readers = [(positions[name], _reader(of_table[name])) for name in columns]
 
     def values_of(row: Row) -> Sequence[Any]:
-        return [read(row[place]) for place, read in places]
+        return [read(row[position]) for position, read in readers]
 
     return Export(query=BoundStatement(Statement(query), {}), columns=columns, values=values_of)
 
@@ -162,7 +158,7 @@ def _kind(column: ColumnElement[Any]) -> FieldKind:
 
 
 def _reader(column: ColumnElement[Any]) -> Callable[[Any], Any]:
-    """What makes the value that is shown of that of the database."""
+    """Return the conversion of a column's values from the database to the export."""
     if column.key in LIST_COLUMNS:
         return lambda text: text.split("; ") if text else []
     if isinstance(column.type, JSON) and column.key != "source_ids":

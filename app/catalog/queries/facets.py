@@ -1,7 +1,7 @@
-"""Facets: what a panel of filters shows beside a list, for all filters in one answer.
+"""Facets: the counts and ranges that a panel of filters shows beside a list, for all filters in three statements.
 
-A facet leaves its own parameter out: with `gpu=A100` the counts of GPU models are those of all models that the other
-filters leave, so that a second one can be chosen. Likewise a range leaves its own bounds out.
+A facet ignores its own parameter: with `gpu=A100` the counts of GPU models are those of all models that the other
+filters leave, so that a second one can be chosen. Likewise a range ignores its own bounds.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -45,40 +45,40 @@ FacetColumn = Callable[[PriceScope], ColumnElement[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """A column whose values are counted or whose ends are told, and the parameters that are its own."""
+    """A column whose values are counted, or whose range is taken, and the parameters that filter by it."""
 
     column: FacetColumn
     params: tuple[str, ...]
 
 
-def _of(name: str, *own: str) -> Facet:
-    return Facet(lambda ground: ground.column(name), own)
+def _facet(name: str, *params: str) -> Facet:
+    return Facet(lambda scope: scope.column(name), params)
 
 
 COUNTED_FACETS: Mapping[str, Facet] = {
-    "gpu_model": _of("gpu_model", "gpu"),
-    "gpu_vendor": _of("gpu_vendor", "gpu_vendor"),
-    "series": _of("series_id", "series"),
-    "status": Facet(lambda ground: status_of(ground.offer), ("status",)),
-    "arch": _of("arch", "arch"),
+    "gpu_model": _facet("gpu_model", "gpu"),
+    "gpu_vendor": _facet("gpu_vendor", "gpu_vendor"),
+    "series": _facet("series_id", "series"),
+    "status": Facet(lambda scope: status_of(scope.offer), ("status",)),
+    "arch": _facet("arch", "arch"),
 }
-"""Facets whose values are counted; regions are counted, too, in the offers of each."""
+"""Facets whose values are counted; regions are counted by another statement, in the offers of each."""
 
 FLAG_FACETS = ("verified", "disputed", "infiniband", "nvlink", *SIZE_FLAGS)
-"""Parameters that are true or false, and of how many sizes each is true."""
+"""Boolean columns: the number of sizes where each is true is counted."""
 
 RANGE_FACETS: Mapping[str, Facet] = {
-    "usd_per_hour": Facet(lambda ground: ground.usd, ("min_usd_per_hour", "max_usd_per_hour")),
-    "gpu_memory_gib": _of("gpu_memory_gib", "min_gpu_mem", "max_gpu_mem"),
-    "gpu_memory_gib_per_gpu": _of("gpu_memory_gib_per_gpu", "min_gpu_mem_per_gpu", "max_gpu_mem_per_gpu"),
-    "gpu_count": _of("gpu_count", "min_gpus", "max_gpus"),
-    "vcpus": _of("vcpus", "min_vcpus", "max_vcpus"),
-    "memory_gib": _of("memory_gib", "min_memory", "max_memory"),
-    "local_disk_gib": Facet(lambda _ground: local_disk_gib(), ("min_local_disk",)),
-    "network_mbps": _of("network_mbps", "min_network_gbps"),
-    "infiniband_gbps": _of("infiniband_gbps", "min_infiniband_gbps"),
+    "usd_per_hour": Facet(lambda scope: scope.usd, ("min_usd_per_hour", "max_usd_per_hour")),
+    "gpu_memory_gib": _facet("gpu_memory_gib", "min_gpu_mem", "max_gpu_mem"),
+    "gpu_memory_gib_per_gpu": _facet("gpu_memory_gib_per_gpu", "min_gpu_mem_per_gpu", "max_gpu_mem_per_gpu"),
+    "gpu_count": _facet("gpu_count", "min_gpus", "max_gpus"),
+    "vcpus": _facet("vcpus", "min_vcpus", "max_vcpus"),
+    "memory_gib": _facet("memory_gib", "min_memory", "max_memory"),
+    "local_disk_gib": Facet(lambda _scope: local_disk_gib(), ("min_local_disk",)),
+    "network_mbps": _facet("network_mbps", "min_network_gbps"),
+    "infiniband_gbps": _facet("infiniband_gbps", "min_infiniband_gbps"),
 }
-"""Columns whose least and greatest value are told, one for each parameter that is a bound."""
+"""Columns whose least and greatest value are taken, for every parameter that is a bound."""
 
 FACET_OF_PARAM: Mapping[str, str] = {
     **{
@@ -86,13 +86,13 @@ FACET_OF_PARAM: Mapping[str, str] = {
     },
     **{name: name for name in FLAG_FACETS},
 }
-"""Whose own each parameter is; those that are not here narrow everything."""
+"""The facet that ignores each parameter; a parameter that is not here narrows all facets."""
 
 
 @cached_statement(64)
-def facet_figures(ground: PriceScope, filters: tuple[ActiveFilter, ...]) -> Statement:
-    """One row: the total, how many sizes have each of FLAGS, then least, greatest and unknown of each of RANGES."""
-    found, meets = _found(ground, filters)
+def facet_figures(scope: PriceScope, filters: tuple[ActiveFilter, ...]) -> Statement:
+    """Build the statement of one row: total, count of each flag, then least, greatest and unknown of ranges."""
+    found, meets = _found(scope, filters)
     columns: list[ColumnElement[Any]] = [func.count().filter(_all(meets))]
     columns += [func.count().filter(_all(meets, but=name), found.c[name].is_(True)) for name in FLAG_FACETS]
     for name in RANGE_FACETS:
@@ -103,9 +103,9 @@ def facet_figures(ground: PriceScope, filters: tuple[ActiveFilter, ...]) -> Stat
 
 
 @cached_statement(64)
-def facet_counts(ground: PriceScope, filters: tuple[ActiveFilter, ...]) -> Statement:
-    """Facet, value and count, the greatest first."""
-    found, meets = _found(ground, filters)
+def facet_counts(scope: PriceScope, filters: tuple[ActiveFilter, ...]) -> Statement:
+    """Build the statement of rows of facet, value and count, the greatest count first."""
+    found, meets = _found(scope, filters)
     each = [
         select(literal_text(name).label("facet"), found.c[name].label("value"), func.count().label("count"))
         .where(_all(meets, but=name))
@@ -118,41 +118,41 @@ def facet_counts(ground: PriceScope, filters: tuple[ActiveFilter, ...]) -> State
 
 @cached_statement(64)
 def facet_regions(os: str, purchase: str, filters: tuple[ActiveFilter, ...]) -> Statement:
-    """Region and count, the greatest first: for each what a search in this region alone would find."""
-    meant = (OFFER.c.os == literal_text(os), OFFER.c.purchase == literal_text(purchase))
-    there = and_(OFFER.c.region == REGION.c.code, *meant)
-    ground = PriceScope(os=os, purchase=purchase, offers=OFFER, has_offer=there)
+    """Build the statement of rows of region and count: how many sizes a search in this region alone would find."""
+    same = OFFER.c.os == literal_text(os), OFFER.c.purchase == literal_text(purchase)
+    in_region = and_(OFFER.c.region == REGION.c.code, *same)
+    scope = PriceScope(os=os, purchase=purchase, offers=OFFER, has_offer=in_region)
     of_sizes: list[Condition] = []
     of_offers: list[Condition] = []
-    for asked in filters:
-        each = _in_all(ground, asked.count) if asked.name == "available_in" else filter_condition(asked, ground)
+    for one in filters:
+        each = _in_all(scope, one.count) if one.name == "available_in" else filter_condition(one, scope)
         (of_sizes if uses_table(SIZE, [each]) or uses_table(GPU, [each]) else of_offers).append(each)
-    found = select(func.count()).select_from(OFFER).where(there, *of_offers)
-    if of_sizes:  # asked of each size once, not in every region again
+    found = select(func.count()).select_from(OFFER).where(in_region, *of_offers)
+    if of_sizes:  # evaluated once for each size, not again in every region
         keys = select(SIZE.c.key).join_from(SIZE, GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True).where(*of_sizes)
         found = found.where(OFFER.c.size_key.in_(keys.correlate(None)))
     count = found.correlate(REGION).scalar_subquery().label("count")
     return Statement(select(REGION.c.code, count).order_by(count.desc(), REGION.c.code))
 
 
-def _in_all(ground: PriceScope, count: int) -> Condition:
-    """Whether a size, not an offer of it, is priced in every region of `available_in`."""
-    return priced_in_all(ground, size.key, [bindparam(f"available_in_{index}") for index in range(count)])
+def _in_all(scope: PriceScope, count: int) -> Condition:
+    """Return the condition that a size, rather than an offer of it, is priced in every region of `available_in`."""
+    return priced_in_all(scope, size.key, [bindparam(f"available_in_{index}") for index in range(count)])
 
 
-def _found(ground: PriceScope, filters: Iterable[ActiveFilter]) -> tuple[CTE, Mapping[str, Condition]]:
-    """The sizes that meet what narrows everything, and whether each meets a facet's own parameters."""
-    narrowing = [filter_condition(asked, ground) for asked in filters if asked.name not in FACET_OF_PARAM]
-    own: dict[str, list[Condition]] = {}
-    for asked in filters:
-        if asked.name in FACET_OF_PARAM:
-            own.setdefault(FACET_OF_PARAM[asked.name], []).append(filter_condition(asked, ground))
-    columns = {name: facet.column(ground) for name, facet in (COUNTED_FACETS | RANGE_FACETS).items()}  # type: ignore[operator]
+def _found(scope: PriceScope, filters: Iterable[ActiveFilter]) -> tuple[CTE, Mapping[str, Condition]]:
+    """Select the sizes that meet all filters of no facet, and whether each meets the filters of each facet."""
+    narrowing = [filter_condition(one, scope) for one in filters if one.name not in FACET_OF_PARAM]
+    by_facet: dict[str, list[Condition]] = {}
+    for one in filters:
+        if one.name in FACET_OF_PARAM:
+            by_facet.setdefault(FACET_OF_PARAM[one.name], []).append(filter_condition(one, scope))
+    columns = {name: facet.column(scope) for name, facet in (COUNTED_FACETS | RANGE_FACETS).items()}  # type: ignore[operator]
     columns |= {name: size[name] for name in FLAG_FACETS}
-    columns |= {f"meets_{name}": and_(*conditions) for name, conditions in own.items()}
+    columns |= {f"meets_{name}": and_(*conditions) for name, conditions in by_facet.items()}
     shown = [column.label(name) for name, column in columns.items()]
-    found = join_tables(select(*shown), ground, [*narrowing, *shown]).where(ground.has_offer, *narrowing).cte("found")
-    return found, {name: found.c[f"meets_{name}"] for name in own}
+    found = join_tables(select(*shown), scope, [*narrowing, *shown]).where(scope.has_offer, *narrowing).cte("found")
+    return found, {name: found.c[f"meets_{name}"] for name in by_facet}
 
 
 def _all(meets: Mapping[str, Condition], but: str = "") -> Condition:
@@ -161,7 +161,7 @@ def _all(meets: Mapping[str, Condition], but: str = "") -> Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FacetCount:
-    """How many sizes have a value; null is unknown, or for a GPU none."""
+    """How many sizes have a value; null is unknown, or no GPU."""
 
     value: str | None
     count: int
@@ -169,7 +169,7 @@ class FacetCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FacetRange:
-    """The least and the greatest value that is known, and of how many sizes it is not."""
+    """The least and the greatest known value, and for how many sizes it is unknown."""
 
     min: float | None
     max: float | None
@@ -178,7 +178,7 @@ class FacetRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facets:
-    """How many sizes all filters leave, and what each facet counts."""
+    """The number of sizes that all filters leave, and the counts and ranges of each facet."""
 
     total: int
     counts: Mapping[str, Sequence[FacetCount]]
@@ -186,15 +186,15 @@ class Facets:
 
 
 def find_facets(search: SizeFilter, snapshot: CatalogSnapshot, today: date) -> QueryPlan[Facets]:
-    """Find the facets of a search by three statements; raises BadQuestion for a region or series unknown here."""
+    """Find the facets of a search; raises BadQuery for a name that the catalog does not have."""
     search = normalize(search, snapshot)
     filters, values = active_filters(search, FILTERS)
-    filters = tuple(asked for asked in filters if asked.name not in SCOPE_FILTERS)
-    ground = PriceScope.of(search)
+    filters = tuple(one for one in filters if one.name not in SCOPE_FILTERS)
+    scope = PriceScope.of(search)
     values |= region_parameters(search) | {"today": today.isoformat()}
-    ((total, *figures),) = yield BoundStatement(facet_figures(ground, filters), values)
-    counted = yield BoundStatement(facet_counts(ground, filters), values)
-    regions = yield BoundStatement(facet_regions(ground.os, ground.purchase, filters), values)
+    ((total, *figures),) = yield BoundStatement(facet_figures(scope, filters), values)
+    counted = yield BoundStatement(facet_counts(scope, filters), values)
+    regions = yield BoundStatement(facet_regions(scope.os, scope.purchase, filters), values)
     counts: dict[str, list[FacetCount]] = {name: [] for name in (*COUNTED_FACETS, "region", "flags")}
     for name, value, count in counted:
         counts[name].append(FacetCount(value=value, count=count))
@@ -210,5 +210,5 @@ def find_facets(search: SizeFilter, snapshot: CatalogSnapshot, today: date) -> Q
 
 
 def _shown(name: str, value: float | None) -> float | None:
-    """A sixth of a GPU is shown to four digits, as it is in a list."""
+    """Round a number of GPUs to four digits, as in a list: a sixth is 0.1667."""
     return round(value, 4) if name == "gpu_count" and value is not None else value

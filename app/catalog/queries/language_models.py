@@ -1,4 +1,4 @@
-"""Language models: find them, get one by any of its names."""
+"""Search language models, and get one by any of its names."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -38,15 +38,15 @@ def find_models(session: Session, search: ModelSearch) -> Listing:
     """Find language models by words, in the order of their ids."""
     words = (search.q or "").split()
     query = select(_table).where(*(_SEARCHED.contains(word, autoescape=True) for word in words))
-    terms = [SortKey(name="id", expression=_model.id, nullable=False)]
-    question = f"models {search.model_dump_json(exclude=search.page_param_names())}"
-    found = fetch_page(session, query, terms, question=question, limit=search.limit, cursor=search.cursor)
+    sort_keys = [SortKey(name="id", expression=_model.id, nullable=False)]
+    identity = f"models {search.model_dump_json(exclude=search.page_param_names())}"
+    found = fetch_page(session, query, sort_keys, identity=identity, limit=search.limit, cursor=search.cursor)
     items = [split_lists(item) for item in found.items]
     return Listing(items=items, next_cursor=found.next_cursor, total=found.total)
 
 
 def get_model(session: Session, name: str) -> Preset:
-    """Get a language model by its id, its name, its repository or an alias, however they are spelled.
+    """Return a language model by its id, its name, its repository or an alias, in any spelling.
 
     Raises NotFound naming the nearest.
     """
@@ -56,11 +56,11 @@ def get_model(session: Session, name: str) -> Preset:
 
 
 ModelsByKey = Mapping[str, Mapping[str, Any]]
-"""The rows of all models, by the key of each of their names."""
+"""The rows of all models by the key of each of their names."""
 
 
 def load_models(session: Session) -> ModelsByKey:
-    """Read all models, to be found by name without asking again."""
+    """Read all models by the key of each of their names."""
     rows = session.execute(select(_table).order_by(_model.id)).mappings()
     return {
         key: dict(row)
@@ -70,7 +70,7 @@ def load_models(session: Session) -> ModelsByKey:
 
 
 def get_model_row(models: ModelsByKey, name: str) -> Mapping[str, Any]:
-    """Find the row of a model by any of its names; raises NotFound naming the nearest."""
+    """Return the row of a model by any of its names; raises NotFound naming the nearest."""
     key = model_key(name)
     if key not in models:
         nearest = dict.fromkeys(models[near]["id"] for near in get_close_matches(key, models, 4))

@@ -17,9 +17,9 @@ from app.catalog.models import Gpu, Region, Series, SizeAlias
 from app.catalog.names import series_key, size_key
 from app.catalog.presets import split_names
 from app.catalog.queries.price_scope import GPU, SIZE, size
-from app.db.statements import BoundStatement, QueryPlan, Statement, run_plan
+from app.db.statements import BoundStatement, QueryPlan, Statement, run_plan, to_dicts
 from app.errors import BadQuery, NotFound
-from app.nearest import TWO_TYPOS_LENGTH, starting_with, did_you_mean, nearest, closest_spellings
+from app.nearest import TWO_TYPOS_LENGTH, closest_spellings, did_you_mean, nearest, starting_with
 
 ALIAS = table_of(SizeAlias)
 _series, _region, _gpu = table_of(Series).c, table_of(Region).c, table_of(Gpu).c
@@ -141,7 +141,7 @@ def get_gpu(name: str) -> QueryPlan[GpuRow]:
     """Return a GPU model by its id, its name, an alias, or words that only it has; raises NotFound."""
     query = BoundStatement(_gpus_statement(), {})
     rows = yield query
-    return match_gpu([dict(zip(query.statement.names, row, strict=True)) for row in rows], name)
+    return match_gpu(to_dicts(query, rows), name)
 
 
 @lru_cache(maxsize=1)

@@ -1,23 +1,12 @@
-"""The neighbours of a size: what has about its GPU memory and costs about as much, by one query along an index."""
+"""Find the neighbours of a size: sizes with about its GPU memory and about its price, read along one index."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Double,
-    Integer,
-    Select,
-    and_,
-    bindparam,
-    exists,
-    literal,
-    literal_column,
-    select,
-    union_all,
-)
+from sqlalchemy import Double, Integer, Select, and_, bindparam, exists, literal, literal_column, select, union_all
+from sqlalchemy.sql import ColumnElement
 
 from app.catalog.projections import ANY_REGION, memory_bucket
 from app.catalog.queries.params import OfferParams
@@ -29,128 +18,129 @@ from app.catalog.queries.price_scope import (
     PriceScopeKey,
     gpu,
     is_orderable,
-    literal_text,
+    matches_offer,
+    region_binds,
     region_parameters,
     size,
     status_of,
+    use_memory_index,
 )
 from app.db.statements import BoundStatement, Row, Statement, cached_statement
 
 MEMORY_STEPS = range(-3, 4)
-"""How many times the GPU memory is doubled, with the price: from an eighth to eight times."""
+"""Powers of two that the GPU memory and the price are multiplied by: from an eighth to eight times."""
 
-SIZES_PER_WALK = 25
-"""So many sizes are taken of each step, the nearest in price: those that cost more, and as many that cost less."""
+SIZES_PER_SCAN = 25
+"""So many sizes are read of each step, the nearest in price: those that cost more, and as many that cost less."""
 
 _SIZE_COLUMNS = (
     *("name", "verified", "series_id", "gpu_id", "gpu_vendor", "gpu_model", "gpu_count", "gpu_count_numerator"),
     *("gpu_count_denominator", "gpu_memory_gib", "vcpus", "memory_gib"),
 )
 NEIGHBOUR_COLUMNS = ("key", "status", "gpu_family", "region", "usd_per_hour", *_SIZE_COLUMNS)
-"""What is known of a size that is measured, in this order."""
+"""The columns of a row: what a similarity is computed from."""
+
+
+def to_neighbour(row: Row) -> Mapping[str, Any]:
+    """Return a row by the names of its columns."""
+    return dict(zip(NEIGHBOUR_COLUMNS, row, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceSize:
-    """Where neighbours are looked for: around a size, by its GPU memory, GiB (None for none), and a price, USD/h."""
+    """The size whose neighbours are searched: its GPU memory, GiB (None without a GPU), and a price, USD an hour."""
 
     key: str
     gpu_memory_gib: float | None
     usd_per_hour: float
 
 
-def to_neighbour(row: Row) -> Mapping[str, Any]:
-    """A row of a size that is measured, by the names of its columns."""
-    return dict(zip(NEIGHBOUR_COLUMNS, row, strict=True))
+def reference_query(key: str, params: OfferParams, today: date) -> BoundStatement:
+    """Return the query of one size with its offer; the columns of the offer are null where there is none."""
+    values = {"key": key, "today": today.isoformat(), **region_parameters(params)}
+    return BoundStatement(_reference_statement(PriceScopeKey.of(params)), values)
 
 
-def reference_query(key: str, scope: OfferParams, today: date) -> BoundStatement:
-    """One size, with its offer in the asked place; what the offer says is null where there is none."""
-    return BoundStatement(
-        _one(PriceScopeKey.of(scope)), {"key": key, "today": today.isoformat(), **region_parameters(scope)}
-    )
-
-
-def neighbours_query(centre: ReferenceSize, scope: OfferParams, today: date) -> BoundStatement:
-    """The sizes around a centre that can be ordered in the asked place, in the order of their names."""
-    memory = centre.gpu_memory_gib
-    walked = scope.region[0] if len(scope.region) == 1 else ANY_REGION
+def neighbours_query(reference: ReferenceSize, params: OfferParams, today: date) -> BoundStatement:
+    """Return the query of the sizes around a reference that can be ordered, in the order of their names."""
+    memory = reference.gpu_memory_gib
     values: dict[str, Any] = {
-        "key": centre.key,
+        "key": reference.key,
         "today": today.isoformat(),
-        "walked": walked,
-        **region_parameters(scope),
+        "scanned_region": params.region[0] if len(params.region) == 1 else ANY_REGION,
+        **region_parameters(params),
     }
-    values |= {f"usd_{index}": centre.usd_per_hour * 2.0**step for index, step in enumerate(MEMORY_STEPS)}
+    values |= {f"usd_{index}": reference.usd_per_hour * 2.0**step for index, step in enumerate(MEMORY_STEPS)}
     if memory:
-        values |= {f"octave_{index}": memory_bucket(memory) + step for index, step in enumerate(MEMORY_STEPS)}
-    return BoundStatement(_around(PriceScopeKey.of(scope), with_gpu=bool(memory)), values)
+        values |= {f"bucket_{index}": memory_bucket(memory) + step for index, step in enumerate(MEMORY_STEPS)}
+    return BoundStatement(_neighbours_statement(PriceScopeKey.of(params), with_gpu=bool(memory)), values)
 
 
 @cached_statement(32)
-def _one(place: PriceScopeKey) -> Statement:
-    asked = select(size.key.label("size_key")).where(size.key == bindparam("key", type_=size.key.type))
-    return Statement(_measured(asked, place), short=True)
+def _reference_statement(scope_key: PriceScopeKey) -> Statement:
+    keys = select(size.key.label("size_key")).where(size.key == bindparam("key", type_=size.key.type))
+    return Statement(_with_columns(keys, scope_key), short=True)
 
 
 @cached_statement(32)
-def _around(place: PriceScopeKey, *, with_gpu: bool) -> Statement:
-    """Walk up and down the prices of each octave; sizes without a GPU lie in no octave, but at a price all the same."""
-    walks = [
-        select(_walk(place, index, upwards=upwards, with_gpu=with_gpu).subquery())
+def _neighbours_statement(scope_key: PriceScopeKey, *, with_gpu: bool) -> Statement:
+    """Build the statement: an index scan up and one down the prices of each memory bucket.
+
+    Sizes without a GPU are in no bucket; for them the scans begin at each of the prices all the same.
+    """
+    scans = [
+        select(_scan(scope_key, index, upwards=upwards, with_gpu=with_gpu).subquery())
         for index in range(len(MEMORY_STEPS))
         for upwards in (True, False)
     ]
-    found = union_all(*walks).cte("found")
-    return Statement(_measured(select(found.c.size_key).distinct(), place), short=with_gpu and place.regions <= 1)
+    found = union_all(*scans).cte("found")
+    keys = select(found.c.size_key).distinct()
+    return Statement(_with_columns(keys, scope_key), short=with_gpu and scope_key.regions <= 1)
 
 
-def _walk(place: PriceScopeKey, index: int, *, upwards: bool, with_gpu: bool) -> Select[Any]:
-    """The offers of one octave of GPU memory from a price on; of several regions those with an offer in any."""
+def _scan(scope_key: PriceScopeKey, index: int, *, upwards: bool, with_gpu: bool) -> Select[Any]:
+    """Select the offers of one memory bucket from a price on; of several regions those with an offer in any."""
     offer, usd = OFFER.c, bindparam(f"usd_{index}", type_=Double)
-    octave = bindparam(f"octave_{index}", type_=Integer)
-    walk = select(offer.size_key).where(
-        offer.region == bindparam("walked", type_=offer.region.type),
-        *_meant(offer, place),
-        offer.gpu_octave == octave if with_gpu else offer.gpu_octave.is_(None),
+    bucket = bindparam(f"bucket_{index}", type_=Integer)
+    scan = select(offer.size_key).where(
+        offer.region == bindparam("scanned_region", type_=offer.region.type),
+        *matches_offer(offer, scope_key),
+        offer.gpu_octave == bucket if with_gpu else offer.gpu_octave.is_(None),
         offer.rank_usd >= usd if upwards else offer.rank_usd < usd,
         offer.size_key != bindparam("key", type_=offer.size_key.type),
         is_orderable(offer.retirement_date, offer.withdrawn),
     )
-    if place.regions > 1:
-        walk = walk.where(_offered(place))
+    if scope_key.regions > 1:
+        scan = scan.where(_has_offer_in_regions(scope_key))
     order = [key if upwards else key.desc() for key in (offer.rank_usd, offer.size_key)]
-    hinted = walk.with_hint(OFFER, "indexed by ix_offer_gpu", "sqlite") if with_gpu else walk
-    return hinted.order_by(*order).limit(literal_column(str(SIZES_PER_WALK), Integer))
+    hinted = use_memory_index(scan, OFFER) if with_gpu else scan
+    return hinted.order_by(*order).limit(literal_column(str(SIZES_PER_SCAN), Integer))
 
 
-def _offered(place: PriceScopeKey) -> ColumnElement[bool]:
-    """Whether the size has an offer in any of the regions."""
+def _has_offer_in_regions(scope_key: PriceScopeKey) -> ColumnElement[bool]:
+    """Return the condition that the size has an offer in any of the regions."""
     there = OFFER.alias("there").c
-    regions = [bindparam(f"region_{index}", type_=there.region.type) for index in range(place.regions)]
-    same = and_(there.region.in_(regions), *_meant(there, place), there.size_key == OFFER.c.size_key)
+    in_region = there.region.in_(region_binds(scope_key.regions))
+    same = and_(in_region, *matches_offer(there, scope_key), there.size_key == OFFER.c.size_key)
     return exists(select(literal(1)).where(same))
 
 
-def _meant(offer: Any, place: PriceScopeKey) -> tuple[ColumnElement[bool], ...]:
-    return offer.os == literal_text(place.os), offer.purchase == literal_text(place.purchase)
-
-
-def _measured(keys: Select[Any], place: PriceScopeKey) -> Select[Any]:
-    """What is measured of these sizes."""
+def _with_columns(keys: Select[Any], scope_key: PriceScopeKey) -> Select[Any]:
+    """Select the NEIGHBOUR_COLUMNS of the sizes with these keys."""
     these = keys.cte("these")
-    ground = PriceScope.for_sizes(place, select(these.c.size_key))
+    scope = PriceScope.for_sizes(scope_key, select(these.c.size_key))
     columns = {
         "key": size.key,
         "status": status_of(size),
         "gpu_family": gpu.family,
-        "region": ground.offer.priced_in,
-        "usd_per_hour": ground.offer[f"{place.purchase}_usd_per_hour"],
+        "region": scope.offer.priced_in,
+        "usd_per_hour": scope.offer[f"{scope_key.purchase}_usd_per_hour"],
+        **{name: size[name] for name in _SIZE_COLUMNS},
     }
     return (
-        select(*(columns[name].label(name) if name in columns else size[name] for name in NEIGHBOUR_COLUMNS))
+        select(*(columns[name].label(name) for name in NEIGHBOUR_COLUMNS))
         .join_from(these, SIZE, size.key == these.c.size_key)
-        .join(ground.offers, and_(ground.key == size.key, ground.has_offer), isouter=True)
+        .join(scope.offers, and_(scope.key == size.key, scope.has_offer), isouter=True)
         .join(GPU, gpu.id == size.gpu_id, isouter=True)
         .order_by(size.key)
     )

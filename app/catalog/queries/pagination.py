@@ -1,4 +1,8 @@
-"""Keyset pages over any totally ordered list: the cursor is opaque and belongs to one question."""
+"""Keyset pagination over any totally ordered list.
+
+A cursor is opaque and belongs to one query and one revision of the catalog: all pages of a list are of the same
+revision, so that each row comes once, or the next page is refused.
+"""
 
 import base64
 import hashlib
@@ -8,78 +12,86 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from math import isfinite
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
-from sqlalchemy import ColumnElement, and_, false, or_, select, tuple_
+from sqlalchemy import ColumnElement, and_, bindparam, false, or_, select, tuple_
 from sqlalchemy.orm import Session
 from sqlalchemy.sql import Select, func
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Revision
-from app.db.statements import BoundStatement, QueryPlan, Statement, run_plan
+from app.db.statements import BoundStatement, QueryPlan, Row, Rows, Statement, run_plan, to_dicts
 from app.errors import BadCursor, CursorGone
 
 
 @dataclass(frozen=True, slots=True)
 class CursorPosition:
-    """Where a page begins: behind these values of its order, in the list as a revision has it."""
+    """Where a page begins: after the row with these values of the sort keys, in the list of a revision."""
 
     revision: str
     values: list[Any]
 
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Return the values for the binds of `cursor_binds`; dates as ISO text, which every driver takes."""
+        return {
+            f"at_{index}": value.isoformat() if isinstance(value, date) else value
+            for index, value in enumerate(self.values)
+        }
 
-def query_hash(question: str) -> str:
-    """What ties a cursor to its question."""
-    return hashlib.sha256(question.encode()).hexdigest()[:12]
+
+def query_hash(query: str) -> str:
+    """Return the short hash that ties a cursor to its query."""
+    return hashlib.sha256(query.encode()).hexdigest()[:12]
 
 
-def write_cursor(question: str, revision: str, values: Sequence[Any]) -> str:
-    """Write the place after which the next page begins."""
-    kept = [query_hash(question), revision, *(_write(value) for value in values)]
+def write_cursor(query: str, revision: str, values: Sequence[Any]) -> str:
+    """Encode the position after which the next page begins."""
+    kept = [query_hash(query), revision, *(_to_json(value) for value in values)]
     return base64.urlsafe_b64encode(orjson.dumps(kept)).decode().rstrip("=")
 
 
-def read_cursor(cursor: str, question: str, count: int) -> CursorPosition:
-    """Read the place back; raises BadCursor for one that is damaged or of another question."""
+def read_cursor(cursor: str, query: str, count: int) -> CursorPosition:
+    """Decode a cursor; raises BadCursor for one that is damaged or of another query."""
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
-        mark, revision, *kept = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-        values = [_read(value) for value in kept]
+        hashed, revision, *kept = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        values = [_from_json(value) for value in kept]
     except (ValueError, TypeError, ArithmeticError, KeyError, RecursionError):
-        mark, revision, values = None, "", []
-    if mark != query_hash(question) or len(values) != count or not isinstance(revision, str):
+        hashed, revision, values = None, "", []
+    if hashed != query_hash(query) or len(values) != count or not isinstance(revision, str):
         raise BadCursor(cursor)
     return CursorPosition(revision, values)
 
 
-def offset_of(place: CursorPosition | None, cursor: str | None) -> int:
-    """Where a page of a list begins that is made anew each time, so that the place is a number."""
-    if place is None:
+def offset_of(position: CursorPosition | None, cursor: str | None) -> int:
+    """Return the offset that a cursor holds for a list that is computed as a whole for each request."""
+    if position is None:
         return 0
-    (start,) = place.values
+    (start,) = position.values
     if type(start) is not int or start < 0:
         raise BadCursor(cursor or "")
     return start
 
 
-def _write(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     if isinstance(value, Decimal):
         return {"decimal": str(value)}
     if isinstance(value, date):
         return {"date": value.isoformat()}
     if isinstance(value, float) and not isfinite(value):
-        return {"float": str(value)}  # the rank of an unknown price; JSON has no such number
+        return {"float": str(value)}  # infinity, the rank of an unknown price: JSON has no such number
     return value
 
 
-_READ: dict[str, Callable[[str], Any]] = {"decimal": Decimal, "date": date.fromisoformat, "float": float}
+_PARSERS: dict[str, Callable[[str], Any]] = {"decimal": Decimal, "date": date.fromisoformat, "float": float}
 
 
-def _read(value: Any) -> Any:
+def _from_json(value: Any) -> Any:
     if isinstance(value, dict):
         ((kind, text),) = value.items()
-        return _READ[kind](text)
+        return _PARSERS[kind](text)
     if value is not None and not isinstance(value, str | int | float):
         raise TypeError
     return value
@@ -90,32 +102,32 @@ _NEWEST = Statement(select(_REVISION.number, _REVISION.digest).order_by(_REVISIO
 
 
 def current_revision() -> QueryPlan[str]:
-    """The mark of the revision that holds: its number, which only grows, and the begin of its digest."""
+    """Return the id of the current revision: its number, which only grows, and the first digits of its digest."""
     rows = yield BoundStatement(_NEWEST, {})
     return "-".join(f"{part}"[:8] for part in rows[0]) if rows else ""
 
 
 def get_revision(session: Session) -> str:
-    """The mark of the revision that holds; a walk is begun with it before its first page is read."""
+    """Return the id of the current revision, empty before the first ingest."""
     return run_plan(session, current_revision())
 
 
-def ensure_same_revision(place: CursorPosition) -> QueryPlan[str]:
-    """See, after a page was read, that nothing has changed since the page before; raises CursorGone."""
+def ensure_same_revision(position: CursorPosition) -> QueryPlan[str]:
+    """Check, after a page was read, that no revision came since the page before; raises CursorGone."""
     now = yield from current_revision()
-    if now != place.revision:
-        raise CursorGone(place.revision, now)
+    if now != position.revision:
+        raise CursorGone(position.revision, now)
     return now
 
 
 Item = dict[str, Any]
-_TOO_LARGE = 2**31
-"""No integer of ours is as large, and PostgreSQL compares an integer column with nothing larger."""
+_INT_LIMIT = 2**31
+"""PostgreSQL compares an integer column with nothing larger, and no integer of the catalog is as large."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortKey:
-    """One key of an order: an expression, its direction; where it is unknown, the row comes last."""
+    """One key of an order: an expression and its direction; a row where it is null comes last."""
 
     name: str
     expression: ColumnElement[Any]
@@ -124,27 +136,27 @@ class SortKey:
 
     @property
     def order_by(self) -> list[ColumnElement[Any]]:
-        """The ORDER BY of this key, the same on both databases."""
+        """Return the ORDER BY of this key, spelled out because the databases place nulls differently."""
         direction = self.expression.desc() if self.descending else self.expression.asc()
         return [self.expression.is_(None), direction] if self.nullable else [direction]
 
     def accepts(self, value: Any) -> bool:
-        """Whether a value can stand in this key: of the column's type, and one that every database can hold."""
+        """Return whether a cursor may hold this value: of the column's type, in the range of every database."""
         if value is None:
             return self.nullable
         kind = self.expression.type.python_type
         if isinstance(value, int) and not isinstance(value, bool):
-            return kind in (int, float) and abs(value) < _TOO_LARGE
+            return kind in (int, float) and abs(value) < _INT_LIMIT
         if isinstance(value, str):
             return kind is str and value.isprintable()
         return type(value) is kind and (not isinstance(value, Decimal) or value.is_finite())
 
     def is_at(self, value: Any) -> ColumnElement[bool]:
-        """Rows that have the value."""
+        """Return the condition that a row has the value."""
         return self.expression.is_(None) if value is None else self.expression == value
 
     def is_after(self, value: Any) -> ColumnElement[bool]:
-        """Rows that come after the value."""
+        """Return the condition that a row comes after the value."""
         if value is None:
             return false()
         further = self.expression < value if self.descending else self.expression > value
@@ -160,46 +172,125 @@ class Listing:
     total: int
 
 
-def fetch_page(
-    session: Session, query: Select[Any], terms: Sequence[SortKey], *, question: str, limit: int, cursor: str | None
-) -> Listing:
-    """Take one page of a query in a total order; `question` is everything but the cursor and the limit.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListQuery:
+    """A page to read of a totally ordered list.
 
-    The query must select each term's expression under the term's name. Raises BadCursor, or CursorGone for a page
-    after one of another revision.
+    `identity` is the query without its cursor and limit; `page` reads one row more than `limit`, which tells whether
+    there is a next page; `key_of` returns the values of the sort keys of a row.
     """
-    place = read_position(cursor, question, terms) if cursor is not None else None
-    revision = place.revision if place is not None else get_revision(session)
-    counting = query.order_by(None).with_only_columns(func.count(), maintain_column_froms=True)
-    total = session.execute(counting).scalar_one()
-    page = query.order_by(*(clause for term in terms for clause in term.order_by)).limit(limit + 1)
-    if place is not None:
-        page = page.where(after_cursor(terms, place.values))
-    found = session.execute(page)
-    names = tuple(found.keys())
-    rows = [dict(zip(names, row, strict=True)) for row in found]
-    if place is not None:
-        run_plan(session, ensure_same_revision(place))
-    more = len(rows) > limit
-    rows = rows[:limit]
-    last = [rows[-1][term.name] for term in terms] if more else []
-    return Listing(items=rows, next_cursor=write_cursor(question, revision, last) if more else None, total=total)
+
+    identity: str
+    page: BoundStatement
+    count: Callable[[], BoundStatement]
+    limit: int
+    position: CursorPosition | None
+    key_of: Callable[[Row], Sequence[Any]]
 
 
-def read_position(cursor: str, question: str, terms: Sequence[SortKey]) -> CursorPosition:
-    """Read where a page begins, one value a term; raises BadCursor for one that cannot be of this order."""
-    place = read_cursor(cursor, question, len(terms))
-    if not all(term.accepts(value) for term, value in zip(terms, place.values, strict=True)):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowPage:
+    """The rows of a page, the cursor of the next page (None at the end), and how many rows there are in all."""
+
+    rows: Rows
+    next_cursor: str | None
+    total: int
+
+
+class RevisionTotals(Protocol):
+    """A known revision, and the totals of lists that were counted at it: a `CatalogSnapshot`."""
+
+    @property
+    def revision(self) -> str:
+        """Return the id of the revision."""
+
+    def cached_total(self, query: str) -> int | None:
+        """Return the total of a list that was counted before."""
+
+    def remember_total(self, query: str, total: int) -> None:
+        """Keep the total of a list."""
+
+
+def paginate(query: ListQuery, snapshot: RevisionTotals | None = None) -> QueryPlan[RowPage]:
+    """Read one page, and count the list unless the snapshot has its total.
+
+    Raises CursorGone where the catalog has changed since the page before. The revision is known before the first page
+    is read: if it changes meanwhile, the second page is refused and no row is lost.
+    """
+    position = query.position
+    if position is not None:
+        revision = position.revision
+    else:
+        revision = snapshot.revision if snapshot is not None else (yield from current_revision())
+    rows = yield query.page
+    if position is not None:
+        yield from ensure_same_revision(position)
+    total = snapshot.cached_total(query.identity) if snapshot is not None else None
+    if total is None:
+        ((total,),) = yield query.count()
+        if snapshot is not None:
+            snapshot.remember_total(query.identity, total)
+    page = rows[: query.limit]
+    more = len(rows) > len(page)
+    next_cursor = write_cursor(query.identity, revision, query.key_of(page[-1])) if more else None
+    return RowPage(rows=page, next_cursor=next_cursor, total=total)
+
+
+def fetch_page(
+    session: Session, query: Select[Any], sort_keys: Sequence[SortKey], *, identity: str, limit: int, cursor: str | None
+) -> Listing:
+    """Fetch one page of a query in a total order.
+
+    The query must select each sort key's expression under the key's name, and bind no expanding parameters (`IN`).
+    Raises BadCursor, or CursorGone for a page after one of another revision.
+    """
+    position = read_position(cursor, identity, sort_keys) if cursor is not None else None
+    ordered = query.order_by(*(clause for key in sort_keys for clause in key.order_by)).limit(limit + 1)
+    if position is not None:
+        ordered = ordered.where(after_cursor(sort_keys, position.values))
+    count = query.order_by(None).with_only_columns(func.count(), maintain_column_froms=True)
+    page = BoundStatement(Statement(ordered), {})
+    columns = [page.statement.names.index(key.name) for key in sort_keys]
+    plan = paginate(
+        ListQuery(
+            identity=identity,
+            page=page,
+            count=lambda: BoundStatement(Statement(count), {}),
+            limit=limit,
+            position=position,
+            key_of=lambda row: [row[column] for column in columns],
+        )
+    )
+    found = run_plan(session, plan)
+    return Listing(items=to_dicts(page, found.rows), next_cursor=found.next_cursor, total=found.total)
+
+
+def read_position(cursor: str, query: str, sort_keys: Sequence[SortKey]) -> CursorPosition:
+    """Decode the cursor of a keyset, one value a sort key; raises BadCursor for one that cannot be of this order."""
+    position = read_cursor(cursor, query, len(sort_keys))
+    if not all(key.accepts(value) for key, value in zip(sort_keys, position.values, strict=True)):
         raise BadCursor(cursor)
-    return place
+    return position
 
 
-def after_cursor(terms: Sequence[SortKey], values: Sequence[Any]) -> ColumnElement[bool]:
-    """Rows after the place: equal in the first keys, after it in the next; a value may be a parameter, None is null."""
-    if not any(term.nullable or term.descending for term in terms):
-        return tuple_(*(term.expression for term in terms)) > tuple_(*values)
+def cursor_binds(sort_keys: Sequence[SortKey], known: Sequence[bool] | None = None) -> list[Any]:
+    """Return the binds of a position's parameters; None for a key whose value is not known."""
+    return [
+        bindparam(f"at_{index}", type_=key.expression.type) if known is None or known[index] else None
+        for index, key in enumerate(sort_keys)
+    ]
+
+
+def after_cursor(sort_keys: Sequence[SortKey], values: Sequence[Any]) -> ColumnElement[bool]:
+    """Return the condition that a row comes after a position; a value may be a bind, None is null.
+
+    Row values (`(a, b) > (x, y)`), which an index can seek, where all keys ascend and none is nullable; else the same
+    written out: equal in the first keys, after it in the next.
+    """
+    if not any(key.nullable or key.descending for key in sort_keys):
+        return tuple_(*(key.expression for key in sort_keys)) > tuple_(*values)
     branches = []
-    for index, (term, value) in enumerate(zip(terms, values, strict=True)):
-        equal = [before.is_at(at) for before, at in zip(terms[:index], values[:index], strict=True)]
-        branches.append(and_(*equal, term.is_after(value)))
+    for index, (key, value) in enumerate(zip(sort_keys, values, strict=True)):
+        equal = [before.is_at(at) for before, at in zip(sort_keys[:index], values[:index], strict=True)]
+        branches.append(and_(*equal, key.is_after(value)))
     return or_(*branches)

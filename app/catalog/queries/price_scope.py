@@ -184,7 +184,7 @@ def local_disk_gib() -> ColumnElement[float]:
 
 
 def gpu_slice_gib() -> ColumnElement[float]:
-    """Return the memory that one GPU gives the VM, GiB: a fraction of a GPU gives its slice; unknown without a count."""
+    """Return the memory that one GPU gives the VM, GiB: its slice for a fraction of a GPU; unknown without a count."""
     whole, a_slice = size.gpu_count >= 1, size.gpu_count < 1
     return case((a_slice, size.gpu_memory_gib), (whole, size.gpu_memory_gib_per_gpu))
 

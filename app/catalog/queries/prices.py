@@ -1,4 +1,7 @@
-"""Prices: those in force on a day, or all there ever were, of one size or of many."""
+"""Search prices: those in force on a day, or all up to it, of one size or of many.
+
+Every statement reads the table in the order of its primary key, so that neither a page nor an export sorts anything.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,15 +16,15 @@ from app.catalog.column_types import table_of
 from app.catalog.fields import FieldKind
 from app.catalog.models import Price
 from app.catalog.queries.filters import FILTERS, ActiveFilter, Filter, active_filters, any_of, equals, filter_condition
-from app.catalog.queries.lookups import check_regions, get_size_keys, resolve_gpus
+from app.catalog.queries.lookups import check_regions, get_size_keys, resolve_gpus, resolve_series
 from app.catalog.queries.pagination import (
-    CursorPosition,
     Listing,
+    ListQuery,
     SortKey,
     after_cursor,
-    ensure_same_revision,
+    cursor_binds,
+    paginate,
     read_position,
-    write_cursor,
 )
 from app.catalog.queries.params import (
     Day,
@@ -35,10 +38,9 @@ from app.catalog.queries.params import (
     RegionSet,
 )
 from app.catalog.queries.price_scope import GPU, SIZE, PriceScope
-from app.catalog.queries.sizes import age_days, resolve_series
+from app.catalog.queries.sizes import age_days
 from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import BoundStatement, Row, Statement, cached_statement
-from app.db.statements import QueryPlan as Answering
+from app.db.statements import BoundStatement, QueryPlan, Row, Statement, cached_statement
 from app.errors import BadQuery, NotFound
 
 PRICE = table_of(Price)
@@ -55,10 +57,10 @@ PRICE_COLUMNS: Mapping[str, FieldKind] = {
     "source_id": "text",
     "price_age_days": "integer",
 }
-"""The columns of a price in the order of the list, each with its kind; its age is reckoned from `valid_from`."""
+"""The columns of a price in the order of the list, each with its kind; its age is computed from `valid_from`."""
 
 PRICE_ROW_COLUMNS = tuple(name for name in PRICE_COLUMNS if name != "price_age_days")
-"""The columns of a row of a query."""
+"""The columns of a row as the database returns it."""
 
 PRICE_FILTERS: Mapping[str, Filter] = {
     "size": any_of(price.size_key),
@@ -68,7 +70,7 @@ PRICE_FILTERS: Mapping[str, Filter] = {
     "os": equals(price.os),
     "purchase": equals(price.purchase),
 }
-"""Every filter of prices by its name, but for the day and `history`."""
+"""Every filter of prices by its name, except the day and `history`."""
 
 OFFER_KEY = ("size_key", "region", "os", "purchase")
 PRICE_KEY = (*OFFER_KEY, "valid_from")
@@ -78,7 +80,7 @@ _DAY = bindparam("day", type_=Date)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceStatementKey:
-    """All of a question about prices but its values; `after` says that a page begins behind a place."""
+    """All of a price search but its values: what its statement is cached under; `after` for a page after a cursor."""
 
     filters: tuple[ActiveFilter, ...]
     history: bool
@@ -86,31 +88,29 @@ class PriceStatementKey:
 
 
 @cached_statement(64)
-def price_page_statement(shape: PriceStatementKey) -> Statement:
-    """Take one page; rows are READ, then the key of the size."""
-    query = _rows(shape).add_columns(price.size_key)
-    if shape.after:
-        place = [bindparam(f"at_{index}", type_=price[name].type) for index, name in enumerate(PRICE_KEY)]
-        query = query.where(after_cursor(PRICE_ORDER, place))
+def price_page_statement(key: PriceStatementKey) -> Statement:
+    """Build the statement of a page; rows are PRICE_ROW_COLUMNS, then the key of the size."""
+    query = _rows(key).add_columns(price.size_key)
+    if key.after:
+        query = query.where(after_cursor(PRICE_ORDER, cursor_binds(PRICE_ORDER)))
     return Statement(query.limit(bindparam("limit", type_=Integer)))
 
 
 @cached_statement(64)
-def price_list_statement(shape: PriceStatementKey) -> Statement:
-    """Take all; rows are READ."""
-    return Statement(_rows(shape))
+def price_list_statement(key: PriceStatementKey) -> Statement:
+    """Build the statement of a whole list; rows are PRICE_ROW_COLUMNS."""
+    return Statement(_rows(key))
 
 
 @cached_statement(64)
-def price_count_statement(shape: PriceStatementKey) -> Statement:
-    """Count all: with the history each price, else each offer that had one by the day."""
-    counted = select(*(price[name] for name in (PRICE_KEY if shape.history else OFFER_KEY)))
-    named = {asked.name for asked in shape.filters}
-    found = _joined(counted, named).where(price.valid_from <= _DAY, *_conditions(shape))
-    return Statement(select(func.count()).select_from((found if shape.history else found.distinct()).subquery()))
+def price_count_statement(key: PriceStatementKey) -> Statement:
+    """Build the statement that counts a list: each price of the history, else each offer that had one by the day."""
+    columns = select(*(price[name] for name in (PRICE_KEY if key.history else OFFER_KEY)))
+    query = _join_tables(columns, {one.name for one in key.filters}).where(price.valid_from <= _DAY, *_conditions(key))
+    return Statement(select(func.count()).select_from((query if key.history else query.distinct()).subquery()))
 
 
-def _rows(shape: PriceStatementKey) -> Select[tuple[object, ...]]:
+def _rows(key: PriceStatementKey) -> Select[tuple[object, ...]]:
     shown = [
         SIZE.c.name.label("size"),
         *(price[name] for name in ("region", "os", "purchase")),
@@ -119,31 +119,31 @@ def _rows(shape: PriceStatementKey) -> Select[tuple[object, ...]]:
         price.approximate_date,
         price.source_id,
     ]
-    query = _joined(select(*shown), {"size", *(asked.name for asked in shape.filters)})
-    query = query.where(price.valid_from <= _DAY, *_conditions(shape))
-    if not shape.history:
+    query = _join_tables(select(*shown), {"size", *(one.name for one in key.filters)})
+    query = query.where(price.valid_from <= _DAY, *_conditions(key))
+    if not key.history:
         query = query.where(~_replaced())
     return query.order_by(*(price[name] for name in PRICE_KEY))
 
 
 def _replaced() -> ColumnElement[bool]:
-    """Whether a newer price of the same offer is in force."""
+    """Return the condition that a newer price of the same offer is in force."""
     newer = PRICE.alias("newer").c
     same = [newer[name] == price[name] for name in OFFER_KEY]
     return exists().where(*same, newer.valid_from > price.valid_from, newer.valid_from <= _DAY)
 
 
-def _conditions(shape: PriceStatementKey) -> list[ColumnElement[bool]]:
-    ground = PriceScope.of(OfferParams())  # nothing that is asked of prices stands on offers
-    return [filter_condition(asked, ground, PRICE_FILTERS) for asked in shape.filters]
+def _conditions(key: PriceStatementKey) -> list[ColumnElement[bool]]:
+    scope = PriceScope.of(OfferParams())  # required by filters of sizes; those of prices do not use it
+    return [filter_condition(one, scope, PRICE_FILTERS) for one in key.filters]
 
 
-def _joined(query: Select[tuple[object, ...]], named: set[str]) -> Select[tuple[object, ...]]:
-    """Join the size, and its GPU, only where something of them is used."""
+def _join_tables(query: Select[tuple[object, ...]], used: set[str]) -> Select[tuple[object, ...]]:
+    """Join the size, and its GPU, only where a column or filter uses them."""
     query = query.select_from(PRICE)
-    if named & {"size", "series", "gpu"}:
+    if used & {"size", "series", "gpu"}:
         query = query.join(SIZE, SIZE.c.key == price.size_key)
-    return query.join(GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True) if "gpu" in named else query
+    return query.join(GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True) if "gpu" in used else query
 
 
 class PriceFilter(QueryParams):
@@ -182,75 +182,71 @@ class AllPricesSearch(AllPricesFilter, PriceSearch):
     """A page of prices."""
 
 
-Scope = TypeVar("Scope", bound=AllPricesFilter)
+FilterT = TypeVar("FilterT", bound=AllPricesFilter)
 
 
-def find_prices(name: str, search: PriceSearch, snapshot: CatalogSnapshot, today: date) -> Answering[Listing]:
-    """Find a size's prices by region, system and purchase model; raises NotFound, or BadQuestion for a region."""
+def find_prices(name: str, search: PriceSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[Listing]:
+    """Find one page of a size's prices; raises NotFound for the size, or BadQuery for a region."""
     keys = yield from get_size_keys((name,))
     check_regions(snapshot.regions, "region", search.region)
     given = search.model_fields_set | {"size"}
-    found = yield from _page(AllPricesSearch.model_construct(given, **dict(search), size=keys), snapshot, today)
+    of_size = AllPricesSearch.model_construct(given, **dict(search), size=keys)
+    found = yield from _find_page(of_size, snapshot, today)
     items = [{column: value for column, value in item.items() if column != "size"} for item in found.items]
     return replace(found, items=items)
 
 
-def find_all_prices(search: AllPricesSearch, snapshot: CatalogSnapshot, today: date) -> Answering[Listing]:
-    """Find prices by size, region, system and purchase model; raises BadQuestion for a size, series or region."""
-    settled = yield from normalize_prices(search, snapshot)
-    found = yield from _page(settled, snapshot, today)
-    return found
+def find_all_prices(search: AllPricesSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[Listing]:
+    """Find one page of prices; raises BadQuery for a size, series, GPU or region that the catalog does not have."""
+    normalized = yield from normalize_prices(search, snapshot)
+    return (yield from _find_page(normalized, snapshot, today))
 
 
-def normalize_prices(scope: Scope, snapshot: CatalogSnapshot) -> Answering[Scope]:
-    """Bring sizes and series to the catalog's own keys, and refuse what is unknown here."""
-    check_regions(snapshot.regions, "region", scope.region)
+def normalize_prices(filters: FilterT, snapshot: CatalogSnapshot) -> QueryPlan[FilterT]:
+    """Replace names of sizes, series and GPUs by those of the catalog; raises BadQuery for one that it lacks."""
+    check_regions(snapshot.regions, "region", filters.region)
     try:
-        keys = (yield from get_size_keys(scope.size)) if scope.size else ()
+        keys = (yield from get_size_keys(filters.size)) if filters.size else ()
     except NotFound as unknown:
         raise BadQuery("size", unknown.name, f"{unknown} GET /sizes lists them.") from None
-    gpus = resolve_gpus(snapshot.gpus, scope.gpu)
-    return scope.model_copy(update={"size": keys, "series": resolve_series(snapshot.series, scope.series), "gpu": gpus})
+    gpus = resolve_gpus(snapshot.gpus, filters.gpu)
+    series = resolve_series(snapshot.series, filters.series)
+    return filters.model_copy(update={"size": keys, "series": series, "gpu": gpus})
 
 
-def to_price_statement_key(scope: AllPricesFilter, today: date) -> tuple[PriceStatementKey, dict[str, Any]]:
-    """The shape of a question that was settled, and the values of its parameters."""
-    filters, values = active_filters(scope, PRICE_FILTERS, PRICE_FILTERS)
-    return PriceStatementKey(filters=filters, history=scope.history), values | {
-        "day": (scope.as_of or today).isoformat()
-    }
+def to_price_statement_key(filters: AllPricesFilter, today: date) -> tuple[PriceStatementKey, dict[str, Any]]:
+    """Return the key of a normalized list's statement, and the statement's parameters."""
+    active, values = active_filters(filters, PRICE_FILTERS, PRICE_FILTERS)
+    key = PriceStatementKey(filters=active, history=filters.history)
+    return key, values | {"day": (filters.as_of or today).isoformat()}
 
 
-def _page(search: AllPricesSearch, snapshot: CatalogSnapshot, today: date) -> Answering[Listing]:
-    shape, values = to_price_statement_key(search, today)
-    question = f"prices {search.model_dump_json(exclude=search.page_param_names())} {today}"
-    counted = price_count_statement(shape)
+def _find_page(search: AllPricesSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[Listing]:
+    key, values = to_price_statement_key(search, today)
+    identity = f"prices {search.model_dump_json(exclude=search.page_param_names())} {today}"
     values |= {"limit": search.limit + 1}
-    place = read_position(search.cursor, question, PRICE_ORDER) if search.cursor else None
-    rows = yield BoundStatement(price_page_statement(replace(shape, after=place is not None)), values | _at(place))
-    revision = snapshot.revision if place is None else (yield from ensure_same_revision(place))
-    total = snapshot.cached_total(question)
-    if total is None:
-        ((total,),) = yield BoundStatement(counted, values)
-        snapshot.remember_total(question, total)
-    page = rows[: search.limit]
-    following = write_cursor(question, revision, _place(page[-1])) if len(rows) > len(page) else None
-    items = [to_price_item(row[:-1], today) for row in page]
-    return Listing(items=items, next_cursor=following, total=total)
+    position = read_position(search.cursor, identity, PRICE_ORDER) if search.cursor else None
+    parameters = values if position is None else values | position.parameters
+    query = ListQuery(
+        identity=identity,
+        page=BoundStatement(price_page_statement(replace(key, after=position is not None)), parameters),
+        count=lambda: BoundStatement(price_count_statement(key), values),
+        limit=search.limit,
+        position=position,
+        key_of=_key_of,
+    )
+    found = yield from paginate(query, snapshot)
+    items = [to_price_item(row[:-1], today) for row in found.rows]
+    return Listing(items=items, next_cursor=found.next_cursor, total=found.total)
 
 
 def to_price_item(row: Row, today: date) -> dict[str, Any]:
-    """A price as it is shown, with the days that have passed since it was known to hold."""
-    shown = dict(zip(PRICE_ROW_COLUMNS, row, strict=True))
-    return shown | {"price_age_days": age_days(shown["valid_from"], today)}
+    """Return a price by the names of its columns, with the days that have passed since `valid_from`."""
+    item = dict(zip(PRICE_ROW_COLUMNS, row, strict=True))
+    return item | {"price_age_days": age_days(item["valid_from"], today)}
 
 
-def _at(place: CursorPosition | None) -> dict[str, Any]:
-    values = enumerate(place.values if place is not None else ())
-    return {f"at_{index}": value.isoformat() if isinstance(value, date) else value for index, value in values}
-
-
-def _place(row: Row) -> list[Any]:
-    """Where a row stands, by PRICE_KEY: the key of its size is its last column."""
+def _key_of(row: Row) -> list[Any]:
+    """Return the PRICE_KEY of a row of a page; the key of its size is its last column."""
     _, region, os, purchase, valid_from, *_, key = row
     return [key, region, os, purchase, date.fromisoformat(valid_from)]

@@ -1,9 +1,9 @@
-"""Who says what: every source's word on a size, and every disagreement there is."""
+"""Read what is known besides sizes and prices: facts of each source, conflicts between them, and the small tables."""
 
 from typing import Any
 
 from pydantic import Field
-from sqlalchemy import ColumnElement, FromClause, Select, and_, case, func, select
+from sqlalchemy import ColumnElement, FromClause, Select, and_, case, func, or_, select
 from sqlalchemy.orm import Session
 from sqlmodel import SQLModel
 
@@ -19,26 +19,29 @@ LIST_COLUMNS = ("use_cases", "integrations", "gpu_dtypes", "supported_images", "
 
 
 def find_rows(session: Session, model: type[SQLModel], page: PageParams, *, newest_first: bool = False) -> Listing:
-    """Find the rows of a small table in the order of its key, or in the opposite one."""
+    """Find one page of a small table in the order of its primary key, ascending or descending."""
     table = table_of(model)
-    terms = [
+    sort_keys = [
         SortKey(name=column.name, expression=column, descending=newest_first, nullable=False)
         for column in table.primary_key
     ]
-    found = fetch_page(session, select(table), terms, question=table.name, limit=page.limit, cursor=page.cursor)
+    found = fetch_page(session, select(table), sort_keys, identity=table.name, limit=page.limit, cursor=page.cursor)
     items = [split_lists(row) for row in found.items]
     return Listing(items=items, next_cursor=found.next_cursor, total=found.total)
 
 
 def split_lists(row: Item) -> Item:
-    """Texts that are lists become lists; an unknown one is empty."""
+    """Split the texts of LIST_COLUMNS; an unknown one is an empty list."""
     return {
         name: (value.split("; ") if value else []) if name in LIST_COLUMNS else value for name, value in row.items()
     }
 
 
 def get_series(session: Session, name: str) -> Item:
-    """Get a series by its id or any of its titles: its rack, its benchmarks, its sizes, the flags they all have."""
+    """Return a series by its id, name or alias, with its benchmarks, its sizes and the flags that all of them have.
+
+    Raises NotFound.
+    """
     (key,) = get_series_ids(load_series_ids(session), [name])
     series, benchmark, size = table_of(Series), table_of(Benchmark), table_of(Size)
     row = dict(session.execute(select(series).where(series.c.id == key)).mappings().one())
@@ -52,7 +55,6 @@ def get_series(session: Session, name: str) -> Item:
 
 
 FACT = table_of(Fact)
-"""A word that may not be the accepted one."""
 
 
 class FactSearch(PageParams):
@@ -75,7 +77,7 @@ class ConflictSearch(PageParams):
 
 
 def find_facts(session: Session, name: str, search: FactSearch) -> Listing:
-    """Find what every source says of a size, field by field, the accepted word first.
+    """Find one page of what each source states of a size, by field, the accepted fact first.
 
     Raises NotFound for the size, BadQuestion for a field that no size has.
     """
@@ -84,36 +86,36 @@ def find_facts(session: Session, name: str, search: FactSearch) -> Listing:
         check_field(field, SIZE_FIELDS)
     fact, source = table_of(Fact), table_of(Source)
     rank = case((fact.c.verdict == "accepted", 0), (fact.c.verdict == "agrees", 1), else_=2)
-    said = ("field", "value", "unit", "corrected_value", "verdict", "reason")
-    shown = (*said, "raw", "note", "written_as", "file", "line", "source_id")
+    stated = ("field", "value", "unit", "corrected_value", "verdict", "reason")
+    shown = (*stated, "raw", "note", "written_as", "file", "line", "source_id")
     query = (
         select(*(fact.c[column] for column in shown), *_about(source), rank.label("rank"))
         .join_from(fact, source, source.c.id == fact.c.source_id)
         .where(fact.c.kind == "size", fact.c.subject == key)
     )
-    terms = [_term("field", fact.c.field), _term("rank", rank), _term("source_id", fact.c.source_id)]
+    sort_keys = [_sort_key("field", fact.c.field), _sort_key("rank", rank), _sort_key("source_id", fact.c.source_id)]
     if search.field:
-        query = query.where(fact.c.field.in_(search.field))
-    question = f"{key} {search.model_dump_json(exclude=search.page_param_names())}"
-    found = fetch_page(session, query, terms, question=question, limit=search.limit, cursor=search.cursor)
+        query = query.where(or_(*(fact.c.field == field for field in search.field)))
+    identity = f"{key} {search.model_dump_json(exclude=search.page_param_names())}"
+    found = fetch_page(session, query, sort_keys, identity=identity, limit=search.limit, cursor=search.cursor)
     items = [{name: value for name, value in item.items() if name != "rank"} for item in found.items]
     return Listing(items=items, next_cursor=found.next_cursor, total=found.total)
 
 
 def find_conflicts(session: Session, search: ConflictSearch) -> Listing:
-    """Find every word that was not accepted, beside the one that was."""
+    """Find one page of the facts that dispute the accepted one; raises BadQuery for an unknown field or subject."""
     query = conflicts_query().order_by(None)
     if search.field is not None:
         check_field(search.field, {name: None for fields in FIELDS.values() for name in fields})
         query = query.where(FACT.c.field == search.field)
     if search.subject is not None:
         query = query.where(FACT.c.subject == get_subject_key(session, search.subject))
-    question = search.model_dump_json(exclude=search.page_param_names())
-    return fetch_page(session, query, _CONFLICT_ORDER, question=question, limit=search.limit, cursor=search.cursor)
+    identity = search.model_dump_json(exclude=search.page_param_names())
+    return fetch_page(session, query, _CONFLICT_ORDER, identity=identity, limit=search.limit, cursor=search.cursor)
 
 
 def conflicts_query() -> Select[Any]:
-    """Every word that was not accepted, as a query in the order of the list."""
+    """Return the query of all facts that dispute the accepted one, in the order of the list."""
     source, size = table_of(Source), table_of(Size)
     accepted = FACT.alias("accepted")
     same = and_(*(FACT.c[name] == accepted.c[name] for name in ("kind", "subject", "field")))
@@ -131,7 +133,7 @@ def conflicts_query() -> Select[Any]:
         .join(source, source.c.id == FACT.c.source_id)
         .join(size, and_(FACT.c.kind == "size", size.c.key == FACT.c.subject), isouter=True)
         .where(FACT.c.verdict == "disputed")
-        .order_by(*(term.expression for term in _CONFLICT_ORDER))
+        .order_by(*(key.expression for key in _CONFLICT_ORDER))
     )
 
 
@@ -139,8 +141,8 @@ def _about(source: FromClause) -> list[ColumnElement[Any]]:
     return [source.c[name].label(f"source_{name}") for name in ("title", "kind", "url", "published_on")]
 
 
-def _term(name: str, expression: ColumnElement[Any]) -> SortKey:
+def _sort_key(name: str, expression: ColumnElement[Any]) -> SortKey:
     return SortKey(name=name, expression=expression, nullable=False)
 
 
-_CONFLICT_ORDER = [_term(name, FACT.c[name]) for name in ("kind", "subject", "field", "source_id")]
+_CONFLICT_ORDER = [_sort_key(name, FACT.c[name]) for name in ("kind", "subject", "field", "source_id")]

@@ -1,4 +1,4 @@
-"""Sheets: whole sizes by their keys, as a list shows them, each with the figures of its GPU."""
+"""Read whole sizes by their keys, each as a list shows it and with the figures of its GPU."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ GPU_FIGURES = tuple(
     for name, field in GPU_FIELDS.items()
     if field.unit in ("TFLOPS", "TOPS") or name == "memory_bandwidth_gb_per_s"
 )
-"""What one whole GPU does: dense throughput, and the bandwidth of its memory."""
+"""Figures of one whole GPU: dense throughput, and the bandwidth of its memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,37 +42,37 @@ class SizeDetails:
     gpu: Mapping[str, float | None]
 
 
-def find_size_details(keys: Sequence[str], scope: OfferParams, today: date) -> QueryPlan[tuple[SizeDetails, ...]]:
-    """Find the sizes of keys that are known, in the order of the keys; prices are null where there is no offer."""
+def find_size_details(keys: Sequence[str], params: OfferParams, today: date) -> QueryPlan[tuple[SizeDetails, ...]]:
+    """Find sizes by keys that exist, in the order of the keys; prices are null where there is no offer."""
     values = {f"key_{index}": key for index, key in enumerate(keys)}
-    values |= {"today": today.isoformat(), **region_parameters(scope)}
-    rows = yield BoundStatement(_statement(PriceScopeKey.of(scope), len(keys)), values)
+    values |= {"today": today.isoformat(), **region_parameters(params)}
+    rows = yield BoundStatement(_statement(PriceScopeKey.of(params), len(keys)), values)
     found = {key: row for key, *row in rows}
     return tuple(_to_size_details(found[key], today) for key in keys)
 
 
 def _to_size_details(row: Sequence[Any], today: date) -> SizeDetails:
-    doc, status, offer, numerator, denominator, *figures = row
+    size_json, status, offer, numerator, denominator, *figures = row
     return SizeDetails(
-        row=json.loads(render_size((doc, status, offer), today), parse_float=Decimal),
+        row=json.loads(render_size((size_json, status, offer), today), parse_float=Decimal),
         gpus=Fraction(numerator, denominator) if denominator else None,
         gpu=dict(zip(GPU_FIGURES, figures, strict=True)),
     )
 
 
 @cached_statement(32)
-def _statement(place: PriceScopeKey, count: int) -> Statement:
-    asked = [bindparam(f"key_{index}", type_=size.key.type) for index in range(count)]
-    ground = PriceScope.for_sizes(place, select(size.key).where(size.key.in_(asked)))
+def _statement(key: PriceScopeKey, count: int) -> Statement:
+    keys = [bindparam(f"key_{index}", type_=size.key.type) for index in range(count)]
+    scope = PriceScope.for_sizes(key, select(size.key).where(size.key.in_(keys)))
     columns = [
-        *(size.key, SIZE_JSON.c.doc, status_of(size).label("status"), ground.offer.doc.label("offer")),
+        *(size.key, SIZE_JSON.c.doc, status_of(size).label("status"), scope.offer.doc.label("offer")),
         *(size.gpu_count_numerator, size.gpu_count_denominator, *(gpu[name] for name in GPU_FIGURES)),
     ]
     query = (
         select(*columns)
         .join_from(SIZE, SIZE_JSON, SIZE_JSON.c.size_key == size.key)
-        .join(ground.offers, and_(ground.key == size.key, ground.has_offer), isouter=True)
+        .join(scope.offers, and_(scope.key == size.key, scope.has_offer), isouter=True)
         .join(GPU, gpu.id == size.gpu_id, isouter=True)
-        .where(size.key.in_(asked))
+        .where(size.key.in_(keys))
     )
     return Statement(query, short=True)

@@ -1,4 +1,9 @@
-"""Sizes: from a typed search to one page, each size as the JSON text that is shown."""
+"""Search sizes: the SQL of a page, of its total and of one size, and each size rendered as JSON text.
+
+A statement is built once for each combination of filters and order (`StatementKey`) and cached; what a client may
+choose freely is a parameter of it. Rows become JSON text without objects: `size_json` and `offer` hold the size and
+its offer as JSON that was written at ingest.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,31 +30,31 @@ from app.catalog.queries.filters import (
     filter_condition,
     to_sort_keys,
 )
-from app.catalog.queries.lookups import check_gpu_vendor, check_regions, get_series_ids, get_size_key, resolve_gpus
+from app.catalog.queries.lookups import check_gpu_vendor, check_regions, get_size_key, resolve_gpus, resolve_series
 from app.catalog.queries.pagination import (
     CursorPosition,
+    ListQuery,
     SortKey,
     after_cursor,
-    ensure_same_revision,
+    cursor_binds,
+    paginate,
     read_position,
-    write_cursor,
 )
 from app.catalog.queries.params import SizeList, SizeSearch, SizeSelection
-from app.catalog.queries.price_scope import GPU, SIZE, PriceScope, region_parameters, status_of
+from app.catalog.queries.price_scope import GPU, SIZE, PriceScope, region_parameters, status_of, use_memory_index
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
 from app.db.statements import BoundStatement, QueryPlan, Row, Statement, cached_statement, run_plan, single_statement
-from app.errors import BadQuery, NotFound
 
 SIZE_JSON = table_of(SizeJson)
-_INDEXED = {("name",), ("usd_per_hour",)}
+_INDEXED_SORTS = {("name",), ("usd_per_hour",)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementKey:
-    """All of a question but its values: what statement answers it.
+    """All of a search but its values: what its statement is cached under.
 
-    `after` says which keys of the place where the page begins are known, and is None for the first page; `octaves`
-    are those of GPU memory to merge a list by price from; without any it is walked as it is.
+    `after` says which values of the cursor are not null, and is None for the first page. With `memory_buckets` a list
+    by price is merged from one index scan for each bucket of GPU memory.
     """
 
     price_scope: PriceScope
@@ -60,157 +65,140 @@ class StatementKey:
 
 
 @cached_statement(256)
-def page_statement(shape: StatementKey) -> Statement:
-    """Take the page's offers, then the documents of these alone; rows end with the keys of the order."""
-    terms = to_sort_keys(shape.sort, shape.price_scope)
-    conditions = _conditions(shape)
-    keys = [term.expression.label(f"key_{index}") for index, term in enumerate(terms)]
-    page = _walk(shape, terms, keys, conditions)
-    ordered = [clause for index, term in enumerate(terms) for clause in _again(term, page.c[f"key_{index}"])]
-    size_key = page.c[f"key_{[term.name for term in terms].index('name')}"]
-    query = (
-        select(SIZE_JSON.c.doc, *page.c).join_from(page, SIZE_JSON, SIZE_JSON.c.size_key == size_key).order_by(*ordered)
-    )
-    return Statement(query, short=shape.sort in _INDEXED and not uses_table(SIZE, [*conditions, *keys]))
+def page_statement(key: StatementKey) -> Statement:
+    """Build the statement of a page: JSON of the size, status, JSON of the offer, then the values of the sort keys.
+
+    The offers of the page are read first, so that only as many sizes are looked up as the page has.
+    """
+    sort_keys = to_sort_keys(key.sort, key.price_scope)
+    conditions = _conditions(key)
+    labels = [sort_key.expression.label(f"key_{index}") for index, sort_key in enumerate(sort_keys)]
+    page = _page_of_offers(key, sort_keys, labels, conditions)
+    order = [
+        clause
+        for index, sort_key in enumerate(sort_keys)
+        for clause in replace(sort_key, expression=page.c[f"key_{index}"]).order_by
+    ]
+    size_key = page.c[f"key_{[sort_key.name for sort_key in sort_keys].index('name')}"]
+    query = select(SIZE_JSON.c.doc, *page.c).join_from(page, SIZE_JSON, SIZE_JSON.c.size_key == size_key)
+    short = key.sort in _INDEXED_SORTS and not uses_table(SIZE, [*conditions, *labels])
+    return Statement(query.order_by(*order), short=short)
 
 
 @cached_statement(64)
-def list_statement(shape: StatementKey) -> Statement:
-    """Take all offers of a question in its order, each with its document."""
-    ground, conditions = shape.price_scope, _conditions(shape)
-    order = [clause for term in to_sort_keys(shape.sort, ground) for clause in term.order_by]
-    rows = join_tables(select(SIZE_JSON.c.doc, *_columns(ground)), ground, [*conditions, *order])
-    return Statement(
-        rows.join(SIZE_JSON, SIZE_JSON.c.size_key == ground.key).where(ground.has_offer, *conditions).order_by(*order)
-    )
+def list_statement(key: StatementKey) -> Statement:
+    """Build the statement of a whole list in its order; rows begin as those of a page."""
+    scope, conditions = key.price_scope, _conditions(key)
+    order = [clause for sort_key in to_sort_keys(key.sort, scope) for clause in sort_key.order_by]
+    rows = join_tables(select(SIZE_JSON.c.doc, *_columns(scope)), scope, [*conditions, *order])
+    rows = rows.join(SIZE_JSON, SIZE_JSON.c.size_key == scope.key)
+    return Statement(rows.where(scope.has_offer, *conditions).order_by(*order))
 
 
 @cached_statement(256)
-def count_statement(shape: StatementKey) -> Statement:
-    """Count what a question finds on all its pages."""
-    conditions, ground = _conditions(shape), shape.price_scope
-    query = join_tables(select(func.count()), ground, conditions).where(ground.has_offer, *conditions)
-    if shape.memory_buckets:
-        query = _hinted(query, ground).where(
-            ground.offer.gpu_octave >= literal_column(str(shape.memory_buckets[0]), Integer)
-        )
+def count_statement(key: StatementKey) -> Statement:
+    """Build the statement that counts a list."""
+    conditions, scope = _conditions(key), key.price_scope
+    query = join_tables(select(func.count()), scope, conditions).where(scope.has_offer, *conditions)
+    if key.memory_buckets:
+        first = literal_column(str(key.memory_buckets[0]), Integer)
+        query = use_memory_index(query, scope.offers).where(scope.offer.gpu_octave >= first)
     return Statement(query)
 
 
 @cached_statement(4)
-def size_statement(ground: PriceScope) -> Statement:
-    """Take one size by `key`: the same columns as of a page."""
-    query = select(SIZE_JSON.c.doc, *_columns(ground)).join_from(
-        SIZE_JSON, ground.offers, ground.key == SIZE_JSON.c.size_key
+def size_statement(scope: PriceScope) -> Statement:
+    """Build the statement of one size by `key`; its row begins as one of a page."""
+    query = select(SIZE_JSON.c.doc, *_columns(scope)).join_from(
+        SIZE_JSON, scope.offers, scope.key == SIZE_JSON.c.size_key
     )
-    asked = SIZE_JSON.c.size_key == bindparam("key", type_=SIZE_JSON.c.size_key.type)
-    return Statement(query.where(ground.has_offer, asked), short=True)
+    key = bindparam("key", type_=SIZE_JSON.c.size_key.type)
+    return Statement(query.where(scope.has_offer, SIZE_JSON.c.size_key == key), short=True)
 
 
-def _conditions(shape: StatementKey) -> list[Condition]:
-    return [filter_condition(asked, shape.price_scope) for asked in shape.filters if asked.name not in SCOPE_FILTERS]
+def _conditions(key: StatementKey) -> list[Condition]:
+    return [filter_condition(one, key.price_scope) for one in key.filters if one.name not in SCOPE_FILTERS]
 
 
-def _walk(
-    shape: StatementKey, terms: Sequence[SortKey], keys: Sequence[Any], conditions: Sequence[Condition]
+def _page_of_offers(
+    key: StatementKey, sort_keys: Sequence[SortKey], labels: Sequence[Any], conditions: Sequence[Condition]
 ) -> FromClause:
-    """The offers of a page: along an index in its order, or merged from a walk for each octave.
+    """Select the offers of a page: one index scan in their order, or one a memory bucket, merged.
 
-    Prices rise with GPU memory, so a walk by price would pass by nearly all cheap sizes before it finds a large one.
+    Prices rise with GPU memory, so a scan by price alone would pass nearly all cheap sizes before it finds a large one.
     """
-    ground = shape.price_scope
-    walk = join_tables(select(*_columns(ground), *keys), ground, [*conditions, *keys]).where(
-        ground.has_offer, *conditions
-    )
-    if shape.after is not None:
-        walk = walk.where(after_cursor(terms, _place(shape.after, terms)))
+    scope = key.price_scope
+    offers = join_tables(select(*_columns(scope), *labels), scope, [*conditions, *labels])
+    offers = offers.where(scope.has_offer, *conditions)
+    if key.after is not None:
+        offers = offers.where(after_cursor(sort_keys, cursor_binds(sort_keys, key.after)))
     limit = bindparam("limit", type_=Integer)
-    order = [clause for term in terms for clause in term.order_by]
-    if not shape.memory_buckets:
-        return walk.order_by(*order).limit(limit).subquery("page")
-    octave = ground.offer.gpu_octave
-    hinted = _hinted(walk, ground)
-    of_each = [
-        select(hinted.where(octave == literal_column(str(number), Integer)).order_by(*order).subquery())
-        for number in shape.memory_buckets
-    ]
-    merged = union_all(*of_each)
-    keyed = [merged.selected_columns[key.key] for key in keys]
-    return merged.order_by(*keyed).limit(limit).subquery("page")
+    order = [clause for sort_key in sort_keys for clause in sort_key.order_by]
+    if not key.memory_buckets:
+        return offers.order_by(*order).limit(limit).subquery("page")
+    bucket, hinted = scope.offer.gpu_octave, use_memory_index(offers, scope.offers)
+    merged = union_all(
+        *(
+            select(hinted.where(bucket == literal_column(str(number), Integer)).order_by(*order).subquery())
+            for number in key.memory_buckets
+        )
+    )
+    return merged.order_by(*(merged.selected_columns[label.key] for label in labels)).limit(limit).subquery("page")
 
 
-def _hinted(query: Select[Any], ground: PriceScope) -> Select[Any]:
-    """SQLite needs to be told the index: from a sample it cannot know that one octave is less than a region."""
-    return query.with_hint(ground.offers, "indexed by ix_offer_gpu", "sqlite")
+def _columns(scope: PriceScope) -> list[ColumnElement[Any]]:
+    """Return what a size is rendered from besides its own JSON."""
+    return [status_of(scope.offer).label("status"), scope.offer.doc.label("offer")]
 
 
-def _columns(ground: PriceScope) -> list[ColumnElement[Any]]:
-    """What a size is rendered from, but for its document."""
-    return [status_of(ground.offer).label("status"), ground.offer.doc.label("offer")]
-
-
-def join_tables(query: Select[Any], ground: PriceScope, used: Sequence[ColumnElement[Any]]) -> Select[Any]:
-    """Join the size, and its GPU, only where something of them is used."""
-    query = query.select_from(ground.offers)
+def join_tables(query: Select[Any], scope: PriceScope, used: Sequence[ColumnElement[Any]]) -> Select[Any]:
+    """Join the size, and its GPU, to the offers only where an expression uses one of their columns."""
+    query = query.select_from(scope.offers)
     if uses_table(SIZE, used):
-        query = query.join(SIZE, SIZE.c.key == ground.key)
+        query = query.join(SIZE, SIZE.c.key == scope.key)
     if uses_table(GPU, used):
         query = query.join(GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True)
     return query
 
 
 def uses_table(table: FromClause, used: Sequence[ColumnElement[Any]]) -> bool:
-    """Whether something of a table is used."""
+    """Return whether an expression uses a column of the table."""
     return any(getattr(part, "table", None) is table for each in used for part in visitors.iterate(each))
 
 
-def _place(after: tuple[bool, ...], terms: Sequence[SortKey]) -> list[Any]:
-    places = zip(after, terms, strict=True)
-    return [
-        bindparam(f"at_{index}", type_=term.expression.type) if known else None
-        for index, (known, term) in enumerate(places)
-    ]
-
-
-def _again(term: SortKey, column: ColumnElement[Any]) -> list[ColumnElement[Any]]:
-    return SortKey(name=term.name, expression=column, descending=term.descending, nullable=term.nullable).order_by
-
-
 STATUS_AND_OFFER_FIELDS = ("status", *OFFER_JSON_FIELDS, "price_age_days")
-"""What is shown of a size after its document, in this order: its standing, its offer, how old the price is."""
+"""The fields of a size after those of its own JSON, in order."""
 
 RENDERED_COLUMNS = 3
-"""So many values of a row are written; behind them a page has the keys of its order."""
+"""A row is rendered from so many columns; behind them a page has the values of its sort keys."""
 
 
 def render_size(row: Row, today: date) -> str:
-    """Write a size: `row` begins with its document, its standing and the document of its offer, None for no offer.
-
-    The document of an offer ends with the day from which its price is known.
-    """
-    doc, status, offer = row[:RENDERED_COLUMNS]
+    """Render a size as JSON text from a row that begins with its JSON, its status and its offer (None for no offer)."""
+    size_json, status, offer = row[:RENDERED_COLUMNS]
     offer = offer or NO_OFFER_JSON
+    # The JSON of an offer ends with `"price_as_of":"2026-09-01"}`, or with null.
     age = age_days(offer[-12:-2], today) if offer[-2] == '"' else "null"
-    return f'{doc[:-1]},"status":"{status}",{offer[1:-1]},"price_age_days":{age}}}'
+    return f'{size_json[:-1]},"status":"{status}",{offer[1:-1]},"price_age_days":{age}}}'
 
 
 @lru_cache(maxsize=4096)
 def age_days(day: str, today: date) -> int:
-    """How many days have passed since a day; there are as many days as price lists."""
+    """Return how many days have passed since an ISO day; cached, as there are only as many days as price lists."""
     return (today - date.fromisoformat(day)).days
 
 
 def render_page(items: Sequence[str], next_cursor: str | None, total: int) -> str:
-    """Write a page of items that are JSON texts already."""
+    """Render a page of items that are JSON texts already."""
     return f'{{"items":[{",".join(items)}],"next_cursor":{orjson.dumps(next_cursor).decode()},"total":{total}}}'
 
 
-Scope = TypeVar("Scope", bound=SizeSelection)
+SelectionT = TypeVar("SelectionT", bound=SizeSelection)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonPage:
-    """A page of sizes, each as JSON text; the cursor of the next page, None at the end; how many there are in all."""
+    """A page of sizes, each as JSON text; the cursor of the next page (None at the end); how many there are in all."""
 
     items: list[str]
     next_cursor: str | None
@@ -218,83 +206,73 @@ class JsonPage:
 
 
 def find_sizes(search: SizeSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[JsonPage]:
-    """Find the sizes that a search asks for; raises BadQuestion for what is unknown here, and CursorGone."""
+    """Find one page of a search; raises BadQuery for a name that the catalog does not have, and CursorGone."""
     search = normalize(search, snapshot)
-    question = search.model_dump_json(exclude=search.page_param_names())
-    shape, values = to_statement_key(search)
-    shape = replace(shape, memory_buckets=_memory_buckets(search, snapshot))
-    place = (
-        read_position(search.cursor, question, to_sort_keys(shape.sort, shape.price_scope)) if search.cursor else None
+    identity = search.model_dump_json(exclude=search.page_param_names())
+    key, values = to_statement_key(search)
+    key = replace(key, memory_buckets=_memory_buckets(search, snapshot))
+    position = (
+        read_position(search.cursor, identity, to_sort_keys(key.sort, key.price_scope)) if search.cursor else None
     )
     values |= {"today": today.isoformat(), "limit": search.limit + 1}
-    rows = yield _page(shape, values, place)
-    revision = snapshot.revision if place is None else (yield from ensure_same_revision(place))
-    total = snapshot.cached_total(question)
-    if total is None:
-        ((total,),) = yield BoundStatement(count_statement(shape), values)
-        snapshot.remember_total(question, total)
-    page = rows[: search.limit]
-    following = write_cursor(question, revision, page[-1][RENDERED_COLUMNS:]) if len(rows) > len(page) else None
-    return JsonPage(items=[render_size(row, today) for row in page], next_cursor=following, total=total)
+    query = ListQuery(
+        identity=identity,
+        page=_bind_page(key, values, position),
+        count=lambda: BoundStatement(count_statement(key), values),
+        limit=search.limit,
+        position=position,
+        key_of=lambda row: row[RENDERED_COLUMNS:],
+    )
+    found = yield from paginate(query, snapshot)
+    items = [render_size(row, today) for row in found.rows]
+    return JsonPage(items=items, next_cursor=found.next_cursor, total=found.total)
+
+
+def _bind_page(key: StatementKey, values: dict[str, Any], position: CursorPosition | None) -> BoundStatement:
+    if position is None:
+        return BoundStatement(page_statement(key), values)
+    key = replace(key, after=tuple(value is not None for value in position.values))
+    return BoundStatement(page_statement(key), values | position.parameters)
 
 
 def search_sizes(session: Session, search: SizeSearch, *, today: date) -> JsonPage:
-    """Find sizes, and wait for them."""
+    """Find one page of a search in a session."""
     return run_plan(session, find_sizes(search, load_snapshot(session), today))
 
 
 def get_size(session: Session, name: str, *, today: date) -> str:
-    """Get one size by any of its names, with its cheapest on-demand Linux price; raises NotFound."""
-    ground, key = PriceScope.of(SizeSelection()), get_size_key(session, name)
-    values = {"key": key, "today": today.isoformat(), **region_parameters(SizeSelection())}
-    (row,) = run_plan(session, single_statement(BoundStatement(size_statement(ground), values)))
+    """Return one size by any of its names as JSON text, with its cheapest on-demand Linux price; raises NotFound."""
+    everywhere = SizeSelection()
+    values = {"key": get_size_key(session, name), "today": today.isoformat(), **region_parameters(everywhere)}
+    statement = size_statement(PriceScope.of(everywhere))
+    (row,) = run_plan(session, single_statement(BoundStatement(statement, values)))
     return render_size(row, today)
 
 
-def normalize(scope: Scope, snapshot: CatalogSnapshot) -> Scope:
-    """Bring the series and GPUs that a question names to the catalog's own names, and refuse what is unknown here."""
-    check_regions(snapshot.regions, "region", scope.region)
-    check_regions(snapshot.regions, "available_in", scope.available_in)
-    if scope.gpu_vendor is not None:
-        check_gpu_vendor(snapshot.gpus, scope.gpu_vendor)
-    settled: dict[str, Any] = {"series": resolve_series(snapshot.series, scope.series)} if scope.series else {}
-    settled |= {"gpu": resolve_gpus(snapshot.gpus, scope.gpu)} if scope.gpu else {}
-    return scope.model_copy(update=settled) if settled else scope
-
-
-def resolve_series(names: Sequence[str], snapshot: CatalogSnapshot) -> tuple[str, ...]:
-    """The ids of the series that a question names; raises BadQuestion."""
-    try:
-        return get_series_ids(snapshot.series, names)
-    except NotFound as unknown:
-        raise BadQuery("series", unknown.name, f"{unknown} GET /series lists them.") from None
+def normalize(selection: SelectionT, snapshot: CatalogSnapshot) -> SelectionT:
+    """Replace names of series and GPUs by those of the catalog; raises BadQuery for one that the catalog lacks."""
+    check_regions(snapshot.regions, "region", selection.region)
+    check_regions(snapshot.regions, "available_in", selection.available_in)
+    if selection.gpu_vendor is not None:
+        check_gpu_vendor(snapshot.gpus, selection.gpu_vendor)
+    # What the client did not give stays out of the model's set fields, by which active_filters goes.
+    update: dict[str, Any] = {"series": resolve_series(snapshot.series, selection.series)} if selection.series else {}
+    update |= {"gpu": resolve_gpus(snapshot.gpus, selection.gpu)} if selection.gpu else {}
+    return selection.model_copy(update=update) if update else selection
 
 
 def to_statement_key(search: SizeList) -> tuple[StatementKey, dict[str, Any]]:
-    """The shape of a list that was settled, and the values of its parameters; raises BadQuestion for its order."""
+    """Return the key of a normalized list's statement, and the statement's parameters; raises BadQuery for its sort."""
     check_sort(search.sort)
     filters, values = active_filters(search, FILTERS)
-    return StatementKey(
-        price_scope=PriceScope.of(search), filters=filters, sort=search.sort
-    ), values | region_parameters(search)
-
-
-def _page(shape: StatementKey, values: dict[str, Any], place: CursorPosition | None) -> BoundStatement:
-    """The page of a question: from its beginning or a place, by a walk or merged from walks."""
-    if place is not None:
-        values |= {f"at_{index}": _plain(value) for index, value in enumerate(place.values)}
-        shape = replace(shape, after=tuple(value is not None for value in place.values))
-    return BoundStatement(page_statement(shape), values)
+    key = StatementKey(price_scope=PriceScope.of(search), filters=filters, sort=search.sort)
+    return key, values | region_parameters(search)
 
 
 def _memory_buckets(search: SizeSearch, snapshot: CatalogSnapshot) -> tuple[int, ...]:
-    """The octaves of GPU memory to merge a list by price from: none where it is walked."""
+    """Return the memory buckets to merge a list by price from; none where one index scan serves."""
     least, most = search.min_gpu_mem, search.max_gpu_mem
     if search.sort != ("usd_per_hour",) or len(search.region) > 1 or not least:
         return ()
     first, last = memory_bucket(least), memory_bucket(most) if most else MAX_MEMORY_BUCKET
-    return tuple(octave for octave in snapshot.memory_buckets if first <= octave <= last)
-
-
-def _plain(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, date) else value
+    return tuple(bucket for bucket in snapshot.memory_buckets if first <= bucket <= last)

@@ -1,4 +1,4 @@
-"""What every question about sizes needs to know of a revision of the catalog: small, read once and kept."""
+"""What every search needs to know of a revision of the catalog: small, read once for each revision and kept."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,17 +14,17 @@ from app.catalog.queries.language_models import ModelsByKey, load_models
 from app.catalog.queries.lookups import GpuNames, load_gpu_names, load_region_codes, load_series_ids
 from app.catalog.queries.pagination import get_revision
 
-_MOST_TOTALS = 10_000
+_MAX_TOTALS = 10_000
 SMALL_CATALOG = 2_000
-"""A catalog of so many sizes is looked through in a millisecond, which an event loop can spare."""
+"""A catalog of up to so many sizes is scanned in a millisecond, which an event loop can spare."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogSnapshot:
-    """The mark of the revision, the names of regions and series, the number of sizes, the octaves of GPU memory.
+    """Names and numbers of one revision of the catalog.
 
-    `models` are the rows of the language models by their names, `gpus` what GPUs are called, `totals` lengths of lists
-    that were counted before, by question.
+    `regions` are codes, `series` ids by the key of each name, `models` rows of language models by the key of each
+    name, `memory_buckets` those that any size has; `totals` are lengths of lists, counted once for each query.
     """
 
     revision: str
@@ -38,27 +38,30 @@ class CatalogSnapshot:
 
     @property
     def small(self) -> bool:
-        """Whether all sizes are looked through in a millisecond."""
+        """Return whether a scan of all sizes takes no more than a millisecond."""
         return self.sizes <= SMALL_CATALOG
 
-    def remember_total(self, question: str, total: int) -> None:
-        """Keep a total; with too many of them all are forgotten."""
-        if len(self.totals) >= _MOST_TOTALS:
+    def remember_total(self, query: str, total: int) -> None:
+        """Keep the total of a list; a full cache is emptied."""
+        if len(self.totals) >= _MAX_TOTALS:
             self.totals.clear()
-        self.totals[_digest(question)] = total
+        self.totals[_digest(query)] = total
 
-    def cached_total(self, question: str) -> int | None:
-        """The length of a list that was counted before."""
-        return self.totals.get(_digest(question))
+    def cached_total(self, query: str) -> int | None:
+        """Return the total of a list that was counted before."""
+        return self.totals.get(_digest(query))
 
 
-def _digest(question: str) -> bytes:
-    """What stands for a question, which may have kilobytes."""
-    return blake2b(question.encode(), digest_size=16).digest()
+def _digest(query: str) -> bytes:
+    """Return a short key for a query, which may have kilobytes."""
+    return blake2b(query.encode(), digest_size=16).digest()
 
 
 def load_snapshot(session: Session) -> CatalogSnapshot:
-    """Read it by eight short queries, the mark first: what is read after it is at least as new."""
+    """Read the snapshot of the current revision.
+
+    The revision is read first: if the catalog changes meanwhile, the snapshot is known to be outdated, never too new.
+    """
     size = table_of(Size).c
     memories = select(size.gpu_memory_gib).where(size.gpu_memory_gib > 0).distinct()
     return CatalogSnapshot(
