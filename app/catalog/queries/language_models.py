@@ -1,7 +1,6 @@
 """Search language models, and get one by any of its names."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from pydantic import Field
@@ -16,6 +15,7 @@ from app.catalog.queries.pagination import Listing, SortKey, fetch_page
 from app.catalog.queries.params import LowerText, PageParams
 from app.catalog.queries.provenance import split_lists
 from app.errors import NotFound
+from app.nearest import starting_with
 
 _table = table_of(LanguageModel)
 _model = _table.c
@@ -73,6 +73,6 @@ def get_model_row(models: ModelsByKey, name: str) -> Mapping[str, Any]:
     """Return the row of a model by any of its names; raises NotFound naming the nearest."""
     key = model_key(name)
     if key not in models:
-        nearest = dict.fromkeys(models[near]["id"] for near in get_close_matches(key, models, 4))
+        nearest = dict.fromkeys(models[near]["id"] for near in starting_with(key, models, 4))
         raise NotFound("model", name, suggestions=tuple(nearest)[:2])
     return models[key]
