@@ -8,8 +8,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.catalog.queries.candidates import candidates_query
-from app.catalog.queries.params import FitSearch
-from app.catalog.queries.params import ORDERABLE_STATUSES, SizeRequirements
+from app.catalog.queries.params import ORDERABLE_STATUSES, FitSearch, SizeRequirements
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
 from app.db.statements import QueryPlan, run_plan, to_dicts

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from app.catalog.queries.params import SimilarSearch
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.neighbours import ReferenceSize, neighbours_query, reference_query, to_neighbour
+from app.catalog.queries.params import SimilarSearch
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan, Row
 from app.fit.similarity import Neighbour, SizeTraits, sort_by_distance

@@ -211,7 +211,7 @@ class RevisionTotals(Protocol):
         """Keep the total of a list."""
 
 
-def paginate(query: ListQuery, snapshot: RevisionTotals | None = None) -> QueryPlan[RowPage]:
+def read_page(query: ListQuery, snapshot: RevisionTotals | None = None) -> QueryPlan[RowPage]:
     """Read one page, and count the list unless the snapshot has its total.
 
     Raises CursorGone where the catalog has changed since the page before. The revision is known before the first page
@@ -251,7 +251,7 @@ def fetch_page(
     count = query.order_by(None).with_only_columns(func.count(), maintain_column_froms=True)
     page = BoundStatement(Statement(ordered), {})
     columns = [page.statement.names.index(key.name) for key in sort_keys]
-    plan = paginate(
+    plan = read_page(
         ListQuery(
             identity=identity,
             page=page,

@@ -23,7 +23,7 @@ from app.catalog.queries.pagination import (
     SortKey,
     after_cursor,
     cursor_binds,
-    paginate,
+    read_page,
     read_position,
 )
 from app.catalog.queries.params import (
@@ -235,7 +235,7 @@ def _find_page(search: AllPricesSearch, snapshot: CatalogSnapshot, today: date) 
         position=position,
         key_of=_key_of,
     )
-    found = yield from paginate(query, snapshot)
+    found = yield from read_page(query, snapshot)
     items = [to_price_item(row[:-1], today) for row in found.rows]
     return Listing(items=items, next_cursor=found.next_cursor, total=found.total)
 

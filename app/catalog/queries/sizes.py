@@ -37,7 +37,7 @@ from app.catalog.queries.pagination import (
     SortKey,
     after_cursor,
     cursor_binds,
-    paginate,
+    read_page,
     read_position,
 )
 from app.catalog.queries.params import SizeList, SizeSearch, SizeSelection
@@ -223,7 +223,7 @@ def find_sizes(search: SizeSearch, snapshot: CatalogSnapshot, today: date) -> Qu
         position=position,
         key_of=lambda row: row[RENDERED_COLUMNS:],
     )
-    found = yield from paginate(query, snapshot)
+    found = yield from read_page(query, snapshot)
     items = [render_size(row, today) for row in found.rows]
     return JsonPage(items=items, next_cursor=found.next_cursor, total=found.total)
 
