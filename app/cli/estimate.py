@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from pydantic import BaseModel, ValidationError
 
-from app.catalog.queries.params import FitSearch
-from app.catalog.queries.params import SizeSelection
+from app.catalog.queries.params import FitSearch, SizeSelection
 from app.cli import context, options
 from app.cli.options import (
     BODY_OPTIONS,

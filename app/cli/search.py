@@ -8,8 +8,8 @@ import typer
 from sqlalchemy.orm import Session
 
 from app.catalog.fields import SIZE_FLAGS
-from app.catalog.queries.lookups import GpuNames, load_gpu_names, resolve_gpus
 from app.catalog.queries.language_models import ModelSearch
+from app.catalog.queries.lookups import GpuNames, load_gpu_names, resolve_gpus
 from app.catalog.queries.params import SizeSearch
 from app.catalog.queries.provenance import ConflictSearch
 from app.cli import context, options
