@@ -112,6 +112,7 @@ def _pools(quantity: Quantity, vm: Vm) -> bool:
 def _nodes_needed(vm: Vm, needs: ResourceNeeds) -> int:
     """Return the least number of nodes that satisfies every pooled amount, from 1 to max_nodes."""
     wanted = [
+        # Fractions: a third of a GPU, three times, is exactly one.
         ceil(Fraction(needs.amounts[quantity.name]) / Fraction(available))
         for quantity in _requested(needs)
         if _pools(quantity, vm) and (available := quantity.of(vm))

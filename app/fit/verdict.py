@@ -64,6 +64,7 @@ class Headroom:
 
         Computed exactly and rounded once, so that options with the same headroom compare equal.
         """
+        # Floats as they print: 0.1 is a tenth here, so equal inputs give equal percentages.
         required, available = Decimal(repr(self.required)), Decimal(repr(self.available))
         return float(round(100 * (available - required) / available, PERCENT_DECIMALS))
 

@@ -55,9 +55,9 @@ def plan_training(workload: TrainingWorkload, gpus: Gpus, heads: int | None, ass
     return Deployment(parallelism=Parallelism(tensor=tensor, pipeline=stages), copies=copies)
 
 
-def _check_divides(section: str, split: Parallelism, count: int, heads: int | None) -> None:
-    if heads is not None and heads % split.tensor:
-        raise InvalidWorkload(f"{section}.tensor_parallel", f"{split.tensor} does not divide {heads} heads")
-    if count % split.gpus:
-        said = f"{count} is no multiple of {split.tensor} x {split.pipeline}, the GPUs of one copy"
-        raise InvalidWorkload("gpus.count", said)
+def _check_divides(section: str, parallelism: Parallelism, count: int, heads: int | None) -> None:
+    if heads is not None and heads % parallelism.tensor:
+        raise InvalidWorkload(f"{section}.tensor_parallel", f"{parallelism.tensor} does not divide {heads} heads")
+    if count % parallelism.gpus:
+        gpus = f"{parallelism.tensor} x {parallelism.pipeline}"
+        raise InvalidWorkload("gpus.count", f"{count} is no multiple of {gpus}, the GPUs of one copy")

@@ -144,23 +144,23 @@ def _tokens_in_budget(cache: KvCache, room: float) -> Figure:
 
 def memory_figures(setup: ServingSetup, weights: Range, cache: KvCache | None) -> ServingMemory:
     """Return what the fullest GPU of a copy needs, and whether that fits."""
-    model, split = served_model(setup, weights, cache), setup.deployment.parallelism
+    model, parallelism = served_model(setup, weights, cache), setup.deployment.parallelism
     load = ServingLoad(
         context_tokens=setup.workload.context_tokens or 0,
         sequences=setup.sequences,
         batched_tokens=setup.assumptions.get(setup.workload.max_batched_tokens, "inference.max_batched_tokens"),
     )
-    need = _apply_given_cache(setup, inference_need(model, load, split))
+    need = _apply_given_cache(setup, inference_need(model, load, parallelism))
     held = weights.times(need.weights / weights.mid)
     total = need.total + held.spread
     budget = _memory_budget(setup)
-    most = max_sequences(model, load, split, budget) if budget is not None and load.context_tokens else None
+    most = max_sequences(model, load, parallelism, budget) if budget is not None and load.context_tokens else None
     return ServingMemory(
-        tensor_parallel=split.tensor,
-        pipeline_parallel=split.pipeline,
+        tensor_parallel=parallelism.tensor,
+        pipeline_parallel=parallelism.pipeline,
         copies=setup.deployment.copies,
-        weights=weight_figure(held, is_exact=split.pipeline == 1),
-        kv_cache=exact_or_bound_gib(need.kv_cache, is_exact=split.pipeline == 1),
+        weights=weight_figure(held, is_exact=parallelism.pipeline == 1),
+        kv_cache=exact_or_bound_gib(need.kv_cache, is_exact=parallelism.pipeline == 1),
         activations=estimate_gib(need.activations),
         overhead=estimate_gib(need.overhead),
         need=estimate_gib(total),
@@ -235,15 +235,15 @@ def decode_speed(setup: ServingSetup, weights: Range | None, cache: KvCache | No
     bandwidth = setup.gpus.bandwidth_gb_per_s
     if bandwidth is None or weights is None:
         return None
-    split = setup.deployment.parallelism
+    parallelism = setup.deployment.parallelism
     peak = setup.gpus.peak_tflops * 1e12 if setup.gpus.peak_tflops is not None else None
     count = setup.model.count
     batch = _sequences_per_stage(setup)
-    flops = decode_flops(count.active, batch) / split.tensor if count else 0.0
+    flops = decode_flops(count.active, batch) / parallelism.tensor if count else 0.0
     kept = batch * _kv_bytes_read(setup, cache)
     least, likely = (
         step_seconds(
-            DecodeStep(weights_bytes=read * weights.mid / split.tensor, kv_bytes=kept, flops=flops),
+            DecodeStep(weights_bytes=read * weights.mid / parallelism.tensor, kv_bytes=kept, flops=flops),
             bandwidth * 1e9,
             peak,
         )

@@ -188,13 +188,13 @@ def micro_batch_of(setup: TrainingSetup) -> MicroBatch | None:
 
 def activation_policy(setup: TrainingSetup) -> ActivationPolicy:
     """Return which activations one GPU of the deployment stores."""
-    workload, split = setup.workload, setup.deployment.parallelism
+    workload, parallelism = setup.workload, setup.deployment.parallelism
     return ActivationPolicy(
         formula=_formula(setup),
         recompute=setup.assumptions.get(workload.recompute, "training.recompute"),
-        tensor=split.tensor,
+        tensor=parallelism.tensor,
         sequence_parallel=workload.sequence_parallel,
-        pipeline=split.pipeline,
+        pipeline=parallelism.pipeline,
         chunks=workload.pipeline_chunks or 1,
         micro_batches=workload.micro_batches,
         value_bytes=setup.assumptions.get(workload.activation_bytes, "training.activation_bytes"),
@@ -251,37 +251,37 @@ def activation_figures(setup: TrainingSetup) -> ActivationFigures | None:
     batch, hidden = micro_batch_of(setup), setup.model.shape.hidden
     if batch is None or hidden is None:
         return None
-    keeping, layer = activation_policy(setup), layer_widths(setup)
+    policy, layer = activation_policy(setup), layer_widths(setup)
     return ActivationFigures(
-        formula=keeping.formula,
-        hidden_states=exact_gib(hidden_state_bytes(hidden, batch, keeping.value_bytes)),
+        formula=policy.formula,
+        hidden_states=exact_gib(hidden_state_bytes(hidden, batch, policy.value_bytes)),
         selective_saving=exact(selective_saving(layer, batch), "share") if layer and layer.heads else None,
-        **_layer_figures(setup, batch, keeping, layer),
+        **_layer_figures(setup, batch, policy, layer),
     )
 
 
 def _layer_figures(
-    setup: TrainingSetup, batch: MicroBatch, keeping: ActivationPolicy, layer: LayerWidths | None
+    setup: TrainingSetup, batch: MicroBatch, policy: ActivationPolicy, layer: LayerWidths | None
 ) -> dict[str, Figure | None]:
     shape = setup.model.shape
-    inputs = checkpoint_bytes(shape.hidden, shape.layers, batch, keeping) if shape.hidden and shape.layers else None
-    working = layer_bytes(layer, batch, keeping) if layer else None
-    kept = activation_bytes(layer, shape.layers, batch, keeping) if layer and shape.layers else None
-    logits = logits_bytes(shape.vocab, batch, keeping.tensor) if shape.vocab else None
-    full = replace(keeping, recompute="full")
+    inputs = checkpoint_bytes(shape.hidden, shape.layers, batch, policy) if shape.hidden and shape.layers else None
+    working = layer_bytes(layer, batch, policy) if layer else None
+    kept = activation_bytes(layer, shape.layers, batch, policy) if layer and shape.layers else None
+    logits = logits_bytes(shape.vocab, batch, policy.tensor) if shape.vocab else None
+    full = replace(policy, recompute="full")
     peak = activation_bytes(layer, shape.layers, batch, full) + (logits or 0.0) if layer and shape.layers else None
     return {
         "checkpoints": exact_gib(inputs) if inputs is not None else None,
-        "layer_working_set": _gib(working, keeping),
-        "kept": _gib(kept, keeping),
+        "layer_working_set": _gib(working, policy),
+        "kept": _gib(kept, policy),
         "logits_fp32": exact_gib(logits) if logits is not None else None,
-        "checkpointed_peak": _gib(peak, keeping),
+        "checkpointed_peak": _gib(peak, policy),
     }
 
 
-def _gib(size: Range | None, keeping: ActivationPolicy) -> Figure | None:
+def _gib(size: Range | None, policy: ActivationPolicy) -> Figure | None:
     """Return a figure that is exact by the GPT formula or for a given number of hidden states, else an estimate."""
     if size is None:
         return None
-    counted = keeping.hidden_state_copies is not None or keeping.formula == "korthikanti"
+    counted = policy.hidden_state_copies is not None or policy.formula == "korthikanti"
     return exact_gib(size.mid) if counted else estimate_gib(size)

@@ -21,7 +21,7 @@ from app.fit.formulas.weight_matrices import StoredBytes, quantized_bytes, unifo
 FILE_SPREAD = 0.02
 """Relative spread of a quantized model around the bits that were measured on another one."""
 UNQUANTIZED_SHARE = 0.05
-"""Share of the parameters that may stay in 16 bits where the architecture does not tell."""
+"""Share of the parameters that may stay in 16 bits where the architecture is incomplete."""
 MAX_INT4_BITS = 4.5
 """Bits of a 4-bit weight with a 16-bit scale for each 32: compressed-tensors, as Kimi K2 Thinking is released."""
 

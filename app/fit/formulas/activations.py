@@ -88,12 +88,12 @@ def korthikanti_layer_bytes(layer: LayerWidths, batch: MicroBatch, policy: Activ
     Source: Korthikanti et al., arXiv 2205.05198, table 2; f: Megatron-LM, theoretical_memory_usage.py.
     """
     width = policy.value_bytes
-    always = 4 * width + 2
-    cut = (4 + 2 * layer.intermediate / layer.hidden) * width
+    unsplit = 4 * width + 2
+    split = (4 + 2 * layer.intermediate / layer.hidden) * width
     scores = (2 * width + 1) * layer.heads * batch.sequence_tokens / layer.hidden
     if policy.recompute != "none":
         scores = 0.0
-    return batch.tokens * layer.hidden * (always / policy.sequence_ranks + (cut + scores) / policy.tensor)
+    return batch.tokens * layer.hidden * (unsplit / policy.sequence_ranks + (split + scores) / policy.tensor)
 
 
 def modern_layer_bytes(layer: LayerWidths, batch: MicroBatch, policy: ActivationPolicy) -> Range:

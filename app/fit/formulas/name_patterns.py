@@ -132,6 +132,7 @@ def compile_patterns(listed: tuple[str, ...]) -> NamePatterns:
 
 def _canonical_parts(text: str) -> list[str]:
     """Return the normalized parts of a name; a star at the end of a part stays."""
+    # Only leading wrappers go: "model" inside a name may be a real module.
     parts = text.removesuffix(".weight").split(".")
     while len(parts) > 1 and parts[0] in OUTER_MODULES:
         parts = parts[1:]

@@ -143,6 +143,6 @@ def loaded_host_bytes(weights_bytes: float, loading: Loading, part: float) -> fl
     sharded: W x the part that its GPUs hold, as it reads or initializes no more;  whole: W;  none: 0, the weights are
     initialized on the GPUs.  A bound from above: tensors are read one after the other. W weights, part 0 to 1.
     Sources: PyTorch's Distributed Checkpoint and `torch.device("meta")`; DeepSpeed's `zero.Init`; Hugging Face's
-    `from_pretrained`, which reads the whole checkpoint unless it is told otherwise.
+    `from_pretrained`, which reads the whole checkpoint by default.
     """
     return {"sharded": weights_bytes * part, "whole": weights_bytes, "none": 0.0}[loading]
