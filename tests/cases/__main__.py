@@ -1,4 +1,4 @@
-"""`python -m tests.cases FILE.csv [--url URL]`: ask every case of a file, in process or at a URL."""
+"""`python -m tests.cases FILE.csv [--url URL]`: check every case of a file, in process or against a URL."""
 
 import argparse
 import sys
@@ -25,10 +25,10 @@ SEEDS = Path(__file__).resolve().parents[2] / "seeds"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print a line for each case and the sum; 0 where all passed."""
+    """Print a line for each case and the totals; return 0 where all passed."""
     parser = argparse.ArgumentParser(prog="python -m tests.cases", description="Compare published figures with ours.")
     parser.add_argument("file", type=Path, help="CSV: id,kind,inputs_json,expected,unit,tolerance_pct,source")
-    parser.add_argument("--url", help="where the service answers; without it, the app in this process")
+    parser.add_argument("--url", help="base URL of a service; by default, the app in this process")
     parser.add_argument("--table", action="store_true", help="print the table of docs/estimate.md instead")
     options = parser.parse_args(arguments)
     with service(options.url) as url, httpx.Client(base_url=url, trust_env=False, timeout=60) as client:
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def service(url: str | None) -> Iterator[str]:
-    """The service that is asked: at a URL, or one of this process over a catalog of the seeds, made for the purpose."""
+    """Yield the URL of the service: the given one, or that of one in this process with a catalog of the seeds."""
     if url is not None:
         yield url
         return
@@ -58,7 +58,7 @@ def service(url: str | None) -> Iterator[str]:
 
 
 def line(result: Result) -> str:
-    """One case: id, expected, got, deviation, pass."""
+    """Format a case: id, expected, got, deviation, pass."""
     case, off = result.case, result.deviation_percent
     got = "-" if result.got is None else f"{result.got:.10g}"
     shown = "-" if off is None else f"{off:+.3f}%"

@@ -1,4 +1,4 @@
-"""A table of cases: reading it, the units of its figures, and how far an answer may be off."""
+"""Reads CSV files of cases, and converts and compares their figures."""
 
 import csv
 import json
@@ -11,12 +11,12 @@ UNITS: dict[str, float] = {
     "ms": 1e-3, "s": 1, "min": 60, "hours": 3600, "days": 86_400, "FLOP": 1, "TFLOP": 1e12, "PFLOP": 1e15,
     "percent": 0.01, "%": 0.01,
 }  # fmt: skip
-"""How much of its base unit a unit is; one that is not here is its own base."""
+"""Factor of each unit to its base unit; a unit that is not listed is its own base."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One published figure: what goes in, what was published, and how exactly."""
+    """One published figure: the inputs, the published value, and its tolerance."""
 
     id: str
     kind: str
@@ -28,7 +28,7 @@ class Case:
 
 
 def read_cases(path: Path) -> list[Case]:
-    """Read a CSV file of cases; raises ValueError naming the line that is wrong."""
+    """Read a CSV file of cases; raise ValueError naming the line that is wrong."""
     with path.open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file)
         return [_case(row, f"{path}:{rows.line_num}") for row in rows]
@@ -50,12 +50,12 @@ def _case(row: dict[str, str], place: str) -> Case:
 
 
 def convert(value: float, unit: str, to: str) -> float:
-    """Bring a value to another unit of the same quantity."""
+    """Convert a value to another unit of the same quantity."""
     return value * UNITS.get(unit, 1) / UNITS.get(to, 1)
 
 
 def deviation_percent(got: float, expected: float) -> float:
-    """How far an answer is from what is expected, as a share of it."""
+    """Return the deviation in percent of the expected value."""
     if got == expected:
         return 0.0
     return 100 * (got - expected) / abs(expected) if expected else float("inf")

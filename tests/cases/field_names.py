@@ -1,4 +1,4 @@
-"""What cases call things, and what the API calls them."""
+"""The names of fields and values in cases, and those of the API."""
 
 import re
 
@@ -16,7 +16,7 @@ ARCHITECTURE = {
     "qk_norm": "qk_norm", "norms_per_layer": "norms_per_layer", "embedding_norm": "embedding_norm",
     "learned_positions": "learned_positions", "positions": "learned_positions",
 }  # fmt: skip
-"""Names of cases and of the API for what a model is."""
+"""Names in cases and in the API for the fields of an architecture."""
 
 GPUS = {
     "gpus": "count", "peak_tflops": "peak_tflops", "achieved_tflops": "achieved_tflops", "mfu": "mfu",
@@ -42,30 +42,30 @@ SERVING = {
 }  # fmt: skip
 
 ATTENTIONS = ("mha", "gqa", "mqa", "mla")
-"""Kinds of attention of the API; of others a case says the layers and the window."""
+"""Kinds of attention that the API has; for others, a case gives layers and window."""
 
 MLPS = {"swiglu": "gated", "geglu": "gated", "gated": "gated", "gelu": "plain", "relu": "plain", "plain": "plain"}
 
 DTYPES = {"float32": "fp32", "float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float8": "fp8"}
-"""Other names of types; the rest are the API's own, or GGUF's without its prefix."""
+"""Other names of types; the rest are the API's names, or GGUF's without the prefix."""
 
 DTYPE_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, "int8": 1, "fp8": 1, "int4": 0.5}
 
 
-def offloaded(said: bool | str) -> str:
-    """What is offloaded: all where parameters or all are named; where only something is, the optimizer.
+def offloaded(value: bool | str) -> str:
+    """Return what is offloaded: `all` where parameters are named, `optimizer` where anything else is.
 
-    `optimizer_cpu`, `cpu`, `optimizer+params`, `params_nvme`, true. Raises KeyError for what says neither.
+    Understands `optimizer_cpu`, `cpu`, `optimizer+params`, `params_nvme`, true. Raises KeyError for other words.
     """
-    words = set(re.findall(r"[a-z]+", str(said).lower()))
+    words = set(re.findall(r"[a-z]+", str(value).lower()))
     if words <= {"none", "false", "no"}:
         return "none"
     if words & {"all", "param", "params", "parameters", "weights", "model"}:
         return "all"
     if words & {"optimizer", "optim", "cpu", "host", "true", "yes"}:
         return "optimizer"
-    raise KeyError(said)
+    raise KeyError(value)
 
 
 FORMULAS = ("zero", "korthikanti", "modern")
-"""Formulas of activations, by the beginning of what a case calls them."""
+"""Formulas of activations; a name in a case begins with one of these."""

@@ -1,4 +1,4 @@
-"""What cases of the kind `fit` say of machines and trainings, in the words of POST /fit."""
+"""Translates the machines and trainings of cases of the kind `fit` to fields of POST /fit."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from tests.cases.field_names import TRAINING, offloaded
 
 Inputs = Mapping[str, Any]
 
-CUT = {
+PARALLELISM_FIELDS = {
     "gpu_memory_utilization": "utilization", "utilization": "utilization", "tensor_parallel": "tensor_parallel",
     "tp": "tensor_parallel", "pipeline_parallel": "pipeline_parallel", "pp": "pipeline_parallel",
 }  # fmt: skip
@@ -25,11 +25,11 @@ BASES = {"fp32": "fp32", "fp16": "fp16", "bf16": "bf16", "int8": "int8", "8bit":
 STAGES = {"ddp": 0, "zero0": 0, "zero1": 1, "zero2": 2, "shard_grad_op": 2, "zero3": 3, "fsdp": 3, "full_shard": 3}
 
 ON_ONE_SERVER = 8
-"""No server of the cases has more GPUs: a greater number is of all servers together."""
+"""Most GPUs of a server in the cases: a larger number counts all servers together."""
 
 
 def machine(inputs: Inputs) -> dict[str, Any]:
-    """The GPU by name, with the memory that the name says; what the system sees of it where a case tells."""
+    """Return the GPU by name, with the memory in its name, and the usable memory where a case has it."""
     known: dict[str, Any] = {}
     if "gpu" in inputs:
         known["gpu"] = inputs["gpu"]
@@ -40,7 +40,7 @@ def machine(inputs: Inputs) -> dict[str, Any]:
 
 
 def nodes_of(inputs: Inputs) -> tuple[dict[str, int], dict[str, int]]:
-    """How many machines there are, and how many GPUs each has."""
+    """Return the constraints on the number of machines, and the GPUs of each."""
     nodes, gpus = inputs.get("nodes", 1), inputs.get("gpus")
     machines = {"min_nodes": nodes, "max_nodes": nodes} if nodes > 1 else {}
     if gpus is None:
@@ -49,13 +49,13 @@ def nodes_of(inputs: Inputs) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def training_of(inputs: Inputs) -> dict[str, Any]:
-    """What a case says of how the model is trained."""
-    asked = {TRAINING[name]: value for name, value in inputs.items() if name in TRAINING and value is not None}
+    """Return the `training` of a case."""
+    fields = {TRAINING[name]: value for name, value in inputs.items() if name in TRAINING and value is not None}
     names = {"seq": "sequence_tokens", "micro_batch": "micro_batch"}
-    asked |= {names[name]: value for name, value in inputs.items() if name in names}
+    fields |= {names[name]: value for name, value in inputs.items() if name in names}
     for name in ("activation_checkpointing", "gradient_checkpointing"):
-        asked |= {"recompute": "full" if inputs[name] else "none"} if name in inputs else {}
-    return asked | _sharding(inputs) | _method(str(inputs.get("method", "")))
+        fields |= {"recompute": "full" if inputs[name] else "none"} if name in inputs else {}
+    return fields | _sharding(inputs) | _method(str(inputs.get("method", "")))
 
 
 def _method(method: str) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def _method(method: str) -> dict[str, Any]:
 
 
 def _sharding(inputs: Inputs) -> dict[str, Any]:
-    said = str(inputs.get("sharding", "")).lower()
-    stage = next((number for name, number in STAGES.items() if said.startswith(name)), None)
-    offload = inputs.get("offload", inputs.get("cpu_offload", "offload" in said))
+    sharding = str(inputs.get("sharding", "")).lower()
+    stage = next((number for name, number in STAGES.items() if sharding.startswith(name)), None)
+    offload = inputs.get("offload", inputs.get("cpu_offload", "offload" in sharding))
     return ({"zero_stage": stage} if stage is not None else {}) | {"offload": offloaded(offload)}

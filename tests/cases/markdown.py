@@ -1,4 +1,4 @@
-"""The results as a table of the documentation: each published figure, ours, and where it was published."""
+"""Formats results as the Markdown table of the documentation: published figure, ours, and the source."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ HEAD = "| case | published | ours | off | class | source |\n| --- | --- | --- | 
 
 
 def table(results: Iterable[Result]) -> str:
-    """Write the table in Markdown, a row for each case."""
+    """Return a Markdown table with a row for each case."""
     return "\n".join([HEAD, *map(_row, results)])
 
 
@@ -23,9 +23,9 @@ def _row(result: Result) -> str:
 
 
 def _about(result: Result) -> str:
-    """What the case asks for, in its own words."""
+    """Describe what a case is about."""
     inputs = result.case.inputs
     if result.case.kind == "fit":
-        asked = [str(inputs[name]) for name in ("model", "workload", "method", "dtype") if name in inputs]
-        return f"{' '.join(asked)} on {inputs.get('nodes', 1)} x {inputs.get('gpus', 1)} {inputs.get('gpu', 'GPU')}"
+        words = [str(inputs[name]) for name in ("model", "workload", "method", "dtype") if name in inputs]
+        return f"{' '.join(words)} on {inputs.get('nodes', 1)} x {inputs.get('gpus', 1)} {inputs.get('gpu', 'GPU')}"
     return str(inputs.get("quantity") or inputs.get("mode") or result.case.kind).replace("_", " ")

@@ -1,4 +1,4 @@
-"""From a case to the request that asks it, and to the figure of the answer that it is about."""
+"""Builds the request of a case, and the path of the figure in the response that the case is about."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -16,14 +16,14 @@ from tests.cases.field_names import (
     TRAINING,
     offloaded,
 )
-from tests.cases.machines import CUT, machine, nodes_of, training_of
+from tests.cases.machines import PARALLELISM_FIELDS, machine, nodes_of, training_of
 
 Inputs = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRequest:
-    """A request, and the path of the figure in its answer; `preset` is the model's name where a case gives one."""
+    """A request and the path of the figure in its response; `preset` is the model's name where a case has one."""
 
     body: dict[str, Any]
     figure: str
@@ -32,17 +32,17 @@ class CaseRequest:
 
 
 def request_for(kind: str, inputs: Inputs) -> CaseRequest:
-    """Make the request of a case; raises KeyError for a kind or quantity that is not known."""
+    """Build the request of a case; raise KeyError for an unknown kind or quantity."""
     return KINDS[kind](inputs)
 
 
 def renamed(inputs: Inputs, names: Mapping[str, str]) -> dict[str, Any]:
-    """The fields of a case that the API has, by the API's names."""
+    """Return the fields of a case that the API has, by the API's names."""
     return {names[name]: value for name, value in inputs.items() if name in names and value is not None}
 
 
 def architecture(inputs: Inputs) -> dict[str, Any]:
-    """What a case says of the model."""
+    """Return the `architecture` of a case."""
     known = renamed(inputs, ARCHITECTURE)
     if "mlp" in inputs:
         known["mlp"] = MLPS[inputs["mlp"]]
@@ -56,7 +56,7 @@ def architecture(inputs: Inputs) -> dict[str, Any]:
 
 
 def serving(inputs: Inputs) -> dict[str, Any]:
-    """What a case says of how the model is served."""
+    """Return the `inference` of a case."""
     known = renamed(inputs, SERVING)
     for name in ("dtype", "kv_dtype"):
         if name in known:
@@ -65,13 +65,13 @@ def serving(inputs: Inputs) -> dict[str, Any]:
 
 
 def dtype(name: str) -> str:
-    """The API's name of a type of weights."""
+    """Return the API's name of a type of weights."""
     quantized = name.lower().startswith(("q2_", "q3_", "q4_", "q5_", "q6_", "q8_", "iq"))
     return f"gguf_{name.lower()}" if quantized else DTYPES.get(name, name)
 
 
 def body(inputs: Inputs, use: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """A request about the model and the GPUs of a case."""
+    """Build a request body with the model and the GPUs of a case."""
     gpus = renamed(inputs, GPUS)
     model = architecture(inputs)
     return {use: dict(fields)} | ({"architecture": model} if model else {}) | ({"gpus": gpus} if gpus else {})
@@ -126,10 +126,10 @@ def _with_activations(inputs: Inputs, training: dict[str, Any]) -> CaseRequest:
         training["static_bytes_per_gpu"] = training.get("static_bytes_per_gpu", 0) + activation
         return CaseRequest(body=body(inputs, "training", training), figure=STATE_FIGURES["measured_total"])
     fields = dict(inputs) | (dict(activation) if isinstance(activation, Mapping) else {})
-    asked = _activation(fields | {"quantity": "total"})
+    request = _activation(fields | {"quantity": "total"})
     wide = {"activation_bytes": 4} if inputs.get("weight_bytes") == 4 else {}
-    asked.body["training"] |= training | wide
-    return CaseRequest(body=asked.body, figure=STATE_FIGURES["measured_total"])
+    request.body["training"] |= training | wide
+    return CaseRequest(body=request.body, figure=STATE_FIGURES["measured_total"])
 
 
 ACTIVATION_FIGURES = {
@@ -189,41 +189,40 @@ def _accelerate(inputs: Inputs) -> CaseRequest:
 
 
 def _fit(inputs: Inputs) -> CaseRequest:
-    """A case names a GPU and a number of them in place of a size: one machine, judged in place of the catalog."""
+    """Build a request with `hardware`, as a case names GPUs, not a size of the catalog."""
     use = inputs["workload"]
-    fields = training_of(inputs) if use == "training" else serving(inputs) | renamed(inputs, CUT)
+    fields = training_of(inputs) if use == "training" else serving(inputs) | renamed(inputs, PARALLELISM_FIELDS)
     nodes, gpus = nodes_of(inputs)
-    asked = {use: fields, "hardware": machine(inputs) | gpus}
+    request = {use: fields, "hardware": machine(inputs) | gpus}
     model = architecture(inputs)
     named = {"model": inputs["model"]} if "model" in inputs else {}
     return CaseRequest(
-        body=asked | ({"architecture": model} if model else named) | ({"constraints": nodes} if nodes else {}),
+        body=request | ({"architecture": model} if model else named) | ({"constraints": nodes} if nodes else {}),
         figure="fits",
         endpoint="/fit",
         preset=inputs.get("model"),
     )
 
 
-def by_preset(asked: CaseRequest, preset: Mapping[str, Any]) -> CaseRequest:
-    """The same question by a preset's name, where the case says of the model what the preset says, and needs the rest.
+def by_preset(request: CaseRequest, preset: Mapping[str, Any]) -> CaseRequest:
+    """Return the request with the preset's name in place of the architecture, where the two agree.
 
-    A published number of parameters is rounded. One that says more than that of the model is asked by its name where
-    all of it is the preset's: then the question is about that model, and not about one that is like it.
+    Only cases that need more of the model than its parameters are changed; published numbers of parameters are rounded.
     """
-    fields = asked.body.get("architecture", {})
-    same = all(_alike(name, preset.get(name), value) for name, value in fields.items())
-    use = asked.body.get("inference", asked.body.get("training", {}))
+    fields = request.body.get("architecture", {})
+    same = all(_agrees(name, preset.get(name), value) for name, value in fields.items())
+    use = request.body.get("inference", request.body.get("training", {}))
     tokens = {"context_tokens", "sequence_tokens"} & use.keys()
     if not same or not ("layers" in fields or tokens):
-        return asked
-    rest = {name: value for name, value in asked.body.items() if name != "architecture"}
-    return replace(asked, body=rest | {"model": asked.preset})
+        return request
+    rest = {name: value for name, value in request.body.items() if name != "architecture"}
+    return replace(request, body=rest | {"model": request.preset})
 
 
-def _alike(name: str, known: object, said: object) -> bool:
-    if name in {"params", "active_params"} and isinstance(known, int) and isinstance(said, int | float):
-        return abs(known - said) <= ROUNDED * known
-    return known == said
+def _agrees(name: str, known: object, value: object) -> bool:
+    if name in {"params", "active_params"} and isinstance(known, int) and isinstance(value, int | float):
+        return abs(known - value) <= ROUNDED * known
+    return known == value
 
 
 ROUNDED = 0.01
@@ -239,4 +238,4 @@ KINDS: dict[str, Callable[[Inputs], CaseRequest]] = {
     "accelerate": _accelerate,
     "fit": _fit,
 }
-"""Every kind of case."""
+"""The function that builds the request of a case, by kind."""

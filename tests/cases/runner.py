@@ -1,4 +1,4 @@
-"""Asking every case of a service, and comparing what comes back."""
+"""Sends the requests of cases to a service, and compares the responses with the published figures."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,22 +11,22 @@ import httpx
 from tests.cases.case_file import Case, convert, deviation_percent
 from tests.cases.requests import CaseRequest, by_preset, request_for
 
-FOUND = 200
+OK = 200
 
 
 class Client(Protocol):
-    """What is asked: a client of HTTP, or the app itself."""
+    """The part of an HTTP client that is used."""
 
     def get(self, url: str) -> httpx.Response:
-        """Look something up."""
+        """Send a GET request."""
 
     def post(self, url: str, *, json: Any) -> httpx.Response:
-        """Send a body."""
+        """Send a POST request with a JSON body."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What came of a case; `got` is in the case's unit, None where nothing came."""
+    """The result of a case; `got` is in the case's unit, None where the request failed."""
 
     case: Case
     got: float | None
@@ -35,54 +35,54 @@ class Result:
 
     @property
     def deviation_percent(self) -> float | None:
-        """How far it is from what was published."""
+        """Deviation from the published figure."""
         return None if self.got is None else deviation_percent(self.got, self.case.expected)
 
     @property
     def passed(self) -> bool:
-        """Whether it is within the case's tolerance."""
+        """Whether the figure is within the case's tolerance."""
         off = self.deviation_percent
         return off is not None and abs(off) <= self.case.tolerance_percent + 1e-9
 
 
 def run(cases: Iterable[Case], client: Client) -> Iterator[Result]:
-    """Ask for each case; one that cannot be asked or answered fails with the reason."""
+    """Yield the result of each case; one without a request or response fails with the reason."""
     for case in cases:
         try:
-            asked = request_for(case.kind, case.inputs)
+            request = request_for(case.kind, case.inputs)
         except (KeyError, TypeError, StopIteration) as error:
-            yield Result(case=case, got=None, trouble=f"cannot be asked: {error!r}")
+            yield Result(case=case, got=None, trouble=f"no request for the case: {error!r}")
         else:
-            yield _answered(case, asked, client)
+            yield _send(case, request, client)
 
 
-def _answered(case: Case, asked: CaseRequest, client: Client) -> Result:
+def _send(case: Case, request: CaseRequest, client: Client) -> Result:
     try:
-        asked = _named(asked, client)
-        response = client.post(asked.endpoint, json=asked.body)
+        request = _by_preset_name(request, client)
+        response = client.post(request.endpoint, json=request.body)
         answer = response.json()
     except (httpx.HTTPError, ValueError) as error:
         return Result(case=case, got=None, trouble=repr(error))
-    if response.status_code != FOUND:
+    if response.status_code != OK:
         detail = answer.get("detail", answer) if isinstance(answer, dict) else answer
         return Result(case=case, got=None, trouble=f"{response.status_code}: {detail}")
-    found = figure(answer, asked.figure)
-    if isinstance(found, bool):
-        return Result(case=case, got=float(found))
-    if not isinstance(found, dict):
-        return Result(case=case, got=None, trouble=f"no figure at {asked.figure}")
-    value = found["mid"] if found["value"] is None else found["value"]
-    return Result(case=case, got=convert(value, found["unit"], case.unit), certainty=found["class"])
+    result = figure(answer, request.figure)
+    if isinstance(result, bool):
+        return Result(case=case, got=float(result))
+    if not isinstance(result, dict):
+        return Result(case=case, got=None, trouble=f"no figure at {request.figure}")
+    value = result["mid"] if result["value"] is None else result["value"]
+    return Result(case=case, got=convert(value, result["unit"], case.unit), certainty=result["class"])
 
 
-def _named(asked: CaseRequest, client: Client) -> CaseRequest:
-    """The question by the name of the preset that it is about, where it is about one."""
-    if asked.preset is None or "architecture" not in asked.body:
-        return asked
-    found = client.get(f"/models/{quote(asked.preset, safe='')}")
-    return by_preset(asked, found.json()) if found.status_code == FOUND else asked
+def _by_preset_name(request: CaseRequest, client: Client) -> CaseRequest:
+    """Return the request by the name of the preset that it is about, if any."""
+    if request.preset is None or "architecture" not in request.body:
+        return request
+    found = client.get(f"/models/{quote(request.preset, safe='')}")
+    return by_preset(request, found.json()) if found.status_code == OK else request
 
 
 def figure(answer: Any, path: str) -> Any:
-    """What stands at a path of an answer; None where a part of it is not there."""
+    """Return the value at a dotted path of a response; None where a part is missing."""
     return reduce(lambda part, name: part.get(name) if isinstance(part, dict) else None, path.split("."), answer)

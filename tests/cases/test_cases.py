@@ -24,7 +24,7 @@ FEASIBILITY = read_cases(HERE / "feasibility.csv")
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[httpx.Client]:
-    """The service without a catalog: what is asked needs none."""
+    """The service without a catalog: its requests need none."""
     app = create_app(Settings(_env_file=None, database_url="sqlite://"))
     with server(app) as url, httpx.Client(base_url=url, trust_env=False) as client:
         yield client
@@ -49,8 +49,8 @@ def test_a_model_fits_where_it_was_published_to_and_nowhere_else(case: Case, cli
 
 def test_the_guide_of_fit_has_every_published_fit_with_its_source(client: httpx.Client) -> None:
     page = (PROJECT / "docs" / "fit.md").read_text(encoding="utf-8")
-    told = "python -m tests.cases tests/cases/feasibility.csv --table prints what belongs there"
-    assert table(run(FEASIBILITY, client)) in page, told
+    hint = "python -m tests.cases tests/cases/feasibility.csv --table prints what belongs there"
+    assert table(run(FEASIBILITY, client)) in page, hint
 
 
 def test_the_open_cases_are_of_every_kind() -> None:
@@ -71,7 +71,7 @@ def test_what_is_not_a_number_never_passes(service: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("change", "trouble"),
     [
-        ({"kind": "telepathy"}, "cannot be asked: KeyError('telepathy')"),
+        ({"kind": "telepathy"}, "no request for the case: KeyError('telepathy')"),
         ({"inputs": {"params": -1, "dtype": "fp16"}}, "422: architecture.params=-1"),
         ({"inputs": {"dtype": "fp16"}}, "422: inference: cannot be answered without architecture.params"),
     ],
@@ -96,7 +96,7 @@ def test_the_command_prints_a_line_for_each_case_and_the_sum(
     assert last == "2 passed, 1 failed"
 
 
-def test_a_table_that_is_not_of_cases_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_a_file_without_cases_is_rejected_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "cases.csv"
     file.write_text(
         "id,kind,inputs_json,expected,unit,tolerance_pct,source\nX,kv_cache,{,1,GB,1,me\n", encoding="utf-8"

@@ -12,7 +12,7 @@ from tests.cases.runner import run
 
 
 @pytest.mark.parametrize(
-    ("said", "fits"),
+    ("words", "fits"),
     [
         ({"workload": "inference", "model": "any", "heads": 32, "tensor_parallel": 4}, 1),
         ({"params": 70_600_000_000, "dtype": "bf16", "gpu": "A100-80GB", "gpus": 2, "nodes": 1}, 1),
@@ -62,29 +62,29 @@ from tests.cases.runner import run
         ),
     ],
 )  # fmt: skip
-def test_a_case_may_say_it_otherwise(client: httpx.Client, said: dict[str, Any], fits: int) -> None:
-    inputs = {"workload": "inference"} | said
+def test_a_case_may_use_other_words(client: httpx.Client, words: dict[str, Any], fits: int) -> None:
+    inputs = {"workload": "inference"} | words
     case = Case(id="x", kind="fit", inputs=inputs, expected=fits, unit="fits", tolerance_percent=0, source="")
     (result,) = run([case], client)
     assert (result.got, result.trouble) == (fits, "")
 
 
 @pytest.mark.parametrize(
-    ("said", "offload"),
+    ("words", "offload"),
     [
         ("optimizer_cpu", "optimizer"), ("cpu", "optimizer"), (True, "optimizer"), ("optimizer+params", "all"),
         ("params_nvme", "all"), ("all", "all"), (False, "none"), ("none", "none"),
     ],
 )  # fmt: skip
-def test_what_is_offloaded_may_be_said_in_several_words(said: bool | str, offload: str) -> None:
-    assert offloaded(said) == offload
+def test_offloading_is_understood_in_several_words(words: bool | str, offload: str) -> None:
+    assert offloaded(words) == offload
 
 
-def test_a_word_that_says_nothing_of_offloading_cannot_be_asked(client: httpx.Client) -> None:
+def test_an_unknown_word_for_offloading_gives_no_request(client: httpx.Client) -> None:
     inputs = {"workload": "training", "params": 10**9, "offload": "moon"}
     case = Case(id="x", kind="fit", inputs=inputs, expected=1, unit="fits", tolerance_percent=0, source="")
     (result,) = run([case], client)
-    assert result.trouble == "cannot be asked: KeyError('moon')"
+    assert result.trouble == "no request for the case: KeyError('moon')"
 
 
 QWEN = {
@@ -94,7 +94,7 @@ QWEN = {
 
 
 @pytest.mark.parametrize(
-    ("said", "by_name"),
+    ("words", "by_name"),
     [
         (QWEN, True),
         ({"params": 235_000_000_000, "context_tokens": 8192}, True),
@@ -103,9 +103,9 @@ QWEN = {
         ({"params": 300_000_000_000, "context_tokens": 8192}, False),
     ],
 )
-def test_a_case_is_about_a_preset_where_it_says_of_the_model_what_the_preset_says(
-    client: httpx.Client, said: dict[str, Any], by_name: bool
+def test_a_case_whose_model_equals_a_preset_is_sent_with_its_name(
+    client: httpx.Client, words: dict[str, Any], by_name: bool
 ) -> None:
-    asked = request_for("fit", {"workload": "inference", "model": "qwen3-235b-a22b"} | said)
+    request = request_for("fit", {"workload": "inference", "model": "qwen3-235b-a22b"} | words)
     preset = client.get("/models/qwen3-235b-a22b").json()
-    assert ("model" in by_preset(asked, preset).body) == by_name
+    assert ("model" in by_preset(request, preset).body) == by_name

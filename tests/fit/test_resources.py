@@ -36,14 +36,14 @@ def needs(*, traits: dict[str, bool | str] | None = None, max_nodes: int = 1, **
     return ResourceNeeds(amounts=amounts, traits=traits or {}, max_nodes=max_nodes, **fixed | bounds)
 
 
-def fits(candidate: Vm, asked: ResourceNeeds) -> Option:
-    verdict = evaluate_vm(candidate, asked)
+def fits(candidate: Vm, required: ResourceNeeds) -> Option:
+    verdict = evaluate_vm(candidate, required)
     assert isinstance(verdict, Option), verdict
     return verdict
 
 
-def fails(candidate: Vm, asked: ResourceNeeds) -> Rejection:
-    verdict = evaluate_vm(candidate, asked)
+def fails(candidate: Vm, required: ResourceNeeds) -> Rejection:
+    verdict = evaluate_vm(candidate, required)
     assert isinstance(verdict, Rejection), verdict
     return verdict
 
@@ -56,17 +56,17 @@ def test_nodes_are_the_fewest_that_meet_every_pooled_need() -> None:
     assert fits(vm(), needs(min_gpu_mem=320, min_vcpus=100, max_nodes=4)).nodes == 3
 
 
-def test_without_more_nodes_the_shortfall_is_told() -> None:
+def test_without_more_nodes_the_shortfall_is_reported() -> None:
     (failure,) = fails(vm(), needs(min_gpu_mem=320)).failures
     assert (failure.code, failure.required, failure.available, failure.shortfall) == ("GPU_MEMORY_TOTAL", 320, 160, 160)
 
 
 @pytest.mark.parametrize(
-    ("asked", "code"),
+    ("required", "code"),
     [({"min_gpu_mem_per_gpu": 94}, "GPU_MEMORY_PER_GPU"), ({"min_network_gbps": 100}, "NETWORK")],
 )
-def test_what_one_gpu_or_one_node_must_have_is_never_met_by_more_nodes(asked: dict[str, Any], code: str) -> None:
-    assert codes(fails(vm(network_gbps=40.0), needs(max_nodes=100, **asked))) == {code}
+def test_what_one_gpu_or_one_node_must_have_is_never_met_by_more_nodes(required: dict[str, Any], code: str) -> None:
+    assert codes(fails(vm(network_gbps=40.0), needs(max_nodes=100, **required))) == {code}
 
 
 def test_parts_of_a_gpu_never_pool() -> None:
@@ -81,14 +81,14 @@ def test_exactly_enough_is_enough_even_for_thirds() -> None:
     assert fits(third, needs(min_gpus=1 / 3)).nodes == 1
 
 
-def test_an_unknown_amount_meets_no_need_and_is_said_to_be_unknown() -> None:
+def test_an_unknown_amount_meets_no_need_and_is_reported_as_unknown() -> None:
     (failure,) = fails(vm(memory_gib=None), needs(min_memory=1)).failures
     assert (failure.code, failure.available, failure.shortfall) == ("RAM", None, None)
     assert "no source says" in failure.detail
 
 
 @pytest.mark.parametrize(
-    ("facts", "asked", "code"),
+    ("facts", "required", "code"),
     [
         ({"status": "retired"}, {}, "RETIRED"),
         ({"status": "withdrawn"}, {}, "WITHDRAWN"),
@@ -104,11 +104,11 @@ def test_an_unknown_amount_meets_no_need_and_is_said_to_be_unknown() -> None:
         ({"infiniband_gbps": 100.0}, {"min_infiniband_gbps": 200}, "INFINIBAND"),
     ],
 )
-def test_each_reason_has_its_code(facts: dict[str, Any], asked: dict[str, Any], code: str) -> None:
-    assert codes(fails(vm(**facts), needs(**asked))) == {code}
+def test_each_reason_has_its_code(facts: dict[str, Any], required: dict[str, Any], code: str) -> None:
+    assert codes(fails(vm(**facts), needs(**required))) == {code}
 
 
-def test_every_failure_is_told_the_one_that_misses_most_first() -> None:
+def test_every_failure_is_reported_the_largest_shortfall_first() -> None:
     failures = fails(vm(), needs(min_vcpus=50, min_memory=4400, min_gpu_mem=200)).failures
     assert [failure.code for failure in failures] == ["RAM", "GPU_MEMORY_TOTAL", "VCPU"]
 

@@ -73,7 +73,7 @@ def test_one_change_moves_one_term(change: dict[str, Any], term: str, distance: 
     assert moved == {term: pytest.approx(distance)}
 
 
-def test_what_the_size_itself_does_not_say_is_no_term() -> None:
+def test_an_attribute_unknown_of_the_size_is_no_term() -> None:
     told = measure_distance(replace(A100, usd_per_hour=None, gpu_id=None), A100)
     assert [term.term.name for term in told.terms] == ["gpu_memory_gib", "gpu_count", "vcpus", "memory_gib"]
     assert told.distance == 0
@@ -138,7 +138,7 @@ def test_every_distance_is_a_share_and_the_sum_of_its_terms(size: SizeTraits, ot
 
 
 @given(st.floats(1e-3, 1e6), st.floats(1, 100))
-def test_so_many_times_less_is_as_far_as_so_many_times_more(gib: float, times: float) -> None:
+def test_a_multiple_is_as_far_as_its_reciprocal(gib: float, times: float) -> None:
     size, less, more = (replace(A100, memory_gib=amount) for amount in (gib, gib / times, gib * times))
     assert distances(size, less)["memory_gib"] == pytest.approx(distances(size, more)["memory_gib"])
     assert distances(size, more)["memory_gib"] == pytest.approx(min(1.0, log2(times) / MAX_DOUBLINGS))

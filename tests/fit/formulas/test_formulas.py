@@ -27,7 +27,7 @@ SCORES = 5 * 10 * 100 / 1000
 
 
 @pytest.mark.parametrize(
-    ("keeping", "per_sbh"),
+    ("policy", "per_sbh"),
     [
         ({}, 34 + SCORES),
         ({"tensor": 4}, 10 + 24 / 4 + SCORES / 4),
@@ -37,8 +37,8 @@ SCORES = 5 * 10 * 100 / 1000
         ({"value_bytes": 4}, 66 + 9 * SCORES / 5),
     ],
 )
-def test_a_gpt_layer_keeps_what_the_table_of_korthikanti_says(keeping: dict[str, Any], per_sbh: float) -> None:
-    kept = korthikanti_layer_bytes(GPT, BATCH, ActivationPolicy(formula="korthikanti", **keeping))
+def test_a_gpt_layer_stores_what_the_table_of_korthikanti_has(policy: dict[str, Any], per_sbh: float) -> None:
+    kept = korthikanti_layer_bytes(GPT, BATCH, ActivationPolicy(formula="korthikanti", **policy))
     assert kept == pytest.approx(SBH * per_sbh)
 
 
@@ -56,15 +56,15 @@ def test_a_modern_layer_of_llama_3_8b_keeps_28_hidden_states() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keeping", "flying"),
+    ("policy", "in_flight"),
     [
         ({"pipeline": 8}, 96),
         ({"pipeline": 8, "chunks": 3}, 96 * (1 + 7 / 24)),
         ({"pipeline": 8, "micro_batches": 2}, 24),
     ],
 )
-def test_a_pipeline_keeps_the_micro_batches_in_flight(keeping: dict[str, Any], flying: float) -> None:
-    assert layers_in_flight(96, ActivationPolicy(**keeping)) == pytest.approx(flying)
+def test_a_pipeline_keeps_the_micro_batches_in_flight(policy: dict[str, Any], in_flight: float) -> None:
+    assert layers_in_flight(96, ActivationPolicy(**policy)) == pytest.approx(in_flight)
 
 
 @pytest.mark.parametrize(("tensor", "heads"), [(1, 8), (2, 4), (8, 1), (16, 1)])

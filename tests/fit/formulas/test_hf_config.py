@@ -174,12 +174,12 @@ def test_a_token_passes_through_the_chosen_experts_only(config: dict[str, Any], 
         (GEMMA2 | {"model_type": "gemma2", "layer_types": ["sliding_attention"] * 40 + ["full_attention"] * 2}, 2, 40),
     ],
 )
-def test_layers_with_a_window_are_told_from_the_others(config: dict[str, Any], full: int, windowed: int) -> None:
+def test_layers_with_a_window_are_counted_apart(config: dict[str, Any], full: int, windowed: int) -> None:
     cache = build_kv_cache(shape(config))
     assert (cache.full_layers, cache.windowed_layers) == (full, windowed)
 
 
-def test_of_a_multimodal_model_the_language_model_is_read_and_that_is_noted() -> None:
+def test_only_the_language_model_of_a_multimodal_model_is_read_and_that_is_recorded() -> None:
     ledger = Assumptions()
     text = {name: value for name, value in LLAMA.items() if name != "model_type"}
     read = read_config({"model_type": "llama", "text_config": text}, ledger)
@@ -187,7 +187,7 @@ def test_of_a_multimodal_model_the_language_model_is_read_and_that_is_noted() ->
     assert [note.field for note in ledger.recorded] == ["config.text_config"]
 
 
-def test_what_a_file_leaves_to_its_family_is_noted() -> None:
+def test_defaults_of_a_family_are_recorded() -> None:
     ledger = Assumptions()
     config = {name: value for name, value in LLAMA.items() if name != "tie_word_embeddings"}
     read_config(config, ledger)
@@ -195,7 +195,7 @@ def test_what_a_file_leaves_to_its_family_is_noted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"model_type": None}, "config.model_type: is missing"),
         ({"model_type": "lama"}, "did you mean llama?"),
@@ -214,7 +214,7 @@ def test_what_a_file_leaves_to_its_family_is_noted() -> None:
         ({"model_type": "qwen3_moe", "mlp_only_layers": 3}, "config.mlp_only_layers: 3 is no list"),
     ],
 )
-def test_a_configuration_that_is_not_understood_is_refused_by_its_field(change: dict[str, Any], said: str) -> None:
+def test_an_unsupported_configuration_is_rejected_with_its_field(change: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidWorkload) as refused:
         shape(LLAMA | change)
-    assert said in str(refused.value)
+    assert message in str(refused.value)

@@ -198,7 +198,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("quantization", "field", "allowed"), REFUSED)
-def test_what_is_not_understood_is_refused_by_the_field_and_what_is_allowed(
+def test_an_unsupported_value_is_rejected_with_its_field_and_what_is_allowed(
     quantization: dict[str, Any], field: str, allowed: str
 ) -> None:
     with pytest.raises(InvalidWorkload) as refused:
@@ -215,7 +215,7 @@ def test_weights_that_are_not_quantized_have_the_type_of_the_configuration(writt
     assert (released.dtype if released else None) == dtype
 
 
-def test_a_field_that_is_not_known_is_noted_and_not_passed_over_in_silence() -> None:
+def test_an_unknown_field_is_recorded_and_not_ignored() -> None:
     ledger = Assumptions()
     read_config(QWEN_14B | {"quantization_config": BLOCKS | {"novel_packing": 3}}, ledger)
     noted = {one.field: one.value for one in ledger.recorded}
@@ -223,12 +223,12 @@ def test_a_field_that_is_not_known_is_noted_and_not_passed_over_in_silence() -> 
     assert "config.quantization_config.activation_scheme" not in noted
 
 
-def test_a_type_of_weights_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_type_of_weights_is_rejected() -> None:
     with pytest.raises(InvalidWorkload, match=r"config.torch_dtype: 'int3' is not understood"):
         read_config(QWEN_14B | {"torch_dtype": "int3"}, Assumptions())
 
 
-def test_the_blocks_of_a_checkpoint_are_told_and_those_of_groups_are_not() -> None:
+def test_only_rectangular_blocks_are_reported_as_the_block_of_a_checkpoint() -> None:
     def stored(**quantization: Any) -> Quantization:
         shape: Architecture = read_config(QWEN_14B | {"quantization_config": quantization}, Assumptions())
         assert shape.released is not None

@@ -119,11 +119,13 @@ def test_all_shards_of_stage_3_together_hold_the_states_once(some: int, recipe: 
 
 
 @given(parallelisms, st.integers(1, 130), st.floats(0, 1))
-def test_a_wider_split_never_holds_a_larger_share(parallelism: Parallelism, deep: int, embeddings: float) -> None:
-    share = largest_gpu_share(parallelism, layers=deep, embeddings=embeddings)
+def test_a_wider_split_never_holds_a_larger_share(
+    parallelism: Parallelism, layer_count: int, embeddings: float
+) -> None:
+    share = largest_gpu_share(parallelism, layers=layer_count, embeddings=embeddings)
     assert 1 / parallelism.gpus <= share * (1 + 1e-12)
     for more in wider(parallelism):
-        assert no_more(largest_gpu_share(more, layers=deep, embeddings=embeddings), share)
+        assert no_more(largest_gpu_share(more, layers=layer_count, embeddings=embeddings), share)
 
 
 @given(models, loads, parallelisms)
@@ -206,11 +208,11 @@ def test_more_shards_and_a_wider_split_never_need_more_of_a_gpu_to_train(
 
 
 @given(layers, st.integers(2, 130), batches, policies)
-def test_computing_anew_never_keeps_more(
-    layer: LayerWidths, deep: int, batch: MicroBatch, policy: ActivationPolicy
+def test_recomputation_never_stores_more(
+    layer: LayerWidths, layer_count: int, batch: MicroBatch, policy: ActivationPolicy
 ) -> None:
     none, selective, full = (
-        activation_bytes(layer, deep, batch, replace(policy, recompute=how, micro_batches=None)).mid
+        activation_bytes(layer, layer_count, batch, replace(policy, recompute=how, micro_batches=None)).mid
         for how in ("none", "selective", "full")
     )
     assert selective <= none
