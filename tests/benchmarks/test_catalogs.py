@@ -113,7 +113,7 @@ def offers_of(size: TableRow) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]
             yield (ANY_REGION, system, purchase, size["key"]), best
 
 
-def test_the_service_answers_from_a_made_up_catalog(catalog_url: str) -> None:
+def test_the_service_serves_a_synthetic_catalog(catalog_url: str) -> None:
     app = create_app(Settings(_env_file=None, database_url=catalog_url))
     with server(app) as base_url:
         page = httpx.get(base_url + PRICED_TARGET, trust_env=False).raise_for_status().json()
@@ -123,7 +123,7 @@ def test_the_service_answers_from_a_made_up_catalog(catalog_url: str) -> None:
     assert prices == sorted(prices)
 
 
-def test_a_finished_catalog_is_kept(tmp_path: Path) -> None:
+def test_a_finished_catalog_is_cached(tmp_path: Path) -> None:
     tiny = Scale(sizes=2, prices=20)
     url = sqlite_catalog(tiny, lambda _: None, tmp_path)
     before = {file: file.stat().st_mtime_ns for file in tmp_path.iterdir()}

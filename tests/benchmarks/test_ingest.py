@@ -1,4 +1,4 @@
-"""The two sides of the measurement of ingest do the same work."""
+"""Both sides of the ingest benchmark do the same work."""
 
 from pathlib import Path
 

@@ -23,7 +23,7 @@ def run(**outcome: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_only_what_stands_between_the_markers_is_replaced() -> None:
+def test_only_the_text_between_the_markers_is_replaced() -> None:
     assert between(f"before {BEGIN} old {END} after", "new") == f"before {BEGIN}\nnew\n{END} after"
 
 
@@ -68,7 +68,7 @@ def test_names_are_escaped_in_the_plot() -> None:
     assert "a &lt; b &amp; c" in drawn
 
 
-def test_the_results_of_a_run_take_the_place_of_earlier_ones(tmp_path: Path) -> None:
+def test_the_results_of_a_run_replace_earlier_ones(tmp_path: Path) -> None:
     save(run(), tmp_path)
     save(run() | {"commit": "def"}, tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["def.json"]

@@ -44,5 +44,5 @@ def test_a_goal_is_reached_or_not(how: str, value: float, reached: bool) -> None
     assert Goal(figure="ratio", how=how, bound=bound).reached(value) is reached  # type: ignore[arg-type]  # from a table
 
 
-def test_nothing_is_reached_where_nothing_is_asked() -> None:
+def test_without_a_bound_nothing_is_reached() -> None:
     assert Goal(figure="ratio").reached(0.1) is None

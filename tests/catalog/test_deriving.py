@@ -1,4 +1,4 @@
-"""Offers and documents: derived for the sizes that an ingest touches, and the same as if all were derived."""
+"""Offers and size documents: deriving those of dirty sizes gives the same as deriving all."""
 
 import json
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ TOMORROW = TODAY + timedelta(days=1)
 
 
 def offered(engine: Engine, key: str, region: str = "eastus", purchase: str = "on_demand") -> Any:
-    """What a size costs in a region, and where that is."""
+    """Return the offer of a size in a region."""
     offer = table_of(Offer).c
     query = select(offer[f"{purchase}_usd_per_hour"], offer.priced_in).where(
         offer.size_key == key, offer.region == region, offer.os == "linux", offer.purchase == purchase
@@ -47,7 +47,7 @@ def document(engine: Engine, key: str) -> dict[str, Any]:
 
 @contextmanager
 def derived_rows_complete(engine: Engine, today: date = TODAY) -> Iterator[None]:
-    """What an ingest derives of the sizes it touches is what would be derived of all."""
+    """Check that an ingest derives all that deriving every size would."""
     yield
     with write_session(engine) as session:
         before = {row.size_key: row.doc for row in session.execute(select(table_of(SizeJson)))}

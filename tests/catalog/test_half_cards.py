@@ -1,4 +1,4 @@
-"""A card that holds two GPUs is counted in cards by some and in GPUs by others."""
+"""A card with two GPUs: some sources count cards, others GPUs."""
 
 from datetime import date
 from decimal import Decimal
@@ -23,7 +23,7 @@ GPUS = (
 
 
 def verdicts(engine: Engine, old: dict[str, Any], new: dict[str, Any]) -> dict[str, set[str]]:
-    """What becomes of the facts of an older page beside those of a newer one."""
+    """Return the verdicts on the facts of an older page beside those of a newer one."""
     later = source("later", on=date(2026, 1, 1))
     said = [*GPUS, *size("Standard_X1", **old), *size("Standard_X1", by="later", **new)]
     ingest(engine, reading(said, sources=[later]), now=NOW)

@@ -1,4 +1,4 @@
-"""Prices by the bulk path: what is told of them, what is kept, and what is left alone."""
+"""Bulk upsert of prices: counts, duplicates, unknown regions, aliases and spellings."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,7 +34,7 @@ def stored_prices(engine: Engine) -> dict[tuple[str, str], Decimal]:
 
 @contextmanager
 def statements(engine: Engine) -> Iterator[list[str]]:
-    """What is asked of the database meanwhile."""
+    """Collect the statements that are executed in the block."""
     seen: list[str] = []
 
     def see(*arguments: object) -> None:

@@ -1,4 +1,4 @@
-"""What a file or a source no longer says goes, and the catalog is what it would be had it never been said."""
+"""Retraction: rows that a file or source no longer states go, as if they had never been ingested."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -69,7 +69,7 @@ def keys(engine: Engine, model: Any) -> set[tuple[Any, ...]]:
 
 
 def digest(engine: Engine) -> str:
-    """The digest that is kept, which must be that of what is there."""
+    """Return the stored digest, and check that it is the one computed from the rows."""
     with reads(engine) as session:
         revision, (read, _) = latest_revision(session), compute_digest(session)
     assert revision is not None
@@ -161,7 +161,7 @@ def test_forgetting_a_source_leaves_the_catalog_as_if_it_had_never_been_read(eng
     assert keys(engine, Offer) == shown
 
 
-def test_only_what_is_there_and_needed_by_nobody_else_can_be_forgotten(engine: Engine, folder: Path) -> None:
+def test_an_unknown_source_and_one_whose_regions_are_in_use_cannot_be_forgotten(engine: Engine, folder: Path) -> None:
     start(engine, folder)
     ingest_file(engine, "prices", write(folder, "prices", cost("X1")))
     with pytest.raises(NotFound, match=r"There is no source named 'place'\. Did you mean places"):
@@ -191,7 +191,7 @@ def test_a_listed_table_that_is_read_again_retracts_its_rows(engine: Engine, fol
     assert digest(engine) == before
 
 
-def test_a_region_with_prices_outlives_its_list_and_says_so(engine: Engine, folder: Path) -> None:
+def test_a_region_with_prices_outlives_its_list_and_is_reported(engine: Engine, folder: Path) -> None:
     start(engine, folder)
     ingest_file(engine, "prices", write(folder, "prices", cost("X1")))
     outcome = ingest_file(engine, "regions", write(folder, "regions"))

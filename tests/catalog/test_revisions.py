@@ -1,4 +1,4 @@
-"""The digest of a revision: the same for the same content, whatever way it came; kept without reading it all again."""
+"""The digest of a revision: equal for equal content, whatever the order of ingests; updated by checksums."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -47,7 +47,7 @@ def other(databases: Databases, template_url: str) -> Iterator[Engine]:
 
 
 def digests(engine: Engine) -> tuple[str, str]:
-    """The digest that is kept, and the one from scratch."""
+    """Return the stored digest, and the one computed from scratch."""
     with reads(engine) as session:
         revision = latest_revision(session)
         assert revision is not None

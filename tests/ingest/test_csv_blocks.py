@@ -1,4 +1,4 @@
-"""CSV files in blocks: the same rows and the same errors as one by one."""
+"""CSV files in blocks: the same rows and errors as row by row."""
 
 from collections.abc import Iterator
 from decimal import Decimal

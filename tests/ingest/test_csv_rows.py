@@ -1,4 +1,4 @@
-"""Rows of a CSV file: what is read, and how a problem names its place."""
+"""Rows of a CSV file: what is read, and which line and column an error names."""
 
 from pathlib import Path
 

@@ -35,7 +35,7 @@ def documents() -> Reading:
 
 @pytest.fixture(scope="session")
 def facts(documents: Reading, by_file: ByFile) -> Facts:
-    """What each source says of each field of each size; subjects by their keys, aliases resolved."""
+    """What each source states of each field of each size, by key, with aliases resolved."""
     keys = {size_key(row.alias): size_key(row.size) for row in by_file["aliases"].aliases}
     said = [(s, size_key(s.subject)) for s in documents.facts if s.kind == "size"]
     return {(s.source, keys.get(key, key), s.field): s.value for s, key in said}

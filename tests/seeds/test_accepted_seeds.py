@@ -1,4 +1,4 @@
-"""What is accepted in the end of what the seeds say, size by size, in the database that a user gets."""
+"""The accepted values of some sizes in the catalog that the seeds give."""
 
 import json
 from datetime import date

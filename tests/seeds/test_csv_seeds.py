@@ -1,4 +1,4 @@
-"""What must hold of the seeds that are CSV."""
+"""Invariants of the CSV seeds."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable
@@ -135,7 +135,7 @@ def test_every_region_with_a_price_is_named(by_file: ByFile) -> None:
         ("Standard_NC4as_T4_v3", "0.526"),
     ],
 )
-def test_a_known_linux_price_in_eastus_stands_there(by_file: ByFile, size: str, usd: str) -> None:
+def test_a_known_linux_price_in_eastus_is_listed(by_file: ByFile, size: str, usd: str) -> None:
     key = (size, "eastus", "linux", "on_demand", date(2026, 6, 18))
     (price,) = [p for p in by_file["prices"].prices if (p.size, p.region, p.os, p.purchase, p.valid_from) == key]
     assert price.usd_per_hour == Decimal(usd)

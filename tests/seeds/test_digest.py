@@ -1,4 +1,4 @@
-"""The same seeds are the same catalog, wherever they are kept."""
+"""The same seeds give the same digest on every database and from every folder."""
 
 from datetime import UTC, datetime
 from pathlib import Path

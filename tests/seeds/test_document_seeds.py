@@ -19,7 +19,7 @@ _ONLY_PRICED = re.compile(
 """Sizes that price lists name, and no page."""
 
 WITHOUT_A_GPU_COUNT = "_xl_rtxpro6000bse_v6"
-"""Previews of which only drafts speak: the GPUs are named, how many a size has is not.
+"""Previews that only drafts mention: the GPUs are named, how many a size has is not.
 
 The other exceptions are sizes with a promotional price, of which only a price catalogue speaks, with a count and a
 model, and the VM of the announcement, which does not give the memory of its GPUs.

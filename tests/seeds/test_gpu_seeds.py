@@ -12,7 +12,7 @@ Figures = dict[str, dict[str, set[Decimal | str]]]
 
 @pytest.fixture(scope="module")
 def gpus(by_file: dict[str, Reading]) -> Figures:
-    """What is said of each GPU, by field."""
+    """Return the values stated for each GPU, by field."""
     figures: Figures = {}
     for s in by_file["gpus"].facts:
         value = Decimal(s.value) if isinstance(s.value, (int, Decimal)) else str(s.value)
@@ -116,9 +116,7 @@ def test_no_source_is_a_recollection(by_file: dict[str, Reading]) -> None:
         ("v710", "memory_gib", {28, 24}),
     ],
 )
-def test_a_figure_that_sources_disagree_on_stands_there_twice(
-    gpus: Figures, gpu: str, field: str, said: set[int]
-) -> None:
+def test_a_figure_that_sources_disagree_on_has_two_values(gpus: Figures, gpu: str, field: str, said: set[int]) -> None:
     assert gpus[gpu][field] == {Decimal(n) for n in said}
 
 

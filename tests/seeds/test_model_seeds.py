@@ -110,7 +110,7 @@ def test_every_name_is_one_models(presets: Presets) -> None:
     assert [key for key, count in keys.items() if count > 1] == []
 
 
-def test_what_nobody_could_confirm_is_left_blank_and_nothing_else(presets: Presets) -> None:
+def test_only_unconfirmed_values_are_left_blank(presets: Presets) -> None:
     """A checkpoint's repository, its data type, the longest context and the licence are known of nearly all."""
     unknown = {
         (id_, field)

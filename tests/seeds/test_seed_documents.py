@@ -1,4 +1,4 @@
-"""The five documents that the catalog began with: what it must answer from them, size by size."""
+"""The facts that the importer must read in the five oldest documents, size by size."""
 
 from decimal import Decimal
 

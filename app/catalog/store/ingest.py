@@ -120,7 +120,7 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
 def forget_source(session: Session, source: str, *, today: date, progress: Progress = no_progress) -> IngestSummary:
     """Delete a source and every row that only it states, then resolve and derive again. Does not commit.
 
-    Raises NotFound with the nearest ids for an unknown source, BadQuestion where prices of other sources are for one
+    Raises NotFound with the nearest ids for an unknown source, BadQuery where prices of other sources are for one
     of its regions.
     """
     known = load_sources(session)

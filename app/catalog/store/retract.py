@@ -205,7 +205,7 @@ _TABLES_BY_SOURCE: tuple[type[SQLModel], ...] = (SizeAlias, Correction, Benchmar
 
 
 def check_regions_of_source(session: Session, source: str) -> None:
-    """Check that no prices of other sources are for a region of this one; raises BadQuestion."""
+    """Check that no prices of other sources are for a region of this one; raises BadQuery."""
     region, price = table_of(Region).c, table_of(Price).c
     others = exists().where(price.region == region.code, price.source_id != source)
     used = session.execute(
