@@ -72,26 +72,26 @@ async def readyz(executor: Executor) -> dict[str, Any]:
 @router.get("/problems")
 async def problems(request: Request) -> dict[str, Any]:
     """List the problem types."""
-    return {"items": [_describe_problem(request, kind) for kind in _problem_types().values()]}
+    return {"items": [_describe_problem(request, problem_type) for problem_type in _problem_types().values()]}
 
 
 @router.get("/problems/{slug}")
 async def problem(slug: str, request: Request) -> dict[str, Any]:
     """Explain a problem type: what it means, what to do, and a request that causes it."""
-    kinds = _problem_types()
-    if slug not in kinds:
-        raise NotFound("type of problem", slug, suggestions=tuple(get_close_matches(slug, kinds, 2)))
-    return _describe_problem(request, kinds[slug])
+    types = _problem_types()
+    if slug not in types:
+        raise NotFound("type of problem", slug, suggestions=tuple(get_close_matches(slug, types, 2)))
+    return _describe_problem(request, types[slug])
 
 
 def _problem_types() -> dict[str, ProblemType]:
     """Return every problem type by its slug, ordered by status."""
-    kinds = {*DOMAIN_PROBLEMS.values(), CONTRADICTION, *map(status_problem, STATUS_PROBLEMS)}
-    return {kind[1]: kind for kind in sorted(kinds)}
+    types = {*DOMAIN_PROBLEMS.values(), CONTRADICTION, *map(status_problem, STATUS_PROBLEMS)}
+    return {kind[1]: kind for kind in sorted(types)}
 
 
-def _describe_problem(request: Request, kind: ProblemType) -> dict[str, Any]:
-    status, slug, title = kind
+def _describe_problem(request: Request, problem_type: ProblemType) -> dict[str, Any]:
+    status, slug, title = problem_type
     described = {"type": type_url(request, slug), "title": title, "status": status}
     explanation = EXPLANATIONS.get(slug)
     if explanation is None:

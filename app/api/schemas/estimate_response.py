@@ -118,7 +118,7 @@ class ComputeOut(Out):
     """What training computes, and how long it takes."""
 
     model_flops: Omittable[FigureOut] = Field(description="What the model needs, FLOPs.")
-    hardware_flops: Omittable[FigureOut] = Field(description="With what is computed anew.")
+    hardware_flops: Omittable[FigureOut] = Field(description="Including recomputation.")
     tokens_per_s: Omittable[FigureOut] = Field(description="Of all GPUs together.")
     gpu_hours: Omittable[FigureOut] = Field(description="Hours of all GPUs.")
     days: Omittable[FigureOut] = Field(description="How long all GPUs together take.")
@@ -157,7 +157,7 @@ class WeightsTypeOut(Out):
 
 
 class AssumptionOut(Out):
-    """A value that was not given."""
+    """A default that was used."""
 
     field: str = Field(description="The field of the request that would set it: `inference.dtype`.")
     value: Any = Field(description="The value that was used: a number, a string or a boolean.")
