@@ -1,1 +1,1 @@
-"""KNOW: the sizes, what each source says of them, which word is accepted, and what they cost."""
+"""The catalog: sizes, what each source states of them, which statement is accepted, and what they cost."""

@@ -1,4 +1,7 @@
-"""Columns that mean the same on SQLite and on PostgreSQL: money is exact, text sorts by code points, names are ours."""
+"""Column types that behave the same on SQLite and PostgreSQL: exact money, text in code-point order, UTC times.
+
+Constraints and indexes have names of one scheme, so that migrations can refer to them.
+"""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -21,7 +24,7 @@ BYTEWISE = String().with_variant(String(collation="C"), "postgresql")
 """Text whose order does not depend on the language that a PostgreSQL database was created with."""
 
 NOT_IN_DIGEST = {"content": False}
-"""The `info` of a column that says how a row came in: the digest leaves it out, rows that differ in it are alike."""
+"""The `info` of a column that the catalog's digest ignores, such as the file that a row was read from."""
 
 SIGNIFICANT_DIGITS = 15
 """A double keeps this many decimal digits, so SQLite's REAL loses nothing of a price."""
@@ -30,7 +33,7 @@ USD_DECIMALS = 9
 
 
 def is_exact(usd: Decimal) -> bool:
-    """Whether both databases keep a price to its last digit."""
+    """Return whether both databases keep a price to its last digit."""
     plain = usd.normalize()
     _, digits, exponent = plain.as_tuple()
     return len(digits) <= SIGNIFICANT_DIGITS and plain.adjusted() < USD_DECIMALS and -int(exponent) <= USD_DECIMALS
@@ -44,15 +47,15 @@ class UsdColumn(TypeDecorator[Decimal]):
 
     @property
     def python_type(self) -> type[Decimal]:
-        """Say what Python sees."""
+        """Return the Python type of a value."""
         return Decimal
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Choose the column type of the database at hand."""
+        """Return the column type of a database."""
         return dialect.type_descriptor(Double() if dialect.name == "sqlite" else Numeric(18, USD_DECIMALS))
 
     def process_bind_param(self, value: Decimal | None, dialect: Dialect) -> Any:
-        """Refuse what a double could not give back."""
+        """Convert to the driver's type; raises ValueError for more digits than a double keeps."""
         if value is None:
             return None
         if len(Decimal(value).normalize().as_tuple().digits) > SIGNIFICANT_DIGITS:
@@ -60,32 +63,32 @@ class UsdColumn(TypeDecorator[Decimal]):
         return float(value) if dialect.name == "sqlite" else value
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Decimal | None:
-        """Give back exactly what was written."""
+        """Convert to the Decimal that was written."""
         if value is None:
             return None
         return Decimal(repr(value)) if dialect.name == "sqlite" else Decimal(value).normalize()
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """A moment in UTC; SQLite forgets the time zone, so it is put back."""
+    """A time in UTC; SQLite does not store the time zone, so it is added to results."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     @property
     def python_type(self) -> type[datetime]:
-        """Say what Python sees."""
+        """Return the Python type of a value."""
         return datetime
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Give back a moment that knows its time zone."""
+        """Return a datetime in UTC."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if dialect.name == "sqlite" else value.astimezone(UTC)
 
 
 def table_of(model: type[SQLModel]) -> Table:
-    """The table behind a model, for statements that build no objects."""
+    """Return the table of a model, for statements that build no objects."""
     table = model.__table__  # type: ignore[attr-defined]  # SQLModel declares it only at run time
-    assert isinstance(table, Table)  # noqa: S101  # tells the type checker
+    assert isinstance(table, Table)  # noqa: S101  # for the type checker
     return table

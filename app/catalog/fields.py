@@ -1,4 +1,4 @@
-"""The fields a source can speak of, with kind and unit: one table for reading, deciding, storing and showing."""
+"""The fields that a source can state, each with its kind and unit: the one table for parsing, resolving and storing."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ FactValue = int | Decimal | Fraction | str | bool | date
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldSpec:
-    """One field: `unit` is that of every stored value; `column` says that search and rows know it, too."""
+    """A field: `unit` is that of every stored value; without `column` it exists as a fact only, not as a column."""
 
     kind: FieldKind
     unit: str | None = None
@@ -44,7 +44,7 @@ SIZE_FLAGS: dict[str, FieldSpec] = dict.fromkeys(
     ),
     _FLAG,
 )
-"""What a page states as Supported or Not Supported, each a column of its own: true, false or unknown."""
+"""What documents state as Supported or Not Supported, each a boolean column; null is unknown."""
 
 SIZE_FIELDS: dict[str, FieldSpec] = {
     "series": _TEXT,
@@ -152,7 +152,7 @@ FIELDS: dict[SubjectKind, dict[str, FieldSpec]] = {"size": SIZE_FIELDS, "series"
 
 
 def to_text(value: FactValue) -> str:
-    """Write a value in the one form that is stored and compared: `1/6`, `27.5`, `true`, `2026-09-30`."""
+    """Return a value as text in the one form that is stored and compared: `1/6`, `27.5`, `true`, `2026-09-30`."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Decimal):
@@ -160,7 +160,7 @@ def to_text(value: FactValue) -> str:
     return str(value)
 
 
-_READERS: dict[FieldKind, Callable[[str], FactValue]] = {
+_PARSERS: dict[FieldKind, Callable[[str], FactValue]] = {
     "integer": int,
     "number": Decimal,
     "fraction": Fraction,
@@ -172,8 +172,8 @@ _READERS: dict[FieldKind, Callable[[str], FactValue]] = {
 
 
 def parse_text(kind: FieldKind, text: str) -> FactValue:
-    """Read back what `to_text` wrote; raises ValueError where the text is not of the kind."""
+    """Parse what `to_text` wrote; raises ValueError for a text that is not of the kind."""
     try:
-        return _READERS[kind](text)
+        return _PARSERS[kind](text)
     except (ArithmeticError, KeyError) as error:
         raise ValueError(f"{text!r} is not of the kind {kind}") from error

@@ -1,4 +1,7 @@
-"""The index of part of a table, for those who make tables: describing it loads what SQLAlchemy knows of PostgreSQL."""
+"""The partial index of offers with a GPU.
+
+It is apart from the models because defining it loads the PostgreSQL dialect, which only those who create tables need.
+"""
 
 from sqlalchemy import Index, text
 
@@ -17,4 +20,4 @@ OFFERS_BY_MEMORY_BUCKET = Index(
     sqlite_where=_WITH_GPU,
     postgresql_where=_WITH_GPU,
 )
-"""The offers of sizes with a GPU, by octaves of GPU memory; it holds all that a page shows of an offer."""
+"""Offers of sizes with a GPU by memory bucket; a covering index of what a page reads of an offer."""

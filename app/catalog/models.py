@@ -1,4 +1,4 @@
-"""The tables. What each is for and how a value is decided: docs/catalog.md."""
+"""The tables of the catalog; docs/catalog.md describes each, and how values are resolved."""
 
 from datetime import date, datetime
 from decimal import Decimal
@@ -149,7 +149,7 @@ class SizeAlias(SQLModel, table=True):
 
 
 class Fact(SQLModel, table=True):
-    """What one source says of one field of one subject: parsed, and verbatim with its place."""
+    """The value that one source states for one field of one subject: parsed, and verbatim with file and line."""
 
     kind: str = Field(sa_type=BYTEWISE, primary_key=True)
     subject: str = Field(sa_type=BYTEWISE, primary_key=True, description="a size's key, a series' or a GPU's id")
@@ -170,7 +170,7 @@ class Fact(SQLModel, table=True):
 
 
 class Correction(SQLModel, table=True):
-    """A source's word that is known to be wrong, with the value to take instead and why."""
+    """A fact that is known to be wrong, with the value to use instead and why."""
 
     kind: str = Field(sa_type=BYTEWISE, primary_key=True)
     subject: str = Field(sa_type=BYTEWISE, primary_key=True)
@@ -190,7 +190,7 @@ class Region(SQLModel, table=True):
 
 
 class Price(SQLModel, table=True):
-    """What a size costs an hour, from a date on; history is kept, never overwritten."""
+    """The price of a size an hour from a date on; older prices are kept as history."""
 
     __table_args__ = {"sqlite_with_rowid": False}
 
@@ -208,10 +208,10 @@ class Price(SQLModel, table=True):
 
 
 class Offer(SQLModel, table=True):
-    """What a size costs today where it is asked for, in the order in which it is listed; derived at ingest.
+    """What a size costs today in a region, in the order of a list by price; derived at ingest.
 
-    One row for each purchase model that it may be asked by. In the region `*` there is every size, with the offer of
-    the region where it is cheapest by that purchase model, or with none. app.catalog.indexes has one more index.
+    One row for each purchase model. The region `*` has every size, with the offer of the region where it is cheapest
+    by that purchase model, or with none. Another index is in app.catalog.indexes.
     """
 
     __table_args__ = (
@@ -243,7 +243,7 @@ class Offer(SQLModel, table=True):
 
 
 class SizeJson(SQLModel, table=True):
-    """A size as it is shown, but for its price and standing: a JSON object, made at ingest."""
+    """A size as a JSON object without status and price, written at ingest, so that searches need not serialize it."""
 
     __tablename__ = "size_doc"
 
@@ -252,7 +252,7 @@ class SizeJson(SQLModel, table=True):
 
 
 class IngestedFile(SQLModel, table=True):
-    """A file that was read, so that what it no longer says goes when it is read again."""
+    """A file that was ingested, so that rows it no longer has are deleted when it is ingested again."""
 
     __tablename__ = "ingested_file"
 

@@ -1,19 +1,19 @@
-"""A language model's configuration as a value: all that its parameters, its memory and its time follow from."""
+"""The configuration of a language model: all that its parameters, memory and time are computed from."""
 
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-_WORD = WithJsonSchema({"type": "string"})
-"""Shown as a plain text, since new words may come."""
-Attention = Annotated[Literal["mha", "gqa", "mqa", "mla"], _WORD]
-Dtype = Annotated[Literal["fp32", "fp16", "bf16", "fp8", "mxfp4"], _WORD]
-Mlp = Annotated[Literal["gated", "plain"], _WORD]
-QkNorm = Annotated[Literal["per_head", "all_heads"], _WORD]
+_OPEN_ENUM = WithJsonSchema({"type": "string"})
+"""Published as any string in the API's schema: values may be added without breaking clients."""
+Attention = Annotated[Literal["mha", "gqa", "mqa", "mla"], _OPEN_ENUM]
+Dtype = Annotated[Literal["fp32", "fp16", "bf16", "fp8", "mxfp4"], _OPEN_ENUM]
+Mlp = Annotated[Literal["gated", "plain"], _OPEN_ENUM]
+QkNorm = Annotated[Literal["per_head", "all_heads"], _OPEN_ENUM]
 
 
 def split_names(names: str | None) -> tuple[str, ...]:
-    """Read names that are joined by `; `, as they stand in a file or a table."""
+    """Split names that are joined by `; `, as in a file or a table."""
     return tuple(name.strip() for name in (names or "").split(";") if name.strip())
 
 
@@ -28,7 +28,7 @@ Number = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
 class Preset(BaseModel):
-    """One model; of a part that it does not have the number is zero and the width null."""
+    """One model; for a part that it does not have, the number is zero and the width null."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -95,5 +95,5 @@ class Preset(BaseModel):
 
     @property
     def names(self) -> dict[str, tuple[str, ...]]:
-        """Everything it is called, by the field that says so."""
+        """Return all its names by the field that has them."""
         return {"id": (self.id,), "name": (self.name,), "hf_repo": (self.hf_repo or "",), "aliases": self.aliases}

@@ -1,4 +1,7 @@
-"""Offers as they are asked for: in one region, in the cheapest of several, or in the cheapest of all."""
+"""What is derived for reading: offers, memory buckets, and sizes and offers as JSON text.
+
+The JSON is written once at ingest and spliced into responses, which is faster than serializing rows.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -39,14 +42,14 @@ SIZE_JSON_FIELDS = (
     *("nvme_disk_count", "max_data_disks", "uncached_disk_iops", "uncached_disk_mbps", "max_nics", "network_mbps"),
     *("infiniband", "infiniband_gbps", "flags", *SIZE_FLAGS, "preview", "withdrawn", "retirement_date", "source_url"),
 )
-"""What a document holds, in this order."""
+"""The fields of a size's JSON, in this order."""
 
 
 def size_json(row: Mapping[str, Any], source_url: str | None) -> str:
-    """Write the document of a row of `size`: flags as a list too, the exact fraction, the count to four digits."""
+    """Return a row of `size` as JSON: with the list of its flags, the exact fraction, and the count to four digits."""
     numerator, denominator = row["gpu_count_numerator"], row["gpu_count_denominator"]
     part = Fraction(numerator, denominator) if denominator else None
-    made = {
+    computed = {
         "series": row["series_id"],
         "gpu_fraction": str(part) if part is not None and part.denominator > 1 else None,
         "gpu_count": round(row["gpu_count"], 4) if part is not None else None,
@@ -54,71 +57,74 @@ def size_json(row: Mapping[str, Any], source_url: str | None) -> str:
         "disputed_fields": [name for name in row["disputed_fields"].split("; ") if name],
         "source_url": source_url,
     }
-    shown = {name: made[name] if name in made else row[name] for name in SIZE_JSON_FIELDS}
+    shown = {name: computed[name] if name in computed else row[name] for name in SIZE_JSON_FIELDS}
     return json.dumps(shown, default=date.isoformat, ensure_ascii=False, separators=(",", ":"))
 
 
 MAX_MEMORY_BUCKET = 15
-"""The octave of 32 TiB and more."""
+"""The bucket of 32 TiB and more."""
 
 
 def memory_bucket(gpu_memory_gib: float) -> int:
-    """The octave of a GPU memory above zero: its logarithm to the base of two, rounded down, from 0 to LAST."""
+    """Return the bucket of a GPU memory above zero: log2 of the GiB, rounded down, 0 to MAX_MEMORY_BUCKET.
+
+    A list by price is merged from one index scan a bucket, however many memory sizes there are.
+    """
     return min(max(frexp(gpu_memory_gib)[1] - 1, 0), MAX_MEMORY_BUCKET)
 
 
 def memory_bucket_sql(gpu_memory_gib: ColumnElement[float]) -> ColumnElement[int]:
-    """The same in SQL; null without a GPU."""
+    """Return `memory_bucket` as SQL; null without a GPU."""
     return case(
-        *((gpu_memory_gib >= 2.0**octave, octave) for octave in range(MAX_MEMORY_BUCKET, 0, -1)),
+        *((gpu_memory_gib >= 2.0**bucket, bucket) for bucket in range(MAX_MEMORY_BUCKET, 0, -1)),
         (gpu_memory_gib > 0, 0),
     )
 
 
 PURCHASE_MODELS = ("on_demand", "spot")
 ANY_REGION = "*"
-"""The region of the offers of the cheapest of all regions."""
+"""The region of offers that are those of the cheapest region."""
 
 PRICE_FIELDS = tuple(
     f"{purchase}_{what}" for purchase in PURCHASE_MODELS for what in ("usd_per_hour", "as_of", "approximate_date")
 )
-"""What an offer says of the price of each purchase model."""
+"""The price columns of an offer, for each purchase model."""
 
 UNIT_PRICE_FIELDS = ("usd_per_gpu_hour", "usd_per_gpu_gib_hour")
-"""What a GPU, and a GiB of its memory, costs at an offer; exact, and rounded once."""
+"""Price of a GPU, and of a GiB of its memory, by an offer; exact, and rounded once."""
 
 MAX_SPOT_AGE_DAYS = 366
-"""A spot price changes from month to month: one that is known from longer ago is history and no offer."""
+"""A spot price changes from month to month: one that is older is history and no offer."""
 
 _KEY = ("size_key", "region", "os")
 COPIED_SIZE_COLUMNS = ("gpu_count", "gpu_memory_gib", "preview", "withdrawn", "retirement_date")
-"""What an offer repeats of its size, so that a list is filtered without looking at the size."""
+"""Columns of a size that its offers repeat, so that a list is filtered without joining the size."""
 
 UNKNOWN_PRICE_RANK = float("inf")
-"""The rank of an offer whose price nobody knows: it comes last."""
+"""The rank of an offer without a price, which comes last."""
 
 
 def earliest_spot_day(day: date) -> date:
-    """The earliest day whose spot prices are offers on another."""
+    """Return the earliest day whose spot prices are still offers on the day."""
     return day - timedelta(days=MAX_SPOT_AGE_DAYS)
 
 
 def is_offer(price: Any, since: ColumnElement[date]) -> ColumnElement[bool]:
-    """Whether a price may be an offer: a spot price must be known from an exact day, and not from before `since`."""
+    """Return the condition that a price is an offer: a spot price must have an exact date, not before `since`."""
     return or_(price.purchase != "spot", and_(price.approximate_date.is_(False), price.valid_from >= since))
 
 
 def cheapest_offers(offers: FromClause, each: Sequence[str]) -> Subquery:
-    """Of offers by one purchase model the first of each; among equals the first region."""
-    place = func.row_number().over(
+    """Select the cheapest of the offers with equal values of `each`; of equal prices the first region."""
+    position = func.row_number().over(
         partition_by=[offers.c[name] for name in each], order_by=(offers.c.rank_usd, offers.c.priced_in)
     )
-    ranked = select(*offers.c, place.label("place")).subquery()
-    return select(*(ranked.c[column.name] for column in offers.c)).where(ranked.c.place == 1).subquery("offer")
+    ranked = select(*offers.c, position.label("position")).subquery()
+    return select(*(ranked.c[column.name] for column in offers.c)).where(ranked.c.position == 1).subquery("offer")
 
 
 def offers_on(purchase: str, day: ColumnElement[date], since: ColumnElement[date]) -> Subquery:
-    """The prices in force on a day of each size, region and system, ranked by one purchase model."""
+    """Select the prices in force on a day for each size, region and OS, ranked by one purchase model."""
     priced = _in_force(day, since).subquery().c
     rank = price_rank(cast(priced[f"{purchase}_usd_per_hour"], Double)).label("rank_usd")
     known = [priced[name] for name in (*_KEY, *PRICE_FIELDS)]
@@ -126,12 +132,12 @@ def offers_on(purchase: str, day: ColumnElement[date], since: ColumnElement[date
 
 
 def price_rank(usd: ColumnElement[float]) -> ColumnElement[float]:
-    """The place of a price: unknown ones come last."""
+    """Return the rank of a price, by which unknown ones come last."""
     return func.coalesce(usd, literal(UNKNOWN_PRICE_RANK, Double))
 
 
 def _in_force(day: ColumnElement[date], since: ColumnElement[date]) -> Select[Any]:
-    """Of each price the newest that is in force, one column a purchase model."""
+    """Select the newest price in force for each size, region and OS, one column a purchase model."""
     price = table_of(Price).c
     newest = func.row_number().over(
         partition_by=[*(price[name] for name in _KEY), price.purchase], order_by=price.valid_from.desc()
@@ -151,28 +157,28 @@ def _in_force(day: ColumnElement[date], since: ColumnElement[date]) -> Select[An
 
 
 OFFER_JSON_FIELDS = ("region", "usd_per_hour", *UNIT_PRICE_FIELDS, *PRICE_FIELDS, "price_as_of")
-"""What a document holds, in this order; its last member is the day from which `usd_per_hour` is known."""
+"""The fields of an offer's JSON, in this order; `render_size` takes the day at its end from the text."""
 
 NO_OFFER_JSON = json.dumps(dict.fromkeys(OFFER_JSON_FIELDS), separators=(",", ":"))
-"""The document where there is no offer: nothing is known."""
+"""The JSON of a size without an offer: every field is null."""
 
 
 def offer_json(offer: Mapping[str, ColumnElement[Any]], purchase: str) -> ColumnElement[str]:
-    """Write an offer by one purchase model: its region, its prices in USD an hour with the days they are of."""
-    told = {
+    """Return the SQL that writes an offer by one purchase model as JSON; prices are USD an hour."""
+    values = {
         **offer,
         "region": offer["priced_in"],
         "usd_per_hour": offer[f"{purchase}_usd_per_hour"],
         "price_as_of": offer[f"{purchase}_as_of"],
     }
-    opened = (f'{"," if place else "{"}"{name}":' for place, name in enumerate(OFFER_JSON_FIELDS))
+    opened = (f'{"," if index else "{"}"{name}":' for index, name in enumerate(OFFER_JSON_FIELDS))
     named = zip(opened, OFFER_JSON_FIELDS, strict=True)
-    members = (literal(name, String) + _member(key, told[key]) for name, key in named)
+    members = (literal(name, String) + _member(key, values[key]) for name, key in named)
     return reduce(add, members) + literal("}", String)
 
 
 def _member(name: str, value: ColumnElement[Any]) -> ColumnElement[str]:
-    """Write a value; SQLite has no truths, but numbers for them."""
+    """Return the SQL of a value as JSON; SQLite stores booleans as numbers."""
     if isinstance(value.type, Boolean):
         return case((value.is_(True), "true"), (value.is_(False), "false"), else_="null")
     return json_text(cast(value, Double) if name.endswith("_per_hour") else value)

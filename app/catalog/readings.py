@@ -1,4 +1,4 @@
-"""What a source says, as values: the form in which every reader hands its findings on."""
+"""What reading source files returns: typed rows for the store, whatever the format of the source."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -11,19 +11,19 @@ from app.catalog.presets import Preset
 
 
 class Progress(Protocol):
-    """Told what is being done, what share of it is done (0 to 1, None where nobody knows), and of how many rows."""
+    """Callback for progress: what is being done, the share that is done (0 to 1, None if unknown), and its rows."""
 
     def __call__(self, doing: str, share: float | None, rows: int = 0) -> None:
-        """Tell it."""
+        """Report progress."""
 
 
 def no_progress(doing: str, share: float | None, rows: int = 0) -> None:
-    """Tell nobody."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceRow:
-    """What a size costs an hour, from a date on; where the source is undated the date is only its year's."""
+    """The price of a size an hour from a date on; where the source is undated, the first day of its year."""
 
     size: str
     region: str
@@ -39,7 +39,7 @@ class PriceRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceBlock:
-    """Some rows of one list in their order: the fields of a row, each a column; all are of one length."""
+    """Consecutive rows of a price list as columns, all of one length: lists have millions of rows."""
 
     size: Sequence[str]
     region: Sequence[str]
@@ -51,16 +51,16 @@ class PriceBlock:
     source: Sequence[str]
     line: Sequence[int]
     share: float | None = None
-    """What share of its list is read when the block is, 0 to 1."""
+    """The share of the list that is read with this block, 0 to 1."""
 
     @classmethod
     def of(cls, rows: Sequence[PriceRow], share: float | None = None) -> "PriceBlock":
-        """Turn rows into columns."""
+        """Return rows as columns."""
         columns = {name: [getattr(row, name) for row in rows] for name in PRICE_BLOCK_COLUMNS}
         return cls(**columns, share=share)
 
     def rows(self, file: str) -> Iterator[PriceRow]:
-        """Turn columns into rows."""
+        """Yield the rows of the columns."""
         for values in zip(*(getattr(self, name) for name in PRICE_BLOCK_COLUMNS), strict=True):
             yield PriceRow(**dict(zip(PRICE_BLOCK_COLUMNS, values, strict=True)), file=file)
 
@@ -70,10 +70,10 @@ PRICE_BLOCK_COLUMNS = tuple(field.name for field in fields(PriceRow) if field.na
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceList:
-    """The prices of one file: `blocks` reads them anew each time that it is called.
+    """The prices of one file; each call of `blocks` reads them again.
 
-    `sources` are those that it may cite: what it said of them before and says no more goes. Without `new_sizes` a
-    size that nobody knows is refused.
+    `sources` are those that it may cite: their earlier prices from this file that it no longer has are deleted.
+    Without `new_sizes` a size that the catalog lacks is an error.
     """
 
     file: str
@@ -84,16 +84,16 @@ class PriceList:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Lists of prices, one after another; iterating reads their rows anew each time."""
+    """Lists of prices, one after another; each iteration reads their rows again."""
 
     lists: tuple[PriceList, ...] = ()
 
     def __add__(self, other: "Prices") -> "Prices":
-        """Put the lists of another behind these."""
+        """Append the lists of another."""
         return Prices(self.lists + other.lists)
 
     def __iter__(self) -> Iterator[PriceRow]:
-        """Read every row."""
+        """Yield every row."""
         return (row for each in self.lists for block in each.blocks() for row in block.rows(each.file))
 
 
@@ -103,14 +103,14 @@ NO_PRICES = Prices()
 SourceKind = Literal["vendor_page", "vendor_api", "vendor_announcement", "third_party"]
 
 AUTHORITY: tuple[SourceKind, ...] = ("vendor_page", "vendor_api", "vendor_announcement", "third_party")
-"""Whose word counts first when sources disagree."""
+"""Kinds of sources, the one whose facts are accepted first when sources disagree first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRow:
     """A document, feed or data set that was read; `sha256` is of the bytes that were read.
 
-    What a pinned one says stays accepted, whatever others say later.
+    The facts of a pinned one stay accepted, whatever other sources state later.
     """
 
     id: str
@@ -125,10 +125,10 @@ class SourceRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedFact:
-    """What one source says of one field of one subject.
+    """The value that one source states for one field of one subject.
 
-    `subject` is spelled as in the source; `raw` is the cell verbatim; `note` says how a value was derived where it
-    is not simply what the cell says (`8 x 32`).
+    `subject` is spelled as in the source; `raw` is the cell verbatim; `note` tells how a value was derived that is
+    not simply that of the cell (`8 x 32`).
     """
 
     kind: SubjectKind
@@ -144,7 +144,7 @@ class StatedFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Something that could not be read: where it stands, what it says, why it was not taken."""
+    """Something that was not read: its place, its text and the reason."""
 
     file: str
     line: int | None
@@ -153,7 +153,7 @@ class Report:
     detail: str
 
     def __str__(self) -> str:
-        """One line for a person."""
+        """Format as one line of text."""
         place = self.file if self.line is None else f"{self.file}:{self.line}"
         column = f" column {self.column!r}:" if self.column else ""
         cell = f" (cell {self.cell!r})" if self.cell is not None else ""
@@ -174,7 +174,7 @@ class RegionRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AliasRow:
-    """Another name of a size, and who uses it."""
+    """Another name of a size, and the source that uses it."""
 
     alias: str
     size: str
@@ -186,7 +186,7 @@ class AliasRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectionRow:
-    """A source's word that is known to be wrong: the value to take instead, in the field's unit, and why."""
+    """A fact that is known to be wrong: the value to use instead, in the field's unit, and why."""
 
     kind: SubjectKind
     subject: str
@@ -226,7 +226,7 @@ class ModelRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRead:
-    """A file that was read, and the sources that it may cite: what it said of them before and says no more goes."""
+    """A file that was read, and the sources it may cite: their earlier rows that it no longer has are deleted."""
 
     kind: str
     file: str
@@ -237,9 +237,9 @@ class FileRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """Everything that reading some files gave; what a kind of file does not speak of stays empty.
+    """Everything that was read from some files; what they do not have is empty.
 
-    Prices are read while they are written. `citable` are the sources that they may cite; those that they do are kept.
+    Prices are read while they are stored. `citable` are the sources they may cite; those they do cite are stored.
     """
 
     sources: tuple[SourceRow, ...] = ()
@@ -256,11 +256,11 @@ class Reading:
 
     @property
     def fact_files(self) -> frozenset[tuple[str, str]]:
-        """The sources and files whose facts are those of this reading and no others."""
-        said = {(statement.source, statement.file) for statement in self.facts}
+        """Return the sources and files whose stored facts are replaced by those of this reading."""
+        stated = {(fact.source, fact.file) for fact in self.facts}
         read = {(source, each.file) for each in self.files if each.states_facts for source in each.sources}
-        return frozenset(said | read)
+        return frozenset(stated | read)
 
     def __add__(self, other: "Reading") -> "Reading":
-        """Put two readings together, the left one's findings first."""
+        """Concatenate two readings."""
         return Reading(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})

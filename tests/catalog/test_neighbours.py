@@ -52,7 +52,7 @@ def names(found: SimilarSizes) -> set[str]:
     return {one.size.name for one in found.page}
 
 
-def test_of_many_alike_those_nearest_in_price_are_measured_on_both_sides(crowd: Engine) -> None:
+def test_of_many_alike_the_nearest_in_price_are_read_on_both_sides(crowd: Engine) -> None:
     middle = CROWD // 2
     found = names(similar(crowd, NAMES[middle]))
     assert {NAMES[middle - 1], NAMES[middle + 1], NAMES[middle - 20], NAMES[middle + 20], "twice"} <= found
@@ -75,7 +75,7 @@ def test_a_size_without_a_gpu_has_neighbours_without_one(crowd: Engine) -> None:
     assert names(similar(crowd, "c0", region=("eastus",))) == {"c1"}
 
 
-def test_a_place_where_nothing_is_sold_has_no_neighbours(crowd: Engine) -> None:
+def test_a_region_without_offers_has_no_neighbours(crowd: Engine) -> None:
     assert similar(crowd, "g050", region=("westus",)).total == 0
     assert similar(crowd, "g050", region=("westus", "eastus")).total > 0
 

@@ -14,12 +14,12 @@ def test_every_filter_has_its_sql_and_no_sql_is_left_over() -> None:
     assert set(FILTERS) == set(SizeFilter.model_fields)
 
 
-def test_every_flag_can_be_asked_for() -> None:
+def test_every_flag_has_a_filter() -> None:
     assert set(SIZE_FLAGS) <= set(SizeRequirements.model_fields)
 
 
 @pytest.mark.parametrize("written", ["1/6", "0.1667", 0.1667, "0.16667"])
-def test_a_sixth_of_a_gpu_is_a_sixth_however_it_is_written(written: object) -> None:
+def test_a_sixth_of_a_gpu_is_parsed_from_every_spelling(written: object) -> None:
     assert SizeSearch(min_gpus=written).min_gpus == 1 / 6
 
 

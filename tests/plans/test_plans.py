@@ -93,9 +93,9 @@ FITS = [
 
 @pytest.mark.parametrize("search", FITS, ids=lambda search: search.model_dump_json(exclude_defaults=True))
 def test_the_candidates_of_a_fit_come_by_index(crowded: Engine, search: FitSearch) -> None:
-    told = plan(crowded, candidates_query(search, TRAITS, today=TODAY))
-    assert full_scans(told) == [], told
-    assert re.search(r"offer", told), told
+    lines = plan(crowded, candidates_query(search, TRAITS, today=TODAY))
+    assert full_scans(lines) == [], lines
+    assert re.search(r"offer", lines), lines
 
 
 SEARCHES = [
@@ -104,7 +104,7 @@ SEARCHES = [
     SizeSearch(available_in=("region1", "region2")),
     SizeSearch(region=("region1", "region2")),
 ]
-WALKS = [
+INDEXED_SEARCHES = [
     SizeSearch(),
     SizeSearch(region=("region7",)),
     SizeSearch(sort=("usd_per_hour",)),
@@ -117,56 +117,56 @@ WALKS = [
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.model_dump_json(exclude_defaults=True))
 def test_a_search_comes_by_index(crowded: Engine, large: CatalogSnapshot, search: SizeSearch) -> None:
     for asked in statements_of(crowded, search, large, TODAY)[:2]:
-        told = plan(crowded, asked)
-        assert full_scans(told) == [], told
+        lines = plan(crowded, asked)
+        assert full_scans(lines) == [], lines
 
 
-@pytest.mark.parametrize("search", WALKS, ids=lambda search: search.model_dump_json(exclude_defaults=True))
-def test_a_page_by_name_or_price_is_a_walk_that_sorts_nothing_but_the_page(
+@pytest.mark.parametrize("search", INDEXED_SEARCHES, ids=lambda search: search.model_dump_json(exclude_defaults=True))
+def test_a_page_by_name_or_price_is_an_index_scan_that_sorts_only_the_page(
     crowded: Engine, large: CatalogSnapshot, search: SizeSearch
 ) -> None:
     search = search.model_copy(update={"limit": 5})
     first, count, second = statements_of(crowded, search, large, TODAY)
     assert first.statement.short
     for asked in (first, second):
-        told = plan(crowded, asked)
-        assert full_scans(told) == [], told
-        assert sorts(told) <= 1, told
+        lines = plan(crowded, asked)
+        assert full_scans(lines) == [], lines
+        assert sorts(lines) <= 1, lines
         if search.min_gpu_mem is not None:
-            assert re.search(r"MERGE \(UNION ALL\)|Merge Append", told), told
+            assert re.search(r"MERGE \(UNION ALL\)|Merge Append", lines), lines
     assert full_scans(plan(crowded, count)) == []
 
 
-PLACES = [
+OFFER_SCOPES = [
     OfferParams(),
     OfferParams(region=("region7",), purchase="spot"),
     OfferParams(region=("region7", "region9"), os="windows"),
 ]
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.model_dump_json(exclude_defaults=True))
-def test_the_neighbours_of_a_size_come_by_walks_along_an_index(crowded: Engine, place: OfferParams) -> None:
+@pytest.mark.parametrize("place", OFFER_SCOPES, ids=lambda place: place.model_dump_json(exclude_defaults=True))
+def test_neighbours_come_by_index_scans(crowded: Engine, place: OfferParams) -> None:
     centre = ReferenceSize(key="x007", gpu_memory_gib=112.0, usd_per_hour=8.0)
-    told = plan(crowded, neighbours_query(centre, place, TODAY))
-    assert full_scans(told) == [], told
-    assert len(re.findall("ix_offer_gpu", told)) == 2 * len(MEMORY_STEPS), told
+    lines = plan(crowded, neighbours_query(centre, place, TODAY))
+    assert full_scans(lines) == [], lines
+    assert len(re.findall("ix_offer_gpu", lines)) == 2 * len(MEMORY_STEPS), lines
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.model_dump_json(exclude_defaults=True))
-def test_the_neighbours_of_a_size_without_a_gpu_come_by_price(crowded: Engine, place: OfferParams) -> None:
-    told = plan(crowded, neighbours_query(ReferenceSize(key="x000", gpu_memory_gib=0, usd_per_hour=8.0), place, TODAY))
-    assert full_scans(told) == [], told
-    walks = re.findall(r"USING PRIMARY KEY \(region=\? AND os=\? AND purchase=\? AND rank_usd|using pk_offer", told)
-    assert len(walks) >= 2 * len(MEMORY_STEPS), told
+@pytest.mark.parametrize("place", OFFER_SCOPES, ids=lambda place: place.model_dump_json(exclude_defaults=True))
+def test_neighbours_of_a_size_without_a_gpu_come_by_price(crowded: Engine, place: OfferParams) -> None:
+    lines = plan(crowded, neighbours_query(ReferenceSize(key="x000", gpu_memory_gib=0, usd_per_hour=8.0), place, TODAY))
+    assert full_scans(lines) == [], lines
+    walks = re.findall(r"USING PRIMARY KEY \(region=\? AND os=\? AND purchase=\? AND rank_usd|using pk_offer", lines)
+    assert len(walks) >= 2 * len(MEMORY_STEPS), lines
 
 
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.model_dump_json(exclude_defaults=True))
-def test_sizes_side_by_side_come_by_their_keys(crowded: Engine, place: OfferParams) -> None:
-    told = plan(crowded, next(find_size_details(("x001", "x002", "x003"), place, TODAY)))
-    assert full_scans(told) == [], told
+@pytest.mark.parametrize("place", OFFER_SCOPES, ids=lambda place: place.model_dump_json(exclude_defaults=True))
+def test_compared_sizes_come_by_their_keys(crowded: Engine, place: OfferParams) -> None:
+    lines = plan(crowded, next(find_size_details(("x001", "x002", "x003"), place, TODAY)))
+    assert full_scans(lines) == [], lines
 
 
-def test_names_are_looked_up_by_index_and_the_nearest_by_a_walk(crowded: Engine) -> None:
+def test_names_are_looked_up_by_index_and_suggestions_by_a_range_scan(crowded: Engine) -> None:
     question = get_size_keys(("nope", "x001"))
     forbidden = ("set local enable_seqscan = off",) if crowded.dialect.name == "postgresql" else ()
     known = plan_of(crowded, next(question), *forbidden)
@@ -206,8 +206,8 @@ def test_facets_are_counted_by_three_statements_along_indexes(
     forbidden = ("set local enable_seqscan = off",) if crowded.dialect.name == "postgresql" else ()
     plans = [plan_of(crowded, asked, *forbidden) for asked in asks(crowded, find_facets(search, large, TODAY))]
     assert len(plans) == 3
-    for told in plans:
-        assert full_scans(told) == [], told
+    for lines in plans:
+        assert full_scans(lines) == [], lines
 
 
 LISTS = [
@@ -218,12 +218,12 @@ LISTS = [
 
 
 @pytest.mark.parametrize("export", LISTS, ids=lambda export: export.model_dump_json(exclude_defaults=True))
-def test_an_export_of_sizes_by_name_or_price_is_a_walk_that_sorts_nothing(
+def test_an_export_of_sizes_by_name_or_price_is_an_index_scan(
     crowded: Engine, large: CatalogSnapshot, export: SizeExport
 ) -> None:
-    told = plan(crowded, export_sizes(export, large, TODAY).query)
-    assert full_scans(told) == [], told
-    assert sorts(told) == 0, told
+    lines = plan(crowded, export_sizes(export, large, TODAY).query)
+    assert full_scans(lines) == [], lines
+    assert sorts(lines) == 0, lines
 
 
 PRICES = [
@@ -234,24 +234,24 @@ PRICES = [
 
 
 @pytest.mark.parametrize("search", PRICES, ids=lambda search: search.model_dump_json(exclude_defaults=True))
-def test_prices_are_a_walk_along_their_key(crowded: Engine, large: CatalogSnapshot, search: AllPricesSearch) -> None:
+def test_prices_come_by_a_scan_of_their_key(crowded: Engine, large: CatalogSnapshot, search: AllPricesSearch) -> None:
     *_, page, _count = asks(crowded, find_all_prices(search, large, TODAY))
     export = answered(crowded, export_prices(PriceExport(**search.model_dump(include=PRICE_SCOPE)), large, TODAY))
     for asked in (page, export.query):
-        told = plan(crowded, asked)
-        assert sorts(told) == 0, told
-        assert re.search(r"(SCAN|SEARCH) price\b(?! USING INDEX)|using pk_price on price", told), told
+        lines = plan(crowded, asked)
+        assert sorts(lines) == 0, lines
+        assert re.search(r"(SCAN|SEARCH) price\b(?! USING INDEX)|using pk_price on price", lines), lines
 
 
 def test_a_page_of_prices_further_on_begins_where_the_last_one_ended(crowded: Engine, large: CatalogSnapshot) -> None:
     first = answered(crowded, find_all_prices(AllPricesSearch(limit=2), large, TODAY))
     (page, *_) = asks(crowded, find_all_prices(AllPricesSearch(limit=2, cursor=first.next_cursor), large, TODAY))
-    told = plan(crowded, page)
-    assert full_scans(told) == [], told
-    assert sorts(told) == 0, told
+    lines = plan(crowded, page)
+    assert full_scans(lines) == [], lines
+    assert sorts(lines) == 0, lines
 
 
 def test_a_full_scan_and_a_sort_would_be_seen(crowded: Engine) -> None:
-    told = explain(crowded, "select * from offer where spot_as_of is null order by on_demand_as_of", {})
-    assert full_scans(told), told
-    assert sorts(told) == 1, told
+    lines = explain(crowded, "select * from offer where spot_as_of is null order by on_demand_as_of", {})
+    assert full_scans(lines), lines
+    assert sorts(lines) == 1, lines

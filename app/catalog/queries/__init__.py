@@ -1,1 +1,1 @@
-"""ASK: from a typed question to rows, by SQL that is built once in one place."""
+"""Typed searches of the catalog, from parameters to rows; all of its SQL for reading is built here."""

@@ -1,4 +1,4 @@
-"""What may be asked of the catalog: typed, strict, and without any SQL or HTTP."""
+"""The parameters of every query of the catalog as typed, strict models, without SQL or HTTP."""
 
 import re
 from collections.abc import Mapping
@@ -30,13 +30,13 @@ SIZE_COLUMNS = {
     for name, field in SIZE_FIELDS.items()
     if (field.column and field.kind != "boolean") or name == "series"
 }
-"""The column of a size that each key is."""
+"""The column of a size for each sort key."""
 
 OFFER_COLUMNS = (*UNIT_PRICE_FIELDS, *(f"{purchase}_usd_per_hour" for purchase in PURCHASE_MODELS))
-"""Keys that are columns of an offer."""
+"""Sort keys that are columns of an offer."""
 
 SORT_KEYS: tuple[str, ...] = ("name", *SIZE_COLUMNS, "usd_per_hour", *OFFER_COLUMNS)
-"""What `sort` takes, each also with `-` before it."""
+"""The keys of `sort`, each also with `-` before it."""
 
 
 Arch = Literal["x64", "arm64"]
@@ -45,32 +45,32 @@ Purchase = Literal["on_demand", "spot"]
 Status = Literal["preview", "current", "retiring", "withdrawn", "retired", "any"]
 
 ORDERABLE_STATUSES: tuple[Status, ...] = ("preview", "current", "retiring")
-"""The statuses that a search is about unless it names others: a retired or withdrawn size cannot be ordered."""
+"""The statuses of a search that names none: a retired or withdrawn size cannot be ordered."""
 
 MAX_QUANTITY = 1e12
-"""No quantity of a VM comes near it; a bound keeps every number finite and every database willing."""
+"""Far above any quantity of a VM; the bound keeps numbers finite and within what databases store."""
 
 
 _COUNT = re.compile(r"\d{1,9}(?:/[1-9]\d{0,3}|\.(?P<shown>\d{1,12}))?")
 
 
 def parse_gpu_count(value: Any) -> Any:
-    """Read a number of GPUs: `1/6` is a sixth, and 0.1667, which is how a sixth is shown, means a sixth, too."""
+    """Parse a number of GPUs: `1/6`, and also 0.1667, which is how lists show a sixth, is exactly a sixth."""
     written = _COUNT.fullmatch(str(value).strip())
     if written is None:
         return value
     number = Fraction(written[0])
     shown = len(written["shown"] or "")
     near = number.limit_denominator(8)
-    close = shown >= 3 and abs(near - number) <= Fraction(1, 2 * 10**shown)  # noqa: PLR2004  # 0.17 may be meant as is
+    close = shown >= 3 and abs(near - number) <= Fraction(1, 2 * 10**shown)  # noqa: PLR2004  # two digits may be meant literally
     return float(near if close else number)
 
 
 PLAIN_TEXT_PATTERN = "^[ -~\u00a0-\U0010ffff]*$"
-"""Text without control characters, for the document.
+"""Pattern of text without control characters, for the OpenAPI document.
 
-It names what is allowed and has no backslash, since generators escape backslashes in ways that not every language
-reads. The service does not use it: a line break at the end would pass Python's `$`.
+It lists what is allowed and has no backslash, which client generators escape in ways that not every language reads.
+The service itself checks by `_plain_text`, because Python's `$` lets a line break at the end pass.
 """
 PLAIN_ITEM_PATTERN = "^[ -+.-~\u00a0-\U0010ffff-]*$"
 """The same without a comma, which separates the values of a list."""
@@ -86,14 +86,14 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def _iso_day(value: Any) -> Any:
-    """A day is written as ISO 8601 writes it: a bare number, which pydantic takes for seconds since 1970, is none."""
+    """Check that a date is in ISO 8601: pydantic would also read a bare number, as seconds since 1970."""
     if isinstance(value, str) and not _DAY.fullmatch(value):
         raise ValueError("must be a date such as 2026-09-01")
     return value
 
 
 def _true_or_false(value: Any) -> Any:
-    """A truth is written as JSON writes it; pydantic would take `yes`, `on` and `1`, too."""
+    """Check that a boolean is spelled as in JSON: pydantic would also read `yes`, `on` and `1`."""
     if isinstance(value, str) and value not in ("true", "false"):
         raise ValueError("expected true or false")
     return value
@@ -109,7 +109,7 @@ PlainText = Annotated[
 
 
 def _as_set(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Any of several is the same in any order: equal questions are equal values."""
+    """Sort and deduplicate, so that equal queries are equal values, with equal cursors and cache keys."""
     return tuple(sorted(set(values)))
 
 
@@ -129,28 +129,28 @@ UsdAmount = Annotated[Decimal, Field(ge=0, le=Decimal("1e9"), allow_inf_nan=Fals
 
 
 def is_multi_valued(field: FieldInfo) -> bool:
-    """Whether a field of a question takes several values."""
+    """Return whether a parameter takes several values."""
     return get_origin(field.annotation) is tuple
 
 
 class QueryParams(BaseModel):
-    """The manners of every question: unknown names are refused, an empty value is absent, `a,b` is a and b."""
+    """Base of all parameter models: unknown names are errors, an empty value is absent, `a,b` is two values."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod
-    def _tidy(cls, data: Any) -> Any:
+    def _split_and_drop_empty(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
         several = multi_valued_fields(cls)
-        tidy = {name: _split(value) if several.get(name) else value for name, value in data.items()}
-        return {name: value for name, value in tidy.items() if value not in ("", [], ())}
+        values = {name: _split(value) if several.get(name) else value for name, value in data.items()}
+        return {name: value for name, value in values.items() if value not in ("", [], ())}
 
 
 @lru_cache(maxsize=64)
 def multi_valued_fields(model: type[BaseModel]) -> Mapping[str, bool]:
-    """The fields of a question, and whether each takes several values."""
+    """Return the parameters of a model, and whether each takes several values."""
     return {name: is_multi_valued(field) for name, field in model.model_fields.items()}
 
 
@@ -162,7 +162,7 @@ def _split(value: Any) -> Any:
 
 
 class PageParams(QueryParams):
-    """Which part of a list to give."""
+    """Which part of a list to return."""
 
     limit: int = Field(default=50, ge=1, le=500, description="How many items a page holds at most.", examples=[2])
     cursor: (
@@ -183,12 +183,12 @@ class PageParams(QueryParams):
 
     @classmethod
     def page_param_names(cls) -> set[str]:
-        """The parameters that say how much of a list is shown, and do not make another list."""
+        """Return the parameters that choose a part of a list; all others identify the list."""
         return set(PageParams.model_fields)
 
 
 class OfferParams(QueryParams):
-    """Whose prices a question means, and where."""
+    """Which prices a query uses: OS, purchase model and regions."""
 
     os: Os = Field(default="linux", description="Whose prices are meant.")
     purchase: Purchase = Field(
@@ -202,7 +202,7 @@ class OfferParams(QueryParams):
 
 
 class SizeSelection(OfferParams):
-    """Which sizes a question is about: their names, their GPUs, their standing."""
+    """Which sizes a query selects: by name, GPU, status and region."""
 
     q: LowerText | None = Field(
         default=None, description="Words to find in name, series and GPU; all must be there.", examples=["h100"]
@@ -242,7 +242,7 @@ class SizeSelection(OfferParams):
 
 
 class SizeRequirements(QueryParams):
-    """What a VM must have, each an inclusive bound; a figure nobody knows meets none."""
+    """What a VM must have, each an inclusive bound; an unknown figure meets none."""
 
     min_gpu_mem: Quantity | None = Field(
         default=None, description="GPU memory of all the VM's GPUs together, GiB.", examples=[80]
@@ -298,7 +298,7 @@ class SizeRequirements(QueryParams):
 
 
 class SizeFilter(SizeSelection, SizeRequirements):
-    """Everything a search can filter by."""
+    """All filters of a search."""
 
     max_gpu_mem: Quantity | None = Field(
         default=None, description="GPU memory of all the VM's GPUs together, GiB.", examples=[1128]
@@ -320,7 +320,7 @@ class SizeFilter(SizeSelection, SizeRequirements):
 
 
 class SizeList(SizeFilter):
-    """Sizes in an order."""
+    """Filters and order of a list of sizes."""
 
     sort: SortOrder = Field(
         default=("name",),
@@ -364,14 +364,14 @@ class FitSearch(SizeSelection, SizeRequirements, PageParams):
 
     @field_validator("sort")
     @classmethod
-    def _can_be_known(cls, sort: FitSort, about: ValidationInfo) -> FitSort:
-        if sort == "cost_per_job" and about.data.get("hours", ...) is None:  # hours that are wrong are told of alone
+    def _needs_hours(cls, sort: FitSort, about: ValidationInfo) -> FitSort:
+        if sort == "cost_per_job" and about.data.get("hours", ...) is None:  # invalid hours have an error of their own
             raise PydanticCustomError("contradiction", "needs hours, how long the job runs")
         return sort
 
 
 class SimilarSearch(OfferParams, PageParams):
-    """Which sizes like one."""
+    """Parameters of a search for similar sizes."""
 
     region: RegionSet = Field(
         default=(),
@@ -382,7 +382,7 @@ class SimilarSearch(OfferParams, PageParams):
 
 
 class CompareSearch(OfferParams):
-    """Which sizes to lay side by side."""
+    """Which sizes to compare."""
 
     size: Annotated[tuple[LowerText, ...], Field(min_length=2, max_length=MAX_COMPARED)] = Field(
         description="The sizes, 2 to 10, by any of their names; the answer keeps their order.",
