@@ -19,9 +19,7 @@ class Settings(BaseSettings):
     )
     host: str = Field(default="127.0.0.1", description="The address that `vmsizes serve` listens on.")
     port: int = Field(default=8000, ge=1, le=65535, description="The port that `vmsizes serve` listens on.")
-    workers: int = Field(
-        default=1, ge=1, le=64, description="How many worker processes to run; one per core is a good start."
-    )
+    workers: int = Field(default=1, ge=1, le=64, description="How many worker processes to run; one per core is good.")
     cache_mib: int = Field(default=32, ge=0, description="How much memory a worker may use to cache responses, MiB.")
     max_age_seconds: int = Field(
         default=0,

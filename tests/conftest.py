@@ -13,9 +13,12 @@ from sqlalchemy import Engine
 
 from app.db import migrations
 from app.db.engines import make_engine
+from app.http.middleware import CacheMiddleware
+from app.ingest.run import ingest
 from app.main import create_asgi_app
 from app.settings import Settings
 from tests.databases import SELECTED_KINDS, START, Databases, make_read_only, versions
+from tests.factories import NOW, reading, size
 from tests.servers import server
 
 TODAY = date(2026, 9, 1)
@@ -151,3 +154,12 @@ def client(base_url: str) -> Iterator[httpx.Client]:
     """An HTTP client of the service."""
     with httpx.Client(base_url=base_url, trust_env=False) as client:
         yield client
+
+
+@pytest.fixture
+def service(database_url: str) -> Iterator[CacheMiddleware]:
+    """A service over a catalog with one size."""
+    service = create_asgi_app(Settings(_env_file=None, database_url=database_url), today=lambda: TODAY)
+    ingest(service.app.state.engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
+    yield service
+    service.app.state.engine.dispose()

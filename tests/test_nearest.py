@@ -28,7 +28,7 @@ def test_a_suggestion_means_what_was_meant(name: str, known: tuple[str, ...], me
     assert nearest(name, known) == (() if meant is None else (meant,))
 
 
-def test_everything_that_is_suggested_for_another_word_is_somewhere() -> None:
+def test_every_synonym_suggests_a_known_name() -> None:
     from app.fit.formulas.memory import BITS  # noqa: PLC0415  # only here
 
     there = {*FILTERS, *PRICES, *CONSTRAINTS, *SORT_KEYS, *BITS, "cost_per_hour"}
@@ -37,12 +37,12 @@ def test_everything_that_is_suggested_for_another_word_is_somewhere() -> None:
         assert [one for one in meant if one.partition("=")[0] in there], word
 
 
-def test_the_name_of_a_family_is_a_beginning_before_it_is_a_slip() -> None:
+def test_a_prefix_is_preferred_to_a_typo() -> None:
     sizes = ("nc24", "nc24ads_a100_v4", "nc24rs_v3")
     assert starting_with("nc24ads", sizes) == ("nc24ads_a100_v4",)
     assert starting_with("nd40rs_v3", ("nd40rs_v2", "nd96asr_v4")) == ("nd40rs_v2",)
 
 
-def test_the_codes_of_another_cloud_are_no_slips() -> None:
+def test_region_codes_of_another_cloud_are_no_typos() -> None:
     assert closest_spellings("useast1", ("eastus", "eastus2", "austriaeast")) == ()
     assert closest_spellings("estus", ("eastus", "westus")) == ("eastus",)

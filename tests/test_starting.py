@@ -29,7 +29,7 @@ def test_serving_does_not_load(name: str) -> None:
     assert name not in modules_loaded_to_serve()
 
 
-def test_the_garbage_collector_works_again_once_the_service_is_made() -> None:
+def test_the_garbage_collector_is_on_after_startup() -> None:
     program = "import gc, app.asgi; app.asgi.service(); print(gc.isenabled(), gc.get_freeze_count() > 0)"
     assert run_python(program) == "True True\n"
 
@@ -79,7 +79,7 @@ anyio.run(ask)
 """
 
 
-def test_a_model_that_is_built_when_it_is_first_asked_says_nothing_in_the_log(seeded_url: str) -> None:
+def test_deferred_models_log_nothing_when_built(seeded_url: str) -> None:
     environment = {**os.environ, "VMSIZES_DATABASE_URL": seeded_url}
     command = [sys.executable, "-c", ASK]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Kept answers: the same bytes as fresh ones, shared by equal questions, gone with the revision they belong to."""
+"""The response cache: equal requests share a response, and a new revision replaces it."""
 
 import asyncio
 import gzip
@@ -22,7 +22,7 @@ from tests.factories import NOW, reading, size
 from tests.servers import server
 
 JSON = {"content-type": "application/json"}
-EQUAL = [
+EQUAL_URLS = [
     "/sizes?min_vcpus=4&gpu_vendor=",
     "/sizes?gpu_vendor=&min_vcpus=4",
     "/sizes?min_vcpus=4&limit=50&os=linux&sort=name",
@@ -30,36 +30,36 @@ EQUAL = [
 ]
 
 
-def kept(answer: httpx.Response) -> str:
-    """What an answer says of where it comes from: `hit`, or else why not (RFC 9211)."""
+def cache_status(answer: httpx.Response) -> str:
+    """Return `hit`, or why the response was not served from the cache (RFC 9211)."""
     return answer.headers["cache-status"].removeprefix("vmsizes; ").partition(";")[0]
 
 
-def test_equal_questions_share_an_answer(service: CacheMiddleware) -> None:
+def test_equal_requests_share_a_response(service: CacheMiddleware) -> None:
     with server(service) as url, httpx.Client(base_url=url) as client:
-        answers = [client.get(path) for path in EQUAL]
-        assert [kept(answer) for answer in answers] == ["fwd=miss", "hit", "hit", "hit"]
+        answers = [client.get(path) for path in EQUAL_URLS]
+        assert [cache_status(answer) for answer in answers] == ["fwd=miss", "hit", "hit", "hit"]
         assert len({answer.content for answer in answers}) == 1
         assert len({answer.headers["etag"] for answer in answers}) == 1
-        assert kept(client.get("/sizes/X1")) == "fwd=miss"
-        assert kept(client.get("/sizes/x1")) == "hit"
-        assert kept(client.get("/sizes?name=B,a")) == "fwd=miss"
-        assert kept(client.get("/sizes?name=A&name=b")) == "hit"
+        assert cache_status(client.get("/sizes/X1")) == "fwd=miss"
+        assert cache_status(client.get("/sizes/x1")) == "hit"
+        assert cache_status(client.get("/sizes?name=B,a")) == "fwd=miss"
+        assert cache_status(client.get("/sizes?name=A&name=b")) == "hit"
     assert service.app.state.plan_executor.query_count == 2
 
 
-def test_equal_bodies_share_an_answer(service: CacheMiddleware) -> None:
+def test_equal_bodies_share_a_response(service: CacheMiddleware) -> None:
     small = {"architecture": {"params": 8_000_000_000}, "inference": {"dtype": "fp8"}}
     same = '{"inference": {"dtype":"fp8"},   "architecture": {"layers": null, "params": 8000000000}}'
     with server(service) as url, httpx.Client(base_url=url) as client:
         first, second = client.post("/estimate", json=small), client.post("/estimate", content=same, headers=JSON)
-        assert (first.status_code, kept(first)) == (200, "fwd=miss")
-        assert (second.content, kept(second)) == (first.content, "hit")
-        assert kept(client.post("/estimate", json=small | {"inference": {}})) == "fwd=miss"
+        assert (first.status_code, cache_status(first)) == (200, "fwd=miss")
+        assert (second.content, cache_status(second)) == (first.content, "hit")
+        assert cache_status(client.post("/estimate", json=small | {"inference": {}})) == "fwd=miss"
         assert "etag" not in first.headers
 
 
-def test_a_body_that_is_no_question_goes_to_the_app_whole(service: CacheMiddleware) -> None:
+def test_an_uncacheable_body_reaches_the_app_complete(service: CacheMiddleware) -> None:
     asked = {"architecture": {"params": 8_000_000_000}, "inference": {}}
     with server(service) as url, httpx.Client(base_url=url) as client:
         assert client.post("/estimate", json=asked).status_code == 200
@@ -70,14 +70,14 @@ def test_a_body_that_is_no_question_goes_to_the_app_whole(service: CacheMiddlewa
         assert "wrong" in client.post("/estimate", json=asked | {"wrong": 1}).json()["detail"]
 
 
-def test_another_question_is_another_answer(service: CacheMiddleware) -> None:
+def test_different_requests_have_different_responses(service: CacheMiddleware) -> None:
     with server(service) as url, httpx.Client(base_url=url) as client:
         paths = ["/sizes", "/sizes?limit=1", "/sizes?sort=-name", "/sizes?min_vcpus=9", "/fit?min_vcpus=9", "/gpus"]
-        assert {kept(client.get(path)) for path in paths} == {"fwd=miss"}
+        assert {cache_status(client.get(path)) for path in paths} == {"fwd=miss"}
         assert len({client.get(path).headers["etag"] for path in paths}) == len(paths)
 
 
-def test_a_copy_is_confirmed_without_a_query(service: CacheMiddleware) -> None:
+def test_revalidation_runs_no_query(service: CacheMiddleware) -> None:
     with server(service) as url, httpx.Client(base_url=url) as client:
         etag = client.get("/sizes").headers["etag"]
         assert etag.startswith('W/"')
@@ -92,7 +92,7 @@ def test_a_copy_is_confirmed_without_a_query(service: CacheMiddleware) -> None:
         assert client.get("/gpus", headers={"if-none-match": "*"}).status_code == 304
 
 
-def test_every_encoding_holds_the_same_bytes(client: httpx.Client) -> None:
+def test_every_encoding_decodes_to_the_same_bytes(client: httpx.Client) -> None:
     def sent(encoding: str) -> bytes:
         with client.stream("GET", "/sizes?status=any", headers={"accept-encoding": encoding}) as response:
             assert response.headers.get("content-encoding", "identity") == encoding
@@ -120,7 +120,7 @@ def test_every_encoding_holds_the_same_bytes(client: httpx.Client) -> None:
         (b"gzip;q=nonsense", None),
     ],
 )
-def test_a_client_gets_the_encoding_that_it_prefers(header: bytes, encoding: str | None) -> None:
+def test_the_preferred_encoding_is_sent(header: bytes, encoding: str | None) -> None:
     assert preferred_encoding(header) == encoding
 
 
@@ -132,7 +132,7 @@ def test_head_has_the_headers_and_no_body(client: httpx.Client) -> None:
     assert [head.headers[name] for name in same] == [whole.headers[name] for name in same]
 
 
-def test_with_room_for_nothing_every_question_is_asked_anew(database_url: str) -> None:
+def test_a_cache_of_no_bytes_stores_nothing(database_url: str) -> None:
     service = create_asgi_app(Settings(_env_file=None, database_url=database_url, cache_mib=0), today=lambda: TODAY)
     ingest(service.app.state.engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
     with server(service) as url, httpx.Client(base_url=url) as client:
@@ -141,7 +141,7 @@ def test_with_room_for_nothing_every_question_is_asked_anew(database_url: str) -
     assert service.app.state.plan_executor.query_count == 3
 
 
-def test_a_copy_is_used_without_asking_for_as_long_as_is_set_but_for_pages_that_have_a_next_one(
+def test_max_age_applies_except_to_pages_with_a_next_page(
     database_url: str,
 ) -> None:
     settings = Settings(_env_file=None, database_url=database_url, max_age_seconds=60)
@@ -158,12 +158,12 @@ def test_a_copy_is_used_without_asking_for_as_long_as_is_set_but_for_pages_that_
     service.app.state.engine.dispose()
 
 
-def test_a_copy_is_confirmed_before_it_is_used_unless_it_is_set_otherwise(client: httpx.Client) -> None:
+def test_copies_are_revalidated_by_default(client: httpx.Client) -> None:
     for path in ("/sizes", "/sizes?limit=1", "/sizes/nd96isr_h100_v5", "/prices?limit=2", "/sizes.csv", "/gpus"):
         assert client.get(path).headers["cache-control"] == "no-cache"
 
 
-def test_errors_are_never_kept(service: CacheMiddleware) -> None:
+def test_errors_are_never_cached(service: CacheMiddleware) -> None:
     with server(service) as url, httpx.Client(base_url=url) as client:
         for path in ("/sizes/nope", "/sizes?region=mars", "/sizes?nonsense=1", "/sizes?limit=1&limit=2"):
             first, second = client.get(path), client.get(path)
@@ -172,7 +172,7 @@ def test_errors_are_never_kept(service: CacheMiddleware) -> None:
             assert "etag" not in second.headers
 
 
-def test_a_crash_leaves_as_a_problem_and_is_not_kept(service: CacheMiddleware, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_is_a_problem_and_not_cached(service: CacheMiddleware, monkeypatch: pytest.MonkeyPatch) -> None:
     def break_down() -> date:
         raise RuntimeError("no calendar")
 
@@ -185,7 +185,7 @@ def test_a_crash_leaves_as_a_problem_and_is_not_kept(service: CacheMiddleware, m
             assert "cache-status" not in crashed.headers
 
 
-def test_a_new_revision_is_seen_within_a_second(service: CacheMiddleware) -> None:
+def test_a_new_revision_is_served_within_a_second(service: CacheMiddleware) -> None:
     with server(service) as url, httpx.Client(base_url=url) as client:
         before = client.get("/sizes")
         ingest(service.app.state.engine, reading([*size("X1", vcpus=8), *size("X2", vcpus=16)]), now=NOW)
@@ -196,7 +196,7 @@ def test_a_new_revision_is_seen_within_a_second(service: CacheMiddleware) -> Non
         assert after.headers["etag"] != before.headers["etag"]
 
 
-def test_every_worker_sees_a_new_revision_within_a_second_and_marks_it_alike(
+def test_every_worker_serves_a_new_revision_within_a_second_with_the_same_etag(
     service: CacheMiddleware, database_url: str
 ) -> None:
     other = create_asgi_app(Settings(_env_file=None, database_url=database_url), today=lambda: TODAY)
@@ -230,7 +230,16 @@ def test_a_thousand_concurrent_misses_run_one_query(service: CacheMiddleware) ->
     assert service.app.state.plan_executor.query_count == 1
 
 
-def test_what_is_kept_is_bounded_and_the_oldest_goes_first() -> None:
+def test_the_first_encoding_counts_towards_the_size(service: CacheMiddleware) -> None:
+    with server(service) as url, httpx.Client(base_url=url) as client:
+        before = service.cached_bytes
+        with client.stream("GET", "/sizes", headers={"accept-encoding": "gzip"}) as response:
+            encoded = b"".join(response.iter_raw())
+        assert response.headers["content-encoding"] == "gzip"
+        assert service.cached_bytes - before > len(gzip.decompress(encoded)) + len(encoded)
+
+
+def test_the_cache_is_bounded_and_evicts_the_least_recently_used() -> None:
     cache = ResponseCache(max_bytes=50_500)
     for number in range(100):
         key = str(number).encode()

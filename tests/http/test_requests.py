@@ -1,4 +1,4 @@
-"""HTTP itself: what every answer has, whoever asks and however, errors and all."""
+"""HTTP semantics of every endpoint: headers, methods, CORS, bodies, problems."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -28,9 +28,7 @@ def link(answer: httpx.Response, rel: str) -> str | None:
 
 
 @pytest.mark.parametrize("path", [*PATHS, "/nothing", "/sizes?limit=0"])
-def test_every_answer_has_an_id_the_way_to_the_contract_and_is_taken_for_what_it_says(
-    client: httpx.Client, path: str
-) -> None:
+def test_every_response_has_an_id_a_link_to_the_document_and_nosniff(client: httpx.Client, path: str) -> None:
     answer = client.get(path)
     assert answer.headers["x-request-id"]
     assert answer.headers["x-content-type-options"] == "nosniff"
@@ -38,7 +36,7 @@ def test_every_answer_has_an_id_the_way_to_the_contract_and_is_taken_for_what_it
 
 
 @pytest.mark.parametrize("path", ["/sizes", "/gpus", "/healthz", "/nothing", "/sizes?limit=0"])
-def test_the_id_of_a_client_comes_back_and_what_is_no_id_does_not(client: httpx.Client, path: str) -> None:
+def test_a_valid_request_id_is_returned_and_an_invalid_one_replaced(client: httpx.Client, path: str) -> None:
     for _ in range(2):
         assert client.get(path, headers={"x-request-id": "trace_1-A"}).headers["x-request-id"] == "trace_1-A"
     for none in ("", "a b", "x" * 129, "<script>"):
@@ -72,7 +70,7 @@ def test_head_is_get_without_the_body(client: httpx.Client, path: str) -> None:
         ("/healthz", "GET, HEAD, OPTIONS"),
     ],
 )
-def test_a_path_says_which_methods_it_takes(client: httpx.Client, path: str, allowed: str) -> None:
+def test_allow_lists_the_methods_of_a_path(client: httpx.Client, path: str, allowed: str) -> None:
     options = client.options(path)
     assert (options.status_code, options.headers["allow"], options.content) == (204, allowed, b"")
     refused = client.delete(path)
@@ -80,13 +78,13 @@ def test_a_path_says_which_methods_it_takes(client: httpx.Client, path: str, all
     assert refused.json()["detail"] == f"DELETE is not allowed for {path}; allowed are {allowed}."
 
 
-def test_options_of_nothing_is_not_found_and_a_slash_at_the_end_is_another_path(client: httpx.Client) -> None:
+def test_unknown_paths_and_trailing_slashes_are_not_found(client: httpx.Client) -> None:
     assert client.options("/nothing").status_code == 404
     assert client.get("/sizes/").status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/sizes", "/sizes?limit=0", "/nothing", "/healthz"])
-def test_a_page_of_another_origin_may_read_every_answer_errors_too(client: httpx.Client, path: str) -> None:
+def test_other_origins_may_read_every_response_errors_too(client: httpx.Client, path: str) -> None:
     for _ in range(2):
         answer = client.get(path, headers={"origin": "https://dashboard.example"})
         assert answer.headers["access-control-allow-origin"] == "*"
@@ -95,7 +93,7 @@ def test_a_page_of_another_origin_may_read_every_answer_errors_too(client: httpx
         assert "origin" in answer.headers["vary"].lower()
 
 
-def test_a_browser_is_told_beforehand_what_it_may_send(client: httpx.Client) -> None:
+def test_a_preflight_allows_methods_and_headers(client: httpx.Client) -> None:
     asked = {
         "origin": "https://dashboard.example",
         "access-control-request-method": "POST",
@@ -118,9 +116,7 @@ def test_a_browser_is_told_beforehand_what_it_may_send(client: httpx.Client) -> 
         ("/sizes.parquet", "GET, HEAD, OPTIONS"),
     ],
 )
-def test_a_browser_is_told_the_methods_of_the_path_and_a_refusal_is_a_problem(
-    client: httpx.Client, path: str, allowed: str
-) -> None:
+def test_a_preflight_for_another_method_is_a_problem(client: httpx.Client, path: str, allowed: str) -> None:
     asked = {"origin": "https://dashboard.example", "x-request-id": "mine"}
     granted = client.options(path, headers={**asked, "access-control-request-method": allowed.partition(",")[0]})
     assert (granted.status_code, granted.headers["access-control-allow-methods"]) == (204, allowed)
@@ -132,7 +128,7 @@ def test_a_browser_is_told_the_methods_of_the_path_and_a_refusal_is_a_problem(
     assert "origin" in refused.headers["vary"].lower()
 
 
-def test_a_page_of_another_origin_may_see_which_part_of_a_file_it_got(client: httpx.Client) -> None:
+def test_other_origins_may_read_range_headers(client: httpx.Client) -> None:
     asked = {"origin": "https://dashboard.example", "range": "bytes=0-3"}
     part = client.get("/sizes.parquet?gpu=A100", headers=asked)
     assert part.status_code == 206
@@ -154,7 +150,7 @@ def test_the_document_is_compressed_for_whoever_takes_it(client: httpx.Client, p
         assert client.get(path, headers=same).status_code == 304
 
 
-def test_a_crash_is_a_problem_with_its_id_that_another_origin_may_read(
+def test_a_crash_is_a_problem_that_other_origins_may_read(
     service: CacheMiddleware, own: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def break_down() -> date:
@@ -177,19 +173,19 @@ def chunks(size: int) -> Iterator[bytes]:
 @pytest.mark.parametrize(
     "make", [lambda: b" " * 3 * MIB, lambda: chunks(3 * MIB)], ids=["with its length", "in chunks"]
 )
-def test_a_body_that_is_too_long_is_refused(client: httpx.Client, make: Callable[[], Any]) -> None:
+def test_an_oversized_body_is_rejected(client: httpx.Client, make: Callable[[], Any]) -> None:
     answer = client.post("/fit", content=make(), headers=JSON)
     assert (answer.status_code, answer.json()["type"]) == (413, "/problems/too-long")
     assert "at most 1,048,576 are allowed" in answer.json()["detail"]
 
 
-def test_a_long_body_that_is_not_too_long_is_read(client: httpx.Client) -> None:
+def test_a_body_at_the_limit_is_accepted(client: httpx.Client) -> None:
     body = json.dumps(LLAMA) + " " * (MIB - 1000)
     assert client.post("/fit", content=body, headers=JSON).status_code == 200
 
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/xml", "multipart/form-data"])
-def test_a_body_of_another_type_is_refused_with_the_right_one(client: httpx.Client, kind: str | None) -> None:
+def test_another_media_type_is_rejected_naming_json(client: httpx.Client, kind: str | None) -> None:
     headers = {"content-type": kind} if kind else {}
     answer = client.post("/fit", content=json.dumps(LLAMA), headers=headers)
     assert (answer.status_code, answer.headers["accept-post"]) == (415, "application/json")
@@ -197,11 +193,11 @@ def test_a_body_of_another_type_is_refused_with_the_right_one(client: httpx.Clie
 
 
 @pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "Application/JSON", "application/x+json"])
-def test_a_body_of_a_type_that_is_json_is_read(client: httpx.Client, kind: str) -> None:
+def test_every_json_media_type_is_accepted(client: httpx.Client, kind: str) -> None:
     assert client.post("/fit", content=json.dumps(LLAMA), headers={"content-type": kind}).status_code == 200
 
 
-def test_a_type_that_only_begins_like_json_is_refused_whether_the_answer_is_kept_or_not(client: httpx.Client) -> None:
+def test_a_media_type_that_only_starts_like_json_is_rejected_cached_or_not(client: httpx.Client) -> None:
     body = json.dumps({**LLAMA, "limit": 3})
     wrong = {"content-type": "application/jsonx"}
     assert client.post("/fit", content=body, headers=wrong).status_code == 415
@@ -222,7 +218,7 @@ def test_a_type_that_only_begins_like_json_is_refused_whether_the_answer_is_kept
         ('[{"a": 1}, {"a~/": 1, "a~/": 2}]', ["/body/1/a~0~1"]),
     ],
 )
-def test_a_key_that_stands_twice_is_refused_where_it_stands(
+def test_a_duplicate_key_is_rejected_with_its_pointer(
     client: httpx.Client, body: str, pointers: list[str], spaces: int
 ) -> None:
     for _ in range(2):
@@ -232,14 +228,14 @@ def test_a_key_that_stands_twice_is_refused_where_it_stands(
         assert "the key is given more than once" in answer.json()["detail"]
 
 
-def test_many_keys_that_stand_twice_are_not_all_named(client: httpx.Client) -> None:
+def test_at_most_ten_duplicate_keys_are_listed(client: httpx.Client) -> None:
     body = "{" + ",".join(f'"k{number}": 1, "k{number}": 2' for number in range(5_000)) + "}"
     answer = client.post("/fit", content=body, headers=JSON)
     assert (answer.status_code, len(answer.json()["errors"])) == (422, 10)
 
 
 @pytest.mark.parametrize("body", ["{", "", "{'a': 1}", "[" * 100_000, b"\xff\xfe"])
-def test_a_body_that_is_no_json_cannot_be_read(client: httpx.Client, body: str | bytes) -> None:
+def test_invalid_json_is_rejected(client: httpx.Client, body: str | bytes) -> None:
     answer = client.post("/fit", content=body, headers=JSON)
     assert answer.status_code == (400 if body else 422)
     assert answer.headers["content-type"] == "application/problem+json"
@@ -260,7 +256,7 @@ def test_a_body_that_is_no_json_cannot_be_read(client: httpx.Client, body: str |
         ({"inference": {"context/tokens~": 1}}, "/body/inference/context~1tokens~0", "there is no such field"),
     ],
 )
-def test_a_value_that_only_looks_right_is_refused_where_it_stands(
+def test_a_value_of_another_type_is_rejected_with_its_pointer(
     client: httpx.Client, body: dict[str, Any], pointer: str, said: str
 ) -> None:
     answer = client.post("/fit", json={"model": "llama-3.1-70b", **body})
@@ -268,7 +264,7 @@ def test_a_value_that_only_looks_right_is_refused_where_it_stands(
     assert [(error["pointer"], said in error["detail"]) for error in answer.json()["errors"]] == [(pointer, True)]
 
 
-def test_not_a_number_is_no_number_in_a_body_either(client: httpx.Client) -> None:
+def test_nan_is_rejected_in_a_body(client: httpx.Client) -> None:
     body = '{"model": "llama-3.1-70b", "inference": {"context_tokens": NaN}}'
     answer = client.post("/fit", content=body, headers=JSON)
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/body/inference/context_tokens")
@@ -286,9 +282,7 @@ def test_not_a_number_is_no_number_in_a_body_either(client: httpx.Client) -> Non
         ("/nothing", 404, "not-found"),
     ],
 )
-def test_the_type_of_a_problem_says_who_could_have_known_and_can_be_looked_up(
-    client: httpx.Client, path: str, status: int, kind: str
-) -> None:
+def test_the_type_of_a_problem_can_be_looked_up(client: httpx.Client, path: str, status: int, kind: str) -> None:
     told = client.get(path).json()
     assert (told["status"], told["type"]) == (status, f"/problems/{kind}")
     explained = client.get(told["type"]).json()
@@ -302,7 +296,7 @@ def test_the_type_of_a_problem_says_who_could_have_known_and_can_be_looked_up(
 @pytest.mark.parametrize(
     "body", [{}, {"model": "llama-3.1-70b"}, {**LLAMA, "architecture": {"params": 8}}, {"inference": {}}]
 )
-def test_a_body_that_contradicts_itself_is_told_so(client: httpx.Client, body: dict[str, Any]) -> None:
+def test_a_contradictory_body_is_reported(client: httpx.Client, body: dict[str, Any]) -> None:
     told = client.post("/fit", json=body).json()
     assert (told["status"], told["type"]) == (422, "/problems/contradiction")
 

@@ -1,4 +1,4 @@
-"""What a worker keeps has a bound, whatever is asked of it, and what it refuses is refused in few words and soon."""
+"""Memory stays bounded whatever is requested, and oversized or invalid requests are rejected briefly and soon."""
 
 import http.client
 import random
@@ -15,18 +15,18 @@ from tests.processes import ServiceProcess, run_service
 
 CACHE_MIB = 8
 ROOM_MIB = CACHE_MIB + 16
-"""So much may a worker grow: what is kept, and what is in use for a moment, which an allocator gives back late."""
+"""How much a worker may grow: the cache, and temporary memory that the allocator releases late."""
 
 
 @pytest.fixture(scope="session")
 def databases(single_database: Databases) -> Databases:
-    """One kind: what a worker keeps are answers, not connections."""
+    """One kind of database: the memory under test is the cache's."""
     return single_database
 
 
 @pytest.fixture
 def running(seeded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
-    """A service of one's own that has answered a question of each kind, so that its modules are loaded."""
+    """A service that has answered one request of each kind, so that its modules are loaded."""
     with run_service(seeded_url, tmp_path_factory.mktemp("serve") / "log", VMSIZES_CACHE_MIB=str(CACHE_MIB)) as running:
         for path in ("/sizes?q=nothing", "/facets", "/fit?min_gpus=1", "/sizes?nonsense=1", "/sizes.csv?fields=name"):
             httpx.get(running.url + path, trust_env=False)
@@ -34,7 +34,7 @@ def running(seeded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 def statuses(port: int, asked: Iterator[tuple[str, str]]) -> set[int]:
-    """Ask each path with its Accept-Encoding over one connection, and say which statuses came."""
+    """Request each path with its Accept-Encoding over one connection, and return the statuses."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
     found = set()
     for path, encoding in asked:
@@ -47,19 +47,19 @@ def statuses(port: int, asked: Iterator[tuple[str, str]]) -> set[int]:
 
 
 def long_urls(number: int) -> Iterator[tuple[str, str]]:
-    """Different questions of nearly as many bytes as a URL may have, with short answers."""
+    """Different requests with URLs near the limit and short responses."""
     return ((f"/sizes?name={','.join(f'{each:x<110}{one}' for one in range(48))}", "identity")
             for each in range(number))  # fmt: skip
 
 
 def spellings(number: int) -> Iterator[tuple[str, str]]:
-    """One question, spelt differently in long URLs."""
+    """One request in many spellings with long URLs."""
     return ((f"/sizes?q=nothing&gpu={',' * (7_000 + one % 1000)}&region={',' * (one // 1000)}", "identity")
             for one in range(number))  # fmt: skip
 
 
 def encodings(number: int) -> Iterator[tuple[str, str]]:
-    """Some questions, each with many long lists of encodings."""
+    """A few requests, each with many long Accept-Encoding headers."""
     return ((f"/sizes?q=nothing{one % 250}", f"gzip, {'x' * 12_000}{one}") for one in range(number))
 
 
@@ -71,7 +71,7 @@ BOUNDS = {
 
 
 def shapes(number: int, path: str) -> Iterator[tuple[str, str]]:
-    """Questions that each join other filters, and other numbers of values."""
+    """Requests with different combinations of filters and numbers of values."""
     chance = random.Random(7)
     for _ in range(number):
         asked = {name: "1" for name in BOUNDS[path] if chance.random() < 0.5}
@@ -93,7 +93,7 @@ def shapes(number: int, path: str) -> Iterator[tuple[str, str]]:
     ],
     ids=["long URLs", "spellings", "encodings", "shapes of sizes", "shapes of facets", "shapes of fit"],
 )
-def test_a_worker_does_not_grow_with_what_is_asked(
+def test_memory_does_not_grow_with_requests(
     running: ServiceProcess, asked: Iterator[tuple[str, str]], grows_by: float
 ) -> None:
     before = running.rss_mib
@@ -102,7 +102,7 @@ def test_a_worker_does_not_grow_with_what_is_asked(
     assert grown < grows_by
 
 
-def test_what_is_too_long_is_refused_as_a_problem(client: httpx.Client) -> None:
+def test_oversized_requests_are_rejected_with_a_problem(client: httpx.Client) -> None:
     for method, path, headers, status, kind in (
         ("GET", f"/sizes?q={'x' * MAX_URL_BYTES}", {}, 414, "url-too-long"),
         ("HEAD", f"/{'x' * MAX_URL_BYTES}", {}, 414, ""),
@@ -125,7 +125,7 @@ def test_what_is_too_long_is_refused_as_a_problem(client: httpx.Client) -> None:
     assert client.get(f"/sizes?q={'x' * 50}&gpu={',' * (MAX_URL_BYTES - 70)}").status_code == 200
 
 
-def test_an_encoding_is_found_in_a_header_of_ordinary_length_only(client: httpx.Client) -> None:
+def test_a_very_long_accept_encoding_is_ignored(client: httpx.Client) -> None:
     assert client.get("/sizes", headers={"accept-encoding": "gzip"}).headers["content-encoding"] == "gzip"
     assert "content-encoding" not in client.get("/sizes", headers={"accept-encoding": f"gzip, {'x' * 300}"}).headers
 
@@ -145,7 +145,7 @@ SOON = 1.0  # seconds, for what took 2 to 5
     ],
     ids=["parameters", "values", "keys", "near keys", "a long name", "a long key"],
 )
-def test_many_errors_are_told_in_few_words_and_soon(
+def test_many_errors_are_reported_briefly_and_soon(
     client: httpx.Client, method: str, path: str, body: dict[str, object] | None
 ) -> None:
     took = []
@@ -159,7 +159,7 @@ def test_many_errors_are_told_in_few_words_and_soon(
     assert min(took) < SOON
 
 
-def test_how_many_errors_are_not_listed_is_said(client: httpx.Client) -> None:
+def test_the_number_of_unlisted_errors_is_reported(client: httpx.Client) -> None:
     told = client.get("/sizes?" + "&".join(f"n{number}" for number in range(25))).json()
     assert [error["pointer"] for error in told["errors"]] == [f"/query/n{number}" for number in range(10)]
     assert told["detail"].endswith("; and 15 more errors, which are not listed")
@@ -170,7 +170,7 @@ def test_how_many_errors_are_not_listed_is_said(client: httpx.Client) -> None:
     assert body["detail"].endswith("; and 1,000 more errors, which are not listed")
 
 
-def test_a_key_that_stands_twice_among_many_is_found_soon(client: httpx.Client) -> None:
+def test_a_duplicate_key_among_many_is_found_soon(client: httpx.Client) -> None:
     body = "{" + ",".join(f'"key{number}":1' for number in range(60_000)) + ',"key1":2}'
     begun = time.monotonic()
     answer = client.post("/fit", content=body, headers={"content-type": "application/json"})

@@ -1,4 +1,4 @@
-"""Many who ask at once are answered one after the other; nobody waits for what somebody else holds."""
+"""Bursts of concurrent requests are all answered, and do not delay health checks."""
 
 import asyncio
 import time
@@ -26,7 +26,7 @@ ASKED: dict[str, Asked] = {
 
 @pytest.fixture(scope="module")
 def running(seeded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
-    """A service that keeps no answers, so that the same burst is one again."""
+    """A service without a cache, so that a repeated burst runs its queries again."""
     with run_service(seeded_url, tmp_path_factory.mktemp("serve") / "log", VMSIZES_CACHE_MIB="0") as running:
         yield running
 
@@ -44,7 +44,7 @@ async def burst(port: int, asked: Asked) -> Counter[int]:
 
 
 def probing(url: str, over: Event, waits: list[float]) -> None:
-    """Ask /healthz again and again, and note how long each answer took."""
+    """Request /healthz repeatedly and record how long each response took."""
     with httpx.Client(base_url=url, trust_env=False) as client:
         while not over.is_set():
             begun = time.monotonic()
@@ -66,7 +66,7 @@ def burst_with_probes(running: ServiceProcess, asked: Asked) -> tuple[Counter[in
 
 
 @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
-def test_two_hundred_at_once_are_answered_and_health_is_told_at_once(running: ServiceProcess, asked: Asked) -> None:
+def test_two_hundred_concurrent_requests_do_not_delay_health_checks(running: ServiceProcess, asked: Asked) -> None:
     longest = []
     for _ in range(BURSTS):
         statuses, longest_wait = burst_with_probes(running, asked)

@@ -1,4 +1,4 @@
-"""A service whose database is not ready says what to do, wherever it is asked."""
+"""A service whose database is not ready responds 503 with what to do."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ from tests.servers import server
 
 
 @contextmanager
-def asking(url: str) -> Iterator[httpx.Client]:
+def client_of(url: str) -> Iterator[httpx.Client]:
     with server(create_asgi_app(Settings(_env_file=None, database_url=url))) as served, httpx.Client() as client:
         client.base_url = served
         yield client
@@ -38,39 +38,37 @@ def refused(client: httpx.Client, path: str) -> str:
     return str(answer.json()["detail"])
 
 
-def test_without_tables_it_says_to_migrate_and_to_ingest(empty_url: str) -> None:
-    with asking(empty_url) as client:
+def test_without_tables_the_problem_says_to_migrate_and_ingest(empty_url: str) -> None:
+    with client_of(empty_url) as client:
         assert "run `vmsizes migrate`, then `vmsizes ingest seeds`" in refused(client, "/readyz")
         assert refused(client, "/sizes") == refused(client, "/conflicts") == refused(client, "/readyz")
 
 
-def test_without_a_catalog_it_says_to_ingest(database_url: str) -> None:
-    with asking(database_url) as client:
+def test_without_a_catalog_the_problem_says_to_ingest(database_url: str) -> None:
+    with client_of(database_url) as client:
         assert refused(client, "/readyz") == "The catalog is empty; run `vmsizes ingest seeds`."
         assert refused(client, "/sizes") == "The catalog is empty; run `vmsizes ingest seeds`."
 
 
-def test_a_schema_older_than_the_program_is_said_to_be_so(
-    service: CacheMiddleware, database_url: str, engine: Engine
-) -> None:
+def test_an_outdated_schema_is_reported(service: CacheMiddleware, database_url: str, engine: Engine) -> None:
     migrations.downgrade(engine, "0004")
-    with asking(database_url) as client:
+    with client_of(database_url) as client:
         newest = migrations.newest_revision()
         told = f"The database has the schema 0004, and this program needs {newest}; run `vmsizes migrate`."
         assert refused(client, "/readyz") == refused(client, "/sizes") == told
     migrations.upgrade(engine)
-    with asking(database_url) as client:
+    with client_of(database_url) as client:
         assert client.get("/readyz").json()["status"] == "ready"
 
 
-def test_a_stopped_postgresql_is_said_to_be_so_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_stopped_postgresql_is_reported_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     with ExitStack() as running:
         url = running.enter_context(postgres_running())
         engine = make_engine(url)
         migrations.upgrade(engine)
         ingest(engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
         engine.dispose()
-        with asking(url) as client:
+        with client_of(url) as client:
             assert [client.get(path).status_code for path in ("/sizes", "/conflicts", "/readyz")] == [200] * 3
             running.close()
             told = {
@@ -93,7 +91,7 @@ def test_a_stopped_postgresql_is_said_to_be_so_and_logged_once(caplog: pytest.Lo
 GONE = "The database cannot be reached: nothing listens at its socket."
 
 
-def test_the_command_line_says_that_a_database_cannot_be_reached_and_tells_no_password() -> None:
+def test_the_command_line_reports_an_outage_without_the_password() -> None:
     url = "postgresql://someone:secret@127.0.0.1:1/none"
     program = str(Path(sys.executable).with_name("vmsizes"))
     environment = {**os.environ, "VMSIZES_DATABASE_URL": url}
@@ -102,19 +100,19 @@ def test_the_command_line_says_that_a_database_cannot_be_reached_and_tells_no_pa
     assert "The database cannot be reached: connection refused" in done.stderr
     assert "migrate" not in done.stderr
     assert "secret" not in done.stderr
-    with asking(url) as client:
+    with client_of(url) as client:
         for path in ("/readyz", "/sizes"):
             assert refused(client, path) == "The database cannot be reached: connection refused."
 
 
-def test_a_file_that_is_no_database_is_said_to_be_so(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_reported(tmp_path: Path) -> None:
     (tmp_path / "x.db").write_text("no database " * 1000)
     for file, cause in (("x.db", "its file is no database"), ("no/where.db", "its file cannot be opened")):
-        with asking(f"sqlite:///{tmp_path / file}") as client:
+        with client_of(f"sqlite:///{tmp_path / file}") as client:
             for path in ("/readyz", "/sizes", "/conflicts"):
                 assert refused(client, path) == f"The database cannot be reached: {cause}."
 
 
 @pytest.mark.parametrize("file", sorted((migrations.MIGRATIONS / "versions").glob("0*.py")), ids=lambda file: file.name)
-def test_the_name_of_a_migration_begins_with_its_number(file: Path) -> None:
+def test_the_name_of_a_migration_starts_with_its_number(file: Path) -> None:
     assert f'revision = "{file.name.partition("_")[0]}"\n' in file.read_text()

@@ -1,4 +1,4 @@
-"""Answers that are never kept: marked and encoded like others, and stopped when nobody wants the rest."""
+"""Streamed responses: never cached, but validated and encoded like others, and stopped when the client leaves."""
 
 import gzip
 import time
@@ -34,13 +34,13 @@ class Many(QueryParams):
 
 @pytest.fixture
 def made() -> list[int]:
-    """The rows that were made, for whoever wanted them."""
+    """The rows that were generated."""
     return []
 
 
 @pytest.fixture
 def client(seeded_url: str, made: list[int]) -> Iterator[httpx.Client]:
-    """A service with one long answer of its own, over the seeded catalog."""
+    """A service with a streaming endpoint and a file, over the seeded catalog."""
     service = create_asgi_app(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
     app: FastAPI = service.app
 
@@ -69,7 +69,7 @@ def client(seeded_url: str, made: list[int]) -> Iterator[httpx.Client]:
 WHOLE = "".join(f"{number},x\r\n" for number in range(ROWS)).encode()
 
 
-def test_a_stream_is_marked_and_a_copy_is_confirmed_without_making_it(client: httpx.Client, made: list[int]) -> None:
+def test_a_stream_has_an_etag_and_is_revalidated_without_rows(client: httpx.Client, made: list[int]) -> None:
     answer = client.get("/rows.csv")
     assert answer.content == WHOLE
     assert answer.headers["etag"].startswith('W/"')
@@ -91,7 +91,7 @@ def test_a_stream_is_marked_and_a_copy_is_confirmed_without_making_it(client: ht
         ("zstd", lambda body: zstandard.ZstdDecompressor().decompressobj().decompress(body)),
     ],
 )
-def test_a_stream_is_encoded_while_it_passes(client: httpx.Client, encoding: str, decode: object) -> None:
+def test_a_stream_is_encoded_chunk_by_chunk(client: httpx.Client, encoding: str, decode: object) -> None:
     assert callable(decode)
     with client.stream("GET", "/rows.csv", headers={"accept-encoding": encoding}) as answer:
         assert answer.headers["content-encoding"] == encoding
@@ -100,7 +100,7 @@ def test_a_stream_is_encoded_while_it_passes(client: httpx.Client, encoding: str
     assert len(body) < len(WHOLE) / 3
 
 
-def test_head_of_a_stream_makes_next_to_nothing_of_it(client: httpx.Client, made: list[int]) -> None:
+def test_head_of_a_stream_generates_few_rows(client: httpx.Client, made: list[int]) -> None:
     head = client.head("/rows.csv?rows=1000000")
     assert (head.status_code, head.content) == (200, b"")
     assert head.headers["content-type"].startswith("text/csv")
@@ -108,7 +108,7 @@ def test_head_of_a_stream_makes_next_to_nothing_of_it(client: httpx.Client, made
     assert len(made) < 100
 
 
-def test_a_stream_that_breaks_is_no_whole_answer(client: httpx.Client) -> None:
+def test_a_failing_stream_breaks_the_connection(client: httpx.Client) -> None:
     with pytest.raises(httpx.RemoteProtocolError):
         client.get(f"/rows.csv?rows={ROWS + 5}")
 
@@ -119,7 +119,7 @@ def test_a_stream_that_is_refused_is_a_problem(client: httpx.Client) -> None:
     assert "etag" not in refused.headers
 
 
-def test_a_part_of_a_file_is_given_with_the_mark_of_the_whole(client: httpx.Client) -> None:
+def test_a_range_has_the_etag_of_the_file(client: httpx.Client) -> None:
     whole = client.get("/file.bin", headers={"accept-encoding": "identity"})
     part = client.get("/file.bin", headers={"range": "bytes=4-9", "accept-encoding": "gzip"})
     assert (part.status_code, part.content) == (206, whole.content[4:10])
