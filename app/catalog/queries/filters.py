@@ -247,7 +247,7 @@ SCOPE_FILTERS = ("os", "purchase", "region")
 
 
 def check_sort(keys: Iterable[str]) -> None:
-    """Refuse a key that is not in the list; raises BadQuestion naming the nearest."""
+    """Refuse a key that is not in the list; raises BadQuery naming the nearest."""
     for key in keys:
         name = key.removeprefix("-")
         if name not in SORT_KEYS:

@@ -79,7 +79,7 @@ class ConflictSearch(PageParams):
 def find_facts(session: Session, name: str, search: FactSearch) -> Listing:
     """Find one page of what each source states of a size, by field, the accepted fact first.
 
-    Raises NotFound for the size, BadQuestion for a field that no size has.
+    Raises NotFound for the size, BadQuery for a field that no size has.
     """
     key = get_size_key(session, name)
     for field in search.field:
