@@ -11,8 +11,7 @@ import pytest
 from pydantic import BaseModel
 from sqlmodel import SQLModel
 
-from app.api.schemas.architecture import ArchitectureIn
-from app.api.schemas.estimate_request import EstimateIn, GpusIn, InferenceIn, TrainingIn
+from app.api.schemas.estimate_request import ArchitectureIn, EstimateIn, GpusIn, InferenceIn, TrainingIn
 from app.api.schemas.estimate_response import EstimateCostOut, FigureOut, InferenceOut, ParametersOut, TrainingOut
 from app.api.schemas.fit_request import ConstraintsIn, FitIn, HardwareIn, PricingIn, Sort
 from app.api.schemas.sizes import Out

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from app.api.converters.resource_fit import to_costs_out, to_headroom_out
-from app.api.schemas.architecture import ArchitectureOut
+from app.api.schemas.estimate_request import ArchitectureOut
 from app.api.schemas.estimate_response import AssumptionOut, FigureOut, ParametersOut, WeightsTypeOut
 from app.api.schemas.fit_response import (
     CostsOut,
@@ -22,9 +22,16 @@ from app.api.schemas.fit_response import (
 )
 from app.fit.estimator.estimate import parameter_figures
 from app.fit.formulas.quantities import Figure
-from app.fit.placement.detail import PerGpuMemory, SpeedFigures, cost_figures, per_gpu_memory, speed_figures
 from app.fit.placement.fixes import Fix
-from app.fit.placement.option import PlacementOption, explain
+from app.fit.placement.option import (
+    PerGpuMemory,
+    PlacementOption,
+    SpeedFigures,
+    cost_figures,
+    explain,
+    per_gpu_memory,
+    speed_figures,
+)
 from app.fit.placement.serving import ServingJob
 from app.fit.resources import ResourceNeeds, explain_option, unused_gpu_memory_gib
 from app.fit.verdict import Option, Rejection

@@ -5,8 +5,16 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_args
 
-from app.api.schemas.architecture import AttentionKind, MlpKind, QkNormKind
-from app.api.schemas.estimate_request import ActivationFormula, Loading, Offload, Recompute, TrainingMethod
+from app.api.schemas.estimate_request import (
+    ActivationFormula,
+    AttentionKind,
+    Loading,
+    MlpKind,
+    Offload,
+    QkNormKind,
+    Recompute,
+    TrainingMethod,
+)
 from app.api.schemas.fit_request import Include, Sort
 from app.catalog.queries.params import (
     PLAIN_ITEM_PATTERN,

@@ -5,9 +5,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from app.api.schemas.architecture import ModelIn
 from app.api.schemas.bodies import Count, Fraction, In, Positive, contradiction, require_exactly_one
-from app.api.schemas.estimate_request import InferenceIn, TrainingIn
+from app.api.schemas.estimate_request import InferenceIn, ModelIn, TrainingIn
 from app.catalog.queries.params import (
     Day,
     Hours,

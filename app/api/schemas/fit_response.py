@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
-from app.api.schemas.architecture import ArchitectureOut
+from app.api.schemas.estimate_request import ArchitectureOut
 from app.api.schemas.estimate_response import AssumptionOut, FigureOut, ParametersOut, WeightsTypeOut
 from app.api.schemas.sizes import Omittable, Out, PageOut, Total, Usd
 

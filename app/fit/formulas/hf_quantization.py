@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
-from app.fit.formulas.name_patterns import FIELD, compile_patterns
 from app.fit.formulas.quantization import (
     ALL_PARTS,
     EXPERT_PARTS,
+    FIELD,
     FP8_SCALE_BITS,
     LAYER_PARTS,
     MXFP4,
@@ -21,6 +21,7 @@ from app.fit.formulas.quantization import (
     ReleasedWeights,
     WeightFormat,
     WeightPart,
+    compile_patterns,
 )
 
 FP8_ROWS = WeightFormat(dtype="fp8", bits=8, scale_bits=32, block=(1, 0))

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from app.fit.formulas.architecture import Architecture, ParameterCount, count_parameters, missing_for_count
 from app.fit.formulas.assumptions import InvalidWorkload
-from app.fit.formulas.name_patterns import FIELD, compile_patterns
-from app.fit.formulas.quantization import Quantization, WeightFormat, WeightPart
+from app.fit.formulas.quantization import FIELD, Quantization, WeightFormat, WeightPart, compile_patterns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,21 @@
+"""How many files of `app/` a request runs: what a reader has to open to follow it."""
+
+import pytest
+
+from app.main import create_app
+from app.settings import Settings
+from tests.databases import Databases
+from tests.tracing import EXAMPLES, files_run
+
+
+@pytest.fixture(scope="session")
+def databases(one_kind: Databases) -> Databases:
+    """One kind: the files are the same but for the driver's."""
+    return one_kind
+
+
+@pytest.mark.parametrize(("request_line", "most"), zip(EXAMPLES, (17, 16, 51), strict=True))
+def test_a_request_runs_few_files(seeded_url: str, request_line: str, most: int) -> None:
+    files = files_run(create_app(Settings(_env_file=None, database_url=seeded_url)), [request_line])[request_line]
+    assert "app/http/middleware.py" in files
+    assert len(files) <= most, files
