@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.main import create_app
+from app.main import create_asgi_app
 from app.settings import Settings
 from tests.databases import Databases
 from tests.tracing import EXAMPLES, files_run
@@ -14,8 +14,8 @@ def databases(one_kind: Databases) -> Databases:
     return one_kind
 
 
-@pytest.mark.parametrize(("request_line", "most"), zip(EXAMPLES, (17, 16, 51), strict=True))
+@pytest.mark.parametrize(("request_line", "most"), list(zip(EXAMPLES, (17, 16, 51), strict=True)))
 def test_a_request_runs_few_files(seeded_url: str, request_line: str, most: int) -> None:
-    files = files_run(create_app(Settings(_env_file=None, database_url=seeded_url)), [request_line])[request_line]
+    files = files_run(create_asgi_app(Settings(_env_file=None, database_url=seeded_url)), [request_line])[request_line]
     assert "app/http/middleware.py" in files
     assert len(files) <= most, files
