@@ -74,7 +74,7 @@ class CanonicalRequest:
     @property
     def key(self) -> bytes:
         """The cache key, equal for equal requests."""
-        return digest(f"{self.canonical_path}?{self.params_json}".encode())
+        return digest(f"{self.endpoint.method} {self.canonical_path}?{self.params_json}".encode())
 
 
 def cacheable_endpoints(routers: Iterable[APIRouter], fast_paths: Mapping[str, FastPath]) -> list[Endpoint]:
