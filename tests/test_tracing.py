@@ -9,9 +9,9 @@ from tests.tracing import EXAMPLES, files_run
 
 
 @pytest.fixture(scope="session")
-def databases(one_kind: Databases) -> Databases:
+def databases(single_database: Databases) -> Databases:
     """One kind: the files are the same but for the driver's."""
-    return one_kind
+    return single_database
 
 
 @pytest.mark.parametrize(("request_line", "most"), list(zip(EXAMPLES, (17, 16, 51), strict=True)))
