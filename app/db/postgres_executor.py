@@ -47,17 +47,17 @@ class PostgresExecutor:
         return self._pool
 
 
-async def _run_plan(connection: AsyncConnection[tuple[Any, ...]], question: QueryPlan[T]) -> T:
+async def _run_plan(connection: AsyncConnection[tuple[Any, ...]], plan: QueryPlan[T]) -> T:
     try:
-        asked = next(question)
+        bound = next(plan)
         while True:
-            asked = question.send(await _fetch(connection, asked))
+            bound = plan.send(await _fetch(connection, bound))
     except StopIteration as end:
         result: T = end.value
         return result
 
 
-async def _fetch(connection: AsyncConnection[tuple[Any, ...]], asked: BoundStatement) -> Rows:
-    compiled = asked.statement.compiled_for("postgresql")
-    cursor = await connection.execute(compiled.sql, {**compiled.constants, **asked.parameters})
+async def _fetch(connection: AsyncConnection[tuple[Any, ...]], bound: BoundStatement) -> Rows:
+    compiled = bound.statement.compiled_for("postgresql")
+    cursor = await connection.execute(compiled.sql, {**compiled.constants, **bound.parameters})
     return convert_rows(await cursor.fetchall(), compiled)

@@ -18,7 +18,7 @@ MAX_HEADER_BYTES = 16 * 1024
 """The limit of the values of all request headers together."""
 
 MAX_ACCEPT_ENCODING_BYTES = 256
-"""A longer Accept-Encoding lists what nobody implements; it is ignored, so that no cache stores it."""
+"""A longer Accept-Encoding lists unknown encodings; it is ignored, so that no cache stores it."""
 
 MAX_BODY_BYTES = 1024 * 1024
 """The limit of a request body."""

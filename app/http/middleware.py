@@ -104,7 +104,7 @@ class CommonHeadersMiddleware:
                 started, message = True, {**message, "headers": self._add_missing(message["headers"], request_id)}
             elif head:
                 if ended:
-                    raise HeadResponseComplete  # stops a stream whose rows nobody receives
+                    raise HeadResponseComplete  # stops a stream whose body HEAD does not send
                 message = _NO_BODY
             ended = message["type"] == "http.response.body" and not message.get("more_body", False)
             await send(message)

@@ -173,8 +173,8 @@ def _preflight_response(request: Request) -> Response:
 
     GET is allowed for a path that does not exist, so that the page can read the 404.
     """
-    allowed, asked = allowed_methods(request.app.state.routes, request.scope), request.headers
-    wanted, headers = asked["access-control-request-method"], preflight_headers(asked, allowed)
+    allowed, sent = allowed_methods(request.app.state.routes, request.scope), request.headers
+    wanted, headers = sent["access-control-request-method"], preflight_headers(sent, allowed)
     if wanted in allowed.split(", "):
         return Response(status_code=204, headers=headers)
     detail = f"A page of another origin cannot send {wanted} to {_instance(request)}; allowed are {allowed}."

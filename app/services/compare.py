@@ -59,15 +59,13 @@ def compare(search: CompareSearch, known: CatalogSnapshot, today: date) -> Query
     base = (yield from _find_keys("baseline", (search.baseline,)))[0] if search.baseline is not None else keys[0]
     if base not in keys:
         raise BadQuery("baseline", search.baseline, f"must be one of the sizes: {', '.join(search.size)}")
-    sheets = yield from find_size_details(keys, search, today)
-    return side_by_side(sheets, keys.index(base))
+    details = yield from find_size_details(keys, search, today)
+    return side_by_side(details, keys.index(base))
 
 
-def side_by_side(sheets: tuple[SizeDetails, ...], baseline: int) -> Comparison:
-    """Lay sheets side by side: the fields of a size, then what its GPUs do together, then what a unit of it costs."""
-    columns = [
-        {**sheet.row, "gpu_count": sheet.gpus, **_total_figures(sheet), **_unit_prices(sheet)} for sheet in sheets
-    ]
+def side_by_side(details: tuple[SizeDetails, ...], baseline: int) -> Comparison:
+    """Compare sizes field by field: those of the size, then the totals of its GPUs, then prices per unit of these."""
+    columns = [{**size.row, "gpu_count": size.gpus, **_total_figures(size), **_unit_prices(size)} for size in details]
     names = tuple(str(column["name"]) for column in columns)
     lines = (_compare_field(field, names, [column[field] for column in columns], baseline) for field in columns[0])
     return Comparison(
@@ -85,8 +83,8 @@ def _find_keys(field: str, names: tuple[str, ...]) -> QueryPlan[tuple[str, ...]]
 _GPU_UNITS = {name: GPU_FIELDS[name].unit for name in GPU_FIGURES}
 
 
-def _total_figures(sheet: SizeDetails) -> dict[str, float | None]:
-    return {f"gpus_{name}": total_of_gpus(sheet.gpus, sheet.gpu[name]) for name in GPU_FIGURES}
+def _total_figures(size: SizeDetails) -> dict[str, float | None]:
+    return {f"gpus_{name}": total_of_gpus(size.gpus, size.gpu[name]) for name in GPU_FIGURES}
 
 
 def _unit_price_name(name: str) -> str:
@@ -94,8 +92,8 @@ def _unit_price_name(name: str) -> str:
     return f"usd_per_{name.removeprefix('memory_bandwidth_')}_hour"
 
 
-def _unit_prices(sheet: SizeDetails) -> dict[str, float | None]:
-    usd, together = sheet.row["usd_per_hour"], _total_figures(sheet)
+def _unit_prices(size: SizeDetails) -> dict[str, float | None]:
+    usd, together = size.row["usd_per_hour"], _total_figures(size)
     return {_unit_price_name(name): usd_per_unit(usd, together[f"gpus_{name}"]) for name in GPU_FIGURES}
 
 

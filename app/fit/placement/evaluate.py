@@ -87,7 +87,7 @@ def _budget_failures(option: PlacementOption, prepared: PreparedRequest) -> Iter
     if option.usd_per_hour is None:
         yield unknown_price_failure("budget_usd_per_job", prepared.size_constraints)
     elif cost is None:
-        detail = "no source says how fast its GPU is, so nobody knows what the job costs"
+        detail = "no source says how fast its GPU is, so the cost of the job is unknown"
         yield plain_failure("budget_usd_per_job", "TIME", detail)
     elif cost > budget:
         yield Failure(
