@@ -43,7 +43,7 @@ PLACEMENT_COLUMNS = {
     "size": Column(heading="size"),
     "nodes": Column(heading="nodes", rank=2),
     "region": Column(heading="region", rank=6),
-    "parallelism": Column(heading="cut", rank=1),
+    "parallelism": Column(heading="layout", rank=1),
     "gib_per_gpu": Column(heading="GiB per GPU", rank=3),
     "sequences": Column(heading="sequences", rank=8),
     "tokens_per_s": Column(heading="tokens/s", rank=4),
