@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path
 
 import httpx
+import hypothesis
 import pytest
 from sqlalchemy import Engine
 
@@ -23,6 +24,11 @@ from tests.servers import server
 
 TODAY = date(2026, 9, 1)
 """The date of the service under test: after the newest price of seeds/, before the next size retires."""
+
+
+# A deadline for each example would fail tests for what else the machine does: three processes share its cores.
+hypothesis.settings.register_profile("vmsizes", deadline=None)
+hypothesis.settings.load_profile("vmsizes")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
