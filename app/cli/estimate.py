@@ -302,7 +302,9 @@ def _print_summary(data: Mapping[str, Any], misses: Iterable[Mapping[str, Any]])
         print_text(f"{best['size']}: {best['explanation']}")
         print_line()
     reasons = ", ".join(f"{count} {code}" for code, count in data["rejection_summary"].items())
-    print_text(f"{data['total']} sizes fit, {data['rejected_total']} do not ({reasons or 'none'}).")
+    fitting = "1 size fits" if data["total"] == 1 else f"{data['total']} sizes fit"
+    rest = "1 does" if data["rejected_total"] == 1 else f"{data['rejected_total']} do"
+    print_text(f"{fitting}, {rest} not ({reasons or 'none'}).")
     for miss in misses:
         for failure in miss["failures"]:
             print_text(f"{miss['size']}: {failure['code']}: {failure['detail']}", first="  ", indent="    ")

@@ -276,3 +276,9 @@ def test_errors_name_options_and_commands(run: Run, seeded_url: str) -> None:
     model = run(seeded_url, "estimate", "--context", "8k").stderr
     assert "--model" in model
     assert "architecture" not in model
+
+
+def test_one_size_that_fits_is_counted_in_the_singular(run: Run, seeded_url: str) -> None:
+    one = run(seeded_url, "fit", "kimi-k2", "--context", "8k", "--concurrency", "16").stdout
+    assert "\n1 size fits, " in one
+    assert " do not (" in one
