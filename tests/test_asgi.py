@@ -1,4 +1,4 @@
-"""Modules loaded at start: the service and each command load only what they need."""
+"""How the service starts: which modules it loads, and what it logs."""
 
 import os
 import subprocess
@@ -11,7 +11,6 @@ NOT_FOR_SERVING = (
     *("alembic", "psycopg", "pyarrow", "sqlalchemy.dialects.postgresql", "app.ingest", "app.cli"),
     *("app.fit.placement", "app.fit.estimator", "app.services"),
 )
-COMMAND_FILES = {"search", "compare", "export", "estimate", "ingest", "serve"}
 
 
 def run_python(program: str) -> str:
@@ -32,38 +31,6 @@ def test_serving_does_not_load(name: str) -> None:
 def test_the_garbage_collector_is_on_after_startup() -> None:
     program = "import gc, app.asgi; app.asgi.service(); print(gc.isenabled(), gc.get_freeze_count() > 0)"
     assert run_python(program) == "True True\n"
-
-
-@pytest.mark.parametrize(("command", "module"), [("serve", "serve"), ("ingest", "ingest"), ("estimate", "estimate")])
-def test_a_command_loads_only_its_own_module(command: str, module: str) -> None:
-    find = f"typer.main.get_command(commands.app).get_command(None, {command!r})"
-    loaded = run_python(f"import sys, typer\nfrom app.cli import commands\n{find}\nprint(*sys.modules)").split()
-    assert {name for name in COMMAND_FILES if f"app.cli.{name}" in loaded} == {module}
-
-
-NOT_TO_SEARCH = ("rich", "app.api", "app.services", "app.fit.placement", "app.ingest", "fastapi", "alembic")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "not_loaded"),
-    [
-        (("search", "H100"), NOT_TO_SEARCH),
-        (("-h",), (*NOT_TO_SEARCH, "sqlalchemy", "pydantic")),
-        (("--version",), (*NOT_TO_SEARCH, "sqlalchemy", "pydantic")),
-    ],
-)
-def test_a_command_does_not_load_what_it_does_not_use(
-    seeded_url: str, arguments: tuple[str, ...], not_loaded: tuple[str, ...]
-) -> None:
-    environment = {**os.environ, "VMSIZES_DATABASE_URL": seeded_url}
-    program = (
-        f"import sys\nsys.argv = {['vmsizes', *arguments]!r}\nfrom app.cli import main\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass\nprint(*sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.splitlines()[-1].split())
-    assert not loaded & set(not_loaded)
-    assert "app.cli.commands" in loaded
 
 
 ASK = """
