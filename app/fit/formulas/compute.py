@@ -91,7 +91,6 @@ def prefill_flops(active_params: float, prompt_tokens: float) -> float:
 
 
 HOURS_PER_MONTH = Decimal(730)
-HOURS_PER_YEAR = Decimal(8760)
 MILLION = Decimal(1_000_000)
 SECONDS_PER_HOUR = Decimal(3600)
 
@@ -117,13 +116,3 @@ def per_job(unit_hours: Decimal, usd_per_unit_hour: Decimal, *, interruptions: D
 def per_million_tokens(usd_per_hour: Decimal, tokens_per_s: Decimal) -> Decimal:
     """Return the cost of a million tokens, USD: cost per hour / (tokens/s x 3600) x 10^6; as exact as the rate."""
     return usd_per_hour / (tokens_per_s * SECONDS_PER_HOUR) * MILLION
-
-
-def reserved_per_hour(usd_per_term: Decimal, years: int) -> Decimal:
-    """Return the cost of a reservation per hour, USD: price of the whole term / (8760 h x years); exact."""
-    return usd_per_term / (HOURS_PER_YEAR * years)
-
-
-def break_even_hours(reserved_usd_per_hour: Decimal, on_demand_usd_per_hour: Decimal) -> Decimal:
-    """Return from how many hours a month a reservation costs less: 730 x reserved / on demand; exact."""
-    return HOURS_PER_MONTH * reserved_usd_per_hour / on_demand_usd_per_hour

@@ -145,5 +145,3 @@ def test_costs() -> None:
     assert compute.per_month(compute.per_hour(2, Decimal("14.692"))) == Decimal("21450.320")
     assert compute.per_job(Decimal(100), Decimal(2), interruptions=Decimal("0.1")) == 220
     assert compute.per_million_tokens(Decimal(36), Decimal(1000)) == 10
-    assert compute.reserved_per_hour(Decimal(26280), 3) == 1
-    assert compute.break_even_hours(Decimal(1), Decimal(2)) == 365
