@@ -14,14 +14,14 @@ from typing import Any
 import orjson
 from sqlalchemy.orm import Session
 
-from app.api.converters.fit_request import to_search
-from app.api.schemas.fit_request import FitIn
 from app.catalog.queries.candidates import machines_query
 from app.catalog.queries.sizes import render_size
 from app.catalog.queries.snapshot import load_snapshot
+from app.converters.fit_request import to_search
 from app.db.engines import make_engine
 from app.db.statements import convert_rows, run_plan, to_dicts
 from app.fit.placement.evaluate import rank
+from app.schemas.fit_request import FitIn
 from app.services.placement import PlacementSearch, plan_placement, to_sizes
 from benchmarks.fits import FIT
 from benchmarks.page_query import STORED, Rows, open_postgres, open_sqlite, page_sql, parameters

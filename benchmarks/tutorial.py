@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from fastapi import Depends, FastAPI
 from sqlmodel import Session, col, create_engine, func, or_, select
 
-from app.api.schemas.sizes import SizeOut, SizePage
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.models import Offer, Size, Source
+from app.schemas.sizes import SizeOut, SizePage
 
 
 def app() -> FastAPI:

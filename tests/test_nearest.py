@@ -2,10 +2,10 @@
 
 import pytest
 
-from app.api.schemas.fit_request import ConstraintsIn
 from app.catalog.queries.params import SORT_KEYS, SizeSearch
 from app.catalog.queries.prices import AllPricesSearch
 from app.nearest import SYNONYMS, closest_spellings, nearest, starting_with
+from app.schemas.fit_request import ConstraintsIn
 
 FILTERS, PRICES, CONSTRAINTS = (tuple(one.model_fields) for one in (SizeSearch, AllPricesSearch, ConstraintsIn))
 

@@ -1,1 +1,1 @@
-"""The JSON API: routes, the schemas of requests and responses, and the OpenAPI document."""
+"""The JSON API: routes, their dependencies, exports, and the OpenAPI document."""

@@ -51,8 +51,8 @@ MIN_WORD_WIDTH = 13
 @with_output_options
 def similar(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, **values: Any) -> None:
     """List the sizes most similar to one, with the distance of each broken down by term."""
-    from app.api.converters.compare import to_similar_page
     from app.catalog.queries.snapshot import load_snapshot
+    from app.converters.compare import to_similar_page
     from app.db.statements import run_plan
     from app.services.similar import find_similar
 
@@ -92,8 +92,8 @@ def compare(
     **values: Any,
 ) -> None:
     """Compare sizes side by side: every field, with its difference from one of them."""
-    from app.api.converters.compare import to_comparison_out
     from app.catalog.queries.snapshot import load_snapshot
+    from app.converters.compare import to_comparison_out
     from app.db.statements import run_plan
     from app.services.compare import compare as compare_sizes
 

@@ -32,8 +32,8 @@ from app.errors import BadQuery
 from app.validation import display_value, explain
 
 if TYPE_CHECKING:
-    from app.api.schemas.fit_request import FitIn
-    from app.api.schemas.fit_response import FitAnswerOut
+    from app.schemas.fit_request import FitIn
+    from app.schemas.fit_response import FitAnswerOut
 
 app = typer.Typer()
 
@@ -89,9 +89,9 @@ def estimate(
     **values: Any,
 ) -> None:
     """Compute the memory, time and cost of a language model on GPUs described by their figures."""
-    from app.api.converters.fit_request import to_workload
-    from app.api.schemas.estimate_request import EstimateIn
-    from app.api.schemas.estimate_response import EstimateOut
+    from app.converters.fit_request import to_workload
+    from app.schemas.estimate_request import EstimateIn
+    from app.schemas.estimate_response import EstimateOut
     from app.services.estimate import estimate as estimate_workload
 
     values = _with_model_name(model_name, values)
@@ -146,7 +146,7 @@ def fit(
 
 def _fit_requirements(values: Mapping[str, Any], output: OutputOptions) -> None:
     """Print the sizes that meet raw amounts of resources."""
-    from app.api.converters.resource_fit import to_fit_out
+    from app.converters.resource_fit import to_fit_out
     from app.services.resource_fit import fit_resources
 
     params = parse_params(FitSearch, values)
@@ -170,7 +170,7 @@ def _plain_cost(cost: Mapping[str, Any]) -> dict[str, Any]:
 
 def _fit_model(model: Mapping[str, Any], values: Mapping[str, Any], output: OutputOptions) -> None:
     """Print the sizes that hold a model; raises BadQuery for options that only apply to raw amounts."""
-    from app.api.schemas.fit_request import FitIn
+    from app.schemas.fit_request import FitIn
 
     allowed = {*CONSTRAINT_FIELDS, *PRICING_FIELDS, *BODY_OPTIONS, *SCOPE_OPTIONS, "status", "purchase"}
     if stray := sorted(values.keys() - allowed):
@@ -200,9 +200,9 @@ def _fit_model(model: Mapping[str, Any], values: Mapping[str, Any], output: Outp
 
 def _run_fit(body: "FitIn", selection: SizeSelection) -> "FitAnswerOut":
     """Answer a body as POST /fit does, among the sizes that the selection leaves."""
-    from app.api.converters.fit_request import plan_fit, to_search
-    from app.api.converters.fit_response import to_placement_answer_out
     from app.catalog.queries.snapshot import load_snapshot
+    from app.converters.fit_request import plan_fit, to_search
+    from app.converters.fit_response import to_placement_answer_out
     from app.db.statements import run_plan
     from app.services.placement import PlacementSearch, plan_placement
 
@@ -255,7 +255,7 @@ def _workload_body(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _parse_body(model: type[Body], body: Mapping[str, Any]) -> Body:
     """Validate a body; raises BadQuery naming the option that is wrong."""
-    from app.api.schemas.bodies import TEXT_VALUES
+    from app.schemas.bodies import TEXT_VALUES
 
     try:
         return model.model_validate(body, context={TEXT_VALUES: True})

@@ -3,7 +3,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.schemas.sizes import SizeOut
+from app.schemas.sizes import SizeOut
 
 A, B = "Standard_NC24ads_A100_v4", "Standard_NC40ads_H100_v5"
 

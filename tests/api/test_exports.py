@@ -12,10 +12,10 @@ import httpx
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # has no type information
 import pytest
 
-from app.api.schemas.sizes import SizeOut, SizePriceOut
 from app.catalog.fields import FieldKind
 from app.catalog.queries.exports import SIZE_EXPORT_COLUMNS
 from app.catalog.queries.prices import PRICE_COLUMNS
+from app.schemas.sizes import SizeOut, SizePriceOut
 
 SEARCHES = [
     "/sizes?",

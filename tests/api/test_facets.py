@@ -6,10 +6,10 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.schemas.sizes import FacetsOut
 from app.catalog.queries.facets import COUNTED_FACETS, FACET_OF_PARAM, FLAG_FACETS, RANGE_FACETS
 from app.catalog.queries.filters import SCOPE_FILTERS
 from app.catalog.queries.params import SizeFilter
+from app.schemas.sizes import FacetsOut
 
 SEARCHES: list[dict[str, Any]] = [
     {},

@@ -9,13 +9,13 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from app.api.schemas.sizes import SizeOut
 from app.catalog.names import size_key
 from app.catalog.projections import MAX_SPOT_AGE_DAYS
 from app.catalog.queries.params import SizeSearch
 from app.catalog.queries.sizes import find_sizes
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
 from app.db.statements import run_plan
+from app.schemas.sizes import SizeOut
 from tests.conftest import TODAY
 
 

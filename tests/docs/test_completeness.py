@@ -11,10 +11,6 @@ import pytest
 from pydantic import BaseModel
 from sqlmodel import SQLModel
 
-from app.api.schemas.estimate_request import ArchitectureIn, EstimateIn, GpusIn, InferenceIn, TrainingIn
-from app.api.schemas.estimate_response import EstimateCostOut, FigureOut, InferenceOut, ParametersOut, TrainingOut
-from app.api.schemas.fit_request import ConstraintsIn, FitIn, HardwareIn, PricingIn, Sort
-from app.api.schemas.sizes import Out
 from app.catalog.fields import GPU_FIELDS, SERIES_FIELDS, SIZE_FIELDS
 from app.catalog.presets import Preset
 from app.catalog.queries.exports import EXPORTABLE_TABLES
@@ -27,6 +23,10 @@ from app.fit.formulas.optimizer import RECIPES
 from app.fit.similarity import DISTANCE_TERMS
 from app.ingest.registry import CSV_SOURCES
 from app.ingest.sources import claims, models, prices, reference
+from app.schemas.estimate_request import ArchitectureIn, EstimateIn, GpusIn, InferenceIn, TrainingIn
+from app.schemas.estimate_response import EstimateCostOut, FigureOut, InferenceOut, ParametersOut, TrainingOut
+from app.schemas.fit_request import ConstraintsIn, FitIn, HardwareIn, PricingIn, Sort
+from app.schemas.sizes import Out
 from app.settings import PROJECT, Settings
 from tests.docs.pages import PAGES, anchor, first_column, links, read, sections
 

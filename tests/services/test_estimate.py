@@ -8,14 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlmodel import Session
 
-from app.api.converters.fit_request import to_workload
-from app.api.schemas.bodies import TEXT_VALUES
-from app.api.schemas.estimate_request import EstimateIn
-from app.api.schemas.estimate_response import EstimateOut
+from app.converters.fit_request import to_workload
 from app.errors import BadWorkload
 from app.fit.formulas.memory import BITS
 from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
 from app.fit.formulas.quantities import Figure
+from app.schemas.bodies import TEXT_VALUES
+from app.schemas.estimate_request import EstimateIn
+from app.schemas.estimate_response import EstimateOut
 from app.services.estimate import estimate
 from app.services.model_spec import to_architecture
 

@@ -10,11 +10,11 @@ from pydantic import ValidationError
 from sqlalchemy import Engine
 from sqlmodel import Session
 
-from app.api.converters.fit_request import plan_fit
-from app.api.schemas.fit_request import FitIn
 from app.catalog.queries.snapshot import load_snapshot
+from app.converters.fit_request import plan_fit
 from app.db.statements import run_plan
 from app.errors import BadWorkload
+from app.schemas.fit_request import FitIn
 from tests.conftest import TODAY
 from tests.databases import Databases
 from tests.services.test_estimate import dtypes, flags, many, maybe, serving, shapes, some, training

@@ -5,17 +5,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_args
 
-from app.api.schemas.estimate_request import (
-    ActivationFormula,
-    AttentionKind,
-    Loading,
-    MlpKind,
-    Offload,
-    QkNormKind,
-    Recompute,
-    TrainingMethod,
-)
-from app.api.schemas.fit_request import Include, Sort
 from app.catalog.queries.params import (
     PLAIN_ITEM_PATTERN,
     PLAIN_TEXT_PATTERN,
@@ -28,6 +17,17 @@ from app.catalog.queries.params import (
 )
 from app.fit.formulas.memory import BITS
 from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
+from app.schemas.estimate_request import (
+    ActivationFormula,
+    AttentionKind,
+    Loading,
+    MlpKind,
+    Offload,
+    QkNormKind,
+    Recompute,
+    TrainingMethod,
+)
+from app.schemas.fit_request import Include, Sort
 
 ENUMS: Mapping[str, tuple[str, ...]] = {
     "Os": get_args(Os),

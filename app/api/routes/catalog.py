@@ -5,11 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 
 from app.api.deps import Executor, json_response
-from app.api.schemas.catalog import GpuPage, RegionPage, RevisionPage, SeriesDetailOut, SeriesPage, SourcePage
-from app.api.schemas.sizes import ConflictPage
 from app.catalog.models import Gpu, Region, Revision, Series, Source
 from app.catalog.queries.params import PageParams, PlainText
 from app.catalog.queries.provenance import ConflictSearch, find_conflicts, find_rows, get_series
+from app.schemas.catalog import GpuPage, RegionPage, RevisionPage, SeriesDetailOut, SeriesPage, SourcePage
+from app.schemas.sizes import ConflictPage
 
 router = APIRouter(tags=["catalog"])
 PageQuery = Annotated[PageParams, Query()]

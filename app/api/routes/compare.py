@@ -6,8 +6,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from app.api.deps import Executor
-from app.api.schemas.compare import ComparisonOut
 from app.catalog.queries.params import CompareSearch
+from app.schemas.compare import ComparisonOut
 
 router = APIRouter(tags=["sizes"])
 
@@ -15,7 +15,7 @@ router = APIRouter(tags=["sizes"])
 @router.get("/compare", responses={404: {}})
 async def compare_sizes(search: Annotated[CompareSearch, Query()], executor: Executor) -> ComparisonOut:
     """Compare sizes field by field: each value with its difference from a baseline, and prices per unit of GPU."""
-    from app.api.converters.compare import to_comparison_out
+    from app.converters.compare import to_comparison_out
     from app.services.compare import compare
 
     return to_comparison_out(await executor.run(partial(compare, search)))

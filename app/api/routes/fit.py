@@ -7,13 +7,13 @@ from fastapi import APIRouter, Query, Response
 
 from app.api.deps import Executor, json_response
 from app.api.executor import QueryExecutor
-from app.api.schemas.estimate_request import EstimateIn
-from app.api.schemas.estimate_response import EstimateOut
-from app.api.schemas.fit_request import FitIn
-from app.api.schemas.fit_response import FitAnswerOut, FitOut
 from app.catalog.queries.params import FitSearch
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan
+from app.schemas.estimate_request import EstimateIn
+from app.schemas.estimate_response import EstimateOut
+from app.schemas.fit_request import FitIn
+from app.schemas.fit_response import FitAnswerOut, FitOut
 
 router = APIRouter(tags=["fit"])
 
@@ -41,7 +41,7 @@ async def render_workload_fit(executor: QueryExecutor, body: FitIn) -> str:
 
 
 def _render_resource_fit(search: FitSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[str]:
-    from app.api.converters.resource_fit import to_fit_out
+    from app.converters.resource_fit import to_fit_out
     from app.services.resource_fit import plan_resource_fit
 
     recommendation = yield from plan_resource_fit(search, snapshot, today)
@@ -49,7 +49,7 @@ def _render_resource_fit(search: FitSearch, snapshot: CatalogSnapshot, today: da
 
 
 def _render_workload_fit(body: FitIn, snapshot: CatalogSnapshot, today: date) -> QueryPlan[str]:
-    from app.api.converters.fit_request import plan_fit
+    from app.converters.fit_request import plan_fit
 
     answer = yield from plan_fit(body, snapshot, today)
     return answer.model_dump_json(by_alias=True)
@@ -58,7 +58,7 @@ def _render_workload_fit(body: FitIn, snapshot: CatalogSnapshot, today: date) ->
 @router.post("/estimate", summary="Estimate what a model needs", response_model=EstimateOut)
 async def estimate_workload(workload: EstimateIn, executor: Executor) -> Response:
     """Break a workload down: memory, compute and cost, each figure exact, a bound, or an estimate with its range."""
-    from app.api.converters.fit_request import to_workload
+    from app.converters.fit_request import to_workload
     from app.services.estimate import estimate
 
     return json_response(await executor.to_json(EstimateOut, estimate, to_workload(workload)))

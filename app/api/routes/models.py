@@ -5,9 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 
 from app.api.deps import Executor, json_response
-from app.api.schemas.catalog import ModelOut, ModelPage
 from app.catalog.queries.language_models import ModelSearch, find_models, get_model
 from app.catalog.queries.params import PlainText
+from app.schemas.catalog import ModelOut, ModelPage
 
 router = APIRouter(prefix="/models", tags=["models"])
 

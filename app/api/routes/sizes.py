@@ -8,13 +8,13 @@ from fastapi import APIRouter, Path, Query, Response
 
 from app.api.deps import Executor, json_response
 from app.api.executor import QueryExecutor
-from app.api.schemas.compare import SimilarPage
-from app.api.schemas.sizes import FacetsOut, FactPage, PricePage, SizeOut, SizePage, SizePricePage
 from app.catalog.queries.facets import find_facets
 from app.catalog.queries.params import PlainText, SimilarSearch, SizeFilter, SizeSearch
 from app.catalog.queries.prices import AllPricesSearch, PriceSearch, find_all_prices, find_prices
 from app.catalog.queries.provenance import FactSearch, find_facts
 from app.catalog.queries.sizes import find_sizes, get_size, render_page
+from app.schemas.compare import SimilarPage
+from app.schemas.sizes import FacetsOut, FactPage, PricePage, SizeOut, SizePage, SizePricePage
 
 router = APIRouter(tags=["sizes"])
 
@@ -50,7 +50,7 @@ async def list_similar_sizes(
     name: SizeName, search: Annotated[SimilarSearch, Query()], executor: Executor
 ) -> SimilarPage:
     """List the sizes that are most similar to one, each with the terms that make up its distance."""
-    from app.api.converters.compare import to_similar_page
+    from app.converters.compare import to_similar_page
     from app.services.similar import find_similar
 
     return to_similar_page(await executor.run(partial(find_similar, name, search)))

@@ -3,17 +3,17 @@
 from datetime import date
 from typing import Any
 
-from app.api.converters.fit_response import to_placement_answer_out, to_resource_answer_out
-from app.api.schemas.estimate_request import EstimateIn, InferenceIn, TrainingIn
-from app.api.schemas.fit_request import FitIn
-from app.api.schemas.fit_response import FitAnswerOut
 from app.catalog.queries.params import FitSearch, SizeSelection
 from app.catalog.queries.snapshot import CatalogSnapshot
+from app.converters.fit_response import to_placement_answer_out, to_resource_answer_out
 from app.db.statements import QueryPlan
 from app.errors import BadQuery, BadWorkload
 from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
 from app.fit.formulas.optimizer import AdaptedMatrix
 from app.fit.placement.request import Constraints, Pricing
+from app.schemas.estimate_request import EstimateIn, InferenceIn, TrainingIn
+from app.schemas.fit_request import FitIn
+from app.schemas.fit_response import FitAnswerOut
 from app.services.estimate import EstimateRequest
 from app.services.hardware import Hardware
 from app.services.placement import PlacementSearch, plan_placement

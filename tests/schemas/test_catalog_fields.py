@@ -1,6 +1,6 @@
-from app.api.schemas.catalog import GpuOut, SeriesOut
-from app.api.schemas.sizes import SizeOut
 from app.catalog.fields import GPU_FIELDS, SERIES_FIELDS, SIZE_FIELDS
+from app.schemas.catalog import GpuOut, SeriesOut
+from app.schemas.sizes import SizeOut
 
 
 def test_every_field_with_a_column_is_in_a_response() -> None:

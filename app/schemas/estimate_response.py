@@ -4,8 +4,8 @@ from typing import Any
 
 from pydantic import Field
 
-from app.api.schemas.estimate_request import ArchitectureOut
-from app.api.schemas.sizes import Omittable, Out
+from app.schemas.estimate_request import ArchitectureOut
+from app.schemas.sizes import Omittable, Out
 
 
 class FigureOut(Out):

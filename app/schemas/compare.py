@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from app.api.schemas.sizes import NextCursor, Out, Total, Usd
+from app.schemas.sizes import NextCursor, Out, Total, Usd
 
 
 class TermOut(Out):

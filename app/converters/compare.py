@@ -1,7 +1,7 @@
 """Converts similar sizes and comparisons to their schemas."""
 
-from app.api.schemas.compare import ComparisonOut, SimilarOut, SimilarPage, TermOut
 from app.fit.similarity import DISTANCE_DIGITS, Neighbour, Number, TermDistance
+from app.schemas.compare import ComparisonOut, SimilarOut, SimilarPage, TermOut
 from app.services.compare import Comparison
 from app.services.similar import SimilarSizes
 

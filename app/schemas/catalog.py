@@ -4,8 +4,8 @@ from datetime import date, datetime
 
 from pydantic import ConfigDict, Field
 
-from app.api.schemas.sizes import Out, PageOut
 from app.catalog.presets import Preset
+from app.schemas.sizes import Out, PageOut
 
 
 class SeriesOut(Out):

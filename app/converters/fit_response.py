@@ -4,22 +4,7 @@ from collections.abc import Collection, Mapping
 from decimal import Decimal
 from typing import Any
 
-from app.api.converters.resource_fit import to_costs_out, to_headroom_out
-from app.api.schemas.estimate_request import ArchitectureOut
-from app.api.schemas.estimate_response import AssumptionOut, FigureOut, ParametersOut, WeightsTypeOut
-from app.api.schemas.fit_response import (
-    CostsOut,
-    FailureOut,
-    FitAnswerOut,
-    FixOut,
-    MissOut,
-    OptionCostOut,
-    ParallelismOut,
-    PerGpuOut,
-    PlacedOut,
-    SpeedOut,
-    WorkloadOut,
-)
+from app.converters.resource_fit import to_costs_out, to_headroom_out
 from app.fit.estimator.estimate import parameter_figures
 from app.fit.formulas.quantities import Figure
 from app.fit.placement.fixes import Fix
@@ -35,6 +20,21 @@ from app.fit.placement.option import (
 from app.fit.placement.serving import ServingJob
 from app.fit.resources import ResourceNeeds, explain_option, unused_gpu_memory_gib
 from app.fit.verdict import Option, Rejection
+from app.schemas.estimate_request import ArchitectureOut
+from app.schemas.estimate_response import AssumptionOut, FigureOut, ParametersOut, WeightsTypeOut
+from app.schemas.fit_response import (
+    CostsOut,
+    FailureOut,
+    FitAnswerOut,
+    FixOut,
+    MissOut,
+    OptionCostOut,
+    ParallelismOut,
+    PerGpuOut,
+    PlacedOut,
+    SpeedOut,
+    WorkloadOut,
+)
 from app.services.placement import PlacementResult
 from app.services.resource_fit import ResourceFit
 

@@ -2,8 +2,12 @@
 
 from collections.abc import Collection
 
-from app.api.schemas.estimate_response import FigureOut
-from app.api.schemas.fit_response import (
+from app.catalog.projections import PURCHASE_MODELS
+from app.fit.formulas.quantities import exact
+from app.fit.resources import ResourceNeeds, explain_option, unused_gpu_memory_gib
+from app.fit.verdict import Cost, Headroom, Option, Rejection
+from app.schemas.estimate_response import FigureOut
+from app.schemas.fit_response import (
     CostsOut,
     FailureOut,
     FitOut,
@@ -12,10 +16,6 @@ from app.api.schemas.fit_response import (
     OptionOut,
     RejectionOut,
 )
-from app.catalog.projections import PURCHASE_MODELS
-from app.fit.formulas.quantities import exact
-from app.fit.resources import ResourceNeeds, explain_option, unused_gpu_memory_gib
-from app.fit.verdict import Cost, Headroom, Option, Rejection
 from app.services.resource_fit import ResourceFit
 
 

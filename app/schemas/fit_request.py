@@ -5,8 +5,6 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from app.api.schemas.bodies import Count, Fraction, In, Positive, contradiction, require_exactly_one
-from app.api.schemas.estimate_request import InferenceIn, ModelIn, TrainingIn
 from app.catalog.queries.params import (
     Day,
     Hours,
@@ -18,6 +16,8 @@ from app.catalog.queries.params import (
     SizeRequirements,
     UsdAmount,
 )
+from app.schemas.bodies import Count, Fraction, In, Positive, contradiction, require_exactly_one
+from app.schemas.estimate_request import InferenceIn, ModelIn, TrainingIn
 
 Nodes = Annotated[int, Field(ge=1, le=10_000)]
 

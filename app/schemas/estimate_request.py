@@ -4,7 +4,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from app.api.schemas.bodies import (
+from app.catalog.queries.params import PlainText
+from app.schemas.bodies import (
     Bytes,
     BytesPerParam,
     Count,
@@ -24,8 +25,7 @@ from app.api.schemas.bodies import (
     contradiction,
     require_exactly_one,
 )
-from app.api.schemas.sizes import Out
-from app.catalog.queries.params import PlainText
+from app.schemas.sizes import Out
 
 AttentionKind = Literal["mha", "gqa", "mqa", "mla"]
 MlpKind = Literal["gated", "plain"]

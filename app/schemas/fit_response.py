@@ -5,9 +5,9 @@ from typing import Any
 
 from pydantic import Field
 
-from app.api.schemas.estimate_request import ArchitectureOut
-from app.api.schemas.estimate_response import AssumptionOut, FigureOut, ParametersOut, WeightsTypeOut
-from app.api.schemas.sizes import Omittable, Out, PageOut, Total, Usd
+from app.schemas.estimate_request import ArchitectureOut
+from app.schemas.estimate_response import AssumptionOut, FigureOut, ParametersOut, WeightsTypeOut
+from app.schemas.sizes import Omittable, Out, PageOut, Total, Usd
 
 
 class OptionCostOut(Out):

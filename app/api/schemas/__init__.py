@@ -1,1 +1,0 @@
-"""The shapes of requests (`…In`) and responses (`…Out`), as pydantic models."""
