@@ -101,6 +101,33 @@ SIZE_FIELDS: dict[str, FieldSpec] = {
 """Fields of a size. `gpu_memory_gib` is of the whole VM; `gpu_memory_gib_per_gpu` of one whole GPU, so that
 count x per-GPU = total holds for a sixth of a GPU, too; `nvme_disk_gib` is the sum over the disks."""
 
+API_FIELDS = frozenset(
+    {
+        "vcpus",
+        "arch",
+        "memory_gib",
+        "temp_disk_gib",
+        "nvme_disk_gib",
+        "nvme_disk_count",
+        "max_data_disks",
+        "uncached_disk_iops",
+        "uncached_disk_mbps",
+        "max_nics",
+        "premium_storage",
+        "generation_1",
+        "generation_2",
+        "accelerated_networking",
+        "ephemeral_os_disk",
+        "memory_preserving_updates",
+        "hibernation",
+    }
+)
+"""The fields of a size that a vendor's API defines: a deployment gets what the API says, not what a page says.
+
+They are those of Azure's Resource SKUs API. GPUs are not among them, since that API counts a part of a GPU as one, nor
+is what depends on the region or the zone.
+"""
+
 SERIES_FIELDS: dict[str, FieldSpec] = {
     "name": _TEXT,
     "provider": _TEXT,

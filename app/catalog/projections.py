@@ -32,17 +32,23 @@ from sqlalchemy import (
 
 from app.catalog.column_types import table_of
 from app.catalog.fields import SIZE_FLAGS
-from app.catalog.models import Price
+from app.catalog.models import Price, Size
 from app.db.functions import json_text
 
-SIZE_JSON_FIELDS = (
-    *("name", "provider", "series", "verified", "disputed", "disputed_fields", "vcpus", "cpu_model", "arch"),
-    *("memory_gib", "gpu_vendor", "gpu_model", "gpu_id", "gpu_count", "gpu_fraction", "gpu_memory_gib"),
-    *("gpu_memory_gib_per_gpu", "gpu_interconnect", "nvlink", "temp_disk_gib", "temp_disk_count", "nvme_disk_gib"),
-    *("nvme_disk_count", "max_data_disks", "uncached_disk_iops", "uncached_disk_mbps", "max_nics", "network_mbps"),
-    *("infiniband", "infiniband_gbps", "flags", *SIZE_FLAGS, "preview", "withdrawn", "retirement_date", "source_url"),
+_SHOWN_AS: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(("key", "search_text", "gpu_id", "gpu_count_numerator", "gpu_count_denominator"), ()),
+    "series_id": ("series",),
+    "gpu_model": ("gpu_model", "gpu_id"),
+    "gpu_count": ("gpu_count", "gpu_fraction"),
+    next(iter(SIZE_FLAGS)): ("flags", next(iter(SIZE_FLAGS))),
+    "source_id": ("source_url",),
+}
+"""The JSON fields in the place of a column of `size`; any other column is a field of the same name."""
+
+SIZE_JSON_FIELDS = tuple(
+    field for column in table_of(Size).columns for field in _SHOWN_AS.get(column.name, (column.name,))
 )
-"""The fields of a size's JSON, in this order."""
+"""The fields of a size's JSON, in this order: that of the columns."""
 
 
 def size_json(row: Mapping[str, Any], source_url: str | None) -> str:

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.catalog.fields import SIZE_FIELDS, FactValue
+from app.catalog.fields import API_FIELDS, SIZE_FIELDS, FactValue
 from app.catalog.readings import AUTHORITY
 from app.catalog.resolution.claims import Claim, resolve, values_agree
-from app.catalog.resolution.reconcile import API_FIELDS, API_FIRST, authority_order
+from app.catalog.resolution.reconcile import API_FIRST, authority_order
 
 
 def claim(value: FactValue, *, source: str = "a", kind: str = "vendor_page", on: date | None = None) -> Claim:

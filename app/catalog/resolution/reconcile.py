@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from app.catalog.fields import FIELDS, SubjectKind, parse_text, to_text
+from app.catalog.fields import API_FIELDS, FIELDS, SubjectKind, parse_text, to_text
 from app.catalog.readings import AUTHORITY, SourceKind
 from app.catalog.resolution.claims import Claim, Resolution, resolve
 from app.catalog.resolution.derive import (
@@ -22,33 +22,6 @@ from app.catalog.resolution.derive import (
 from app.catalog.resolution.subjects import SubjectKeys
 
 API_FIRST: tuple[SourceKind, ...] = ("vendor_api", "vendor_page", "vendor_announcement", "third_party")
-
-API_FIELDS = frozenset(
-    {
-        "vcpus",
-        "arch",
-        "memory_gib",
-        "temp_disk_gib",
-        "nvme_disk_gib",
-        "nvme_disk_count",
-        "max_data_disks",
-        "uncached_disk_iops",
-        "uncached_disk_mbps",
-        "max_nics",
-        "premium_storage",
-        "generation_1",
-        "generation_2",
-        "accelerated_networking",
-        "ephemeral_os_disk",
-        "memory_preserving_updates",
-        "hibernation",
-    }
-)
-"""The fields of a size that a vendor's API defines: a deployment gets what the API says, not what a page says.
-
-They are those of Azure's Resource SKUs API. GPUs are not among them, since that API counts a part of a GPU as one, nor
-is what depends on the region or the zone.
-"""
 
 
 def authority_order(kind: SubjectKind, field: str) -> tuple[SourceKind, ...]:
