@@ -59,12 +59,12 @@ FIELDS: dict[str, Collection[str]] = {
     "GPUs": GpusIn.model_fields,
     "Serving": InferenceIn.model_fields,
     "Training": TrainingIn.model_fields,
-    "The model by its fields": ArchitectureIn.model_fields,
+    "Model architecture": ArchitectureIn.model_fields,
     "Recipes": RECIPES,
     "Types of weights": [*FULL_BITS, *QUANTIZED_BITS, *FILE_BITS],
     "Families": FAMILIES,
     "Defaults": DEFAULTS,
-    "What is answered": [
+    "The response": [
         f"{part}.{leaf}"
         for part, shape in (
             ("parameters", ParametersOut),
