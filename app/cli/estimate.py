@@ -89,17 +89,14 @@ def estimate(
     **values: Any,
 ) -> None:
     """Compute the memory, time and cost of a language model on GPUs described by their figures."""
-    from app.converters.fit_request import to_workload
+    from app.converters.fit_request import estimate_body
     from app.schemas.estimate_request import EstimateIn
-    from app.schemas.estimate_response import EstimateOut
-    from app.services.estimate import estimate as estimate_workload
 
     values = _with_model_name(model_name, values)
     gpus = _drop_unset({name: values[name] for name in GpuOptions.model_fields})
     body = _parse_body(EstimateIn, _workload_body(values) | {"gpus": gpus})
     with context.session() as session:
-        result = EstimateOut.model_validate(estimate_workload(session, to_workload(body)))
-    data = result.model_dump(mode="json", by_alias=True)
+        data = estimate_body(session, body).model_dump(mode="json", by_alias=True)
     print_rows(list(_flatten_figures(data)), FIGURE_COLUMNS, output, json_value=data)
     if output.format is Format.table:
         if weights := data.get("weights_type"):

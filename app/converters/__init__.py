@@ -1,1 +1,1 @@
-"""Pure mappings between app.schemas and the values of app.services; they know no HTTP."""
+"""Mappings between app.schemas and the values of app.services; they know no HTTP."""

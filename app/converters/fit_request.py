@@ -1,10 +1,13 @@
-"""Converts the bodies of POST /fit and POST /estimate to the values of app.services, and plans the query of a fit."""
+"""Converts the bodies of POST /fit and POST /estimate to the values of app.services, and answers them."""
 
+from dataclasses import replace
 from datetime import date
-from typing import Any
+
+from sqlalchemy.orm import Session
 
 from app.catalog.queries.params import FitSearch, SizeSelection
 from app.catalog.queries.snapshot import CatalogSnapshot
+from app.converters.body_paths import search_params, to_body_error, with_missing_paths, with_paths
 from app.converters.fit_response import to_placement_answer_out, to_resource_answer_out
 from app.db.statements import QueryPlan
 from app.errors import BadQuery, BadWorkload
@@ -12,12 +15,24 @@ from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
 from app.fit.formulas.optimizer import AdaptedMatrix
 from app.fit.placement.request import Constraints, Pricing
 from app.schemas.estimate_request import EstimateIn, InferenceIn, TrainingIn
+from app.schemas.estimate_response import EstimateOut
 from app.schemas.fit_request import FitIn
 from app.schemas.fit_response import FitAnswerOut
-from app.services.estimate import EstimateRequest
+from app.services.estimate import EstimateRequest, estimate
 from app.services.hardware import Hardware
 from app.services.placement import PlacementSearch, plan_placement
 from app.services.resource_fit import plan_resource_fit
+
+
+def estimate_body(session: Session, body: EstimateIn) -> EstimateOut:
+    """Answer a body; raises BadWorkload naming the path in the body that is wrong or missing."""
+    try:
+        answer = estimate(session, to_workload(body))
+    except BadWorkload as error:
+        raise to_body_error(error) from None
+    return EstimateOut.model_validate(
+        replace(answer, assumptions=with_paths(answer.assumptions), left_out=with_missing_paths(answer.left_out))
+    )
 
 
 def to_workload(body: EstimateIn) -> EstimateRequest:
@@ -43,7 +58,7 @@ def to_usage(inference: InferenceIn | None, training: TrainingIn | None) -> Infe
 
 
 def plan_fit(body: FitIn, snapshot: CatalogSnapshot, today: date) -> QueryPlan[FitAnswerOut]:
-    """Plan the query that answers a body; raises BadWorkload naming the field of the body that is wrong."""
+    """Plan the query that answers a body; raises BadWorkload naming the path in the body that is wrong."""
     search = to_search(body, today)
     try:
         if isinstance(search, PlacementSearch):
@@ -52,15 +67,9 @@ def plan_fit(body: FitIn, snapshot: CatalogSnapshot, today: date) -> QueryPlan[F
         recommendation = yield from plan_resource_fit(
             search, snapshot, today, verified_only=body.constraints.verified_only, priced_on=body.pricing.as_of
         )
-    except BadQuery as error:
-        raise BadWorkload(_BODY_FIELDS.get(error.field, error.field), error.allowed) from None
+    except (BadQuery, BadWorkload) as error:
+        raise to_body_error(error) from None
     return to_resource_answer_out(recommendation, purchases=body.pricing.purchases, include=body.include)
-
-
-_BODY_FIELDS = {"region": "constraints.regions"} | {
-    name: f"constraints.{name}" for name in ("available_in", "series", "gpu", "gpu_vendor")
-}
-"""The fields of a body that hold the parameters of a catalog search."""
 
 
 def to_search(body: FitIn, today: date) -> FitSearch | PlacementSearch:
@@ -68,22 +77,12 @@ def to_search(body: FitIn, today: date) -> FitSearch | PlacementSearch:
     return _fit_search(body) if body.resources is not None else _placement_search(body, today)
 
 
-_SCOPE = ("series", "name", "gpu", "gpu_vendor")
-
-
-def _scope_params(body: FitIn) -> dict[str, Any]:
-    """Return the parameters of a catalog search for the sizes in the constraints, with the prices in the pricing."""
-    constraints, pricing = body.constraints, body.pricing
-    fields = {name: getattr(constraints, name) for name in _SCOPE if name in constraints.model_fields_set}
-    places = {"region": constraints.regions, "available_in": constraints.available_in}
-    return fields | places | {"os": pricing.os, "purchase": pricing.purchases[0]}
-
-
 def _fit_search(body: FitIn) -> FitSearch:
     constraints, pricing = body.constraints, body.pricing
     statuses = {"preview": constraints.allow_preview, "retiring": constraints.allow_retiring}
     return FitSearch(
-        **_scope_params(body),
+        **search_params(body),
+        purchase=pricing.purchases[0],
         **(body.resources.model_dump(exclude_none=True) if body.resources is not None else {}),
         status=("current", *(status for status, allowed in statuses.items() if allowed)),
         max_nodes=constraints.max_nodes,
@@ -97,13 +96,13 @@ def _fit_search(body: FitIn) -> FitSearch:
 
 def _placement_search(body: FitIn, today: date) -> PlacementSearch:
     constraints, pricing = body.constraints, body.pricing
-    binding = constraints.model_dump(exclude={*_SCOPE, "available_in"})
+    binding = constraints.model_dump(exclude=set(SizeSelection.model_fields))
     return PlacementSearch(
         model=body.model,
         architecture=body.fields,
         config=body.config,
         workload=to_usage(body.inference, body.training),
-        scope=SizeSelection(**_scope_params(body)),
+        scope=SizeSelection(**search_params(body), purchase=pricing.purchases[0]),
         hardware=Hardware(**body.hardware.model_dump()) if body.hardware is not None else None,
         constraints=Constraints(**binding),
         pricing=Pricing(**pricing.model_dump(exclude={"os", "as_of"}), today=today),

@@ -1,9 +1,9 @@
 """Converts the results of a fit to the response of POST /fit."""
 
-from collections.abc import Collection, Mapping
-from decimal import Decimal
+from collections.abc import Collection
 from typing import Any
 
+from app.converters.body_paths import to_patch, with_paths
 from app.converters.resource_fit import to_costs_out, to_headroom_out
 from app.fit.estimator.estimate import parameter_figures
 from app.fit.formulas.quantities import Figure
@@ -54,7 +54,7 @@ def to_placement_answer_out(answer: PlacementResult, *, limit: int, include: Col
         rejected_total=len(ranking.rejections),
         rejection_summary=ranking.summary,
         nearest_misses=[misses[one.vm.name] for one in ranking.nearest_misses],
-        assumptions=[AssumptionOut.model_validate(one) for one in answer.prepared.assumptions]
+        assumptions=[AssumptionOut.model_validate(one) for one in with_paths(answer.prepared.assumptions)]
         if "assumptions" in include
         else [],
         weights_type=WeightsTypeOut.model_validate(job.serving.weights.type)
@@ -133,12 +133,8 @@ def _miss(answer: PlacementResult, rejection: Rejection) -> MissOut:
 
 
 def to_fix_out(fix: Fix) -> FixOut:
-    """Convert a fix; amounts of money become plain numbers."""
-    return FixOut(text=fix.text, patch={part: _plain(fields) for part, fields in fix.patch.items()})
-
-
-def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: float(value) if isinstance(value, Decimal) else value for name, value in fields.items()}
+    """Convert a fix."""
+    return FixOut(text=fix.text, patch=to_patch(fix.changes))
 
 
 def to_resource_answer_out(

@@ -21,7 +21,7 @@ from app.fit.placement.evaluate import rank
 from app.fit.placement.fixes import FixFinder
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import PlacementOption
-from app.fit.placement.prepare import PreparedRequest, prepare
+from app.fit.placement.prepare import MemoryUnknown, PreparedRequest, prepare
 from app.fit.placement.request import Constraints, PlacementRequest, Pricing, Workload
 from app.fit.verdict import Ranking
 from app.fit.vm import Vm
@@ -71,6 +71,8 @@ def plan_placement(search: PlacementSearch, known: CatalogSnapshot, today: date)
         prepared = prepare(request, assumptions)
         _check_job_length(search)
         sizes = yield from _find_sizes(search, known, today, assumptions)
+    except MemoryUnknown:
+        raise BadWorkload("hardware", "needs gpu, usable_gib or memory_gib") from None
     except InvalidWorkload as error:
         raise BadWorkload(error.field, error.detail) from None
     prepared = replace(prepared, assumptions=assumptions.recorded)  # reading the hardware has added to them

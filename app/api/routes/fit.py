@@ -58,7 +58,6 @@ def _render_workload_fit(body: FitIn, snapshot: CatalogSnapshot, today: date) ->
 @router.post("/estimate", summary="Estimate what a model needs", response_model=EstimateOut)
 async def estimate_workload(workload: EstimateIn, executor: Executor) -> Response:
     """Break a workload down: memory, compute and cost, each figure exact, a bound, or an estimate with its range."""
-    from app.converters.fit_request import to_workload
-    from app.services.estimate import estimate
+    from app.converters.fit_request import estimate_body
 
-    return json_response(await executor.to_json(EstimateOut, estimate, to_workload(workload)))
+    return json_response(await executor.to_json(EstimateOut, estimate_body, workload))

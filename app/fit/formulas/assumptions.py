@@ -1,7 +1,9 @@
 """Defaults for what a workload leaves out, the record of those that were used, and the error for invalid workloads.
 
-Fields are named `part.field`: `architecture`, `inference`, `training` and `gpus` stand for the dataclasses
-Architecture, InferenceWorkload, TrainingWorkload and Gpus, `config` for a Hugging Face `config.json`.
+Fields are named `part.field`: `architecture`, `inference`, `training`, `gpus`, `constraints` and `pricing` stand for
+the dataclasses Architecture, InferenceWorkload, TrainingWorkload, Gpus, Constraints and Pricing, `config` for a Hugging
+Face `config.json`; a field without a part is one of PlacementRequest. Figures are named by their path in an Estimate.
+None of these are paths of a request: who reads requests translates them.
 """
 
 from dataclasses import dataclass
@@ -29,7 +31,7 @@ class OmittedFigure:
 
 
 class InvalidWorkload(ValueError):
-    """A workload contradicts itself or lacks a field that it needs; `field` is `part.field`, `detail` what is wrong.
+    """A workload contradicts itself or lacks a field that it needs; `field` is `part.field` or a whole part.
 
     Services translate it to app.errors.BadWorkload, so that app.fit depends on nothing else of the app.
     """

@@ -25,7 +25,10 @@ from app.fit.vm import Vm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One field of a request set to a value (None unsets it), and a short text of that."""
+    """One field of a request set to a value (None unsets it), and a short text of that.
+
+    `part` is `constraints`, `inference` or `training`, as in the names of assumptions.
+    """
 
     part: str
     field: str
@@ -271,7 +274,7 @@ Changes = tuple[Change, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fix:
-    """Changes that together make a size fit; `patch` is what they do to the request (JSON Merge Patch, RFC 7396)."""
+    """Changes that together make a size fit."""
 
     changes: Changes
 
@@ -279,14 +282,6 @@ class Fix:
     def text(self) -> str:
         """The changes as text: `concurrency <= 14`."""
         return " and ".join(change.text for change in self.changes)
-
-    @property
-    def patch(self) -> dict[str, dict[str, Any]]:
-        """The fields to set, by part of the request."""
-        parts: dict[str, dict[str, Any]] = {}
-        for change in self.changes:
-            parts.setdefault(change.part, {})[change.field] = change.value
-        return parts
 
 
 class FixFinder:

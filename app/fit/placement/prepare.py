@@ -46,6 +46,10 @@ ADAPTER_STAGES = (0, 3)
 """ZeRO stages tried where none is requested. Adapters are so small that sharding only their states gains nothing."""
 
 
+class MemoryUnknown(InvalidWorkload):
+    """The GPU memory of the machine is unknown, and the request asks for more than a partition."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedRequest:
     """A request with everything that does not depend on the size; `parallelism` is the requested one, 1 where unset."""
@@ -61,6 +65,8 @@ class PreparedRequest:
 def prepare(request: PlacementRequest, assumptions: Assumptions) -> PreparedRequest:
     """Prepare a request; raises InvalidWorkload where it contradicts itself or a needed field is missing.
 
+    That the memory of a GPU is missing is a MemoryUnknown: only who described the machine knows what could state it.
+
     What is assumed is added to `assumptions`, which may already hold assumptions about the model.
     """
     constraints, workload = request.constraints, request.workload
@@ -68,7 +74,7 @@ def prepare(request: PlacementRequest, assumptions: Assumptions) -> PreparedRequ
         detail = f"{constraints.min_nodes} is more than max_nodes, {constraints.max_nodes}"
         raise InvalidWorkload("constraints.min_nodes", detail)
     if request.memory_unknown and not _only_partition(workload):
-        raise InvalidWorkload("hardware", "needs gpu, usable_gib or memory_gib")
+        raise MemoryUnknown("memory_unknown", "only a given partition can be checked without the memory of a GPU")
     job: Job
     if isinstance(workload, InferenceWorkload):
         job = _serving_job(request, workload, assumptions)

@@ -13,7 +13,7 @@ from app.fit.vm import SizeConstraints
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraints:
-    """Constraints on an option. Field names are those of the request body, so that fixes can name them."""
+    """Constraints on an option."""
 
     regions: tuple[str, ...] = ()
     min_nodes: int = 1

@@ -1,0 +1,1 @@
+"""Schemas from and to the values of the use cases."""
