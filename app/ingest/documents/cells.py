@@ -9,7 +9,7 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from app.catalog.fields import SIZE_FIELDS, FactValue
-from app.ingest.documents.columns import DISK_RATES, ColumnField
+from app.ingest.documents.columns import ColumnField
 from app.ingest.documents.cpu import to_cpu
 from app.ingest.documents.features import FeatureFlag, read_flag
 from app.ingest.documents.gpu_text import to_interconnect
@@ -127,26 +127,29 @@ def _flag(column: ColumnField, text: str) -> list[FieldValue]:
     return read_flag(flag)
 
 
+_READERS_BY_UNIT: dict[str | None, CellReader] = {
+    "count": _count,
+    "IOPS": _quantity("iops"),
+    "MBps": _quantity("throughput"),
+}
+
 CELL_READERS: dict[str, CellReader] = {
-    "vcpus": _count,
+    **{
+        name: _READERS_BY_UNIT[field.unit]
+        for name, field in SIZE_FIELDS.items()
+        if field.unit in _READERS_BY_UNIT and field.kind != "fraction"
+    },
     "cpu": _cpu,
     "arch": _cpu,
     "memory_gib": _quantity("memory"),
     "temp_disk_gib": _quantity("disk"),
-    "temp_disk_count": _count,
-    "max_data_disks": _count,
-    "max_nics": _count,
     "network_mbps": _network_mbps,
     "network": _network,
     "infiniband": _infiniband,
     "gpu_interconnect": _interconnect,
-    "virtual_workstations": _count,
-    "virtual_applications": _count,
+    "cached_disk_mbps": _cached_throughput,
     "flag": _flag,
     "ignored": lambda _part, _text: [],
     "price": lambda _part, _text: [],
-    **{f"{rate}_iops": _quantity("iops") for rate in DISK_RATES},
-    **{f"{rate}_mbps": _quantity("throughput") for rate in DISK_RATES},
-    "cached_disk_mbps": _cached_throughput,
 }
-"""Reader of every column field whose cells can be read by themselves."""
+"""Reader of every column field whose cells can be read by themselves; counts and rates are read by their unit."""
