@@ -166,7 +166,7 @@ class Fact(SQLModel, table=True):
         sa_type=BYTEWISE, default=None, description="what is taken instead of a value that is known to be wrong"
     )
     verdict: str = Field(sa_type=BYTEWISE, description="accepted, agrees or disputed", index=True)
-    reason: str = Field(sa_type=BYTEWISE, description="why this word was or was not accepted")
+    reason: str = Field(sa_type=BYTEWISE, description="why this value was or was not accepted")
 
 
 class Correction(SQLModel, table=True):
