@@ -101,7 +101,7 @@ SIZE_FIELDS: dict[str, FieldSpec] = {
 """Fields of a size. `gpu_memory_gib` is of the whole VM; `gpu_memory_gib_per_gpu` of one whole GPU, so that
 count x per-GPU = total holds for a sixth of a GPU, too; `nvme_disk_gib` is the sum over the disks."""
 
-API_FIELDS = frozenset(
+RESOURCE_SKUS_FIELDS = frozenset(
     {
         "vcpus",
         "arch",
@@ -122,10 +122,9 @@ API_FIELDS = frozenset(
         "hibernation",
     }
 )
-"""The fields of a size that a vendor's API defines: a deployment gets what the API says, not what a page says.
+"""The fields of a size that Azure's Resource SKUs API defines.
 
-They are those of Azure's Resource SKUs API. GPUs are not among them, since that API counts a part of a GPU as one, nor
-is what depends on the region or the zone.
+GPUs are not among them, since that API counts a part of a GPU as one, nor is what depends on the region or the zone.
 """
 
 SERIES_FIELDS: dict[str, FieldSpec] = {

@@ -83,7 +83,9 @@ class Size(SQLModel, table=True):
     spelling of the source with most authority.
     """
 
-    key: str = Field(sa_type=BYTEWISE, primary_key=True, description="the name in lower case, without `Standard_`")
+    key: str = Field(
+        sa_type=BYTEWISE, primary_key=True, description="the name in lower case, without the prefix of its provider"
+    )
     name: str = Field(sa_type=BYTEWISE, unique=True)
     provider: str = Field(sa_type=BYTEWISE)
     series_id: str | None = Field(sa_type=BYTEWISE, default=None, foreign_key="series.id", index=True)

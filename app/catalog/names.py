@@ -6,16 +6,12 @@
 import re
 from collections.abc import Iterable
 
-SIZE_PREFIXES = {"azure": "standard_"}
-"""What a provider puts before the names of all its sizes, in lower case; a key is without it."""
+from app.catalog.providers import DEFAULT_PROVIDER, Provider
 
 
-def size_key(name: str) -> str:
-    """Return the key of a size's name: lower case, without the prefix of any provider."""
-    key = name.strip().lower()
-    for prefix in SIZE_PREFIXES.values():
-        key = key.removeprefix(prefix)
-    return key
+def size_key(name: str, provider: Provider = DEFAULT_PROVIDER) -> str:
+    """Return the key of a size's name: lower case, without the prefix of the provider's names."""
+    return name.strip().lower().removeprefix(provider.size_prefix.lower())
 
 
 def series_key(name: str) -> str:
@@ -24,9 +20,12 @@ def series_key(name: str) -> str:
     return re.sub(r"[^a-z0-9+]", "", bare.lower())
 
 
-def region_key(name: str) -> str:
-    """Return the code of a region in any spelling: `West Europe` and `WestEurope` are `westeurope`."""
-    return re.sub(r"[\s_-]", "", name).lower()
+def region_key(name: str, provider: Provider = DEFAULT_PROVIDER) -> str:
+    """Return the code of a region in any spelling that the provider's rules allow.
+
+    Azure's `West Europe` and `west-europe` are `westeurope`; a provider whose codes differ by a hyphen keeps it.
+    """
+    return provider.region_separators.sub("", name).lower()
 
 
 def model_key(name: str) -> str:

@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field, ValidationError
 from pydantic.fields import FieldInfo
 from typer.core import TyperCommand, TyperGroup
 
+from app.catalog.providers import DEFAULT_PROVIDER
 from app.catalog.queries.params import (
     OfferParams,
     PageParams,
@@ -191,7 +192,7 @@ CATALOG_VALUES: Choices = {
 
 def _spellings(name: str) -> Iterator[str]:
     # A shell drops completions that do not continue what was typed, so each spelling is tried as typed.
-    short = name.removeprefix("Standard_")
+    short = name.removeprefix(DEFAULT_PROVIDER.size_prefix)
     yield from (name, name.lower(), short, short.lower(), f"-{name}")
 
 

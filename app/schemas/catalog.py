@@ -5,6 +5,7 @@ from datetime import date, datetime
 from pydantic import ConfigDict, Field
 
 from app.catalog.presets import Preset
+from app.catalog.providers import PROVIDERS
 from app.schemas.sizes import Out, PageOut
 
 
@@ -13,7 +14,7 @@ class SeriesOut(Out):
 
     id: str = Field(description="Its id: `nd_h100_v5`.")
     name: str = Field(description="Its name: `ND_H100_v5`.")
-    provider: str = Field(description="Who sells it: azure. Extensible.")
+    provider: str = Field(description=f"Who sells it: {', '.join(PROVIDERS)}. Extensible.")
     family: str | None = Field(description="The family it belongs to: NC, ND, NG, NV.")
     aliases: list[str] = Field(description="Other names that find it.")
     use_cases: list[str] = Field(description="Use cases that the vendor names.")

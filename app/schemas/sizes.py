@@ -6,6 +6,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
+from app.catalog.providers import PROVIDERS
+
 Usd = Annotated[
     Decimal,
     PlainSerializer(float, return_type=float, when_used="json"),
@@ -39,7 +41,7 @@ class SizeOut(Out):
     """One VM size: the accepted value of every field, and a price."""
 
     name: str = Field(description="The vendor's name of the size: `Standard_NC24ads_A100_v4`.")
-    provider: str = Field(description="Who sells it: azure. Extensible.")
+    provider: str = Field(description=f"Who sells it: {', '.join(PROVIDERS)}. Extensible.")
     series: str | None = Field(description="Id of the series.")
     verified: bool = Field(description="Whether the vendor's own documents name this size.")
     disputed: bool = Field(

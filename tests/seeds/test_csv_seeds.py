@@ -8,6 +8,7 @@ from decimal import Decimal
 import pytest
 
 from app.catalog.names import series_key, size_key
+from app.catalog.providers import PROVIDERS
 from app.catalog.readings import Reading, SourceRow
 
 ByFile = dict[str, Reading]
@@ -147,6 +148,7 @@ def test_a_series_has_a_name_a_provider_a_family_and_a_scale_up_domain(by_file: 
     for s in by_file["series"].facts:
         fields.setdefault(s.subject, set()).add(s.field)
     assert {id_: needed - found for id_, found in fields.items() if needed - found} == {}
+    assert {s.value for s in by_file["series"].facts if s.field == "provider"} == set(PROVIDERS)
 
 
 def test_no_name_of_a_series_is_also_another_ones(by_file: ByFile) -> None:

@@ -7,6 +7,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 
 from app.catalog.fields import FactValue, to_text
+from app.catalog.providers import DEFAULT_PROVIDER, Provider
 from app.catalog.readings import AUTHORITY, SourceKind
 
 _TOLERANCE = Decimal("0.001")
@@ -14,7 +15,10 @@ _TOLERANCE = Decimal("0.001")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What one source states of a field, after any correction; `title` is its text, as a series' name is written."""
+    """What one source states of a field, after any correction; `title` is its text, as a series' name is written.
+
+    `provider` is the one whose sizes the source describes where it does not say so.
+    """
 
     source: str
     kind: SourceKind
@@ -23,6 +27,7 @@ class Claim:
     title: str = ""
     correction: str | None = None
     pinned: bool = False
+    provider: Provider = DEFAULT_PROVIDER
 
     def sort_key(
         self, order: Sequence[SourceKind] = AUTHORITY, *, older_first: bool = False

@@ -9,12 +9,10 @@ from typing import Any
 
 from app.catalog.fields import GPU_FIELDS, SERIES_FIELDS, SIZE_FIELDS, FactValue
 from app.catalog.names import size_key
+from app.catalog.providers import DEFAULT_PROVIDER, Provider
 from app.catalog.readings import AUTHORITY
 from app.catalog.resolution.claims import Claim, Resolution
 from app.catalog.resolution.subjects import GpuName, find_gpu, gpu_text_key
-
-DEFAULT_PROVIDER = "azure"
-"""The provider of series and sizes for which no source states one."""
 
 Resolutions = Mapping[str, Resolution]
 """The resolved fields of one subject, by name."""
@@ -22,12 +20,16 @@ Resolutions = Mapping[str, Resolution]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spelling:
-    """How one source spells the name of a size, and what decides whose spelling is used."""
+    """How one source spells the name of a size, and what decides whose spelling is used.
+
+    `provider` is the one whose sizes the source describes where it does not say so.
+    """
 
     name: str
     authority: int
     source: str | None
     published_on: date | None = None
+    provider: Provider = DEFAULT_PROVIDER
 
     @property
     def sort_key(self) -> tuple[int, int, str]:
@@ -41,9 +43,15 @@ def derive_gpu(key: str, fields: Resolutions) -> dict[str, Any]:
     return _with_defaults(_columns(fields, GPU_FIELDS), id=key, vendor="unknown", model=key, family=key)
 
 
-def derive_series(key: str, fields: Resolutions, name: str) -> dict[str, Any]:
-    """Derive the row of a series; `name` and the default provider are used where no source states one."""
-    return _with_defaults(_columns(fields, SERIES_FIELDS), id=key, name=name, provider=DEFAULT_PROVIDER)
+def derive_series(key: str, fields: Resolutions, naming: Sequence[Claim]) -> dict[str, Any]:
+    """Derive the row of a series; `naming` are the claims of sizes to belong to it.
+
+    Where no source states its name, it is the one that its sizes give; where none states its provider, it is that of
+    the source with most authority among all that speak of it.
+    """
+    name = naming[-1].title if naming else key
+    first = min((*naming, *(field.accepted for field in fields.values())), key=Claim.sort_key)
+    return _with_defaults(_columns(fields, SERIES_FIELDS), id=key, name=name, provider=first.provider.id)
 
 
 def _with_defaults(row: dict[str, Any], **defaults: str) -> dict[str, Any]:
@@ -75,7 +83,7 @@ def derive_size(
     row: dict[str, Any] = {"key": key, "name": name} | _columns(fields, SIZE_FIELDS)
     row["series_id"] = row.pop("series")
     its_series = series.get(row["series_id"] or "")
-    row["provider"] = its_series["provider"] if its_series else DEFAULT_PROVIDER
+    row["provider"] = its_series["provider"] if its_series else first.provider.id
     row["verified"] = first.authority < AUTHORITY.index("third_party") and not row["withdrawn"]
     disputed = sorted(name for name, resolution in fields.items() if resolution.is_disputed)
     row |= {"disputed": bool(disputed), "disputed_fields": "; ".join(disputed)}

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from app.catalog.fields import API_FIELDS, FIELDS, SubjectKind, parse_text, to_text
+from app.catalog.fields import FIELDS, SubjectKind, parse_text, to_text
+from app.catalog.providers import DEFAULT_PROVIDER, Provider
 from app.catalog.readings import AUTHORITY, SourceKind
 from app.catalog.resolution.claims import Claim, Resolution, resolve
 from app.catalog.resolution.derive import (
@@ -24,9 +25,9 @@ from app.catalog.resolution.subjects import SubjectKeys
 API_FIRST: tuple[SourceKind, ...] = ("vendor_api", "vendor_page", "vendor_announcement", "third_party")
 
 
-def authority_order(kind: SubjectKind, field: str) -> tuple[SourceKind, ...]:
-    """Return the kinds of source in the order of their authority on a field."""
-    return API_FIRST if kind == "size" and field in API_FIELDS else AUTHORITY
+def authority_order(kind: SubjectKind, field: str, provider: Provider = DEFAULT_PROVIDER) -> tuple[SourceKind, ...]:
+    """Return the kinds of source in the order of their authority on a field: first the API, where it defines it."""
+    return API_FIRST if kind == "size" and field in provider.api_fields else AUTHORITY
 
 
 FactRow = dict[str, Any]
@@ -34,11 +35,15 @@ FactRow = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceAuthority:
-    """What decides whose claim is accepted: the kind of a source, its date, and whether it is pinned."""
+    """What decides whose claim is accepted: the kind of a source, its date, and whether it is pinned.
+
+    `provider` is the one whose sizes the source describes where it does not say so.
+    """
 
     kind: SourceKind
     published_on: date | None
     pinned: bool = False
+    provider: Provider = DEFAULT_PROVIDER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,10 +85,10 @@ def reconcile(facts: Iterable[FactRow], context: ResolutionContext, named: Mappi
         for name, rows in fields.items()
         for row in _with_verdicts(rows, resolved[kind][subject][name])
     ]
-    titles = {str(claim.value): claim.title for claim in _series_claims(resolved["size"].values())}
+    naming = _series_claims(resolved["size"].values())
     series = {
-        key: derive_series(key, resolved["series"].get(key, {}), titles.get(key, key))
-        for key in {*resolved["series"], *titles}
+        key: derive_series(key, resolved["series"].get(key, {}), naming.get(key, ()))
+        for key in {*resolved["series"], *naming}
     }
     names = [to_gpu_name(row) for row in gpus]
     spellings = _spellings(by_subject, context, named)
@@ -93,16 +98,23 @@ def reconcile(facts: Iterable[FactRow], context: ResolutionContext, named: Mappi
     )
 
 
-def _series_claims(sizes: Iterable[Resolutions]) -> Iterable[Claim]:
-    """Yield the accepted claim of each size to belong to a series."""
-    return (fields["series"].accepted for fields in sizes if "series" in fields)
+def _series_claims(sizes: Iterable[Resolutions]) -> dict[str, list[Claim]]:
+    """Return the accepted claims of sizes to belong to a series, by its id."""
+    claims: dict[str, list[Claim]] = defaultdict(list)
+    for fields in sizes:
+        if "series" in fields:
+            claims[str(fields["series"].accepted.value)].append(fields["series"].accepted)
+    return claims
 
 
 def _resolve_field(rows: Iterable[FactRow], context: ResolutionContext) -> Resolution:
     """Resolve one field; a size belongs to the series that claimed it first, a later page does not take it over."""
     first, *_ = facts = list(rows)
     claims = [_to_claim(fact, context) for fact in facts]
-    return resolve(claims, authority_order(first["kind"], first["field"]), older_first=first["field"] == "series")
+    # Only what an API says is ordered by what that API defines.
+    provider = next((claim.provider for claim in claims if claim.kind == "vendor_api"), DEFAULT_PROVIDER)
+    order = authority_order(first["kind"], first["field"], provider)
+    return resolve(claims, order, older_first=first["field"] == "series")
 
 
 def _to_claim(fact: FactRow, context: ResolutionContext) -> Claim:
@@ -122,6 +134,7 @@ def _to_claim(fact: FactRow, context: ResolutionContext) -> Claim:
         title=text,
         correction=reason,
         pinned=authority.pinned,
+        provider=authority.provider,
     )
 
 
@@ -148,6 +161,7 @@ def _spellings(
                     authority=AUTHORITY.index(authority.kind),
                     source=row["source_id"],
                     published_on=authority.published_on,
+                    provider=authority.provider,
                 )
                 for rows in fields.values()
                 for row in rows

@@ -23,6 +23,7 @@ from app.catalog.models import (
     Source,
 )
 from app.catalog.names import series_key, size_key
+from app.catalog.providers import DEFAULT_PROVIDER, provider_of
 from app.catalog.readings import (
     AUTHORITY,
     AliasRow,
@@ -171,8 +172,9 @@ def reconcile_facts(
     read_again = reading.fact_files
     stored = [_unresolved(fact, subjects) for fact in _load_all(session, Fact)]
     kept = {_fact_key(fact): fact for fact in stored if (fact["source_id"], fact["file"]) not in read_again}
-    spellings = _load_spellings(session, reading, subjects, priced)
-    rows = reconcile((kept | new).values(), _load_context(session, subjects), spellings)
+    context = _load_context(session, subjects)
+    spellings = _load_spellings(session, reading, context, priced)
+    rows = reconcile((kept | new).values(), context, spellings)
     changes = {
         "gpu": save_rows(session, Gpu, rows.gpus),
         "series": save_rows(session, Series, rows.series),
@@ -185,7 +187,8 @@ def reconcile_facts(
 def add_priced_sizes(session: Session, priced: FirstSpellings) -> dict[str, TableChange]:
     """Add the sizes that only prices name; those that are stored stay as they are."""
     stored = set(session.execute(select(table_of(Size).c.key)).scalars())
-    new = {key: _weak_spelling(*spelling) for key, spelling in priced.items() if key not in stored}
+    authorities = load_authorities(session)
+    new = {key: _weak_spelling(*spelling, authorities) for key, spelling in priced.items() if key not in stored}
     return {"size": save_rows(session, Size, [derive_size(key, {}, [by], {}, []) for key, by in new.items()])}
 
 
@@ -205,9 +208,19 @@ def load_sources(session: Session) -> dict[str, dict[str, Any]]:
     return {row["id"]: row for row in _load_all(session, Source)}
 
 
+def load_authorities(session: Session) -> dict[str, SourceAuthority]:
+    """Load what decides whose claim is accepted, by the id of the source."""
+    return {id_: to_authority(source) for id_, source in load_sources(session).items()}
+
+
 def to_authority(source: Mapping[str, Any]) -> SourceAuthority:
     """Take from a source's row what decides whose claim is accepted."""
-    return SourceAuthority(kind=source["kind"], published_on=source["published_on"], pinned=source["pinned"])
+    return SourceAuthority(
+        kind=source["kind"],
+        published_on=source["published_on"],
+        pinned=source["pinned"],
+        provider=provider_of(source["publisher"]),
+    )
 
 
 def _fact_key(row: Mapping[str, Any]) -> FactKey:
@@ -231,27 +244,29 @@ def _load_context(session: Session, subjects: SubjectKeys) -> ResolutionContext:
         (row["kind"], row["subject"], row["field"], row["source_id"]): (row["value"], row["reason"])
         for row in _load_all(session, Correction)
     }
-    authorities = {id_: to_authority(source) for id_, source in load_sources(session).items()}
-    return ResolutionContext(authorities=authorities, corrections=corrections, subjects=subjects)
+    return ResolutionContext(authorities=load_authorities(session), corrections=corrections, subjects=subjects)
 
 
 def _load_spellings(
-    session: Session, reading: Reading, subjects: SubjectKeys, priced: FirstSpellings
+    session: Session, reading: Reading, context: ResolutionContext, priced: FirstSpellings
 ) -> dict[str, Spelling]:
     """Load how sizes are spelled for which there may be no fact: stored ones, and those an alias or a price names."""
-    by_price = {key: _weak_spelling(*spelling) for key, spelling in priced.items()}
+    subjects, authorities = context.subjects, context.authorities
+    by_price = {key: _weak_spelling(*spelling, authorities) for key, spelling in priced.items()}
     by_alias = {
-        subjects.size_key(alias.size): _weak_spelling(alias.size, alias.source)
+        subjects.size_key(alias.size): _weak_spelling(alias.size, alias.source, authorities)
         for alias in reversed(reading.aliases)
         if size_key(alias.size) not in subjects.aliases
     }
     stored = {
-        row["key"]: _weak_spelling(row["name"], row["source_id"])
+        row["key"]: _weak_spelling(row["name"], row["source_id"], authorities)
         for row in _load_all(session, Size)
         if row["key"] not in subjects.aliases
     }
     return by_price | by_alias | stored
 
 
-def _weak_spelling(name: str, source: str | None) -> Spelling:
-    return Spelling(name=name, authority=_LOWEST_AUTHORITY, source=source)
+def _weak_spelling(name: str, source: str | None, authorities: Mapping[str, SourceAuthority]) -> Spelling:
+    known = authorities.get(source or "")
+    provider = known.provider if known else DEFAULT_PROVIDER
+    return Spelling(name=name, authority=_LOWEST_AUTHORITY, source=source, provider=provider)

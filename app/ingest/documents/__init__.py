@@ -1,4 +1,6 @@
-"""Importer of documentation pages: pure mappings of Markdown to facts; `app.ingest.sources.documents` reads the files.
+"""Importer of Azure documentation pages, and of notes that are written like them: pure mappings of Markdown to facts.
+
+`app.ingest.sources.documents` reads the files.
 
 1. page -> blocks: `page` parses front matter and source, `markdown` and `blocks` the tables, passages and includes;
    `values` decodes bytes and parses numbers, dates and units. `sections` splits pages of several series.

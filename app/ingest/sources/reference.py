@@ -1,16 +1,15 @@
 """Reads the CSV files of regions, aliases, corrections and benchmarks."""
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from app.catalog.fields import FIELDS, parse_text
 from app.catalog.names import region_key, size_key
+from app.catalog.providers import DEFAULT_PROVIDER
 from app.catalog.readings import AliasRow, BenchmarkRow, CorrectionRow, Reading, RegionRow, SourceRow
 from app.ingest.csv_files import CsvRow, read_rows
 from app.ingest.sources.claims import read_cited
 
-_CODE = re.compile(r"[a-z0-9]+")
 REGION_COLUMNS = ("code", "name", "geography", "source")
 
 
@@ -23,8 +22,8 @@ def read_regions(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
 def to_region(row: CsvRow) -> RegionRow:
     """Map one row; the code is normalised, so that `West Europe` is read as `westeurope`."""
     code = region_key(row.text("code"))
-    if not _CODE.fullmatch(code):
-        raise row.error("code", "must be letters and digits, written like westeurope")
+    if not DEFAULT_PROVIDER.region_code.fullmatch(code):
+        raise row.error("code", f"must be {DEFAULT_PROVIDER.region_code_hint}")
     return RegionRow(
         code=code,
         name=row.text("name"),

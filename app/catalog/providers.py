@@ -1,0 +1,50 @@
+"""The clouds whose sizes the catalog has: how each writes the names of sizes and regions, and what its API defines."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.catalog.fields import RESOURCE_SKUS_FIELDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """A cloud that offers sizes, and the rules that its names follow."""
+
+    id: str
+    name: str
+    publishers: frozenset[str] = frozenset()
+    """The publishers whose sources describe sizes of this provider wherever they name no other."""
+    size_prefix: str = ""
+    """What the names of all sizes begin with, as it is written; a key is without it."""
+    region_separators: re.Pattern[str]
+    """What does not count in the name of a region; what tells two codes apart is not among it."""
+    region_code: re.Pattern[str]
+    """The whole of a region's code, after `region_separators` are dropped."""
+    region_code_hint: str
+    """What `region_code` allows, in words, with an example."""
+    api_fields: frozenset[str] = frozenset()
+    """The fields of a size that its API defines: a deployment gets what the API says, not what a page says."""
+
+
+AZURE = Provider(
+    id="azure",
+    name="Azure",
+    publishers=frozenset({"Microsoft"}),
+    size_prefix="Standard_",
+    region_separators=re.compile(r"[\s_-]"),
+    region_code=re.compile(r"[a-z0-9]+"),
+    region_code_hint="letters and digits, written like westeurope",
+    api_fields=RESOURCE_SKUS_FIELDS,
+)
+
+PROVIDERS: Mapping[str, Provider] = {provider.id: provider for provider in (AZURE,)}
+"""Every provider by its id."""
+
+DEFAULT_PROVIDER = AZURE
+"""The provider that is meant where neither a source nor a request says which; there is no other yet."""
+
+
+def provider_of(publisher: str) -> Provider:
+    """Return the provider whose sizes a publisher's sources describe; a publisher of no provider has the default."""
+    return next((one for one in PROVIDERS.values() if publisher in one.publishers), DEFAULT_PROVIDER)
