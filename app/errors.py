@@ -42,11 +42,11 @@ class CursorGone(VmsizesError):
 
 
 class BadWorkload(VmsizesError):
-    """A workload contradicts itself or is incomplete; `field` is the field to change."""
+    """A workload contradicts itself or is incomplete; `field` is the one to change, `value` what it holds, if known."""
 
-    def __init__(self, field: str, detail: str) -> None:
-        self.field, self.detail = field, detail
-        super().__init__(f"{field}: {detail}")
+    def __init__(self, field: str, detail: str, value: object = None) -> None:
+        self.field, self.detail, self.value = field, detail, value
+        super().__init__(f"{field}{'' if value is None else f'={value}'}: {detail}")
 
 
 class BadData(VmsizesError):

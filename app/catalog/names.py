@@ -5,6 +5,7 @@
 
 import re
 from collections.abc import Iterable
+from typing import Self
 
 from app.catalog.providers import DEFAULT_PROVIDER, Provider
 
@@ -26,6 +27,27 @@ def region_key(name: str, provider: Provider = DEFAULT_PROVIDER) -> str:
     Azure's `West Europe` and `west-europe` are `westeurope`; a provider whose codes differ by a hyphen keeps it.
     """
     return provider.region_separators.sub("", name).lower()
+
+
+class RegionCode(str):
+    """The code of a region that remembers how it was written, so that an error can quote that.
+
+    It equals the plain code, and so do all spellings of a region.
+    """
+
+    __slots__ = ("written",)
+    written: str
+
+    def __new__(cls, written: str) -> Self:
+        """Normalize a region's name; the request it is from names no provider, so the default one is meant."""
+        code = super().__new__(cls, region_key(written))
+        code.written = written
+        return code
+
+
+def as_written(code: str) -> str:
+    """Return a region's code as the client wrote it, where that is known."""
+    return code.written if isinstance(code, RegionCode) else code
 
 
 def model_key(name: str) -> str:

@@ -11,6 +11,7 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import Any
 
+from app.catalog.names import as_written
 from app.errors import BadQuery, BadWorkload
 from app.fit.formulas.assumptions import Assumption, OmittedFigure
 from app.fit.placement.fixes import Change
@@ -34,13 +35,15 @@ def to_path(field: str) -> str:
 
 
 def search_params(body: FitIn) -> dict[str, Any]:
-    """Return the parameters of a catalog search that a body has, by name."""
-    return {name: attrgetter(path)(body) for name, path in PATHS.items()}
+    """Return the parameters of a catalog search that a body has, by name; regions as they are written there."""
+    params = {name: attrgetter(path)(body) for name, path in PATHS.items()}
+    return params | {name: tuple(map(as_written, params[name])) for name in ("region", "available_in")}
 
 
 def to_body_error(error: BadQuery | BadWorkload) -> BadWorkload:
-    """Return the error about a field as one about the path in the body."""
-    return BadWorkload(to_path(error.field), error.allowed if isinstance(error, BadQuery) else error.detail)
+    """Return the error about a field, and about its value if known, as one about the path in the body."""
+    detail = error.allowed if isinstance(error, BadQuery) else error.detail
+    return BadWorkload(to_path(error.field), detail, error.value)
 
 
 def with_paths(assumptions: Iterable[Assumption]) -> tuple[Assumption, ...]:

@@ -231,7 +231,7 @@ def test_fit_of_a_training_has_hours_and_the_cost_of_the_job(run: Run, seeded_ur
         (("--model", "llama-3.1-70b", "--tokens", "3"), "--tokens=3: does not apply to inference"),
         (("--model", "llama-3.1-70b", "--context", "0"), "--context=0: "),
         (("--model", "llama-9"), "There is no model named 'llama-9'"),
-        (("--model", "llama-3.1-70b", "--region", "nowhere"), "no such region"),
+        (("--model", "llama-3.1-70b", "--region", "us-east-1"), "--region=us-east-1: no such region"),
     ],
 )
 def test_fit_of_a_model_refuses_what_it_cannot_answer(

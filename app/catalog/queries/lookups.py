@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Gpu, Region, Series, SizeAlias
-from app.catalog.names import series_key, size_key
+from app.catalog.names import as_written, series_key, size_key
 from app.catalog.presets import split_names
 from app.catalog.queries.price_scope import GPU, SIZE, size
 from app.db.statements import BoundStatement, QueryPlan, Statement, run_plan, to_dicts
@@ -99,11 +99,11 @@ def load_region_codes(session: Session) -> frozenset[str]:
 
 
 def check_regions(known: Collection[str], field: str, codes: Iterable[str]) -> None:
-    """Check that the catalog has these regions; raises BadQuery naming the nearest."""
+    """Check that the catalog has these regions; raises BadQuery with the spelling of the client, naming the nearest."""
     for code in codes:
         if code not in known:
             hint = did_you_mean(closest_spellings(code, known), " ")
-            raise BadQuery(field, code, f"no such region; {hint}GET /regions lists them")
+            raise BadQuery(field, as_written(code), f"no such region; {hint}GET /regions lists them")
 
 
 def get_subject_key(session: Session, name: str) -> str:

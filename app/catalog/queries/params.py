@@ -22,7 +22,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from app.catalog.fields import SIZE_FIELDS
-from app.catalog.names import region_key
+from app.catalog.names import RegionCode
 from app.catalog.projections import PURCHASE_MODELS, UNIT_PRICE_FIELDS
 
 SIZE_COLUMNS = {
@@ -117,7 +117,7 @@ LowerText = Annotated[PlainText, AfterValidator(str.lower)]
 LowerTextSet = Annotated[tuple[LowerText, ...], Field(max_length=60), AfterValidator(_as_set)]
 SortOrder = Annotated[tuple[PlainText, ...], Field(max_length=60)]
 RegionSet = Annotated[
-    tuple[Annotated[PlainText, AfterValidator(region_key)], ...],
+    tuple[Annotated[PlainText, AfterValidator(RegionCode)], ...],
     Field(max_length=60),
     AfterValidator(_as_set),
 ]
