@@ -8,7 +8,8 @@ from sqlalchemy.orm import Session
 from app.catalog.queries.params import FitSearch, SizeSelection
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.converters.body_paths import search_params, to_body_error, with_missing_paths, with_paths
-from app.converters.fit_response import to_placement_answer_out, to_resource_answer_out
+from app.converters.fit_response import to_placement_answer_out
+from app.converters.resource_fit import to_resource_answer_out
 from app.db.statements import QueryPlan
 from app.errors import BadQuery, BadWorkload
 from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload

@@ -4,7 +4,6 @@ from collections.abc import Collection
 from typing import Any
 
 from app.converters.body_paths import to_patch, with_paths
-from app.converters.resource_fit import to_costs_out, to_headroom_out
 from app.fit.estimator.estimate import parameter_figures
 from app.fit.formulas.quantities import Figure
 from app.fit.placement.fixes import Fix
@@ -18,8 +17,7 @@ from app.fit.placement.option import (
     speed_figures,
 )
 from app.fit.placement.serving import ServingJob
-from app.fit.resources import ResourceNeeds, explain_option, unused_gpu_memory_gib
-from app.fit.verdict import Option, Rejection
+from app.fit.verdict import Headroom, Rejection
 from app.schemas.estimate_request import ArchitectureOut
 from app.schemas.estimate_response import AssumptionOut, FigureOut, ParametersOut, WeightsTypeOut
 from app.schemas.fit_response import (
@@ -27,6 +25,7 @@ from app.schemas.fit_response import (
     FailureOut,
     FitAnswerOut,
     FixOut,
+    HeadroomOut,
     MissOut,
     OptionCostOut,
     ParallelismOut,
@@ -36,7 +35,6 @@ from app.schemas.fit_response import (
     WorkloadOut,
 )
 from app.services.placement import PlacementResult
-from app.services.resource_fit import ResourceFit
 
 
 def to_placement_answer_out(answer: PlacementResult, *, limit: int, include: Collection[str]) -> FitAnswerOut:
@@ -98,6 +96,17 @@ def _option(answer: PlacementResult, option: PlacementOption) -> PlacedOut:
     )
 
 
+def to_headroom_out(one: Headroom) -> HeadroomOut:
+    """Convert the headroom of a resource."""
+    return HeadroomOut(
+        resource=one.resource,
+        unit=one.unit,
+        required=one.required,
+        available=one.available,
+        headroom_percent=round(one.percent, 2),
+    )
+
+
 def _figures(known: PerGpuMemory | SpeedFigures, shape: type[PerGpuOut | SpeedOut]) -> dict[str, Any]:
     return {name: to_figure_out(getattr(known, name)) for name in shape.model_fields}
 
@@ -135,47 +144,3 @@ def _miss(answer: PlacementResult, rejection: Rejection) -> MissOut:
 def to_fix_out(fix: Fix) -> FixOut:
     """Convert a fix."""
     return FixOut(text=fix.text, patch=to_patch(fix.changes))
-
-
-def to_resource_answer_out(
-    answer: ResourceFit, *, purchases: Collection[str], include: Collection[str]
-) -> FitAnswerOut:
-    """Convert the sizes that have the given resources; there are no assumptions and no fixes for resources."""
-    ranking = answer.ranking
-    return FitAnswerOut(
-        fits=bool(ranking.options),
-        items=[_pooled_option(option, answer.needs, purchases) for option in answer.page],
-        total=len(ranking.options),
-        rejected=[_pooled_miss(one) for one in ranking.rejections] if "rejected" in include else [],
-        rejected_total=len(ranking.rejections),
-        rejection_summary=ranking.summary,
-        nearest_misses=[_pooled_miss(one) for one in ranking.nearest_misses],
-        assumptions=[],
-        weights_type=None,
-        workload=None,
-    )
-
-
-def _pooled_option(option: Option, needs: ResourceNeeds, purchases: Collection[str]) -> PlacedOut:
-    return PlacedOut(
-        size=option.vm.name,
-        region=option.vm.region,
-        status=option.vm.status,
-        nodes=option.nodes,
-        parallelism=None,
-        per_gpu=None,
-        max_concurrency=None,
-        speed=None,
-        cost=to_costs_out(option, purchases),
-        headroom=[to_headroom_out(one) for one in option.headrooms],
-        limiting_resource=option.limiting.resource if option.limiting else None,
-        unused_gpu_memory_gib=unused_gpu_memory_gib(option, needs),
-        pareto_optimal=None,
-        warnings=list(option.warnings),
-        explanation=explain_option(option, needs),
-    )
-
-
-def _pooled_miss(rejection: Rejection) -> MissOut:
-    failures = [FailureOut.model_validate(failure) for failure in rejection.failures]
-    return MissOut(size=rejection.vm.name, status=rejection.vm.status, failures=failures, fixes=[])

@@ -1,19 +1,22 @@
-"""Converts the sizes that have the given resources to the response of GET /fit."""
+"""Converts the sizes that have the given resources to the responses of GET /fit and POST /fit."""
 
 from collections.abc import Collection
 
 from app.catalog.projections import PURCHASE_MODELS
+from app.converters.fit_response import to_headroom_out
 from app.fit.formulas.quantities import exact
 from app.fit.resources import ResourceNeeds, explain_option, unused_gpu_memory_gib
-from app.fit.verdict import Cost, Headroom, Option, Rejection
+from app.fit.verdict import Cost, Option, Rejection
 from app.schemas.estimate_response import FigureOut
 from app.schemas.fit_response import (
     CostsOut,
     FailureOut,
+    FitAnswerOut,
     FitOut,
-    HeadroomOut,
+    MissOut,
     OptionCostOut,
     OptionOut,
+    PlacedOut,
     RejectionOut,
 )
 from app.services.resource_fit import ResourceFit
@@ -41,7 +44,7 @@ def _option(option: Option, needs: ResourceNeeds) -> OptionOut:
         region=option.vm.region,
         status=option.vm.status,
         nodes=option.nodes,
-        cost=to_costs_out(option, PURCHASE_MODELS),
+        cost=_costs(option, PURCHASE_MODELS),
         headroom=[to_headroom_out(one) for one in option.headrooms],
         limiting_resource=option.limiting.resource if option.limiting else None,
         unused_gpu_memory_gib=unused,
@@ -51,7 +54,7 @@ def _option(option: Option, needs: ResourceNeeds) -> OptionOut:
     )
 
 
-def to_costs_out(option: Option, purchases: Collection[str]) -> CostsOut:
+def _costs(option: Option, purchases: Collection[str]) -> CostsOut:
     """Convert the costs of an option; the cost of a job is exact, since its hours are given."""
     return CostsOut(**{name: _cost(cost) if name in purchases else None for name, cost in option.costs.items()})
 
@@ -69,17 +72,50 @@ def _cost(cost: Cost) -> OptionCostOut:
     )
 
 
-def to_headroom_out(one: Headroom) -> HeadroomOut:
-    """Convert the headroom of a resource."""
-    return HeadroomOut(
-        resource=one.resource,
-        unit=one.unit,
-        required=one.required,
-        available=one.available,
-        headroom_percent=round(one.percent, 2),
-    )
-
-
 def _rejection(rejection: Rejection) -> RejectionOut:
     failures = [FailureOut.model_validate(failure) for failure in rejection.failures]
     return RejectionOut(size=rejection.vm.name, status=rejection.vm.status, failures=failures)
+
+
+def to_resource_answer_out(
+    answer: ResourceFit, *, purchases: Collection[str], include: Collection[str]
+) -> FitAnswerOut:
+    """Convert the sizes that have the given resources; there are no assumptions and no fixes for resources."""
+    ranking = answer.ranking
+    return FitAnswerOut(
+        fits=bool(ranking.options),
+        items=[_pooled_option(option, answer.needs, purchases) for option in answer.page],
+        total=len(ranking.options),
+        rejected=[_pooled_miss(one) for one in ranking.rejections] if "rejected" in include else [],
+        rejected_total=len(ranking.rejections),
+        rejection_summary=ranking.summary,
+        nearest_misses=[_pooled_miss(one) for one in ranking.nearest_misses],
+        assumptions=[],
+        weights_type=None,
+        workload=None,
+    )
+
+
+def _pooled_option(option: Option, needs: ResourceNeeds, purchases: Collection[str]) -> PlacedOut:
+    return PlacedOut(
+        size=option.vm.name,
+        region=option.vm.region,
+        status=option.vm.status,
+        nodes=option.nodes,
+        parallelism=None,
+        per_gpu=None,
+        max_concurrency=None,
+        speed=None,
+        cost=_costs(option, purchases),
+        headroom=[to_headroom_out(one) for one in option.headrooms],
+        limiting_resource=option.limiting.resource if option.limiting else None,
+        unused_gpu_memory_gib=unused_gpu_memory_gib(option, needs),
+        pareto_optimal=None,
+        warnings=list(option.warnings),
+        explanation=explain_option(option, needs),
+    )
+
+
+def _pooled_miss(rejection: Rejection) -> MissOut:
+    failures = [FailureOut.model_validate(failure) for failure in rejection.failures]
+    return MissOut(size=rejection.vm.name, status=rejection.vm.status, failures=failures, fixes=[])
