@@ -1,0 +1,92 @@
+"""GET with retries: waits as long as the server asks for, and raises one error with its URL and reason."""
+
+import logging
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+
+import httpx
+import stamina
+
+from app.errors import VmsizesError
+
+USER_AGENT = "vmsizes"
+TIMEOUT = httpx.Timeout(60.0, connect=15.0)
+RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
+
+# Retries are told by the progress of the command; without a handler the logger would write to standard error.
+logging.getLogger("stamina").addHandler(logging.NullHandler())
+
+
+class FetchError(VmsizesError):
+    """Something cannot be fetched, or is not what it should be; says what was asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """How often a request is tried, and how long to wait before it is tried again, in seconds.
+
+    Waits double from `first_wait` to `longest_wait`, with jitter, unless the server says how long. A server that asks
+    for more than `longest_retry_after` is not waited for.
+    """
+
+    attempts: int = 8
+    first_wait: float = 1.0
+    longest_wait: float = 60.0
+    longest_retry_after: float = 600.0
+
+
+async def get(
+    client: httpx.AsyncClient, url: httpx.URL, policy: RetryPolicy, headers: dict[str, str] | None = None
+) -> bytes:
+    """Return the body of a response of 200; raises FetchError when it failed as often as the policy allows."""
+
+    def wait_or_give_up(error: Exception) -> bool | float:
+        if not isinstance(error, httpx.HTTPStatusError):
+            return isinstance(error, httpx.TransportError)
+        if error.response.status_code not in RETRIED_STATUSES:
+            return False
+        seconds = retry_after(error.response)
+        return True if seconds is None else seconds <= policy.longest_retry_after and max(seconds, 0.001)
+
+    retries = stamina.retry_context(
+        on=wait_or_give_up,
+        attempts=policy.attempts,
+        timeout=None,
+        wait_initial=policy.first_wait,
+        wait_max=policy.longest_wait,
+        wait_jitter=policy.first_wait,
+    )
+    tries = 0
+    try:
+        async for attempt in retries:
+            with attempt:
+                tries = attempt.num
+                response = await client.get(url, headers=headers)
+                if response.status_code != HTTPStatus.OK:
+                    raise httpx.HTTPStatusError("", request=response.request, response=response)
+                return response.content
+    except httpx.HTTPError as error:
+        raise FetchError(f"{_reason(error)}, at attempt {tries} of {policy.attempts}") from error
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _reason(error: httpx.HTTPError) -> str:
+    if not isinstance(error, httpx.HTTPStatusError):
+        return f"{error.request.url.host} cannot be reached: {str(error) or type(error).__name__}"
+    seconds = retry_after(error.response)
+    asked = "" if seconds is None else f" and asked to wait {seconds:.0f} s"
+    return f"{error.request.url.host} answered {error.response.status_code}{asked}"
+
+
+def retry_after(response: httpx.Response) -> float | None:
+    """Return the seconds that a response asks to wait, as a number or until a date; None where it does not say."""
+    text = response.headers.get("retry-after", "").strip()
+    if text.isdecimal():
+        return float(text)
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return max(0.0, (moment.astimezone(UTC) - datetime.now(UTC)).total_seconds())

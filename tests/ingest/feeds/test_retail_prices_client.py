@@ -1,0 +1,275 @@
+"""Fetching the Retail Prices API: walks from page to page, over a real connection, with everything that goes wrong."""
+
+import asyncio
+import gzip
+import time
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from app.errors import BadData
+from app.ingest.feeds.fetching import RetryPolicy
+from app.ingest.feeds.retail_prices_client import PAGE_LIMIT, fetch_regions, read_saved_pages, to_page
+from app.ingest.feeds.spool import PageSpool
+from tests.ingest.feeds.fake_api import FakeApi, serving
+from tests.ingest.feeds.meters import B16ALS_V2, in_region
+
+DAY = date(2026, 8, 22)
+QUICK = RetryPolicy(attempts=4, first_wait=0.001, longest_wait=0.01, longest_retry_after=2.0)
+EASTUS = {"eastus": in_region("eastus")}
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> PageSpool:
+    spool = PageSpool(root=tmp_path / "azure-retail-prices", day=DAY)
+    spool.open_day()
+    return spool
+
+
+def fetch(api: FakeApi, spool: PageSpool, regions: Iterable[str] = ("eastus",), **more: Any) -> dict[str, str]:
+    return asyncio.run(fetch_regions(regions, spool, url=api.url, **{"policy": QUICK} | more))
+
+
+def items(spool: PageSpool, region: str = "eastus") -> list[Any]:
+    return [item for page in spool.pages(region) for item in to_page(page).items]
+
+
+def why(api: FakeApi, spool: PageSpool) -> str:
+    """Return why the region failed; nothing of it may have been kept."""
+    with serving(api):
+        failures = fetch(api, spool)
+    assert not spool.has("eastus")
+    assert [*spool.root.rglob("*.part")] == []
+    return failures["eastus"]
+
+
+def test_a_region_is_fetched_page_by_page_to_the_last_one(spool: PageSpool) -> None:
+    with serving(FakeApi(items=EASTUS)) as api:
+        assert fetch(api, spool) == {}
+    assert items(spool) == EASTUS["eastus"]
+    assert dict(api.asked) == {("eastus", 1): 1, ("eastus", 2): 1, ("eastus", 3): 1}
+    assert api.filters[0] == "serviceName eq 'Virtual Machines' and armRegionName eq 'eastus'"
+
+
+def test_regions_are_fetched_side_by_side_but_not_all_at_once(spool: PageSpool) -> None:
+    regions = [f"region{n}" for n in range(8)]
+    with serving(FakeApi(items={name: in_region(name) for name in regions}, delay=0.02)) as api:
+        assert fetch(api, spool, regions, concurrency=3) == {}
+    assert api.most_running == 3
+    assert all(spool.has(region) for region in regions)
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_failed_request_is_tried_again(spool: PageSpool, status: int) -> None:
+    with serving(FakeApi(items=EASTUS, fault=lambda _, page, before: (status, {}) if before < 2 else None)) as api:
+        assert fetch(api, spool) == {}
+    assert items(spool) == EASTUS["eastus"]
+    assert api.requests == 9
+
+
+@pytest.mark.parametrize("form", ["seconds", "date"])
+def test_a_server_that_says_how_long_to_wait_is_obeyed(spool: PageSpool, form: str) -> None:
+    until = format_datetime(datetime.now(UTC) + timedelta(seconds=2.2), usegmt=True)
+    headers = {"retry-after": "1" if form == "seconds" else until}
+    began = time.monotonic()
+    with serving(
+        FakeApi(items=EASTUS, fault=lambda _, page, before: (429, headers) if page + before == 1 else None)
+    ) as api:
+        assert fetch(api, spool) == {}
+    assert time.monotonic() - began >= 1
+    assert api.requests == 4
+
+
+def test_a_server_that_asks_for_too_long_a_wait_is_not_waited_for(spool: PageSpool) -> None:
+    api = FakeApi(items=EASTUS, fault=lambda *_: (429, {"retry-after": "3600"}))
+    assert why(api, spool) == "127.0.0.1 answered 429 and asked to wait 3600 s, at attempt 1 of 4"
+
+
+def test_a_server_that_keeps_failing_fails_the_region(spool: PageSpool) -> None:
+    assert why(FakeApi(items=EASTUS, fault=lambda *_: (503, {})), spool) == "127.0.0.1 answered 503, at attempt 4 of 4"
+
+
+def test_a_request_that_is_refused_is_not_repeated(spool: PageSpool) -> None:
+    api = FakeApi(items=EASTUS, fault=lambda *_: (400, {}))
+    assert why(api, spool) == "127.0.0.1 answered 400, at attempt 1 of 4"
+    assert api.requests == 1
+
+
+def test_a_server_that_is_not_there_fails_every_region(spool: PageSpool) -> None:
+    failures = fetch(FakeApi(items={}, url="http://127.0.0.1:9/prices"), spool, ["eastus", "westus"])
+    assert set(failures) == {"eastus", "westus"}
+    assert all(failure.startswith("127.0.0.1 cannot be reached") for failure in failures.values())
+
+
+def test_one_failing_region_leaves_the_others_alone(spool: PageSpool) -> None:
+    both = {name: in_region(name) for name in ("eastus", "westus")}
+    with serving(FakeApi(items=both, fault=lambda region, *_: (500, {}) if region == "eastus" else None)) as api:
+        assert [*fetch(api, spool, both)] == ["eastus"]
+    assert items(spool, "westus") == both["westus"]
+
+
+def test_a_region_without_items_is_a_failure_and_not_an_empty_list(spool: PageSpool) -> None:
+    assert why(FakeApi(items={}), spool) == "page 1 has no items"
+
+
+def test_a_last_page_may_be_empty(spool: PageSpool) -> None:
+    def add_empty_page(_: str, page: int, answer: dict[str, Any]) -> dict[str, Any]:
+        link = f"{api.url}?$filter=armRegionName eq 'eastus'&$skip=15" if page == 3 else answer["NextPageLink"]
+        return answer | {"NextPageLink": link}
+
+    with serving(FakeApi(items=EASTUS, change=add_empty_page)) as api:
+        assert fetch(api, spool) == {}
+    assert api.asked["eastus", 4] == 1
+    assert items(spool) == EASTUS["eastus"]
+
+
+def test_a_page_that_links_to_itself_is_an_error(spool: PageSpool) -> None:
+    def link_to_itself(_: str, page: int, answer: dict[str, Any]) -> dict[str, Any]:
+        return answer | {"NextPageLink": f"{api.url}?$filter=armRegionName eq 'eastus'&$skip=5"}
+
+    api = FakeApi(items=EASTUS, change=link_to_itself)
+    assert why(api, spool).startswith("page 2 links to a page that was read already")
+
+
+def test_pages_without_an_end_are_an_error(spool: PageSpool) -> None:
+    def go_on(_: str, page: int, answer: dict[str, Any]) -> dict[str, Any]:
+        link = f"{api.url}?$filter=armRegionName eq 'eastus'&$skip={page * 5}"
+        return answer | {"Items": EASTUS["eastus"][:1], "Count": 1, "NextPageLink": link}
+
+    api = FakeApi(items=EASTUS, change=go_on)
+    assert why(api, spool) == f"there are more than {PAGE_LIMIT} pages"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"Count": 1000}, "a page was cut: its Count is 1000, and it has 5 items"),
+        ({"Count": None}, "a page was cut: its Count is None, and it has 5 items"),
+        ({"BillingCurrency": "EUR"}, "a page is in 'EUR', not in USD"),
+        ({"Items": None}, "a page has no list Items"),
+        ({"Items": ["x"] * 5}, "a page has no list Items"),
+        ({"NextPageLink": "more"}, "a page has the NextPageLink 'more', which has no query"),
+    ],
+)
+def test_a_page_that_is_not_whole_fails_the_region(spool: PageSpool, change: dict[str, Any], said: str) -> None:
+    assert why(FakeApi(items=EASTUS, change=lambda _, __, answer: answer | change), spool) == said
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>busy</html>", b'{"Items": ['])
+def test_a_page_that_is_not_json_fails_the_region(spool: PageSpool, body: bytes) -> None:
+    assert why(FakeApi(items=EASTUS, change=lambda *_: body), spool).startswith("a page is not JSON")
+
+
+def test_a_finished_region_is_not_fetched_again_and_an_unfinished_one_from_its_start(spool: PageSpool) -> None:
+    both = {name: in_region(name) for name in ("eastus", "westus")}
+    with serving(
+        FakeApi(items=both, fault=lambda region, page, _: (500, {}) if (region, page) == ("westus", 3) else None)
+    ) as api:
+        assert [*fetch(api, spool, both)] == ["westus"]
+    with serving(FakeApi(items=both)) as api:
+        assert fetch(api, spool, both) == {}
+    assert dict(api.asked) == {("westus", page): 1 for page in (1, 2, 3)}
+    assert items(spool, "westus") == both["westus"]
+
+
+def test_pages_of_another_day_are_not_continued(spool: PageSpool) -> None:
+    with serving(FakeApi(items=EASTUS)) as api:
+        fetch(api, spool)
+    later = PageSpool(root=spool.root, day=DAY + timedelta(days=1))
+    later.open_day()
+    assert not later.has("eastus")
+    assert not spool.has("eastus")
+
+
+def test_accepted_pages_are_kept_and_fetched_anew(spool: PageSpool) -> None:
+    with serving(FakeApi(items=EASTUS)) as api:
+        fetch(api, spool)
+        spool.accept()
+        assert not spool.has("eastus")
+        assert (spool.root / "accepted" / "eastus.jsonl.gz").is_file()
+        fetch(api, spool)
+    assert api.requests == 6
+
+
+def test_refused_pages_are_fetched_anew_unless_they_are_accepted(spool: PageSpool) -> None:
+    with serving(FakeApi(items=EASTUS)) as api:
+        fetch(api, spool)
+    spool.refuse("eastus")
+    assert not spool.has("eastus")
+    spool.restore_refused()
+    assert items(spool) == EASTUS["eastus"]
+
+
+def test_progress_is_told_with_the_share_that_is_fetched(spool: PageSpool) -> None:
+    told: list[tuple[float | None, int]] = []
+    regions = [f"region{n}" for n in range(4)]
+    with serving(FakeApi(items={name: in_region(name) for name in regions})) as api:
+        fetch(api, spool, regions, concurrency=1, progress=lambda _, share, rows: told.append((share, rows)))
+    assert [share for share, _ in told[:3]] == [None] * 3
+    assert told[3] == (4 / 12, 18)
+    assert told[-1][1] == 52
+
+
+# Saved pages
+
+
+def saved(folder: Path, api: FakeApi, spool: PageSpool) -> list[Path]:
+    """Save the pages of a region as files of a page each."""
+    with serving(api):
+        fetch(api, spool)
+    paths = [folder / f"page{number}.json" for number in range(8, 11)]
+    for path, page in zip(paths, spool.pages("eastus"), strict=True):
+        path.write_bytes(page)
+    return paths
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "saved"
+    folder.mkdir()
+    return folder
+
+
+def test_saved_pages_are_read_from_a_folder_in_the_order_of_their_numbers(folder: Path, spool: PageSpool) -> None:
+    saved(folder, FakeApi(items=EASTUS), spool)
+    assert [item for page in read_saved_pages(folder) for item in page.items] == EASTUS["eastus"]
+
+
+@pytest.mark.parametrize("name", ["eastus.jsonl", "eastus.jsonl.gz"])
+def test_saved_pages_are_read_from_one_file_with_a_page_a_line(folder: Path, spool: PageSpool, name: str) -> None:
+    pages = b"".join(path.read_bytes() for path in saved(folder, FakeApi(items=EASTUS), spool))
+    (folder / name).write_bytes(gzip.compress(pages) if name.endswith(".gz") else pages)
+    assert sum(len(page.items) for page in read_saved_pages(folder / name)) == len(B16ALS_V2)
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(0, "a page is missing: 5 items are there, and the next page begins after 10"), (2, "the last page is missing")],
+)
+def test_a_missing_page_is_an_error(folder: Path, spool: PageSpool, number: int, said: str) -> None:
+    saved(folder, FakeApi(items=EASTUS), spool)[number].unlink()
+    with pytest.raises(BadData, match=said):
+        list(read_saved_pages(folder))
+
+
+def test_a_folder_without_pages_is_refused(folder: Path) -> None:
+    with pytest.raises(BadData, match=r"has no saved pages; give a file or a folder of \.json"):
+        list(read_saved_pages(folder))
+
+
+def test_a_saved_page_that_is_wrong_is_named_with_its_line(folder: Path) -> None:
+    page = {"Items": [], "Count": 1, "BillingCurrency": "USD", "NextPageLink": None}
+    (folder / "pages.jsonl").write_bytes(b"\n" + orjson.dumps(page))
+    with pytest.raises(BadData, match=r"pages\.jsonl:2: a page was cut"):
+        list(read_saved_pages(folder))
+
+
+def test_a_file_that_is_cut_is_refused(folder: Path) -> None:
+    (folder / "pages.jsonl.gz").write_bytes(gzip.compress(b"{}")[:-6])
+    with pytest.raises(BadData, match="cannot be read"):
+        list(read_saved_pages(folder))
