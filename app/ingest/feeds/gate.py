@@ -1,0 +1,103 @@
+"""Decides whether the newest list of a region may replace the last accepted one.
+
+A vendor's API sometimes loses most of its rows for days, or sends figures of another kind; both look like news. A list
+that shrinks or jumps more than prices do is refused, with everything that is odd about it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+from app.ingest.feeds.retail_prices import format_usd
+
+
+class PriceKey(NamedTuple):
+    """What a price in a region is of; `size` is the key of a size."""
+
+    size: str
+    os: str
+    purchase: str
+
+
+PriceMap = Mapping[PriceKey, int]
+"""The prices of a region, nano-USD an hour."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateLimits:
+    """How much a list may differ from the one before; shares are 0 to 1, factors count in both directions.
+
+    `lost_in_series` is asked of series with at least `series_prices` prices before, `moved` of all prices that both
+    lists have: the share that may change by more than `moved_factor`.
+    """
+
+    lost_in_region: Fraction = Fraction(20, 100)
+    lost_in_series: Fraction = Fraction(50, 100)
+    series_prices: int = 8
+    factor: int = 5
+    spot_factor: int = 10
+    moved: Fraction = Fraction(5, 100)
+    moved_factor: int = 2
+
+
+DEFAULT_LIMITS = GateLimits()
+_EXAMPLES = 3
+_SIZE = re.compile(r"([a-z]+)\d+(?:-\d+)?")
+
+
+def series_of(size: str) -> str:
+    """Return a size's name without its number of vCPUs: what sizes that come and go together have in common."""
+    return _SIZE.sub(r"\1", size, count=1)
+
+
+def check_list(previous: PriceMap, new: PriceMap, limits: GateLimits = DEFAULT_LIMITS) -> tuple[str, ...]:
+    """Return what is wrong with the new list of a region, compared with the last accepted one; empty: nothing."""
+    return (
+        *_find_losses(previous, new, limits),
+        *_find_jumps(previous, new, limits),
+        *_find_moves(previous, new, limits),
+    )
+
+
+def _find_losses(previous: PriceMap, new: PriceMap, limits: GateLimits) -> Iterable[str]:
+    lost = [key for key in previous if key not in new]
+    if len(lost) > limits.lost_in_region * len(previous):
+        yield f"{_part(len(lost), len(previous))} are gone"
+    before = Counter(series_of(key.size) for key in previous)
+    for series, gone in sorted(Counter(series_of(key.size) for key in lost).items()):
+        if before[series] >= limits.series_prices and gone > limits.lost_in_series * before[series]:
+            yield f"{gone} of {before[series]} prices of {series} are gone"
+
+
+def _find_jumps(previous: PriceMap, new: PriceMap, limits: GateLimits) -> Iterable[str]:
+    for spot, factor in ((False, limits.factor), (True, limits.spot_factor)):
+        jumps = [
+            key
+            for key, nano in new.items()
+            if (key.purchase == "spot") is spot and _exceeds(previous.get(key), nano, factor)
+        ]
+        if jumps:
+            examples = "; ".join(
+                f"{key.size} {key.os} {key.purchase} {format_usd(previous[key])} -> {format_usd(new[key])}"
+                for key in sorted(jumps)[:_EXAMPLES]
+            )
+            kind = "spot price" if spot else "price"
+            yield f"{len(jumps)} {kind}{'' if len(jumps) == 1 else 's'} changed more than {factor} times: {examples}"
+
+
+def _find_moves(previous: PriceMap, new: PriceMap, limits: GateLimits) -> Iterable[str]:
+    both = [key for key in new if key in previous]
+    moved = [key for key in both if _exceeds(previous[key], new[key], limits.moved_factor)]
+    if len(moved) > limits.moved * len(both):
+        yield f"{_part(len(moved), len(both))} changed more than {limits.moved_factor} times"
+
+
+def _exceeds(old: int | None, new: int, factor: int) -> bool:
+    return old is not None and (new > factor * old or old > factor * new)
+
+
+def _part(number: int, of: int) -> str:
+    return f"{number} of {of} prices ({100 * number / of:.0f} %)"
