@@ -203,16 +203,23 @@ def _nano_per_hour(item: Item, name: str, hours: int) -> int:
 
 # A region
 
+REPORT_LIMIT = 50
+"""Reports of a region that are kept: should the API change a text, each of its items would be one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegionPrices:
-    """The prices of a region, sorted by size, system and purchase model, with what was left out and reported."""
+    """The prices of a region, sorted by size, system and purchase model, with what was left out and reported.
+
+    `reported` counts all reports, of which `reports` has the first.
+    """
 
     region: str
     prices: tuple[MeterPrice, ...]
     items: int
     left_out: Mapping[LeftOut, int]
     reports: tuple[Report, ...]
+    reported: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -229,6 +236,7 @@ class RegionMapper:
     _items: int = 0
     _left_out: Counter[LeftOut] = field(default_factory=Counter)
     _reports: list[Report] = field(default_factory=list)
+    _reported: int = 0
     _found: dict[tuple[str, str, str], list[MeterPrice]] = field(default_factory=dict)
 
     def add(self, item: Item) -> None:
@@ -256,6 +264,7 @@ class RegionMapper:
             items=self._items,
             left_out=dict(self._left_out),
             reports=tuple(self._reports),
+            reported=self._reported,
         )
 
     def _only(self, several: list[MeterPrice]) -> MeterPrice | None:
@@ -276,7 +285,9 @@ class RegionMapper:
         return None
 
     def _report(self, line: int, column: str, value: object, detail: str) -> None:
-        self._reports.append(Report(file=self.file, line=line, column=column, cell=str(value), detail=detail))
+        self._reported += 1
+        if self._reported <= REPORT_LIMIT:
+            self._reports.append(Report(file=self.file, line=line, column=column, cell=str(value), detail=detail))
 
 
 def _describe(item: Item) -> str:

@@ -5,6 +5,7 @@ one day are never continued on another: prices of two days are not one list.
 """
 
 import gzip
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -46,7 +47,7 @@ class PageSpool:
     @contextmanager
     def write(self, region: str) -> Iterator[Callable[[bytes], None]]:
         """Write the pages of a region; without an error they are kept, otherwise nothing is."""
-        part = self._fetched / f"{region}.part"
+        part = self._fetched / f"{region}.{os.getpid()}.part"
         try:
             with gzip.open(part, "wb", compresslevel=_LEVEL) as file:
                 yield lambda page: cast("None", file.write(page.translate(_ONE_LINE) + b"\n"))

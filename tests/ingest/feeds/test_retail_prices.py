@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.ingest.feeds.retail_prices import LeftOut, RegionMapper, RegionPrices, format_usd
+from app.ingest.feeds.retail_prices import REPORT_LIMIT, LeftOut, RegionMapper, RegionPrices, format_usd
 from tests.ingest.feeds.meters import B16ALS_V2, CLOUD_SERVICES, LINUX, WINDOWS, Item, item, plans
 
 DAY = date(2026, 8, 22)
@@ -226,3 +226,8 @@ def test_prices_are_sorted_by_size_system_and_purchase_model() -> None:
     found = [(price.size, price.os) for price in mapped(items).prices]
     assert found == sorted(found)
     assert mapped(items[::-1]).prices[0].size == "Standard_A"
+
+
+def test_of_very_many_reports_the_first_are_kept_and_all_are_counted() -> None:
+    found = mapped([item(unitOfMeasure="1/Hour")] * (REPORT_LIMIT + 10))
+    assert (len(found.reports), found.reported) == (REPORT_LIMIT, REPORT_LIMIT + 10)
