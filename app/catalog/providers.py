@@ -25,6 +25,8 @@ class Provider:
     """What `region_code` allows, in words, with an example."""
     api_fields: frozenset[str] = frozenset()
     """The fields of a size that its API defines: a deployment gets what the API says, not what a page says."""
+    constrained_key: re.Pattern[str] | None = None
+    """How the keys of constrained sizes begin, of whose vCPUs some are disabled; its API gives those of the parent."""
 
 
 AZURE = Provider(
@@ -36,6 +38,7 @@ AZURE = Provider(
     region_code=re.compile(r"[a-z0-9]+"),
     region_code_hint="letters and digits, written like westeurope",
     api_fields=RESOURCE_SKUS_FIELDS,
+    constrained_key=re.compile(r"[a-z]+\d+-\d"),
 )
 
 PROVIDERS: Mapping[str, Provider] = {provider.id: provider for provider in (AZURE,)}

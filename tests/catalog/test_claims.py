@@ -30,13 +30,22 @@ def test_a_vendor_page_counts_before_a_third_party_whatever_their_dates() -> Non
 
 def test_the_api_counts_before_a_page_only_on_the_fields_that_it_defines() -> None:
     page, api = claim(1900, source="page", on=date(2026, 8, 12)), claim(1800, source="api", kind="vendor_api")
-    resolution = resolve([page, api], authority_order("size", "memory_gib"))
+    resolution = resolve([page, api], authority_order("size", "memory_gib", "nx8"))
     assert resolution.accepted is api
     assert [r.reason for r in resolution.claims if r.claim is page] == [
         "api says 1800, and a vendor API counts before a vendor page"
     ]
     for kind, field in (("size", "gpu_count"), ("size", "ultra_disk"), ("gpu", "memory_gib")):
-        assert resolve([page, api], authority_order(kind, field)).accepted is page  # type: ignore[arg-type]  # as above
+        assert resolve([page, api], authority_order(kind, field, "nx8")).accepted is page  # type: ignore[arg-type]  # as above
+
+
+@pytest.mark.parametrize(
+    ("size", "accepted"), [("nx44-16rs", "page"), ("e8-2s_v5", "page"), ("nx44rs", "api"), ("nx44_v2-3", "api")]
+)
+def test_a_page_counts_before_the_api_on_the_vcpus_of_a_constrained_size(size: str, accepted: str) -> None:
+    page, api = claim(16, source="page"), claim(44, source="api", kind="vendor_api")
+    assert resolve([page, api], authority_order("size", "vcpus", size)).accepted.source == accepted
+    assert resolve([page, api], authority_order("size", "memory_gib", size)).accepted is api
 
 
 def test_every_field_that_the_api_of_a_provider_defines_is_one_of_a_size() -> None:
@@ -47,7 +56,7 @@ def test_every_field_that_the_api_of_a_provider_defines_is_one_of_a_size() -> No
 def test_a_pinned_source_counts_before_all_others_and_they_are_disputed() -> None:
     pinned = Claim(source="seed", kind="third_party", published_on=None, value=32, pinned=True)
     api = claim(8, source="api", kind="vendor_api", on=date(2026, 8, 1))
-    resolution = resolve([api, pinned], authority_order("size", "max_data_disks"))
+    resolution = resolve([api, pinned], authority_order("size", "max_data_disks", "nx8"))
     assert resolution.accepted is pinned
     assert [r.reason for r in resolution.claims if r.claim is api] == [
         "seed says 32, and a pinned source counts before all others"

@@ -25,9 +25,16 @@ from app.catalog.resolution.subjects import SubjectKeys
 API_FIRST: tuple[SourceKind, ...] = ("vendor_api", "vendor_page", "vendor_announcement", "third_party")
 
 
-def authority_order(kind: SubjectKind, field: str, provider: Provider = DEFAULT_PROVIDER) -> tuple[SourceKind, ...]:
-    """Return the kinds of source in the order of their authority on a field: first the API, where it defines it."""
-    return API_FIRST if kind == "size" and field in provider.api_fields else AUTHORITY
+def authority_order(
+    kind: SubjectKind, field: str, subject: str, provider: Provider = DEFAULT_PROVIDER
+) -> tuple[SourceKind, ...]:
+    """Return the kinds of source in the order of their authority on a field of a subject, given by its key.
+
+    The API is first where it defines the field, but not on the vCPUs of a constrained size: it gives those of the size
+    that this one is made from, and a page those that a VM can use.
+    """
+    is_parents = field == "vcpus" and provider.constrained_key is not None and provider.constrained_key.match(subject)
+    return API_FIRST if kind == "size" and field in provider.api_fields and not is_parents else AUTHORITY
 
 
 FactRow = dict[str, Any]
@@ -113,7 +120,7 @@ def _resolve_field(rows: Iterable[FactRow], context: ResolutionContext) -> Resol
     claims = [_to_claim(fact, context) for fact in facts]
     # Only what an API says is ordered by what that API defines.
     provider = next((claim.provider for claim in claims if claim.kind == "vendor_api"), DEFAULT_PROVIDER)
-    order = authority_order(first["kind"], first["field"], provider)
+    order = authority_order(first["kind"], first["field"], first["subject"], provider)
     return resolve(claims, order, older_first=first["field"] == "series")
 
 
