@@ -15,13 +15,16 @@ from app.ingest.documents.features import FeatureFlag, read_flag
 from app.ingest.documents.gpu_text import to_interconnect
 from app.ingest.documents.network import UnreadableCell, read_infiniband, read_network
 from app.ingest.documents.values import (
+    NUMBER,
     Amount,
     Dimension,
     FieldValue,
+    is_blank,
     normalize_rates,
     rounded,
     to_amount,
     to_base_unit,
+    to_decimal,
     to_integer,
 )
 
@@ -30,7 +33,9 @@ _FILLER_WORDS = re.compile(
     r"applications?|users?)\b",
     re.IGNORECASE,
 )
-_UNIT = re.compile(r"[KMGT]i?B(?:ps)?|[KMGT]i?bps|IOPS", re.IGNORECASE)
+_UNIT = re.compile(r"[KMGT]i?B(?:ps)?|[KMGT]i?bps|IOPS|[GM]Hz", re.IGNORECASE)
+_NETWORK_CLASS = re.compile(r"(?:(?:extremely|very) )?(?:low|moderate|high)", re.IGNORECASE)
+"""What old pages write instead of a bandwidth."""
 
 
 CellReader = Callable[[ColumnField, str], list[FieldValue]]
@@ -87,6 +92,8 @@ def _to_field_type(field: str, number: Decimal) -> FactValue:
 def _network_mbps(column: ColumnField, text: str) -> list[FieldValue]:
     # Old pages write MBps over columns of Mbps, as the same figures on their newer versions show.
     unit = "Mbps" if column.unit == "MBps" else column.unit
+    if _NETWORK_CLASS.fullmatch(text):
+        return []
     if re.search(r"infini|rdma|ethernet|[/+;]", text, re.IGNORECASE):
         return _network(ColumnField(field=column.field, unit=unit), text)
     return _quantity("network")(ColumnField(field="network_mbps", unit=unit), text)
@@ -118,8 +125,21 @@ def _interconnect(_column: ColumnField, text: str) -> list[FieldValue]:
 def _cached_throughput(column: ColumnField, text: str) -> list[FieldValue]:
     # Old tables put the cache's size behind the throughput: `32 (50)`.
     rate, _, cache = text.partition("(")
+    if is_blank(rate):
+        return []
     (value,) = _quantity("throughput")(column, rate.strip())
     return [value._replace(note=f"with a cache of {cache.strip(' )')} GiB")] if cache else [value]
+
+
+def _iops(column: ColumnField, text: str) -> list[FieldValue]:
+    # `1.5M` is 1.5 million.
+    millions = re.fullmatch(rf"({NUMBER})\s*M", text)
+    number = f"{to_decimal(millions[1]) * 10**6:f}" if millions else text
+    return _quantity("iops")(column, number)
+
+
+def _percent(column: ColumnField, text: str) -> list[FieldValue]:
+    return [FieldValue(column.field, rounded(_amount(text.removesuffix("%")).number))]
 
 
 def _flag(column: ColumnField, text: str) -> list[FieldValue]:
@@ -129,8 +149,12 @@ def _flag(column: ColumnField, text: str) -> list[FieldValue]:
 
 _READERS_BY_UNIT: dict[str | None, CellReader] = {
     "count": _count,
-    "IOPS": _quantity("iops"),
+    "IOPS": _iops,
     "MBps": _quantity("throughput"),
+    "MiB": _quantity("cache"),
+    "GB/s": _quantity("bandwidth"),
+    "GHz": _quantity("frequency"),
+    "%": _percent,
 }
 
 CELL_READERS: dict[str, CellReader] = {

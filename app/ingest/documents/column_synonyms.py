@@ -9,6 +9,9 @@ import re
 
 _DISK = r"(?:premium (?:ssd|storage) )?(?:disks? )?"
 _SPEED = r"(?:iops|throughput|speed|bandwidth|performance|i o)?(?: iops)?"
+_RATE = r"(?:iops|throughput|speed|bandwidth)(?: iops)?"
+_TEMP_DISK = r"(?:temp(?:orary)? (?:disks?|storage)|local disks?)"
+_ULTRA_DISK = r"(?:special |ultra disk and premium ssd v2 |ultra disk )(?:disks? )?"
 _SIZE = r"(?: (?:size|capacity))?"
 _GPU = r"(?:gpus?|accelerators?|graphics(?: cards?)?|video)"
 
@@ -35,6 +38,7 @@ _SYNONYMS: tuple[tuple[str, tuple[str, ...]], ...] = (
             r"(?:v ?cpu |cpu |physical |processor )?cores?",
             r"(?:v ?cpu|cpu)s? cores?",
             r"v ?cpu s",
+            r"active v ?cpus?",
         ),
     ),
     (
@@ -83,24 +87,40 @@ _SYNONYMS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     (
+        "temp_disk_sequential_read",
+        (rf"{_TEMP_DISK} sequential read ?{_SPEED}",),
+    ),
+    (
+        "temp_disk_sequential_write",
+        (rf"{_TEMP_DISK} sequential write ?{_SPEED}",),
+    ),
+    (
         "temp_disk_read",
-        (r"temp(?:orary)? (?:disks?|storage) (?:random )?read(?: rr)? ?(?:speed|throughput|bandwidth)?(?: iops)?",),
+        (rf"{_TEMP_DISK} (?:random )?read(?: rr)? ?{_SPEED}",),
     ),
     (
         "temp_disk_write",
-        (r"temp(?:orary)? (?:disks?|storage) (?:random )?write(?: rw)? ?(?:speed|throughput|bandwidth)?(?: iops)?",),
+        (rf"{_TEMP_DISK} (?:random )?write(?: rw)? ?{_SPEED}",),
+    ),
+    (
+        "temp_disk_rate",
+        (rf"{_TEMP_DISK} {_RATE}",),
     ),
     (
         "cached_disk",
-        (rf"cached(?: and temp(?:orary)? storage)? (?:disks? )?{_SPEED}",),
+        (rf"cached(?: and {_TEMP_DISK})? (?:disks? )?{_SPEED}",),
     ),
     (
         "temp_disk",
         (
             r"(?:local )?temp(?:orary)?(?: (?:storage|disks?|ssds?|hdds?|nvme|local|size|capacity))+",
-            r"local (?:temp(?:orary)? )?(?:storage|disks?|ssd)(?: (?:size|capacity|ssd))?",
+            r"local (?:temp(?:orary)? )?(?:storage|disks?|ssd|hdd)(?: (?:size|capacity|ssd))?",
             r"(?:scratch|resource) disks?(?: size)?",
         ),
+    ),
+    (
+        "nvme_disk_rate",
+        (rf"nvme (?:disks? )?{_RATE}(?: read(?: iops)?)?",),
     ),
     (
         "nvme",
@@ -121,13 +141,13 @@ _SYNONYMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "ultra_disk_burst",
         (
-            rf"uncached burst (?:special |ultra disk and premium ssd v2 |ultra disk )(?:disks? )?{_SPEED}",
-            rf"uncached (?:special |ultra disk and premium ssd v2 |ultra disk )(?:disks? )?burst ?{_SPEED}",
+            rf"(?:uncached burst|burst uncached) {_ULTRA_DISK}{_SPEED}",
+            rf"uncached {_ULTRA_DISK}burst ?{_SPEED}",
         ),
     ),
     (
         "ultra_disk",
-        (rf"uncached (?:special |ultra disk and premium ssd v2 |ultra disk )(?:disks? )?{_SPEED}",),
+        (rf"uncached {_ULTRA_DISK}{_SPEED}",),
     ),
     (
         "uncached_disk_burst",
@@ -137,11 +157,58 @@ _SYNONYMS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "uncached_disk",
         (
             rf"(?:uncached |remote(?: storage)? ){_DISK}{_SPEED}",
-            r"data disks? (?:iops|throughput|speed)",
-            r"disks? (?:iops|throughput|speed|bandwidth)",
+            rf"(?:data )?disks? {_RATE}",
             r"iops",
             r"storage throughput",
         ),
+    ),
+    (
+        "local_ssd",
+        (r"local solid state disks?",),
+    ),
+    (
+        "local_ssd_size",
+        (r"local solid state disks? (?:size|capacity)",),
+    ),
+    (
+        "l3_cache_mib",
+        (r"l3 cache(?: size)?",),
+    ),
+    (
+        "memory_bandwidth_gb_per_s",
+        (r"(?:peak )?memory bandwidth",),
+    ),
+    (
+        "cpu_base_ghz",
+        (r"base (?:cpu )?frequency",),
+    ),
+    (
+        "cpu_peak_ghz",
+        (r"single core (?:peak frequency|frequency peak)",),
+    ),
+    (
+        "cpu_all_core_peak_ghz",
+        (r"all cores? (?:peak frequency|frequency peak)",),
+    ),
+    (
+        "cpu_baseline_percent",
+        (r"base cpu perf(?:ormance)?(?: of vm)?",),
+    ),
+    (
+        "cpu_credits_initial",
+        (r"initial (?:cpu )?credits",),
+    ),
+    (
+        "cpu_credits_per_hour",
+        (r"(?:cpu )?credits banked (?:per )?hour",),
+    ),
+    (
+        "cpu_credits_max",
+        (r"banked (?:cpu )?credits",),
+    ),
+    (
+        "backend_nics",
+        (r"back ?end nics?",),
     ),
     (
         "max_nics",
@@ -201,6 +268,9 @@ _SYNONYMS: tuple[tuple[str, tuple[str, ...]], ...] = (
             r"vm series",
             r"family",
             r"acu",
+            r"base size",
+            r"os disk(?: size)?",
+            r"cpu perf(?:ormance)?(?: of vm)?",
             r"status",
             r"notes?",
             r"comments?",

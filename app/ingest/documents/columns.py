@@ -11,7 +11,9 @@ from app.ingest.documents.column_synonyms import find_field
 from app.ingest.documents.features import FLAGS, flag_key
 from app.ingest.documents.values import find_units, normalize_rates
 
-_UNIT_WORDS = re.compile(r"(?<![A-Za-z])(?:[KMGT]i?B(?:ps)?|[kmgt]i?b(?:ps)?|[KMGT]i?b(?:ps)?|[KMGT]BPS)(?![A-Za-z])")
+_UNIT_WORDS = re.compile(
+    r"(?<![A-Za-z])(?:[KMGT]i?B(?:ps)?|[kmgt]i?b(?:ps)?|[KMGT]i?b(?:ps)?|[KMGT]BPS|[GM]Hz)(?![A-Za-z])"
+)
 _COUNT_WORDS = re.compile(
     r"\bqty\b|\bquantity\b|\bcount\b|\bnumber of\b|\bno\. of\b|#|\bmax(?:imum)?\b|\bup to\b", re.IGNORECASE
 )
@@ -27,18 +29,31 @@ _SHARED_PREFIX = re.compile(
     r"^(.*?)[:(]?\s*IOPS\)?\s*(?:/|and|&|,)\s*(?:speed|throughput)?\s*\(?([KMG]i?Bps)", re.IGNORECASE
 )
 
-DISK_RATES = frozenset(
-    {
-        "uncached_disk",
-        "uncached_disk_burst",
-        "ultra_disk",
-        "ultra_disk_burst",
-        "cached_disk",
-        "temp_disk_read",
-        "temp_disk_write",
-    }
+_READ_WRITE = re.compile(
+    r"^(?P<disk>.*?)(?: throughput)?[:(]?\s*IOPS\s*/\s*Read (?P<read>[KMG]i?Bps)\s*/\s*Write (?P<write>[KMG]i?Bps)",
+    re.IGNORECASE,
 )
-"""Columns that hold IOPS or bytes per second: `_iops` or `_mbps` is appended to the name by their unit."""
+_DISKS_AND_RATE = re.compile(r"(?<=data disks)\s*/\s*throughput\b", re.IGNORECASE)
+
+DISK_RATES = {
+    **{
+        name: name
+        for name in (
+            "uncached_disk",
+            "uncached_disk_burst",
+            "ultra_disk",
+            "ultra_disk_burst",
+            "cached_disk",
+            "temp_disk_read",
+            "temp_disk_write",
+            "temp_disk_sequential_read",
+            "temp_disk_sequential_write",
+        )
+    },
+    "temp_disk_rate": "temp_disk",
+    "nvme_disk_rate": "nvme_disk",
+}
+"""Columns that hold IOPS or bytes per second, and their fields, to which `_iops` or `_mbps` is appended by the unit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +106,15 @@ def _clear_if_ambiguous(column: TableColumn, fields: set[str]) -> TableColumn:
 def to_column_fields(header: str) -> tuple[ColumnField, ...]:
     """Return the fields of a header, several for a joint one: `Max NICs / network bandwidth (MBps)`."""
     text = _PER_GPU.sub(r"\1 per GPU", normalize_rates(header.replace("\v", " ")))
+    # `Max data disks / throughput: IOPS`: the throughput is that of the disks.
+    text = _DISKS_AND_RATE.sub(" / data disk throughput", text)
+    # `Temp storage throughput: IOPS / Read MBps / Write MBps`: all share the words before IOPS.
+    if found := _READ_WRITE.match(text):
+        disk = found["disk"]
+        names = (f"{disk} throughput IOPS", f"{disk} read {found['read']}", f"{disk} write {found['write']}")
+        fields = tuple(field for name in names if (field := _column_field(name)))
+        if len(fields) == len(names):
+            return fields
     # `Uncached disk IOPS / MBps`: both fields share the words before IOPS.
     if found := _SHARED_PREFIX.match(text):
         first, second = _column_field(f"{found[1]} IOPS"), _column_field(f"{found[1]} {found[2]}")
@@ -128,7 +152,7 @@ def _column_field(text: str) -> ColumnField | None:
     field, qualifier = found
     units = find_units(text)
     if field in DISK_RATES:
-        field = f"{field}_{'iops' if 'IOPS' in units or 'iops' in text.lower() else 'mbps'}"
+        field = f"{DISK_RATES[field]}_{'iops' if 'IOPS' in units or 'iops' in text.lower() else 'mbps'}"
     elif field == "temp_disk":
         counts = _QUANTITY.search(text) or re.search(r"disks\b", text, re.IGNORECASE)
         field = "temp_disk_count" if counts and not units else "temp_disk_gib"

@@ -30,7 +30,14 @@ from app.ingest.documents.page_facts import (
     find_sentence_facts,
     to_row_values,
 )
-from app.ingest.documents.row_facts import is_per_nic, read_nvme, read_scale_networks, read_temp_disks
+from app.ingest.documents.row_facts import (
+    LOCAL_SSD,
+    NVME,
+    is_per_nic,
+    read_drives,
+    read_scale_networks,
+    read_temp_disks,
+)
 from app.ingest.documents.sections import split_by_series
 from app.ingest.documents.sentences import find_benchmarks, find_rack_facts, find_vm_facts
 from app.ingest.documents.series import LIST_SEPARATOR, SeriesTitle, belongs_to_series, find_listed, find_series
@@ -138,7 +145,8 @@ def _find_row_facts(
     else:
         findings, per_gpu_gib = read_gpus(tables.rows, page_gpus, memories)
         yield from findings
-    yield from read_nvme(tables.rows, tables.specs.nvme_gib)
+    yield from read_drives(tables.rows, NVME, tables.specs.nvme_gib)
+    yield from read_drives(tables.rows, LOCAL_SSD, None)
     per_nic = is_per_nic(passage for _, passage in document.passages())
     yield from read_scale_networks(tables.rows, per_nic=per_nic)
     yield from find_footnote_facts(document, tables.rows)

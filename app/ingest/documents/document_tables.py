@@ -21,9 +21,21 @@ from app.ingest.documents.size_tables import (
     read_size_table,
 )
 from app.ingest.documents.specs import HostSpecs, is_specs_table, read_specs
+from app.ingest.documents.values import is_blank
 
 _WHOLE_ROW_FIELDS = frozenset(
-    {"gpu", "gpu_model", "gpu_memory", "temp_disk_gib", "nvme", "nvme_size", "scale_nics", "scale_bandwidth"}
+    {
+        "gpu",
+        "gpu_model",
+        "gpu_memory",
+        "temp_disk_gib",
+        "nvme",
+        "nvme_size",
+        "local_ssd",
+        "local_ssd_size",
+        "scale_nics",
+        "scale_bandwidth",
+    }
 )
 """Columns whose cells need the rest of the row; `gpu_rows` and `row_facts` read them."""
 
@@ -95,7 +107,7 @@ def read_cells(rows: Sequence[SizeRow]) -> Iterator[Finding]:
     """Yield the facts of the cells that can be read by themselves."""
     for row in rows:
         for cell in row.cells:
-            if cell.column.field in _WHOLE_ROW_FIELDS:
+            if cell.column.field in _WHOLE_ROW_FIELDS or is_blank(cell.text):
                 continue
             try:
                 values = read_cell(cell.column, cell.text)

@@ -6,6 +6,7 @@ host specifications and notes decide it, and what they leave open is reported, n
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 from typing import Literal
@@ -30,69 +31,90 @@ _NEAR_SHARE = Decimal("0.05")
 """Relative difference within which sizes are equal: 28 TiB in a table are 28,000 GiB in its host specifications."""
 
 
-def read_nvme(rows: Sequence[SizeRow], host_total: Decimal | None) -> Iterator[Finding]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriveColumns:
+    """The columns that hold the number of a kind of drives and their size, and the fields of count and total GiB."""
+
+    count: str
+    size: str
+    count_field: str
+    total_field: str
+
+
+NVME = DriveColumns(count="nvme", size="nvme_size", count_field="nvme_disk_count", total_field="nvme_disk_gib")
+LOCAL_SSD = DriveColumns(
+    count="local_ssd", size="local_ssd_size", count_field="local_ssd_count", total_field="local_ssd_gib"
+)
+"""Drives that a page calls solid state disks, beside the temporary disk and without saying that they are NVMe."""
+
+
+def read_drives(rows: Sequence[SizeRow], columns: DriveColumns, host_total: Decimal | None) -> Iterator[Finding]:
     """Yield count and total GiB of the drives of every row; `host_total` is that of the host specifications."""
     counts: dict[tuple[int, str], Decimal] = {}
     for row in rows:
-        if cell := row.find("nvme"):
+        if cell := row.find(columns.count):
             amount = to_amount(normalize_rates(cell.text))
             # A bare number without a unit in the header is a count of drives.
             if amount and not amount.suffix and amount.times is None and cell.column.unit is None:
                 counts[row.table, row.name] = amount.number
-            yield from _drive_facts(row, cell, amount)
+            yield from _drive_facts(row, cell, amount, columns)
     for row in rows:
-        if cell := row.find("nvme_size"):
-            yield from _drive_size_facts(row, cell, counts, rows, host_total)
+        yield from _drive_size_facts(row, counts, rows, columns, host_total)
 
 
-def _drive_facts(row: SizeRow, cell: FieldCell, amount: Amount | None) -> Iterator[Finding]:
+def _drive_facts(row: SizeRow, cell: FieldCell, amount: Amount | None, columns: DriveColumns) -> Iterator[Finding]:
     if amount is None:
         yield row.report(cell, "is neither a count nor a size")
         return
     size = _gib(amount, cell)
     if size is not None:
-        yield from _total_facts(row, cell, amount, size)
+        yield from _total_facts(row, cell, amount, size, columns)
         return
     count = to_integer(amount.number)
     if count is None or amount.times is not None or amount.unit():
         yield row.report(cell, "is neither a count nor a size")
     else:
-        yield row.fact(cell, "nvme_disk_count", count)
+        yield row.fact(cell, columns.count_field, count)
 
 
-def _total_facts(row: SizeRow, cell: FieldCell, amount: Amount, size: Decimal) -> Iterator[Finding]:
+def _total_facts(
+    row: SizeRow, cell: FieldCell, amount: Amount, size: Decimal, columns: DriveColumns
+) -> Iterator[Finding]:
     # A size in a column that counts drives is that of a single drive.
-    count = amount.times or (1 if amount.unit() and cell.column.field == "nvme" else None)
+    count = amount.times or (1 if amount.unit() and cell.column.field == columns.count else None)
     if count is not None:
-        yield row.fact(cell, "nvme_disk_count", count)
+        yield row.fact(cell, columns.count_field, count)
     note = f"{amount.times} x {rounded(size)} GiB" if amount.times else None
-    yield row.fact(cell, "nvme_disk_gib", rounded(size * (amount.times or 1)), note)
+    yield row.fact(cell, columns.total_field, rounded(size * (amount.times or 1)), note)
 
 
 def _drive_size_facts(
     row: SizeRow,
-    cell: FieldCell,
     counts: dict[tuple[int, str], Decimal],
     rows: Sequence[SizeRow],
+    columns: DriveColumns,
     host_total: Decimal | None,
 ) -> Iterator[Finding]:
+    cell = row.find(columns.size)
+    if cell is None:
+        return
     amount = to_amount(normalize_rates(cell.text))
     size = None if amount is None else _gib(amount, cell)
     if amount is None or size is None:
         yield row.report(cell, "is not a size of a drive")
         return
     if amount.times is not None:
-        yield from _total_facts(row, cell, amount, size)
+        yield from _total_facts(row, cell, amount, size, columns)
         return
     count = counts.get((row.table, row.name))
-    holder = None if count is None else _holder(count, size, _find_column(row, counts, rows), host_total)
+    holder = None if count is None else _holder(count, size, _find_column(row, counts, rows, columns), host_total)
     if count is None or holder is None:
         detail = "may be the size of one drive or of all; nothing on the page decides it"
         yield row.report(cell, detail)
         return
     total = size if holder == "all" else size * count
     note = f"{count} x {rounded(size)} GiB" if holder == "one" and count != 1 else None
-    yield row.fact(cell, "nvme_disk_gib", rounded(total), note)
+    yield row.fact(cell, columns.total_field, rounded(total), note)
 
 
 def _holder(
@@ -115,11 +137,11 @@ def _holder(
 
 
 def _find_column(
-    row: SizeRow, counts: dict[tuple[int, str], Decimal], rows: Sequence[SizeRow]
+    row: SizeRow, counts: dict[tuple[int, str], Decimal], rows: Sequence[SizeRow], columns: DriveColumns
 ) -> list[tuple[Decimal, Decimal]]:
     found = []
     for other in rows:
-        cell = other.find("nvme_size")
+        cell = other.find(columns.size)
         amount = to_amount(normalize_rates(cell.text)) if cell else None
         count = counts.get((other.table, other.name))
         if other.table == row.table and count is not None and cell and amount and (size := _gib(amount, cell)):

@@ -211,7 +211,9 @@ def _decode_mojibake(found: re.Match[str]) -> str:
         return found[0]
 
 
-Dimension = Literal["memory", "disk", "network", "throughput", "iops", "count", "text"]
+Dimension = Literal[
+    "memory", "disk", "network", "throughput", "iops", "cache", "bandwidth", "frequency", "count", "text"
+]
 
 _GIB = Decimal(2**30)
 _THOUSANDTH = Decimal("0.001")
@@ -222,7 +224,7 @@ _RATE_SPELLINGS = (
     (re.compile(r"([KMGT])ibps\b"), r"\1bps"),
     (re.compile(r"\b(\d*)\s*Gigabit\b(?:/s)?", re.IGNORECASE), r"\1 Gbps"),
 )
-_UNIT = re.compile(r"(?<![A-Za-z])(?:[KMGT]i?B|[KMGT]iB?ps|[KMGT]i?Bps|[KMGT]bps|IOPS)(?![A-Za-z])")
+_UNIT = re.compile(r"(?<![A-Za-z])(?:[KMGT]i?B|[KMGT]iB?ps|[KMGT]i?Bps|[KMGT]bps|IOPS|[GM]Hz)(?![A-Za-z])")
 _UNIT_BY_LOWER_CASE = {
     "gib": "GiB", "gb": "GB", "tib": "TiB", "tb": "TB", "mib": "MiB", "mb": "MB", "g": "GB", "mbps": "Mbps",
     "gbps": "Gbps", "tbps": "Tbps", "iops": "IOPS",
@@ -245,6 +247,10 @@ _TO_BASE_UNIT: dict[Dimension, dict[str, Decimal]] = {
         "MBps": Decimal(1), "GBps": Decimal(1000), "MiBps": Decimal("1.048576"), "KBps": Decimal("0.001"),
     },
     "iops": {"IOPS": Decimal(1)},
+    # Caches are counted in powers of two whatever the unit is called: 60.5 MB are 44 times 1.375 MiB.
+    "cache": {"MiB": Decimal(1), "MB": Decimal(1), "GiB": Decimal(1024), "GB": Decimal(1024)},
+    "bandwidth": {"MBps": Decimal("0.001"), "GBps": Decimal(1), "TBps": Decimal(1000)},
+    "frequency": {"GHz": Decimal(1), "MHz": Decimal("0.001")},
 }  # fmt: skip
 
 
@@ -263,7 +269,10 @@ def find_units(text: str) -> list[str]:
 
 
 def to_base_unit(number: Decimal, unit: str, dimension: Dimension) -> Decimal | None:
-    """Convert to GiB, Mbps, MBps or IOPS without rounding; return None if the unit is not of the dimension."""
+    """Convert to the base unit of the dimension without rounding; return None if the unit is not of the dimension.
+
+    Base units are GiB, Mbps, MBps, IOPS, for caches MiB, for memory bandwidth GB/s, and GHz.
+    """
     factor = _TO_BASE_UNIT.get(dimension, {}).get(unit)
     return None if factor is None else number * factor
 

@@ -1,0 +1,86 @@
+"""Columns of pages about CPU sizes: caches and clocks, burst credits, rates of local disks."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from app.catalog.fields import FactValue
+from tests.ingest.pages import details, facts, read
+
+
+def one_cell(folder: Path, header: str, cell: str) -> dict[str, FactValue]:
+    """Return the fields that a column of one cell states, which must not be reported."""
+    reading = read(folder, f"| Size | vCPU | {header} |\n|---|---|---|\n| NX6_v1 | 6 | {cell} |\n")
+    assert details(reading) == []
+    return {name: value for name, value in facts(reading, "NX6_v1").items() if name not in ("series", "vcpus")}
+
+
+@pytest.mark.parametrize(
+    ("header", "cell", "found"),
+    [
+        ("L3 Cache (MB)", "48.5", {"l3_cache_mib": Decimal("48.5")}),
+        ("L3 Cache (GB)", "1.5", {"l3_cache_mib": 1536}),
+        ("Memory Bandwidth (GB/s)", "190", {"memory_bandwidth_gb_per_s": 190}),
+        ("Memory Bandwidth (TB/s)", "6.5", {"memory_bandwidth_gb_per_s": 6500}),
+        ("Base CPU Frequency (GHz)", "2.5", {"cpu_base_ghz": Decimal("2.5")}),
+        ("Single-core Frequency Peak (GHz)", "3.7", {"cpu_peak_ghz": Decimal("3.7")}),
+        ("All-core Frequency Peak (GHz)", "3.4", {"cpu_all_core_peak_ghz": Decimal("3.4")}),
+        ("Backend NICs (Qty.)", "4", {"backend_nics": 4}),
+        ("Base CPU Performance of VM (%)<sup>1</sup>", "22.5%", {"cpu_baseline_percent": Decimal("22.5")}),
+        ("Base CPU Performance of VM (%)", "40", {"cpu_baseline_percent": 40}),
+        ("Initial Credits (Qty.)", "60", {"cpu_credits_initial": 60}),
+        ("Credits banked/hour (Qty.)", "24", {"cpu_credits_per_hour": 24}),
+        ("Max Banked Credits (Qty.)", "1,152", {"cpu_credits_max": 1152}),
+        ("Temp Disk Sequential Read<sup>1</sup> Throughput (MB/s)", "750", {"temp_disk_sequential_read_mbps": 750}),
+        ("Temp Disk Sequential Write Throughput (MBps)", "1,120", {"temp_disk_sequential_write_mbps": 1120}),
+        ("Temp Disk Random Read (RR) IOPS", "4000", {"temp_disk_read_iops": 4000}),
+        ("NVMe Disk IOPS", "1.5M", {"nvme_disk_iops": 1_500_000}),
+        ("NVMe Disk Throughput (MB/s)", "2000", {"nvme_disk_mbps": 2000}),
+        ("Max temp storage throughput: IOPS / MBps", "9000/125", {"temp_disk_iops": 9000, "temp_disk_mbps": 125}),
+        (
+            "Max local disk throughput: IOPS / Read MBps / Write MBps",
+            "3000 / 46 / 23",
+            {"temp_disk_iops": 3000, "temp_disk_read_mbps": 46, "temp_disk_write_mbps": 23},
+        ),
+        (
+            "Max burst uncached Ultra Disk and Premium SSD v2 throughput: IOPS/MBps",
+            "15000/1200",
+            {"ultra_disk_burst_iops": 15000, "ultra_disk_burst_mbps": 1200},
+        ),
+        (
+            "Max cached and local disk throughput: IOPS / MBps (cache size in GiB)",
+            "4,000 / 32 (12)",
+            {"cached_disk_iops": 4000, "cached_disk_mbps": 32},
+        ),
+        ("Max cached disk throughput: IOPS / MBps (cache size in GiB)", "NA / NA (0)", {}),
+        ("Max data disks / throughput: IOPS", "4 / 4x500", {"max_data_disks": 4, "uncached_disk_iops": 2000}),
+        ("Max disk throughput: IOPS", "16 x 500", {"uncached_disk_iops": 8000}),
+        ("Local HDD: GiB", "70", {"temp_disk_gib": 70}),
+        ("Max NICs / Network bandwidth", "2 / moderate", {"max_nics": 2}),
+        ("Base size", "NX12_v1", {}),
+        ("OS Disk Size (GB)", "128", {}),
+    ],
+)
+def test_a_column_of_a_cpu_page_is_read(tmp_path: Path, header: str, cell: str, found: dict[str, FactValue]) -> None:
+    assert one_cell(tmp_path, header, cell) == found
+
+
+def test_the_vcpus_of_a_constrained_size_are_those_of_its_table(tmp_path: Path) -> None:
+    table = "| Size name | Active vCPUs | Base size |\n|---|---|---|\n| Standard_NX8-**2**s_v5 | **2** | NX8s_v5 |\n"
+    assert facts(read(tmp_path, table, title="Constrained sizes"), "Standard_NX8-2s_v5")["vcpus"] == 2
+
+
+SSD = "| Size | Local Solid State Disks (Qty.) | Local Solid State Disk Size (GiB) |\n|---|---|---|\n"
+
+
+def test_local_solid_state_disks_are_not_called_nvme(tmp_path: Path) -> None:
+    found = facts(read(tmp_path, f"{SSD}| NX6 | 1 | 960 |\n"), "NX6")
+    assert (found["local_ssd_count"], found["local_ssd_gib"]) == (1, 960)
+    assert not {name for name in found if name.startswith("nvme")}
+
+
+def test_the_size_of_several_solid_state_disks_is_not_guessed(tmp_path: Path) -> None:
+    reading = read(tmp_path, f"{SSD}| NX6 | 8 | 14304 |\n")
+    assert facts(reading, "NX6") == {"series": "NX v1", "local_ssd_count": 8}
+    assert ["of one drive or of all" in text for text in details(reading)] == [True]
