@@ -1,4 +1,4 @@
-"""Columns of pages about CPU sizes: caches and clocks, burst credits, rates of local disks."""
+"""Columns of pages about CPU sizes: caches and clocks, burst credits, rates of local disks, tables of benchmarks."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -58,6 +58,7 @@ def one_cell(folder: Path, header: str, cell: str) -> dict[str, FactValue]:
         ("Max disk throughput: IOPS", "16 x 500", {"uncached_disk_iops": 8000}),
         ("Local HDD: GiB", "70", {"temp_disk_gib": 70}),
         ("Max NICs / Network bandwidth", "2 / moderate", {"max_nics": 2}),
+        ("Max NICs / Network bandwidth", "8 extremely high", {"max_nics": 8}),
         ("Base size", "NX12_v1", {}),
         ("OS Disk Size (GB)", "128", {}),
     ],
@@ -84,3 +85,11 @@ def test_the_size_of_several_solid_state_disks_is_not_guessed(tmp_path: Path) ->
     reading = read(tmp_path, f"{SSD}| NX6 | 8 | 14304 |\n")
     assert facts(reading, "NX6") == {"series": "NX v1", "local_ssd_count": 8}
     assert ["of one drive or of all" in text for text in details(reading)] == [True]
+
+
+def test_results_of_a_benchmark_are_not_specifications(tmp_path: Path) -> None:
+    table = "| VM Size | CPU | vCPUs | Memory(GiB) | Avg Score | StdDev |\n|---|---|---|---|---|---|\n"
+    rows = "| Standard_NX1 | Xeon A | 1 | 1.9 | 6,514 | 56 |\n| Standard_NX1 | Xeon B | 1 | 1.9 | 6,162 | 195 |\n"
+    reading = read(tmp_path, table + rows)
+    assert facts(reading, "Standard_NX1") == {}
+    assert ["results of a benchmark" in text for text in details(reading)] == [True]

@@ -13,7 +13,7 @@ from app.ingest.documents.columns import ColumnField
 from app.ingest.documents.cpu import to_cpu
 from app.ingest.documents.features import FeatureFlag, read_flag
 from app.ingest.documents.gpu_text import to_interconnect
-from app.ingest.documents.network import UnreadableCell, read_infiniband, read_network
+from app.ingest.documents.network import MissingUnit, UnreadableCell, read_infiniband, read_network
 from app.ingest.documents.values import (
     NUMBER,
     Amount,
@@ -54,7 +54,7 @@ def _quantity(dimension: Dimension) -> CellReader:
         amount = _amount(text)
         unit = amount.unit(column.unit)
         if unit is None:
-            raise UnreadableCell("has no unit, neither in the header nor in the cell")
+            raise MissingUnit
         kept = to_base_unit(amount.total, unit, dimension)
         if kept is None:
             raise UnreadableCell(f"is in {unit}, which is not a unit of {column.field}")

@@ -8,7 +8,13 @@ from decimal import Decimal
 
 from app.catalog.names import series_key, size_key
 from app.catalog.readings import BenchmarkRow, Reading, Report, StatedFact
-from app.ingest.documents.document_tables import DocumentTables, add_infiniband_totals, read_cells, read_tables
+from app.ingest.documents.document_tables import (
+    DocumentTables,
+    add_infiniband_totals,
+    find_network_unit,
+    read_cells,
+    read_tables,
+)
 from app.ingest.documents.features import (
     apply_restrictions,
     find_flag_facts,
@@ -46,10 +52,12 @@ from app.ingest.documents.series import LIST_SEPARATOR, SeriesTitle, belongs_to_
 def merge_findings(findings: Iterable[Finding]) -> tuple[list[StatedFact], list[Report]]:
     """Return one fact for each subject, field and source, and the reports; contradictions become reports.
 
-    The first fact wins, except that a text with more words wins over one whose words it includes.
+    The first fact wins, except that a text with more words wins over one whose words it includes. The contradictions
+    of a file on one field, as of two tables of the same sizes, are one report.
     """
     kept: dict[tuple[str, str, str, str], StatedFact] = {}
     reports: dict[Report, None] = {}
+    contradictions: dict[tuple[str, str], list[tuple[StatedFact, StatedFact]]] = {}
     for finding in findings:
         if isinstance(finding, Report):
             reports[finding] = None
@@ -63,12 +71,17 @@ def merge_findings(findings: Iterable[Finding]) -> tuple[list[StatedFact], list[
             if _is_more_specific(finding.value, earlier.value):
                 kept[key] = finding
             continue
-        detail = (
-            f"says {finding.value} for {finding.subject}, where line {earlier.line} says {earlier.value}; that is kept"
-        )
-        report = Report(file=finding.file, line=finding.line, column=finding.field, cell=finding.raw, detail=detail)
-        reports[report] = None
-    return list(kept.values()), list(reports)
+        contradictions.setdefault((finding.file, finding.field), []).append((finding, earlier))
+    return list(kept.values()), [*reports, *map(_report_contradictions, contradictions.values())]
+
+
+def _report_contradictions(found: Sequence[tuple[StatedFact, StatedFact]]) -> Report:
+    (finding, earlier), *others = found
+    place = f"line {earlier.line}" if earlier.file == finding.file else f"{earlier.file}:{earlier.line}"
+    detail = f"says {finding.value} for {finding.subject}, where {place} says {earlier.value}; that is kept"
+    if lines := sorted({other.line for other, _ in others} - {finding.line}):
+        detail += f", and so it is for line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
+    return Report(file=finding.file, line=finding.line, column=finding.field, cell=finding.raw, detail=detail)
 
 
 def _is_more_specific(text: str, than: str) -> bool:
@@ -137,7 +150,7 @@ def _find_row_facts(
         # Where no sentences apply, the sizes need not be of the series that the title names.
         title=document.page.title if sentences else "",
     )
-    cells = [*read_cells(tables.rows), *read_temp_disks(tables.rows)]
+    cells = [*read_cells(tables.rows, document.network_unit), *read_temp_disks(tables.rows)]
     yield from cells
     per_gpu_gib: dict[str, Decimal] = {}
     if reason := find_non_gpu_reason(document, tables, page_gpus, sentences, memories):
@@ -191,7 +204,9 @@ def read_batch(documents: Sequence[SourceDocument], memories: GpuMemoryIndex) ->
     owners: dict[str, tuple[str, str]] = {}
     findings: list[Finding] = []
     benchmarks: list[BenchmarkRow] = []
-    parts = [part for whole in documents for part in split_by_series(whole)]
+    parts = [
+        replace(part, network_unit=find_network_unit(whole)) for whole in documents for part in split_by_series(whole)
+    ]
     for document in sorted(parts, key=_published_order):
         facts = read_document(document, memories)
         findings += [*facts.facts, *facts.reports]

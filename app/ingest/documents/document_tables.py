@@ -1,5 +1,6 @@
 """All tables of a document: sorted by kind, rows joined by the size's name, and the facts of their cells."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -10,18 +11,19 @@ from app.catalog.readings import Report, StatedFact
 from app.ingest.documents.cells import read_cell
 from app.ingest.documents.columns import to_columns
 from app.ingest.documents.features import find_table_flags
-from app.ingest.documents.network import UnreadableCell
-from app.ingest.documents.page import Finding, SourceDocument, SourcePage
+from app.ingest.documents.network import MissingUnit, UnreadableCell
+from app.ingest.documents.page import Finding, NetworkUnit, SourceDocument, SourcePage
 from app.ingest.documents.retirement import is_retirement_table, read_retirement_table
 from app.ingest.documents.size_tables import (
     SizeRow,
     find_alternate_spellings,
     find_name_column,
     find_names,
+    is_benchmark_table,
     read_size_table,
 )
 from app.ingest.documents.specs import HostSpecs, is_specs_table, read_specs
-from app.ingest.documents.values import is_blank
+from app.ingest.documents.values import find_units, is_blank
 
 _WHOLE_ROW_FIELDS = frozenset(
     {
@@ -38,6 +40,10 @@ _WHOLE_ROW_FIELDS = frozenset(
     }
 )
 """Columns whose cells need the rest of the row; `gpu_rows` and `row_facts` read them."""
+
+_STATES_UNIT = re.compile(
+    r"\bnetwork bandwidths?\b[^.;]*?\b(?:in|units? of)\s+(?:units? of\s+)?([KMGT]b(?:ps|/s))\b", re.IGNORECASE
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,6 +88,11 @@ def _read_page(page: SourcePage, tables: DocumentTables) -> None:
     for table in page.blocks.tables:
         if is_specs_table(table):
             read_specs(page, table, tables.specs)
+        elif is_benchmark_table(table):
+            detail = "holds results of a benchmark, which are not specifications"
+            tables.findings.append(
+                page.report(detail, table.line, None, " | ".join(cell.text for cell in table.header))
+            )
         elif is_retirement_table(table):
             tables.findings.extend(read_retirement_table(page, table))
         elif not table.in_list and not any(find_table_flags(table)):
@@ -103,19 +114,45 @@ def _all_names(document: SourceDocument) -> dict[str, str]:
     return found
 
 
-def read_cells(rows: Sequence[SizeRow]) -> Iterator[Finding]:
-    """Yield the facts of the cells that can be read by themselves."""
+def find_network_unit(document: SourceDocument) -> NetworkUnit | None:
+    """Return the unit that a page states of network bandwidths in one of its sentences, else in a header of a table.
+
+    It is that of the columns without a unit; a page whose headers name different units has none.
+    """
+    for sentence in document.sentences():
+        if (found := _STATES_UNIT.search(sentence.text)) and (units := find_units(found[1])):
+            return NetworkUnit(unit=units[0], line=sentence.line)
+    headers = {
+        part.unit: table.line
+        for page in document.pages for table in page.blocks.tables for column in to_columns(table.header)
+        for part in column.fields if part.field == "network_mbps" and part.unit
+    }  # fmt: skip
+    return NetworkUnit(unit=next(iter(headers)), line=next(iter(headers.values()))) if len(headers) == 1 else None
+
+
+def read_cells(rows: Sequence[SizeRow], network_unit: NetworkUnit | None = None) -> Iterator[Finding]:
+    """Yield the facts of the cells that can be read by themselves, and one report for each column without a unit."""
+    without_unit: set[tuple[str, int, str]] = set()
     for row in rows:
         for cell in row.cells:
-            if cell.column.field in _WHOLE_ROW_FIELDS or is_blank(cell.text):
+            column, note = cell.column, None
+            if column.field in _WHOLE_ROW_FIELDS or is_blank(cell.text):
                 continue
+            if network_unit and column.field == "network_mbps" and not (column.unit or find_units(cell.text)):
+                column, note = replace(column, unit=network_unit.unit), network_unit.note
             try:
-                values = read_cell(cell.column, cell.text)
+                values = read_cell(column, cell.text)
+            except MissingUnit as problem:
+                place = (row.page.file, row.table, cell.header)
+                if place not in without_unit:
+                    without_unit.add(place)
+                    yield row.report(cell, f"{problem}; no cell of the column is read")
+                continue
             except UnreadableCell as problem:
                 yield row.report(cell, str(problem))
                 continue
             for value in values:
-                yield row.fact(cell, value.field, value.value, value.note)
+                yield row.fact(cell, value.field, value.value, value.note or note)
 
 
 _SINGLE_PORT_GBPS = frozenset({Decimal(200), Decimal(400), Decimal(800)})

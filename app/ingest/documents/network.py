@@ -30,6 +30,13 @@ class UnreadableCell(Exception):
     """A cell that is not understood completely; the message completes the sentence `this cell …`."""
 
 
+class MissingUnit(UnreadableCell):
+    """A number without a unit, in a column whose header has none."""
+
+    def __init__(self) -> None:
+        super().__init__("has no unit, neither in the header nor in the cell")
+
+
 def read_network(text: str, unit: str | None) -> list[FieldValue]:
     """Return the values of a cell with one or more networks; raise UnreadableCell unless all of it is understood."""
     values: list[FieldValue] = []

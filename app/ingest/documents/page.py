@@ -106,11 +106,25 @@ class SourcePage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkUnit:
+    """The unit of a page's network bandwidths, and the line that states it."""
+
+    unit: str
+    line: int
+
+    @property
+    def note(self) -> str:
+        """Return the note of a figure whose own table names no unit."""
+        return f"in {self.unit}, as line {self.line} says"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceDocument:
-    """A page together with the files that it includes."""
+    """A page together with the files that it includes; `network_unit` is that of the whole page for its sections."""
 
     page: SourcePage
     included: tuple[SourcePage, ...] = ()
+    network_unit: NetworkUnit | None = None
 
     @property
     def pages(self) -> tuple[SourcePage, ...]:
@@ -131,17 +145,18 @@ class SourceDocument:
                 part = passage.text[start:end]
                 if text := _ALERT_MARKER.sub("", re.sub(r"\s+", " ", part.strip())):
                     indent = len(part) - len(part.lstrip())
-                    yield Sentence(page=page, text=text, line=passage.line_at(start + indent))
+                    yield Sentence(page=page, text=text, line=passage.line_at(start + indent), heading=passage.heading)
                 start = end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
-    """A sentence and the number of the line that it starts on."""
+    """A sentence, the number of the line that it starts on, and the heading above it."""
 
     page: SourcePage
     text: str
     line: int
+    heading: str = ""
 
     @property
     def raw(self) -> str:

@@ -25,6 +25,8 @@ _SERIES = re.compile(
 _MAX_NAME_LENGTH = 60
 _NAME_HEADER = re.compile(r"\b(?:sizes?|names?|skus?|instances?|vms?)\b", re.IGNORECASE)
 _VENDOR_NAME = re.compile(r"\bStandard_[A-Z]+\d")
+_BENCHMARK_HEADER = re.compile(r"\bscores?\b|\bbase rate\b|\bstd ?dev\b", re.IGNORECASE)
+_NETWORK_CLASS = re.compile(r"(?<=\d)\s+(?=(?:extremely |very )?(?:low|moderate|high)$)", re.IGNORECASE)
 _SEVERAL_NAMES = re.compile(r"\s(?:-|–|to|and|,|/)\s|,\s|\v")
 
 
@@ -95,6 +97,11 @@ def find_names(table: MarkdownTable, column: TableColumn) -> list[str]:
     return [name for name in names if is_size_name(name)]
 
 
+def is_benchmark_table(table: MarkdownTable) -> bool:
+    """Return whether a table holds measurements: its memory is what a guest saw, and a size has a row for each CPU."""
+    return any(_BENCHMARK_HEADER.search(cell.text) for cell in table.header)
+
+
 def read_size_table(page: SourcePage, table: MarkdownTable) -> Iterator[SizeRow | Finding]:
     """Yield the rows of a table of sizes, and reports of what is not read; nothing for another kind of table."""
     columns = to_columns(table.header)
@@ -147,7 +154,9 @@ def to_field_cells(column: TableColumn, cell: TableCell) -> list[FieldCell]:
         return []
     texts = [cell.text]
     if len(column.fields) > 1:
-        texts = re.split(r"\s+/\s+" if re.search(r"\s/\s", cell.text) else r"\s*[/\v]\s*|\s*,\s+", cell.text)
+        # `2 high` is a count and a class of network.
+        text = _NETWORK_CLASS.sub(" / ", cell.text)
+        texts = re.split(r"\s+/\s+" if re.search(r"\s/\s", text) else r"\s*[/\v]\s*|\s*,\s+", text)
     if len(texts) != len(column.fields):
         return []
     return [
