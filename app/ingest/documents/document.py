@@ -27,13 +27,18 @@ from app.ingest.documents.gpu_rows import PageGpus, read_gpus
 from app.ingest.documents.gpu_text import find_mentions, find_only_model
 from app.ingest.documents.page import Finding, Sentence, SourceDocument
 from app.ingest.documents.page_facts import (
+    OTHER_ACCELERATORS,
+    find_absence_facts,
     find_footnote_facts,
+    find_gpu_sentence_facts,
     find_host_spec_facts,
     find_non_gpu_reason,
+    find_other_accelerators,
     find_page_preview_facts,
     find_retirement_facts,
     find_row_preview_facts,
     find_sentence_facts,
+    is_migration_advice,
     to_row_values,
 )
 from app.ingest.documents.row_facts import (
@@ -47,6 +52,7 @@ from app.ingest.documents.row_facts import (
 from app.ingest.documents.sections import split_by_series
 from app.ingest.documents.sentences import find_benchmarks, find_rack_facts, find_vm_facts
 from app.ingest.documents.series import LIST_SEPARATOR, SeriesTitle, belongs_to_series, find_listed, find_series
+from app.ingest.documents.specs import HostFact
 
 
 def merge_findings(findings: Iterable[Finding]) -> tuple[list[StatedFact], list[Report]]:
@@ -77,8 +83,7 @@ def merge_findings(findings: Iterable[Finding]) -> tuple[list[StatedFact], list[
 
 def _report_contradictions(found: Sequence[tuple[StatedFact, StatedFact]]) -> Report:
     (finding, earlier), *others = found
-    place = f"line {earlier.line}" if earlier.file == finding.file else f"{earlier.file}:{earlier.line}"
-    detail = f"says {finding.value} for {finding.subject}, where {place} says {earlier.value}; that is kept"
+    detail = f"says {finding.value} for {finding.subject}, where line {earlier.line} says {earlier.value}; that is kept"
     if lines := sorted({other.line for other, _ in others} - {finding.line}):
         detail += f", and so it is for line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
     return Report(file=finding.file, line=finding.line, column=finding.field, cell=finding.raw, detail=detail)
@@ -112,9 +117,13 @@ def read_document(document: SourceDocument, memories: GpuMemoryIndex) -> Documen
         # An announcement has no table of sizes; its facts are kept under the name of the series.
         findings += announced
     own_sentences = sentences if _sentences_apply(series, subjects) else []
-    findings += _find_row_facts(document, tables, own_sentences, memories)
+    without_gpus = find_other_accelerators(tables.specs, own_sentences)
+    findings += _find_row_facts(document, tables, own_sentences, memories, without_gpus)
     findings += _find_page_facts(document, subjects, sentences, series)
     findings += find_sentence_facts(own_sentences, subjects)
+    if without_gpus is None:
+        findings += find_gpu_sentence_facts(own_sentences, subjects)
+    findings += find_absence_facts(tables.specs, own_sentences, without_gpus, subjects)
     if not subjects and not findings:
         findings += _report_nothing_read(document)
     facts, reports = merge_findings(add_infiniband_totals(findings))
@@ -138,9 +147,13 @@ def read_series(facts: DocumentFacts, series: str) -> tuple[list[Finding], list[
 
 
 def _find_row_facts(
-    document: SourceDocument, tables: DocumentTables, sentences: list[Sentence], memories: GpuMemoryIndex
+    document: SourceDocument,
+    tables: DocumentTables,
+    sentences: list[Sentence],
+    memories: GpuMemoryIndex,
+    without_gpus: HostFact | None,
 ) -> Iterator[Finding]:
-    mentions = list(find_mentions(sentences))
+    mentions = list(find_mentions(sentence for sentence in sentences if not is_migration_advice(sentence)))
     model = find_only_model(mentions)
     page_gpus = PageGpus(
         from_specs=tables.specs.gpu,
@@ -153,7 +166,9 @@ def _find_row_facts(
     cells = [*read_cells(tables.rows, document.network_unit), *read_temp_disks(tables.rows)]
     yield from cells
     per_gpu_gib: dict[str, Decimal] = {}
-    if reason := find_non_gpu_reason(document, tables, page_gpus, sentences, memories):
+    if without_gpus:
+        yield without_gpus.page.report(OTHER_ACCELERATORS, without_gpus.line, None, without_gpus.raw)
+    elif reason := find_non_gpu_reason(document, tables, page_gpus, sentences, memories):
         yield document.page.report(reason, 1)
     else:
         findings, per_gpu_gib = read_gpus(tables.rows, page_gpus, memories)

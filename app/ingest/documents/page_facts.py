@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import PurePath
 
 from app.catalog.fields import FactValue
@@ -17,12 +18,21 @@ from app.ingest.documents.retirement import find_retirement
 from app.ingest.documents.sentences import find_sentence_fields
 from app.ingest.documents.series import find_preview_title
 from app.ingest.documents.size_tables import PREVIEW_MARK, SizeRow
-from app.ingest.documents.specs import HostFact, HostSpecs
+from app.ingest.documents.specs import OTHER_ACCELERATOR, HostFact, HostSpecs
 from app.ingest.documents.values import normalize_rates
 
-_OTHER_ACCELERATOR = re.compile(r"\b(?:FPGAs?|VPUs?|NPUs?|TPUs?|ASICs?)\b", re.IGNORECASE)
 _GPU = re.compile(r"\bGPUs?\b|\bgraphics\b", re.IGNORECASE)
 _SPECS = re.compile(r"spec|summary", re.IGNORECASE)
+_NONE_PRESENT = re.compile(
+    r"^No (accelerators|GPUs|local (?:storage|disks?))(?: (?:is|are))? (?:present|available|included) in (?:this|these)"
+    r"(?: VM| size)? (?:series|sizes)\b",
+    re.IGNORECASE,
+)
+_ABSENT: dict[str, tuple[str, FactValue]] = {
+    "accelerators": ("gpu_count", Fraction(0)),
+    "gpus": ("gpu_count", Fraction(0)),
+    "local": ("temp_disk_gib", Decimal(0)),
+}
 _MIGRATION_ADVICE = re.compile(r"\bmigrat\w*|\balternatives?\b|\binstead\b|\breplacements?\b", re.IGNORECASE)
 
 
@@ -39,12 +49,10 @@ def find_non_gpu_reason(
     specifications, its title or a sentence of its own; advice on where to migrate does not count. If its host
     specifications are in an included file that is missing, the columns are read as GPUs.
     """
-    if not tables.specs.has_gpus:
-        return "has accelerators that are not GPUs, they are not read"
     cells = [
         cell for row in tables.rows for cell in row.cells if cell.column.field in ("gpu", "gpu_model", "gpu_memory")
     ]
-    captions = [sentence for sentence in sentences if _OTHER_ACCELERATOR.search(sentence.text)]
+    captions = [sentence for sentence in sentences if OTHER_ACCELERATOR.search(sentence.text)]
     if not cells or not captions or _is_specs_file_missing(document) or _names_gpu(tables, page_gpus, memories):
         return None
     own = [item.text for item in sentences if item not in captions and not is_migration_advice(item)]
@@ -54,9 +62,43 @@ def find_non_gpu_reason(
     return "counts accelerators without saying that they are GPUs, they are not read"
 
 
+OTHER_ACCELERATORS = "says that the accelerators are not GPUs, they are not read"
+
+
+def find_other_accelerators(specs: HostSpecs, sentences: Sequence[Sentence]) -> HostFact | None:
+    """Return the fact of 0 GPUs of a page that says that its accelerators are of another kind, such as FPGAs.
+
+    The host specifications say so, or a sentence does on a page none of whose own sentences names a GPU. A caption
+    such as `Accelerators (GPUs, FPGAs, etc.)` names both and says neither.
+    """
+    if specs.other_accelerators:
+        return specs.other_accelerators
+    own = [sentence for sentence in sentences if not is_migration_advice(sentence)]
+    others = [sentence for sentence in own if OTHER_ACCELERATOR.search(sentence.text)]
+    named = [sentence for sentence in others if not _GPU.search(sentence.text)]
+    if not named or any(_GPU.search(sentence.text) for sentence in own if sentence not in others):
+        return None
+    first = named[0]
+    return HostFact(page=first.page, field="gpu_count", value=Fraction(0), raw=first.raw, line=first.line)
+
+
+def find_absence_facts(
+    specs: HostSpecs, sentences: Sequence[Sentence], without_gpus: HostFact | None, subjects: Sequence[str]
+) -> Iterator[Finding]:
+    """Yield 0 GPUs and 0 GiB of temporary disks for all sizes where the page states that they have none."""
+    stated = [*specs.absent, *([without_gpus] if without_gpus else [])]
+    for sentence in sentences:
+        if found := _NONE_PRESENT.search(sentence.text):
+            field, value = _ABSENT[found[1].split()[0].lower()]
+            stated.append(HostFact(page=sentence.page, field=field, value=value, raw=sentence.raw, line=sentence.line))
+    for fact in stated:
+        for subject in subjects:
+            yield fact.page.size_fact(subject, fact.field, fact.value, fact.raw, fact.line)
+
+
 def is_migration_advice(sentence: Sentence) -> bool:
-    """Return whether a sentence is about what to use instead of these sizes."""
-    return bool(_MIGRATION_ADVICE.search(sentence.text))
+    """Return whether a sentence is about what to use instead of these sizes, by its words or the heading above it."""
+    return bool(_MIGRATION_ADVICE.search(sentence.text) or _MIGRATION_ADVICE.search(sentence.heading))
 
 
 def _is_specs_file_missing(document: SourceDocument) -> bool:
@@ -139,17 +181,22 @@ def _find_contradicted_vcpus(specs: HostSpecs, subjects: Sequence[str], stated: 
 
 
 def find_sentence_facts(sentences: Sequence[Sentence], subjects: Sequence[str]) -> Iterator[Finding]:
-    """Yield what the sentences state of every size, and the GPU that they name."""
+    """Yield what the sentences state of every size, except its GPUs."""
     for sentence, (field, value, note) in find_sentence_fields(sentences):
         for subject in subjects:
             yield sentence.page.size_fact(subject, field, value, sentence.raw, sentence.line, note)
-    if mention := find_only_model(find_mentions(sentences)):
+
+
+def find_gpu_sentence_facts(sentences: Sequence[Sentence], subjects: Sequence[str]) -> Iterator[Finding]:
+    """Yield model and vendor of the GPU that the sentences name."""
+    own = [sentence for sentence in sentences if not is_migration_advice(sentence)]
+    if mention := find_only_model(find_mentions(own)):
         sentence = mention.sentence
         for subject in subjects:
             yield sentence.page.size_fact(subject, "gpu_model", mention.model, sentence.raw, sentence.line)
             yield sentence.page.size_fact(subject, "gpu_vendor", mention.vendor, sentence.raw, sentence.line)
     else:
-        yield from _find_vendor_facts(sentences, subjects)
+        yield from _find_vendor_facts(own, subjects)
 
 
 def find_footnote_facts(document: SourceDocument, rows: Sequence[SizeRow]) -> Iterator[Finding]:
@@ -191,8 +238,7 @@ def find_retirement_facts(
 
 
 def _find_vendor_facts(sentences: Sequence[Sentence], subjects: Sequence[str]) -> Iterator[Finding]:
-    own = [sentence for sentence in sentences if not is_migration_advice(sentence)]
-    found = [(sentence, match[1].upper()) for sentence in own for match in _GPU_VENDOR.finditer(sentence.text)]
+    found = [(sentence, match[1].upper()) for sentence in sentences for match in _GPU_VENDOR.finditer(sentence.text)]
     if len({vendor for _, vendor in found}) == 1:
         sentence, vendor = found[0]
         for subject in subjects:

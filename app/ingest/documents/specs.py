@@ -24,7 +24,13 @@ from app.ingest.documents.values import (
 )
 
 _RANGE = re.compile(rf"{NUMBER}\s*(?:[-–—]|to)\s*\d|\bup\s?to\b|\bfrom\b", re.IGNORECASE)
-_OTHER_ACCELERATOR = re.compile(r"\b(?:FPGAs?|VPUs?|NPUs?|TPUs?|ASICs?|Xilinx|Alveo|U250)\b", re.IGNORECASE)
+OTHER_ACCELERATOR = re.compile(r"\b(?:FPGAs?|VPUs?|NPUs?|TPUs?|ASICs?|Xilinx|Alveo|U250)\b", re.IGNORECASE)
+_NONE = re.compile(r"none|0|no (?:accelerators?|gpus?|disks?)", re.IGNORECASE)
+_ABSENT_FIELDS: dict[str, tuple[str, FactValue]] = {
+    "accelerators": ("gpu_count", Fraction(0)),
+    "local": ("temp_disk_gib", Decimal(0)),
+}
+"""What a part that a host does not have states of all sizes; `N/A` and an empty cell state nothing."""
 _PARTS: tuple[tuple[str, str], ...] = (
     (r"processors?|cpus?", "processor"),
     (r"memory|ram", "memory"),
@@ -50,11 +56,13 @@ class HostFact:
 class HostSpecs:
     """All host specifications of a document; `nvme_gib` is the total size of its drives.
 
-    `has_gpus` is false if the accelerators are something else, so that their count is not a count of GPUs.
+    `absent` states 0 GPUs or 0 GiB of local disks; `other_accelerators` states 0 GPUs because the accelerators are of
+    another kind, so that no count of them is one of GPUs.
     """
 
     facts: list[HostFact] = field(default_factory=list)
-    has_gpus: bool = True
+    absent: list[HostFact] = field(default_factory=list)
+    other_accelerators: HostFact | None = None
     gpu: GpuText = field(default_factory=GpuText)
     nvme_gib: Decimal | None = None
 
@@ -70,7 +78,9 @@ def read_specs(page: SourcePage, table: MarkdownTable, specs: HostSpecs) -> None
     for row in table.rows:
         part = row.cells[0].text.strip().lower()
         name = next((name for pattern, name in _PARTS if re.fullmatch(pattern, part)), None)
-        if name == "accelerators":
+        if name in _ABSENT_FIELDS and _NONE.fullmatch(row.cells[1].text.strip()):
+            specs.absent.append(_host_fact(page, row, *_ABSENT_FIELDS[name], row.cells[1].raw))
+        elif name == "accelerators":
             _read_accelerators(page, row, specs)
         elif name is not None:
             quantity, texts = (_single_values(cell.text) for cell in row.cells[1:3])
@@ -154,8 +164,9 @@ def _drive_sizes(text: str) -> Iterator[tuple[Decimal, str]]:
 
 def _read_accelerators(page: SourcePage, row: TableRow, specs: HostSpecs) -> None:
     quantity, text = normalize_rates(row.cells[1].text), row.cells[2].text.split("\v")[0].strip()
-    if _OTHER_ACCELERATOR.search(f"{quantity} {text}"):
-        specs.has_gpus = False
+    if OTHER_ACCELERATOR.search(f"{quantity} {text}"):
+        cell = next(cell for cell in row.cells[1:] if OTHER_ACCELERATOR.search(cell.text))
+        specs.other_accelerators = _host_fact(page, row, "gpu_count", Fraction(0), cell.raw)
         return
     single = _single_values(quantity)
     count = to_fraction(re.sub(r"[^\d./⁄½⅓¼⅙⅛]+", " ", single[0]).strip()) if single else None
