@@ -183,3 +183,40 @@ def test_a_feature_with_an_unknown_restriction_is_not_read(tmp_path: Path) -> No
     assert all("accelerated_networking" not in facts(reading, f"Standard_NX{size}_v1") for size in (2, 8, 16))
     (report,) = details(reading)
     assert "restricts accelerated_networking to sizes that are not read" in report
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["Live Migration: Supported (except for NX12)<br>", "| Live Migration | Supported except on Standard_NX12 |"],
+)
+def test_a_flag_may_except_a_size(tmp_path: Path, line: str) -> None:
+    header = "| Feature | Status |\n|---|---|\n" if "|" in line else ""
+    reading = read(tmp_path, f"{TABLE}{header}{line}\n")
+    assert [facts(reading, name)["live_migration"] for name in ("NX6", "NX12")] == [True, False]
+    assert details(reading) == []
+
+
+@pytest.mark.parametrize("rest", ["the largest sizes", "NX12 and NX48"])
+def test_a_flag_with_an_exception_that_is_not_understood_is_reported(tmp_path: Path, rest: str) -> None:
+    reading = read(tmp_path, f"{TABLE}Live Migration: Supported (except for {rest})\n")
+    assert "live_migration" not in facts(reading, "NX6")
+    assert ["makes an exception that is not understood" in text for text in details(reading)] == [True]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("NVMe Interface: Supported only on Generation 2 VMs", {"nvme_interface": True}),
+        ("SCSI Interface: Not supported", {"scsi_interface": False}),
+        ("[Temporary local NVMe disks](n.yml): Supported", {"local_temporary_storage": True}),
+        ("[Backend Network](b.md): InfiniBand NDR", {"infiniband": True}),
+        ("|Feature name | Status |\n|---|---|\n|Live Migration| Supported |\n|Backend Network| InfiniBand HDR |",
+         {"live_migration": True, "infiniband": True}),
+    ],
+)  # fmt: skip
+def test_features_of_interfaces_and_backend_networks_are_read(
+    tmp_path: Path, line: str, found: dict[str, object]
+) -> None:
+    reading = read(tmp_path, f"{TABLE}{line}\n")
+    assert {name: value for name, value in facts(reading, "NX6").items() if name not in ("vcpus", "series")} == found
+    assert details(reading) == []

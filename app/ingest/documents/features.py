@@ -24,11 +24,17 @@ _GENERATIONS = re.compile(
     r"^generations?\s+(?P<which>[12](?:\s*(?:and|&|,|/)\s*(?:generation\s*)?[12])?)\b", re.IGNORECASE
 )
 
+_EXCEPT = re.compile(r"\bexcept(?:ing|ion)?\b(.*)", re.IGNORECASE)
+
 FLAGS: dict[str, str] = {
     "premium storage": "premium_storage",
     "premium storage caching": "premium_storage_caching",
     "premium storage v2": "premium_storage_v2",
     "premium ssd v2": "premium_storage_v2",
+    "nvme interface": "nvme_interface",
+    "scsi interface": "scsi_interface",
+    "temporary local nvme disks": "local_temporary_storage",
+    "backend network": "backend_network",
     "ultra disk": "ultra_disk",
     "ultra disks": "ultra_disk",
     "ultra ssd": "ultra_disk",
@@ -113,6 +119,8 @@ def read_flag(flag: FeatureFlag) -> list[FieldValue]:
         raise UnreadableCell("is not a known feature")
     if name == "generations":
         return _generations(flag.status)
+    if name == "backend_network":
+        return read_infiniband(flag.status, None)
     found = _STATUS.match(flag.status)
     if not found:
         raise UnreadableCell("is neither Supported nor Not Supported")
@@ -162,16 +170,34 @@ def flag_key(name: str) -> str:
 
 
 def find_flag_facts(page: SourcePage, flags: Iterator[FeatureFlag], subjects: list[str]) -> Iterator[Finding]:
-    """Yield a fact of every flag for every size, and one report for each flag that is not understood."""
+    """Yield a fact of every flag for every size, and one report for each flag that is not understood.
+
+    A size that the flag excepts, as in `Supported (except for X)`, has the opposite.
+    """
     for flag in flags:
         try:
             values = read_flag(flag)
+            excepted = _find_excepted(flag, subjects)
         except UnreadableCell as problem:
             yield page.report(f"{problem}", flag.line, flag.name, flag.status)
             continue
         for subject in subjects:
             for name, value, note in values:
-                yield page.size_fact(subject, name, value, flag.raw, flag.line, note)
+                if subject not in excepted:
+                    yield page.size_fact(subject, name, value, flag.raw, flag.line, note)
+                elif isinstance(value, bool):
+                    yield page.size_fact(subject, name, not value, flag.raw, flag.line, "an exception")
+
+
+def _find_excepted(flag: FeatureFlag, subjects: Sequence[str]) -> list[str]:
+    """Return the sizes that a flag excepts; raise UnreadableCell if it excepts something else."""
+    found = _EXCEPT.search(flag.status)
+    if found is None:
+        return []
+    named = {size_key(name) for name in _SIZE.findall(found[1])}
+    if not named or not named <= {size_key(subject) for subject in subjects}:
+        raise UnreadableCell("makes an exception that is not understood")
+    return [subject for subject in subjects if size_key(subject) in named]
 
 
 _ONLY_SUPPORTED = re.compile(
