@@ -47,9 +47,9 @@ def test_a_key_does_not_change_when_it_is_made_again(provider: Provider) -> None
 
 
 def test_the_fields_that_an_api_defines_are_those_of_its_provider() -> None:
-    assert authority_order("size", "vcpus", OTHER)[0] == "vendor_api"
-    assert authority_order("size", "memory_gib", OTHER)[0] == "vendor_page"
-    assert authority_order("size", "memory_gib")[0] == "vendor_api"
+    assert authority_order("size", "vcpus", "nx8", OTHER)[0] == "vendor_api"
+    assert authority_order("size", "memory_gib", "nx8", OTHER)[0] == "vendor_page"
+    assert authority_order("size", "memory_gib", "nx8")[0] == "vendor_api"
 
 
 def test_a_source_describes_the_sizes_of_its_publisher_else_of_the_default_provider() -> None:
