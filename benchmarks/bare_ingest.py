@@ -2,12 +2,14 @@
 
 import csv
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine
 
-from benchmarks.catalogs import PRICE_COLUMNS, PriceRow
+from app.catalog.column_types import NANO_USD
+from benchmarks.catalogs import PRICE_COLUMNS, TODAY, PriceRow
 from benchmarks.price_files import PriceFiles
 
 _NAMES = ", ".join(PRICE_COLUMNS)
@@ -28,9 +30,11 @@ def write_csv(engine: Engine, file: Path) -> None:
 
 
 def _rows(cells: Iterable[list[str]]) -> Iterator[PriceRow]:
+    today = TODAY.isoformat()
     for size, region, os, purchase, since, usd, approximate, source in cells:
         key = size.lower().removeprefix("standard_")
-        yield key, region, os, purchase, since, float(usd), approximate == "true", source
+        nano = int(Decimal(usd) * NANO_USD)
+        yield key, region, os, purchase, since, source, today, since, nano, approximate == "true"
 
 
 def _write(engine: Engine, rows: Iterable[PriceRow]) -> None:

@@ -25,8 +25,11 @@ SYSTEMS = (("linux", ("on_demand", "spot")), ("windows", ("on_demand",)))
 NEWEST, STEP = date(2026, 6, 1), timedelta(days=61)
 
 TableRow = dict[str, Any]
-PriceRow = tuple[str, str, str, str, str, float, bool, str]
-PRICE_COLUMNS = ("size_key", "region", "os", "purchase", "valid_from", "usd_per_hour", "approximate_date", "source_id")
+PriceRow = tuple[str, str, str, str, str, str, str, str, int, bool]
+PRICE_COLUMNS = (
+    *("size_key", "region", "os", "purchase", "valid_from", "source_id", "known_from", "seen_until"),
+    *("nano_usd_per_hour", "approximate_date"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,8 +145,9 @@ def prices_of(size: TableRow, count: int) -> Iterator[PriceRow]:
         points = each + (index < more)
         newest = NEWEST - STEP * rng.randrange(3)
         for age in range(points - 1, -1, -1):
-            usd = round(base * factor * (1 + 0.02 * age) + 0.0001, 6)
-            yield size["key"], region, os, purchase, (newest - STEP * age).isoformat(), usd, False, SOURCE
+            nano = round((base * factor * (1 + 0.02 * age) + 0.0001) * 1e6) * 1_000
+            day = (newest - STEP * age).isoformat()
+            yield size["key"], region, os, purchase, day, SOURCE, TODAY.isoformat(), day, nano, False
 
 
 def _kinds(rng: random.Random) -> list[tuple[str, str, str, float]]:

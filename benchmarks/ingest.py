@@ -30,7 +30,7 @@ from app.catalog.store.prices import STAGED_PRICE, PriceStaging, merge_prices, s
 from app.db.engines import make_engine, write_session
 from benchmarks.bare_ingest import write_csv, write_rows
 from benchmarks.build import catalog_without_prices
-from benchmarks.catalogs import MIDDLE, REGIONS, Scale
+from benchmarks.catalogs import MIDDLE, REGIONS, TODAY, Scale
 from benchmarks.price_files import PriceFiles, make_prices
 from benchmarks.ratios import Spread, paired, spread
 from tests.databases import START, Databases
@@ -79,7 +79,7 @@ def save_prices(engine: Engine, made: PriceFiles) -> None:
     with write_session(engine) as session, temporary_tables(session, STAGED_PRICE):
         staging = PriceStaging(subjects=subjects, regions=frozenset(REGIONS), progress=no_progress)
         stage_prices(session, made.prices, staging)
-        change, _ = merge_prices(session, staging)
+        change, _ = merge_prices(session, staging, TODAY)
     if change.added != len(made.rows):
         raise RuntimeError(f"{change} of {len(made.rows)} prices")
 

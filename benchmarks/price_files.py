@@ -7,11 +7,12 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
+from app.catalog.column_types import NANO_USD, USD_DECIMALS, to_usd_text
 from app.catalog.readings import PriceBlock, PriceList, Prices
 from benchmarks import catalogs
-from benchmarks.catalogs import PRICE_COLUMNS, PriceRow, Scale
+from benchmarks.catalogs import PriceRow, Scale
 
-COLUMNS = ("size", *PRICE_COLUMNS[1:-1], "source")
+COLUMNS = ("size", "region", "os", "purchase", "valid_from", "usd_per_hour", "approximate_date", "source")
 BLOCK_ROWS = 1_000
 CHANGED_ONE_IN = 100
 
@@ -33,23 +34,28 @@ def make_prices(folder: Path, scale: Scale) -> PriceFiles:
     rows = [price for size in catalogs.sizes(scale) for price in catalogs.prices_of(size, each)]
     blocks = [_block(rows[at : at + BLOCK_ROWS], names, at) for at in range(0, len(rows), BLOCK_ROWS)]
     file, changed_file = folder / "prices.csv", folder / "changed.csv"
-    _write(file, COLUMNS, ((names[row[0]], *row[1:6], "false", row[7]) for row in rows))
-    dearer = ((*row[:5], row[5] + (number % CHANGED_ONE_IN == 0), *row[6:]) for number, row in enumerate(rows))
-    _write(changed_file, COLUMNS, ((names[row[0]], *row[1:5], f"{row[5]:.6f}", "false", row[7]) for row in dearer))
+    _write(file, COLUMNS, (_cells(row, names) for row in rows))
+    dearer = ((*row[:8], row[8] + NANO_USD * (number % CHANGED_ONE_IN == 0), row[9]) for number, row in enumerate(rows))
+    _write(changed_file, COLUMNS, (_cells(row, names) for row in dearer))
     source = {name: cell for name, cell in catalogs.small_tables(scale)["source"][0].items() if name != "sha256"}
     _write(folder / "sources.csv", tuple(source), [tuple(source.values())])
     prices = Prices((PriceList(file=str(file), blocks=lambda: iter(blocks)),))
     return PriceFiles(rows=rows, prices=prices, file=file, changed_file=changed_file)
 
 
+def _cells(row: PriceRow, names: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a row of the table as one of a file."""
+    return names[row[0]], *row[1:5], to_usd_text(row[8]), "false", row[5]
+
+
 def _block(rows: Sequence[PriceRow], names: Mapping[str, str], at: int) -> PriceBlock:
-    keys, regions, systems, purchases, days, usd, approximate, sources = zip(*rows, strict=True)
+    keys, regions, systems, purchases, days, sources, _, _, nano, approximate = zip(*rows, strict=True)
     return PriceBlock(
         size=[names[key] for key in keys],
         region=regions,
         os=systems,
         purchase=purchases,
-        usd_per_hour=[Decimal(repr(price)) for price in usd],
+        usd_per_hour=[Decimal(price).scaleb(-USD_DECIMALS) for price in nano],
         valid_from=[date.fromisoformat(day) for day in days],
         approximate_date=approximate,
         source=sources,

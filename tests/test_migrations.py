@@ -152,6 +152,6 @@ def test_prices_outlive_the_change_of_their_table(empty_engine: Engine) -> None:
     migrations.downgrade(empty_engine, "0001")
     migrations.upgrade(empty_engine)
     with empty_engine.connect() as connection:
-        (row,) = connection.exec_driver_sql("select size_key, region, usd_per_hour from price")
+        (row,) = connection.exec_driver_sql("select size_key, region, nano_usd_per_hour, seen_until from price")
         assert tuple(row[:2]) == ("x1", "eastus")
-        assert float(row[2]) == 1.5
+        assert (row[2], str(row[3])) == (1_500_000_000, "2026-01-01")

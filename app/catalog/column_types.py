@@ -39,6 +39,24 @@ def is_exact(usd: Decimal) -> bool:
     return len(digits) <= SIGNIFICANT_DIGITS and plain.adjusted() < USD_DECIMALS and -int(exponent) <= USD_DECIMALS
 
 
+NANO_USD = 10**USD_DECIMALS
+"""Nano-dollars in a US dollar."""
+
+
+def to_nano_usd(usd: Decimal) -> int:
+    """Return a price in nano-dollars; raises ValueError for one with more decimals."""
+    scaled = usd * NANO_USD
+    nano = int(scaled)
+    if nano != scaled:
+        raise ValueError(f"{usd} has more than {USD_DECIMALS} decimals")
+    return nano
+
+
+def to_usd_text(nano: int) -> str:
+    """Return nano-dollars as the shortest decimal text of dollars."""
+    return f"{Decimal(nano).scaleb(-USD_DECIMALS).normalize():f}"
+
+
 class UsdColumn(TypeDecorator[Decimal]):
     """NUMERIC(18, 9) on PostgreSQL, REAL on SQLite (which has no decimal type); always Decimal in Python."""
 

@@ -192,7 +192,11 @@ class Region(SQLModel, table=True):
 
 
 class Price(SQLModel, table=True):
-    """The price of a size an hour from a date on; older prices are kept as history."""
+    """A run: one price of one offer that a source observed on consecutive days of its lists.
+
+    A run of a source with complete lists was observed on `valid_from`, and on the day of every complete list up to
+    `seen_until`; without complete lists the two are one day.
+    """
 
     __table_args__ = {"sqlite_with_rowid": False}
 
@@ -200,13 +204,37 @@ class Price(SQLModel, table=True):
     region: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="region.code")
     os: str = Field(sa_type=BYTEWISE, primary_key=True)
     purchase: str = Field(sa_type=BYTEWISE, primary_key=True)
-    valid_from: date = Field(primary_key=True)
-    usd_per_hour: Decimal = Field(sa_type=UsdColumn)
+    valid_from: date = Field(primary_key=True, description="the first day on which it was observed")
+    source_id: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="source.id")
+    known_from: date = Field(
+        primary_key=True,
+        sa_column_kwargs={"info": NOT_IN_DIGEST},
+        description="the day on which the first observation was ingested",
+    )
+    seen_until: date = Field(description="the last day on which it was observed")
+    nano_usd_per_hour: int = Field(sa_type=BigInteger, description="a billionth of a US dollar an hour")
     approximate_date: bool = Field(description="the source is undated; valid_from is the year it points to")
-    source_id: str = Field(sa_type=BYTEWISE, foreign_key="source.id")
     file: str | None = Field(
         sa_type=BYTEWISE, default=None, sa_column_kwargs={"info": NOT_IN_DIGEST}, description="the file it was read in"
     )
+
+
+class CompleteList(SQLModel, table=True):
+    """The list of a source for one region and day with all its prices of one kind: what it lacks was not offered."""
+
+    __tablename__ = "price_list"
+    __table_args__ = {"sqlite_with_rowid": False}
+
+    source_id: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="source.id")
+    region: str = Field(sa_type=BYTEWISE, primary_key=True)
+    os: str = Field(sa_type=BYTEWISE, primary_key=True)
+    purchase: str = Field(sa_type=BYTEWISE, primary_key=True)
+    day: date = Field(primary_key=True)
+    known_from: date = Field(
+        sa_column_kwargs={"info": NOT_IN_DIGEST}, description="the day on which it was first ingested"
+    )
+    rows: int = Field(description="how many prices it has")
+    file: str | None = Field(sa_type=BYTEWISE, default=None, sa_column_kwargs={"info": NOT_IN_DIGEST})
 
 
 class Offer(SQLModel, table=True):

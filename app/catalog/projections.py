@@ -5,7 +5,7 @@ The JSON is written once at ingest and spliced into responses, which is faster t
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import date, timedelta
+from datetime import date
 from fractions import Fraction
 from functools import reduce
 from math import frexp
@@ -21,18 +21,17 @@ from sqlalchemy import (
     Select,
     String,
     Subquery,
-    and_,
     case,
     cast,
     func,
     literal,
-    or_,
     select,
 )
 
 from app.catalog.column_types import table_of
 from app.catalog.fields import SIZE_FLAGS
-from app.catalog.models import Price, Size
+from app.catalog.in_force import prices_in_force
+from app.catalog.models import Size
 from app.db.functions import json_text
 
 _SHOWN_AS: Mapping[str, Sequence[str]] = {
@@ -99,25 +98,12 @@ PRICE_FIELDS = tuple(
 UNIT_PRICE_FIELDS = ("usd_per_gpu_hour", "usd_per_gpu_gib_hour")
 """Price of a GPU, and of a GiB of its memory, by an offer; exact, and rounded once."""
 
-MAX_SPOT_AGE_DAYS = 366
-"""A spot price changes from month to month: one that is older is history and no offer."""
-
 _KEY = ("size_key", "region", "os")
 COPIED_SIZE_COLUMNS = ("gpu_count", "gpu_memory_gib", "preview", "withdrawn", "retirement_date")
 """Columns of a size that its offers repeat, so that a list is filtered without joining the size."""
 
 UNKNOWN_PRICE_RANK = float("inf")
 """The rank of an offer without a price, which comes last."""
-
-
-def earliest_spot_day(day: date) -> date:
-    """Return the earliest day whose spot prices are still offers on the day."""
-    return day - timedelta(days=MAX_SPOT_AGE_DAYS)
-
-
-def is_offer(price: Any, since: ColumnElement[date]) -> ColumnElement[bool]:
-    """Return the condition that a price is an offer: a spot price must have an exact date, not before `since`."""
-    return or_(price.purchase != "spot", and_(price.approximate_date.is_(False), price.valid_from >= since))
 
 
 def cheapest_offers(offers: FromClause, each: Sequence[str]) -> Subquery:
@@ -129,12 +115,14 @@ def cheapest_offers(offers: FromClause, each: Sequence[str]) -> Subquery:
     return select(*(ranked.c[column.name] for column in offers.c)).where(ranked.c.position == 1).subquery("offer")
 
 
-def offers_on(purchase: str, day: ColumnElement[date], since: ColumnElement[date]) -> Subquery:
-    """Select the prices in force on a day for each size, region and OS, ranked by one purchase model."""
-    priced = _in_force(day, since).subquery().c
+def offers_on(
+    purchase: str, day: ColumnElement[date], known: ColumnElement[date], spot_since: ColumnElement[date]
+) -> Subquery:
+    """Select the prices in force on a day, as known on another, by size, region and OS, ranked by a purchase model."""
+    priced = side_by_side(prices_in_force(day, known, spot_since)).subquery().c
     rank = price_rank(cast(priced[f"{purchase}_usd_per_hour"], Double)).label("rank_usd")
-    known = [priced[name] for name in (*_KEY, *PRICE_FIELDS)]
-    return select(*known, rank, priced.region.label("priced_in")).subquery()
+    columns = [priced[name] for name in (*_KEY, *PRICE_FIELDS)]
+    return select(*columns, rank, priced.region.label("priced_in")).subquery()
 
 
 def price_rank(usd: ColumnElement[float]) -> ColumnElement[float]:
@@ -142,24 +130,20 @@ def price_rank(usd: ColumnElement[float]) -> ColumnElement[float]:
     return func.coalesce(usd, literal(UNKNOWN_PRICE_RANK, Double))
 
 
-def _in_force(day: ColumnElement[date], since: ColumnElement[date]) -> Select[Any]:
-    """Select the newest price in force for each size, region and OS, one column a purchase model."""
-    price = table_of(Price).c
-    newest = func.row_number().over(
-        partition_by=[*(price[name] for name in _KEY), price.purchase], order_by=price.valid_from.desc()
-    )
-    ranked = select(*price, newest.label("age")).where(price.valid_from <= day, is_offer(price, since)).subquery().c
-    columns: list[ColumnElement[Any]] = [ranked[name] for name in _KEY]
+def side_by_side(prices: Select[Any]) -> Select[Any]:
+    """Select the prices of `prices_in_force` with one row for each size, region and OS: its key, then PRICE_FIELDS."""
+    price = prices.subquery().c
+    columns: list[ColumnElement[Any]] = [price[name] for name in _KEY]
     for purchase in PURCHASE_MODELS:
-        of_this = ranked.purchase == purchase
+        of_this = price.purchase == purchase
         columns += [
-            func.max(ranked.usd_per_hour).filter(of_this).label(f"{purchase}_usd_per_hour"),
-            func.max(ranked.valid_from).filter(of_this).label(f"{purchase}_as_of"),
-            (func.max(cast(ranked.approximate_date, Integer)).filter(of_this) == 1).label(
+            func.max(price.usd_per_hour).filter(of_this).label(f"{purchase}_usd_per_hour"),
+            func.max(price.as_of).filter(of_this).label(f"{purchase}_as_of"),
+            (func.max(cast(price.approximate_date, Integer)).filter(of_this) == 1).label(
                 f"{purchase}_approximate_date"
             ),
         ]
-    return select(*columns).where(ranked.age == 1).group_by(*(ranked[name] for name in _KEY))
+    return select(*columns).group_by(*(price[name] for name in _KEY))
 
 
 OFFER_JSON_FIELDS = ("region", "usd_per_hour", *UNIT_PRICE_FIELDS, *PRICE_FIELDS, "price_as_of")

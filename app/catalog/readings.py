@@ -23,7 +23,7 @@ def no_progress(doing: str, share: float | None, rows: int = 0) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceRow:
-    """The price of a size an hour from a date on; where the source is undated, the first day of its year."""
+    """The price of a size an hour, as a source has it on a day; of an undated source, the first day of its year."""
 
     size: str
     region: str
@@ -39,7 +39,10 @@ class PriceRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceBlock:
-    """Consecutive rows of a price list as columns, all of one length: lists have millions of rows."""
+    """Consecutive rows of a price list as columns, all of one length: lists have millions of rows.
+
+    Each row is one observation: the price that a source has on the day `valid_from`.
+    """
 
     size: Sequence[str]
     region: Sequence[str]
@@ -74,12 +77,17 @@ class PriceList:
 
     `sources` are those that it may cite: their earlier prices from this file that it no longer has are deleted.
     Without `new_sizes` a size that the catalog lacks is an error.
+
+    `complete` says that for each source, OS, purchase model and day that it has, it has every price of the source in
+    the `regions`; None means all regions that the source has prices for. What such a list lacks was not offered.
     """
 
     file: str
     blocks: Callable[[], Iterator[PriceBlock]]
     sources: frozenset[str] = frozenset()
     new_sizes: bool = True
+    complete: bool = False
+    regions: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""SQL functions with equal results on SQLite and PostgreSQL: JSON text of a value, and an exact price ratio."""
+"""SQL functions with equal results on SQLite and PostgreSQL: JSON text of a value, exact price ratios and dollars."""
 
 import sqlite3
 from decimal import ROUND_HALF_UP, Context, Decimal
@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 import orjson
-from sqlalchemy import Double, String
+from sqlalchemy import Double, Numeric, String
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import GenericFunction
@@ -68,3 +68,26 @@ def ratio(usd: float | None, denominator: float | None, numerator: float | None)
 def register_exact_ratio(connection: sqlite3.Connection) -> None:
     """Register `exact_ratio` on an SQLite connection."""
     connection.create_function("exact_ratio", 3, ratio, deterministic=True)
+
+
+NANO = 10**DECIMALS
+"""Nano-dollars in a dollar."""
+
+
+class usd_of(GenericFunction[Decimal]):  # noqa: N801  # SQL functions are written small, as SQLAlchemy's own are
+    """Nano-dollars as dollars: a numeric on PostgreSQL, on SQLite the double nearest to the exact quotient."""
+
+    type = Numeric(18, DECIMALS)
+    inherit_cache = True
+
+
+@compiles(usd_of, "postgresql")
+def _compile_usd_of(element: usd_of, compiler: SQLCompiler, **how: Any) -> str:
+    """Compile for PostgreSQL."""
+    (nano,) = element.clauses
+    return f"cast({compiler.process(nano, **how)} / {NANO}::numeric as numeric(18, {DECIMALS}))"
+
+
+def register_usd_of(connection: sqlite3.Connection) -> None:
+    """Register `usd_of` on an SQLite connection; its own division would round a large integer first."""
+    connection.create_function("usd_of", 1, lambda nano: None if nano is None else nano / NANO, deterministic=True)

@@ -172,16 +172,18 @@ class ConflictPage(PageOut):
 
 
 class PriceOut(Out):
-    """The price of a size per hour in a region, from a date on."""
+    """The price of a size per hour in a region, and the days between which a source has it."""
 
     region: str = Field(description="Code of the region.")
     os: str = Field(description="linux or windows. Extensible.")
     purchase: str = Field(description="on_demand or spot. Extensible.")
-    valid_from: date = Field(description="The day from which the price is known to hold.")
+    valid_from: date = Field(description="The first day on which the source has the price.")
+    seen_until: date = Field(description="The last day, up to `as_of`, on which the source has the price.")
     usd_per_hour: Usd = Field(description="Price of the VM, USD an hour.")
     approximate_date: bool = Field(description="The source is undated: valid_from is only the year it points to.")
     source_id: str = Field(description="Id of the source in GET /sources.")
-    price_age_days: int = Field(description="Days since valid_from, today.")
+    known_from: date = Field(description="The day on which the catalog took the price in.")
+    price_age_days: int = Field(description="Days since seen_until, today.")
 
 
 class PricePage(PageOut):

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
+from app.catalog.in_force import MAX_SPOT_AGE_DAYS
 from app.catalog.names import size_key
-from app.catalog.projections import MAX_SPOT_AGE_DAYS
 from app.catalog.queries.params import SizeSearch
 from app.catalog.queries.sizes import find_sizes
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.catalog.column_types import table_of
+from app.catalog.column_types import NANO_USD, table_of
 from app.catalog.models import Offer, Price, Revision, Size, SizeJson
 from app.catalog.projections import ANY_REGION, PURCHASE_MODELS
 from app.catalog.store.offers import save_derived
@@ -44,7 +44,7 @@ def test_sizes_and_prices_come_in_the_order_of_their_keys() -> None:
     keys = [size["key"] for size in sizes(FEW)]
     assert keys == sorted(set(keys))
     for size in list(sizes(FEW))[:20]:
-        prices = [price[:5] for price in prices_of(size, 100)]
+        prices = [price[:6] for price in prices_of(size, 100)]
         assert prices == sorted(set(prices))
 
 
@@ -58,9 +58,9 @@ def test_there_are_a_few_dozen_gpu_memories_and_more_of_it_costs_more() -> None:
     made = list(sizes(Scale(sizes=2_000, prices=2_000)))
     memories = {size["gpu_memory_gib"] for size in made} - {None}
     assert 24 <= len(memories) <= 72
-    cheap = [next(prices_of(size, 60))[5] for size in made if size["gpu_memory_gib"] is not None
+    cheap = [next(prices_of(size, 60))[8] for size in made if size["gpu_memory_gib"] is not None
              and size["gpu_memory_gib"] < 24]  # fmt: skip
-    dear = [next(prices_of(size, 60))[5] for size in made if (size["gpu_memory_gib"] or 0) > 600]
+    dear = [next(prices_of(size, 60))[8] for size in made if (size["gpu_memory_gib"] or 0) > 600]
     assert sum(cheap) / len(cheap) < sum(dear) / len(dear) / 3
 
 
@@ -100,8 +100,8 @@ def test_offers_follow_from_the_prices_in_force(catalog_url: str) -> None:
 def offers_of(size: TableRow) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
     """The offers of one size: of each kind of price the last, because prices come oldest first."""
     now: dict[tuple[str, str], dict[str, float]] = {}
-    for _, region, os, purchase, _, usd, _, _ in prices_of(size, 100):
-        now.setdefault((region, os), {})[purchase] = usd
+    for _, region, os, purchase, *_, nano, _ in prices_of(size, 100):
+        now.setdefault((region, os), {})[purchase] = nano / NANO_USD
     for purchase in PURCHASE_MODELS:
         ranked = {
             (region, os): (kinds.get(purchase, math.inf), region, kinds.get("on_demand"), kinds.get("spot"))

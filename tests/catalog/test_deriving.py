@@ -12,8 +12,9 @@ import pytest
 from sqlalchemy import Engine, delete, select
 
 from app.catalog.column_types import table_of
+from app.catalog.in_force import MAX_SPOT_AGE_DAYS
 from app.catalog.models import Offer, SizeJson
-from app.catalog.projections import MAX_SPOT_AGE_DAYS, OFFER_JSON_FIELDS, memory_bucket
+from app.catalog.projections import OFFER_JSON_FIELDS, memory_bucket
 from app.catalog.queries.prices import AllPricesSearch, find_all_prices
 from app.catalog.queries.snapshot import load_snapshot
 from app.catalog.readings import Reading

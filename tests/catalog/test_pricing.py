@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import Engine, event, select
 
-from app.catalog.column_types import table_of
+from app.catalog.column_types import table_of, to_usd_text
 from app.catalog.models import Price, Size
 from app.catalog.readings import AliasRow, PriceRow
 from app.db.engines import read_session as reads
@@ -29,7 +29,10 @@ def changes(outcome: IngestOutcome) -> tuple[int, int, int]:
 
 def stored_prices(engine: Engine) -> dict[tuple[str, str], Decimal]:
     with reads(engine) as session:
-        return {(row.size_key, row.region): row.usd_per_hour for row in session.execute(select(table_of(Price)))}
+        return {
+            (row.size_key, row.region): Decimal(to_usd_text(row.nano_usd_per_hour))
+            for row in session.execute(select(table_of(Price)))
+        }
 
 
 @contextmanager

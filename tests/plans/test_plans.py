@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Engine, insert
 from sqlalchemy.orm import Session
 
-from app.catalog.column_types import table_of
+from app.catalog.column_types import NANO_USD, table_of
 from app.catalog.models import Price, Region, Size, Source
 from app.catalog.queries.candidates import candidates_query
 from app.catalog.queries.exports import PriceExport, SizeExport, export_prices, export_sizes
@@ -43,9 +43,16 @@ def crowded(databases: Databases, template_url: str) -> Iterator[Engine]:
     engine = make_engine(url)
     cited = {"title": "t", "publisher": "p", "kind": "third_party", "sha256": "0"}
     sizes = [_size(number) for number in range(SIZES)]
-    dated = {"purchase": "on_demand", "valid_from": TODAY, "source_id": "s", "approximate_date": False}
+    days = dict.fromkeys(("valid_from", "seen_until", "known_from"), TODAY)
+    dated = {"purchase": "on_demand", **days, "source_id": "s", "approximate_date": False}
     prices = [
-        {"size_key": row["key"], "region": f"region{number}", "os": os, "usd_per_hour": Decimal(row["vcpus"]), **dated}
+        {
+            "size_key": row["key"],
+            "region": f"region{number}",
+            "os": os,
+            "nano_usd_per_hour": row["vcpus"] * NANO_USD,
+            **dated,
+        }
         for row in sizes
         for number in range(REGIONS)
         for os in ("linux", "windows")

@@ -7,7 +7,8 @@ from typing import Any
 
 from sqlalchemy import BindParameter, ColumnElement, Subquery, and_, bindparam, case, func, or_, select, true
 
-from app.catalog.projections import PRICE_FIELDS, earliest_spot_day
+from app.catalog.in_force import EVER_KNOWN, earliest_spot_day
+from app.catalog.projections import PRICE_FIELDS
 from app.catalog.queries.filters import ActiveFilter, active_filters, filter_condition, priced_in_all
 from app.catalog.queries.params import SizeSelection
 from app.catalog.queries.price_scope import (
@@ -88,7 +89,8 @@ def _query(
     if priced_on is None or selection.region:
         values |= region_parameters(selection)
     if priced_on is not None:
-        values |= {"priced_on": priced_on.isoformat(), "spot_since": earliest_spot_day(priced_on).isoformat()}
+        values |= {"priced_on": priced_on.isoformat(), "known_on": EVER_KNOWN.isoformat()}
+        values |= {"spot_since": earliest_spot_day(priced_on).isoformat()}
     return BoundStatement(_statement(key), values)
 
 

@@ -128,7 +128,7 @@ def _build_scope(key: PriceScopeKey, *of_sizes: ColumnElement[bool]) -> PriceSco
 
 @lru_cache(maxsize=32)
 def _past_scope(key: PriceScopeKey) -> PriceScope:
-    past = offers_on(key.purchase, bindparam("priced_on", type_=Date), bindparam("spot_since", type_=Date))
+    past = offers_on(key.purchase, *(bindparam(name, type_=Date) for name in ("priced_on", "known_on", "spot_since")))
     meant = select(past).where(past.c.os == literal_text(key.os))
     if key.regions:
         meant = meant.where(past.c.region.in_(region_binds(key.regions)))

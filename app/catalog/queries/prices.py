@@ -9,12 +9,11 @@ from datetime import date
 from typing import Any, TypeVar
 
 from pydantic import Field
-from sqlalchemy import Date, Double, Integer, Select, String, bindparam, cast, exists, func, select
+from sqlalchemy import Date, Double, Integer, Select, String, bindparam, cast, func, select
 from sqlalchemy.sql import ColumnElement
 
-from app.catalog.column_types import table_of
 from app.catalog.fields import FieldKind
-from app.catalog.models import Price
+from app.catalog.in_force import EVER_KNOWN, PRICE, is_in_force, known_on, last_observed, usd_per_hour
 from app.catalog.queries.filters import FILTERS, ActiveFilter, Filter, active_filters, any_of, equals, filter_condition
 from app.catalog.queries.lookups import check_regions, get_size_keys, resolve_gpus, resolve_series
 from app.catalog.queries.pagination import (
@@ -43,7 +42,6 @@ from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import BoundStatement, QueryPlan, Row, Statement, cached_statement
 from app.errors import BadQuery, NotFound
 
-PRICE = table_of(Price)
 price = PRICE.c
 
 PRICE_COLUMNS: Mapping[str, FieldKind] = {
@@ -52,12 +50,14 @@ PRICE_COLUMNS: Mapping[str, FieldKind] = {
     "os": "text",
     "purchase": "text",
     "valid_from": "date",
+    "seen_until": "date",
     "usd_per_hour": "number",
     "approximate_date": "boolean",
     "source_id": "text",
+    "known_from": "date",
     "price_age_days": "integer",
 }
-"""The columns of a price in the order of the list, each with its kind; its age is computed from `valid_from`."""
+"""The columns of a price in the order of the list, each with its kind; its age is computed from `seen_until`."""
 
 PRICE_ROW_COLUMNS = tuple(name for name in PRICE_COLUMNS if name != "price_age_days")
 """The columns of a row as the database returns it."""
@@ -70,12 +70,11 @@ PRICE_FILTERS: Mapping[str, Filter] = {
     "os": equals(price.os),
     "purchase": equals(price.purchase),
 }
-"""Every filter of prices by its name, except the day and `history`."""
+"""Every filter of prices by its name, except the two days and `history`."""
 
-OFFER_KEY = ("size_key", "region", "os", "purchase")
-PRICE_KEY = (*OFFER_KEY, "valid_from")
+PRICE_KEY = ("size_key", "region", "os", "purchase", "valid_from", "source_id", "known_from")
 PRICE_ORDER = [SortKey(name=name, expression=price[name], nullable=False) for name in PRICE_KEY]
-_DAY = bindparam("day", type_=Date)
+_DAY, _KNOWN = bindparam("day", type_=Date), bindparam("known", type_=Date)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +103,9 @@ def price_list_statement(key: PriceStatementKey) -> Statement:
 
 @cached_statement(64)
 def price_count_statement(key: PriceStatementKey) -> Statement:
-    """Build the statement that counts a list: each price of the history, else each offer that had one by the day."""
-    columns = select(*(price[name] for name in (PRICE_KEY if key.history else OFFER_KEY)))
-    query = _join_tables(columns, {one.name for one in key.filters}).where(price.valid_from <= _DAY, *_conditions(key))
-    return Statement(select(func.count()).select_from((query if key.history else query.distinct()).subquery()))
+    """Build the statement that counts a list."""
+    query = _join_tables(select(func.count()), {one.name for one in key.filters})
+    return Statement(query.where(_is_listed(key), *_conditions(key)))
 
 
 def _rows(key: PriceStatementKey) -> Select[tuple[object, ...]]:
@@ -115,22 +113,18 @@ def _rows(key: PriceStatementKey) -> Select[tuple[object, ...]]:
         SIZE.c.name.label("size"),
         *(price[name] for name in ("region", "os", "purchase")),
         cast(price.valid_from, String).label("valid_from"),
-        cast(price.usd_per_hour, Double).label("usd_per_hour"),
+        cast(last_observed(price, _DAY, _KNOWN), String).label("seen_until"),
+        cast(usd_per_hour(price), Double).label("usd_per_hour"),
         price.approximate_date,
         price.source_id,
+        cast(price.known_from, String).label("known_from"),
     ]
     query = _join_tables(select(*shown), {"size", *(one.name for one in key.filters)})
-    query = query.where(price.valid_from <= _DAY, *_conditions(key))
-    if not key.history:
-        query = query.where(~_replaced())
-    return query.order_by(*(price[name] for name in PRICE_KEY))
+    return query.where(_is_listed(key), *_conditions(key)).order_by(*(price[name] for name in PRICE_KEY))
 
 
-def _replaced() -> ColumnElement[bool]:
-    """Return the condition that a newer price of the same offer is in force."""
-    newer = PRICE.alias("newer").c
-    same = [newer[name] == price[name] for name in OFFER_KEY]
-    return exists().where(*same, newer.valid_from > price.valid_from, newer.valid_from <= _DAY)
+def _is_listed(key: PriceStatementKey) -> ColumnElement[bool]:
+    return known_on(price, _DAY, _KNOWN) if key.history else is_in_force(price, _DAY, _KNOWN)
 
 
 def _conditions(key: PriceStatementKey) -> list[ColumnElement[bool]]:
@@ -154,6 +148,11 @@ class PriceFilter(QueryParams):
     purchase: Purchase | None = Field(default=None, description="Of this purchase model.")
     as_of: Day | None = Field(
         default=None, description="In force on this day; default: today.", examples=["2026-07-01"]
+    )
+    known_at: Day | None = Field(
+        default=None,
+        description="As the catalog knew it at the end of this day; default: as it knows it now.",
+        examples=["2026-12-31"],
     )
     history: JsonBool = Field(
         default=False, description="Every price up to that day, not only the one in force.", examples=[False]
@@ -218,7 +217,8 @@ def to_price_statement_key(filters: AllPricesFilter, today: date) -> tuple[Price
     """Return the key of a normalized list's statement, and the statement's parameters."""
     active, values = active_filters(filters, PRICE_FILTERS, PRICE_FILTERS)
     key = PriceStatementKey(filters=active, history=filters.history)
-    return key, values | {"day": (filters.as_of or today).isoformat()}
+    days = {"day": filters.as_of or today, "known": filters.known_at or EVER_KNOWN}
+    return key, values | {name: day.isoformat() for name, day in days.items()}
 
 
 def _find_page(search: AllPricesSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[Listing]:
@@ -241,12 +241,12 @@ def _find_page(search: AllPricesSearch, snapshot: CatalogSnapshot, today: date) 
 
 
 def to_price_item(row: Row, today: date) -> dict[str, Any]:
-    """Return a price by the names of its columns, with the days that have passed since `valid_from`."""
+    """Return a price by the names of its columns, with the days that have passed since `seen_until`."""
     item = dict(zip(PRICE_ROW_COLUMNS, row, strict=True))
-    return item | {"price_age_days": age_days(item["valid_from"], today)}
+    return item | {"price_age_days": age_days(item["seen_until"], today)}
 
 
 def _key_of(row: Row) -> list[Any]:
     """Return the PRICE_KEY of a row of a page; the key of its size is its last column."""
-    _, region, os, purchase, valid_from, *_, key = row
-    return [key, region, os, purchase, date.fromisoformat(valid_from)]
+    _, region, os, purchase, valid_from, *_, source_id, known_from, key = row
+    return [key, region, os, purchase, date.fromisoformat(valid_from), source_id, date.fromisoformat(known_from)]

@@ -15,6 +15,7 @@ from sqlalchemy import (
     Executable,
     FromClause,
     MetaData,
+    Select,
     Table,
     and_,
     delete,
@@ -134,19 +135,24 @@ def drop_unchanged(session: Session, staged: Table, table: Table, key: Sequence[
     return execute_count(session, delete(staged).where(exists().where(alike)))
 
 
-def upsert_staged(session: Session, staged: Table, table: Table, key: Sequence[str], *, in_order: bool = False) -> int:
+def upsert_staged(session: Session, staged: Table, table: Table, key: Sequence[str]) -> int:
     """Insert staged rows, or update the rows that have their unique key; return how many were written.
 
-    Rows are sorted by the primary key first unless they are `in_order`: a B-tree is then written from end to end.
+    Rows are sorted by the primary key first: a B-tree is then written from end to end.
     """
     names = _common_columns(staged, table)
     # Without a WHERE, SQLite parses the ON of "on conflict" as the condition of a join.
     new = select(*(staged.c[name] for name in names)).where(true())
-    if not in_order:
-        new = new.order_by(*(staged.c[column.name] for column in table.primary_key))
+    return upsert(session, table, names, new.order_by(*(staged.c[column.name] for column in table.primary_key)), key)
+
+
+def upsert(session: Session, table: Table, names: Sequence[str], rows: Select[Any], key: Sequence[str]) -> int:
+    """Insert the rows of a query with a WHERE, or update those that have their unique key; return how many."""
     insert = _INSERT[session.connection().dialect.name](table)
     values = {name: insert.excluded[name] for name in names if name not in key}
-    return execute_count(session, insert.on_conflict_do_update(index_elements=key, set_=values).from_select(names, new))
+    return execute_count(
+        session, insert.on_conflict_do_update(index_elements=key, set_=values).from_select(names, rows)
+    )
 
 
 def _common_columns(staged: Table, table: Table) -> list[str]:

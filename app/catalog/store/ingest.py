@@ -33,7 +33,15 @@ from app.catalog.store.offers import (
     sizes_newly_priced,
     sizes_with_expired_spot,
 )
-from app.catalog.store.prices import PRICE, STAGED_PRICE, PriceStaging, merge_aliases, merge_prices, stage_prices
+from app.catalog.store.prices import (
+    PRICE,
+    STAGED_PRICE,
+    PriceStaging,
+    merge_aliases,
+    merge_prices,
+    stage_prices,
+    staged_checksum,
+)
 from app.catalog.store.retract import (
     DROPPED_PRICES,
     check_regions_of_source,
@@ -46,10 +54,8 @@ from app.catalog.store.retract import (
 )
 from app.catalog.store.revisions import (
     TableChecksum,
-    compute_checksum,
     latest_revision,
     load_checksums,
-    select_canonical,
     table_signature,
 )
 from app.catalog.store.upsert import TableChange, save_rows
@@ -105,7 +111,7 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
         merged = merge_aliases(session, subjects)
         summary.changes["size"] += merged
         progress("writing prices", None, prices.rows)
-        written, overwritten_checksum = merge_prices(session, prices)
+        written, overwritten_checksum = merge_prices(session, prices, today)
         summary.changes["price"] = written + TableChange(removed=dropped)
         _derive(session, summary, None if merged.has_changes else derived_on, today, progress)
         closed, reports = drop_rows_of_files(session, "regions", reading, subjects)
@@ -248,8 +254,7 @@ def _known_checksums(
     if prices_moved:
         known.pop(prices, None)
     elif prices in stored and PRICE.name in changed:
-        written = compute_checksum(session, select_canonical(session, PRICE, STAGED_PRICE))
-        known[prices] = stored[prices] - replaced + written
+        known[prices] = stored[prices] - replaced + staged_checksum(session)
     return known
 
 

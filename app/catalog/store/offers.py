@@ -14,7 +14,6 @@ from sqlalchemy import (
     ColumnElement,
     Date,
     Double,
-    FromClause,
     Integer,
     MetaData,
     Select,
@@ -28,6 +27,7 @@ from sqlalchemy import (
     insert,
     literal,
     null,
+    or_,
     select,
     true,
     union_all,
@@ -35,7 +35,8 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import BYTEWISE, table_of
-from app.catalog.models import Offer, Price, Size, SizeJson, Source
+from app.catalog.in_force import EVER_KNOWN, earliest_spot_day, prices_in_force
+from app.catalog.models import CompleteList, Offer, Price, Size, SizeJson, Source
 from app.catalog.projections import (
     ANY_REGION,
     COPIED_SIZE_COLUMNS,
@@ -45,10 +46,9 @@ from app.catalog.projections import (
     UNIT_PRICE_FIELDS,
     UNKNOWN_PRICE_RANK,
     cheapest_offers,
-    earliest_spot_day,
-    is_offer,
     memory_bucket_sql,
     offer_json,
+    side_by_side,
     size_json,
 )
 from app.catalog.store.bulk import (
@@ -110,15 +110,17 @@ def mark_changed_rows(session: Session, keys: Iterable[str], sources: Iterable[s
 
 
 def sizes_newly_priced(after: date, until: date) -> Select[Any]:
-    """Select the sizes with a price that came into force after one day, and on another at the latest."""
-    price = table_of(Price).c
-    return select(price.size_key).where(price.valid_from > after, price.valid_from <= until)
+    """Select the sizes whose prices in force may be others on one day than on an earlier one."""
+    price, lists = table_of(Price).c, table_of(CompleteList).c
+    newer = select(lists.source_id).where(lists.day > after, lists.day <= until)
+    begun = and_(price.seen_until > after, price.valid_from <= until)
+    return select(price.size_key).where(or_(begun, price.source_id.in_(newer)))
 
 
 def sizes_with_expired_spot(after: date, until: date) -> Select[Any]:
     """Select the sizes with a spot price that was an offer on one day and is too old to be one on another."""
     price = table_of(Price).c
-    expired = (price.valid_from >= earliest_spot_day(after), price.valid_from < earliest_spot_day(until))
+    expired = (price.seen_until >= earliest_spot_day(after), price.seen_until < earliest_spot_day(until))
     return select(price.size_key).where(price.purchase == "spot", *expired)
 
 
@@ -232,18 +234,8 @@ def _unpriced_offers(purchase: str, *, dirty_only: bool) -> Select[Any]:
 
 
 def _current_prices(today: date, *, dirty_only: bool) -> Select[Any]:
-    """Select the newest prices that are offers: per size, region and system a price and its day by purchase model."""
-    price = table_of(Price)
-    days = {p: func.max(price.c.valid_from).filter(price.c.purchase == p).label(f"{p}_as_of") for p in PURCHASE_MODELS}
-    group = [price.c[name] for name in _PRICE_GROUP]
-    some = in_scope(price.c.size_key, dirty_only=dirty_only)
-    in_force = (price.c.valid_from <= today, is_offer(price.c, literal(earliest_spot_day(today), Date)))
-    newest = select(*group, *days.values()).where(*in_force, some).group_by(*group).subquery()
-    columns: list[ColumnElement[Any]] = [newest.c[name] for name in _PRICE_GROUP]
-    joined: FromClause = newest
-    for purchase in PURCHASE_MODELS:
-        of_day, day = price.alias(purchase), newest.c[f"{purchase}_as_of"]
-        known = and_(same_key(of_day, newest, _PRICE_GROUP), of_day.c.purchase == purchase, of_day.c.valid_from == day)
-        joined = joined.join(of_day, known, isouter=True)
-        columns += [of_day.c.usd_per_hour, day, of_day.c.approximate_date]
-    return select(*columns).select_from(joined)
+    """Select the prices that are offers today: per size, region and system, those of each purchase model."""
+    day, known, spot_since = (literal(each, Date) for each in (today, EVER_KNOWN, earliest_spot_day(today)))
+    return side_by_side(
+        prices_in_force(day, known, spot_since, in_scope(table_of(Price).c.size_key, dirty_only=dirty_only))
+    )

@@ -1,40 +1,60 @@
 """Bulk upsert of prices, for lists of millions of rows.
 
 `stage_prices` checks prices while the driver's bulk path loads them into a temporary table, `merge_prices` writes those
-that differ by statements over whole tables. Between the two the caller adds the sizes that only prices name.
+that differ by statements over whole tables. Between the two the caller adds the sizes that only prices name. What
+belongs to sources with complete lists is left to `app.catalog.store.price_runs`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from difflib import get_close_matches
 from operator import lt
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, MetaData, Table, and_, delete, func, insert, select
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Date,
+    MetaData,
+    RowMapping,
+    Table,
+    and_,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    select,
+    true,
+)
 from sqlalchemy.orm import Session
 
-from app.catalog.column_types import table_of
+from app.catalog.column_types import table_of, to_nano_usd, to_usd_text
 from app.catalog.models import Offer, Price, Size, SizeJson
 from app.catalog.names import size_key
 from app.catalog.readings import PriceBlock, PriceList, Prices, Progress, Report
 from app.catalog.resolution.subjects import SubjectKeys
-from app.catalog.store.bulk import Columns, bulk_load, drop_unchanged, same_key, upsert_staged
+from app.catalog.store.bulk import Columns, bulk_load, execute_count, same_key, upsert
 from app.catalog.store.revisions import TableChecksum, compute_checksum, select_canonical
 from app.catalog.store.upsert import TableChange
 from app.errors import BadData
 
 PRICE = table_of(Price)
 OPERATING_SYSTEMS = ("linux", "windows")
-PRICE_KEY = ("size_key", "region", "os", "purchase", "valid_from")
+OBSERVATION_KEY = ("size_key", "region", "os", "purchase", "valid_from", "source_id")
+PRICE_KEY = (*OBSERVATION_KEY, "known_from")
+_VALUES = ("nano_usd_per_hour", "approximate_date")
+_STAGED_COLUMNS = (*OBSERVATION_KEY, *_VALUES, "file")
 STAGED_PRICE = Table(
     "staged_price",
     MetaData(),
-    *(Column(column.name, column.type, nullable=False) for column in PRICE.columns),
+    *(Column(name, PRICE.c[name].type, nullable=False) for name in _STAGED_COLUMNS),
     Column("line", BigInteger, nullable=False),
     Column("position", BigInteger, nullable=False),
     prefixes=["temporary"],
 )
-"""The prices of a reading; `position` counts them over all its lists. After the merge: those new or different."""
+"""The observations of a reading; `position` counts them over all its lists. After the merge: those new or different."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,8 +72,8 @@ class PriceStaging:
     rows: int = 0
     in_order: bool = True
     """Whether each key is greater than the one before: then there are no duplicates, and nothing need be sorted."""
-    files: dict[int, str] = field(default_factory=dict)
-    """The file of each list by the position of its first price."""
+    lists: dict[int, PriceList] = field(default_factory=dict)
+    """Each list by the position of its first price."""
 
     _keys: dict[str, str] = field(default_factory=dict)
     _last: tuple[Any, ...] = ()
@@ -61,7 +81,7 @@ class PriceStaging:
     def staged_columns(self, prices: Prices) -> Iterator[Columns]:
         """Yield the columns of the staged table block by block; raises BadData for an unknown region or size."""
         for each in prices.lists:
-            self.files[self.rows] = each.file
+            self.lists[self.rows] = each
             for block in each.blocks():
                 yield self._columns(each, block)
                 self.progress("prices", block.share, self.rows)
@@ -70,7 +90,7 @@ class PriceStaging:
         self._check_regions(each, block)
         self._resolve_sizes(each, block)
         keys = [*map(self._keys.__getitem__, block.size)]
-        of_each = [*zip(keys, block.region, block.os, block.purchase, block.valid_from, strict=True)]
+        of_each = [*zip(keys, block.region, block.os, block.purchase, block.valid_from, block.source, strict=True)]
         if self.in_order:
             self.in_order = all(map(lt, (self._last, *of_each), of_each))
             self._last = of_each[-1]
@@ -81,7 +101,7 @@ class PriceStaging:
             "os": block.os,
             "purchase": block.purchase,
             "valid_from": block.valid_from,
-            "usd_per_hour": block.usd_per_hour,
+            "nano_usd_per_hour": [*map(to_nano_usd, block.usd_per_hour)],
             "approximate_date": block.approximate_date,
             "source_id": block.source,
             "file": [each.file] * len(keys),
@@ -118,18 +138,18 @@ def stage_prices(session: Session, prices: Prices, staging: PriceStaging) -> lis
     if not prices.lists:
         return []
     bulk_load(session, STAGED_PRICE, staging.staged_columns(prices))
-    return [] if staging.in_order else _drop_duplicates(session, staging.files)
+    return [] if staging.in_order else _drop_duplicates(session, staging.lists)
 
 
-def _drop_duplicates(session: Session, files: Mapping[int, str]) -> list[Report]:
+def _drop_duplicates(session: Session, lists: Mapping[int, PriceList]) -> list[Report]:
     staged, first = STAGED_PRICE.c, STAGED_PRICE.alias("first")
-    key = [staged[name] for name in PRICE_KEY]
+    key = [staged[name] for name in OBSERVATION_KEY]
     several = (
         select(*key, func.min(staged.position).label("position")).group_by(*key).having(func.count() > 1).subquery()
     )
-    later = and_(same_key(STAGED_PRICE, several, PRICE_KEY), staged.position > several.c.position)
+    later = and_(same_key(STAGED_PRICE, several, OBSERVATION_KEY), staged.position > several.c.position)
     query = (
-        select(staged.position, staged.line, staged.usd_per_hour, first.c.usd_per_hour.label("kept"))
+        select(staged.position, staged.line, staged.nano_usd_per_hour, first.c.nano_usd_per_hour.label("kept"))
         .join_from(STAGED_PRICE, several, later)
         .join(first, first.c.position == several.c.position)
         .order_by(staged.position)
@@ -138,50 +158,79 @@ def _drop_duplicates(session: Session, files: Mapping[int, str]) -> list[Report]
     if duplicates:
         positions = select(staged.position).join_from(STAGED_PRICE, several, later)
         session.execute(delete(STAGED_PRICE).where(staged.position.in_(positions)))
-    return [_duplicate_report(row, files) for row in duplicates if row.usd_per_hour != row.kept]
+    return [_duplicate_report(row, lists) for row in duplicates if row.nano_usd_per_hour != row.kept]
 
 
-def _duplicate_report(row: Any, files: Mapping[int, str]) -> Report:
+def _duplicate_report(row: Any, lists: Mapping[int, PriceList]) -> Report:
     return Report(
-        file=files[max(start for start in files if start <= row.position)],
+        file=lists[max(start for start in lists if start <= row.position)].file,
         line=row.line,
         column="usd_per_hour",
-        cell=f"{row.usd_per_hour.normalize():f}",
-        detail=f"is another price for the same size, region and day; {row.kept.normalize():f} is kept",
+        cell=to_usd_text(row.nano_usd_per_hour),
+        detail=f"is another price for the same size, region and day; {to_usd_text(row.kept)} is kept",
     )
 
 
-def merge_prices(session: Session, staging: PriceStaging) -> tuple[TableChange, TableChecksum]:
-    """Write the staged prices that are new or different; return the change and the checksum of overwritten rows."""
+def merge_prices(session: Session, staging: PriceStaging, today: date) -> tuple[TableChange, TableChecksum]:
+    """Write the staged prices that are new or different; return the change and the checksum of overwritten rows.
+
+    A price that differs from what was known of the same day since an earlier day becomes a row beside that one.
+    """
     if not staging.rows:
         return TableChange(), TableChecksum()
-    unchanged = drop_unchanged(session, STAGED_PRICE, PRICE, PRICE_KEY)
-    overwritten = select_canonical(session, PRICE).join(STAGED_PRICE, same_key(STAGED_PRICE, PRICE, PRICE_KEY))
-    old = compute_checksum(session, overwritten)
-    written = upsert_staged(session, STAGED_PRICE, PRICE, PRICE_KEY, in_order=staging.in_order)
+    known_today = and_(same_key(STAGED_PRICE, PRICE, OBSERVATION_KEY), PRICE.c.known_from == today)
+    unchanged = _drop_known(session)
+    old = compute_checksum(session, select_canonical(session, PRICE).join(STAGED_PRICE, known_today))
+    day, staged = literal(today, Date), STAGED_PRICE.c
+    columns = {name: staged[name] for name in _STAGED_COLUMNS} | {"known_from": day, "seen_until": staged.valid_from}
+    new = select(*columns.values()).where(true())
+    if not staging.in_order:
+        new = new.order_by(*(staged[name] for name in OBSERVATION_KEY))
+    written = upsert(session, PRICE, [*columns], new, PRICE_KEY)
     return TableChange(added=written - old.rows, changed=old.rows, unchanged=unchanged), old
+
+
+def _drop_known(session: Session) -> int:
+    """Delete the staged prices that are what was known last of the same day; return how many they were."""
+    later = PRICE.alias("later")
+    alike = (STAGED_PRICE.c[name] == PRICE.c[name] for name in _VALUES)
+    newest = ~exists().where(same_key(later, PRICE, OBSERVATION_KEY), later.c.known_from > PRICE.c.known_from)
+    known = exists().where(same_key(STAGED_PRICE, PRICE, OBSERVATION_KEY), *alike, newest)
+    return execute_count(session, delete(STAGED_PRICE).where(known))
+
+
+def staged_checksum(session: Session) -> TableChecksum:
+    """Return the checksum of the rows that the merge has written of the staged prices."""
+    rows = select(*STAGED_PRICE.c, STAGED_PRICE.c.valid_from.label("seen_until")).subquery()
+    return compute_checksum(session, select_canonical(session, PRICE, rows))
 
 
 def merge_aliases(session: Session, subjects: SubjectKeys) -> TableChange:
     """Move the prices of sizes that turned out to be aliases, and delete those sizes.
 
-    Where both names have a price with the same key, the size's own is kept. Facts must have been moved before; offers
-    of all sizes must be derived afterwards.
+    Where both names have a price of the same source on the same day, the size's own is kept. Facts must have been moved
+    before; offers of all sizes must be derived afterwards.
     """
     price, size = table_of(Price), table_of(Size)
     stored = set(session.execute(select(size.c.key)).scalars())
     merged = {alias: key for alias, key in subjects.aliases.items() if alias in stored and key in stored}
     for alias, key in merged.items():
-        rows = [dict(row) for row in session.execute(select(price).where(price.c.size_key == alias)).mappings()]
-        own = {
-            tuple(row[name] for name in PRICE_KEY)
-            for row in session.execute(select(price).where(price.c.size_key == key)).mappings()
-        }
-        moved = [row | {"size_key": key} for row in rows]
-        new = [row for row in moved if tuple(row[name] for name in PRICE_KEY) not in own]
+        rows = session.execute(select(price).where(price.c.size_key == alias)).mappings().all()
+        own: dict[tuple[Any, ...], list[RowMapping]] = {}
+        for row in session.execute(select(price).where(price.c.size_key == key)).mappings():
+            own.setdefault(_series_of(row), []).append(row)
+        new = [dict(row) | {"size_key": key} for row in rows if not _overlaps(row, own.get(_series_of(row), ()))]
         for table in (price, table_of(Offer), table_of(SizeJson)):
             session.execute(delete(table).where(table.c.size_key == alias))
         if new:
             session.execute(insert(price), new)
         session.execute(delete(size).where(size.c.key == alias))
     return TableChange(removed=len(merged))
+
+
+def _series_of(run: RowMapping) -> tuple[Any, ...]:
+    return tuple(run[name] for name in ("region", "os", "purchase", "source_id"))
+
+
+def _overlaps(run: RowMapping, others: Iterable[RowMapping]) -> bool:
+    return any(run["valid_from"] <= one["seen_until"] and one["valid_from"] <= run["seen_until"] for one in others)

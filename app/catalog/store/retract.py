@@ -27,6 +27,7 @@ from sqlmodel import SQLModel
 from app.catalog.column_types import table_of
 from app.catalog.models import (
     Benchmark,
+    CompleteList,
     Correction,
     Fact,
     Gpu,
@@ -45,7 +46,7 @@ from app.catalog.readings import FileRead, Prices, Reading, Report
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.bulk import execute_count, same_key
 from app.catalog.store.facts import LISTED_TABLES, listed_rows
-from app.catalog.store.prices import PRICE, PRICE_KEY, STAGED_PRICE
+from app.catalog.store.prices import OBSERVATION_KEY, PRICE, PRICE_KEY, STAGED_PRICE
 from app.catalog.store.revisions import TableChecksum, compute_checksum, select_canonical
 from app.catalog.store.upsert import TableChange, save_rows
 from app.errors import BadQuery
@@ -82,21 +83,23 @@ def drop_prices_of_files(session: Session, prices: Prices) -> tuple[int, TableCh
     of_lists = [
         and_(PRICE.c.file == each.file, PRICE.c.source_id.in_(sorted(each.sources)))
         for each in prices.lists
-        if each.file in known and each.sources
+        if each.file in known and each.sources and not each.complete
     ]
     files = [{"file": each.file, "kind": "prices", "keys": []} for each in prices.lists if each.sources]
     save_rows(session, IngestedFile, files)
     if not of_lists:
         return 0, TableChecksum()
-    of_files = or_(*of_lists)
+    # A run of several days is of complete lists, which are compared one by one: app.catalog.store.price_runs.
+    of_files = and_(or_(*of_lists), PRICE.c.seen_until == PRICE.c.valid_from)
     # Two counts are cheap, and tell the common case that no price went without looking each of them up.
-    both = STAGED_PRICE.join(PRICE, same_key(STAGED_PRICE, PRICE, PRICE_KEY))
+    both = STAGED_PRICE.join(PRICE, same_key(STAGED_PRICE, PRICE, OBSERVATION_KEY))
     had, has = (select(func.count()).select_from(rows).where(of_files) for rows in (PRICE, both))
     if session.execute(had).scalar_one() == session.execute(has).scalar_one():
         return 0, TableChecksum()
     # Without an index each price would be searched for in the whole list.
-    session.connection().exec_driver_sql(f"create index staged_price_key on staged_price ({', '.join(PRICE_KEY)})")
-    return drop_prices(session, and_(of_files, ~exists().where(same_key(STAGED_PRICE, PRICE, PRICE_KEY))))
+    columns = ", ".join(OBSERVATION_KEY)
+    session.connection().exec_driver_sql(f"create index staged_price_key on staged_price ({columns})")
+    return drop_prices(session, and_(of_files, ~exists().where(same_key(STAGED_PRICE, PRICE, OBSERVATION_KEY))))
 
 
 def drop_prices(session: Session, condition: ColumnElement[bool]) -> tuple[int, TableChecksum]:
@@ -201,7 +204,7 @@ def drop_orphans(session: Session) -> dict[str, TableChange]:
 
 # A whole source
 
-_TABLES_BY_SOURCE: tuple[type[SQLModel], ...] = (SizeAlias, Correction, Benchmark, LanguageModel, Fact)
+_TABLES_BY_SOURCE: tuple[type[SQLModel], ...] = (SizeAlias, Correction, Benchmark, LanguageModel, Fact, CompleteList)
 
 
 def check_regions_of_source(session: Session, source: str) -> None:

@@ -17,6 +17,7 @@ from sqlalchemy import (
     ColumnElement,
     Date,
     Double,
+    FromClause,
     Integer,
     Select,
     String,
@@ -34,6 +35,7 @@ from sqlmodel import SQLModel
 from app.catalog.column_types import NOT_IN_DIGEST, UsdColumn, table_of
 from app.catalog.models import (
     Benchmark,
+    CompleteList,
     Correction,
     Fact,
     Gpu,
@@ -88,7 +90,7 @@ def _hash_row(row: Iterable[Any]) -> int:
     return int.from_bytes(sha256(orjson.dumps(tuple(row))).digest())
 
 
-def select_canonical(session: Session, table: Table, staged: Table | None = None) -> Select[Any]:
+def select_canonical(session: Session, table: Table, staged: FromClause | None = None) -> Select[Any]:
     """Build the query of a table's content, or of its `staged` rows, with equal values on both databases."""
     kind = session.connection().dialect.name
     of = staged if staged is not None else table
@@ -100,7 +102,7 @@ def _content_columns(table: Table) -> list[Column[Any]]:
     return [column for column in table.columns if column.info != NOT_IN_DIGEST]
 
 
-def _canonical_value(column: Column[Any], dialect: str) -> ColumnElement[Any]:
+def _canonical_value(column: ColumnElement[Any], dialect: str) -> ColumnElement[Any]:
     if isinstance(column.type, UsdColumn):
         return cast(column, Double)
     if isinstance(column.type, Boolean):
@@ -120,6 +122,7 @@ CONTENT_TABLES: tuple[type[SQLModel], ...] = (
     Correction,
     Region,
     Price,
+    CompleteList,
     Benchmark,
     LanguageModel,
 )

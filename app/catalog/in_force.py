@@ -1,0 +1,152 @@
+"""Which price of an offer is in force on a day, as it was known on a day: the one definition of it.
+
+Of all runs that began by the day and were known, the one that was last observed is in force; of several observed on the
+same day one of an exact date, then the source that is first by id, then the one that was known last. A price that is
+missing in the next three complete lists of its source is in force no more.
+"""
+
+from datetime import date, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Date,
+    FromClause,
+    ScalarSelect,
+    Select,
+    and_,
+    case,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    tuple_,
+    type_coerce,
+)
+
+from app.catalog.column_types import UsdColumn, table_of
+from app.catalog.models import CompleteList, Price
+from app.db.functions import usd_of
+
+PRICE, LIST = table_of(Price), table_of(CompleteList)
+SERIES = ("size_key", "region", "os", "purchase")
+"""The columns of one offer, whose prices follow one another."""
+
+LIST_GROUP = ("source_id", "region", "os", "purchase")
+"""The columns that a complete list is for."""
+
+MISSING_LISTS = 3
+"""A price is in force no more when so many complete lists of its source in a row lack it."""
+
+MAX_SPOT_AGE_DAYS = 366
+"""A spot price changes from month to month: one that is older is history and no offer."""
+
+EVER_KNOWN = date.max
+"""The day as known on which everything is known that ever was ingested."""
+
+
+def earliest_spot_day(day: date) -> date:
+    """Return the earliest day whose spot prices are still offers on the day."""
+    return day - timedelta(days=MAX_SPOT_AGE_DAYS)
+
+
+def usd_per_hour(run: Any) -> ColumnElement[Any]:
+    """Return the price of a run in US dollars."""
+    return type_coerce(usd_of(run.nano_usd_per_hour), UsdColumn())
+
+
+def known_on(run: Any, day: ColumnElement[date], known: ColumnElement[date]) -> ColumnElement[bool]:
+    """Return the condition that a run had begun by a day, as known on another."""
+    return and_(run.valid_from <= day, run.known_from <= known)
+
+
+def last_observed(run: Any, day: ColumnElement[date], known: ColumnElement[date]) -> ColumnElement[date]:
+    """Return the last day up to `day` on which the price of a run is known to have been observed."""
+    lists = LIST.alias()
+    in_run = (lists.c.day > run.valid_from, lists.c.day <= run.seen_until)
+    observed = _newest_list(lists, run, day, known).where(*in_run)
+    return case(
+        (run.seen_until == run.valid_from, run.valid_from),
+        else_=func.coalesce(_first(observed), run.valid_from, type_=Date),
+    )
+
+
+def is_in_force(
+    run: Any, day: ColumnElement[date], known: ColumnElement[date], spot_since: ColumnElement[date] | None = None
+) -> ColumnElement[bool]:
+    """Return the condition that a run is in force.
+
+    With `spot_since` only prices that are offers count: a spot price must have an exact date, not before that day.
+    """
+    others = PRICE.alias()
+    other = others.c
+    rival = [*(other[name] == run[name] for name in SERIES), known_on(other, day, known), _counts(other, spot_since)]
+    # The row value compares what counts most first; where less is better, the two sides are swapped.
+    ours = (last_observed(run, day, known), other.approximate_date, other.source_id, run.known_from, run.valid_from)
+    theirs = (last_observed(other, day, known), run.approximate_date, run.source_id, other.known_from, other.valid_from)
+    # A run that begins after this one ended was observed later: that is known without looking at any list.
+    later = exists().where(*rival, other.valid_from > run.seen_until).correlate_except(others)
+    better = (
+        exists()
+        .where(*rival, other.valid_from <= run.seen_until, tuple_(*theirs) > tuple_(*ours))
+        .correlate_except(others)
+    )
+    return and_(
+        known_on(run, day, known),
+        _is_offer(run, day, known, spot_since),
+        ~later,
+        ~better.correlate_except(others),
+        _is_listed(run, day, known),
+    )
+
+
+def prices_in_force(
+    day: ColumnElement[date],
+    known: ColumnElement[date],
+    spot_since: ColumnElement[date],
+    *conditions: ColumnElement[bool],
+) -> Select[Any]:
+    """Select the prices that are offers on a day, by SERIES: usd_per_hour, as_of, approximate_date.
+
+    `as_of` is the last day up to `day` on which the price was observed. Conditions are on columns of PRICE.
+    """
+    run = PRICE.c
+    return select(
+        *(run[name] for name in SERIES),
+        usd_per_hour(run).label("usd_per_hour"),
+        last_observed(run, day, known).label("as_of"),
+        run.approximate_date,
+    ).where(is_in_force(run, day, known, spot_since), *conditions)
+
+
+def _newest_list(lists: FromClause, run: Any, day: ColumnElement[date], known: ColumnElement[date]) -> Select[Any]:
+    """Select the days of the complete lists that a run could be in, the newest first."""
+    same = [lists.c[name] == run[name] for name in LIST_GROUP]
+    by_then = (lists.c.day <= day, lists.c.known_from <= known)
+    return select(lists.c.day).where(*same, *by_then).order_by(lists.c.day.desc()).correlate_except(lists)
+
+
+def _first(query: Select[Any], offset: int = 0) -> ScalarSelect[Any]:
+    return query.limit(literal(1)).offset(literal(offset)).scalar_subquery()
+
+
+def _is_listed(run: Any, day: ColumnElement[date], known: ColumnElement[date]) -> ColumnElement[bool]:
+    """Return the condition that fewer than MISSING_LISTS complete lists came since a run was last observed."""
+    first_missing = _first(_newest_list(LIST.alias(), run, day, known), MISSING_LISTS - 1)
+    return func.coalesce(first_missing, run.valid_from, type_=Date) <= last_observed(run, day, known)
+
+
+def _counts(run: Any, spot_since: ColumnElement[date] | None) -> ColumnElement[bool]:
+    """Return the condition that a run can be an offer, whatever its age."""
+    return literal(value=True) if spot_since is None else or_(run.purchase != "spot", run.approximate_date.is_(False))
+
+
+def _is_offer(
+    run: Any, day: ColumnElement[date], known: ColumnElement[date], spot_since: ColumnElement[date] | None
+) -> ColumnElement[bool]:
+    """Return the condition that a run is an offer: a spot price must have an exact date, not before `spot_since`."""
+    if spot_since is None:
+        return literal(value=True)
+    recent = and_(run.approximate_date.is_(False), last_observed(run, day, known) >= spot_since)
+    return or_(run.purchase != "spot", recent)
