@@ -7,7 +7,6 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from decimal import Decimal
 
 import httpx
 import pytest
@@ -15,7 +14,7 @@ from sqlalchemy import Engine, insert, literal, select, true, update
 from sqlalchemy.orm import Session
 
 from app.api.exports import MAX_CONCURRENT
-from app.catalog.column_types import table_of
+from app.catalog.column_types import NANO_USD, table_of
 from app.catalog.models import Price, Region, Revision, Size, SizeJson, Source
 from app.catalog.store.offers import save_derived
 from app.db.engines import analyze, make_engine
@@ -41,16 +40,19 @@ def fill(engine: Engine) -> None:
         session.execute(insert(region), [{"code": f"r{n:02}", "name": "r", "source_id": "s"} for n in range(REGIONS)])
         session.execute(insert(size), [{"key": f"x{n:04}", "name": f"Standard_X{n:04}", **about} for n in range(SIZES)])
         every = (size.c.key, region.c.code, literal("linux"), literal("on_demand"), literal(TODAY))
-        priced = select(*every, literal(Decimal(1), price.c.usd_per_hour.type), literal(value=False), literal("s"))
+        values = (literal(NANO_USD), literal(value=False), literal("s"), literal(TODAY), literal(TODAY))
+        priced = select(*every, *values)
         columns = (
             "size_key",
             "region",
             "os",
             "purchase",
             "valid_from",
-            "usd_per_hour",
+            "nano_usd_per_hour",
             "approximate_date",
             "source_id",
+            "known_from",
+            "seen_until",
         )
         session.execute(insert(price).from_select(columns, priced.join_from(size, region, true())))
         save_derived(session, TODAY)

@@ -24,6 +24,7 @@ EXAMPLE_PATHS: Mapping[str, str] = {
     "listSimilarSizes": "/sizes/nc24ads_a100_v4/similar?region=eastus&limit=2",
     "listSizeFacts": "/sizes/nd40rs_v2/facts?field=gpu_memory_gib&limit=2",
     "listSizePrices": "/sizes/nc24ads_a100_v4/prices?region=westeurope&as_of=2026-07-01&limit=2",
+    "exportPricesCsv": "/prices.csv?fields=size,region,os,purchase,usd_per_hour,valid_from,seen_until,source_id",
     "compareSizes": "/compare?size=nc24ads_a100_v4&size=nc40ads_h100_v5&region=eastus",
     "fitResources": "/fit?min_gpu_mem=320&region=eastus&limit=2",
     "listConflicts": "/conflicts?subject=nd40rs_v2&field=gpu_memory_gib&limit=2",
@@ -38,8 +39,8 @@ BODIES: Mapping[str, dict[str, Any]] = {
     "fitWorkload": {**_LLAMA, "constraints": {"regions": ["westeurope"]}, "include": ["rejected"], "limit": 2},
     "estimateWorkload": {**_LLAMA, "gpus": {"count": 4, "usable_gib": 79.25, "bandwidth_gb_per_s": 1935}},
 }
-VOLATILE_FIELDS = {"created_at", "next_cursor"}
-"""Fields that depend on the time or the revision of the catalog."""
+VOLATILE_FIELDS = {"created_at", "known_from", "next_cursor"}
+"""Fields that depend on the day of the ingest or on the revision of the catalog."""
 
 
 def example_path(path: str, operation: Part) -> str:
