@@ -100,3 +100,11 @@ def test_one_cell_of_a_list_may_name_several_series(tmp_path: Path) -> None:
     reading = read(tmp_path, table, title="Retired sizes")
     for number in (1, 2, 3):
         assert facts(reading, f"Qsv3-Type{number}")["retirement_date"] == date(2027, 5, 31)
+
+
+def test_a_sentence_of_an_alert_has_its_own_line(tmp_path: Path) -> None:
+    page = f"> [!IMPORTANT]\n> These sizes will be retired on 2027-03-31.\n\n{TABLE}"
+    reading = read(tmp_path, page, title="NX v1-series")
+    lines = {item.line for item in reading.facts if item.field == "retirement_date"}
+    text = (tmp_path / "page.md").read_text().splitlines()
+    assert [text[line - 1] for line in lines] == ["> These sizes will be retired on 2027-03-31."]

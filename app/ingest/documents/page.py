@@ -16,8 +16,8 @@ from app.ingest.documents.markdown import to_blocks
 from app.ingest.documents.values import find_date, to_lines
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z“\"(])|\v")
-_ALERT_MARKER = re.compile(r"^\[!\w+\]\s*")
-"""The first line of an alert, `[!NOTE]`."""
+_BEFORE_SENTENCE = re.compile(r"\s*(?:\[!\w+\]\s*)?")
+"""What is before a sentence: spaces, and the first line of an alert, `[!NOTE]`."""
 _MAX_RAW_LENGTH = 300
 _FRONT_MATTER_KEY = re.compile(r"^\s?([A-Za-z_][\w.-]*):\s*(.*?)\s*$")
 
@@ -143,8 +143,9 @@ class SourceDocument:
             start = 0
             for end in [*(found.end() for found in _SENTENCE_END.finditer(passage.text)), len(passage.text)]:
                 part = passage.text[start:end]
-                if text := _ALERT_MARKER.sub("", re.sub(r"\s+", " ", part.strip())):
-                    indent = len(part) - len(part.lstrip())
+                before = _BEFORE_SENTENCE.match(part)
+                indent = before.end() if before else 0
+                if text := re.sub(r"\s+", " ", part[indent:].strip()):
                     yield Sentence(page=page, text=text, line=passage.line_at(start + indent), heading=passage.heading)
                 start = end
 
