@@ -20,6 +20,7 @@ GPU_FIELDS = {"gpu_model", "gpu_vendor", "gpu_memory_gib", "gpu_memory_gib_per_g
     [
         f"{CAPTION}> [!NOTE]\n> No accelerators are present in this series.\n",
         "No GPUs are present in these sizes.\n",
+        f"{CAPTION}> [!NOTE]\n> This series doesn't include any accelerators.\n",
         SPECS.format(part="Accelerators", quantity="None", text=""),
     ],
 )
@@ -37,6 +38,7 @@ def test_a_page_that_says_that_there_is_no_accelerator_states_zero_gpus(tmp_path
         SPECS.format(part="Accelerators", quantity="", text=""),
         SPECS.format(part="Accelerators", quantity="N/A", text=""),
         "No accelerators are needed for this kind of work.\n",
+        "This series doesn't include the drivers of accelerators.\n",
     ],
 )
 def test_a_page_that_says_nothing_of_accelerators_leaves_the_count_unknown(tmp_path: Path, text: str) -> None:
@@ -54,6 +56,7 @@ def test_a_table_that_counts_gpus_counts_before_a_sentence_that_denies_them(tmp_
     "text",
     [
         "Local (temp) storage info for each size\n\n> [!NOTE]\n> No local storage present in this series.\n",
+        "This series does not have local temporary storage.\n",
         SPECS.format(part="Local Storage", quantity="None", text=""),
     ],
 )

@@ -56,3 +56,31 @@ def test_names_that_differ_in_dashes_are_one_size(tmp_path: Path) -> None:
     reading = read(tmp_path, page, title="NX v5 series")
     assert facts(reading, "Standard_NX36-24rs_v5")["max_data_disks"] == 32
     assert facts(reading, "Standard_NX36_24rsv5") == {}
+
+
+VERSIONED = """
+# NX v2 series
+
+| Size Name | vCPUs |
+|---|---|
+| Standard_NX8s_v2 | 8 |
+| Standard_{name} | 80 |
+
+| Size Name | Max data disks |
+|---|---|
+| Standard_NX8s_v2 | 16 |
+| Standard_{other} | 32 |
+"""
+
+
+def test_a_digit_behind_the_version_of_all_other_sizes_is_no_part_of_a_name(tmp_path: Path) -> None:
+    reading = read(tmp_path, VERSIONED.format(name="NX80s_v26", other="NX80s_v2"), title="NX v2 series")
+    found = facts(reading, "Standard_NX80s_v2")
+    assert (found["vcpus"], found["max_data_disks"]) == (80, 32)
+    assert facts(reading, "Standard_NX80s_v26") == {}
+    assert ["is read as Standard_NX80s_v2" in text for text in details(reading)] == [True]
+
+
+def test_a_size_of_another_version_keeps_its_name(tmp_path: Path) -> None:
+    page = VERSIONED.format(name="NX80s_v12", other="NX80s_v1")
+    assert facts(read(tmp_path, page, title="NX series"), "Standard_NX80s_v12")["vcpus"] == 80

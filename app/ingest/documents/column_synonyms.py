@@ -103,6 +103,10 @@ _SYNONYMS: tuple[tuple[str, tuple[str, ...]], ...] = (
         (rf"{_TEMP_DISK} (?:random )?write(?: rw)? ?{_SPEED}",),
     ),
     (
+        "temp_disk_burst",
+        (rf"{_TEMP_DISK} burst ?{_SPEED}",),
+    ),
+    (
         "temp_disk_rate",
         (rf"{_TEMP_DISK} {_RATE}",),
     ),
@@ -136,7 +140,7 @@ _SYNONYMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "max_data_disks",
-        (r"(?:remote(?: storage)?|data|remote data|managed|premium)(?: storage)? disks?",),
+        (r"(?:remote(?: storage)?|data|remote data|managed|premium)(?: storage)? disks?", r"remote storage"),
     ),
     (
         "ultra_disk_burst",
@@ -173,6 +177,10 @@ _SYNONYMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "l3_cache_mib",
         (r"l3 cache(?: size)?",),
+    ),
+    (
+        "epc_memory_mib",
+        (r"epc memory",),
     ),
     (
         "memory_bandwidth_gb_per_s",
@@ -270,6 +278,7 @@ _SYNONYMS: tuple[tuple[str, tuple[str, ...]], ...] = (
             r"acu",
             r"base size",
             r"os disk(?: size)?",
+            r"temp disk cache size",
             r"cpu perf(?:ormance)?(?: of vm)?",
             r"status",
             r"notes?",

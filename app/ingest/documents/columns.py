@@ -44,6 +44,7 @@ DISK_RATES = {
             "ultra_disk",
             "ultra_disk_burst",
             "cached_disk",
+            "temp_disk_burst",
             "temp_disk_read",
             "temp_disk_write",
             "temp_disk_sequential_read",

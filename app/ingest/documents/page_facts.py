@@ -23,9 +23,11 @@ from app.ingest.documents.values import normalize_rates
 
 _GPU = re.compile(r"\bGPUs?\b|\bgraphics\b", re.IGNORECASE)
 _SPECS = re.compile(r"spec|summary", re.IGNORECASE)
+_ABSENT_PART = r"(?P<{}>accelerators|GPUs|local (?:temp(?:orary)? )?(?:storage|disks?))"
+_THESE_SIZES = r"(?:this|these)(?: VM| size)? (?:series|sizes)"
 _NONE_PRESENT = re.compile(
-    r"^No (accelerators|GPUs|local (?:storage|disks?))(?: (?:is|are))? (?:present|available|included) in (?:this|these)"
-    r"(?: VM| size)? (?:series|sizes)\b",
+    rf"^No {_ABSENT_PART.format('first')}(?: (?:is|are))? (?:present|available|included) in {_THESE_SIZES}\b"
+    rf"|^{_THESE_SIZES} (?:does|do)(?:n\Wt| not) (?:include|have|offer) (?:any )?{_ABSENT_PART.format('last')}\b",
     re.IGNORECASE,
 )
 _ABSENT: dict[str, tuple[str, FactValue]] = {
@@ -89,7 +91,7 @@ def find_absence_facts(
     stated = [*specs.absent, *([without_gpus] if without_gpus else [])]
     for sentence in sentences:
         if found := _NONE_PRESENT.search(sentence.text):
-            field, value = _ABSENT[found[1].split()[0].lower()]
+            field, value = _ABSENT[(found["first"] or found["last"]).split()[0].lower()]
             stated.append(HostFact(page=sentence.page, field=field, value=value, raw=sentence.raw, line=sentence.line))
     for fact in stated:
         for subject in subjects:

@@ -27,6 +27,8 @@ _NAME_HEADER = re.compile(r"\b(?:sizes?|names?|skus?|instances?|vms?)\b", re.IGN
 _VENDOR_NAME = re.compile(r"\bStandard_[A-Z]+\d")
 _BENCHMARK_HEADER = re.compile(r"\bscores?\b|\bbase rate\b|\bstd ?dev\b", re.IGNORECASE)
 _NETWORK_CLASS = re.compile(r"(?<=\d)\s+(?=(?:extremely |very )?(?:low|moderate|high)$)", re.IGNORECASE)
+_REMOTE_ONLY = re.compile(r"remote storage only", re.IGNORECASE)
+"""What a column of temporary disks says of sizes that have none."""
 _SEVERAL_NAMES = re.compile(r"\s(?:-|–|to|and|,|/)\s|,\s|\v")
 
 
@@ -150,6 +152,8 @@ def _read_row(
 
 def to_field_cells(column: TableColumn, cell: TableCell) -> list[FieldCell]:
     """Split a cell like the header of its column; return an empty list if it has another number of parts."""
+    if column.is_for("temp_disk_gib") and _REMOTE_ONLY.fullmatch(cell.text):
+        return [FieldCell(column=column.fields[0], text="0 GiB", raw=cell.raw, header=column.header)]
     if not column.fields or is_blank(cell.text):
         return []
     texts = [cell.text]
@@ -220,13 +224,15 @@ def _join_texts(cells: tuple[TableCell, ...]) -> str:
 _NUMBER = re.compile(r"\d+")
 _DASHES = re.compile(r"[-_ ]")
 _ENDS_WITH_DIGIT = re.compile(r"(?P<name>.*[a-z])[1-9]$")
+_LONG_VERSION = re.compile(r"(?P<name>.*(?P<version>_v\d))[1-9]$")
 
 
 def find_alternate_spellings(document: SourceDocument) -> Mapping[str, str]:
     """Map the key of each alternate spelling of a size to the key of its main spelling.
 
     Two names are one size if no table has both and they differ in dashes only; or if one has an extra digit at its end,
-    the page marks footnotes by digits, and two tables have the same names except for these two.
+    two tables have the same names except for these two, and the page marks footnotes by digits or all its other sizes
+    have the version that is left without the digit.
     """
     tables = [names for page in document.pages for table in page.blocks.tables if (names := _size_keys(table))]
     seen = list(dict.fromkeys(name for names in tables for name in names))
@@ -243,8 +249,12 @@ def find_alternate_spellings(document: SourceDocument) -> Mapping[str, str]:
 def _is_alternate(name: str, other: str, seen: Sequence[str], tables: Sequence[Sequence[str]], *, marked: bool) -> bool:
     if _DASHES.sub("", name) == _DASHES.sub("", other):
         return _spelling_rank(other, seen) < _spelling_rank(name, seen)
-    found = _ENDS_WITH_DIGIT.match(name)
-    return marked and found is not None and found["name"] == other and _is_same_table(name, other, tables)
+    found = _LONG_VERSION.match(name)
+    if found is None:
+        found = _ENDS_WITH_DIGIT.match(name) if marked else None
+    elif not marked and not all(each == name or each.endswith(found["version"]) for each in seen):
+        return False
+    return found is not None and found["name"] == other and _is_same_table(name, other, tables)
 
 
 def _spelling_rank(name: str, seen: Sequence[str]) -> tuple[int, int]:
