@@ -223,3 +223,28 @@ def test_features_of_interfaces_and_backend_networks_are_read(
     reading = read(tmp_path, f"{TABLE}{line}\n")
     assert {name: value for name, value in facts(reading, "NX6").items() if name not in ("vcpus", "series")} == found
     assert details(reading) == []
+
+
+def test_features_may_be_listed_by_whether_they_are_supported(tmp_path: Path) -> None:
+    lists = """
+*Supported* features in these VMs:
+
+- [Premium Storage](p.md)
+- [VM Generation 2](g.md)
+
+*Unsupported* features in these VMs:
+
+- [Live Migration](l.md)
+- [Time Travel](t.md)
+
+## Next steps
+
+- [Nested Virtualization](n.md)
+"""
+    reading = read(tmp_path, TABLE + lists)
+    found = {name: value for name, value in facts(reading, "NX6").items() if name not in ("vcpus", "series")}
+    assert found == {"premium_storage": True, "generation_2": True, "live_migration": False}
+    assert {item.raw for item in reading.facts if item.field == "live_migration"} == {
+        "Unsupported features: Live Migration"
+    }
+    assert ["column 'Time Travel': is not a known feature" in text for text in details(reading)] == [True]

@@ -140,3 +140,17 @@ def test_a_heading_may_name_its_series_without_saying_so(tmp_path: Path) -> None
     assert facts(reading, "NX96_v4")["series"] == "NX A100 v4"
     assert facts(reading, "NY6")["series"] == "NY"
     assert not reading.reports
+
+
+def test_a_section_of_products_is_one_of_its_series(tmp_path: Path) -> None:
+    page = "# QCas_cc_v5 and QCads_cc_v5-series\n"
+    for series, size, status in (
+        ("QCas_cc_v5", "QC4as_cc_v5", "Not Supported"),
+        ("QCads_cc_v5", "QC4ads_cc_v5", "Supported"),
+    ):
+        page += f"\n### {series}-series products\n\n- Ephemeral OS Disks: {status}\n\n"
+        page += f"| Size | vCPU |\n|---|---|\n| Standard_{size} | 4 |\n"
+    reading = read(tmp_path, page, title="QCas_cc_v5 and QCads_cc_v5-series")
+    found = [facts(reading, f"Standard_{size}") for size in ("QC4as_cc_v5", "QC4ads_cc_v5")]
+    assert [each["ephemeral_os_disk"] for each in found] == [False, True]
+    assert [each["series"] for each in found] == ["QCas_cc_v5", "QCads_cc_v5"]

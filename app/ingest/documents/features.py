@@ -24,6 +24,8 @@ _GENERATIONS = re.compile(
     r"^generations?\s+(?P<which>[12](?:\s*(?:and|&|,|/)\s*(?:generation\s*)?[12])?)\b", re.IGNORECASE
 )
 
+_LIST_TITLE = re.compile(r"(?:un|not )?supported(?=\s+features\b)", re.IGNORECASE)
+"""How a paragraph begins whose list names features without saying more of each."""
 _EXCEPT = re.compile(r"\bexcept(?:ing|ion)?\b(.*)", re.IGNORECASE)
 
 FLAGS: dict[str, str] = {
@@ -50,6 +52,8 @@ FLAGS: dict[str, str] = {
     "vm generation 1 support": "generation_1",
     "vm generation 2 support": "generation_2",
     "generation 2": "generation_2",
+    "vm generation 1": "generation_1",
+    "vm generation 2": "generation_2",
     "accelerated networking": "accelerated_networking",
     "ephemeral os disk": "ephemeral_os_disk",
     "ephemeral os disks": "ephemeral_os_disk",
@@ -83,8 +87,16 @@ class FeatureFlag:
 
 
 def find_flags(passages: tuple[Passage, ...]) -> Iterator[FeatureFlag]:
-    """Yield the flags that are written in lines of paragraphs and lists."""
+    """Yield the flags that are written in lines of paragraphs and lists, or listed below `Supported features`."""
+    status = ""
     for passage in passages:
+        if passage.kind != "item":
+            title = _LIST_TITLE.match(passage.text)
+            status = title[0] if title and passage.kind == "paragraph" else ""
+        elif status and not _LINE.match(passage.text):
+            name = passage.text.strip()
+            yield FeatureFlag(name=name, status=status, raw=f"{status} features: {name}", line=passage.line)
+            continue
         for line, text in _lines(passage):
             found = _LINE.match(text)
             if (

@@ -126,7 +126,7 @@ _LEADING_WORDS = re.compile(
 _PREVIEW = re.compile(r"\(\s*(?:public |private )?preview\s*\)|^(?:public |private )?preview:\s", re.IGNORECASE)
 _TRAILING_WORDS = re.compile(
     r"[\s_-]*\b(?:sizes?|vm|vms|virtual machines?|series|gpu|specifications?|specs?|"
-    r"include(?: file)?|overview|general availability)\s*$",
+    r"include(?: file)?|overview|general availability|products?)\s*$",
     re.IGNORECASE,
 )
 _NAME = re.compile(r"^(?=[^a-z]*[A-Z])[A-Z][A-Za-z0-9_+.-]*(?: [A-Z0-9v][A-Za-z0-9_+.-]*){0,7}$")
