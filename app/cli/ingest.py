@@ -1,32 +1,28 @@
 """Commands that fill the catalog and show what filled it: `vmsizes ingest …`, `sources`, `forget`, `revisions`.
 
-`ingest` has a command for each kind of source. Long work shows its progress on standard error.
+`ingest` has a command for each kind of source.
 """
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from time import monotonic
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as ProgressBar
 
 from app.catalog.fields import FIELDS, to_text
-from app.catalog.readings import Progress, Reading, Report, SourceKind
+from app.catalog.readings import Reading, SourceKind
 from app.catalog.store.revisions import list_revisions, list_sources
 from app.cli import context
 from app.cli.options import Group
-from app.cli.output import Column, Format, Json, OutputOptions, get_console, print_json, print_rows, with_output_options
+from app.cli.outcomes import plural, print_outcome, print_reports, print_tables
+from app.cli.output import Column, Format, Json, OutputOptions, get_console, print_rows, with_output_options
+from app.cli.progress import progress
 from app.errors import BadData
 from app.ingest.registry import CSV_SOURCES, read_csv_source, read_pages, read_seeds, relative_to
-from app.ingest.run import IngestOutcome, has_catalog, ingest, to_json_line
 from app.ingest.run import forget as forget_source
+from app.ingest.run import has_catalog, ingest, to_json_line
 
 app = typer.Typer()
 ingest_app = typer.Typer(
@@ -142,20 +138,16 @@ def _dry_run_pages(reading: Reading, *, strict: bool, as_json: bool) -> None:
     engine = context.engine()
     if has_catalog(engine):
         outcome = ingest(engine, reading, now=context.now(), dry_run=True)
-        _print_reports(outcome.summary.reports)
-        _print_tables(outcome, err if as_json else get_console("out"))
+        print_reports(outcome.summary.reports)
+        print_tables(outcome, err if as_json else get_console("out"))
     else:
-        _print_reports(reading.reports)
-    facts, files = _plural(len(reading.facts), "fact"), _plural(len(reading.sources), "file")
-    reports = _plural(len(reading.reports), "report")
+        print_reports(reading.reports)
+    facts, files = plural(len(reading.facts), "fact"), plural(len(reading.sources), "file")
+    reports = plural(len(reading.reports), "report")
     err.print(f"{facts} from {files}, {reports}; nothing was written.", highlight=False)
     if strict and reading.reports:
         first = reading.reports[0]
         raise BadData(first.detail, file=first.file, line=first.line, column=first.column)
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _print_facts(reading: Reading, *, as_json: bool) -> None:
@@ -167,47 +159,6 @@ def _print_facts(reading: Reading, *, as_json: bool) -> None:
         value = to_text(fact.value) if unit in (None, "count") else f"{to_text(fact.value)} {unit}"
         line = f"{fact.subject}: {fact.field} = {value}  ({fact.file}:{fact.line})"
         get_console("out").print(line, highlight=False, markup=False, soft_wrap=True)
-
-
-def print_outcome(outcome: IngestOutcome, *, as_json: bool) -> None:
-    """Print what an ingest did or would do, table by table; what could not be read goes to standard error."""
-    _print_reports(outcome.summary.reports)
-    if as_json:
-        print_json(_to_json(outcome))
-    else:
-        _print_tables(outcome, get_console("out"))
-    if not outcome.written:
-        get_console("err").print("Nothing was written.", highlight=False)
-
-
-def _to_json(outcome: IngestOutcome) -> dict[str, object]:
-    return {
-        "revision": outcome.revision["number"],
-        "digest": outcome.revision["digest"],
-        "new_revision": outcome.new_revision,
-        "written": outcome.written,
-        "reports": len(outcome.summary.reports),
-        "tables": {
-            name: {kind: getattr(change, kind) for kind in ("added", "changed", "unchanged", "removed")}
-            for name, change in outcome.summary.changes.items()
-        },
-    }
-
-
-def _print_reports(reports: Iterable[Report]) -> None:
-    for report in reports:
-        text = f"[yellow]not read:[/] {escape(str(report))}"
-        get_console("err").print(text, highlight=False, soft_wrap=True)
-
-
-def _print_tables(outcome: IngestOutcome, console: Console) -> None:
-    for name, change in outcome.summary.changes.items():
-        done = [f"{getattr(change, kind)} {kind}" for kind in ("added", "changed", "removed") if getattr(change, kind)]
-        if done or change.unchanged:
-            console.print(f"{name:12} {', '.join([*done, f'{change.unchanged} unchanged'])}", highlight=False)
-    state = ("new" if outcome.new_revision else "unchanged") + ("" if outcome.written else ", not written")
-    text = f"revision {outcome.revision['number']} ({state}), digest {outcome.revision['digest']}"
-    console.print(text, highlight=False, soft_wrap=True)
 
 
 # Sources and revisions
@@ -257,65 +208,3 @@ def _short_revision(row: dict[str, object]) -> dict[str, object]:
         "number": row["number"], "created_at": moment, "from": origin,
         **{f"{name}s": counts.get(name) for name in ("fact", "size", "price")},
     }  # fmt: skip
-
-
-# Progress
-
-INTERVAL = 5.0
-"""Seconds between two lines of progress, and before the first: short work prints none."""
-
-Clock = Callable[[], float]
-
-
-def progress(console: Console | None = None, clock: Clock = monotonic) -> AbstractContextManager[Progress]:
-    """Show the progress of long work on standard error: a live line on a terminal, else a line every few seconds."""
-    console = console or get_console("err")
-    return _live_line(console, clock) if console.is_terminal else _lines(console, clock)
-
-
-@contextmanager
-def _live_line(console: Console, clock: Clock) -> Iterator[Progress]:
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with ProgressBar(*columns, console=console, transient=True) as bar:
-        task, rate = bar.add_task("starting", total=1.0), _Rate(clock)
-
-        def report(doing: str, share: float | None, rows: int = 0) -> None:
-            text = rate.describe(doing, rows)
-            bar.update(task, description=text, completed=share or 0.0, total=None if share is None else 1.0)
-
-        yield report
-
-
-@contextmanager
-def _lines(console: Console, clock: Clock) -> Iterator[Progress]:
-    rate, last_time, last_step = _Rate(clock), clock(), ""
-    quiet_until = last_time + INTERVAL
-
-    def report(doing: str, share: float | None, rows: int = 0) -> None:
-        nonlocal last_time, last_step
-        text, now = rate.describe(doing, rows), clock()
-        if now >= quiet_until and (now - last_time >= INTERVAL or doing != last_step):
-            last_time, last_step = now, doing
-            percent = "" if share is None else f", {share:.0%}"
-            console.print(f"{text}{percent}", highlight=False, markup=False, soft_wrap=True)
-
-    yield report
-
-
-class _Rate:
-    """Measures the rows per second of a step, from the moment it began."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock, self._step, self._began, self._first_rows = clock, "", 0.0, 0
-
-    def describe(self, step: str, rows: int) -> str:
-        """Return the step, with its rows and their rate where it has any."""
-        now = self._clock()
-        if step != self._step:
-            self._step, self._began, self._first_rows = step, now, rows
-        if not rows:
-            return step
-        seconds = now - self._began
-        done = rows - self._first_rows
-        rate = f", {done / seconds:,.0f} rows/s" if seconds > 0 and done > 0 else ""
-        return f"{step}: {rows:,} rows{rate}"

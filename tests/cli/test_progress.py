@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from app.cli.ingest import progress
+from app.cli.progress import progress
 
 
 class Clock:
@@ -36,8 +36,8 @@ def test_long_work_prints_its_progress_every_few_seconds() -> None:
         clock.now += 1
         report("offers", None)
     assert out.getvalue().splitlines() == [
-        "prices: 500,000 rows, 100,000 rows/s, 38%",
-        "prices: 1,000,000 rows, 100,000 rows/s, 77%",
+        "prices: 500,000 rows, 100,000 rows/s, 38%, 8 s left",
+        "prices: 1,000,000 rows, 100,000 rows/s, 77%, 3 s left",
         "writing prices: 1,200,000 rows",
         "offers",
     ]
@@ -50,5 +50,5 @@ def test_a_terminal_gets_a_live_line_that_is_gone_afterwards() -> None:
         report("prices", 0.0, 0)
         clock.now += 2
         report("prices", 0.5, 600_000)
-    assert "prices: 600,000 rows, 300,000 rows/s" in out.getvalue()
+    assert "prices: 600,000 rows, 300,000 rows/s, 2 s left" in out.getvalue()
     assert out.getvalue().rstrip().endswith("\x1b[2K")

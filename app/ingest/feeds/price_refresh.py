@@ -1,0 +1,221 @@
+"""Joins the parts of a refresh of prices: maps pages, lets the gate decide region by region, and makes a reading."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+
+from app.catalog.names import region_key
+from app.catalog.readings import PriceBlock, PriceList, Prices, Progress, Reading, Report, SourceRow, no_progress
+from app.ingest.feeds.gate import DEFAULT_LIMITS, GateLimits, PriceKey, PriceMap, check_list
+from app.ingest.feeds.retail_prices import LeftOut, RegionMapper, RegionPrices
+from app.ingest.feeds.retail_prices_client import API_URL, Page, read_saved_pages, to_page
+from app.ingest.feeds.spool import PageSpool
+
+SOURCE_ID = "azure-retail-prices"
+_BLOCK = 1_000
+
+Identify = Callable[[str], str]
+"""Returns the key of a size by any of its names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedRegion:
+    """A region whose newest list is not taken: its prices stay as they are. `fetched`: there is a list to accept."""
+
+    region: str
+    reasons: tuple[str, ...]
+    fetched: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class PriceRefresh:
+    """What a refresh of prices found: the lists to take, the regions that are refused, and counts over all items."""
+
+    day: date
+    lists: list[RegionPrices] = field(default_factory=list)
+    refused: list[RefusedRegion] = field(default_factory=list)
+    items: int = 0
+    left_out: Counter[LeftOut] = field(default_factory=Counter)
+    reported: int = 0
+
+    @property
+    def prices(self) -> int:
+        """The number of prices to take."""
+        return sum(len(each.prices) for each in self.lists)
+
+    def add(self, found: RegionPrices, reasons: Sequence[str]) -> None:
+        """Add the list of a region, or refuse it for some reasons."""
+        self.items += found.items
+        self.left_out.update(found.left_out)
+        self.reported += found.reported
+        if reasons:
+            self.refused.append(RefusedRegion(region=found.region, reasons=tuple(reasons), fetched=True))
+        else:
+            self.lists.append(found)
+
+
+# Pages to prices of regions
+
+
+def read_spool(
+    spool: PageSpool, regions: Sequence[str], *, identify: Identify, progress: Progress = no_progress
+) -> Iterator[RegionPrices]:
+    """Yield the prices of the regions that were fetched, in the order of their codes."""
+    fetched, items = sorted(region for region in regions if spool.has(region)), 0
+    for number, region in enumerate(fetched):
+        mapper = RegionMapper(region=region, day=spool.day, file=list_name(spool.day, region), identify=identify)
+        for body in spool.pages(region):
+            items += _add_page(to_page(body), lambda _: mapper)  # noqa: B023  # called at once
+            progress("reading pages", number / len(fetched), items)
+        yield mapper.finish()
+
+
+def read_files(
+    path: Path, day: date, regions: Sequence[str] = (), *, identify: Identify, progress: Progress = no_progress
+) -> Iterator[RegionPrices]:
+    """Yield the prices of saved pages, in the order of the regions' codes; with `regions` of these only."""
+    mappers: dict[str, RegionMapper] = {}
+    items = 0
+
+    def mapper_of(name: str) -> RegionMapper | None:
+        region = region_key(name)
+        if regions and region not in regions:
+            return None
+        if region not in mappers:
+            mappers[region] = RegionMapper(region=region, day=day, file=list_name(day, region), identify=identify)
+        return mappers[region]
+
+    for page in read_saved_pages(path):
+        items += _add_page(page, mapper_of)
+        progress("reading pages", None, items)
+    for region in sorted(mappers):
+        yield mappers.pop(region).finish()
+
+
+def _add_page(page: Page, mapper_of: Callable[[str], RegionMapper | None]) -> int:
+    for item in page.items:
+        if mapper := mapper_of(str(item.get("armRegionName") or "")):
+            mapper.add(item)
+    return len(page.items)
+
+
+def list_name(day: date, region: str) -> str:
+    """Return the name by which the list of a region and day is known, in place of a file's path."""
+    return f"{SOURCE_ID}/{day}/{region}"
+
+
+# The gate
+
+
+def refresh_prices(
+    found: Iterable[RegionPrices],
+    previous: Iterable[tuple[str, Mapping[tuple[str, str, str], int]]],
+    *,
+    day: date,
+    identify: Identify,
+    failures: Mapping[str, str],
+    accept: bool = False,
+    limits: GateLimits = DEFAULT_LIMITS,
+) -> PriceRefresh:
+    """Decide on each region's list, compared with its last accepted one; with `accept` only an empty list is refused.
+
+    A region is decided on alone: one that failed or is refused keeps its prices, and the others are taken. Both lists
+    are in the order of the regions' codes, so that only one region of the last lists is in memory.
+    """
+    refresh, last_list = PriceRefresh(day=day), _in_step(previous)
+    for each in found:
+        reasons: tuple[str, ...] = ()
+        if not each.prices:
+            reasons = (f"none of {each.items} items is a price",)
+        elif not accept:
+            new = {
+                PriceKey(identify(price.size), price.os, price.purchase): price.nano_usd_per_hour
+                for price in each.prices
+            }
+            reasons = check_list(last_list(each.region), new, limits)
+        refresh.add(each, reasons)
+    for region, reason in failures.items():
+        refresh.refused.append(RefusedRegion(region=region, reasons=(reason,), fetched=False))
+    refresh.refused.sort(key=lambda refused: refused.region)
+    return refresh
+
+
+def _in_step(lists: Iterable[tuple[str, Mapping[tuple[str, str, str], int]]]) -> Callable[[str], PriceMap]:
+    """Return a function that finds the list of a region; it must be called in the order of the regions' codes."""
+    remaining = iter(lists)
+    current = next(remaining, None)
+
+    def find(region: str) -> PriceMap:
+        nonlocal current
+        while current and current[0] < region:
+            current = next(remaining, None)
+        return {PriceKey(*key): nano for key, nano in current[1].items()} if current and current[0] == region else {}
+
+    return find
+
+
+# The reading
+
+
+def to_reading(refresh: PriceRefresh) -> Reading:
+    """Return the lists that are taken as a reading; the prices of a region are a list of their own."""
+    source = SourceRow(
+        id=SOURCE_ID,
+        title="Azure Retail Prices API",
+        publisher="Microsoft",
+        kind="vendor_api",
+        url=API_URL,
+        published_on=refresh.day,
+        sha256=_digest(refresh.lists),
+    )
+    lists = tuple(
+        PriceList(
+            file=list_name(refresh.day, each.region),
+            blocks=partial(_blocks, each, refresh.day, (number + 1) / len(refresh.lists)),
+            sources=frozenset({SOURCE_ID}),
+        )
+        for number, each in enumerate(refresh.lists)
+    )
+    reports = tuple(report for each in refresh.lists for report in _reports(each))
+    return Reading(citable=(source,), prices=Prices(lists), reports=reports)
+
+
+def _reports(found: RegionPrices) -> Iterator[Report]:
+    yield from found.reports
+    if more := found.reported - len(found.reports):
+        file = found.reports[0].file
+        yield Report(file=file, line=None, column=None, cell=None, detail=f"{more} more items are not read")
+
+
+def _blocks(found: RegionPrices, day: date, share: float) -> Iterator[PriceBlock]:
+    for start in range(0, len(found.prices), _BLOCK):
+        rows = found.prices[start : start + _BLOCK]
+        size, os, purchase, nano, line = zip(*rows, strict=True)
+        number = len(rows)
+        yield PriceBlock(
+            size=size,
+            region=[found.region] * number,
+            os=os,
+            purchase=purchase,
+            usd_per_hour=[Decimal(each).scaleb(-9) for each in nano],
+            valid_from=[day] * number,
+            approximate_date=[False] * number,
+            source=[SOURCE_ID] * number,
+            line=line,
+            share=share,
+        )
+
+
+def _digest(lists: Iterable[RegionPrices]) -> str:
+    """Return the sha256 of the prices: a line for each, in the order of regions, sizes and ways to buy."""
+    digest = sha256()
+    for each in sorted(lists, key=lambda found: found.region):
+        for price in each.prices:
+            line = (each.region, price.size, price.os, price.purchase, str(price.nano_usd_per_hour))
+            digest.update(("\t".join(line) + "\n").encode())
+    return digest.hexdigest()
