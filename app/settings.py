@@ -31,6 +31,17 @@ class Settings(BaseSettings):
         default=1024, ge=0, description="How much disk a worker may use to cache Parquet files, MiB."
     )
     seeds: Path = Field(default=PROJECT / "seeds", description="The folder that `vmsizes ingest seeds` reads.")
+    feeds: Path | None = Field(
+        default=None,
+        description="The folder for pages that `vmsizes refresh` fetches. Unset: beside the database.",
+    )
+    azure_prices_url: str = Field(
+        default="",
+        description="A copy of the Azure Retail Prices API for `vmsizes refresh`. Empty: the public one.",
+    )
+    azure_docs: Path | None = Field(
+        default=None, description="A checkout of Azure's documentation that `vmsizes refresh` reads. Unset: none."
+    )
     public_url: str = Field(
         default="",
         description="The URL at which clients reach the service, for the OpenAPI document and links. Empty: relative.",

@@ -166,7 +166,10 @@ def test_the_command_line_page_has_every_command_and_every_table_of_an_export() 
 
 def test_the_readme_has_every_setting_with_its_default() -> None:
     rows = re.findall(r"^\| `(VMSIZES_\w+)` \| (?:`(.*?)`)?", read(PROJECT / "README.md"), re.MULTILINE)
-    defaults = {f"VMSIZES_{name.upper()}": str(field.default) for name, field in Settings.model_fields.items()}
+    defaults = {
+        f"VMSIZES_{name.upper()}": "" if field.default is None else str(field.default)
+        for name, field in Settings.model_fields.items()
+    }
     assert dict(rows) == defaults | {"VMSIZES_SEEDS": "seeds"}
 
 

@@ -31,7 +31,7 @@ class RetryPolicy:
     for more than `longest_retry_after` is not waited for.
     """
 
-    attempts: int = 8
+    attempts: int = 6
     first_wait: float = 1.0
     longest_wait: float = 60.0
     longest_retry_after: float = 600.0

@@ -1,7 +1,7 @@
 """Joins the parts of a refresh of prices: maps pages, lets the gate decide region by region, and makes a reading."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -76,7 +76,7 @@ def read_spool(
 
 
 def read_files(
-    path: Path, day: date, regions: Sequence[str] = (), *, identify: Identify, progress: Progress = no_progress
+    path: Path, day: date, regions: Collection[str] = (), *, identify: Identify, progress: Progress = no_progress
 ) -> Iterator[RegionPrices]:
     """Yield the prices of saved pages, in the order of the regions' codes; with `regions` of these only."""
     mappers: dict[str, RegionMapper] = {}
@@ -118,11 +118,12 @@ def refresh_prices(
     *,
     day: date,
     identify: Identify,
+    known_regions: Collection[str],
     failures: Mapping[str, str],
     accept: bool = False,
     limits: GateLimits = DEFAULT_LIMITS,
 ) -> PriceRefresh:
-    """Decide on each region's list, compared with its last accepted one; with `accept` only an empty list is refused.
+    """Decide on each region's list, compared with its last accepted one; with `accept` it is not compared.
 
     A region is decided on alone: one that failed or is refused keeps its prices, and the others are taken. Both lists
     are in the order of the regions' codes, so that only one region of the last lists is in memory.
@@ -130,7 +131,9 @@ def refresh_prices(
     refresh, last_list = PriceRefresh(day=day), _in_step(previous)
     for each in found:
         reasons: tuple[str, ...] = ()
-        if not each.prices:
+        if each.region not in known_regions:
+            reasons = ("the catalog has no such region; ingest it first",)
+        elif not each.prices:
             reasons = (f"none of {each.items} items is a price",)
         elif not accept:
             new = {

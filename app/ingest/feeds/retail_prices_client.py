@@ -120,7 +120,7 @@ async def fetch_regions(
 ) -> dict[str, str]:
     """Fetch the pages of regions into the spool, some side by side; return why regions failed, by region.
 
-    Regions that the spool has are not fetched again.
+    Regions that the spool has are not fetched again. Where not one page could be fetched, the rest is not tried.
     """
     missing = [region for region in regions if not spool.has(region)]
     failures: dict[str, str] = {}
@@ -129,6 +129,9 @@ async def fetch_regions(
 
     async def fetch(region: str) -> None:
         async with limiter:
+            if failures and not walks.pages:  # where nothing answers, the other regions need not wait for it, too
+                failures[region] = f"not tried: {next(iter(failures.values()))}"
+                return
             try:
                 await walks.fetch(region)
             except FetchError as error:
@@ -146,6 +149,7 @@ async def fetch_regions(
             progress=progress,
             regions=len(missing),
         )
+        progress(f"fetching {len(missing)} regions", None)
         for region in missing:
             group.create_task(fetch(region))
     return dict(sorted(failures.items()))

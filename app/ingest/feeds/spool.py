@@ -7,7 +7,7 @@ one day are never continued on another: prices of two days are not one list.
 import gzip
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -60,27 +60,28 @@ class PageSpool:
         with gzip.open(self._file(region), "rb") as file:
             yield from file
 
-    def restore_refused(self) -> None:
-        """Take the pages that were refused on this day for fetched ones, since they are accepted now."""
-        self._move(self._refused, self._fetched)
-
     def refuse(self, region: str) -> None:
         """Put the pages of a region aside: the next refresh fetches them anew, unless it accepts them."""
-        self._refused.mkdir(exist_ok=True)
-        self._file(region).replace(self._refused / self._file(region).name)
+        _move(self._file(region), self._refused)
 
-    def accept(self) -> None:
-        """Keep the pages as those last written, in place of earlier ones; the next refresh fetches anew."""
-        self._move(self._fetched, self.root / "accepted")
+    def restore_refused(self, regions: Iterable[str]) -> None:
+        """Take pages that were refused on this day for fetched ones, since they are accepted now."""
+        for region in regions:
+            _move(self._refused / self._file(region).name, self._fetched)
+
+    def accept(self, regions: Iterable[str]) -> None:
+        """Keep the pages of regions as those last written, in place of earlier ones; the next refresh fetches anew."""
+        for region in regions:
+            _move(self._file(region), self.root / "accepted")
 
     def _file(self, region: str) -> Path:
         return self._fetched / f"{region}.jsonl.gz"
 
-    @staticmethod
-    def _move(source: Path, target: Path) -> None:
-        target.mkdir(exist_ok=True)
-        for file in source.glob("*.jsonl.gz") if source.is_dir() else ():
-            file.replace(target / file.name)
+
+def _move(file: Path, folder: Path) -> None:
+    if file.is_file():
+        folder.mkdir(exist_ok=True)
+        file.replace(folder / file.name)
 
 
 _ONE_LINE = bytes.maketrans(b"\r\n", b"  ")

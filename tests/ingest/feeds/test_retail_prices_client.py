@@ -103,7 +103,15 @@ def test_a_request_that_is_refused_is_not_repeated(spool: PageSpool) -> None:
 def test_a_server_that_is_not_there_fails_every_region(spool: PageSpool) -> None:
     failures = fetch(FakeApi(items={}, url="http://127.0.0.1:9/prices"), spool, ["eastus", "westus"])
     assert set(failures) == {"eastus", "westus"}
-    assert all(failure.startswith("127.0.0.1 cannot be reached") for failure in failures.values())
+    assert all("127.0.0.1 cannot be reached" in failure for failure in failures.values())
+
+
+def test_where_nothing_answers_the_other_regions_are_not_tried(spool: PageSpool) -> None:
+    regions = [f"region{n}" for n in range(9)]
+    with serving(FakeApi(items={}, fault=lambda *_: (404, {}))) as api:
+        failures = fetch(api, spool, regions, concurrency=2)
+    assert api.requests == 2
+    assert failures["region8"] == "not tried: 127.0.0.1 answered 404, at attempt 1 of 4"
 
 
 def test_one_failing_region_leaves_the_others_alone(spool: PageSpool) -> None:
@@ -189,7 +197,7 @@ def test_pages_of_another_day_are_not_continued(spool: PageSpool) -> None:
 def test_accepted_pages_are_kept_and_fetched_anew(spool: PageSpool) -> None:
     with serving(FakeApi(items=EASTUS)) as api:
         fetch(api, spool)
-        spool.accept()
+        spool.accept(["eastus"])
         assert not spool.has("eastus")
         assert (spool.root / "accepted" / "eastus.jsonl.gz").is_file()
         fetch(api, spool)
@@ -201,7 +209,7 @@ def test_refused_pages_are_fetched_anew_unless_they_are_accepted(spool: PageSpoo
         fetch(api, spool)
     spool.refuse("eastus")
     assert not spool.has("eastus")
-    spool.restore_refused()
+    spool.restore_refused(["eastus", "westus"])
     assert items(spool) == EASTUS["eastus"]
 
 
@@ -209,9 +217,9 @@ def test_progress_is_told_with_the_share_that_is_fetched(spool: PageSpool) -> No
     told: list[tuple[float | None, int]] = []
     regions = [f"region{n}" for n in range(4)]
     with serving(FakeApi(items={name: in_region(name) for name in regions})) as api:
-        fetch(api, spool, regions, concurrency=1, progress=lambda _, share, rows: told.append((share, rows)))
-    assert [share for share, _ in told[:3]] == [None] * 3
-    assert told[3] == (4 / 12, 18)
+        fetch(api, spool, regions, concurrency=1, progress=lambda _, share, rows=0: told.append((share, rows)))
+    assert [share for share, _ in told[:4]] == [None] * 4
+    assert told[4] == (4 / 12, 18)
     assert told[-1][1] == 52
 
 

@@ -1,0 +1,286 @@
+"""Commands that fetch what is new from the vendor: `vmsizes refresh`, one command for each feed."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from app.cli import context
+from app.cli.options import Command, Group
+from app.cli.outcomes import outcome_json, plural, print_reports, print_tables
+from app.cli.output import Json, get_console, print_json, print_note
+from app.cli.progress import progress
+from app.errors import BadData
+from app.ingest.registry import read_pages, relative_to
+from app.ingest.run import IngestOutcome, ingest
+
+if TYPE_CHECKING:
+    from app.ingest.feeds.price_refresh import PriceRefresh
+    from app.ingest.feeds.run import PriceFeed
+
+app = typer.Typer()
+refresh_app = typer.Typer(
+    cls=Group,
+    help="Fetch the newest prices, sizes and pages from the vendor; without a command, from every feed that is set up.",
+    invoke_without_command=True,
+)
+app.add_typer(refresh_app, name="refresh")
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Fetch, print what would be done, and write nothing.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Write nothing if anything is refused or cannot be read.")]
+Accept = Annotated[bool, typer.Option("--accept", help="Take lists although they differ too much from the last.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The options that every feed takes."""
+
+    dry_run: bool
+    strict: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class FeedResult:
+    """What the refresh of one feed did: a line to print, details for JSON, and what was refused with what to do."""
+
+    feed: str
+    headline: str
+    details: dict[str, object] = field(default_factory=dict)
+    outcome: IngestOutcome | None = None
+    refused: dict[str, Sequence[str]] = field(default_factory=dict)
+    hints: list[str] = field(default_factory=list)
+
+
+# Prices
+
+
+Regions = Annotated[
+    list[str] | None, typer.Option("--region", help="Only this region; can be repeated. (default: all of the catalog)")
+]
+Url = Annotated[
+    str, typer.Option(help="A copy of the API. (default: VMSIZES_AZURE_PRICES_URL, else the API)", show_default=False)
+]
+File = Annotated[Path | None, typer.Option(help="Read saved pages, a file or a folder of them, and fetch nothing.")]
+Day = Annotated[
+    datetime | None,
+    typer.Option(formats=["%Y-%m-%d"], help="The day on which the saved pages were fetched. (default: today)"),
+]
+Cache = Annotated[
+    Path | None, typer.Option(help="Folder for fetched pages. (default: VMSIZES_FEEDS, else beside the database)")
+]
+Concurrency = Annotated[int, typer.Option(min=1, max=16, help="Regions that are fetched side by side.")]
+
+
+@refresh_app.command("azure-prices", cls=Command)
+def azure_prices(
+    *,
+    region: Regions = None,
+    url: Url = "",
+    file: File = None,
+    day: Day = None,
+    cache: Cache = None,
+    concurrency: Concurrency = 4,
+    accept: Accept = False,
+    dry_run: DryRun = False,
+    strict: Strict = False,
+    as_json: Json = False,
+) -> None:
+    """Fetch the prices of all sizes from the Azure Retail Prices API: six ways to buy, for Linux and Windows."""
+    if day and not file:
+        raise typer.BadParameter("--day is of saved pages: it needs --file")
+    if file and (url or cache):
+        raise typer.BadParameter("--file fetches nothing: it cannot be given with --url or --cache")
+    with context.session():
+        pass  # says what to do where there is no catalog yet
+    from app.ingest.feeds.run import PriceFeed
+
+    feed = PriceFeed(
+        url=url or _prices_url(),
+        cache=cache or _cache_folder(),
+        file=file,
+        regions=tuple(region or ()),
+        concurrency=concurrency,
+        accept=accept,
+    )
+    result = _refresh_prices(feed, day.date() if day else context.today(), RunOptions(dry_run=dry_run, strict=strict))
+    _finish([result], as_json=as_json)
+
+
+def _refresh_prices(feed: "PriceFeed", day: date, run: RunOptions) -> FeedResult:
+    from app.ingest.feeds.run import run_price_refresh
+
+    with progress() as step:
+        refresh, outcome = run_price_refresh(
+            context.engine(), feed, day=day, now=context.now(), strict=run.strict, dry_run=run.dry_run, progress=step
+        )
+    return _to_result(refresh, outcome)
+
+
+def _prices_url() -> str:
+    from app.ingest.feeds.retail_prices_client import API_URL
+
+    return context.settings().azure_prices_url or API_URL
+
+
+def _cache_folder() -> Path:
+    """Return the folder for fetched pages: that of the settings, else beside a database that is a file."""
+    if chosen := context.settings().feeds:
+        return chosen
+    url = context.engine().url
+    is_file = url.get_backend_name() == "sqlite" and url.database and not url.database.startswith("file:")
+    return Path(f"{url.database if is_file else 'vmsizes.db'}.feeds")
+
+
+def _to_result(refresh: "PriceRefresh", outcome: IngestOutcome | None) -> FeedResult:
+    """Return what a refresh of prices did, with what to do about the regions that were refused."""
+    regions = len(refresh.lists) + len(refresh.refused)
+    result = FeedResult(
+        feed="azure-prices",
+        headline=f"azure-prices of {refresh.day}: {len(refresh.lists)} of {plural(regions, 'region')}, "
+        f"{plural(refresh.prices, 'price')} from {plural(refresh.items, 'item')}",
+        details={
+            "day": refresh.day,
+            "regions": len(refresh.lists),
+            "items": refresh.items,
+            "prices": refresh.prices,
+            "left_out": {str(reason): number for reason, number in sorted(refresh.left_out.items())},
+            "not_read": refresh.reported,
+        },
+        outcome=outcome,
+        refused={refused.region: refused.reasons for refused in refresh.refused},
+    )
+    for fetched, hint in (
+        (True, "To take the refused lists as they are: vmsizes refresh azure-prices --accept"),
+        (False, "To fetch again what failed: vmsizes refresh azure-prices"),
+    ):
+        names = [refused.region for refused in refresh.refused if refused.fetched is fetched]
+        if names:
+            chosen = names if len(names) < regions or regions == 1 else []
+            result.hints.append(" ".join([hint, *(f"--region {name}" for name in chosen)]))
+    return result
+
+
+# Pages
+
+
+@refresh_app.command("azure-docs", cls=Command)
+def azure_docs(
+    folder: Annotated[
+        Path | None, typer.Argument(help="A checkout of Azure's documentation. (default: VMSIZES_AZURE_DOCS)")
+    ] = None,
+    *,
+    dry_run: DryRun = False,
+    strict: Strict = False,
+    as_json: Json = False,
+) -> None:
+    """Read the pages about sizes in a checkout of Azure's documentation, with the files that they include."""
+    folder = folder or context.settings().azure_docs
+    if folder is None:
+        raise typer.BadParameter("give the folder of a checkout, or set VMSIZES_AZURE_DOCS")
+    _finish([_refresh_docs(folder, RunOptions(dry_run=dry_run, strict=strict))], as_json=as_json)
+
+
+_PAGES_OF_SIZES = "articles/virtual-machines/sizes"
+"""Where a checkout of azure-compute-docs has its pages about sizes."""
+
+
+def _refresh_docs(folder: Path, run: RunOptions) -> FeedResult:
+    pages = folder / _PAGES_OF_SIZES
+    with progress() as step:
+        read = read_pages([pages if pages.is_dir() else folder], context.settings().seeds, progress=step)
+        reading = relative_to(folder, read)
+        outcome = ingest(
+            context.engine(), reading, now=context.now(), strict=run.strict, dry_run=run.dry_run, progress=step
+        )
+    return FeedResult(
+        feed="azure-docs",
+        headline=f"azure-docs: {plural(len(reading.facts), 'fact')} from {plural(len(reading.sources), 'page')}",
+        details={"facts": len(reading.facts), "pages": len(reading.sources)},
+        outcome=outcome,
+    )
+
+
+# All feeds
+
+
+@refresh_app.callback()
+def refresh_all(
+    ctx: typer.Context,
+    *,
+    accept: Accept = False,
+    dry_run: DryRun = False,
+    strict: Strict = False,
+    as_json: Json = False,
+) -> None:
+    """Refresh every feed that is set up; one that fails does not stop the others."""
+    run = RunOptions(dry_run=dry_run, strict=strict)
+    if ctx.invoked_subcommand:
+        if accept or dry_run or strict or as_json:
+            raise typer.BadParameter(f"give options behind the feed: vmsizes refresh {ctx.invoked_subcommand} …")
+        return
+    results, failed = [], False
+    for feed, refresh in _feeds(run, accept=accept):
+        try:
+            results.append(refresh())
+        except BadData as error:
+            results.append(FeedResult(feed=feed, headline=f"{feed}: failed", refused={feed: (str(error),)}))
+            failed = True
+    _finish(results, as_json=as_json, failed=failed)
+
+
+def _feeds(run: RunOptions, *, accept: bool) -> Iterator[tuple[str, Callable[[], FeedResult]]]:
+    """Yield the feeds that are set up: prices need nothing, documentation a checkout."""
+    from app.ingest.feeds.run import PriceFeed
+
+    feed = PriceFeed(url=_prices_url(), cache=_cache_folder(), accept=accept)
+    yield "azure-prices", lambda: _refresh_prices(feed, context.today(), run)
+    if folder := context.settings().azure_docs:
+        yield "azure-docs", lambda: _refresh_docs(folder, run)
+
+
+# Output
+
+
+def _finish(results: Sequence[FeedResult], *, as_json: bool, failed: bool = False) -> None:
+    """Print what each feed did; exit with the code for bad data where anything was refused."""
+    for result in results:
+        print_reports(result.outcome.summary.reports if result.outcome else ())
+    if as_json:
+        print_json({"feeds": [_result_json(result) for result in results]})
+    else:
+        for result in results:
+            _print_result(result)
+    for result in results:
+        for reasons in dict.fromkeys(map(tuple, result.refused.values())):
+            names = [name for name, its in result.refused.items() if tuple(its) == reasons]
+            print_note(f"refused: {', '.join(names)}: {'; '.join(reasons)}")
+        for hint in result.hints:
+            print_note(hint)
+        if result.outcome is None or not result.outcome.written:
+            print_note(f"{result.feed}: nothing was written.")
+    if failed or any(result.refused for result in results):
+        sys.exit(context.EXIT_BAD_DATA)
+
+
+def _print_result(result: FeedResult) -> None:
+    console = get_console("out")
+    console.print(result.headline, highlight=False, soft_wrap=True)
+    left_out = result.details.get("left_out")
+    if isinstance(left_out, dict) and left_out:
+        parts = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items())
+        console.print(f"left out: {parts}", highlight=False, markup=False, soft_wrap=True)
+    if result.outcome:
+        print_tables(result.outcome, console)
+
+
+def _result_json(result: FeedResult) -> dict[str, object]:
+    return {
+        "feed": result.feed,
+        **result.details,
+        "refused": [{"region": name, "reasons": [*reasons]} for name, reasons in result.refused.items()],
+        "ingest": outcome_json(result.outcome) if result.outcome else None,
+    }

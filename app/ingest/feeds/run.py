@@ -1,0 +1,130 @@
+"""Runs a refresh of prices from the first request to the last row: fetch, map, compare, write."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from app.catalog.names import region_key
+from app.catalog.readings import Progress, Reading, no_progress
+from app.catalog.store.facts import load_subject_keys
+from app.catalog.store.newest_lists import load_newest_lists, load_region_codes
+from app.db.engines import read_session
+from app.errors import BadQuery
+from app.ingest.feeds.fetching import RetryPolicy
+from app.ingest.feeds.price_refresh import (
+    SOURCE_ID,
+    Identify,
+    PriceRefresh,
+    read_files,
+    read_spool,
+    refresh_prices,
+    to_reading,
+)
+from app.ingest.feeds.retail_prices import RegionPrices
+from app.ingest.feeds.retail_prices_client import API_URL, fetch_regions
+from app.ingest.feeds.spool import PageSpool
+from app.ingest.run import IngestOutcome, ingest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceFeed:
+    """Where prices come from: the API at `url`, whose pages are kept in `cache`, or the saved pages in `file`.
+
+    `regions` are codes or names of those wanted; none are all of the catalog. With `accept` lists are taken without a
+    comparison with the last ones, also those that were refused on this day.
+    """
+
+    url: str = API_URL
+    cache: Path = Path("vmsizes.db.feeds")
+    file: Path | None = None
+    regions: Sequence[str] = ()
+    concurrency: int = 4
+    policy: RetryPolicy | None = None
+    accept: bool = False
+
+
+def run_price_refresh(
+    engine: Engine,
+    feed: PriceFeed,
+    *,
+    day: date,
+    now: datetime,
+    strict: bool = False,
+    dry_run: bool = False,
+    progress: Progress = no_progress,
+) -> tuple[PriceRefresh, IngestOutcome | None]:
+    """Fetch the prices of a day and write those of every region that is not refused, in one transaction.
+
+    Returns what was found, and the outcome of the ingest; None where no list was left to write or, with `strict`, any
+    was refused. Raises BadQuery for an unknown region, BadData for saved pages that cannot be read.
+    """
+    with read_session(engine) as session:
+        known, identify = load_region_codes(session), load_subject_keys(session, Reading()).size_key
+    regions = _find_regions(feed.regions, known)
+    if feed.file:
+        found = read_files(feed.file, day, regions, identify=identify, progress=progress)
+        refresh = _decide(engine, found, {}, day=day, known=known, identify=identify, accept=feed.accept)
+        return refresh, _write(engine, refresh, now, strict=strict, dry_run=dry_run, progress=progress)
+    spool = PageSpool(root=feed.cache / SOURCE_ID, day=day)
+    spool.open_day()
+    wanted = regions or known
+    if feed.accept:
+        spool.restore_refused(wanted)
+    failures = asyncio.run(
+        fetch_regions(wanted, spool, url=feed.url, concurrency=feed.concurrency, policy=feed.policy, progress=progress)
+    )
+    found = read_spool(spool, wanted, identify=identify, progress=progress)
+    refresh = _decide(engine, found, failures, day=day, known=known, identify=identify, accept=feed.accept)
+    for refused in refresh.refused:
+        spool.refuse(refused.region)
+    outcome = _write(engine, refresh, now, strict=strict, dry_run=dry_run, progress=progress)
+    if outcome and outcome.written:
+        spool.accept(each.region for each in refresh.lists)
+    return refresh, outcome
+
+
+def _find_regions(names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    codes = tuple(map(region_key, names))
+    for name, code in zip(names, codes, strict=True):
+        if code not in known:
+            raise BadQuery("region", name, "the catalog has no such region; `vmsizes export regions` lists them")
+    return codes
+
+
+def _decide(
+    engine: Engine,
+    found: Iterator[RegionPrices],
+    failures: Mapping[str, str],
+    *,
+    day: date,
+    known: Sequence[str],
+    identify: Identify,
+    accept: bool,
+) -> PriceRefresh:
+    with read_session(engine) as session:
+        return refresh_prices(
+            found,
+            _last_lists(session),
+            day=day,
+            identify=identify,
+            known_regions=known,
+            failures=failures,
+            accept=accept,
+        )
+
+
+def _last_lists(session: Session) -> Iterator[tuple[str, Mapping[tuple[str, str, str], int]]]:
+    return load_newest_lists(session, SOURCE_ID)
+
+
+def _write(
+    engine: Engine, refresh: PriceRefresh, now: datetime, *, strict: bool, dry_run: bool, progress: Progress
+) -> IngestOutcome | None:
+    if not refresh.lists or (strict and refresh.refused):
+        return None
+    return ingest(engine, to_reading(refresh), now=now, strict=strict, dry_run=dry_run, progress=progress)

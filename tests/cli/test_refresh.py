@@ -1,0 +1,176 @@
+"""`vmsizes refresh`: what is printed, what it exits with, and what to do next."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.conftest import TODAY
+from tests.databases import Databases
+from tests.ingest.feeds.fake_api import FakeApi, serving
+from tests.ingest.feeds.meters import in_region
+
+PAGE = """---
+title: NX v1 size series
+kind: vendor_page
+---
+
+# NX v1 size series
+
+[!INCLUDE [specs](./includes/nx-specs.md)]
+"""
+SPECS = """
+| Size | vCPUs | Memory (GiB) |
+| --- | --- | --- |
+| Standard_NX24_v1 | 24 | 220 |
+"""
+
+
+@pytest.fixture
+def catalog(databases: Databases, seeded_template_url: str) -> Iterator[str]:
+    """A copy of the seeded database to write to."""
+    url = databases.copy(seeded_template_url)
+    yield url
+    databases.drop(url)
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("VMSIZES_FEEDS", str(tmp_path / "feeds"))
+    return tmp_path / "feeds"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout of the documentation with one page, which includes its table, and one that is about something else."""
+    pages = tmp_path / "checkout" / "articles" / "virtual-machines" / "sizes" / "gpu-accelerated"
+    (pages / "includes").mkdir(parents=True)
+    (pages / "nx-series.md").write_text(PAGE)
+    (pages / "includes" / "nx-specs.md").write_text(SPECS)
+    (pages / "overview.md").write_text("# Sizes\n\nAll of them.\n")
+    (tmp_path / "checkout" / "README.md").write_text("| Size | vCPUs |\n| --- | --- |\n| Standard_NY1 | 1 |\n")
+    return tmp_path / "checkout"
+
+
+def eastus(**more: object) -> FakeApi:
+    return FakeApi(items={"eastus": in_region("eastus")}, **more)  # type: ignore[arg-type]  # knobs of the stand-in
+
+
+def test_a_refresh_tells_what_was_fetched_left_out_and_written(run: Run, catalog: str) -> None:
+    with serving(eastus()) as api:
+        done = run(catalog, "refresh", "azure-prices", "--url", api.url, "--region", "eastus")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"azure-prices of {TODAY}: 1 of 1 region, 8 prices from 13 items"
+    assert lines[1] == (
+        "left out: 2 Cloud Services, 2 Dev/Test, for subscribers only, 3 Low Priority, which is of Azure Batch"
+    )
+    assert any(line.startswith("price        8 added") for line in lines)
+    assert lines[-1].startswith("revision 2 (new), digest ")
+
+
+def test_a_refresh_as_json_has_the_outcome_of_each_feed(run: Run, catalog: str) -> None:
+    with serving(eastus()) as api:
+        done = run(catalog, "refresh", "azure-prices", "--url", api.url, "--region", "eastus", "--json")
+    (feed,) = json.loads(done.stdout)["feeds"]
+    assert (feed["feed"], feed["day"], feed["prices"], feed["items"]) == ("azure-prices", str(TODAY), 8, 13)
+    assert feed["left_out"]["Cloud Services"] == 2
+    assert (feed["refused"], feed["ingest"]["tables"]["price"]["added"]) == ([], 8)
+
+
+def test_a_region_that_fails_is_told_with_the_command_that_fetches_it_again(run: Run, catalog: str) -> None:
+    with serving(eastus()) as api:
+        arguments = ("--url", api.url, "--region", "eastus", "--region", "westus")
+        done = run(catalog, "refresh", "azure-prices", *arguments)
+    assert done.returncode == 3
+    assert "refused: westus: page 1 has no items" in done.stderr
+    assert "To fetch again what failed: vmsizes refresh azure-prices --region westus" in done.stderr
+    assert "price        8 added" in done.stdout
+
+
+def test_a_list_that_shrank_is_told_with_the_command_that_accepts_it(run: Run, catalog: str) -> None:
+    with serving(eastus()) as api:
+        arguments = ("refresh", "azure-prices", "--url", api.url, "--region", "eastus")
+        assert run(catalog, *arguments).returncode == 0
+        api.items = {"eastus": in_region("eastus")[:1]}
+        done = run(catalog, *arguments)
+        assert done.returncode == 3
+        assert "refused: eastus: 5 of 8 prices (62 %) are gone" in done.stderr
+        assert (
+            "To take the refused lists as they are: vmsizes refresh azure-prices --accept --region eastus"
+            in done.stderr
+        )
+        assert "azure-prices: nothing was written." in done.stderr
+        assert run(catalog, *arguments, "--accept").returncode == 0
+
+
+def test_a_dry_run_writes_nothing(run: Run, catalog: str) -> None:
+    with serving(eastus()) as api:
+        done = run(catalog, "refresh", "azure-prices", "--url", api.url, "--region", "eastus", "--dry-run")
+    assert done.returncode == 0
+    assert "azure-prices: nothing was written." in done.stderr
+    assert "(new, not written)" in done.stdout
+
+
+def test_saved_pages_are_of_the_day_that_is_given(run: Run, catalog: str, tmp_path: Path) -> None:
+    with serving(eastus()) as api:
+        run(catalog, "refresh", "azure-prices", "--url", api.url, "--region", "eastus")
+    saved = str(tmp_path / "feeds" / "azure-retail-prices" / "accepted" / "eastus.jsonl.gz")
+    done = run(catalog, "refresh", "azure-prices", "--file", saved, "--day", "2026-08-30")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("azure-prices of 2026-08-30: 1 of 1 region")
+
+
+def test_a_checkout_is_read_with_what_its_pages_include(run: Run, catalog: str, checkout: Path) -> None:
+    done = run(catalog, "refresh", "azure-docs", str(checkout))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("azure-docs: 4 facts from 2 pages")
+    assert "overview.md" in done.stderr
+    facts = json.loads(run(catalog, "show", "nx24_v1", "--json").stdout)["facts"]
+    assert "articles/virtual-machines/sizes/gpu-accelerated/includes/nx-specs.md" in {fact["file"] for fact in facts}
+
+
+def test_without_a_feed_all_that_are_set_up_are_refreshed_and_one_that_fails_stops_no_other(
+    run: Run, catalog: str, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VMSIZES_AZURE_DOCS", str(checkout))
+    with serving(FakeApi(items={}, fault=lambda *_: (404, {}))) as api:
+        monkeypatch.setenv("VMSIZES_AZURE_PRICES_URL", api.url)
+        done = run(catalog, "refresh", "--json")
+    assert done.returncode == 3
+    prices, docs = json.loads(done.stdout)["feeds"]
+    assert prices["ingest"] is None
+    assert docs["facts"] == 4
+    assert "127.0.0.1 answered 404" in done.stderr
+    assert "To fetch again what failed: vmsizes refresh azure-prices\n" in done.stderr
+    assert api.requests <= 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("azure-prices", "--region", "westeurop"), 2, "--region=westeurop: the catalog has no such region"),
+        (("azure-prices", "--day", "2026-08-30"), 2, "--day is of saved pages: it needs --file"),
+        (("azure-prices", "--file", "x", "--url", "http://127.0.0.1"), 2, "--file fetches nothing"),
+        (("azure-prices", "--file", "no-such-folder"), 3, "no-such-folder: has no saved pages"),
+        (("azure-docs",), 2, "give the folder of a checkout, or set VMSIZES_AZURE_DOCS"),
+        (("azure-docs", "no-such-folder"), 3, "no-such-folder: does not exist"),
+        (("--dry-run", "azure-docs", "x"), 2, "give options behind the feed: vmsizes refresh azure-docs"),
+        (("aws",), 2, "No such command 'aws'"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(
+    run: Run, seeded_url: str, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    done = run(seeded_url, "refresh", *arguments)
+    assert done.returncode == code, done.stderr
+    assert message in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
+def test_a_refresh_needs_a_catalog(run: Run, database_url: str) -> None:
+    done = run(database_url, "refresh", "azure-prices")
+    assert done.returncode == 4
+    assert "run `vmsizes ingest seeds`" in done.stderr

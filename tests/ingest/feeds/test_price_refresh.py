@@ -1,0 +1,261 @@
+"""A refresh of prices from the API to the catalog, on a real server and a real database."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, text
+
+from app.catalog.readings import AliasRow, Reading
+from app.db.engines import make_engine
+from app.errors import BadQuery
+from app.ingest.feeds.fetching import RetryPolicy
+from app.ingest.feeds.price_refresh import PriceRefresh
+from app.ingest.feeds.run import PriceFeed, run_price_refresh
+from app.ingest.run import IngestOutcome, ingest
+from tests.databases import Databases
+from tests.factories import NOW, region, source
+from tests.ingest.feeds.fake_api import FakeApi, serving
+from tests.ingest.feeds.meters import Item, in_region, item
+
+DAY = date(2026, 8, 22)
+QUICK = RetryPolicy(attempts=2, first_wait=0.001, longest_wait=0.01)
+REGIONS = ("eastus", "westeurope", "westus")
+
+
+@pytest.fixture
+def engine(databases: Databases, template_url: str) -> Iterator[Engine]:
+    """A catalog with three regions and nothing else."""
+    engine = make_engine(databases.copy(template_url))
+    ingest(engine, Reading(sources=(source("prices"),), regions=tuple(map(region, REGIONS))), now=NOW)
+    yield engine
+    engine.dispose()
+
+
+def meters(name: str, sizes: int = 20, factor: float = 1.0) -> list[Item]:
+    """Return the items of so many sizes in a region."""
+    return [
+        one | {"retailPrice": round(one["retailPrice"] * factor, 6)}
+        for n in range(sizes)
+        for one in in_region(name, size=f"Standard_B{n}als_v2")
+    ]
+
+
+def everywhere(**changed: Sequence[Item]) -> Mapping[str, Sequence[Item]]:
+    return {name: meters(name) for name in REGIONS} | changed
+
+
+def refresh(
+    engine: Engine,
+    folder: Path,
+    api: FakeApi,
+    *,
+    day: date = DAY,
+    strict: bool = False,
+    dry_run: bool = False,
+    **more: Any,
+) -> tuple[PriceRefresh, IngestOutcome | None]:
+    feed = PriceFeed(url=api.url, cache=folder, policy=QUICK, **more)
+    now = datetime.combine(day, NOW.timetz())
+    return run_price_refresh(engine, feed, day=day, now=now, strict=strict, dry_run=dry_run)
+
+
+def stored(engine: Engine, where: str = "1 = 1") -> int:
+    with engine.connect() as connection:
+        statement = f"select count(*) from price where source_id = 'azure-retail-prices' and {where}"
+        return int(connection.execute(text(statement)).scalar_one())
+
+
+def refused(found: PriceRefresh) -> dict[str, tuple[str, ...]]:
+    return {each.region: each.reasons for each in found.refused}
+
+
+def test_the_prices_of_every_region_are_fetched_and_written(engine: Engine, tmp_path: Path) -> None:
+    with serving(FakeApi(items=everywhere(), page_size=100)) as api:
+        found, outcome = refresh(engine, tmp_path, api)
+    assert (len(found.lists), found.refused, found.items, found.prices) == (3, [], 780, 480)
+    assert outcome is not None
+    assert (outcome.summary.changes["price"].added, outcome.summary.changes["size"].added) == (480, 20)
+    assert stored(engine) == 480
+    assert not outcome.summary.reports
+
+
+def test_a_reservation_is_stored_to_the_nano_dollar(engine: Engine, tmp_path: Path) -> None:
+    with serving(FakeApi(items={"eastus": meters("eastus", 1)})) as api:
+        refresh(engine, tmp_path, api, regions=["East US"])
+    with engine.connect() as connection:
+        found = connection.execute(text("select purchase, usd_per_hour from price where os = 'linux'")).all()
+    assert {purchase: round(float(usd), 9) for purchase, usd in found} == {
+        "on_demand": 0.673,
+        "spot": 0.6057,
+        "reserved_1y": 0.397031963,
+        "reserved_3y": 0.255745814,
+        "savings_1y": 0.49129,
+        "savings_3y": 0.34323,
+    }
+
+
+def test_the_same_prices_again_change_nothing(engine: Engine, tmp_path: Path) -> None:
+    with serving(FakeApi(items=everywhere(), page_size=100)) as api:
+        _, first = refresh(engine, tmp_path, api)
+        _, again = refresh(engine, tmp_path, api)
+    assert first is not None
+    assert again is not None
+    assert not again.new_revision
+    assert again.revision["digest"] == first.revision["digest"]
+
+
+def test_a_list_that_lost_most_of_its_rows_is_refused_and_the_other_regions_are_taken(
+    engine: Engine, tmp_path: Path
+) -> None:
+    with serving(FakeApi(items=everywhere(), page_size=100)) as api:
+        refresh(engine, tmp_path, api)
+        api.items = everywhere(westus=meters("westus", 3))
+        found, outcome = refresh(engine, tmp_path, api, day=DAY + timedelta(days=1))
+    assert refused(found) == {"westus": ("136 of 160 prices (85 %) are gone", "136 of 160 prices of bals_v2 are gone")}
+    assert outcome is not None
+    assert stored(engine, "valid_from = '2026-08-23' and region = 'westus'") == 0
+    assert stored(engine, "valid_from = '2026-08-23'") == 320
+    assert stored(engine, "region = 'westus'") == 160
+
+
+def test_prices_that_jump_are_refused(engine: Engine, tmp_path: Path) -> None:
+    with serving(FakeApi(items=everywhere(), page_size=100)) as api:
+        refresh(engine, tmp_path, api)
+        api.items = everywhere(eastus=meters("eastus", factor=7))
+        found, _ = refresh(engine, tmp_path, api, day=DAY + timedelta(days=1))
+    assert [*refused(found)] == ["eastus"]
+    assert refused(found)["eastus"][0].startswith("80 prices changed more than 5 times: b0als_v2 linux on_demand 0.673")
+
+
+def test_what_was_refused_is_accepted_as_it_was_fetched(engine: Engine, tmp_path: Path) -> None:
+    later = DAY + timedelta(days=1)
+    with serving(FakeApi(items=everywhere(), page_size=100)) as api:
+        refresh(engine, tmp_path, api)
+        api.items = everywhere(westus=meters("westus", 3))
+        refresh(engine, tmp_path, api, day=later)
+        before = api.requests
+        found, outcome = refresh(engine, tmp_path, api, day=later, accept=True, regions=["westus"])
+    assert api.requests == before
+    assert (refused(found), found.prices) == ({}, 24)
+    assert outcome is not None
+    assert stored(engine, "valid_from = '2026-08-23' and region = 'westus'") == 24
+
+
+def test_a_region_that_was_refused_is_fetched_anew_by_the_next_refresh(engine: Engine, tmp_path: Path) -> None:
+    later = DAY + timedelta(days=1)
+    with serving(FakeApi(items=everywhere(), page_size=100)) as api:
+        refresh(engine, tmp_path, api)
+        api.items = everywhere(westus=meters("westus", 3))
+        refresh(engine, tmp_path, api, day=later)
+        api.items = everywhere()
+        found, _ = refresh(engine, tmp_path, api, day=later, regions=["westus"])
+    assert refused(found) == {}
+    assert stored(engine, "valid_from = '2026-08-23' and region = 'westus'") == 160
+
+
+def test_a_region_that_fails_keeps_its_prices(engine: Engine, tmp_path: Path) -> None:
+    with serving(FakeApi(items=everywhere(), page_size=100)) as api:
+        refresh(engine, tmp_path, api)
+        api.fault = lambda name, *_: (500, {}) if name == "eastus" else None
+        found, outcome = refresh(engine, tmp_path, api, day=DAY + timedelta(days=1))
+    assert refused(found) == {"eastus": ("127.0.0.1 answered 500, at attempt 2 of 2",)}
+    assert outcome is not None
+    assert stored(engine, "region = 'eastus'") == 160
+    assert stored(engine, "region = 'westus'") == 320
+
+
+def test_with_strict_nothing_is_written_where_a_region_fails(engine: Engine, tmp_path: Path) -> None:
+    with serving(FakeApi(items=everywhere(eastus=()), page_size=100)) as api:
+        found, outcome = refresh(engine, tmp_path, api, strict=True)
+    assert refused(found) == {"eastus": ("page 1 has no items",)}
+    assert outcome is None
+    assert stored(engine) == 0
+
+
+def test_a_region_of_which_no_item_is_a_price_is_refused_even_with_accept(engine: Engine, tmp_path: Path) -> None:
+    free = [item(armRegionName="eastus", retailPrice=0.0)]
+    with serving(FakeApi(items={"eastus": free})) as api:
+        found, outcome = refresh(engine, tmp_path, api, regions=["eastus"], accept=True)
+    assert refused(found) == {"eastus": ("none of 1 items is a price",)}
+    assert outcome is None
+
+
+def test_a_dry_run_writes_nothing_and_the_run_after_it_needs_no_request(engine: Engine, tmp_path: Path) -> None:
+    with serving(FakeApi(items=everywhere(), page_size=100)) as api:
+        _, outcome = refresh(engine, tmp_path, api, dry_run=True)
+        assert outcome is not None
+        assert not outcome.written
+        assert stored(engine) == 0
+        before = api.requests
+        refresh(engine, tmp_path, api)
+        assert api.requests == before
+    assert stored(engine) == 480
+
+
+def test_a_refresh_that_was_stopped_goes_on_and_ends_with_the_same_digest(
+    engine: Engine, tmp_path: Path, databases: Databases, template_url: str
+) -> None:
+    class Stopped(Exception):
+        pass
+
+    with serving(FakeApi(items=everywhere(), page_size=100)) as api:
+        _, whole = refresh(engine, tmp_path / "whole", api)
+        asked = api.requests
+
+        def progress(doing: str, share: float | None, rows: int = 0) -> None:
+            if rows >= 600:
+                raise Stopped
+
+        feed = PriceFeed(url=api.url, cache=tmp_path / "stopped", policy=QUICK, concurrency=1)
+        other = make_engine(databases.copy(template_url))
+        ingest(other, Reading(sources=(source("prices"),), regions=tuple(map(region, REGIONS))), now=NOW)
+        with pytest.raises(BaseExceptionGroup):
+            run_price_refresh(other, feed, day=DAY, now=NOW, progress=progress)
+        _, resumed = run_price_refresh(other, feed, day=DAY, now=NOW)
+        other.dispose()
+    assert whole is not None
+    assert resumed is not None
+    assert resumed.revision["digest"] == whole.revision["digest"]
+    assert asked == 9
+    assert api.requests - asked == 9 + 1
+
+
+def test_saved_pages_are_read_without_a_request(engine: Engine, tmp_path: Path) -> None:
+    with serving(FakeApi(items=everywhere(), page_size=100)) as api:
+        _, fetched = refresh(engine, tmp_path, api)
+    folder = tmp_path / "azure-retail-prices" / "accepted"
+    feed = PriceFeed(file=folder)
+    found, outcome = run_price_refresh(engine, feed, day=DAY, now=NOW)
+    assert found.prices == 480
+    assert fetched is not None
+    assert outcome is not None
+    assert not outcome.new_revision
+    assert run_price_refresh(engine, PriceFeed(file=folder, regions=["westus"]), day=DAY, now=NOW)[0].prices == 160
+
+
+def test_saved_pages_of_an_unknown_region_are_refused(engine: Engine, tmp_path: Path) -> None:
+    with serving(FakeApi(items={"eastus": [*meters("eastus"), *meters("atlantis")]}, page_size=1000)) as api:
+        refresh(engine, tmp_path, api, regions=["eastus"])
+    found, _ = run_price_refresh(engine, PriceFeed(file=tmp_path / "azure-retail-prices"), day=DAY, now=NOW)
+    assert refused(found) == {"atlantis": ("the catalog has no such region; ingest it first",)}
+
+
+def test_an_unknown_region_is_refused_before_anything_is_fetched(engine: Engine, tmp_path: Path) -> None:
+    with serving(FakeApi(items={})) as api, pytest.raises(BadQuery, match="region=atlantis"):
+        refresh(engine, tmp_path, api, regions=["atlantis"])
+    assert api.requests == 0
+
+
+def test_two_names_of_one_size_are_one_price(engine: Engine, tmp_path: Path) -> None:
+    """The API has sizes under several names; an alias of the catalog says which are one."""
+    alias = AliasRow(alias="B1als_old", size="Standard_B1als_v2", source="prices", reason="renamed", file="a", line=2)
+    ingest(engine, Reading(sources=(source("prices"),), aliases=(alias,)), now=NOW)
+    names = ("Standard_B1als_v2", "Standard_B1als_old")
+    both = [item(armRegionName="eastus", armSkuName=name) for name in names]
+    with serving(FakeApi(items={"eastus": both})) as api:
+        found, _ = refresh(engine, tmp_path, api, regions=["eastus"])
+    assert (found.prices, found.reported) == (1, 0)
+    assert stored(engine, "size_key = 'b1als_v2'") == 1
