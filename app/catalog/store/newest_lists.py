@@ -1,7 +1,6 @@
 """Loads the newest price list of each region that a source has, for the comparison with the next one."""
 
 from collections.abc import Iterator
-from decimal import Decimal
 from itertools import groupby
 from operator import attrgetter
 
@@ -23,22 +22,17 @@ def load_region_codes(session: Session) -> tuple[str, ...]:
 def load_newest_lists(session: Session, source: str) -> Iterator[tuple[str, dict[tuple[str, str, str], int]]]:
     """Yield each region with its newest prices of a source: nano-USD an hour by size key, system and purchase model."""
     newest = (
-        select(PRICE.region, func.max(PRICE.valid_from).label("day"))
+        select(PRICE.region, func.max(PRICE.seen_until).label("day"))
         .where(PRICE.source_id == source)
         .group_by(PRICE.region)
         .subquery()
     )
     query = (
-        select(PRICE.region, PRICE.size_key, PRICE.os, PRICE.purchase, PRICE.usd_per_hour)
-        .join(newest, (newest.c.region == PRICE.region) & (newest.c.day == PRICE.valid_from))
+        select(PRICE.region, PRICE.size_key, PRICE.os, PRICE.purchase, PRICE.nano_usd_per_hour)
+        .join(newest, (newest.c.region == PRICE.region) & (newest.c.day == PRICE.seen_until))
         .where(PRICE.source_id == source)
         .order_by(PRICE.region)
         .execution_options(yield_per=10_000)
     )
     for region, rows in groupby(session.execute(query), key=attrgetter("region")):
-        yield region, {(row.size_key, row.os, row.purchase): to_nano(row.usd_per_hour) for row in rows}
-
-
-def to_nano(usd: Decimal) -> int:
-    """Return USD as nano-USD; prices have at most nine decimals."""
-    return int(usd.scaleb(9))
+        yield region, {(row.size_key, row.os, row.purchase): row.nano_usd_per_hour for row in rows}

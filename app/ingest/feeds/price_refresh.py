@@ -46,7 +46,7 @@ class PriceRefresh:
     @property
     def prices(self) -> int:
         """The number of prices to take."""
-        return sum(len(each.prices) for each in self.lists)
+        return sum(map(len, self.lists))
 
     def add(self, found: RegionPrices, reasons: Sequence[str]) -> None:
         """Add the list of a region, or refuse it for some reasons."""
@@ -133,7 +133,7 @@ def refresh_prices(
         reasons: tuple[str, ...] = ()
         if each.region not in known_regions:
             reasons = ("the catalog has no such region; ingest it first",)
-        elif not each.prices:
+        elif not len(each):
             reasons = (f"none of {each.items} items is a price",)
         elif not accept:
             new = {
@@ -181,6 +181,8 @@ def to_reading(refresh: PriceRefresh) -> Reading:
             file=list_name(refresh.day, each.region),
             blocks=partial(_blocks, each, refresh.day, (number + 1) / len(refresh.lists)),
             sources=frozenset({SOURCE_ID}),
+            complete=True,
+            regions=frozenset({each.region}),
         )
         for number, each in enumerate(refresh.lists)
     )
@@ -196,20 +198,20 @@ def _reports(found: RegionPrices) -> Iterator[Report]:
 
 
 def _blocks(found: RegionPrices, day: date, share: float) -> Iterator[PriceBlock]:
-    for start in range(0, len(found.prices), _BLOCK):
-        rows = found.prices[start : start + _BLOCK]
-        size, os, purchase, nano, line = zip(*rows, strict=True)
-        number = len(rows)
+    for start in range(0, len(found), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        size = found.size[rows]
+        number = len(size)
         yield PriceBlock(
             size=size,
             region=[found.region] * number,
-            os=os,
-            purchase=purchase,
-            usd_per_hour=[Decimal(each).scaleb(-9) for each in nano],
+            os=found.os[rows],
+            purchase=found.purchase[rows],
+            usd_per_hour=[Decimal(nano).scaleb(-9) for nano in found.nano_usd_per_hour[rows]],
             valid_from=[day] * number,
             approximate_date=[False] * number,
             source=[SOURCE_ID] * number,
-            line=line,
+            line=found.line[rows],
             share=share,
         )
 

@@ -6,12 +6,14 @@ an explicit condition here, and exactly one item may meet it for a size, region 
 """
 
 import re
+from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
+from sys import intern
 from typing import Any, NamedTuple
 
 from app.catalog.names import region_key, size_key
@@ -211,15 +213,29 @@ REPORT_LIMIT = 50
 class RegionPrices:
     """The prices of a region, sorted by size, system and purchase model, with what was left out and reported.
 
-    `reported` counts all reports, of which `reports` has the first.
+    Prices are kept as columns, since all of a cloud are half a million. `reported` counts all reports, of which
+    `reports` has the first.
     """
 
     region: str
-    prices: tuple[MeterPrice, ...]
+    size: Sequence[str]
+    os: Sequence[str]
+    purchase: Sequence[str]
+    nano_usd_per_hour: Sequence[int]
+    line: Sequence[int]
     items: int
     left_out: Mapping[LeftOut, int]
     reports: tuple[Report, ...]
     reported: int
+
+    def __len__(self) -> int:
+        """Return the number of prices."""
+        return len(self.size)
+
+    @property
+    def prices(self) -> Iterator[MeterPrice]:
+        """Yield the prices."""
+        return map(MeterPrice, self.size, self.os, self.purchase, self.nano_usd_per_hour, self.line)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -251,7 +267,7 @@ class RegionMapper:
             self._left_out[outcome] += 1
             return
         for size, (os, purchase), nano in outcome:
-            price = MeterPrice(size, os, purchase, nano, self._items)
+            price = MeterPrice(intern(size), os, purchase, nano, self._items)
             self._found.setdefault((self.identify(size), os, purchase), []).append(price)
 
     def finish(self) -> RegionPrices:
@@ -260,7 +276,11 @@ class RegionMapper:
         prices.sort(key=lambda price: (size_key(price.size), price.os, price.purchase))
         return RegionPrices(
             region=self.region,
-            prices=tuple(prices),
+            size=[price.size for price in prices],
+            os=[price.os for price in prices],
+            purchase=[price.purchase for price in prices],
+            nano_usd_per_hour=array("q", (price.nano_usd_per_hour for price in prices)),
+            line=array("l", (price.line for price in prices)),
             items=self._items,
             left_out=dict(self._left_out),
             reports=tuple(self._reports),

@@ -86,14 +86,14 @@ def test_a_reservation_is_stored_to_the_nano_dollar(engine: Engine, tmp_path: Pa
     with serving(FakeApi(items={"eastus": meters("eastus", 1)})) as api:
         refresh(engine, tmp_path, api, regions=["East US"])
     with engine.connect() as connection:
-        found = connection.execute(text("select purchase, usd_per_hour from price where os = 'linux'")).all()
-    assert {purchase: round(float(usd), 9) for purchase, usd in found} == {
-        "on_demand": 0.673,
-        "spot": 0.6057,
-        "reserved_1y": 0.397031963,
-        "reserved_3y": 0.255745814,
-        "savings_1y": 0.49129,
-        "savings_3y": 0.34323,
+        found = connection.execute(text("select purchase, nano_usd_per_hour from price where os = 'linux'")).all()
+    assert dict(map(tuple, found)) == {
+        "on_demand": 673_000_000,
+        "spot": 605_700_000,
+        "reserved_1y": 397_031_963,
+        "reserved_3y": 255_745_814,
+        "savings_1y": 491_290_000,
+        "savings_3y": 343_230_000,
     }
 
 

@@ -27,7 +27,7 @@ def prices(found: RegionPrices) -> dict[tuple[str, str], str]:
 def reason(**fields: Any) -> str:
     """Return why an item is left out or, where it is reported, the column and the detail."""
     found = mapped([item(**fields)])
-    assert not found.prices
+    assert not len(found)
     if found.left_out:
         return str(*found.left_out)
     (report,) = found.reports
@@ -61,7 +61,7 @@ def test_the_price_of_a_reservation_is_the_total_of_its_term() -> None:
 def test_a_reservation_is_divided_exactly_and_rounded_once() -> None:
     total = Decimal("362080.01")
     found = mapped([item(type="Reservation", reservationTerm="3 Years", retailPrice=float(total))])
-    nano = found.prices[0].nano_usd_per_hour
+    nano = found.nano_usd_per_hour[0]
     assert abs(nano * 26280 - total * 10**9) <= 26280 / 2
 
 
@@ -168,12 +168,12 @@ def test_an_item_that_is_no_price_of_the_catalog_is_left_out(fields: dict[str, A
 
 
 def test_a_price_that_ends_today_is_in_force() -> None:
-    assert mapped([item(effectiveEndDate="2026-08-22T23:59:59Z")]).prices
+    assert len(mapped([item(effectiveEndDate="2026-08-22T23:59:59Z")])) == 1
 
 
 def test_whether_a_region_is_the_primary_one_of_a_meter_does_not_matter() -> None:
     """The only price of a size often has `false`: its meter is billed from another region."""
-    assert mapped([item(isPrimaryMeterRegion=False)]).prices
+    assert len(mapped([item(isPrimaryMeterRegion=False)])) == 1
 
 
 @pytest.mark.parametrize("name", ["Standard_NM16ads_MA35D ", "Standard_NM16ads_MA35D  ", " Standard_NM16ads_MA35D"])
@@ -206,7 +206,7 @@ def test_two_spellings_of_one_size_are_one_price_only_where_they_agree() -> None
         return mapped(both, identify=names.__getitem__)
 
     assert [price.size for price in found(27.197).prices] == ["Standard_ND96asr_A100_v4"]
-    assert not found(30.0).prices
+    assert not len(found(30.0))
     assert len(found(30.0).reports) == 1
 
 
@@ -225,7 +225,7 @@ def test_prices_are_sorted_by_size_system_and_purchase_model() -> None:
     ]
     found = [(price.size, price.os) for price in mapped(items).prices]
     assert found == sorted(found)
-    assert mapped(items[::-1]).prices[0].size == "Standard_A"
+    assert mapped(items[::-1]).size[0] == "Standard_A"
 
 
 def test_of_very_many_reports_the_first_are_kept_and_all_are_counted() -> None:

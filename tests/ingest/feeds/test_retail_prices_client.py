@@ -20,7 +20,7 @@ from tests.ingest.feeds.fake_api import FakeApi, serving
 from tests.ingest.feeds.meters import B16ALS_V2, in_region
 
 DAY = date(2026, 8, 22)
-QUICK = RetryPolicy(attempts=4, first_wait=0.001, longest_wait=0.01, longest_retry_after=2.0)
+QUICK = RetryPolicy(attempts=4, first_wait=0.001, longest_wait=0.01, longest_retry_after=30.0)
 EASTUS = {"eastus": in_region("eastus")}
 
 
