@@ -36,7 +36,7 @@ NOT_GPUS = frozenset(
 """The types of size that have no GPUs, by the vendor's overview of sizes."""
 
 CONSTRAINED_NAME = re.compile(r"(?P<begin>Standard_[A-Z]+\d+)-(?P<active>\d+)(?P<end>[a-z]*(?:_\w+)?)")
-"""The vendor documents that the number after the dash is that of the active vCPUs, and the rest the size they are of."""
+"""The vendor documents that the number after the dash is that of the active vCPUs, and the rest names the base size."""
 
 
 def read_table(path: Path) -> list[Row]:

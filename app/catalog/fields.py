@@ -155,6 +155,7 @@ SERIES_FIELDS: dict[str, FieldSpec] = {
     "name": _TEXT,
     "provider": _TEXT,
     "family": _TEXT,
+    "category": FieldSpec(kind="text", column=False),
     "aliases": FieldSpec(kind="list"),
     "use_cases": FieldSpec(kind="list"),
     "integrations": FieldSpec(kind="list"),

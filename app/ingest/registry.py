@@ -83,17 +83,22 @@ def read_pages(
 
 
 def read_seeds(folder: Path, *, progress: Progress = no_progress) -> Reading:
-    """Read a folder of seeds: each CSV file of a known kind, and the pages in `documents`."""
+    """Read a folder of seeds: the CSV files of each kind, and the pages in `documents`."""
     if not folder.is_dir():
         raise BadData("is not a folder; VMSIZES_SEEDS says where the seeds are", file=str(folder))
     reading = Reading()
     for name in CSV_SOURCES:
         progress(f"reading {name}", None)
-        if (folder / f"{name}.csv").exists():
-            reading += read_csv_source(name, folder / f"{name}.csv", folder / "sources.csv", new_sizes=True)
+        for path in seed_files(folder, name):
+            reading += read_csv_source(name, path, folder / "sources.csv", new_sizes=True)
     if (folder / "documents").is_dir():
         reading += read_pages([folder / "documents"], folder, progress=progress)
     return reading
+
+
+def seed_files(folder: Path, name: str) -> list[Path]:
+    """Return the CSV files of one kind: `sizes.csv`, then those in `sizes`, in the order of their names."""
+    return [*folder.glob(f"{name}.csv"), *sorted((folder / name).glob("*.csv"))]
 
 
 def relative_to(folder: Path, reading: Reading) -> Reading:

@@ -10,6 +10,7 @@ from app.catalog.queries.facets import COUNTED_FACETS, FACET_OF_PARAM, FLAG_FACE
 from app.catalog.queries.filters import SCOPE_FILTERS
 from app.catalog.queries.params import SizeFilter
 from app.schemas.sizes import FacetsOut
+from tests.walks import walk
 
 SEARCHES: list[dict[str, Any]] = [
     {},
@@ -37,10 +38,7 @@ def list_items(client: httpx.Client, search: dict[str, Any], *, but: str = "", *
     query = {name: value for name, value in search.items() if FACET_OF_PARAM.get(name, name) != but} | more
     if but == "status":
         query["status"] = "any"
-    page = client.get("/sizes", params=query | {"limit": 500}).json()
-    assert page["next_cursor"] is None
-    items: list[dict[str, Any]] = page["items"]
-    return items
+    return walk(client, "/sizes", **query)
 
 
 def to_counts(values: list[dict[str, Any]]) -> dict[str | None, int]:

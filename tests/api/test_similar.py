@@ -5,6 +5,7 @@ import httpx
 import pytest
 
 from app.fit.similarity import DISTANCE_TERMS
+from tests.walks import walk
 
 
 def get(client: httpx.Client, path: str, **parameters: Any) -> dict[str, Any]:
@@ -48,7 +49,7 @@ def test_cheaper_and_bigger_sizes_are_flagged(client: httpx.Client) -> None:
 def test_values_are_those_of_the_list_of_sizes(client: httpx.Client) -> None:
     asked = {"region": "westeurope", "os": "windows", "purchase": "spot"}
     items = similar(client, "nc24ads_a100_v4", limit=500, **asked)
-    rows = {row["name"]: row for row in get(client, "/sizes", limit=500, **asked)["items"]}
+    rows = {row["name"]: row for row in walk(client, "/sizes", **asked)}
     assert items
     for item in items:
         row = rows[item["size"]]
@@ -58,7 +59,7 @@ def test_values_are_those_of_the_list_of_sizes(client: httpx.Client) -> None:
 
 def test_of_several_regions_the_cheapest_is_used(client: httpx.Client) -> None:
     asked = {"region": "westeurope,eastus"}
-    rows = {row["name"]: row for row in get(client, "/sizes", limit=500, **asked)["items"]}
+    rows = {row["name"]: row for row in walk(client, "/sizes", **asked)}
     items = similar(client, "nc24ads_a100_v4", limit=500, **asked)
     assert {(item["region"], item["usd_per_hour"]) for item in items} == {
         (rows[item["size"]]["region"], rows[item["size"]]["usd_per_hour"]) for item in items
@@ -66,9 +67,9 @@ def test_of_several_regions_the_cheapest_is_used(client: httpx.Client) -> None:
 
 
 def test_a_size_that_is_not_sold_there_has_neighbours_that_are(client: httpx.Client) -> None:
-    everywhere = {row["name"] for row in get(client, "/sizes", limit=500, status="any")["items"]}
-    here = {row["name"] for row in get(client, "/sizes", limit=500, region="westeurope")["items"]}
-    with_gpu = {row["name"] for row in get(client, "/sizes", limit=500, min_gpu_mem=40, status="any")["items"]}
+    everywhere = {row["name"] for row in walk(client, "/sizes", status="any")}
+    here = {row["name"] for row in walk(client, "/sizes", region="westeurope")}
+    with_gpu = {row["name"] for row in walk(client, "/sizes", min_gpu_mem=40, status="any")}
     absent = sorted((everywhere - here) & with_gpu)
     assert absent
     for name in absent[:5]:
@@ -79,7 +80,7 @@ def test_a_size_that_is_not_sold_there_has_neighbours_that_are(client: httpx.Cli
 
 
 def test_every_size_has_similar_ones_under_every_purchase_model(client: httpx.Client) -> None:
-    for row in get(client, "/sizes", limit=500, status="any")["items"]:
+    for row in walk(client, "/sizes", status="any"):
         for asked in ({}, {"purchase": "spot", "os": "windows"}):
             items = similar(client, row["name"], limit=3, **asked)
             assert row["name"] not in {item["size"] for item in items}

@@ -17,6 +17,7 @@ from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
 from app.db.statements import run_plan
 from app.schemas.sizes import SizeOut
 from tests.conftest import TODAY
+from tests.walks import walk
 
 
 def get(client: httpx.Client, path: str, **parameters: Any) -> dict[str, Any]:
@@ -27,7 +28,7 @@ def get(client: httpx.Client, path: str, **parameters: Any) -> dict[str, Any]:
 
 
 def names(client: httpx.Client, **parameters: Any) -> set[str]:
-    return {item["name"] for item in get(client, "/sizes", limit=500, **parameters)["items"]}
+    return {item["name"] for item in walk(client, "/sizes", **parameters)}
 
 
 def size(client: httpx.Client, name: str) -> dict[str, Any]:
@@ -121,7 +122,7 @@ def test_available_in_means_all_of_the_regions_and_region_any(client: httpx.Clie
 
 
 def test_a_list_is_ordered_by_several_keys_with_unknown_last(client: httpx.Client) -> None:
-    items = get(client, "/sizes", sort="-gpu_memory_gib,usd_per_hour", limit=500, status="any")["items"]
+    items = walk(client, "/sizes", sort="-gpu_memory_gib,usd_per_hour", status="any")
 
     def key(item: dict[str, Any]) -> tuple[Any, ...]:
         memory, price = item["gpu_memory_gib"], item["usd_per_hour"]
@@ -132,14 +133,11 @@ def test_a_list_is_ordered_by_several_keys_with_unknown_last(client: httpx.Clien
 
 
 def test_withdrawn_sizes_are_found_only_on_request(client: httpx.Client) -> None:
-    def names(**asked: Any) -> set[str]:
-        return {item["name"] for item in get(client, "/sizes", limit=500, **asked)["items"]}
-
-    withdrawn = names(status="withdrawn")
+    withdrawn = names(client, status="withdrawn")
     assert "Standard_NC128ds_xl_RTXPRO6000BSE_v6" in withdrawn
-    assert withdrawn & names() == withdrawn & names(status="current,preview,retiring") == set()
-    assert withdrawn & names(status="any", verified=True) == set()
-    assert withdrawn < names(status="any")
+    assert withdrawn & names(client) == withdrawn & names(client, status="current,preview,retiring") == set()
+    assert withdrawn & names(client, status="any", verified=True) == set()
+    assert withdrawn < names(client, status="any")
     counted = {one["value"]: one["count"] for one in get(client, "/facets", status="any")["status"]}
     assert counted["withdrawn"] == len(withdrawn)
     rejected = get(client, "/fit", name="*_RTXPRO6000BSE_v6", min_gpu_mem=96, include="rejected")["rejected"]
@@ -158,10 +156,10 @@ def test_the_gpu_memory_of_the_mi300x_is_eight_times_192(client: httpx.Client) -
 @pytest.mark.parametrize("sort", ["name", "-usd_per_gpu_hour", "gpu_count,-usd_per_hour", "retirement_date", "-series"])
 def test_the_pages_have_each_size_once_in_order(client: httpx.Client, sort: str) -> None:
     asked = {"sort": sort, "status": "any"}
-    whole = [item["name"] for item in get(client, "/sizes", limit=500, **asked)["items"]]
+    whole = [item["name"] for item in walk(client, "/sizes", **asked)]
     walked, cursor = [], None
     while True:
-        page = get(client, "/sizes", limit=7, **asked, **({"cursor": cursor} if cursor else {}))
+        page = get(client, "/sizes", limit=70, **asked, **({"cursor": cursor} if cursor else {}))
         walked += [item["name"] for item in page["items"]]
         cursor = page["next_cursor"]
         assert page["total"] == len(whole)
@@ -192,7 +190,7 @@ def test_prices_are_those_in_force_on_a_day(client: httpx.Client) -> None:
 
 @pytest.mark.parametrize("asked", [{}, {"region": "eastus"}, {"os": "windows", "purchase": "spot"}], ids=str)
 def test_every_size_matches_its_schema(client: httpx.Client, asked: dict[str, str]) -> None:
-    items = get(client, "/sizes", limit=500, status="any", **asked)["items"]
+    items = walk(client, "/sizes", status="any", **asked)
     assert len(items) > 60
     for item in [*items, get(client, "/sizes/nv6ads_a10_v5")]:
         assert list(item) == list(SizeOut.model_fields)
@@ -219,27 +217,26 @@ def pages(session: Session, search: SizeSearch, known: CatalogSnapshot) -> list[
 
 
 def test_every_price_has_its_age(client: httpx.Client) -> None:
-    for row in get(client, "/sizes", limit=500, purchase="spot")["items"]:
+    for row in walk(client, "/sizes", purchase="spot"):
         spot, day = row["spot_usd_per_hour"], row["spot_as_of"]
         assert (row["usd_per_hour"], row["price_as_of"]) == (spot, day)
         assert row["price_age_days"] == (None if day is None else (TODAY - date.fromisoformat(day)).days)
         assert row["spot_approximate_date"] is (None if spot is None else False)
-    on_demand = get(client, "/sizes", limit=500, status="any")["items"]
+    on_demand = walk(client, "/sizes", status="any")
     assert {row["price_as_of"] == row["on_demand_as_of"] for row in on_demand} == {True}
     for row in get(client, "/prices", limit=500, history=True)["items"]:
         assert row["price_age_days"] == (TODAY - date.fromisoformat(row["valid_from"])).days
 
 
 def test_an_order_by_spot_begins_with_the_cheapest_of_the_last_year(client: httpx.Client) -> None:
-    found = get(client, "/sizes", sort="spot_usd_per_hour", purchase="spot", gpu="H100", limit=500)["items"]
+    found = walk(client, "/sizes", sort="spot_usd_per_hour", purchase="spot", gpu="H100")
     prices = [row["spot_usd_per_hour"] for row in found]
     known = [price for price in prices if price is not None]
     assert known
     assert prices == sorted(known) + [None] * (len(prices) - len(known))
     assert all(row["price_age_days"] <= MAX_SPOT_AGE_DAYS for row in found if row["spot_usd_per_hour"] is not None)
     assert [row["name"] for row in found] == [
-        row["name"]
-        for row in get(client, "/sizes", sort="usd_per_hour", purchase="spot", gpu="H100", limit=500)["items"]
+        row["name"] for row in walk(client, "/sizes", sort="usd_per_hour", purchase="spot", gpu="H100")
     ]
 
 
@@ -249,7 +246,7 @@ def test_sizes_of_one_price_a_gpu_are_equals_and_the_next_key_counts(client: htt
     keys = [(row["usd_per_gpu_hour"], row["gpu_memory_gib"]) for row in found]
     assert len({price for price, _ in keys}) < len(keys)
     assert keys == sorted(keys)
-    for row in get(client, "/sizes", limit=500)["items"]:
+    for row in walk(client, "/sizes"):
         if row["usd_per_hour"] is not None and row["gpu_memory_gib"]:
             exactly = Decimal(str(row["usd_per_hour"])) / Decimal(str(row["gpu_memory_gib"]))
             assert row["usd_per_gpu_gib_hour"] == float(exactly.quantize(Decimal("1e-9"), ROUND_HALF_UP))

@@ -7,7 +7,7 @@ import pytest
 from app.catalog.fields import FactValue
 from app.catalog.names import size_key
 from app.catalog.readings import Reading, SourceRow
-from app.ingest.registry import CSV_SOURCES, read_pages
+from app.ingest.registry import CSV_SOURCES, read_pages, seed_files
 from app.ingest.sources.claims import read_sources
 
 ByFile = dict[str, Reading]
@@ -23,8 +23,11 @@ def sources() -> dict[str, SourceRow]:
 
 @pytest.fixture(scope="session")
 def by_file(sources: dict[str, SourceRow]) -> dict[str, Reading]:
-    """Everything but the documents, by the name of the file."""
-    return {name: source.read(SEEDS / f"{name}.csv", sources) for name, source in CSV_SOURCES.items()}
+    """Everything but the documents, by the kind of the files."""
+    return {
+        name: sum((source.read(path, sources) for path in seed_files(SEEDS, name)), start=Reading())
+        for name, source in CSV_SOURCES.items()
+    }
 
 
 @pytest.fixture(scope="session")

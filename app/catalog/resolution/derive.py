@@ -106,9 +106,14 @@ def _stored(value: FactValue | None) -> Any:
 
 
 def _gpu_columns(row: Mapping[str, Any], fields: Resolutions, gpus: Sequence[GpuName]) -> dict[str, Any]:
-    """Return the exact fraction of a GPU, the GPU model, and both memories where two of the three figures are known."""
+    """Return the exact fraction of a GPU, the GPU model, and both memories where two of the three figures are known.
+
+    A VM without a GPU has 0 GiB of GPU memory; what one GPU has stays unknown.
+    """
     count = Fraction(str(fields["gpu_count"].accepted.value)) if "gpu_count" in fields else None
     total, each = row["gpu_memory_gib"], row["gpu_memory_gib_per_gpu"]
+    if count == 0 and total is None:
+        total = 0.0
     if count and total is None and each is not None:
         total = float(Fraction(each) * count)
     if count and each is None and total is not None:
