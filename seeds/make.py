@@ -24,6 +24,7 @@ FLAGS = {
     "accelerated_networking": "acceleratedNetworking",
     "premium_storage": "premiumIO",
     "ephemeral_os_disk": "ephemeralOSDisk",
+    "encryption_at_host": "encryptionAtHost",
 }
 """The columns of the list of SKUs that are booleans, by the fields they state."""
 
@@ -83,6 +84,7 @@ def skus(sizes: Sequence[Row]) -> Iterator[Row]:
         yield {
             "id": size["name"],
             "series": size["family"],
+            "quota_family": size["family"],
             "vcpus": "" if active_vcpus(size["name"]) else size["vCPUs"],
             "arch": size["cpuArchitecture"].lower(),
             "memory_gib": plain(size["memoryGB"]),  # GiB, whatever the API calls it
@@ -95,10 +97,10 @@ def skus(sizes: Sequence[Row]) -> Iterator[Row]:
 
 
 def constrained(names: Iterable[str]) -> Iterator[Row]:
-    """Yield the active vCPUs of constrained sizes."""
+    """Yield the active vCPUs of constrained sizes, and the sizes that they are made of."""
     for name in names:
         if found := active_vcpus(name):
-            yield {"id": name, "vcpus": found[0]}
+            yield {"id": name, "vcpus": found[0], "parent_size": found[1]}
 
 
 def main() -> None:
@@ -134,6 +136,7 @@ def main() -> None:
             {
                 "id": size["size"],
                 "series": size["family"],
+                "quota_family": size["family"],
                 "vcpus": size["vcpus"],
                 "memory_gib": size["memory_gib"],
                 "premium_storage": size["premium_ssd"].lower(),
@@ -147,6 +150,7 @@ def main() -> None:
             {
                 "id": size["size"],
                 "series": size["sku_family"],
+                "quota_family": size["sku_family"],
                 "vcpus": size["vcpu"],
                 "arch": "x64" if size["architecture"] == "amd64" else size["architecture"],
                 "memory_gib": plain(str(int(size["memory_mib"]) / 1024)),

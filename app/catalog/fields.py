@@ -41,6 +41,7 @@ SIZE_FLAGS: dict[str, FieldSpec] = dict.fromkeys(
         "nested_virtualization",
         "hibernation",
         "gpudirect_rdma",
+        "encryption_at_host",
     ),
     _FLAG,
 )
@@ -48,6 +49,8 @@ SIZE_FLAGS: dict[str, FieldSpec] = dict.fromkeys(
 
 SIZE_FIELDS: dict[str, FieldSpec] = {
     "series": _TEXT,
+    "quota_family": _TEXT,
+    "parent_size": _TEXT,
     "vcpus": _COUNT,
     "cpu_model": _TEXT,
     "arch": _TEXT,
@@ -70,6 +73,7 @@ SIZE_FIELDS: dict[str, FieldSpec] = {
     "network_mbps": FieldSpec(kind="integer", unit="Mbps"),
     "infiniband": _FLAG,
     "infiniband_gbps": FieldSpec(kind="number", unit="Gbps"),
+    "confidential_computing": _TEXT,
     "preview": _FLAG,
     "withdrawn": _FLAG,
     "retirement_date": FieldSpec(kind="date"),
@@ -144,6 +148,8 @@ RESOURCE_SKUS_FIELDS = frozenset(
         "ephemeral_os_disk",
         "memory_preserving_updates",
         "hibernation",
+        "encryption_at_host",
+        "quota_family",
     }
 )
 """The fields of a size that Azure's Resource SKUs API defines.
@@ -155,7 +161,7 @@ SERIES_FIELDS: dict[str, FieldSpec] = {
     "name": _TEXT,
     "provider": _TEXT,
     "family": _TEXT,
-    "category": FieldSpec(kind="text", column=False),
+    "category": _TEXT,
     "aliases": FieldSpec(kind="list"),
     "use_cases": FieldSpec(kind="list"),
     "integrations": FieldSpec(kind="list"),

@@ -33,6 +33,7 @@ class Series(SQLModel, table=True):
     name: str = Field(sa_type=BYTEWISE)
     provider: str = Field(sa_type=BYTEWISE)
     family: str | None = Field(sa_type=BYTEWISE, default=None)
+    category: str | None = Field(sa_type=BYTEWISE, default=None)
     aliases: str | None = Field(sa_type=BYTEWISE, default=None)
     use_cases: str | None = Field(sa_type=BYTEWISE, default=None)
     integrations: str | None = Field(sa_type=BYTEWISE, default=None)
@@ -89,6 +90,9 @@ class Size(SQLModel, table=True):
     name: str = Field(sa_type=BYTEWISE, unique=True)
     provider: str = Field(sa_type=BYTEWISE)
     series_id: str | None = Field(sa_type=BYTEWISE, default=None, foreign_key="series.id", index=True)
+    category: str | None = Field(sa_type=BYTEWISE, default=None, description="that of the series")
+    quota_family: str | None = Field(sa_type=BYTEWISE, default=None, description="whose vCPU quota it counts towards")
+    parent_size: str | None = Field(sa_type=BYTEWISE, default=None, description="the size whose vCPUs are constrained")
     verified: bool
     disputed: bool
     disputed_fields: str = Field(sa_type=BYTEWISE, description="names joined by `; `; empty where all sources agree")
@@ -118,6 +122,7 @@ class Size(SQLModel, table=True):
     network_mbps: int | None = None
     infiniband: bool | None = None
     infiniband_gbps: float | None = None
+    confidential_computing: str | None = Field(sa_type=BYTEWISE, default=None)
     premium_storage: bool | None = None
     premium_storage_caching: bool | None = None
     ultra_disk: bool | None = None
@@ -130,6 +135,7 @@ class Size(SQLModel, table=True):
     nested_virtualization: bool | None = None
     hibernation: bool | None = None
     gpudirect_rdma: bool | None = None
+    encryption_at_host: bool | None = None
     preview: bool | None = None
     withdrawn: bool | None = Field(default=None, description="can no longer be had, though no date was announced")
     retirement_date: date | None = None

@@ -43,6 +43,9 @@ class SizeOut(Out):
     name: str = Field(description="The vendor's name of the size: `Standard_NC24ads_A100_v4`.")
     provider: str = Field(description=f"Who sells it: {', '.join(PROVIDERS)}. Extensible.")
     series: str | None = Field(description="Id of the series.")
+    category: str | None = Field(description="Type of its series: `general_purpose`, `gpu_accelerated`. Extensible.")
+    quota_family: str | None = Field(description="The family whose vCPU quota it counts towards.")
+    parent_size: str | None = Field(description="The size that it is, with fewer vCPUs; null for most.")
     verified: bool = Field(description="Whether the vendor's own documents name this size.")
     disputed: bool = Field(
         description="Whether sources disagree on a field; GET /sizes/{name}/facts has the value of each source."
@@ -72,6 +75,7 @@ class SizeOut(Out):
     network_mbps: int | None = Field(description="Megabits a second.")
     infiniband: bool | None = Field(description="Whether the VM has InfiniBand.")
     infiniband_gbps: float | None = Field(description="Gigabits a second of the whole VM.")
+    confidential_computing: str | None = Field(description="What encrypts the memory of the VM: SNP, TDX. Extensible.")
     flags: list[str] = Field(description="The features that are supported; each is a field of its own, too.")
     premium_storage: bool | None = Field(description="Premium Storage: supported, or not.")
     premium_storage_caching: bool | None = Field(description="Premium Storage caching: supported, or not.")
@@ -85,6 +89,7 @@ class SizeOut(Out):
     nested_virtualization: bool | None = Field(description="Nested virtualization: supported, or not.")
     hibernation: bool | None = Field(description="Hibernation: supported, or not.")
     gpudirect_rdma: bool | None = Field(description="GPUDirect RDMA: supported, or not.")
+    encryption_at_host: bool | None = Field(description="Encryption at host: supported, or not.")
     preview: bool | None = Field(description="Whether the size is in preview.")
     withdrawn: bool | None = Field(description="Whether it can no longer be deployed, though no date was announced.")
     retirement_date: date | None = Field(description="The day on which the size retires.")
@@ -230,6 +235,7 @@ class FacetsOut(Out):
     gpu_model: list[FacetCountOut] = Field(description="GPU models, ignoring `gpu`.")
     gpu_vendor: list[FacetCountOut] = Field(description="GPU vendors, ignoring `gpu_vendor`.")
     series: list[FacetCountOut] = Field(description="Series by id, ignoring `series`.")
+    category: list[FacetCountOut] = Field(description="Types of size, ignoring `category`.")
     region: list[FacetCountOut] = Field(description="Sizes that are found in each region, ignoring `region`.")
     status: list[FacetCountOut] = Field(description="Status today, retired sizes included, ignoring `status`.")
     arch: list[FacetCountOut] = Field(description="CPU architectures, ignoring `arch`.")

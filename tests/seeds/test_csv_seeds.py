@@ -149,7 +149,7 @@ def test_a_series_has_a_name_a_provider_a_family_and_a_category(by_file: ByFile)
         fields.setdefault(s.subject, set()).add(s.field)
     uncategorized = {"ng_third_party", "nd_third_party", "pb"}  # which the vendor lists under no type of size
     lacks = {id_: needed - found for id_, found in fields.items() if needed - found}
-    assert lacks == dict.fromkeys(uncategorized, {"category"})
+    assert lacks == {id_: {"category"} for id_ in uncategorized}
 
 
 def test_a_series_with_gpus_has_a_scale_up_domain(by_file: ByFile) -> None:

@@ -25,7 +25,7 @@ from app.catalog.queries.price_scope import (
 )
 from app.db.statements import BoundStatement, Statement, cached_statement
 
-SELECTION_FILTERS = ("q", "name", "series", "gpu", "gpu_vendor", "verified", "disputed")
+SELECTION_FILTERS = ("q", "name", "series", "category", "gpu", "gpu_vendor", "verified", "disputed")
 """Filters that select candidates; everything else is a requirement, and a fit reports what fails it."""
 
 PEAK_DTYPES = ("fp32", "tf32", "fp16", "bf16", "fp8", "fp4")

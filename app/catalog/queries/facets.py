@@ -59,6 +59,7 @@ COUNTED_FACETS: Mapping[str, Facet] = {
     "gpu_model": _facet("gpu_model", "gpu"),
     "gpu_vendor": _facet("gpu_vendor", "gpu_vendor"),
     "series": _facet("series_id", "series"),
+    "category": _facet("category", "category"),
     "status": Facet(lambda scope: status_of(scope.offer), ("status",)),
     "arch": _facet("arch", "arch"),
 }

@@ -206,6 +206,7 @@ FILTERS: Mapping[str, Filter] = {
     "q": Filter(_all_words, _words),
     "name": Filter(_any_name, _name_patterns),
     "series": any_of(size.series_id),
+    "category": Filter(lambda _scope, names: size.category.in_([literal_text(name) for name in names])),
     "gpu": Filter(_any_gpu, lambda patterns: [_glob_to_like(pattern) for pattern in patterns]),
     "gpu_vendor": Filter(
         lambda _scope, vendor: func.lower(size.gpu_vendor) == _typed(vendor[0], size.gpu_vendor), _one

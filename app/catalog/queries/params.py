@@ -42,6 +42,15 @@ SORT_KEYS: tuple[str, ...] = ("name", *SIZE_COLUMNS, "usd_per_hour", *OFFER_COLU
 Arch = Literal["x64", "arm64"]
 Os = Literal["linux", "windows"]
 Purchase = Literal["on_demand", "spot"]
+Category = Literal[
+    "general_purpose",
+    "compute_optimized",
+    "memory_optimized",
+    "storage_optimized",
+    "gpu_accelerated",
+    "fpga_accelerated",
+    "high_performance_compute",
+]
 Status = Literal["preview", "current", "retiring", "withdrawn", "retired", "any"]
 
 ORDERABLE_STATUSES: tuple[Status, ...] = ("preview", "current", "retiring")
@@ -215,6 +224,9 @@ class SizeSelection(OfferParams):
     series: LowerTextSet = Field(
         default=(), description="A series, by its id or name; any of several.", examples=[["nd_h100_v5"]]
     )
+    category: Annotated[tuple[Category, ...], AfterValidator(_as_set)] = Field(
+        default=(), description="The type of size; any of several.", examples=[["gpu_accelerated"]]
+    )
     gpu: LowerTextSet = Field(
         default=(),
         description="A GPU by model, family, id or another name (`A100`, `NVIDIA H100 80GB`), or a glob on the first "
@@ -295,6 +307,7 @@ class SizeRequirements(QueryParams):
         default=None, description="Hibernation is supported, or not.", examples=[False]
     )
     gpudirect_rdma: JsonBool | None = Field(default=None, description="GPUDirect RDMA is supported, or not.")
+    encryption_at_host: JsonBool | None = Field(default=None, description="Encryption at host is supported, or not.")
 
 
 class SizeFilter(SizeSelection, SizeRequirements):

@@ -84,6 +84,7 @@ def derive_size(
     row["series_id"] = row.pop("series")
     its_series = series.get(row["series_id"] or "")
     row["provider"] = its_series["provider"] if its_series else first.provider.id
+    row["category"] = its_series["category"] if its_series else None
     row["verified"] = first.authority < AUTHORITY.index("third_party") and not row["withdrawn"]
     disputed = sorted(name for name, resolution in fields.items() if resolution.is_disputed)
     row |= {"disputed": bool(disputed), "disputed_fields": "; ".join(disputed)}

@@ -1,0 +1,88 @@
+"""What the seeds know of every size of Azure."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app.catalog.names import size_key
+from tests.seeds.conftest import SEEDS, ByFile
+from tests.walks import walk
+
+GPUS_UNKNOWN = {
+    *("NC8ads_A10_v4", "NC16ads_A10_v4", "NC32ads_A10_v4", "ND96is_MI300X_v5", "NV6s_v2", "NV12s_v2", "NV24s_v2"),
+    "PB6s",
+}
+"""The sizes of which no source says how many GPUs they have, though the API lists them."""
+
+
+@pytest.fixture(scope="module")
+def sizes(client: httpx.Client) -> list[dict[str, Any]]:
+    return walk(client, "/sizes", status="any")
+
+
+@pytest.fixture(scope="module")
+def listed(by_file: ByFile) -> set[str]:
+    """The names of the sizes that the Resource SKUs API has."""
+    return {fact.subject for fact in by_file["sizes"].facts if fact.field == "quota_family"}
+
+
+def test_about_1500_sizes_are_there(sizes: list[dict[str, Any]]) -> None:
+    verified = [size for size in sizes if size["verified"]]
+    assert len(verified) > 1500
+    assert len({size["series"] for size in verified}) > 170
+
+
+@pytest.mark.parametrize("field", ["vcpus", "memory_gib", "series", "quota_family"])
+def test_every_size_in_the_newest_list_has(sizes: list[dict[str, Any]], listed: set[str], field: str) -> None:
+    assert [size["name"] for size in sizes if size["name"] in listed and size[field] is None] == []
+
+
+def test_the_number_of_gpus_is_known_but_for_a_few(sizes: list[dict[str, Any]], listed: set[str]) -> None:
+    unknown = {size["name"] for size in sizes if size["name"] in listed and size["gpu_count"] is None}
+    assert unknown == {f"Standard_{name}" for name in GPUS_UNKNOWN}
+
+
+def test_a_size_without_a_gpu_is_of_a_type_without_gpus(sizes: list[dict[str, Any]]) -> None:
+    without = [size for size in sizes if size["gpu_count"] == 0]
+    assert len(without) > 1400
+    assert {size["gpu_memory_gib"] for size in without} == {0}
+    assert "gpu_accelerated" not in {size["category"] for size in without}
+    assert {size["category"] for size in sizes if size["gpu_count"]} == {"gpu_accelerated", None}
+
+
+def test_a_constrained_size_has_fewer_vcpus_than_its_parent_and_the_same_memory(sizes: list[dict[str, Any]]) -> None:
+    by_name = {size["name"]: size for size in sizes}
+    constrained = [size for size in sizes if size["parent_size"]]
+    assert len(constrained) == 246
+    for size in constrained:
+        parent = by_name[size["parent_size"]]
+        assert size["vcpus"] < parent["vcpus"]
+        assert (size["memory_gib"], size["series"]) == (parent["memory_gib"], parent["series"]), size["name"]
+    assert by_name["Standard_HC44-16rs"]["vcpus"] == 16
+
+
+def test_a_series_is_found_by_its_family_of_quota(client: httpx.Client) -> None:
+    found = walk(client, "/sizes", series="standardDSv5Family")
+    assert {size["series"] for size in found} == {"dsv5"}
+    assert {size["quota_family"] for size in found} == {"standardDSv5Family"}
+
+
+def test_retirement_dates_are_those_of_the_vendors_list(client: httpx.Client) -> None:
+    dates = {size["name"]: (size["status"], size["retirement_date"]) for size in walk(client, "/sizes", status="any")}
+    assert dates["Standard_DC2s_v2"] == ("retired", "2026-06-30")
+    assert dates["Standard_D2s_v3"] == ("retiring", "2029-11-15")
+    assert dates["Standard_M192is_v2"] == ("retiring", "2027-03-31")
+    assert dates["Standard_D2s_v6"] == ("current", None)
+
+
+def test_no_source_states_a_field_of_a_size_in_two_files(by_file: ByFile) -> None:
+    facts = by_file["sizes"].facts
+    assert len({(fact.source, size_key(fact.subject), fact.field) for fact in facts}) == len(facts)
+
+
+def test_every_list_of_sizes_is_named_after_its_source(by_file: ByFile) -> None:
+    made = [fact for fact in by_file["sizes"].facts if Path(fact.file).parent == SEEDS / "sizes"]
+    assert {Path(fact.file).stem for fact in made} == {fact.source for fact in made} != set()
+    assert all(Path(fact.file).stem == fact.source for fact in made)
