@@ -101,6 +101,7 @@ SIZE_FIELDS: dict[str, FieldSpec] = {
     "virtual_workstations": FieldSpec(kind="integer", unit="count", column=False),
     "virtual_applications": FieldSpec(kind="integer", unit="count", column=False),
     "l3_cache_mib": FieldSpec(kind="number", unit="MiB", column=False),
+    "disk_cache_gib": FieldSpec(kind="number", unit="GiB", column=False),
     "epc_memory_mib": FieldSpec(kind="number", unit="MiB", column=False),
     "memory_bandwidth_gb_per_s": FieldSpec(kind="number", unit="GB/s", column=False),
     "cpu_base_ghz": FieldSpec(kind="number", unit="GHz", column=False),

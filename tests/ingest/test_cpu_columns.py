@@ -65,7 +65,10 @@ def one_cell(folder: Path, header: str, cell: str) -> dict[str, FactValue]:
         ("EPC Memory (GiB)", "4", {"epc_memory_mib": 4096}),
         ("Max Remote Storage (Qty.)", "48", {"max_data_disks": 48}),
         ("Temp storage (SSD) GiB", "Remote Storage Only", {"temp_disk_gib": 0}),
-        ("Max Temp Disk Cache Size (GiB)", "793", {}),
+        ("Max Temp Disk Cache Size (GiB)", "793", {"disk_cache_gib": 793}),
+        ("Disk Cache Size (GiB)", "1,600", {"disk_cache_gib": 1600}),
+        ("Cached Disk Random Read (RR)<sup>1</sup> IOPS", "4000", {"cached_disk_iops": 4000}),
+        ("Cached Disk Random Read (RR)<sup>1</sup> Throughput (MB/s)", "32", {"cached_disk_mbps": 32}),
         ("Base size", "NX12_v1", {}),
         ("OS Disk Size (GB)", "128", {}),
     ],
@@ -77,6 +80,26 @@ def test_a_column_of_a_cpu_page_is_read(tmp_path: Path, header: str, cell: str, 
 def test_the_vcpus_of_a_constrained_size_are_those_of_its_table(tmp_path: Path) -> None:
     table = "| Size name | Active vCPUs | Base size |\n|---|---|---|\n| Standard_NX8-**2**s_v5 | **2** | NX8s_v5 |\n"
     assert facts(read(tmp_path, table, title="Constrained sizes"), "Standard_NX8-2s_v5")["vcpus"] == 2
+
+
+@pytest.mark.parametrize(
+    ("cell", "model", "arch"),
+    [
+        ("Intel Xeon 8573C (Emerald Rapids) [x86-64]", "Intel Xeon 8573C (Emerald Rapids)", "x64"),
+        (
+            "Intel Xeon 8473C (Sapphire Rapids) [x86-64] <br>Intel Xeon 8370C (Ice Lake) [x86-64]",
+            "Intel Xeon 8473C (Sapphire Rapids) or Intel Xeon 8370C (Ice Lake)",
+            "x64",
+        ),
+        ("Intel@ Xeon® 6 6973PC (Granite Rapids) [x86-64]", "Intel Xeon 6 6973PC (Granite Rapids)", "x64"),
+        ("Ampere Altra [Arm64]", "Ampere Altra", "arm64"),
+        ("Azure Cobalt 100 [ARM-64] <br>with a fast network", "Azure Cobalt 100", "arm64"),
+    ],
+)
+def test_every_cpu_that_a_vm_may_run_on_is_named(tmp_path: Path, cell: str, model: str, arch: str) -> None:
+    specs = f"| Part | Quantity | Specs |\n|---|---|---|\n| Processor | 2 - 96 vCPUs | {cell} |\n\n"
+    found = facts(read(tmp_path, f"{specs}| Size | vCPU |\n|---|---|\n| NX6_v1 | 6 |\n"), "NX6_v1")
+    assert (found["cpu_model"], found["arch"]) == (model, arch)
 
 
 SSD = "| Size | Local Solid State Disks (Qty.) | Local Solid State Disk Size (GiB) |\n|---|---|---|\n"

@@ -19,6 +19,7 @@ TABLE = "| Size | vCPU |\n|---|---|\n| NX6_v1 | 6 |\n| NX12_v1 | 12 |\n\n"
         ("Azure NX-Series: GPU Virtual Machines of the Next Generation", "NX"),
         ("Azure NX GB300 v6 Virtual Machines: General Availability", "NX GB300 v6"),
         ("Updated NXv2-series", "NXv2"),
+        ("NXv2-series 11-15", "NXv2"),
         ("NX RTX PRO 6000 Blackwell Server Edition v6 sizes series", "NX RTX PRO 6000 Blackwell Server Edition v6"),
         ("GPU accelerated sizes", None),
         ("Retired Azure VM size series", None),

@@ -167,6 +167,7 @@ CELL_READERS: dict[str, CellReader] = {
     "arch": _cpu,
     "memory_gib": _quantity("memory"),
     "temp_disk_gib": _quantity("disk"),
+    "disk_cache_gib": _quantity("disk"),
     "network_mbps": _network_mbps,
     "network": _network,
     "infiniband": _infiniband,

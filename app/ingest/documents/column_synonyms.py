@@ -112,7 +112,7 @@ _SYNONYMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "cached_disk",
-        (rf"cached(?: and {_TEMP_DISK})? (?:disks? )?{_SPEED}",),
+        (rf"cached(?: and {_TEMP_DISK})? (?:disks? )?(?:random read (?:rr )?)?{_SPEED}",),
     ),
     (
         "temp_disk",
@@ -173,6 +173,10 @@ _SYNONYMS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "local_ssd_size",
         (r"local solid state disks? (?:size|capacity)",),
+    ),
+    (
+        "disk_cache_gib",
+        (r"(?:temp )?disk cache(?: size)?",),
     ),
     (
         "l3_cache_mib",
@@ -278,7 +282,6 @@ _SYNONYMS: tuple[tuple[str, tuple[str, ...]], ...] = (
             r"acu",
             r"base size",
             r"os disk(?: size)?",
-            r"temp disk cache size",
             r"cpu perf(?:ormance)?(?: of vm)?",
             r"status",
             r"notes?",

@@ -24,10 +24,23 @@ _NAMES = re.compile(
 def to_cpu(text: str) -> dict[str, str]:
     """Return `cpu_model` and `arch` of a specs cell, as far as it states them."""
     found = {"arch": arch} if (arch := to_arch(text)) else {}
-    bare = re.sub(r"[®™]|\((?:R|TM)\)", "", re.sub(r"\[[^\]]*\]", "", text), flags=re.IGNORECASE)
+    bare = re.sub(r"[®™]|\((?:R|TM)\)|(?<=Intel)@", "", re.sub(r"\[[^\]]*\]", "", text), flags=re.IGNORECASE)
     bare = re.sub(r",?\s*up to\b.*|\b(?:CPUs?|processors?)\b", "", bare, flags=re.IGNORECASE)
     name = _normalize_name(bare)
     return {"cpu_model": name, **found} if re.search(r"[A-Za-z]{3}", name) and not _is_arch(name) else found
+
+
+def to_cpus(text: str) -> dict[str, str]:
+    """Return `cpu_model` and `arch` of a cell with a line for each CPU that a VM may run on: `A or B`.
+
+    Lines that name no CPU are ignored; the architecture is left out if the CPUs have different ones.
+    """
+    found = [cpu for line in text.split("\v") if (cpu := to_cpu(line.strip())) and (len(cpu) > 1 or to_arch(line))]
+    found = found or [to_cpu(text.split("\v", maxsplit=1)[0].strip())]
+    models = dict.fromkeys(cpu["cpu_model"] for cpu in found if "cpu_model" in cpu)
+    architectures = {cpu["arch"] for cpu in found if "arch" in cpu}
+    values = {"cpu_model": " or ".join(models)} if models else {}
+    return values | ({"arch": architectures.pop()} if len(architectures) == 1 else {})
 
 
 def to_arch(text: str) -> str | None:

@@ -129,6 +129,8 @@ _TRAILING_WORDS = re.compile(
     r"include(?: file)?|overview|general availability|products?)\s*$",
     re.IGNORECASE,
 )
+_SIZE_RANGE = re.compile(r"(?<=series) \d+[-–]\d+$", re.IGNORECASE)
+"""Which sizes of a series a page is about, as in `Dv2-series 11-15`."""
 _NAME = re.compile(r"^(?=[^a-z]*[A-Z])[A-Z][A-Za-z0-9_+.-]*(?: [A-Z0-9v][A-Za-z0-9_+.-]*){0,7}$")
 _SHORT = re.compile(r"^[A-Z]{1,4}[a-z]{0,4}$")
 _MAX_NAME_LENGTH = 45
@@ -166,6 +168,7 @@ def to_series_name(title: str) -> str | None:
     """Return `NGads V620` for the title `Overview of NGads V620 Series (preview)`; None if no name is left."""
     text = _PREVIEW.sub(" ", title.strip("'\" #")).strip()
     text = re.split(r":\s|\s[-–—|]\s", text)[0].strip()
+    text = _SIZE_RANGE.sub("", text)
     while (shorter := _TRAILING_WORDS.sub("", _LEADING_WORDS.sub("", text)).strip(" -_,")) != text:
         text = shorter
     text = re.sub(r"\s+", " ", text)

@@ -9,7 +9,7 @@ from fractions import Fraction
 from app.catalog.fields import SIZE_FIELDS, FactValue
 from app.ingest.documents.blocks import MarkdownTable, TableRow
 from app.ingest.documents.columns import header_key
-from app.ingest.documents.cpu import to_cpu
+from app.ingest.documents.cpu import to_cpus
 from app.ingest.documents.gpu_text import GpuText, to_gpu_text
 from app.ingest.documents.page import SourcePage
 from app.ingest.documents.values import (
@@ -86,8 +86,10 @@ def read_specs(page: SourcePage, table: MarkdownTable, specs: HostSpecs) -> None
             quantity, texts = (_single_values(cell.text) for cell in row.cells[1:3])
             specs.facts.extend(_host_fact(page, row, *found) for found in _READERS[name](quantity, texts))
         if name == "processor":
-            text = row.cells[2].text.split("\v")[0].strip()
-            specs.facts.extend(_host_fact(page, row, key, value, text) for key, value in to_cpu(text).items())
+            text = row.cells[2].text.strip()
+            specs.facts.extend(
+                _host_fact(page, row, key, value, text.replace("\v", " ")) for key, value in to_cpus(text).items()
+            )
         if name == "local":
             sizes = _drive_sizes(row.cells[2].text)
             specs.nvme_gib = next((gib for gib, text in sizes if "nvme" in text.lower()), None)
