@@ -51,6 +51,8 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "price_per_gpu": ("usd_per_gpu_hour",),
     "spot": ("purchase=spot", "spot_usd_per_hour"),
     "on_demand": ("purchase=on_demand", "on_demand_usd_per_hour"),
+    **dict.fromkeys(("reserved", "reservation", "ri"), ("purchase=reserved_1y", "purchase=reserved_3y")),
+    **dict.fromkeys(("savings", "savings_plan"), ("purchase=savings_1y", "purchase=savings_3y")),
     "linux": ("os=linux",),
     "windows": ("os=windows",),
     **dict.fromkeys(("system", "operating_system", "platform"), ("os",)),

@@ -112,14 +112,16 @@ def write_postgres(cursor: psycopg.Cursor[Any], scale: Scale, say: Log) -> None:
 
 
 def derive(engine: Engine, say: Log) -> None:
-    """Derive offers and size documents as an ingest does; the memory bucket index is created last, which is faster."""
+    """Derive offers and size documents as an ingest does; indexes by memory bucket are created last, as is faster."""
     say("offers and documents ...")
     with Session(engine) as session, session.begin():
         connection = session.connection()
         connection.exec_driver_sql(WITHOUT_FOREIGN_KEYS[engine.dialect.name])
-        OFFERS_BY_MEMORY_BUCKET.drop(connection)
+        for index in OFFERS_BY_MEMORY_BUCKET:
+            index.drop(connection)
         save_derived(session, TODAY)
-        OFFERS_BY_MEMORY_BUCKET.create(connection)
+        for index in OFFERS_BY_MEMORY_BUCKET:
+            index.create(connection)
         analyze(session)
 
 

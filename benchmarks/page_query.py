@@ -15,11 +15,16 @@ from sqlalchemy import Boolean, make_url
 from app.catalog.column_types import table_of
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.models import Offer, Size
+from app.catalog.purchases import PURCHASE_MODELS
 
 PAGE = 50
 PRICED_TARGET = f"/sizes?region=eastus&min_gpu_mem=80&sort=usd_per_hour&limit={PAGE}"
 
-PRICE = "cast(offer.on_demand_usd_per_hour as double precision)"
+
+def _usd(purchase: str) -> str:
+    return f"case when offer.{purchase}_rank_usd < 1e300 then offer.{purchase}_rank_usd end"
+
+
 COLUMNS = {
     "series": "size.series_id",
     "status": "case when size.retirement_date is not null then 'retiring' when size.preview then 'preview' "
@@ -29,14 +34,12 @@ COLUMNS = {
     "then size.gpu_count_numerator || '/' || size.gpu_count_denominator end",
     "source_url": "source.url",
     "region": "offer.priced_in",
-    "usd_per_hour": PRICE,
-    "on_demand_usd_per_hour": PRICE,
-    "spot_usd_per_hour": "cast(offer.spot_usd_per_hour as double precision)",
-    "on_demand_as_of": "offer.on_demand_as_of",
-    "spot_as_of": "offer.spot_as_of",
+    "usd_per_hour": _usd("on_demand"),
+    **{f"{purchase}_usd_per_hour": _usd(purchase) for purchase in PURCHASE_MODELS},
+    **{name: f"offer.on_demand_{name}" for name in ("usd_per_gpu_hour", "usd_per_gpu_gib_hour")},
     **{
         name: f"offer.{name}"
-        for name in ("usd_per_gpu_hour", "usd_per_gpu_gib_hour", "on_demand_approximate_date", "spot_approximate_date")
+        for name in ("on_demand_as_of", "spot_as_of", "on_demand_approximate_date", "spot_approximate_date")
     },
     "price_as_of": "offer.on_demand_as_of",
     "price_age_days": "offer.on_demand_as_of",
@@ -44,9 +47,9 @@ COLUMNS = {
 """Fields of a response that are not a column of `size` with the same name."""
 
 FROM = """from offer join size on size.key = offer.size_key left join source on source.id = size.source_id
-where offer.region = :region and offer.os = 'linux' and offer.purchase = 'on_demand'
+where offer.region = :region and offer.os = 'linux'
 and offer.gpu_memory_gib >= :min_gpu_mem and (offer.retirement_date is null or offer.retirement_date > :today)
-order by offer.rank_usd, offer.size_key limit 50"""
+order by offer.on_demand_rank_usd, offer.size_key limit 50"""
 
 STORED = f"""select size_doc.doc, {COLUMNS["status"]}, offer.doc
 {

@@ -120,7 +120,7 @@ def _plans(engine: Engine) -> Iterator[tuple[str, str, int]]:
             ("page", "total", "next page"), statements_of(engine, search, known, TODAY), strict=True
         ):
             yield f"{part} of GET /sizes {shown}", plan_of(engine, statement), int(part != "total")
-    fit = candidates_query(FitSearch(region=("eastus",)), TRAITS, today=TODAY)
+    fit = candidates_query(FitSearch(region=("eastus",)), ("on_demand", "spot"), TRAITS, today=TODAY)
     yield "candidates of GET /fit in a region", plan_of(engine, fit), 1
 
 

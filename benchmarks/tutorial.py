@@ -1,5 +1,6 @@
 """The same page as tutorials teach it: FastAPI, SQLModel entities, a response model per row."""
 
+import math
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from sqlmodel import Session, col, create_engine, func, or_, select
 
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.models import Offer, Size, Source
+from app.catalog.purchases import PURCHASE_MODELS
 from app.schemas.sizes import SizeOut, SizePage
 
 
@@ -30,12 +32,11 @@ def app() -> FastAPI:
         today = datetime.now(UTC).date()
         query = select(Size, Offer, Source).join(Offer, col(Offer.size_key) == Size.key)
         query = query.join(Source, col(Source.id) == Size.source_id, isouter=True)
-        query = query.where(Offer.region == region, Offer.os == "linux", Offer.purchase == "on_demand")
+        query = query.where(Offer.region == region, Offer.os == "linux")
         query = query.where(col(Size.gpu_memory_gib) >= min_gpu_mem)
         query = query.where(or_(col(Size.retirement_date).is_(None), col(Size.retirement_date) > today))
         total = session.exec(select(func.count()).select_from(query.subquery())).one()
-        price = col(Offer.on_demand_usd_per_hour)
-        page = session.exec(query.order_by(price.is_(None), price, col(Size.key)).limit(limit)).all()
+        page = session.exec(query.order_by(col(Offer.on_demand_rank_usd), col(Size.key)).limit(limit)).all()
         items = [to_out(size, offer, source) for size, offer, source in page]
         return SizePage(items=items, next_cursor=None, total=total)
 
@@ -45,7 +46,7 @@ def app() -> FastAPI:
 def to_out(size: Size, offer: Offer, source: Source | None) -> SizeOut:
     """Map the entities to an item of the response."""
     known: dict[str, Any] = {name: value for name, value in size.model_dump().items() if name in SizeOut.model_fields}
-    usd = offer.on_demand_usd_per_hour
+    usd = {purchase: _usd(getattr(offer, f"{purchase}_rank_usd")) for purchase in PURCHASE_MODELS}
     known |= {
         "series": size.series_id,
         "status": "retiring" if size.retirement_date else "preview" if size.preview else "current",
@@ -55,19 +56,22 @@ def to_out(size: Size, offer: Offer, source: Source | None) -> SizeOut:
         "flags": [name for name in SIZE_FLAGS if known[name]],
         "source_url": source.url if source else None,
         "region": offer.priced_in,
-        "usd_per_hour": usd,
+        "usd_per_hour": usd["on_demand"],
         "on_demand_as_of": offer.on_demand_as_of,
         "spot_as_of": offer.spot_as_of,
         "on_demand_approximate_date": offer.on_demand_approximate_date,
         "spot_approximate_date": offer.spot_approximate_date,
         "price_as_of": offer.on_demand_as_of,
         "price_age_days": (datetime.now(UTC).date() - offer.on_demand_as_of).days if offer.on_demand_as_of else None,
-        "usd_per_gpu_hour": offer.usd_per_gpu_hour,
-        "usd_per_gpu_gib_hour": offer.usd_per_gpu_gib_hour,
-        "on_demand_usd_per_hour": usd,
-        "spot_usd_per_hour": offer.spot_usd_per_hour,
+        "usd_per_gpu_hour": offer.on_demand_usd_per_gpu_hour,
+        "usd_per_gpu_gib_hour": offer.on_demand_usd_per_gpu_gib_hour,
+        **{f"{purchase}_usd_per_hour": price for purchase, price in usd.items()},
     }
     return SizeOut(**known)
+
+
+def _usd(rank: float) -> float | None:
+    return rank if math.isfinite(rank) else None
 
 
 def _fraction(size: Size) -> str | None:

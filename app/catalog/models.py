@@ -1,12 +1,12 @@
 """The tables of the catalog; docs/catalog.md describes each, and how values are resolved."""
 
 from datetime import date, datetime
-from decimal import Decimal
 
 from sqlalchemy import JSON, BigInteger, Column, Index, false
 from sqlmodel import Field, SQLModel
 
-from app.catalog.column_types import BYTEWISE, NOT_IN_DIGEST, UsdColumn, UtcDateTime
+from app.catalog.column_types import BYTEWISE, NOT_IN_DIGEST, UtcDateTime
+from app.catalog.purchases import PURCHASE_MODELS
 
 
 class Source(SQLModel, table=True):
@@ -244,38 +244,68 @@ class CompleteList(SQLModel, table=True):
 
 
 class Offer(SQLModel, table=True):
-    """What a size costs today in a region, in the order of a list by price; derived at ingest.
+    """What a size costs today in a region by each purchase model, on demand in the order of price; derived at ingest.
 
-    One row for each purchase model. The region `*` has every size, with the offer of the region where it is cheapest
-    by that purchase model, or with none. Another index is in app.catalog.indexes.
+    The regions of `app.catalog.purchases.any_region` have every size, with its offer in the region where it is
+    cheapest by that purchase model, or with no price. The indexes of sizes with a GPU are in app.catalog.indexes.
     """
 
     __table_args__ = (
-        Index("ix_offer_size", "region", "os", "purchase", "size_key", unique=True),
+        Index("ix_offer_size", "region", "os", "size_key", unique=True),
+        *(
+            Index(f"ix_offer_{purchase}", "region", "os", f"{purchase}_rank_usd", "size_key")
+            for purchase in PURCHASE_MODELS[1:]
+        ),
         {"sqlite_with_rowid": False},
     )
 
-    region: str = Field(sa_type=BYTEWISE, primary_key=True, description="where it was asked for, or `*`")
+    region: str = Field(sa_type=BYTEWISE, primary_key=True, description="where it was asked for, or any_region")
     os: str = Field(sa_type=BYTEWISE, primary_key=True)
-    purchase: str = Field(sa_type=BYTEWISE, primary_key=True)
-    rank_usd: float = Field(primary_key=True, description="the price of this purchase model; infinity where unknown")
+    on_demand_rank_usd: float = Field(primary_key=True, description="USD an hour; infinity where unknown")
     size_key: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="size.key")
-    priced_in: str | None = Field(sa_type=BYTEWISE, default=None, foreign_key="region.code")
-    on_demand_usd_per_hour: Decimal | None = Field(default=None, sa_type=UsdColumn)
-    on_demand_as_of: date | None = None
-    on_demand_approximate_date: bool | None = None
-    spot_usd_per_hour: Decimal | None = Field(default=None, sa_type=UsdColumn)
-    spot_as_of: date | None = None
-    spot_approximate_date: bool | None = None
-    usd_per_gpu_hour: float | None = Field(default=None, description="exact, rounded once: app.db.functions")
-    usd_per_gpu_gib_hour: float | None = None
-    gpu_count: float | None = Field(default=None, description="this and what follows: as in size")
-    gpu_memory_gib: float | None = None
+    gpu_octave: int | None = Field(default=None, description="GPU memory by powers of two: app.catalog.projections")
+    gpu_memory_gib: float | None = Field(default=None, description="this and the six below: as in size")
+    gpu_count: float | None = None
+    vcpus: int | None = None
+    memory_gib: float | None = None
     preview: bool | None = None
     withdrawn: bool | None = None
     retirement_date: date | None = None
-    gpu_octave: int | None = Field(default=None, description="GPU memory by powers of two: app.catalog.projections")
-    doc: str = Field(sa_type=BYTEWISE, description="what is shown of it: app.catalog.projections")
+    spot_rank_usd: float
+    reserved_1y_rank_usd: float
+    reserved_3y_rank_usd: float
+    savings_1y_rank_usd: float
+    savings_3y_rank_usd: float
+    priced_in: str | None = Field(sa_type=BYTEWISE, default=None, foreign_key="region.code")
+    on_demand_as_of: date | None = Field(default=None, description="the day from which the price is known to hold")
+    spot_as_of: date | None = None
+    reserved_1y_as_of: date | None = None
+    reserved_3y_as_of: date | None = None
+    savings_1y_as_of: date | None = None
+    savings_3y_as_of: date | None = None
+    on_demand_approximate_date: bool | None = None
+    spot_approximate_date: bool | None = None
+    reserved_1y_approximate_date: bool | None = None
+    reserved_3y_approximate_date: bool | None = None
+    savings_1y_approximate_date: bool | None = None
+    savings_3y_approximate_date: bool | None = None
+    on_demand_usd_per_gpu_hour: float | None = Field(default=None, description="exact, rounded once: app.db.functions")
+    spot_usd_per_gpu_hour: float | None = None
+    reserved_1y_usd_per_gpu_hour: float | None = None
+    reserved_3y_usd_per_gpu_hour: float | None = None
+    savings_1y_usd_per_gpu_hour: float | None = None
+    savings_3y_usd_per_gpu_hour: float | None = None
+    on_demand_usd_per_gpu_gib_hour: float | None = None
+    spot_usd_per_gpu_gib_hour: float | None = None
+    reserved_1y_usd_per_gpu_gib_hour: float | None = None
+    reserved_3y_usd_per_gpu_gib_hour: float | None = None
+    savings_1y_usd_per_gpu_gib_hour: float | None = None
+    savings_3y_usd_per_gpu_gib_hour: float | None = None
+    doc: str | None = Field(
+        sa_type=BYTEWISE,
+        default=None,
+        description="what is shown of it by the on-demand price: app.catalog.projections; null where that is not read",
+    )
 
 
 class SizeJson(SQLModel, table=True):

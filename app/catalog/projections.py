@@ -32,6 +32,7 @@ from app.catalog.column_types import table_of
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.in_force import prices_in_force
 from app.catalog.models import Size
+from app.catalog.purchases import PURCHASE_MODELS
 from app.db.functions import json_text
 
 _SHOWN_AS: Mapping[str, Sequence[str]] = {
@@ -86,89 +87,126 @@ def memory_bucket_sql(gpu_memory_gib: ColumnElement[float]) -> ColumnElement[int
     )
 
 
-PURCHASE_MODELS = ("on_demand", "spot")
-ANY_REGION = "*"
-"""The region of offers that are those of the cheapest region."""
-
-PRICE_FIELDS = tuple(
-    f"{purchase}_{what}" for purchase in PURCHASE_MODELS for what in ("usd_per_hour", "as_of", "approximate_date")
+RANK_COLUMNS = tuple(f"{purchase}_rank_usd" for purchase in PURCHASE_MODELS)
+PRICE_COLUMNS = (
+    *RANK_COLUMNS,
+    *(f"{purchase}_{what}" for what in ("as_of", "approximate_date") for purchase in PURCHASE_MODELS),
 )
-"""The price columns of an offer, for each purchase model."""
+"""The columns of an offer that prices in force make up, for each purchase model."""
 
 UNIT_PRICE_FIELDS = ("usd_per_gpu_hour", "usd_per_gpu_gib_hour")
 """Price of a GPU, and of a GiB of its memory, by an offer; exact, and rounded once."""
 
 _KEY = ("size_key", "region", "os")
-COPIED_SIZE_COLUMNS = ("gpu_count", "gpu_memory_gib", "preview", "withdrawn", "retirement_date")
+COPIED_SIZE_COLUMNS = (
+    *("gpu_memory_gib", "gpu_count", "vcpus", "memory_gib"),
+    *("preview", "withdrawn", "retirement_date"),
+)
 """Columns of a size that its offers repeat, so that a list is filtered without joining the size."""
 
 UNKNOWN_PRICE_RANK = float("inf")
 """The rank of an offer without a price, which comes last."""
+_UNRANKED = literal(UNKNOWN_PRICE_RANK, Double)
 
 
-def cheapest_offers(offers: FromClause, each: Sequence[str]) -> Subquery:
-    """Select the cheapest of the offers with equal values of `each`; of equal prices the first region."""
-    position = func.row_number().over(
-        partition_by=[offers.c[name] for name in each], order_by=(offers.c.rank_usd, offers.c.priced_in)
-    )
-    ranked = select(*offers.c, position.label("position")).subquery()
-    return select(*(ranked.c[column.name] for column in offers.c)).where(ranked.c.position == 1).subquery("offer")
+def memory_index(purchase: str) -> str:
+    """Return the name of the index of offers with a GPU by memory bucket and price."""
+    return "ix_offer_gpu" if purchase == "on_demand" else f"ix_offer_gpu_{purchase}"
 
 
-def offers_on(
-    purchase: str, day: ColumnElement[date], known: ColumnElement[date], spot_since: ColumnElement[date]
-) -> Subquery:
-    """Select the prices in force on a day, as known on another, by size, region and OS, ranked by a purchase model."""
-    priced = side_by_side(prices_in_force(day, known, spot_since)).subquery().c
-    rank = price_rank(cast(priced[f"{purchase}_usd_per_hour"], Double)).label("rank_usd")
-    columns = [priced[name] for name in (*_KEY, *PRICE_FIELDS)]
-    return select(*columns, rank, priced.region.label("priced_in")).subquery()
+def usd_by(offer: Any, purchase: str) -> ColumnElement[float]:
+    """Return the price of an offer by a purchase model, USD an hour; null where it is unknown."""
+    return func.nullif(offer[f"{purchase}_rank_usd"], _UNRANKED, type_=Double())
 
 
-def price_rank(usd: ColumnElement[float]) -> ColumnElement[float]:
-    """Return the rank of a price, by which unknown ones come last."""
-    return func.coalesce(usd, literal(UNKNOWN_PRICE_RANK, Double))
+def is_priced(offer: Any, purchase: str) -> ColumnElement[bool]:
+    """Return the condition that an offer has a price by a purchase model."""
+    priced: ColumnElement[bool] = offer[f"{purchase}_rank_usd"] < _UNRANKED
+    return priced
 
 
-def side_by_side(prices: Select[Any]) -> Select[Any]:
-    """Select the prices of `prices_in_force` with one row for each size, region and OS: its key, then PRICE_FIELDS."""
-    price = prices.subquery().c
-    columns: list[ColumnElement[Any]] = [price[name] for name in _KEY]
+def side_by_side(prices_in_force: Select[Any]) -> Select[Any]:
+    """Select prices in force as one row for each size, region and OS: its key, then PRICE_COLUMNS."""
+    price = prices_in_force.subquery().c
+    usd = cast(price.usd_per_hour, Double)
+    columns: dict[str, ColumnElement[Any]] = {}
     for purchase in PURCHASE_MODELS:
         of_this = price.purchase == purchase
-        columns += [
-            func.max(price.usd_per_hour).filter(of_this).label(f"{purchase}_usd_per_hour"),
-            func.max(price.as_of).filter(of_this).label(f"{purchase}_as_of"),
-            (func.max(cast(price.approximate_date, Integer)).filter(of_this) == 1).label(
-                f"{purchase}_approximate_date"
-            ),
-        ]
-    return select(*columns).group_by(*(price[name] for name in _KEY))
+        columns |= {
+            f"{purchase}_rank_usd": func.coalesce(func.max(usd).filter(of_this), _UNRANKED),
+            f"{purchase}_as_of": func.max(price.as_of).filter(of_this),
+            f"{purchase}_approximate_date": func.max(cast(price.approximate_date, Integer)).filter(of_this) == 1,
+        }
+    key = [price[name] for name in _KEY]
+    return select(*key, *(columns[name].label(name) for name in PRICE_COLUMNS)).group_by(*key)
 
 
-OFFER_JSON_FIELDS = ("region", "usd_per_hour", *UNIT_PRICE_FIELDS, *PRICE_FIELDS, "price_as_of")
+def offers_on(day: ColumnElement[date], known: ColumnElement[date], spot_since: ColumnElement[date]) -> Subquery:
+    """Select the prices in force on a day, as known on another, for each size, region and OS."""
+    prices = side_by_side(prices_in_force(day, known, spot_since)).subquery()
+    return select(*prices.c, prices.c.region.label("priced_in")).subquery()
+
+
+def cheapest_offers(
+    offers: FromClause,
+    purchase: str,
+    each: Sequence[str],
+    *conditions: ColumnElement[bool],
+    columns: Sequence[str] = (),
+) -> Subquery:
+    """Select the cheapest of the offers with equal values of `each`; of equal prices the first region.
+
+    `columns` are those to select, by default all: the fewer, the less there is to sort.
+    """
+    position = func.row_number().over(
+        partition_by=[offers.c[name] for name in each],
+        order_by=(offers.c[f"{purchase}_rank_usd"], offers.c.priced_in),
+    )
+    names = columns or offers.c.keys()
+    ranked = select(*(offers.c[name] for name in names), position.label("position")).where(*conditions).subquery()
+    return select(*(ranked.c[name] for name in names)).where(ranked.c.position == 1).subquery("cheapest")
+
+
+OFFER_JSON_FIELDS = (
+    *("region", "usd_per_hour", *UNIT_PRICE_FIELDS),
+    *(
+        f"{purchase}_{what}"
+        for purchase in ("on_demand", "spot")
+        for what in ("usd_per_hour", "as_of", "approximate_date")
+    ),
+    *(f"{purchase}_usd_per_hour" for purchase in PURCHASE_MODELS[2:]),
+    "price_as_of",
+)
 """The fields of an offer's JSON, in this order; `render_size` takes the day at its end from the text."""
 
 NO_OFFER_JSON = json.dumps(dict.fromkeys(OFFER_JSON_FIELDS), separators=(",", ":"))
 """The JSON of a size without an offer: every field is null."""
 
 
-def offer_json(offer: Mapping[str, ColumnElement[Any]], purchase: str) -> ColumnElement[str]:
+def offer_json_columns(purchase: str) -> tuple[str, ...]:
+    """Return the columns of an offer that its JSON by a purchase model is written from."""
+    stored = (name for name in OFFER_JSON_FIELDS if name.endswith(("_as_of", "_approximate_date")))
+    of_this = (f"{purchase}_{name}" for name in ("as_of", *UNIT_PRICE_FIELDS))
+    return tuple(dict.fromkeys(("priced_in", *RANK_COLUMNS, *of_this, *stored)) - {"price_as_of": None}.keys())
+
+
+def offer_json(offer: Any, purchase: str) -> ColumnElement[str]:
     """Return the SQL that writes an offer by one purchase model as JSON; prices are USD an hour."""
-    values = {
-        **offer,
+    others = {
         "region": offer["priced_in"],
-        "usd_per_hour": offer[f"{purchase}_usd_per_hour"],
         "price_as_of": offer[f"{purchase}_as_of"],
+        "usd_per_hour": usd_by(offer, purchase),
+        **{name: offer[f"{purchase}_{name}"] for name in UNIT_PRICE_FIELDS},
+        **{f"{one}_usd_per_hour": usd_by(offer, one) for one in PURCHASE_MODELS},
     }
     opened = (f'{"," if index else "{"}"{name}":' for index, name in enumerate(OFFER_JSON_FIELDS))
     named = zip(opened, OFFER_JSON_FIELDS, strict=True)
-    members = (literal(name, String) + _member(key, values[key]) for name, key in named)
+    members = (literal(name, String) + _member(others[key] if key in others else offer[key]) for name, key in named)
     return reduce(add, members) + literal("}", String)
 
 
-def _member(name: str, value: ColumnElement[Any]) -> ColumnElement[str]:
+def _member(value: ColumnElement[Any]) -> ColumnElement[str]:
     """Return the SQL of a value as JSON; SQLite stores booleans as numbers."""
     if isinstance(value.type, Boolean):
         return case((value.is_(True), "true"), (value.is_(False), "false"), else_="null")
-    return json_text(cast(value, Double) if name.endswith("_per_hour") else value)
+    return json_text(value)

@@ -104,6 +104,14 @@ _REGION_COLUMNS = {
     "spot": Column(heading="spot USD/h", rank=2),
     "spot_from": Column(heading="spot as of", rank=3),
 }
+_PURCHASE_LABELS = {
+    "on_demand": "on demand",
+    "spot": "on spot",
+    "reserved_1y": "reserved for a year",
+    "reserved_3y": "reserved for 3 years",
+    "savings_1y": "on a savings plan of a year",
+    "savings_3y": "on a savings plan of 3 years",
+}
 MAX_REGIONS = 10
 """The cheapest regions that `show` prints: with the fields above them they fit two screens."""
 
@@ -144,8 +152,16 @@ def search(
     with context.session() as session:
         params = parse_params(SizeSearch, _add_search_words(session, words or [], values))
         page = search_sizes(session, params, today=context.today())
-    print_rows([json.loads(item) for item in page.items], SIZE_COLUMNS, output)
+    print_rows([json.loads(item) for item in page.items], _size_columns(params.purchase), output)
     _print_footer(len(page.items), page.total, page.next_cursor, output)
+
+
+def _size_columns(purchase: str) -> Mapping[str, Column]:
+    """Return the columns of a search: the price of a reservation or savings plan comes before the others."""
+    if f"{purchase}_as_of" in SIZE_COLUMNS:
+        return SIZE_COLUMNS
+    heading = f"{purchase.replace('_', ' ')} USD/h"
+    return {"name": SIZE_COLUMNS["name"], f"{purchase}_usd_per_hour": Column(heading=heading)} | SIZE_COLUMNS
 
 
 def _add_search_words(session: Session, words: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -327,14 +343,14 @@ def _gpu(size: Record) -> str:
 
 
 def _price(size: Record) -> str:
-    if size["on_demand_usd_per_hour"] is None and size["spot_usd_per_hour"] is None:
-        return "unknown"
-    known = (
-        f"{format_value(size[f'{purchase}_usd_per_hour'])} USD/h {label} (as of {size[f'{purchase}_as_of']})"
-        for purchase, label in (("on_demand", "on demand"), ("spot", "on spot"))
-        if size[f"{purchase}_usd_per_hour"] is not None
-    )
-    return _join(*known, f"Linux, {size['region']}")
+    prices = {label: size[f"{purchase}_usd_per_hour"] for purchase, label in _PURCHASE_LABELS.items()}
+    days = {label: size.get(f"{purchase}_as_of") for purchase, label in _PURCHASE_LABELS.items()}
+    known = [
+        f"{format_value(usd)} USD/h {label}" + (f" (as of {days[label]})" if days[label] else "")
+        for label, usd in prices.items()
+        if usd is not None
+    ]
+    return _join(*known, f"Linux, {size['region']}") if known else "unknown"
 
 
 def _disks(size: Record, kind: str, label: str) -> str:

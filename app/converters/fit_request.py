@@ -66,11 +66,16 @@ def plan_fit(body: FitIn, snapshot: CatalogSnapshot, today: date) -> QueryPlan[F
             placements = yield from plan_placement(search, snapshot, today)
             return to_placement_answer_out(placements, limit=body.limit, include=body.include)
         recommendation = yield from plan_resource_fit(
-            search, snapshot, today, verified_only=body.constraints.verified_only, priced_on=body.pricing.as_of
+            search,
+            snapshot,
+            today,
+            purchases=body.pricing.purchases,
+            verified_only=body.constraints.verified_only,
+            priced_on=body.pricing.as_of,
         )
     except (BadQuery, BadWorkload) as error:
         raise to_body_error(error) from None
-    return to_resource_answer_out(recommendation, purchases=body.pricing.purchases, include=body.include)
+    return to_resource_answer_out(recommendation, include=body.include)
 
 
 def to_search(body: FitIn, today: date) -> FitSearch | PlacementSearch:

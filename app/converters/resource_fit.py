@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from app.catalog.projections import PURCHASE_MODELS
+from app.catalog.purchases import PURCHASE_MODELS
 from app.converters.fit_response import to_headroom_out
 from app.fit.formulas.quantities import exact
 from app.fit.resources import ResourceNeeds, explain_option, unused_gpu_memory_gib
@@ -44,7 +44,7 @@ def _option(option: Option, needs: ResourceNeeds) -> OptionOut:
         region=option.vm.region,
         status=option.vm.status,
         nodes=option.nodes,
-        cost=_costs(option, PURCHASE_MODELS),
+        cost=_costs(option),
         headroom=[to_headroom_out(one) for one in option.headrooms],
         limiting_resource=option.limiting.resource if option.limiting else None,
         unused_gpu_memory_gib=unused,
@@ -54,9 +54,10 @@ def _option(option: Option, needs: ResourceNeeds) -> OptionOut:
     )
 
 
-def _costs(option: Option, purchases: Collection[str]) -> CostsOut:
+def _costs(option: Option) -> CostsOut:
     """Convert the costs of an option; the cost of a job is exact, since its hours are given."""
-    return CostsOut(**{name: _cost(cost) if name in purchases else None for name, cost in option.costs.items()})
+    costs = {name: _cost(cost) for name, cost in option.costs.items()}
+    return CostsOut(**dict.fromkeys(PURCHASE_MODELS) | costs)
 
 
 def _cost(cost: Cost) -> OptionCostOut:
@@ -77,14 +78,12 @@ def _rejection(rejection: Rejection) -> RejectionOut:
     return RejectionOut(size=rejection.vm.name, status=rejection.vm.status, failures=failures)
 
 
-def to_resource_answer_out(
-    answer: ResourceFit, *, purchases: Collection[str], include: Collection[str]
-) -> FitAnswerOut:
+def to_resource_answer_out(answer: ResourceFit, *, include: Collection[str]) -> FitAnswerOut:
     """Convert the sizes that have the given resources; there are no assumptions and no fixes for resources."""
     ranking = answer.ranking
     return FitAnswerOut(
         fits=bool(ranking.options),
-        items=[_pooled_option(option, answer.needs, purchases) for option in answer.page],
+        items=[_pooled_option(option, answer.needs) for option in answer.page],
         total=len(ranking.options),
         rejected=[_pooled_miss(one) for one in ranking.rejections] if "rejected" in include else [],
         rejected_total=len(ranking.rejections),
@@ -96,7 +95,7 @@ def to_resource_answer_out(
     )
 
 
-def _pooled_option(option: Option, needs: ResourceNeeds, purchases: Collection[str]) -> PlacedOut:
+def _pooled_option(option: Option, needs: ResourceNeeds) -> PlacedOut:
     return PlacedOut(
         size=option.vm.name,
         region=option.vm.region,
@@ -106,7 +105,7 @@ def _pooled_option(option: Option, needs: ResourceNeeds, purchases: Collection[s
         per_gpu=None,
         max_concurrency=None,
         speed=None,
-        cost=_costs(option, purchases),
+        cost=_costs(option),
         headroom=[to_headroom_out(one) for one in option.headrooms],
         limiting_resource=option.limiting.resource if option.limiting else None,
         unused_gpu_memory_gib=unused_gpu_memory_gib(option, needs),

@@ -40,7 +40,6 @@ def make_engine(url: str, *, pooled: bool = True) -> Engine:
 def _prepare_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
     """Set up a connection: foreign keys, WAL so that readers continue during an ingest, memory map, SQL functions."""
     sqlite_connection = cast("sqlite3.Connection", connection)
-    functions.register_json_text(sqlite_connection)
     functions.register_exact_ratio(sqlite_connection)
     functions.register_usd_of(sqlite_connection)
     cursor = connection.cursor()

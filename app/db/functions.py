@@ -5,15 +5,17 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache
 from typing import Any
 
-import orjson
-from sqlalchemy import Double, Numeric, String
+from sqlalchemy import Double, Float, Numeric, String
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import GenericFunction
 
 
 class json_text(GenericFunction[str]):  # noqa: N801  # SQL functions are written small, as SQLAlchemy's own are
-    """A number, string or date as JSON text: `5.0`, `"eastus"`, `"2026-09-01"`; `null` for null."""
+    """A number, string or date as JSON text: `5.0`, `"eastus"`, `"2026-09-01"`; `null` for null.
+
+    Numbers are doubles of at most 15 significant digits, as prices are: SQLite rounds to so many.
+    """
 
     type = String()
     inherit_cache = True
@@ -24,14 +26,19 @@ def _compile_json_text(element: json_text, compiler: SQLCompiler, **how: Any) ->
     """Compile for PostgreSQL, which writes doubles in their shortest form, but whole ones without `.0`."""
     (value,) = element.clauses
     text = f"to_json({compiler.process(value, **how)})::text"
-    if isinstance(value.type, Double):
+    if isinstance(value.type, Float):
         text = f"regexp_replace({text}, '^(-?[0-9]+)$', '\\1.0')"
     return f"coalesce({text}, 'null')"
 
 
-def register_json_text(connection: sqlite3.Connection) -> None:
-    """Register `json_text` on an SQLite connection; SQLite's own JSON rounds a double to 15 digits."""
-    connection.create_function("json_text", 1, lambda value: orjson.dumps(value).decode(), deterministic=True)
+@compiles(json_text, "sqlite")
+def _compile_json_text_for_sqlite(element: json_text, compiler: SQLCompiler, **how: Any) -> str:
+    """Compile for SQLite, whose `json_quote` writes doubles of 15 digits in some versions and of 17 in others."""
+    (value,) = element.clauses
+    text = compiler.process(value, **how)
+    if isinstance(value.type, Float):
+        return f"case when {text} is null then 'null' else printf('%!.15g', {text}) end"
+    return f"json_quote({text})"
 
 
 DECIMALS = 9

@@ -5,13 +5,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from app.catalog.purchases import PURCHASE_MODELS, Purchase
 from app.catalog.queries.params import (
     Day,
     Hours,
     LowerTextSet,
     Os,
     PlainText,
-    Purchase,
     RegionSet,
     SizeRequirements,
     UsdAmount,
@@ -87,9 +87,11 @@ class ConstraintsIn(In):
 class PricingIn(In):
     """The prices to use."""
 
-    purchases: Annotated[tuple[Purchase, ...], Field(min_length=1, max_length=2), AfterValidator(_drop_duplicates)] = (
-        Field(default=("on_demand", "spot"), description="Purchase models to price; options are ranked by the first.")
-    )
+    purchases: Annotated[
+        tuple[Purchase, ...],
+        Field(min_length=1, max_length=len(PURCHASE_MODELS)),
+        AfterValidator(_drop_duplicates),
+    ] = Field(default=("on_demand", "spot"), description="Purchase models to price; options are ranked by the first.")
     os: Os = Field(default="linux", description="The operating system.")
     hours: Hours | None = Field(default=None, description="How long the VMs run, for the cost of the job.")
     hours_per_month: Annotated[Hours, Field(le=744)] = Field(default=Decimal(730), description="Hours a month.")

@@ -31,6 +31,10 @@ class CostsOut(Out):
 
     on_demand: Omittable[OptionCostOut] = Field(description="On demand.")
     spot: Omittable[OptionCostOut] = Field(description="On spot.")
+    reserved_1y: Omittable[OptionCostOut] = Field(description="Reserved for a year.")
+    reserved_3y: Omittable[OptionCostOut] = Field(description="Reserved for three years.")
+    savings_1y: Omittable[OptionCostOut] = Field(description="Under a savings plan of a year.")
+    savings_3y: Omittable[OptionCostOut] = Field(description="Under a savings plan of three years.")
 
 
 class HeadroomOut(Out):

@@ -113,6 +113,10 @@ class SizeOut(Out):
     )
     spot_as_of: date | None = Field(description="The day from which the spot price is known to hold.")
     spot_approximate_date: bool | None = Field(description="Never true: an undated spot price is no offer.")
+    reserved_1y_usd_per_hour: Usd | None = Field(description="Reserved for a year, in the region.")
+    reserved_3y_usd_per_hour: Usd | None = Field(description="Reserved for three years, in the region.")
+    savings_1y_usd_per_hour: Usd | None = Field(description="Under a savings plan of a year, in the region.")
+    savings_3y_usd_per_hour: Usd | None = Field(description="Under a savings plan of three years, in the region.")
     price_as_of: date | None = Field(description="The day from which usd_per_hour is known to hold.")
     price_age_days: int | None = Field(description="Days since price_as_of, today.")
 
@@ -181,7 +185,9 @@ class PriceOut(Out):
 
     region: str = Field(description="Code of the region.")
     os: str = Field(description="linux or windows. Extensible.")
-    purchase: str = Field(description="on_demand or spot. Extensible.")
+    purchase: str = Field(
+        description="on_demand, spot, reserved_1y, reserved_3y, savings_1y or savings_3y. Extensible."
+    )
     valid_from: date = Field(description="The first day on which the source has the price.")
     seen_until: date = Field(description="The last day, up to `as_of`, on which the source has the price.")
     usd_per_hour: Usd = Field(description="Price of the VM, USD an hour.")

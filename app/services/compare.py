@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from app.catalog.fields import GPU_FIELDS, SIZE_FIELDS
+from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.params import CompareSearch
 from app.catalog.queries.size_details import GPU_FIGURES, SizeDetails, find_size_details
@@ -101,7 +102,7 @@ UNITS: Mapping[str, str | None] = {
     **{name: field.unit for name, field in SIZE_FIELDS.items()},
     **{f"gpus_{name}": unit for name, unit in _GPU_UNITS.items()},
     **{_unit_price_name(name): f"USD/h per {unit}" for name, unit in _GPU_UNITS.items()},
-    **dict.fromkeys(("usd_per_hour", "on_demand_usd_per_hour", "spot_usd_per_hour"), "USD/h"),
+    **dict.fromkeys(("usd_per_hour", *(f"{purchase}_usd_per_hour" for purchase in PURCHASE_MODELS)), "USD/h"),
     "price_age_days": "days",
     "usd_per_gpu_hour": "USD/h per GPU",
     "usd_per_gpu_gib_hour": "USD/h per GiB",

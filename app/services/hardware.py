@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import inf
 from typing import Any
 
-from app.catalog.projections import PURCHASE_MODELS
+from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.candidates import PEAK_DTYPES
 from app.fit.formulas.assumptions import Assumptions
 from app.fit.formulas.quantities import GIB
@@ -53,7 +53,7 @@ def to_vm_and_machine(
         name="hardware",
         status="current",
         verified=True,
-        usd_per_hour=dict.fromkeys(PURCHASE_MODELS, None) | {"on_demand": hardware.usd_per_hour},
+        usd_per_hour={**dict.fromkeys(PURCHASE_MODELS), "on_demand": hardware.usd_per_hour},
     )
     domain = _domain_gpus(hardware, gpu, gpus, assumptions)
     bandwidth = _first_known(hardware.bandwidth_gb_per_s, gpu.get("memory_bandwidth_gb_per_s"))

@@ -1,6 +1,6 @@
 """Place a language model on catalog sizes or one described machine: one query, then arithmetic ranks the options."""
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
@@ -122,7 +122,7 @@ def _find_sizes(
     if search.hardware is not None:
         return [(yield from _described_machine(search, search.hardware, assumptions))]
     scope = normalize(search.scope, known)
-    return (yield from find_machines(scope, today, search.priced_on))
+    return (yield from find_machines(scope, search.pricing.purchases, today, search.priced_on))
 
 
 def _described_machine(
@@ -152,9 +152,11 @@ def _described_machine(
     return to_vm_and_machine(hardware, gpu, gpus, assumptions)
 
 
-def find_machines(scope: SizeSelection, today: date, priced_on: date | None) -> QueryPlan[Sizes]:
-    """Find the selected sizes with one query, at the prices of today or of `priced_on`."""
-    query = machines_query(scope, today=today, priced_on=priced_on)
+def find_machines(
+    scope: SizeSelection, purchases: Collection[str], today: date, priced_on: date | None
+) -> QueryPlan[Sizes]:
+    """Find the selected sizes with one query, at the prices of today or of `priced_on` by these purchase models."""
+    query = machines_query(scope, purchases, today=today, priced_on=priced_on)
     rows = yield query
     return to_sizes(to_dicts(query, rows))
 

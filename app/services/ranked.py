@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
-from app.catalog.projections import PURCHASE_MODELS
+from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.pagination import ensure_same_revision, offset_of, read_cursor, write_cursor
 from app.catalog.queries.params import PageParams
 from app.catalog.queries.snapshot import CatalogSnapshot
@@ -24,6 +24,7 @@ def to_fraction(numerator: int | None, denominator: int | None) -> Fraction | No
 
 def to_vm(row: Mapping[str, Any], **amounts: Any) -> Vm:
     """Map a candidate row to its name, status, region and prices in USD/h; `amounts` are further fields of the VM."""
+    purchases = [name for name in PURCHASE_MODELS if f"{name}_usd_per_hour" in row]
     return Vm(
         name=row["name"],
         status=row["status"],
@@ -31,9 +32,9 @@ def to_vm(row: Mapping[str, Any], **amounts: Any) -> Vm:
         gpu_memory_gib=row["gpu_memory_gib"],
         region=row["region"],
         in_every_region=bool(row["in_every_region"]),
-        usd_per_hour={name: row[f"{name}_usd_per_hour"] for name in PURCHASE_MODELS},
-        as_of={name: row[f"{name}_as_of"] for name in PURCHASE_MODELS},
-        approximate_date={name: row[f"{name}_approximate_date"] for name in PURCHASE_MODELS},
+        usd_per_hour={name: row[f"{name}_usd_per_hour"] for name in purchases},
+        as_of={name: row[f"{name}_as_of"] for name in purchases},
+        approximate_date={name: row[f"{name}_approximate_date"] for name in purchases},
         **amounts,
     )
 

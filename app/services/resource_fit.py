@@ -1,6 +1,6 @@
 """Which sizes meet given amounts of GPU memory, vCPUs and so on, on how many nodes, and what they cost."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
@@ -42,13 +42,18 @@ def plan_resource_fit(
     known: CatalogSnapshot,
     today: date,
     *,
+    purchases: Collection[str] | None = None,
     verified_only: bool = False,
     priced_on: date | None = None,
 ) -> QueryPlan[ResourceFit]:
-    """Evaluate and rank the selected sizes with one catalog query; `priced_on` takes the prices of a past day."""
+    """Evaluate and rank the selected sizes with one catalog query; `priced_on` takes the prices of a past day.
+
+    `purchases` are the purchase models to price: by default on demand, spot and that of the search.
+    """
     search = normalize(search, known)
     needs = replace(to_needs(search, today), verified_only=verified_only)
-    query = candidates_query(search, TRAITS, today=today, priced_on=priced_on)
+    priced = ("on_demand", "spot", search.purchase) if purchases is None else purchases
+    query = candidates_query(search, priced, TRAITS, today=today, priced_on=priced_on)
     rows = yield query
     ranking = rank_sizes([_to_vm(row) for row in to_dicts(query, rows)], needs, search.sort)
     request_key = f"{search.model_dump_json(exclude=search.page_param_names())} {today}"

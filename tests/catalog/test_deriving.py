@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
+from math import isinf
 from typing import Any
 
 import pytest
@@ -14,7 +15,8 @@ from sqlalchemy import Engine, delete, select
 from app.catalog.column_types import table_of
 from app.catalog.in_force import MAX_SPOT_AGE_DAYS
 from app.catalog.models import Offer, SizeJson
-from app.catalog.projections import OFFER_JSON_FIELDS, memory_bucket
+from app.catalog.projections import OFFER_JSON_FIELDS, memory_bucket, offer_json, usd_by
+from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.prices import AllPricesSearch, find_all_prices
 from app.catalog.queries.snapshot import load_snapshot
 from app.catalog.readings import Reading
@@ -32,8 +34,8 @@ TOMORROW = TODAY + timedelta(days=1)
 def offered(engine: Engine, key: str, region: str = "eastus", purchase: str = "on_demand") -> Any:
     """Return the offer of a size in a region."""
     offer = table_of(Offer).c
-    query = select(offer[f"{purchase}_usd_per_hour"], offer.priced_in).where(
-        offer.size_key == key, offer.region == region, offer.os == "linux", offer.purchase == purchase
+    query = select(usd_by(offer, purchase), offer.priced_in).where(
+        offer.size_key == key, offer.region == region, offer.os == "linux"
     )
     with reads(engine) as session:
         row = session.execute(query).first()
@@ -101,28 +103,35 @@ def test_deriving_the_dirty_sizes_gives_what_deriving_all_would(engine: Engine, 
         ingest(engine, then, now=NOW)
 
 
-def test_the_document_of_an_offer_says_what_its_columns_say(seeded_engine: Engine) -> None:
-    found = offers(seeded_engine)
+@pytest.mark.parametrize("purchase", PURCHASE_MODELS)
+def test_the_document_of_an_offer_says_what_its_columns_say(seeded_engine: Engine, purchase: str) -> None:
+    table = table_of(Offer)
+    with reads(seeded_engine) as session:
+        found = session.execute(select(table, offer_json(table.c, purchase).label("written"))).all()
     assert found
     for offer in found:
-        on_demand = offer.purchase == "on_demand"
-        usd = offer.on_demand_usd_per_hour if on_demand else offer.spot_usd_per_hour
-        as_of = offer.on_demand_as_of if on_demand else offer.spot_as_of
+        ranks = {str(one): getattr(offer, f"{one}_rank_usd") for one in PURCHASE_MODELS}
+        usd = {one: None if isinf(rank) else rank for one, rank in ranks.items()}
+        days = {one: getattr(offer, f"{one}_as_of") for one in usd}
+        as_of = {one: day.isoformat() if day else None for one, day in days.items()}
         expected = {
             "region": offer.priced_in,
-            "usd_per_hour": usd and float(usd),
-            "usd_per_gpu_hour": offer.usd_per_gpu_hour,
-            "usd_per_gpu_gib_hour": offer.usd_per_gpu_gib_hour,
-            "on_demand_usd_per_hour": offer.on_demand_usd_per_hour and float(offer.on_demand_usd_per_hour),
-            "on_demand_as_of": offer.on_demand_as_of and offer.on_demand_as_of.isoformat(),
+            "usd_per_hour": usd[purchase],
+            "usd_per_gpu_hour": getattr(offer, f"{purchase}_usd_per_gpu_hour"),
+            "usd_per_gpu_gib_hour": getattr(offer, f"{purchase}_usd_per_gpu_gib_hour"),
+            "on_demand_usd_per_hour": usd["on_demand"],
+            "on_demand_as_of": as_of["on_demand"],
             "on_demand_approximate_date": offer.on_demand_approximate_date,
-            "spot_usd_per_hour": offer.spot_usd_per_hour and float(offer.spot_usd_per_hour),
-            "spot_as_of": offer.spot_as_of and offer.spot_as_of.isoformat(),
+            "spot_usd_per_hour": usd["spot"],
+            "spot_as_of": as_of["spot"],
             "spot_approximate_date": offer.spot_approximate_date,
-            "price_as_of": as_of and as_of.isoformat(),
+            **{f"{one}_usd_per_hour": usd[one] for one in PURCHASE_MODELS[2:]},
+            "price_as_of": as_of[purchase],
         }
-        assert json.loads(offer.doc) == expected
-        assert list(expected) == list(json.loads(offer.doc)) == list(OFFER_JSON_FIELDS)
+        assert json.loads(offer.written) == expected
+        assert list(expected) == list(json.loads(offer.written)) == list(OFFER_JSON_FIELDS)
+        if purchase == "on_demand" and offer.priced_in and offer.region in ("*", offer.priced_in):
+            assert offer.doc == offer.written
 
 
 def test_the_memory_bucket_of_an_offer_is_that_of_its_gpu_memory(seeded_engine: Engine) -> None:
@@ -133,7 +142,8 @@ def test_the_memory_bucket_of_an_offer_is_that_of_its_gpu_memory(seeded_engine: 
 def test_an_offer_is_updated_not_replaced(engine: Engine) -> None:
     ingest(engine, FIRST, now=NOW)
     change = ingest(engine, reading(prices=(price("x1", "1.5"),)), now=NOW).summary.changes["offer"]
-    assert (change.added, change.changed, change.removed) == (0, 4, 0)  # by both purchase models, in eastus and in *
+    # In eastus, and in the cheapest region by each purchase model, which shows its other prices, too.
+    assert (change.added, change.changed, change.removed) == (0, 1 + len(PURCHASE_MODELS), 0)
     assert offered(engine, "x1") == (Decimal("1.5"), "eastus")
     assert offered(engine, "x1", "*") == (Decimal("1.5"), "eastus")
     assert offered(engine, "x2", "*") == (None, None)

@@ -1,4 +1,5 @@
 import json
+import math
 from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
@@ -150,9 +151,9 @@ def test_prices_are_kept_and_the_newest_in_force_is_offered(engine: Engine) -> N
     ingest_reading(engine, reading(regions=["eastus"], prices=prices))
     with reads(engine) as session:
         offers = table_of(Offer)
-        (offer, _) = session.execute(select(offers).where(offers.c.region == "eastus")).mappings()
-    assert (offer["on_demand_usd_per_hour"], offer["on_demand_as_of"]) == (Decimal("2.062699"), date(2026, 8, 22))
-    assert offer["spot_usd_per_hour"] == Decimal("0.5")
+        (offer,) = session.execute(select(offers).where(offers.c.region == "eastus")).mappings()
+    assert (offer["on_demand_rank_usd"], offer["on_demand_as_of"]) == (2.062699, date(2026, 8, 22))
+    assert (offer["spot_rank_usd"], offer["savings_1y_rank_usd"]) == (0.5, math.inf)
     assert count(engine, Price) == 4
 
 

@@ -231,7 +231,7 @@ def complete(run: Run, monkeypatch: pytest.MonkeyPatch, seeded_url: str) -> Call
 
 def test_the_shell_completes_words_and_names(complete: Callable[[str], set[str]]) -> None:
     assert complete("vmsizes search --os ") == {"linux", "windows"}
-    assert complete("vmsizes search --purchase s") == {"spot"}
+    assert complete("vmsizes search --purchase s") == {"spot", "savings_1y", "savings_3y"}
     assert complete("vmsizes search --status current,ret") == {"current,retiring", "current,retired"}
     assert complete("vmsizes search --sort usd_per_h") == {"usd_per_hour"}
     assert complete("vmsizes search --arch x") == {"x64"}

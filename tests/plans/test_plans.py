@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog.column_types import NANO_USD, table_of
 from app.catalog.models import Price, Region, Size, Source
+from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.candidates import candidates_query
 from app.catalog.queries.exports import PriceExport, SizeExport, export_prices, export_sizes
 from app.catalog.queries.facets import find_facets
@@ -100,7 +101,7 @@ FITS = [
 
 @pytest.mark.parametrize("search", FITS, ids=lambda search: search.model_dump_json(exclude_defaults=True))
 def test_the_candidates_of_a_fit_come_by_index(crowded: Engine, search: FitSearch) -> None:
-    lines = plan(crowded, candidates_query(search, TRAITS, today=TODAY))
+    lines = plan(crowded, candidates_query(search, {"on_demand", search.purchase}, TRAITS, today=TODAY))
     assert full_scans(lines) == [], lines
     assert re.search(r"offer", lines), lines
 
@@ -112,9 +113,12 @@ SEARCHES = [
     SizeSearch(region=("region1", "region2")),
 ]
 INDEXED_SEARCHES = [
+    *(SizeSearch(sort=("usd_per_hour",), purchase=purchase) for purchase in PURCHASE_MODELS),
+    *(SizeSearch(sort=("usd_per_hour",), purchase=purchase, region=("region7",)) for purchase in PURCHASE_MODELS),
+    *(SizeSearch(sort=("usd_per_hour",), purchase=purchase, min_gpu_mem=80) for purchase in PURCHASE_MODELS),
+    SizeSearch(sort=("usd_per_hour",), region=("region7",), min_vcpus=64, max_memory=500, max_gpus=0),
     SizeSearch(),
     SizeSearch(region=("region7",)),
-    SizeSearch(sort=("usd_per_hour",)),
     SizeSearch(region=("region7",), sort=("usd_per_hour",), status=("any",)),
     SizeSearch(region=("region7",), sort=("usd_per_hour",), min_gpu_mem=80),
     SizeSearch(sort=("usd_per_hour",), min_gpu_mem=80, max_gpu_mem=200, os="windows"),
@@ -163,7 +167,9 @@ def test_neighbours_come_by_index_scans(crowded: Engine, place: OfferParams) -> 
 def test_neighbours_of_a_size_without_a_gpu_come_by_price(crowded: Engine, place: OfferParams) -> None:
     lines = plan(crowded, neighbours_query(ReferenceSize(key="x000", gpu_memory_gib=0, usd_per_hour=8.0), place, TODAY))
     assert full_scans(lines) == [], lines
-    walks = re.findall(r"USING PRIMARY KEY \(region=\? AND os=\? AND purchase=\? AND rank_usd|using pk_offer", lines)
+    walks = re.findall(
+        r"\(region=\? AND os=\? AND (?:on_demand|spot)_rank_usd|using (?:pk_offer|ix_offer_spot)\b", lines
+    )
     assert len(walks) >= 2 * len(MEMORY_STEPS), lines
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_args
 
+from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.params import (
     PLAIN_ITEM_PATTERN,
     PLAIN_TEXT_PATTERN,
@@ -12,7 +13,6 @@ from app.catalog.queries.params import (
     Category,
     FitSort,
     Os,
-    Purchase,
     ResourceInclude,
     Status,
 )
@@ -32,7 +32,7 @@ from app.schemas.fit_request import Include, Sort
 
 ENUMS: Mapping[str, tuple[str, ...]] = {
     "Os": get_args(Os),
-    "Purchase": get_args(Purchase),
+    "Purchase": PURCHASE_MODELS,
     "Arch": get_args(Arch),
     "SizeCategory": get_args(Category),
     "SizeStatus": get_args(Status),

@@ -1,14 +1,16 @@
 """Read the candidates of a fit: every size that a request selects, with the one offer it would be bought at."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, Subquery, and_, bindparam, case, func, or_, select, true
+from sqlalchemy import BindParameter, ColumnElement, Subquery, and_, bindparam, case, cast, func, or_, select, true
 
+from app.catalog.column_types import UsdColumn
 from app.catalog.in_force import EVER_KNOWN, earliest_spot_day
-from app.catalog.projections import PRICE_FIELDS
+from app.catalog.projections import usd_by
+from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.filters import ActiveFilter, active_filters, filter_condition, priced_in_all
 from app.catalog.queries.params import SizeSelection
 from app.catalog.queries.price_scope import (
@@ -49,6 +51,7 @@ class CandidateStatementKey:
     """Everything a query of candidates is built from but its values."""
 
     price_scope: PriceScope
+    purchases: tuple[str, ...]
     filters: tuple[ActiveFilter, ...]
     traits: tuple[str, ...]
     available_in: int
@@ -56,19 +59,27 @@ class CandidateStatementKey:
 
 
 def candidates_query(
-    selection: SizeSelection, traits: Sequence[str], *, today: date, priced_on: date | None = None
+    selection: SizeSelection,
+    purchases: Collection[str],
+    traits: Sequence[str],
+    *,
+    today: date,
+    priced_on: date | None = None,
 ) -> BoundStatement:
-    """Return the query of a fit of resources, with these boolean columns of each size."""
-    return _query(selection, today, priced_on, traits=tuple(traits))
+    """Return the query of a fit of resources, with prices by these purchase models and these columns of each size."""
+    return _query(selection, purchases, today, priced_on, traits=tuple(traits))
 
 
-def machines_query(selection: SizeSelection, *, today: date, priced_on: date | None = None) -> BoundStatement:
-    """Return the query of a placement, with the figures of GPU and series."""
-    return _query(selection, today, priced_on, hardware=True)
+def machines_query(
+    selection: SizeSelection, purchases: Collection[str], *, today: date, priced_on: date | None = None
+) -> BoundStatement:
+    """Return the query of a placement, with prices by these purchase models and the figures of GPU and series."""
+    return _query(selection, purchases, today, priced_on, hardware=True)
 
 
 def _query(
     selection: SizeSelection,
+    purchases: Collection[str],
     today: date,
     priced_on: date | None,
     *,
@@ -80,6 +91,7 @@ def _query(
     available_in = {f"available_in_{index}": code for index, code in enumerate(selection.available_in)}
     key = CandidateStatementKey(
         price_scope=PriceScope.of(selection) if priced_on is None else PriceScope.as_of(selection),
+        purchases=tuple(one for one in PURCHASE_MODELS if one in purchases),
         filters=filters,
         traits=traits,
         available_in=len(available_in),
@@ -102,7 +114,7 @@ def _statement(key: CandidateStatementKey) -> Statement:
     columns = [
         *(size.key, size.name, status_of(size).label("status"), size.verified, size.infiniband_gbps),
         *(size[name] for name in (*_SIZE_COLUMNS, *key.traits)),
-        *(price_scope.offer[name] for name in PRICE_FIELDS),
+        *(column for purchase in key.purchases for column in _prices(price_scope.offer, purchase)),
         price_scope.offer.priced_in.label("region"),
         local_disk_gib().label("local_disk_gib"),
         gpu_slice_gib().label("gpu_memory_gib_on_one_gpu"),
@@ -110,8 +122,7 @@ def _statement(key: CandidateStatementKey) -> Statement:
         *(_hardware_columns() if key.hardware else ()),
     ]
     query = (
-        select(*columns)
-        .join_from(SIZE, price_scope.offers, and_(price_scope.key == size.key, price_scope.has_offer), isouter=True)
+        price_scope.join_to_sizes(select(*columns).select_from(SIZE))
         .where(*(filter_condition(one, price_scope) for one in key.filters))
         .order_by(size.key)
     )
@@ -120,6 +131,15 @@ def _statement(key: CandidateStatementKey) -> Statement:
     query = query.join(SERIES, SERIES.c.id == size.series_id, isouter=True)
     query = query.join(_SERIES_GPUS, _SERIES_GPUS.c.series_id == size.series_id, isouter=True)
     return Statement(query.join(GPU, or_(GPU.c.id == size.gpu_id, _has_gpu_of_series()), isouter=True))
+
+
+def _prices(offer: Any, purchase: str) -> list[ColumnElement[Any]]:
+    """Return the columns of one purchase model; the price is a Decimal, because costs are exact."""
+    return [
+        cast(usd_by(offer, purchase), UsdColumn).label(f"{purchase}_usd_per_hour"),
+        offer[f"{purchase}_as_of"],
+        offer[f"{purchase}_approximate_date"],
+    ]
 
 
 def _series_gpus() -> Subquery:

@@ -14,7 +14,7 @@ from sqlmodel import SQLModel
 from app.catalog.column_types import table_of
 from app.catalog.fields import SIZE_FIELDS, FieldKind
 from app.catalog.models import Fact, Gpu, LanguageModel, Region, Revision, Series, Source
-from app.catalog.projections import PURCHASE_MODELS, SIZE_JSON_FIELDS
+from app.catalog.projections import SIZE_JSON_FIELDS
 from app.catalog.queries.params import PlainText, QueryParams, SizeList
 from app.catalog.queries.prices import (
     PRICE_COLUMNS,
@@ -32,9 +32,10 @@ from app.errors import BadQuery
 from app.nearest import did_you_mean, nearest
 
 _OTHER_KINDS: Mapping[str, FieldKind] = {
-    **dict.fromkeys(("verified", "disputed", *(f"{one}_approximate_date" for one in PURCHASE_MODELS)), "boolean"),
+    **dict.fromkeys(("verified", "disputed"), "boolean"),
+    **dict.fromkeys((name for name in STATUS_AND_OFFER_FIELDS if name.endswith("_approximate_date")), "boolean"),
     **dict.fromkeys(("disputed_fields", "flags"), "list"),
-    **dict.fromkeys(("price_as_of", *(f"{one}_as_of" for one in PURCHASE_MODELS)), "date"),
+    **dict.fromkeys((name for name in STATUS_AND_OFFER_FIELDS if name.endswith("_as_of")), "date"),
     **dict.fromkeys((name for name in STATUS_AND_OFFER_FIELDS if "_per_" in name), "number"),
     "gpu_count": "number",
     "price_age_days": "integer",

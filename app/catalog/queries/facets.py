@@ -120,8 +120,7 @@ def facet_counts(scope: PriceScope, filters: tuple[ActiveFilter, ...]) -> Statem
 @cached_statement(64)
 def facet_regions(os: str, purchase: str, filters: tuple[ActiveFilter, ...]) -> Statement:
     """Build the statement of rows of region and count: how many sizes a search in this region alone would find."""
-    same = OFFER.c.os == literal_text(os), OFFER.c.purchase == literal_text(purchase)
-    in_region = and_(OFFER.c.region == REGION.c.code, *same)
+    in_region = and_(OFFER.c.region == REGION.c.code, OFFER.c.os == literal_text(os))
     scope = PriceScope(os=os, purchase=purchase, offers=OFFER, has_offer=in_region)
     of_sizes: list[Condition] = []
     of_offers: list[Condition] = []

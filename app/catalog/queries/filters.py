@@ -15,7 +15,6 @@ from sqlalchemy import (
     String,
     and_,
     bindparam,
-    cast,
     exists,
     func,
     literal,
@@ -26,10 +25,10 @@ from sqlalchemy import (
 
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.names import size_key
+from app.catalog.projections import UNIT_PRICE_FIELDS, is_priced, usd_by
 from app.catalog.queries.pagination import SortKey
-from app.catalog.queries.params import OFFER_COLUMNS, ORDERABLE_STATUSES, SIZE_COLUMNS, SORT_KEYS, QueryParams
+from app.catalog.queries.params import ORDERABLE_STATUSES, PRICE_SORT_KEYS, SIZE_COLUMNS, SORT_KEYS, QueryParams
 from app.catalog.queries.price_scope import (
-    OFFER,
     PriceScope,
     gpu,
     gpu_slice_gib,
@@ -147,14 +146,10 @@ def _statuses(scope: PriceScope, statuses: tuple[str, ...]) -> Condition:
 def priced_in_all(scope: PriceScope, key: ColumnElement[str], regions: Binds) -> Condition:
     """Return the condition that a size is priced in every one of the regions by the scope's purchase model."""
     priced = scope.all_offers.alias("priced").c
-    usd = priced[f"{scope.purchase}_usd_per_hour"]
-    of_this = [priced.os == literal_text(scope.os), usd.is_not(None)]
-    if scope.all_offers is OFFER:  # past prices have one row for all purchase models
-        of_this.append(priced.purchase == literal_text(scope.purchase))
-    same = priced.size_key == key
+    of_this = (priced.os == literal_text(scope.os), priced.size_key == key, is_priced(priced, scope.purchase))
     return and_(
         *(
-            exists(select(literal(1)).where(priced.region == _typed(region, priced.region), same, *of_this))
+            exists(select(literal(1)).where(priced.region == _typed(region, priced.region), *of_this))
             for region in regions
         )
     )
@@ -198,6 +193,10 @@ def _at_least_mbps(_scope: PriceScope, mbps: Binds) -> Condition:
     return size.network_mbps >= bindparam(mbps[0].key, type_=Double)
 
 
+def _at_least_usd(scope: PriceScope, least: Binds) -> Condition:
+    return and_(scope.rank >= _typed(least[0], scope.rank), is_priced(scope.offer, scope.purchase))
+
+
 def _in_usd(amount: Any) -> Sequence[float]:
     return (float(amount),)
 
@@ -234,8 +233,8 @@ FILTERS: Mapping[str, Filter] = {
     "min_infiniband_gbps": _at_least(_column("infiniband_gbps")),
     "nvlink": _is("nvlink"),
     "arch": Filter(lambda _scope, arch: size.arch == literal_text(arch)),
-    "min_usd_per_hour": _at_least(lambda scope: scope.usd, _in_usd),
-    "max_usd_per_hour": _at_most(lambda scope: scope.offer.rank_usd, _in_usd),
+    "min_usd_per_hour": Filter(_at_least_usd, _in_usd),
+    "max_usd_per_hour": _at_most(lambda scope: scope.rank, _in_usd),
     **{name: _is(name) for name in SIZE_FLAGS},
 }
 """Every filter of a search by its name; `os`, `purchase` and `region` choose offers, which the price scope does."""
@@ -269,14 +268,15 @@ def _sort_key(name: str, scope: PriceScope, *, descending: bool) -> SortKey:
     """Sort names without regard to case, and ascending prices by their rank, which is never null."""
     if name == "name":
         return SortKey(name=name, expression=scope.key, descending=descending, nullable=False)
-    if name == "usd_per_hour" and not descending:
-        return SortKey(name=name, expression=scope.offer.rank_usd, nullable=False)
+    if name in PRICE_SORT_KEYS and not descending:
+        return SortKey(name=name, expression=scope.rank_of(PRICE_SORT_KEYS[name] or scope.purchase), nullable=False)
     return SortKey(name=name, expression=_expression(name, scope), descending=descending)
 
 
 def _expression(name: str, scope: PriceScope) -> ColumnElement[Any]:
-    if name == "usd_per_hour":
-        return scope.usd
-    if name in OFFER_COLUMNS:
-        return cast(scope.offer[name], Double)
+    if name in PRICE_SORT_KEYS:
+        return usd_by(scope.offer, PRICE_SORT_KEYS[name] or scope.purchase)
+    if name in UNIT_PRICE_FIELDS:
+        unit_price: ColumnElement[float] = scope.offer[f"{scope.purchase}_{name}"]
+        return unit_price
     return scope.column(SIZE_COLUMNS[name])

@@ -5,10 +5,24 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from sqlalchemy import Double, Integer, Select, and_, bindparam, exists, literal, literal_column, select, union_all
+from sqlalchemy import (
+    Double,
+    Integer,
+    Select,
+    and_,
+    bindparam,
+    cast,
+    exists,
+    literal,
+    literal_column,
+    select,
+    union_all,
+)
 from sqlalchemy.sql import ColumnElement
 
-from app.catalog.projections import ANY_REGION, memory_bucket
+from app.catalog.column_types import UsdColumn
+from app.catalog.projections import memory_bucket
+from app.catalog.purchases import any_region
 from app.catalog.queries.params import OfferParams
 from app.catalog.queries.price_scope import (
     GPU,
@@ -67,7 +81,7 @@ def neighbours_query(reference: ReferenceSize, params: OfferParams, today: date)
     values: dict[str, Any] = {
         "key": reference.key,
         "today": today.isoformat(),
-        "scanned_region": params.region[0] if len(params.region) == 1 else ANY_REGION,
+        "scanned_region": params.region[0] if len(params.region) == 1 else any_region(params.purchase),
         **region_parameters(params),
     }
     values |= {f"usd_{index}": reference.usd_per_hour * 2.0**step for index, step in enumerate(MEMORY_STEPS)}
@@ -101,19 +115,20 @@ def _neighbours_statement(scope_key: PriceScopeKey, *, with_gpu: bool) -> Statem
 def _scan(scope_key: PriceScopeKey, index: int, *, upwards: bool, with_gpu: bool) -> Select[Any]:
     """Select the offers of one memory bucket from a price on; of several regions those with an offer in any."""
     offer, usd = OFFER.c, bindparam(f"usd_{index}", type_=Double)
+    rank = offer[f"{scope_key.purchase}_rank_usd"]
     bucket = bindparam(f"bucket_{index}", type_=Integer)
     scan = select(offer.size_key).where(
         offer.region == bindparam("scanned_region", type_=offer.region.type),
-        *matches_offer(offer, scope_key),
+        matches_offer(offer, scope_key),
         offer.gpu_octave == bucket if with_gpu else offer.gpu_octave.is_(None),
-        offer.rank_usd >= usd if upwards else offer.rank_usd < usd,
+        rank >= usd if upwards else rank < usd,
         offer.size_key != bindparam("key", type_=offer.size_key.type),
         is_orderable(offer.retirement_date, offer.withdrawn),
     )
     if scope_key.regions > 1:
         scan = scan.where(_has_offer_in_regions(scope_key))
-    order = [key if upwards else key.desc() for key in (offer.rank_usd, offer.size_key)]
-    hinted = use_memory_index(scan, OFFER) if with_gpu else scan
+    order = [key if upwards else key.desc() for key in (rank, offer.size_key)]
+    hinted = use_memory_index(scan, OFFER, scope_key.purchase) if with_gpu else scan
     return hinted.order_by(*order).limit(literal_column(str(SIZES_PER_SCAN), Integer))
 
 
@@ -121,7 +136,7 @@ def _has_offer_in_regions(scope_key: PriceScopeKey) -> ColumnElement[bool]:
     """Return the condition that the size has an offer in any of the regions."""
     there = OFFER.alias("there").c
     in_region = there.region.in_(region_binds(scope_key.regions))
-    same = and_(in_region, *matches_offer(there, scope_key), there.size_key == OFFER.c.size_key)
+    same = and_(in_region, matches_offer(there, scope_key), there.size_key == OFFER.c.size_key)
     return exists(select(literal(1)).where(same))
 
 
@@ -134,13 +149,12 @@ def _with_columns(keys: Select[Any], scope_key: PriceScopeKey) -> Select[Any]:
         "status": status_of(size),
         "gpu_family": gpu.family,
         "region": scope.offer.priced_in,
-        "usd_per_hour": scope.offer[f"{scope_key.purchase}_usd_per_hour"],
+        "usd_per_hour": cast(scope.usd, UsdColumn),
         **{name: size[name] for name in _SIZE_COLUMNS},
     }
+    shown = (columns[name].label(name) for name in NEIGHBOUR_COLUMNS)
     return (
-        select(*(columns[name].label(name) for name in NEIGHBOUR_COLUMNS))
-        .join_from(these, SIZE, size.key == these.c.size_key)
-        .join(scope.offers, and_(scope.key == size.key, scope.has_offer), isouter=True)
+        scope.join_to_sizes(select(*shown).join_from(these, SIZE, size.key == these.c.size_key))
         .join(GPU, gpu.id == size.gpu_id, isouter=True)
         .order_by(size.key)
     )

@@ -23,7 +23,8 @@ from pydantic_core import PydanticCustomError
 
 from app.catalog.fields import SIZE_FIELDS
 from app.catalog.names import RegionCode
-from app.catalog.projections import PURCHASE_MODELS, UNIT_PRICE_FIELDS
+from app.catalog.projections import UNIT_PRICE_FIELDS
+from app.catalog.purchases import PURCHASE_MODELS, Purchase
 
 SIZE_COLUMNS = {
     name: "series_id" if name == "series" else name
@@ -32,16 +33,21 @@ SIZE_COLUMNS = {
 }
 """The column of a size for each sort key."""
 
-OFFER_COLUMNS = (*UNIT_PRICE_FIELDS, *(f"{purchase}_usd_per_hour" for purchase in PURCHASE_MODELS))
-"""Sort keys that are columns of an offer."""
+PRICE_SORT_KEYS: Mapping[str, str | None] = {
+    "usd_per_hour": None,
+    **{f"{purchase}_usd_per_hour": purchase for purchase in PURCHASE_MODELS},
+}
+"""Sort keys that are prices, each with its purchase model; None is that of the request."""
 
-SORT_KEYS: tuple[str, ...] = ("name", *SIZE_COLUMNS, "usd_per_hour", *OFFER_COLUMNS)
+SORT_KEYS: tuple[str, ...] = (
+    *("name", *SIZE_COLUMNS, "usd_per_hour", *UNIT_PRICE_FIELDS),
+    *(f"{purchase}_usd_per_hour" for purchase in PURCHASE_MODELS),
+)
 """The keys of `sort`, each also with `-` before it."""
 
 
 Arch = Literal["x64", "arm64"]
 Os = Literal["linux", "windows"]
-Purchase = Literal["on_demand", "spot"]
 Category = Literal[
     "general_purpose",
     "compute_optimized",

@@ -7,29 +7,37 @@ from typing import Any
 from sqlalchemy import (
     BindParameter,
     Date,
-    Double,
     FromClause,
     Select,
     String,
     and_,
     bindparam,
     case,
-    cast,
     func,
     literal_column,
     or_,
     select,
+    true,
 )
 from sqlalchemy.sql.elements import ColumnElement
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Gpu, Offer, Series, Size
-from app.catalog.projections import ANY_REGION, COPIED_SIZE_COLUMNS, cheapest_offers, offers_on
+from app.catalog.projections import (
+    cheapest_offers,
+    memory_index,
+    offer_json,
+    offer_json_columns,
+    offers_on,
+    usd_by,
+)
+from app.catalog.purchases import any_region
 from app.catalog.queries.params import OfferParams
 
 SIZE, GPU, OFFER, SERIES = table_of(Size), table_of(Gpu), table_of(Offer), table_of(Series)
 size, gpu = SIZE.c, GPU.c
 TODAY = bindparam("today", type_=Date)
+_OFFER_KEY = ("region", "os", "size_key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +61,15 @@ class PriceScopeKey:
 class PriceScope:
     """Which offers (region, OS, purchase model) a size query joins: one row of `offers` a size, where `has_offer`.
 
-    `all_offers` are the offers of every region. Their regions are the parameters of `region_parameters`.
+    `cheapest` are the keys of the offers that count, where they must be searched among several regions. `all_offers`
+    are the offers of every region. The regions of the scope are the parameters of `region_parameters`.
     """
 
     os: str
     purchase: str
     offers: FromClause
     has_offer: ColumnElement[bool]
+    cheapest: FromClause | None = None
     all_offers: FromClause = OFFER
 
     @staticmethod
@@ -78,6 +88,20 @@ class PriceScope:
         return _build_scope(key, OFFER.c.size_key.in_(sizes))
 
     @property
+    def source(self) -> FromClause:
+        """Return what a query of offers selects from."""
+        if self.cheapest is None:
+            return self.offers
+        return self.cheapest.join(self.offers, _same_offer(self.cheapest, self.offers))
+
+    def join_to_sizes(self, query: Select[Any]) -> Select[Any]:
+        """Join the offers to a query of sizes; the columns of the offer are null for a size without one."""
+        if self.cheapest is None:
+            return query.join(self.offers, and_(self.key == size.key, self.has_offer), isouter=True)
+        found = query.join(self.cheapest, self.cheapest.c.size_key == size.key, isouter=True)
+        return found.join(self.offers, _same_offer(self.cheapest, self.offers), isouter=True)
+
+    @property
     def offer(self) -> Any:
         """Return the columns of the offer."""
         return self.offers.c
@@ -89,19 +113,43 @@ class PriceScope:
         return key
 
     @property
+    def rank(self) -> ColumnElement[float]:
+        """Return the price an hour by this purchase model, infinity where it is unknown."""
+        return self.rank_of(self.purchase)
+
+    @property
     def usd(self) -> ColumnElement[float]:
-        """Return the price an hour by this purchase model, as a double."""
-        return cast(self.offer[f"{self.purchase}_usd_per_hour"], Double)
+        """Return the price an hour by this purchase model, null where it is unknown."""
+        return usd_by(self.offer, self.purchase)
+
+    def rank_of(self, purchase: str) -> ColumnElement[float]:
+        """Return the price an hour by any purchase model, infinity where it is unknown."""
+        rank: ColumnElement[float] = self.offer[f"{purchase}_rank_usd"]
+        return rank
 
     def column(self, name: str) -> ColumnElement[Any]:
         """Return a column of the size, taken from the offer where that has a copy of it, which saves a join."""
-        column: ColumnElement[Any] = self.offer[name] if name in COPIED_SIZE_COLUMNS else size[name]
+        column: ColumnElement[Any] = self.offer[name] if name in self.offer else size[name]
         return column
+
+    @property
+    def json_columns(self) -> list[ColumnElement[Any]]:
+        """Return the columns of the offer that `json_of` needs: the JSON itself where it is stored."""
+        names = ("doc",) if self.purchase == "on_demand" else offer_json_columns(self.purchase)
+        return [self.offer[name] for name in names]
+
+    def json_of(self, columns: Any) -> ColumnElement[str]:
+        """Return the offer as JSON from `json_columns`, which may have gone through a subquery."""
+        json: ColumnElement[str] = (
+            columns["doc"] if self.purchase == "on_demand" else offer_json(columns, self.purchase)
+        )
+        return json
 
 
 def region_parameters(params: OfferParams) -> dict[str, Any]:
     """Return the parameters `region_0`, … of a statement."""
-    return {f"region_{index}": code for index, code in enumerate(params.region or (ANY_REGION,))}
+    regions = params.region or (any_region(params.purchase),)
+    return {f"region_{index}": code for index, code in enumerate(regions)}
 
 
 def region_binds(count: int) -> list[BindParameter[str]]:
@@ -117,37 +165,42 @@ def _current_scope(key: PriceScopeKey) -> PriceScope:
 def _build_scope(key: PriceScopeKey, *of_sizes: ColumnElement[bool]) -> PriceScope:
     """Build a scope; `of_sizes` limits the sizes among whose offers the cheapest of several regions is searched."""
     regions = region_binds(max(1, key.regions))
-    same = matches_offer(OFFER.c, key)
+    of_os = matches_offer(OFFER.c, key)
     if key.regions <= 1:
-        has_offer = and_(OFFER.c.region == regions[0], *same)
+        has_offer = and_(OFFER.c.region == regions[0], of_os)
         return PriceScope(os=key.os, purchase=key.purchase, offers=OFFER, has_offer=has_offer)
-    several = select(OFFER).where(OFFER.c.region.in_(regions), *same, *of_sizes).subquery()
-    best = cheapest_offers(several, ("size_key",))
-    return PriceScope(os=key.os, purchase=key.purchase, offers=best, has_offer=best.c.size_key.is_not(None))
+    several = (OFFER.c.region.in_(regions), of_os, *of_sizes)
+    best = cheapest_offers(OFFER, key.purchase, ("size_key",), *several, columns=_OFFER_KEY)
+    return PriceScope(os=key.os, purchase=key.purchase, offers=OFFER, has_offer=true(), cheapest=best)
+
+
+def _same_offer(left: FromClause, right: FromClause) -> ColumnElement[bool]:
+    return and_(*(left.c[name] == right.c[name] for name in _OFFER_KEY))
 
 
 @lru_cache(maxsize=32)
 def _past_scope(key: PriceScopeKey) -> PriceScope:
-    past = offers_on(key.purchase, *(bindparam(name, type_=Date) for name in ("priced_on", "known_on", "spot_since")))
+    past = offers_on(*(bindparam(name, type_=Date) for name in ("priced_on", "known_on", "spot_since")))
     meant = select(past).where(past.c.os == literal_text(key.os))
     if key.regions:
         meant = meant.where(past.c.region.in_(region_binds(key.regions)))
-    best = cheapest_offers(meant.subquery(), ("size_key",))
+    best = cheapest_offers(meant.subquery(), key.purchase, ("size_key",))
     has_offer = best.c.size_key.is_not(None)
     return PriceScope(os=key.os, purchase=key.purchase, offers=best, has_offer=has_offer, all_offers=past)
 
 
-def matches_offer(offer: Any, key: "PriceScopeKey | PriceScope") -> tuple[ColumnElement[bool], ...]:
-    """Return the conditions that an offer is of the scope's OS and purchase model."""
-    return offer.os == literal_text(key.os), offer.purchase == literal_text(key.purchase)
+def matches_offer(offer: Any, key: "PriceScopeKey | PriceScope") -> ColumnElement[bool]:
+    """Return the condition that an offer is for the scope's OS."""
+    of_os: ColumnElement[bool] = offer.os == literal_text(key.os)
+    return of_os
 
 
-def use_memory_index(query: Select[Any], offers: FromClause) -> Select[Any]:
+def use_memory_index(query: Select[Any], offers: FromClause, purchase: str) -> Select[Any]:
     """Make SQLite use the index by memory bucket.
 
     Its planner cannot know from its sample that one bucket has fewer rows than a region.
     """
-    return query.with_hint(offers, "indexed by ix_offer_gpu", "sqlite")
+    return query.with_hint(offers, f"indexed by {memory_index(purchase)}", "sqlite")
 
 
 def status_of(columns: Any) -> ColumnElement[str]:

@@ -14,6 +14,7 @@ from sqlalchemy.sql import ColumnElement
 
 from app.catalog.fields import FieldKind
 from app.catalog.in_force import EVER_KNOWN, PRICE, is_in_force, known_on, last_observed, usd_per_hour
+from app.catalog.purchases import Purchase
 from app.catalog.queries.filters import FILTERS, ActiveFilter, Filter, active_filters, any_of, equals, filter_condition
 from app.catalog.queries.lookups import check_regions, get_size_keys, resolve_gpus, resolve_series
 from app.catalog.queries.pagination import (
@@ -32,7 +33,6 @@ from app.catalog.queries.params import (
     OfferParams,
     Os,
     PageParams,
-    Purchase,
     QueryParams,
     RegionSet,
 )

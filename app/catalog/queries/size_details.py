@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from sqlalchemy import and_, bindparam, select
+from sqlalchemy import bindparam, select
 
 from app.catalog.fields import GPU_FIELDS
 from app.catalog.queries.params import OfferParams
@@ -65,14 +65,9 @@ def _statement(key: PriceScopeKey, count: int) -> Statement:
     keys = [bindparam(f"key_{index}", type_=size.key.type) for index in range(count)]
     scope = PriceScope.for_sizes(key, select(size.key).where(size.key.in_(keys)))
     columns = [
-        *(size.key, SIZE_JSON.c.doc, status_of(size).label("status"), scope.offer.doc.label("offer")),
+        *(size.key, SIZE_JSON.c.doc, status_of(size).label("status"), scope.json_of(scope.offer).label("offer")),
         *(size.gpu_count_numerator, size.gpu_count_denominator, *(gpu[name] for name in GPU_FIGURES)),
     ]
-    query = (
-        select(*columns)
-        .join_from(SIZE, SIZE_JSON, SIZE_JSON.c.size_key == size.key)
-        .join(scope.offers, and_(scope.key == size.key, scope.has_offer), isouter=True)
-        .join(GPU, gpu.id == size.gpu_id, isouter=True)
-        .where(size.key.in_(keys))
-    )
+    sizes = select(*columns).join_from(SIZE, SIZE_JSON, SIZE_JSON.c.size_key == size.key)
+    query = scope.join_to_sizes(sizes).join(GPU, gpu.id == size.gpu_id, isouter=True).where(size.key.in_(keys))
     return Statement(query, short=True)

@@ -70,8 +70,8 @@ def page_statement(key: StatementKey) -> Statement:
 
     The offers of the page are read first, so that only as many sizes are looked up as the page has.
     """
-    sort_keys = to_sort_keys(key.sort, key.price_scope)
-    conditions = _conditions(key)
+    scope, conditions = key.price_scope, _conditions(key)
+    sort_keys = to_sort_keys(key.sort, scope)
     labels = [sort_key.expression.label(f"key_{index}") for index, sort_key in enumerate(sort_keys)]
     page = _page_of_offers(key, sort_keys, labels, conditions)
     order = [
@@ -80,7 +80,9 @@ def page_statement(key: StatementKey) -> Statement:
         for clause in replace(sort_key, expression=page.c[f"key_{index}"]).order_by
     ]
     size_key = page.c[f"key_{[sort_key.name for sort_key in sort_keys].index('name')}"]
-    query = select(SIZE_JSON.c.doc, *page.c).join_from(page, SIZE_JSON, SIZE_JSON.c.size_key == size_key)
+    offer = scope.json_of(page.c).label("offer")
+    shown = (SIZE_JSON.c.doc, page.c.status, offer, *(page.c[label.key] for label in labels))
+    query = select(*shown).join_from(page, SIZE_JSON, SIZE_JSON.c.size_key == size_key)
     short = key.sort in _INDEXED_SORTS and not uses_table(SIZE, [*conditions, *labels])
     return Statement(query.order_by(*order), short=short)
 
@@ -102,7 +104,7 @@ def count_statement(key: StatementKey) -> Statement:
     query = join_tables(select(func.count()), scope, conditions).where(scope.has_offer, *conditions)
     if key.memory_buckets:
         first = literal_column(str(key.memory_buckets[0]), Integer)
-        query = use_memory_index(query, scope.offers).where(scope.offer.gpu_octave >= first)
+        query = use_memory_index(query, scope.offers, scope.purchase).where(scope.offer.gpu_octave >= first)
     return Statement(query)
 
 
@@ -128,7 +130,8 @@ def _page_of_offers(
     Prices rise with GPU memory, so a scan by price alone would pass nearly all cheap sizes before it finds a large one.
     """
     scope = key.price_scope
-    offers = join_tables(select(*_columns(scope), *labels), scope, [*conditions, *labels])
+    status = status_of(scope.offer).label("status")
+    offers = join_tables(select(status, *scope.json_columns, *labels), scope, [*conditions, *labels])
     offers = offers.where(scope.has_offer, *conditions)
     if key.after is not None:
         offers = offers.where(after_cursor(sort_keys, cursor_binds(sort_keys, key.after)))
@@ -136,7 +139,7 @@ def _page_of_offers(
     order = [clause for sort_key in sort_keys for clause in sort_key.order_by]
     if not key.memory_buckets:
         return offers.order_by(*order).limit(limit).subquery("page")
-    bucket, hinted = scope.offer.gpu_octave, use_memory_index(offers, scope.offers)
+    bucket, hinted = scope.offer.gpu_octave, use_memory_index(offers, scope.offers, scope.purchase)
     merged = union_all(
         *(
             select(hinted.where(bucket == literal_column(str(number), Integer)).order_by(*order).subquery())
@@ -148,12 +151,12 @@ def _page_of_offers(
 
 def _columns(scope: PriceScope) -> list[ColumnElement[Any]]:
     """Return what a size is rendered from besides its own JSON."""
-    return [status_of(scope.offer).label("status"), scope.offer.doc.label("offer")]
+    return [status_of(scope.offer).label("status"), scope.json_of(scope.offer).label("offer")]
 
 
 def join_tables(query: Select[Any], scope: PriceScope, used: Sequence[ColumnElement[Any]]) -> Select[Any]:
     """Join the size, and its GPU, to the offers only where an expression uses one of their columns."""
-    query = query.select_from(scope.offers)
+    query = query.select_from(scope.source)
     if uses_table(SIZE, used):
         query = query.join(SIZE, SIZE.c.key == scope.key)
     if uses_table(GPU, used):

@@ -4,7 +4,7 @@ Only dirty sizes are derived again where possible: those whose row, prices or so
 that came into force or expired since the last ingest.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Any
 
@@ -17,10 +17,9 @@ from sqlalchemy import (
     Integer,
     MetaData,
     Select,
-    String,
     Table,
     and_,
-    cast,
+    case,
     delete,
     exists,
     func,
@@ -38,11 +37,9 @@ from app.catalog.column_types import BYTEWISE, table_of
 from app.catalog.in_force import EVER_KNOWN, earliest_spot_day, prices_in_force
 from app.catalog.models import CompleteList, Offer, Price, Size, SizeJson, Source
 from app.catalog.projections import (
-    ANY_REGION,
     COPIED_SIZE_COLUMNS,
-    NO_OFFER_JSON,
-    PRICE_FIELDS,
-    PURCHASE_MODELS,
+    PRICE_COLUMNS,
+    RANK_COLUMNS,
     UNIT_PRICE_FIELDS,
     UNKNOWN_PRICE_RANK,
     cheapest_offers,
@@ -50,7 +47,9 @@ from app.catalog.projections import (
     offer_json,
     side_by_side,
     size_json,
+    usd_by,
 )
+from app.catalog.purchases import PURCHASE_MODELS, any_region
 from app.catalog.store.bulk import (
     drop_unchanged,
     execute_count,
@@ -75,17 +74,18 @@ DIRTY_SIZES = Table(
 """The sizes to derive offers of; where `row_changed`, the size document, too."""
 
 _PRICE_GROUP = ("size_key", "region", "os")
-_KEY = ("region", "os", "purchase", "size_key")
+_KEY = ("region", "os", "size_key")
 """The unique key of an offer; the primary key of its table has the rank, too, only for the order of rows."""
 
 _UNRANKED = literal(UNKNOWN_PRICE_RANK, Double)
 
-_OFFERS = staging_table(table_of(Offer), _KEY)
+_OFFER = table_of(Offer)
+_OFFERS = staging_table(_OFFER, _KEY)
 _CURRENT_PRICES = Table(
     "current_price",
     MetaData(),
     *(Column(name, table_of(Price).c[name].type, primary_key=True) for name in _PRICE_GROUP),
-    *(Column(name, table_of(Offer).c[name].type) for name in PRICE_FIELDS),
+    *(Column(name, _OFFER.c[name].type) for name in PRICE_COLUMNS),
     prefixes=["temporary"],
     sqlite_with_rowid=False,
 )
@@ -143,7 +143,7 @@ def save_derived(session: Session, today: date, *, dirty_only: bool = False, may
     an offer; without it no outdated offers are searched for.
     """
     _save_size_docs(session, dirty_only=dirty_only)
-    offer = table_of(Offer)
+    offer = _OFFER
     with temporary_tables(session, _OFFERS):
         _derive_offers(session, today, dirty_only=dirty_only)
         outdated = delete(offer).where(
@@ -169,68 +169,81 @@ def _save_size_docs(session: Session, *, dirty_only: bool) -> None:
 
 
 def _derive_offers(session: Session, today: date, *, dirty_only: bool) -> None:
-    """Stage the offers by purchase model: those of each region with any price, and those for any region."""
+    """Stage the offers: those of each region with any price, and those in the cheapest region by purchase model."""
     with temporary_tables(session, _CURRENT_PRICES):
-        session.execute(
-            insert(_CURRENT_PRICES).from_select(_CURRENT_PRICES.c.keys(), _current_prices(today, dirty_only=dirty_only))
-        )
-        for purchase in PURCHASE_MODELS:
-            for offers in (
-                _regional_offers(purchase),
-                _cheapest_offers(purchase),
-                _unpriced_offers(purchase, dirty_only=dirty_only),
-            ):
-                session.execute(insert(_OFFERS).from_select(_OFFERS.c.keys(), offers))
+        current = _current_prices(today, dirty_only=dirty_only)
+        session.execute(insert(_CURRENT_PRICES).from_select(_CURRENT_PRICES.c.keys(), current))
+        for offers in (
+            _regional_offers(),
+            *(_cheapest_offers(purchase) for purchase in PURCHASE_MODELS),
+            *(_unpriced_offers(purchase, dirty_only=dirty_only) for purchase in PURCHASE_MODELS),
+        ):
+            session.execute(insert(_OFFERS).from_select(_OFFERS.c.keys(), offers))
 
 
-def _regional_offers(purchase: str) -> Select[Any]:
-    """Select the offers of each region and system that has a price, ranked by one purchase model."""
+def _regional_offers() -> Select[Any]:
+    """Select the offers of each region and system that has a price."""
     group, size = _CURRENT_PRICES.c, table_of(Size)
-    usd = group[f"{purchase}_usd_per_hour"]
-    rank = func.coalesce(cast(usd, Double), _UNRANKED)
-    row = (group.region, group.os, literal(purchase), rank, group.size_key, group.region)
-    unit_prices = dict(zip(UNIT_PRICE_FIELDS, _price_ratios(usd), strict=True))
-    prices = {name: group[name] for name in PRICE_FIELDS} | unit_prices
-    values = prices | {name: size.c[name] for name in COPIED_SIZE_COLUMNS}
-    doc = offer_json({**prices, "priced_in": group.region}, purchase)
-    return select(*row, *values.values(), memory_bucket_sql(size.c.gpu_memory_gib), doc).join_from(
-        _CURRENT_PRICES, size, size.c.key == group.size_key
-    )
+    values = {
+        **{name: group[name] for name in (*_PRICE_GROUP, *PRICE_COLUMNS)},
+        "priced_in": group.region,
+        **_copied_columns(),
+        **{name: value for purchase in PURCHASE_MODELS for name, value in _price_ratios(purchase).items()},
+    }
+    values["doc"] = offer_json(values, "on_demand")
+    return _select_offers(values).join_from(_CURRENT_PRICES, size, size.c.key == group.size_key)
 
 
-def _price_ratios(usd: ColumnElement[Any]) -> tuple[ColumnElement[float], ...]:
-    """Build the price of a whole GPU (six times the price of a size with 1/6), and of a GiB of GPU memory."""
+def _copied_columns() -> dict[str, ColumnElement[Any]]:
     size = table_of(Size).c
+    copied: dict[str, ColumnElement[Any]] = {name: size[name] for name in COPIED_SIZE_COLUMNS}
+    return copied | {"gpu_octave": memory_bucket_sql(size.gpu_memory_gib)}
+
+
+def _price_ratios(purchase: str) -> dict[str, ColumnElement[float]]:
+    """Build the price of a whole GPU (six times the price of a size with 1/6), and of a GiB of GPU memory."""
+    size, usd = table_of(Size).c, usd_by(_CURRENT_PRICES.c, purchase)
     parts = ((size.gpu_count_denominator, size.gpu_count_numerator), (literal(1, Integer), size.gpu_memory_gib))
-    return tuple(exact_ratio(usd, denominator, numerator) for denominator, numerator in parts)
+    return {
+        f"{purchase}_{name}": case((numerator > 0, exact_ratio(usd, denominator, numerator)))
+        for name, (denominator, numerator) in zip(UNIT_PRICE_FIELDS, parts, strict=True)
+    }
 
 
 def _cheapest_offers(purchase: str) -> Select[Any]:
     """Select the cheapest regional offer of each size and system, as its offer in any region."""
-    best = cheapest_offers(select(_OFFERS).where(_OFFERS.c.purchase == purchase).subquery(), ("size_key", "os")).c
-    return select(literal(ANY_REGION), *(best[name] for name in _OFFERS.c.keys()[1:]))
+    regional = _OFFERS.c.region == _OFFERS.c.priced_in
+    best = cheapest_offers(_OFFERS, purchase, ("size_key", "os"), regional, columns=_KEY)
+    values: dict[str, Any] = {**_OFFERS.c, "region": literal(any_region(purchase))}
+    if purchase != "on_demand":
+        values["doc"] = null()
+    return _select_offers(values).join_from(best, _OFFERS, same_key(best, _OFFERS, _KEY))
 
 
 def _unpriced_offers(purchase: str, *, dirty_only: bool) -> Select[Any]:
     """Select an offer without a price for each size and system that has none in any region."""
     size = table_of(Size)
     system = union_all(*(select(literal(os).label("os")) for os in OPERATING_SYSTEMS)).subquery().c.os
-    of_size = and_(_OFFERS.c.region == ANY_REGION, _OFFERS.c.os == system, _OFFERS.c.purchase == purchase)
-    row = (
-        literal(ANY_REGION),
-        system,
-        literal(purchase),
-        _UNRANKED,
-        size.c.key,
-        *(null() for _ in ("region", *PRICE_FIELDS, *UNIT_PRICE_FIELDS)),
-    )
-    derived = (memory_bucket_sql(size.c.gpu_memory_gib), literal(NO_OFFER_JSON, String))
-    priced = exists().where(of_size, _OFFERS.c.size_key == size.c.key).correlate(size, system.table)
+    anywhere = literal(any_region(purchase))
+    there = and_(_OFFERS.c.region == anywhere, _OFFERS.c.os == system, _OFFERS.c.size_key == size.c.key)
+    values = {
+        **dict.fromkeys(_OFFERS.c.keys(), null()),
+        **dict.fromkeys(RANK_COLUMNS, _UNRANKED),
+        **_copied_columns(),
+        "region": anywhere,
+        "os": system,
+        "size_key": size.c.key,
+    }
     return (
-        select(*row, *(size.c[name] for name in COPIED_SIZE_COLUMNS), *derived)
+        _select_offers(values)
         .join_from(size, system.table, literal(value=True))
-        .where(~priced, in_scope(size.c.key, dirty_only=dirty_only))
+        .where(~exists().where(there).correlate(size, system.table), in_scope(size.c.key, dirty_only=dirty_only))
     )
+
+
+def _select_offers(values: Mapping[str, Any]) -> Select[Any]:
+    """Select these values in the order of the columns of an offer."""
+    return select(*(values[name] for name in _OFFERS.c.keys()))  # noqa: SIM118  # a collection of columns is no mapping
 
 
 def _current_prices(today: date, *, dirty_only: bool) -> Select[Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from app.catalog.names import region_key
-from app.catalog.projections import PURCHASE_MODELS
+from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.readings import PriceBlock, PriceList, PriceRow, Prices, Reading, SourceRow
 from app.catalog.store.prices import OPERATING_SYSTEMS
 from app.errors import BadData
