@@ -69,7 +69,7 @@ def one_cell(folder: Path, header: str, cell: str) -> dict[str, FactValue]:
         ("Disk Cache Size (GiB)", "1,600", {"disk_cache_gib": 1600}),
         ("Cached Disk Random Read (RR)<sup>1</sup> IOPS", "4000", {"cached_disk_iops": 4000}),
         ("Cached Disk Random Read (RR)<sup>1</sup> Throughput (MB/s)", "32", {"cached_disk_mbps": 32}),
-        ("Base size", "NX12_v1", {}),
+        ("Base size", "NX12_v1", {"parent_size": "NX12_v1"}),
         ("OS Disk Size (GB)", "128", {}),
     ],
 )
@@ -77,9 +77,15 @@ def test_a_column_of_a_cpu_page_is_read(tmp_path: Path, header: str, cell: str, 
     assert one_cell(tmp_path, header, cell) == found
 
 
-def test_the_vcpus_of_a_constrained_size_are_those_of_its_table(tmp_path: Path) -> None:
-    table = "| Size name | Active vCPUs | Base size |\n|---|---|---|\n| Standard_NX8-**2**s_v5 | **2** | NX8s_v5 |\n"
-    assert facts(read(tmp_path, table, title="Constrained sizes"), "Standard_NX8-2s_v5")["vcpus"] == 2
+def test_a_list_of_constrained_sizes_states_their_vcpus_and_parents(tmp_path: Path) -> None:
+    table = "| Size name | Active vCPUs | Base size |\n|---|---|---|\n"
+    table += "| Standard_NX8-**2**s_v5 | **2** | NX8s_v5 |\n| Standard_NX8s_v5 | 8 | NX8s_v5 |\n"
+    table += "| Standard_NX8-4s_v5 | 4 | as above |\n"
+    reading = read(tmp_path, table, title="Constrained sizes")
+    assert facts(reading, "Standard_NX8-2s_v5") == {"vcpus": 2, "parent_size": "Standard_NX8s_v5"}
+    assert facts(reading, "Standard_NX8s_v5") == {"vcpus": 8}
+    assert facts(reading, "Standard_NX8-4s_v5") == {"vcpus": 4}
+    assert sum("column 'Base size': is not the name of a size" in text for text in details(reading)) == 1
 
 
 @pytest.mark.parametrize(

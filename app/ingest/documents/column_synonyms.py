@@ -42,6 +42,10 @@ _SYNONYMS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     (
+        "parent_size",
+        (r"(?:base|original|parent) sizes?",),
+    ),
+    (
         "cpu",
         (
             r"cpus?",
@@ -280,7 +284,8 @@ _SYNONYMS: tuple[tuple[str, tuple[str, ...]], ...] = (
             r"vm series",
             r"family",
             r"acu",
-            r"base size",
+            r"size types?",
+            r"disabled v ?cpus?",
             r"os disk(?: size)?",
             r"cpu perf(?:ormance)?(?: of vm)?",
             r"status",

@@ -46,6 +46,7 @@ from app.ingest.documents.row_facts import (
     NVME,
     is_per_nic,
     read_drives,
+    read_parent_sizes,
     read_scale_networks,
     read_temp_disks,
 )
@@ -175,6 +176,7 @@ def _find_row_facts(
         yield from findings
     yield from read_drives(tables.rows, NVME, tables.specs.nvme_gib)
     yield from read_drives(tables.rows, LOCAL_SSD, None)
+    yield from read_parent_sizes(tables.rows)
     per_nic = is_per_nic(passage for _, passage in document.passages())
     yield from read_scale_networks(tables.rows, per_nic=per_nic)
     yield from find_footnote_facts(document, tables.rows)

@@ -35,6 +35,7 @@ _WHOLE_ROW_FIELDS = frozenset(
         "nvme_size",
         "local_ssd",
         "local_ssd_size",
+        "parent_size",
         "scale_nics",
         "scale_bandwidth",
     }

@@ -11,11 +11,12 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Literal
 
+from app.catalog.names import size_key
 from app.ingest.documents.blocks import Passage
 from app.ingest.documents.cells import read_cell
 from app.ingest.documents.network import UnreadableCell
 from app.ingest.documents.page import Finding
-from app.ingest.documents.size_tables import FieldCell, SizeRow
+from app.ingest.documents.size_tables import FieldCell, SizeRow, is_size_name
 from app.ingest.documents.values import (
     Amount,
     FieldValue,
@@ -156,6 +157,22 @@ def _gib(amount: Amount, cell: FieldCell) -> Decimal | None:
 
 def _is_near(one: Decimal, other: Decimal) -> bool:
     return abs(one - other) <= _NEAR_SHARE * other
+
+
+def read_parent_sizes(rows: Sequence[SizeRow]) -> Iterator[Finding]:
+    """Yield the size that each constrained size is made of, with the provider's prefix if the row's own name has it.
+
+    Lists of constrained sizes also have rows of unconstrained ones, which name themselves.
+    """
+    for row in rows:
+        cell = row.find("parent_size")
+        if cell is None:
+            continue
+        if not is_size_name(cell.text):
+            yield row.report(cell, "is not the name of a size")
+        elif size_key(cell.text) != size_key(row.name):
+            prefix = next((each for each in ("Standard_", "Basic_") if row.name.startswith(each)), "")
+            yield row.fact(cell, "parent_size", prefix + cell.text.removeprefix(prefix))
 
 
 _PER_NIC = re.compile(r"\bbandwidth is per NIC\b|\bper NIC\b", re.IGNORECASE)
