@@ -1,15 +1,20 @@
 """GET with retries: waits as long as the server asks for, and raises one error with its URL and reason."""
 
 import logging
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
+from pathlib import Path
+from typing import TypeVar
 
 import httpx
 import stamina
 
 from app.errors import VmsizesError
+
+Body = TypeVar("Body")
 
 USER_AGENT = "vmsizes"
 TIMEOUT = httpx.Timeout(60.0, connect=15.0)
@@ -38,10 +43,37 @@ class RetryPolicy:
 
 
 async def get(
-    client: httpx.AsyncClient, url: httpx.URL, policy: RetryPolicy, headers: dict[str, str] | None = None
+    client: httpx.AsyncClient, url: httpx.URL, policy: RetryPolicy, headers: Mapping[str, str] | None = None
 ) -> bytes:
     """Return the body of a response of 200; raises FetchError when it failed as often as the policy allows."""
+    return await _request(client, url, policy, headers, _read)
 
+
+async def download(
+    client: httpx.AsyncClient, url: httpx.URL, policy: RetryPolicy, file: Path, headers: Mapping[str, str] | None = None
+) -> None:
+    """Write the body of a response of 200 to a file as it comes, however long it is; raises FetchError as `get`."""
+
+    async def save(response: httpx.Response) -> None:
+        with file.open("wb") as opened:
+            async for chunk in response.aiter_bytes():
+                opened.write(chunk)
+
+    await _request(client, url, policy, headers, save)
+
+
+async def _read(response: httpx.Response) -> bytes:
+    # httpx would keep the body in the response, which lives in a cycle until the garbage collector comes.
+    return b"".join([chunk async for chunk in response.aiter_bytes()])
+
+
+async def _request(
+    client: httpx.AsyncClient,
+    url: httpx.URL,
+    policy: RetryPolicy,
+    headers: Mapping[str, str] | None,
+    consume: Callable[[httpx.Response], Awaitable[Body]],
+) -> Body:
     def wait_or_give_up(error: Exception) -> bool | float:
         if not isinstance(error, httpx.HTTPStatusError):
             return isinstance(error, httpx.TransportError)
@@ -63,10 +95,10 @@ async def get(
         async for attempt in retries:
             with attempt:
                 tries = attempt.num
-                response = await client.get(url, headers=headers)
-                if response.status_code != HTTPStatus.OK:
-                    raise httpx.HTTPStatusError("", request=response.request, response=response)
-                return response.content
+                async with client.stream("GET", url, headers=headers) as response:
+                    if response.status_code != HTTPStatus.OK:
+                        raise httpx.HTTPStatusError("", request=response.request, response=response)
+                    return await consume(response)
     except httpx.HTTPError as error:
         raise FetchError(f"{_reason(error)}, at attempt {tries} of {policy.attempts}") from error
     raise AssertionError("unreachable: the last attempt returns or raises")

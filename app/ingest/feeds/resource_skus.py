@@ -1,0 +1,260 @@
+"""Maps entries of Azure's Resource SKUs API, or of `az vm list-skus`, to facts about sizes.
+
+An entry is one size in one region, with capabilities whose values all are texts. Not taken are `restrictions` and
+zones, which are those of the subscription that asked, the number of GPUs, since a part of a GPU is counted as one, and
+what differs between regions, which is reported.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from app.catalog.fields import FactValue
+from app.catalog.names import size_key
+from app.catalog.readings import FileRead, Reading, Report, SourceRow, StatedFact
+
+SOURCE_ID = "azure-resource-skus"
+FILE = SOURCE_ID
+"""What facts name as their file: it must be the same each day, so that the facts of a day replace those before."""
+DOCUMENTATION = "https://learn.microsoft.com/rest/api/compute/resource-skus/list"
+
+Entry = Mapping[str, Any]
+Capabilities = Mapping[str, str]
+Figure = tuple[str, FactValue]
+"""The capability that a value is read from, and the value in the unit of its field."""
+
+MIB_PER_GIB = 1024
+_CONSTRAINED = re.compile(r"\d+-\d+")
+"""In a name: sizes with fewer vCPUs than their parent, whose number `vCPUs` may be."""
+
+
+# Capabilities
+
+
+def _number(name: str, divisor: int = 1) -> Callable[[Capabilities], Figure | None]:
+    """Return a reader of a number that is not negative, divided by what makes it the field's unit."""
+
+    def read(capabilities: Capabilities) -> Figure | None:
+        if name not in capabilities:
+            return None
+        number = Decimal(capabilities[name])
+        if not number.is_finite() or number < 0:
+            raise ValueError
+        return name, number / divisor
+
+    return read
+
+
+def _integer(name: str) -> Callable[[Capabilities], Figure | None]:
+    def read(capabilities: Capabilities) -> Figure | None:
+        if name not in capabilities:
+            return None
+        if not re.fullmatch(r"[0-9]{1,18}", capabilities[name]):
+            raise ValueError
+        return name, int(capabilities[name])
+
+    return read
+
+
+_FLAGS = {"True": True, "False": False}
+
+
+def _flag(name: str, *, negated: bool = False) -> Callable[[Capabilities], Figure | None]:
+    def read(capabilities: Capabilities) -> Figure | None:
+        if name not in capabilities:
+            return None
+        try:
+            return name, _FLAGS[capabilities[name]] is not negated
+        except KeyError:
+            raise ValueError from None
+
+    return read
+
+
+def _listed(name: str, item: str) -> Callable[[Capabilities], Figure | None]:
+    """Return a reader that tells whether a list has an item."""
+
+    def read(capabilities: Capabilities) -> Figure | None:
+        if name not in capabilities:
+            return None
+        return name, item in (each.strip() for each in capabilities[name].split(","))
+
+    return read
+
+
+def _text(name: str, texts: Mapping[str, str] | None = None) -> Callable[[Capabilities], Figure | None]:
+    def read(capabilities: Capabilities) -> Figure | None:
+        if name not in capabilities:
+            return None
+        if texts is None:
+            return name, capabilities[name]
+        try:
+            return name, texts[capabilities[name]]
+        except KeyError:
+            raise ValueError from None
+
+    return read
+
+
+def _retirement(capabilities: Capabilities) -> Figure | None:
+    name = "RetirementDateUtc"
+    if name not in capabilities:
+        return None
+    return name, datetime.strptime(capabilities[name], "%m/%d/%Y").date()  # noqa: DTZ007  # a day in UTC, as its name says
+
+
+def _temp_disk(capabilities: Capabilities) -> Figure | None:
+    """Return the temporary disk; 0 is none, but not where the local disks are NVMe, which are told elsewhere."""
+    figure = _number("MaxResourceVolumeMB", MIB_PER_GIB)(capabilities)
+    return None if figure and not figure[1] and "NvmeDiskSizeInMiB" in capabilities else figure
+
+
+def _nvme_disks(capabilities: Capabilities) -> Figure | None:
+    names = ("NvmeDiskSizeInMiB", "NvmeSizePerDiskInMiB")
+    if not all(name in capabilities for name in names):
+        return None
+    total, each = (int(capabilities[name]) for name in names)
+    return (names[1], total // each) if each > 0 and total % each == 0 else None
+
+
+READERS: Mapping[str, Callable[[Capabilities], Figure | None]] = {
+    "memory_gib": _number("MemoryGB"),
+    "arch": _text("CpuArchitectureType", {"x64": "x64", "Arm64": "arm64"}),
+    "parent_size": _text("ParentSize"),
+    "temp_disk_gib": _temp_disk,
+    "nvme_disk_gib": _number("NvmeDiskSizeInMiB", MIB_PER_GIB),
+    "nvme_disk_count": _nvme_disks,
+    "max_data_disks": _integer("MaxDataDiskCount"),
+    "uncached_disk_iops": _integer("UncachedDiskIOPS"),
+    "uncached_disk_mbps": _number("UncachedDiskBytesPerSecond", 10**6),
+    "max_nics": _integer("MaxNetworkInterfaces"),
+    "infiniband": _flag("RdmaEnabled"),
+    "premium_storage": _flag("PremiumIO"),
+    "ultra_disk": _flag("UltraSSDAvailable"),
+    "accelerated_networking": _flag("AcceleratedNetworkingEnabled"),
+    "ephemeral_os_disk": _flag("EphemeralOSDiskSupported"),
+    "memory_preserving_updates": _flag("MemoryPreservingMaintenanceSupported"),
+    "hibernation": _flag("HibernationSupported"),
+    "encryption_at_host": _flag("EncryptionAtHostSupported"),
+    "trusted_launch": _flag("TrustedLaunchDisabled", negated=True),
+    "generation_1": _listed("HyperVGenerations", "V1"),
+    "generation_2": _listed("HyperVGenerations", "V2"),
+    "scsi_interface": _listed("DiskControllerTypes", "SCSI"),
+    "nvme_interface": _listed("DiskControllerTypes", "NVMe"),
+    "confidential_computing": _text("ConfidentialComputingType"),
+    "retirement_date": _retirement,
+}
+"""What reads each field from the capabilities; those named MB or GB count MiB and GiB, rates are bytes a second."""
+
+
+def _vcpus(name: str, capabilities: Capabilities) -> Figure | None:
+    """Return the vCPUs that one gets; `vCPUs` alone may be the parent's where a size is constrained."""
+    if "vCPUsAvailable" in capabilities:
+        return _integer("vCPUsAvailable")(capabilities)
+    constrained = "ParentSize" in capabilities or _CONSTRAINED.search(name) is not None
+    return None if constrained else _integer("vCPUs")(capabilities)
+
+
+# Entries
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stated:
+    value: FactValue
+    raw: str
+    line: int
+
+
+@dataclass(slots=True, kw_only=True)
+class SkuMapper:
+    """Collects the entries of sizes over all regions; a field on which regions differ is not stated but reported."""
+
+    _sizes: dict[str, dict[str, _Stated]] = field(default_factory=dict)
+    _names: dict[str, str] = field(default_factory=dict)
+    _differing: dict[tuple[str, str], _Stated] = field(default_factory=dict)
+    _reports: dict[tuple[str, str], Report] = field(default_factory=dict)
+    entries: int = 0
+
+    def add(self, entry: Entry) -> None:
+        """Take the figures of one entry; other resources than virtual machines are ignored."""
+        self.entries += 1
+        if str(entry.get("resourceType") or "").lower() != "virtualmachines":
+            return
+        name = str(entry.get("name") or "").strip()
+        if not name:
+            self._report("", "name", None, "names no size")
+            return
+        key = size_key(name)
+        self._names.setdefault(key, name)
+        stated = self._sizes.setdefault(key, {})
+        for column, capability, value, raw in self._figures(name, entry):
+            known = stated.setdefault(column, _Stated(value=value, raw=raw, line=self.entries))
+            if known.value != value and (key, column) not in self._differing:
+                self._differing[key, column] = known
+                self._report(name, capability, raw, f"{known.raw} in another region (entry {known.line}); not taken")
+
+    def _figures(self, name: str, entry: Entry) -> Iterator[tuple[str, str, FactValue, str]]:
+        """Yield field, capability, value and text of what an entry states."""
+        capabilities = {
+            str(each.get("name")): str(each.get("value")).strip()
+            for each in entry.get("capabilities") or ()
+            if each.get("value") not in (None, "")
+        }
+        if family := str(entry.get("family") or "").strip():
+            yield "quota_family", "family", family, family
+        for column, read in {"vcpus": lambda each: _vcpus(name, each), **READERS}.items():
+            try:
+                figure = read(capabilities)
+            except (ValueError, InvalidOperation):
+                self._report(name, column, capabilities, f"is not a value of {column}")
+                continue
+            if figure is not None:
+                capability, value = figure
+                yield column, capability, value, capabilities[capability]
+
+    def _report(self, size: str, column: str, cell: object, detail: str) -> None:
+        """Keep one report of a size and column."""
+        text = None if cell is None else str(cell)[:200]
+        report = Report(file=FILE, line=self.entries, column=column, cell=text, detail=f"{size}: {detail}")
+        self._reports.setdefault((size, column), report)
+
+    @property
+    def sizes(self) -> frozenset[str]:
+        """The keys of the sizes found so far."""
+        return frozenset(self._sizes)
+
+    def finish(self, *, day: date, sha256: str) -> Reading:
+        """Return the facts of all sizes, as one source of the day; `sha256` is of the files that were read."""
+        source = SourceRow(
+            id=SOURCE_ID,
+            title="Azure Resource SKUs API",
+            publisher="Microsoft",
+            kind="vendor_api",
+            url=DOCUMENTATION,
+            published_on=day,
+            sha256=sha256,
+        )
+        return Reading(
+            sources=(source,),
+            facts=tuple(self._facts()),
+            reports=tuple(self._reports.values()),
+            files=(FileRead(kind="feeds", file=FILE, sources=frozenset({SOURCE_ID}), states_facts=True),),
+        )
+
+    def _facts(self) -> Iterable[StatedFact]:
+        for key, stated in self._sizes.items():
+            for column, each in stated.items():
+                if (key, column) not in self._differing:
+                    yield StatedFact(
+                        kind="size",
+                        subject=self._names[key],
+                        field=column,
+                        value=each.value,
+                        raw=each.raw,
+                        file=FILE,
+                        line=each.line,
+                        source=SOURCE_ID,
+                    )
