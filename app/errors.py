@@ -58,6 +58,10 @@ class BadData(VmsizesError):
         super().__init__(f"{place}: {f'column {column!r}: ' if column else ''}{detail}")
 
 
+class FetchError(VmsizesError):
+    """Something of a vendor cannot be fetched, or is not what it should be; says what was asked and what came."""
+
+
 class NotReady(VmsizesError):
     """The database cannot be reached, or has no schema or no catalog yet; says what to do."""
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -38,6 +38,12 @@ class Settings(BaseSettings):
     azure_prices_url: str = Field(
         default="",
         description="A copy of the Azure Retail Prices API for `vmsizes refresh`. Empty: the public one.",
+    )
+    azure_subscription: str = Field(
+        default="", description="The Azure subscription whose sizes `vmsizes refresh` reads. Empty: none."
+    )
+    azure_token: SecretStr = Field(
+        default=SecretStr(""), description="A bearer token of Azure Resource Manager, for `azure_subscription`."
     )
     azure_docs: Path | None = Field(
         default=None, description="A checkout of Azure's documentation that `vmsizes refresh` reads. Unset: none."

@@ -24,7 +24,7 @@ from app.catalog.queries.pagination import get_revision
 from app.cli.options import OPTION_OF_FIELD, option_name
 from app.cli.output import print_error
 from app.db.engines import driver_message, has_no_tables, make_engine, outage_cause, read_session
-from app.errors import BadData, BadQuery, BadWorkload, NotFound, NotReady, VmsizesError
+from app.errors import BadData, BadQuery, BadWorkload, FetchError, NotFound, NotReady, VmsizesError
 from app.settings import Settings
 from app.validation import explain
 
@@ -37,6 +37,7 @@ _EXIT_CODES: dict[type[VmsizesError], int] = {
     BadWorkload: EXIT_USAGE,
     BadData: EXIT_BAD_DATA,
     NotReady: EXIT_NOT_READY,
+    FetchError: EXIT_BAD_DATA,
 }
 
 

@@ -14,7 +14,7 @@ from app.cli.options import Command, Group
 from app.cli.outcomes import outcome_json, plural, print_reports, print_tables
 from app.cli.output import Json, get_console, print_json, print_note
 from app.cli.progress import progress
-from app.errors import BadData
+from app.errors import BadData, FetchError
 from app.ingest.registry import read_pages, relative_to
 from app.ingest.run import IngestOutcome, ingest
 
@@ -164,6 +164,71 @@ def _to_result(refresh: "PriceRefresh", outcome: IngestOutcome | None) -> FeedRe
     return result
 
 
+# Sizes
+
+SkuFile = Annotated[
+    Path | None, typer.Option("--file", help="An answer of the API or of `az vm list-skus --all`, or a folder of them.")
+]
+
+
+@refresh_app.command("azure-skus", cls=Command)
+def azure_skus(
+    *,
+    file: SkuFile = None,
+    url: Annotated[str, typer.Option(help="A copy of the API. (default: the API)", show_default=False)] = "",
+    accept: Accept = False,
+    dry_run: DryRun = False,
+    strict: Strict = False,
+    as_json: Json = False,
+) -> None:
+    """Read what the Resource SKUs API says of sizes: a saved answer, or that of a subscription with a token."""
+    settings = context.settings()
+    if file and url:
+        raise typer.BadParameter("--file fetches nothing: it cannot be given with --url")
+    if not file and not (settings.azure_subscription and settings.azure_token.get_secret_value()):
+        raise typer.BadParameter("give --file, or set VMSIZES_AZURE_SUBSCRIPTION and VMSIZES_AZURE_TOKEN")
+    with context.session():
+        pass  # says what to do where there is no catalog yet
+    run = RunOptions(dry_run=dry_run, strict=strict)
+    _finish([_refresh_skus(file, url, run, accept=accept)], as_json=as_json)
+
+
+def _refresh_skus(file: Path | None, url: str, run: RunOptions, *, accept: bool) -> FeedResult:
+    from app.ingest.feeds.resource_skus_client import API_URL, SkuApi
+    from app.ingest.feeds.sku_refresh import run_sku_refresh
+
+    settings = context.settings()
+    api = SkuApi(
+        subscription=settings.azure_subscription, token=settings.azure_token.get_secret_value(), url=url or API_URL
+    )
+    with progress() as step:
+        refresh, outcome = run_sku_refresh(
+            context.engine(),
+            file or api,
+            cache=_cache_folder(),
+            day=context.today(),
+            now=context.now(),
+            accept=accept,
+            strict=run.strict,
+            dry_run=run.dry_run,
+            progress=step,
+        )
+    return FeedResult(
+        feed="azure-skus",
+        headline=f"azure-skus of {context.today()}: {plural(refresh.sizes, 'size')}, "
+        f"{plural(refresh.facts, 'fact')} from {plural(refresh.entries, 'entry').replace('entrys', 'entries')}",
+        details={
+            "day": context.today(),
+            "entries": refresh.entries,
+            "sizes": refresh.sizes,
+            "facts": refresh.facts,
+        },
+        outcome=outcome,
+        refused={"azure-skus": (refresh.refused,)} if refresh.refused else {},
+        hints=["To take it as it is: vmsizes refresh azure-skus --accept"] if refresh.refused else [],
+    )
+
+
 # Pages
 
 
@@ -226,19 +291,22 @@ def refresh_all(
     for feed, refresh in _feeds(run, accept=accept):
         try:
             results.append(refresh())
-        except BadData as error:
+        except (BadData, FetchError) as error:
             results.append(FeedResult(feed=feed, headline=f"{feed}: failed", refused={feed: (str(error),)}))
             failed = True
     _finish(results, as_json=as_json, failed=failed)
 
 
 def _feeds(run: RunOptions, *, accept: bool) -> Iterator[tuple[str, Callable[[], FeedResult]]]:
-    """Yield the feeds that are set up: prices need nothing, documentation a checkout."""
+    """Yield the feeds that are set up: prices need nothing, sizes a token, documentation a checkout."""
     from app.ingest.feeds.run import PriceFeed
 
     feed = PriceFeed(url=_prices_url(), cache=_cache_folder(), accept=accept)
     yield "azure-prices", lambda: _refresh_prices(feed, context.today(), run)
-    if folder := context.settings().azure_docs:
+    settings = context.settings()
+    if settings.azure_subscription and settings.azure_token.get_secret_value():
+        yield "azure-skus", lambda: _refresh_skus(None, "", run, accept=accept)
+    if folder := settings.azure_docs:
         yield "azure-docs", lambda: _refresh_docs(folder, run)
 
 
@@ -281,6 +349,6 @@ def _result_json(result: FeedResult) -> dict[str, object]:
     return {
         "feed": result.feed,
         **result.details,
-        "refused": [{"region": name, "reasons": [*reasons]} for name, reasons in result.refused.items()],
+        "refused": [{"name": name, "reasons": [*reasons]} for name, reasons in result.refused.items()],
         "ingest": outcome_json(result.outcome) if result.outcome else None,
     }

@@ -5,12 +5,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from tests.cli.conftest import Run
 from tests.conftest import TODAY
 from tests.databases import Databases
 from tests.ingest.feeds.fake_api import FakeApi, serving
 from tests.ingest.feeds.meters import in_region
+from tests.ingest.feeds.skus import entry as sku_entry
+from tests.servers import server
 
 PAGE = """---
 title: NX v1 size series
@@ -155,6 +161,8 @@ def test_without_a_feed_all_that_are_set_up_are_refreshed_and_one_that_fails_sto
         (("azure-prices", "--day", "2026-08-30"), 2, "--day is of saved pages: it needs --file"),
         (("azure-prices", "--file", "x", "--url", "http://127.0.0.1"), 2, "--file fetches nothing"),
         (("azure-prices", "--file", "no-such-folder"), 3, "no-such-folder: has no saved pages"),
+        (("azure-skus",), 2, "give --file, or set VMSIZES_AZURE_SUBSCRIPTION and VMSIZES_AZURE_TOKEN"),
+        (("azure-skus", "--file", "no-such-file.json"), 3, "no-such-file.json: cannot be read"),
         (("azure-docs",), 2, "give the folder of a checkout, or set VMSIZES_AZURE_DOCS"),
         (("azure-docs", "no-such-folder"), 3, "no-such-folder: does not exist"),
         (("--dry-run", "azure-docs", "x"), 2, "give options behind the feed: vmsizes refresh azure-docs"),
@@ -174,3 +182,56 @@ def test_a_refresh_needs_a_catalog(run: Run, database_url: str) -> None:
     done = run(database_url, "refresh", "azure-prices")
     assert done.returncode == 4
     assert "run `vmsizes ingest seeds`" in done.stderr
+
+
+def answer(*names: str) -> str:
+    return json.dumps({"value": [sku_entry(name) for name in names], "nextLink": None})
+
+
+def test_a_saved_answer_about_sizes_is_read(run: Run, catalog: str, tmp_path: Path) -> None:
+    file = tmp_path / "skus.json"
+    file.write_text(answer("Standard_NX24_v1", "Standard_NX48_v1"))
+    done = run(catalog, "refresh", "azure-skus", "--file", str(file))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"azure-skus of {TODAY}: 2 sizes, 32 facts from 2 entries")
+    size = json.loads(run(catalog, "show", "nx24_v1", "--json").stdout)["size"]
+    assert (size["vcpus"], size["memory_gib"], size["verified"]) == (24, 220, True)
+
+
+def test_sizes_that_are_gone_refuse_an_answer_until_it_is_accepted(run: Run, catalog: str, tmp_path: Path) -> None:
+    file = tmp_path / "skus.json"
+    file.write_text(answer(*(f"Standard_NX{n}_v1" for n in range(1, 11))))
+    arguments = ("refresh", "azure-skus", "--file", str(file))
+    assert run(catalog, *arguments).returncode == 0
+    file.write_text(answer("Standard_NX1_v1"))
+    done = run(catalog, *arguments)
+    assert done.returncode == 3
+    assert "refused: azure-skus: 9 of 10 sizes are gone" in done.stderr
+    assert "To take it as it is: vmsizes refresh azure-skus --accept" in done.stderr
+    assert run(catalog, *arguments, "--accept").returncode == 0
+    assert run(catalog, "show", "nx2_v1").returncode == 1
+
+
+def test_sizes_are_fetched_with_a_token_from_page_to_page(
+    run: Run, catalog: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def skus(request: Request) -> Response:
+        if request.headers.get("authorization") != "Bearer secret" or request.path_params["id"] != "sub":
+            return Response(status_code=401)
+        if "$skiptoken" in request.query_params:
+            return Response(answer("Standard_NX48_v1"))
+        link = str(request.url.include_query_params(**{"$skiptoken": "2"}))
+        return Response(json.dumps({"value": [sku_entry("Standard_NX24_v1")], "nextLink": link}))
+
+    with server(Starlette(routes=[Route("/subscriptions/{id}/skus", skus)])) as base:
+        url = base + "/subscriptions/{subscription}/skus"
+        monkeypatch.setenv("VMSIZES_AZURE_SUBSCRIPTION", "sub")
+        monkeypatch.setenv("VMSIZES_AZURE_TOKEN", "secret")
+        done = run(catalog, "refresh", "azure-skus", "--url", url)
+        assert done.returncode == 0, done.stderr
+        assert "2 sizes" in done.stdout
+        monkeypatch.setenv("VMSIZES_AZURE_TOKEN", "old")
+        done = run(catalog, "refresh", "azure-skus", "--url", url)
+    assert done.returncode == 3
+    assert "127.0.0.1 answered 401" in done.stderr
+    assert "secret" not in done.stderr + done.stdout

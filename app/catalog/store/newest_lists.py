@@ -1,4 +1,4 @@
-"""Loads the newest price list of each region that a source has, for the comparison with the next one."""
+"""Loads what a source stated last, for the comparison with what it states next."""
 
 from collections.abc import Iterator
 from itertools import groupby
@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.models import Price, Region
+from app.catalog.models import Fact, Price, Region
 
 PRICE = table_of(Price).c
 
@@ -36,3 +36,10 @@ def load_newest_lists(session: Session, source: str) -> Iterator[tuple[str, dict
     )
     for region, rows in groupby(session.execute(query), key=attrgetter("region")):
         yield region, {(row.size_key, row.os, row.purchase): row.nano_usd_per_hour for row in rows}
+
+
+def load_stated_sizes(session: Session, source: str) -> frozenset[str]:
+    """Return the keys of the sizes of which a source states anything."""
+    fact = table_of(Fact).c
+    query = select(fact.subject).where(fact.source_id == source, fact.kind == "size").distinct()
+    return frozenset(session.execute(query).scalars())

@@ -12,7 +12,7 @@ from typing import TypeVar
 import httpx
 import stamina
 
-from app.errors import VmsizesError
+from app.errors import FetchError
 
 Body = TypeVar("Body")
 
@@ -22,10 +22,6 @@ RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 
 # Retries are told by the progress of the command; without a handler the logger would write to standard error.
 logging.getLogger("stamina").addHandler(logging.NullHandler())
-
-
-class FetchError(VmsizesError):
-    """Something cannot be fetched, or is not what it should be; says what was asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,8 @@ import httpx
 import orjson
 
 from app.catalog.readings import Progress, no_progress
-from app.errors import BadData
-from app.ingest.feeds.fetching import TIMEOUT, USER_AGENT, FetchError, RetryPolicy, get
+from app.errors import BadData, FetchError
+from app.ingest.feeds.fetching import TIMEOUT, USER_AGENT, RetryPolicy, get
 from app.ingest.feeds.retail_prices import Item
 from app.ingest.feeds.spool import PageSpool
 

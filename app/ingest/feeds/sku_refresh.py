@@ -1,0 +1,63 @@
+"""Runs a refresh of sizes from the Resource SKUs API: fetch or open, map, compare, write."""
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+
+from sqlalchemy import Engine
+
+from app.catalog.readings import Progress, no_progress
+from app.catalog.store.newest_lists import load_stated_sizes
+from app.db.engines import read_session
+from app.ingest.feeds.gate import DEFAULT_LIMITS, GateLimits
+from app.ingest.feeds.resource_skus import SOURCE_ID, SkuMapper
+from app.ingest.feeds.resource_skus_client import SkuApi, digest_of, fetch_answers, read_entries
+from app.ingest.run import IngestOutcome, ingest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkuRefresh:
+    """What a refresh of sizes found; `refused` says why nothing of it was taken, if it was not."""
+
+    entries: int
+    sizes: int
+    facts: int
+    refused: str | None
+
+
+def run_sku_refresh(
+    engine: Engine,
+    origin: Path | SkuApi,
+    *,
+    cache: Path,
+    day: date,
+    now: datetime,
+    accept: bool = False,
+    strict: bool = False,
+    dry_run: bool = False,
+    limits: GateLimits = DEFAULT_LIMITS,
+    progress: Progress = no_progress,
+) -> tuple[SkuRefresh, IngestOutcome | None]:
+    """Write what the API says of sizes on a day, from saved answers or fetched ones, which are kept in `cache`.
+
+    Returns the outcome of the ingest, None where too many of the sizes that were stated before are gone. Raises
+    BadData for files that cannot be read, FetchError for what cannot be fetched.
+    """
+    if isinstance(origin, SkuApi):
+        progress("fetching sizes", None)
+        fetch_answers(origin, cache / SOURCE_ID)
+    path = cache / SOURCE_ID if isinstance(origin, SkuApi) else origin
+    mapper = SkuMapper()
+    for entry in read_entries(path, progress=progress):
+        mapper.add(entry)
+    reading = mapper.finish(day=day, sha256=digest_of(path))
+    with read_session(engine) as session:
+        before = load_stated_sizes(session, SOURCE_ID)
+    gone = before - mapper.sizes
+    refused = None
+    if not mapper.sizes or (not accept and len(gone) > limits.lost_in_region * len(before)):
+        refused = f"{len(gone)} of {len(before)} sizes are gone" if before else "no entry is a size"
+    refresh = SkuRefresh(entries=mapper.entries, sizes=len(mapper.sizes), facts=len(reading.facts), refused=refused)
+    if refused:
+        return refresh, None
+    return refresh, ingest(engine, reading, now=now, strict=strict, dry_run=dry_run, progress=progress)
