@@ -160,7 +160,7 @@ def cheapest_offers(
     """
     position = func.row_number().over(
         partition_by=[offers.c[name] for name in each],
-        order_by=(offers.c[f"{purchase}_rank_usd"], offers.c.priced_in),
+        order_by=(offers.c[f"{purchase}_rank_usd"], offers.c.region),
     )
     names = columns or offers.c.keys()
     ranked = select(*(offers.c[name] for name in names), position.label("position")).where(*conditions).subquery()

@@ -37,6 +37,11 @@ def test_a_table_is_for_people_and_csv_for_scripts(run: Run, seeded_url: str) ->
     assert (row["gpu_memory_gib"], row["infiniband"]) == ("1128.0", "true")
 
 
+def test_the_price_of_a_reservation_comes_before_the_others(run: Run, seeded_url: str) -> None:
+    shown = run(seeded_url, "search", "--gpu", "H200", "--purchase", "reserved_3y").stdout
+    assert shown.split()[:6] == ["size", "reserved", "3y", "USD/h", "status", "vCPUs"]
+
+
 @pytest.fixture
 def seeded_copy(databases: Databases, seeded_template_url: str) -> Iterator[str]:
     """A copy of the seeded database to write to."""
