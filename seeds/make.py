@@ -1,4 +1,4 @@
-"""Makes the tables of sizes in this folder from the public data sets that README.md names, each a folder of its own.
+"""Makes sizes/ and availability/ from the public data sets that README.md names, each a folder of its own.
 
     python seeds/make.py --sku-locator FOLDER --aks FOLDER --autoscaler FOLDER
 
@@ -7,6 +7,7 @@ Only figures are taken. A family of quota that no series of series.csv has among
 
 import argparse
 import csv
+import gzip
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ SKUS = "azure-resource-skus-2026-08-01"
 CONSTRAINED = "azure-constrained-vcpus-2025-10-16"
 WITHOUT_GPUS = "azure-types-without-gpus-2025-09-16"
 AKS = "azure-resource-skus-2026-06-23"
+AVAILABILITY = "azure-availability-2026-08-01"
 AUTOSCALER = "cluster-autoscaler-azure-2026-03-17"
 
 FLAGS = {
@@ -103,11 +105,24 @@ def constrained(names: Iterable[str]) -> Iterator[Row]:
             yield {"id": name, "vcpus": found[0], "parent_size": found[1]}
 
 
+def write_availability(source: str, offered: Path) -> None:
+    """Write in which regions and zones sizes are offered: a column for each region, and nothing of restrictions."""
+    zones: dict[str, dict[str, str]] = {}
+    with gzip.open(offered, "rt", newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            zones.setdefault(row["size"], {})[row["region"]] = row["zones"] or "-"
+    regions = sorted({region for of_size in zones.values() for region in of_size})
+    with (SEEDS / "availability" / f"{source}.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, ("size", "source", *regions), restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({"size": size, "source": source, **zones[size]} for size in sorted(zones))
+
+
 def main() -> None:
     """Write all tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     for option, what in (
-        ("--sku-locator", "djtools-azure-vm-sku-locator: skus.csv"),
+        ("--sku-locator", "djtools-azure-vm-sku-locator: skus.csv, availability.csv.gz"),
         ("--aks", "aspire: aks_vm_sizes.csv"),
         ("--autoscaler", "cluster-autoscaler: azure.csv"),
     ):
@@ -125,6 +140,7 @@ def main() -> None:
     if unknown := set(families.values()) - types.keys():
         parser.error(f"series.csv has no series with the family {', '.join(sorted(unknown))}")
 
+    write_availability(AVAILABILITY, folders.sku_locator / "availability.csv.gz")
     write_table(SKUS, skus(listed))
     write_table(CONSTRAINED, constrained(families))
     write_table(

@@ -317,6 +317,18 @@ class SizeJson(SQLModel, table=True):
     doc: str = Field(sa_type=BYTEWISE)
 
 
+class Availability(SQLModel, table=True):
+    """A region in which a source says that a size is offered, on the day of the source; other regions lack it."""
+
+    __table_args__ = {"sqlite_with_rowid": False}
+
+    size_key: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="size.key")
+    region: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="region.code")
+    source_id: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="source.id")
+    zones: str = Field(sa_type=BYTEWISE, description="joined by spaces; empty where a zone cannot be chosen")
+    file: str = Field(sa_type=BYTEWISE, sa_column_kwargs={"info": NOT_IN_DIGEST}, description="where it was read")
+
+
 class IngestedFile(SQLModel, table=True):
     """A file that was ingested, so that rows it no longer has are deleted when it is ingested again."""
 

@@ -181,6 +181,18 @@ class RegionRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AvailabilityRow:
+    """A region in which a size is offered; `zones` are joined by spaces, empty where none can be chosen."""
+
+    size: str
+    region: str
+    zones: str
+    source: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AliasRow:
     """Another name of a size, and the source that uses it."""
 
@@ -256,6 +268,7 @@ class Reading:
     regions: tuple[RegionRow, ...] = ()
     prices: Prices = NO_PRICES
     aliases: tuple[AliasRow, ...] = ()
+    availability: tuple[AvailabilityRow, ...] = ()
     corrections: tuple[CorrectionRow, ...] = ()
     benchmarks: tuple[BenchmarkRow, ...] = ()
     models: tuple[ModelRow, ...] = ()

@@ -11,6 +11,7 @@ from app.catalog.fields import SubjectKind
 from app.catalog.readings import FileRead, Prices, Progress, Reading, SourceKind, SourceRow, no_progress
 from app.errors import BadData
 from app.ingest.documents.gpu_memory import GpuMemoryIndex
+from app.ingest.sources.availability import read_availability
 from app.ingest.sources.claims import load_gpu_rows, read_facts, read_sources
 from app.ingest.sources.documents import find_pages, read_documents
 from app.ingest.sources.models import read_models
@@ -42,6 +43,7 @@ CSV_SOURCES: dict[str, CsvSource] = {
     "series": _fact_source("series", "Series: names, racks, scale-up domains."),
     "sizes": _fact_source("size", "Sizes: any of their fields, as a source has them."),
     "aliases": CsvSource(help="Other names of sizes.", read=read_aliases),
+    "availability": CsvSource(help="Regions and zones in which sizes are offered.", read=read_availability),
     "corrections": CsvSource(help="What a source says wrongly, and why.", read=read_corrections, cites_sources=False),
     "benchmarks": CsvSource(help="Published results.", read=read_benchmarks),
     "models": CsvSource(help="Language models: layers, widths, heads, experts.", read=read_models),

@@ -159,6 +159,21 @@ class FactPage(PageOut):
     items: list[FactOut] = Field(description="The facts of this page.")
 
 
+class AvailabilityOut(Out):
+    """A region in which a size is offered, on the day of the source."""
+
+    region: str = Field(description="Code of the region.")
+    zones: list[str] = Field(description="The zones that have it; empty where none can be chosen.")
+    as_of: date | None = Field(description="The day of the source.")
+    source_id: str = Field(description="Id of the source in GET /sources.")
+
+
+class AvailabilityPage(PageOut):
+    """Regions in which a size is offered."""
+
+    items: list[AvailabilityOut] = Field(description="The regions of this page.")
+
+
 class ConflictOut(SourcedOut):
     """A value that was not accepted, with the one that was."""
 

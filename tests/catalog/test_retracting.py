@@ -167,7 +167,7 @@ def test_an_unknown_source_and_one_whose_regions_are_in_use_cannot_be_forgotten(
     ingest_file(engine, "prices", write(folder, "prices", cost("X1")))
     with pytest.raises(NotFound, match=r"There is no source named 'place'\. Did you mean places"):
         forget(engine, "place", now=NOW)
-    with pytest.raises(BadQuery, match="names the region eastus, which prices of other sources are for"):
+    with pytest.raises(BadQuery, match="names the region eastus, which prices or availability of other"):
         forget(engine, "places", now=NOW)
     forget(engine, "list", now=NOW)
     forget(engine, "places", now=NOW)

@@ -9,12 +9,14 @@ from app.api.openapi.schemas import REFERENCE, to_plain_schema
 from app.http.problems import MEDIA_TYPE
 
 _PATH_PARAMETERS = {
-    **dict.fromkeys(("showSize", "listSizeFacts", "listSizePrices", "listSimilarSizes"), "name"),
+    **dict.fromkeys(
+        ("showSize", "listSizeFacts", "listSizeAvailability", "listSizePrices", "listSimilarSizes"), "name"
+    ),
     "showSeries": "series_id",
     "showModel": "model_id",
 }
 """The name of an operation's path parameter."""
-_SIZE_OPERATIONS = ("showSize", "listSizeFacts", "listSizePrices", "listSimilarSizes")
+_SIZE_OPERATIONS = ("showSize", "listSizeFacts", "listSizeAvailability", "listSizePrices", "listSimilarSizes")
 
 LINKS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "listSizes": ("/items/0/name", _SIZE_OPERATIONS),

@@ -8,13 +8,14 @@ from fastapi import APIRouter, Path, Query, Response
 
 from app.api.deps import Executor, json_response
 from app.api.executor import QueryExecutor
+from app.catalog.queries.availability import AvailabilitySearch, find_availability
 from app.catalog.queries.facets import find_facets
 from app.catalog.queries.params import PlainText, SimilarSearch, SizeFilter, SizeSearch
 from app.catalog.queries.prices import AllPricesSearch, PriceSearch, find_all_prices, find_prices
 from app.catalog.queries.provenance import FactSearch, find_facts
 from app.catalog.queries.sizes import find_sizes, get_size, render_page
 from app.schemas.compare import SimilarPage
-from app.schemas.sizes import FacetsOut, FactPage, PricePage, SizeOut, SizePage, SizePricePage
+from app.schemas.sizes import AvailabilityPage, FacetsOut, FactPage, PricePage, SizeOut, SizePage, SizePricePage
 
 router = APIRouter(tags=["sizes"])
 
@@ -60,6 +61,14 @@ async def list_similar_sizes(
 async def list_size_facts(name: SizeName, search: Annotated[FactSearch, Query()], executor: Executor) -> Response:
     """List what each source says about a size, which values were accepted, and why."""
     return json_response(await executor.to_json(FactPage, find_facts, name, search))
+
+
+@router.get("/sizes/{name}/availability", response_model=AvailabilityPage)
+async def list_size_availability(
+    name: SizeName, search: Annotated[AvailabilitySearch, Query()], executor: Executor
+) -> Response:
+    """List the regions and zones that have a size, whether or not a price is known there."""
+    return json_response(await executor.to_json(AvailabilityPage, find_availability, name, search))
 
 
 @router.get("/sizes/{name}/prices", response_model=PricePage)

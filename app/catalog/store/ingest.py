@@ -15,6 +15,7 @@ from app.catalog.names import model_keys, size_key
 from app.catalog.presets import split_names
 from app.catalog.readings import ModelRow, Progress, Reading, Report, no_progress
 from app.catalog.resolution.subjects import SubjectKeys
+from app.catalog.store.availability import save_availability
 from app.catalog.store.bulk import temporary_tables
 from app.catalog.store.facts import (
     add_priced_sizes,
@@ -235,6 +236,7 @@ def _save_rows(
     changes["size_alias"] += save_listed(session, "aliases", reading, subjects)
     changes["benchmark"] += save_listed(session, "benchmarks", reading, subjects)
     changes["model"] += save_listed(session, "models", reading, subjects)
+    changes["availability"] = save_availability(session, reading, subjects)
     summary.sources |= sources.keys()
     summary.moved_sources |= {id_ for id_, source in old.items() if source["url"] != new[id_]["url"]}
 

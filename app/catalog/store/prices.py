@@ -35,6 +35,7 @@ from app.catalog.models import Offer, Price, Size, SizeJson
 from app.catalog.names import size_key
 from app.catalog.readings import PriceBlock, PriceList, Prices, Progress, Report
 from app.catalog.resolution.subjects import SubjectKeys
+from app.catalog.store.availability import move_availability
 from app.catalog.store.bulk import Columns, bulk_load, execute_count, same_key, upsert
 from app.catalog.store.revisions import TableChecksum, compute_checksum, select_canonical
 from app.catalog.store.upsert import TableChange
@@ -219,6 +220,7 @@ def merge_aliases(session: Session, subjects: SubjectKeys) -> TableChange:
         own: dict[tuple[Any, ...], list[RowMapping]] = {}
         for row in session.execute(select(price).where(price.c.size_key == key)).mappings():
             own.setdefault(_series_of(row), []).append(row)
+        move_availability(session, alias, key)
         new = [dict(row) | {"size_key": key} for row in rows if not _overlaps(row, own.get(_series_of(row), ()))]
         for table in (price, table_of(Offer), table_of(SizeJson)):
             session.execute(delete(table).where(table.c.size_key == alias))

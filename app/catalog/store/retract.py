@@ -26,6 +26,7 @@ from sqlmodel import SQLModel
 
 from app.catalog.column_types import table_of
 from app.catalog.models import (
+    Availability,
     Benchmark,
     CompleteList,
     Correction,
@@ -148,8 +149,8 @@ def drop_rows_of_files(
         if keys or file in before
     )
     save_rows(session, IngestedFile, listed)
-    used = _regions_with_prices(session, gone) if kind == "regions" else set()
-    detail = "is not in the file any more, but prices are for it; the region stays until they go"
+    used = _regions_in_use(session, gone) if kind == "regions" else set()
+    detail = "is not in the file any more, but prices or availability are for it; the region stays until they go"
     reports = [Report(file=files[0].file, line=None, column="code", cell=code, detail=detail) for code in sorted(used)]
     wanted, columns = sorted(gone - {(code,) for code in used}), [table.c[name] for name in names]
     removed = 0
@@ -163,10 +164,11 @@ def _may_drop(file: FileRead, source: str) -> bool:
     return file.kind == "corrections" or source in file.sources
 
 
-def _regions_with_prices(session: Session, keys: Iterable[FileKey]) -> set[str]:
-    region, price = table_of(Region).c.code, table_of(Price).c.region
+def _regions_in_use(session: Session, keys: Iterable[FileKey]) -> set[str]:
+    region = table_of(Region).c.code
     codes = [code for (code,) in keys]
-    return set(session.execute(select(region).where(region.in_(codes), exists().where(price == region))).scalars())
+    used = or_(*(exists().where(table.c.region == region) for table in _TABLES_BY_REGION))
+    return set(session.execute(select(region).where(region.in_(codes), used)).scalars())
 
 
 # Orphans
@@ -180,6 +182,7 @@ def drop_orphans(session: Session) -> dict[str, TableChange]:
         exists().where(fact.kind == "size", fact.subject == size.c.key),
         exists().where(price.size_key == size.c.key),
         exists().where(table_of(SizeAlias).c.size_key == size.c.key),
+        exists().where(table_of(Availability).c.size_key == size.c.key),
     )
     orphans = select(size.c.key).where(~mentioned)
     keys = list(session.execute(orphans).scalars())
@@ -204,19 +207,27 @@ def drop_orphans(session: Session) -> dict[str, TableChange]:
 
 # A whole source
 
-_TABLES_BY_SOURCE: tuple[type[SQLModel], ...] = (SizeAlias, Correction, Benchmark, LanguageModel, Fact, CompleteList)
+_TABLES_BY_SOURCE: tuple[type[SQLModel], ...] = (
+    *(SizeAlias, Availability, Correction, Benchmark, LanguageModel, Fact, CompleteList),
+)
+
+
+_TABLES_BY_REGION = (table_of(Price), table_of(Availability))
 
 
 def check_regions_of_source(session: Session, source: str) -> None:
-    """Check that no prices of other sources are for a region of this one; raises BadQuery."""
-    region, price = table_of(Region).c, table_of(Price).c
-    others = exists().where(price.region == region.code, price.source_id != source)
+    """Check that no prices or availability of other sources are for a region of this one; raises BadQuery."""
+    region = table_of(Region).c
+    others = or_(
+        *(exists().where(table.c.region == region.code, table.c.source_id != source) for table in _TABLES_BY_REGION)
+    )
     used = session.execute(
         select(region.code).where(region.source_id == source, others).order_by(region.code)
     ).scalars()
     if codes := list(used):
         more = f" and {len(codes) - 1} more" if len(codes) > 1 else ""
-        detail = f"names the region {codes[0]}{more}, which prices of other sources are for; forget those sources first"
+        of_others = "prices or availability of other sources are for"
+        detail = f"names the region {codes[0]}{more}, which {of_others}; forget those sources first"
         raise BadQuery("source", source, detail)
 
 

@@ -23,6 +23,7 @@ EXAMPLE_PATHS: Mapping[str, str] = {
     "listSizes": "/sizes?gpu=A100&min_gpu_mem=80&region=eastus&sort=usd_per_hour&limit=2",
     "listSimilarSizes": "/sizes/nc24ads_a100_v4/similar?region=eastus&limit=2",
     "listSizeFacts": "/sizes/nd40rs_v2/facts?field=gpu_memory_gib&limit=2",
+    "listSizeAvailability": "/sizes/nc24ads_a100_v4/availability?region=eastus,southcentralus&limit=2",
     "listSizePrices": "/sizes/nc24ads_a100_v4/prices?region=westeurope&as_of=2026-07-01&limit=2",
     "exportPricesCsv": "/prices.csv?fields=size,region,os,purchase,usd_per_hour,valid_from,seen_until,source_id",
     "compareSizes": "/compare?size=nc24ads_a100_v4&size=nc40ads_h100_v5&region=eastus",

@@ -1,0 +1,31 @@
+"""`GET /sizes/{name}/availability` on the seeds."""
+
+import httpx
+
+from tests.walks import walk
+
+
+def test_the_regions_of_a_size_are_listed_with_their_zones(client: httpx.Client) -> None:
+    regions = {item["region"]: item for item in walk(client, "/sizes/nc24ads_a100_v4/availability", limit=5)}
+    assert len(regions) > 10
+    assert regions["southcentralus"] == {
+        "region": "southcentralus",
+        "zones": ["1", "2"],
+        "as_of": "2026-08-01",
+        "source_id": "azure-availability-2026-08-01",
+    }
+
+
+def test_a_region_without_zones_has_the_size_all_the_same(client: httpx.Client) -> None:
+    (item,) = walk(client, "/sizes/d2s_v3/availability", region="westus")
+    assert item["zones"] == []
+
+
+def test_a_region_that_lacks_the_size_is_not_listed(client: httpx.Client) -> None:
+    answer = client.get("/sizes/nd128isr_gb300_v6/availability?region=australiacentral").json()
+    assert answer == {"items": [], "next_cursor": None, "total": 0}
+
+
+def test_unknown_names_are_refused(client: httpx.Client) -> None:
+    assert client.get("/sizes/nosuchsize/availability").status_code == 404
+    assert client.get("/sizes/d2s_v3/availability?region=nowhere").status_code == 422
