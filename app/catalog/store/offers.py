@@ -73,7 +73,7 @@ DIRTY_SIZES = Table(
 )
 """The sizes to derive offers of; where `row_changed`, the size document, too."""
 
-_PRICE_GROUP = ("size_key", "region", "os")
+_PRICE_GROUP = ("size_key", "os", "region")
 _KEY = ("region", "os", "size_key")
 """The unique key of an offer; the primary key of its table has the rank, too, only for the order of rows."""
 
@@ -89,7 +89,7 @@ _CURRENT_PRICES = Table(
     prefixes=["temporary"],
     sqlite_with_rowid=False,
 )
-"""The prices in force by size, region and operating system."""
+"""The prices in force, in an order in which the cheapest region of each size and system is found without a sort."""
 
 
 def mark_dirty(session: Session, sizes: Select[Any], *, row_changed: bool = False) -> None:
@@ -172,7 +172,7 @@ def _derive_offers(session: Session, today: date, *, dirty_only: bool) -> None:
     """Stage the offers: those of each region with any price, and those in the cheapest region by purchase model."""
     with temporary_tables(session, _CURRENT_PRICES):
         current = _current_prices(today, dirty_only=dirty_only)
-        session.execute(insert(_CURRENT_PRICES).from_select(_CURRENT_PRICES.c.keys(), current))
+        session.execute(insert(_CURRENT_PRICES).from_select(current.selected_columns.keys(), current))
         for offers in (
             _regional_offers(),
             *(_cheapest_offers(purchase) for purchase in PURCHASE_MODELS),
@@ -183,15 +183,30 @@ def _derive_offers(session: Session, today: date, *, dirty_only: bool) -> None:
 
 def _regional_offers() -> Select[Any]:
     """Select the offers of each region and system that has a price."""
-    group, size = _CURRENT_PRICES.c, table_of(Size)
-    values = {
-        **{name: group[name] for name in (*_PRICE_GROUP, *PRICE_COLUMNS)},
-        "priced_in": group.region,
+    size = table_of(Size)
+    return _select_offers(_priced_values()).join_from(_CURRENT_PRICES, size, size.c.key == _CURRENT_PRICES.c.size_key)
+
+
+def _cheapest_offers(purchase: str) -> Select[Any]:
+    """Select the cheapest regional offer of each size and system, as its offer in any region."""
+    size, values = table_of(Size), _priced_values() | {"region": literal(any_region(purchase))}
+    if purchase != "on_demand":
+        values["doc"] = null()
+    best = cheapest_offers(_CURRENT_PRICES, purchase, ("size_key", "os"), columns=_PRICE_GROUP)
+    cheapest = best.join(_CURRENT_PRICES, same_key(best, _CURRENT_PRICES, _PRICE_GROUP))
+    return _select_offers(values).join_from(cheapest, size, size.c.key == _CURRENT_PRICES.c.size_key)
+
+
+def _priced_values() -> dict[str, Any]:
+    """Build the columns of an offer from prices in force and the row of the size."""
+    prices = _CURRENT_PRICES.c
+    values: dict[str, Any] = {
+        **{name: prices[name] for name in (*_PRICE_GROUP, *PRICE_COLUMNS)},
+        "priced_in": prices.region,
         **_copied_columns(),
         **{name: value for purchase in PURCHASE_MODELS for name, value in _price_ratios(purchase).items()},
     }
-    values["doc"] = offer_json(values, "on_demand")
-    return _select_offers(values).join_from(_CURRENT_PRICES, size, size.c.key == group.size_key)
+    return values | {"doc": offer_json(values, "on_demand")}
 
 
 def _copied_columns() -> dict[str, ColumnElement[Any]]:
@@ -210,34 +225,24 @@ def _price_ratios(purchase: str) -> dict[str, ColumnElement[float]]:
     }
 
 
-def _cheapest_offers(purchase: str) -> Select[Any]:
-    """Select the cheapest regional offer of each size and system, as its offer in any region."""
-    regional = _OFFERS.c.region == _OFFERS.c.priced_in
-    best = cheapest_offers(_OFFERS, purchase, ("size_key", "os"), regional, columns=_KEY)
-    values: dict[str, Any] = {**_OFFERS.c, "region": literal(any_region(purchase))}
-    if purchase != "on_demand":
-        values["doc"] = null()
-    return _select_offers(values).join_from(best, _OFFERS, same_key(best, _OFFERS, _KEY))
-
-
 def _unpriced_offers(purchase: str, *, dirty_only: bool) -> Select[Any]:
     """Select an offer without a price for each size and system that has none in any region."""
     size = table_of(Size)
     system = union_all(*(select(literal(os).label("os")) for os in OPERATING_SYSTEMS)).subquery().c.os
-    anywhere = literal(any_region(purchase))
-    there = and_(_OFFERS.c.region == anywhere, _OFFERS.c.os == system, _OFFERS.c.size_key == size.c.key)
+    prices = _CURRENT_PRICES.c
+    priced = exists().where(prices.size_key == size.c.key, prices.os == system).correlate(size, system.table)
     values = {
         **dict.fromkeys(_OFFERS.c.keys(), null()),
         **dict.fromkeys(RANK_COLUMNS, _UNRANKED),
         **_copied_columns(),
-        "region": anywhere,
+        "region": literal(any_region(purchase)),
         "os": system,
         "size_key": size.c.key,
     }
     return (
         _select_offers(values)
         .join_from(size, system.table, literal(value=True))
-        .where(~exists().where(there).correlate(size, system.table), in_scope(size.c.key, dirty_only=dirty_only))
+        .where(~priced, in_scope(size.c.key, dirty_only=dirty_only))
     )
 
 
