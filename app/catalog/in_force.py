@@ -1,8 +1,8 @@
 """Which price of an offer is in force on a day, as it was known on a day: the one definition of it.
 
-Of all runs that began by the day and were known, the one that was last observed is in force; of several observed on the
-same day one of an exact date, then the source that is first by id, then the one that was known last. A price that is
-missing in the next three complete lists of its source is in force no more.
+Of all runs that began by the day and were known, the one that was last observed is in force; of several that were last
+observed on the same day one with an exact date, then the source that is first by id, then what was known last. A price
+that is missing in the next three complete lists of its source is in force no more.
 """
 
 from datetime import date, timedelta

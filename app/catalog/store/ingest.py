@@ -34,6 +34,7 @@ from app.catalog.store.offers import (
     sizes_newly_priced,
     sizes_with_expired_spot,
 )
+from app.catalog.store.price_runs import RUN_TABLES, merge_lists, sizes_of_lists
 from app.catalog.store.prices import (
     PRICE,
     STAGED_PRICE,
@@ -94,7 +95,7 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
     Raises BadData for an unknown size, region, source or series, and for a name that two language models have.
     """
     summary, derived_on = IngestSummary(reports=list(reading.reports)), _last_derived_on(session)
-    with temporary_tables(session, STAGED_PRICE, DROPPED_PRICES, DIRTY_SIZES):
+    with temporary_tables(session, STAGED_PRICE, DROPPED_PRICES, DIRTY_SIZES, *RUN_TABLES):
         # Aliases go first: prices and facts are keyed by what a name means after this reading, not before.
         unnamed, _ = drop_rows_of_files(session, "aliases", reading, SubjectKeys(aliases={}, series_ids={}))
         summary.changes = {"source": TableChange(), "region": TableChange(), "size_alias": unnamed}
@@ -112,15 +113,17 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
         merged = merge_aliases(session, subjects)
         summary.changes["size"] += merged
         progress("writing prices", None, prices.rows)
+        runs = merge_lists(session, prices, today)
         written, overwritten_checksum = merge_prices(session, prices, today)
-        summary.changes["price"] = written + TableChange(removed=dropped)
+        summary.add({"price": written + runs.prices + TableChange(removed=dropped), "price_list": runs.lists})
         _derive(session, summary, None if merged.has_changes else derived_on, today, progress)
         closed, reports = drop_rows_of_files(session, "regions", reading, subjects)
         summary.changes["region"] += closed
         summary.reports += reports
         progress("digest", None)
         replaced = overwritten_checksum + dropped_checksum
-        summary.checksums = _known_checksums(session, summary, replaced, prices_moved=merged.has_changes)
+        moved = merged.has_changes or runs.prices.has_changes
+        summary.checksums = _known_checksums(session, summary, replaced, prices_moved=moved)
     return summary
 
 
@@ -135,7 +138,7 @@ def forget_source(session: Session, source: str, *, today: date, progress: Progr
         raise NotFound("source", source, suggestions=tuple(get_close_matches(source, known, 2)))
     check_regions_of_source(session, source)
     summary, derived_on = IngestSummary(sources={source}), _last_derived_on(session)
-    with temporary_tables(session, STAGED_PRICE, DROPPED_PRICES, DIRTY_SIZES):
+    with temporary_tables(session, STAGED_PRICE, DROPPED_PRICES, DIRTY_SIZES, *RUN_TABLES):
         progress("prices", None)
         dropped, dropped_checksum = drop_prices(session, PRICE.c.source_id == source)
         summary.changes = drop_rows_of_source(session, source)
@@ -247,7 +250,7 @@ def _known_checksums(
     """Return the checksums that are known without reading their table: of unchanged tables, and of the prices.
 
     Prices are by far the largest table, so their checksum is computed from the one before: less the rows that were
-    `replaced` or dropped, plus the staged ones. Prices that an alias moved to another size are in neither.
+    `replaced` or dropped, plus the staged ones. Those that an alias or a complete list moved are in neither.
     """
     stored = load_checksums(session)
     changed = {name for name, change in summary.changes.items() if change.has_changes}
@@ -286,6 +289,9 @@ def _derive(session: Session, summary: IngestSummary, since: date | None, today:
     # An undated spot price is no offer, so staging one may end the offer of the price that it overwrote.
     undated = select(exists().where(STAGED_PRICE.c.purchase == "spot", STAGED_PRICE.c.approximate_date.is_(True)))
     may_remove = may_remove or session.execute(undated).scalar_one()
+    if "price_list" in summary.changes:
+        may_remove = may_remove or summary.changes["price_list"].has_changes or summary.changes["price"].has_changes
+        mark_dirty(session, sizes_of_lists())
     if since < today:
         mark_dirty(session, sizes_newly_priced(since, today))
         expired = sizes_with_expired_spot(since, today)

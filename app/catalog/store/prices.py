@@ -73,8 +73,8 @@ class PriceStaging:
     rows: int = 0
     in_order: bool = True
     """Whether each key is greater than the one before: then there are no duplicates, and nothing need be sorted."""
-    lists: dict[int, PriceList] = field(default_factory=dict)
-    """Each list by the position of its first price."""
+    lists: list[tuple[int, int, PriceList]] = field(default_factory=list)
+    """Each list, with the positions of its first price and behind its last."""
 
     _keys: dict[str, str] = field(default_factory=dict)
     _last: tuple[Any, ...] = ()
@@ -82,10 +82,11 @@ class PriceStaging:
     def staged_columns(self, prices: Prices) -> Iterator[Columns]:
         """Yield the columns of the staged table block by block; raises BadData for an unknown region or size."""
         for each in prices.lists:
-            self.lists[self.rows] = each
+            first = self.rows
             for block in each.blocks():
                 yield self._columns(each, block)
                 self.progress("prices", block.share, self.rows)
+            self.lists.append((first, self.rows, each))
 
     def _columns(self, each: PriceList, block: PriceBlock) -> Columns:
         self._check_regions(each, block)
@@ -139,10 +140,10 @@ def stage_prices(session: Session, prices: Prices, staging: PriceStaging) -> lis
     if not prices.lists:
         return []
     bulk_load(session, STAGED_PRICE, staging.staged_columns(prices))
-    return [] if staging.in_order else _drop_duplicates(session, staging.lists)
+    return [] if staging.in_order else _drop_duplicates(session, staging)
 
 
-def _drop_duplicates(session: Session, lists: Mapping[int, PriceList]) -> list[Report]:
+def _drop_duplicates(session: Session, staging: PriceStaging) -> list[Report]:
     staged, first = STAGED_PRICE.c, STAGED_PRICE.alias("first")
     key = [staged[name] for name in OBSERVATION_KEY]
     several = (
@@ -159,12 +160,12 @@ def _drop_duplicates(session: Session, lists: Mapping[int, PriceList]) -> list[R
     if duplicates:
         positions = select(staged.position).join_from(STAGED_PRICE, several, later)
         session.execute(delete(STAGED_PRICE).where(staged.position.in_(positions)))
-    return [_duplicate_report(row, lists) for row in duplicates if row.nano_usd_per_hour != row.kept]
+    return [_duplicate_report(row, staging) for row in duplicates if row.nano_usd_per_hour != row.kept]
 
 
-def _duplicate_report(row: Any, lists: Mapping[int, PriceList]) -> Report:
+def _duplicate_report(row: Any, staging: PriceStaging) -> Report:
     return Report(
-        file=lists[max(start for start in lists if start <= row.position)].file,
+        file=next(each.file for first, end, each in staging.lists if first <= row.position < end),
         line=row.line,
         column="usd_per_hour",
         cell=to_usd_text(row.nano_usd_per_hour),

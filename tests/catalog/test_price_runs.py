@@ -1,0 +1,187 @@
+"""Runs of prices answer every day, as known on every day, as if each observation were kept by itself."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from decimal import Decimal
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Date, Engine, bindparam, delete, insert, select
+from sqlalchemy.orm import Session
+
+from app.catalog.column_types import table_of
+from app.catalog.in_force import EVER_KNOWN, LIST, MISSING_LISTS, PRICE, is_in_force, last_observed
+from app.catalog.models import Region, Size, Source
+from app.catalog.readings import PriceBlock, PriceList, PriceRow, Prices, no_progress
+from app.catalog.resolution.subjects import SubjectKeys
+from app.catalog.store.bulk import temporary_tables
+from app.catalog.store.price_runs import RUN_TABLES, merge_lists
+from app.catalog.store.prices import STAGED_PRICE, PriceStaging, merge_prices, stage_prices
+from app.db.engines import write_session
+from tests.factories import price
+
+SIZES, REGIONS, SOURCES = ("x1", "x2"), ("eastus", "westus"), ("a", "b")
+DAYS = range(1, 8)
+FIRST_INGEST = date(2026, 9, 1)
+Place = tuple[str, str]
+"""A size and a region."""
+
+
+def on(day: int) -> date:
+    return date(2026, 1, 1) + timedelta(days=day)
+
+
+def ingested(number: int) -> date:
+    return FIRST_INGEST + timedelta(days=number)
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A list of a source for a day: the prices by size and region; if it is complete, those of its regions."""
+
+    source: str
+    day: int
+    prices: Mapping[Place, int]
+    regions: tuple[str, ...] | None
+    undated: bool = False
+    file: str = "file"
+
+    def to_prices(self) -> Prices:
+        rows = [self._row(place, usd) for place, usd in sorted(self.prices.items())]
+        complete = self.regions is not None
+        each = PriceList(
+            file=self.file,
+            blocks=lambda: iter([PriceBlock.of(rows)] if rows else []),
+            complete=complete,
+            regions=frozenset(self.regions or ()) if complete else None,
+        )
+        return Prices((each,))
+
+    def _row(self, place: Place, usd: int) -> PriceRow:
+        size, region = place
+        about = {"source": self.source, "valid_from": on(self.day), "approximate_date": self.undated}
+        return price(size, Decimal(usd), region=region, **about)
+
+
+@dataclass
+class EveryObservation:
+    """The model: of each place, source and day all prices that were known, with the day from which they were."""
+
+    known: dict[tuple[str, Place, int], list[tuple[date, int, bool]]] = field(default_factory=dict)
+    lists: dict[tuple[str, str, int], date] = field(default_factory=dict)
+
+    def take(self, observed: Observed, today: date) -> None:
+        source, day = observed.source, observed.day
+        # A list without any price says nothing of what kind of prices it would have had.
+        for region in (observed.regions or ()) if observed.prices else ():
+            if (source, region, day) in self.lists:
+                for key in [key for key in self.known if (key[0], key[1][1], key[2]) == (source, region, day)]:
+                    if key[1] not in observed.prices:
+                        del self.known[key]
+            self.lists.setdefault((source, region, day), today)
+        for place, usd in observed.prices.items():
+            versions = self.known.setdefault((source, place, day), [])
+            value = (usd, observed.undated)
+            versions[:] = [one for one in versions if one[1:] == value or one[0] < today]
+            if not versions or versions[-1][1:] != value:
+                versions.append((today, *value))
+
+    def forget(self, source: str) -> None:
+        self.known = {key: versions for key, versions in self.known.items() if key[0] != source}
+        self.lists = {key: known for key, known in self.lists.items() if key[0] != source}
+
+    def in_force(self, place: Place, day: int, known_on: date) -> tuple[date, int] | None:
+        """Return the last day on which the price was observed, and the price."""
+        found = []
+        for (source, where, observed_on), versions in self.known.items():
+            by_then = [one for one in versions if one[0] <= known_on]
+            if where == place and observed_on <= day and by_then:
+                undated, _, usd = min((undated, -number, usd) for number, (_, usd, undated) in enumerate(by_then))
+                found.append((-observed_on, undated, source, usd))
+        if not found:
+            return None
+        last, _, source, usd = min(found)
+        later = [
+            one
+            for (by, region, one), known in self.lists.items()
+            if (by, region) == (source, place[1]) and -last < one <= day and known <= known_on
+        ]
+        return None if len(later) >= MISSING_LISTS else (on(-last), usd)
+
+
+def take(session: Session, observed: Observed, today: date) -> None:
+    staging = PriceStaging(
+        subjects=SubjectKeys(aliases={}, series_ids={}), regions=frozenset(REGIONS), progress=no_progress
+    )
+    with temporary_tables(session, STAGED_PRICE, *RUN_TABLES):
+        stage_prices(session, observed.to_prices(), staging)
+        merge_lists(session, staging, today)
+        merge_prices(session, staging, today)
+
+
+_DAY, _KNOWN = bindparam("day", type_=Date), bindparam("known", type_=Date)
+_IN_FORCE = select(
+    PRICE.c.size_key, PRICE.c.region, last_observed(PRICE.c, _DAY, _KNOWN), PRICE.c.nano_usd_per_hour
+).where(is_in_force(PRICE.c, _DAY, _KNOWN))
+
+
+def in_force(session: Session, day: int, known_on: date) -> dict[Place, tuple[date, int]]:
+    rows = session.execute(_IN_FORCE, {"day": on(day), "known": known_on}).all()
+    found = {(size, region): (last, nano // 10**9) for size, region, last, nano in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def expected(model: EveryObservation, day: int, known_on: date) -> dict[Place, tuple[date, int]]:
+    found = {(size, region): model.in_force((size, region), day, known_on) for size in SIZES for region in REGIONS}
+    return {place: answer for place, answer in found.items() if answer is not None}
+
+
+@pytest.fixture
+def catalog(engine: Engine) -> Engine:
+    """A catalog with the sizes, regions and sources, and no price."""
+    cited = {"title": "t", "publisher": "p", "kind": "third_party", "sha256": "0"}
+    about = {"provider": "azure", "verified": True, "disputed": False, "disputed_fields": "", "search_text": ""}
+    with write_session(engine) as session:
+        session.execute(insert(table_of(Source)), [{"id": source, **cited} for source in SOURCES])
+        regions = [{"code": region, "name": region, "source_id": "a"} for region in REGIONS]
+        session.execute(insert(table_of(Region)), regions)
+        session.execute(insert(table_of(Size)), [{"key": key, "name": key, **about} for key in SIZES])
+    return engine
+
+
+places = st.tuples(st.sampled_from(SIZES), st.sampled_from(REGIONS))
+
+
+@st.composite
+def lists(draw: st.DrawFn) -> Observed:
+    regions = draw(st.sampled_from([None, ("eastus",), REGIONS, REGIONS]))
+    prices = draw(st.dictionaries(places, st.integers(1, 2), min_size=1))
+    if regions == ("eastus",):
+        prices = {place: usd for place, usd in prices.items() if place[1] == "eastus"} or {("x1", "eastus"): 1}
+    undated = draw(st.integers(0, 5)) == 0
+    return Observed(draw(st.sampled_from(SOURCES)), draw(st.sampled_from(DAYS)), prices, regions, undated)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(ingests=st.lists(st.tuples(lists(), st.integers(0, 1)), max_size=12), forgotten=st.sampled_from(SOURCES))
+def test_runs_answer_as_if_every_observation_were_kept(
+    catalog: Engine, ingests: Sequence[tuple[Observed, int]], forgotten: str
+) -> None:
+    model, today = EveryObservation(), FIRST_INGEST
+    with write_session(catalog, commit=False) as session:
+        days = {EVER_KNOWN, FIRST_INGEST - timedelta(days=1)}
+        for observed, later in ingests:
+            today += timedelta(days=later)
+            days.add(today)
+            take(session, observed, today)
+            model.take(observed, today)
+        for _ in range(2):
+            for known_on in days:
+                for day in (0, *DAYS, 9):
+                    assert in_force(session, day, known_on) == expected(model, day, known_on), (day, known_on)
+            session.execute(delete(PRICE).where(PRICE.c.source_id == forgotten))
+            session.execute(delete(LIST).where(LIST.c.source_id == forgotten))
+            model.forget(forgotten)
