@@ -1,7 +1,9 @@
 """Reads CSV files row by row or in blocks; every error names the file, line and column."""
 
 import csv
+import gzip
 import re
+import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ from decimal import Decimal
 from hashlib import file_digest
 from itertools import islice
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import TextIO, TypeVar, cast
 
 from app.catalog.column_types import SIGNIFICANT_DIGITS, USD_DECIMALS, is_exact
 from app.errors import BadData
@@ -112,10 +114,13 @@ def read_rows(path: Path, columns: Collection[str], *, optional: Collection[str]
 
 @contextmanager
 def open_csv(path: Path) -> Iterator[TextIO]:
-    """Open a file; raises BadData, also while it is read, for what is not a CSV file in UTF-8."""
+    """Open a file, by gzip if it ends in `.gz`; raises BadData, also while it is read, for what is no CSV in UTF-8."""
+    opened = gzip.open if path.suffix == ".gz" else open
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            yield file
+        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+            yield cast("TextIO", file)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise BadData(f"is not a whole gzip file: {error}", file=str(path)) from error
     except OSError as error:
         raise BadData(f"cannot be read: {error.strerror}; give the path of a CSV file", file=str(path)) from error
     except (UnicodeDecodeError, csv.Error) as error:

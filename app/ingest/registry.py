@@ -15,6 +15,7 @@ from app.ingest.sources.availability import read_availability
 from app.ingest.sources.claims import load_gpu_rows, read_facts, read_sources
 from app.ingest.sources.documents import find_pages, read_documents
 from app.ingest.sources.models import read_models
+from app.ingest.sources.price_tables import MANIFEST, read_price_tables
 from app.ingest.sources.prices import read_prices
 from app.ingest.sources.reference import read_aliases, read_benchmarks, read_corrections, read_regions
 
@@ -85,7 +86,7 @@ def read_pages(
 
 
 def read_seeds(folder: Path, *, progress: Progress = no_progress) -> Reading:
-    """Read a folder of seeds: the CSV files of each kind, and the pages in `documents`."""
+    """Read a folder of seeds: the CSV files of each kind, the tables in `prices`, and the pages in `documents`."""
     if not folder.is_dir():
         raise BadData("is not a folder; VMSIZES_SEEDS says where the seeds are", file=str(folder))
     reading = Reading()
@@ -93,6 +94,8 @@ def read_seeds(folder: Path, *, progress: Progress = no_progress) -> Reading:
         progress(f"reading {name}", None)
         for path in seed_files(folder, name):
             reading += read_csv_source(name, path, folder / "sources.csv", new_sizes=True)
+    if (folder / "prices" / MANIFEST).exists():
+        reading += read_price_tables(folder / "prices", read_sources(folder / "sources.csv"))
     if (folder / "documents").is_dir():
         reading += read_pages([folder / "documents"], folder, progress=progress)
     return reading
@@ -100,7 +103,8 @@ def read_seeds(folder: Path, *, progress: Progress = no_progress) -> Reading:
 
 def seed_files(folder: Path, name: str) -> list[Path]:
     """Return the CSV files of one kind: `sizes.csv`, then those in `sizes`, in the order of their names."""
-    return [*folder.glob(f"{name}.csv"), *sorted((folder / name).glob("*.csv"))]
+    others = sorted(path for path in (folder / name).glob("*.csv") if path.name != MANIFEST)
+    return [*folder.glob(f"{name}.csv"), *others]
 
 
 def relative_to(folder: Path, reading: Reading) -> Reading:

@@ -1,7 +1,7 @@
 """Runs of prices answer every day, as known on every day, as if each observation were kept by itself."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from decimal import Decimal
 
@@ -14,16 +14,19 @@ from sqlalchemy.orm import Session
 from app.catalog.column_types import table_of
 from app.catalog.in_force import EVER_KNOWN, LIST, MISSING_LISTS, PRICE, is_in_force, last_observed
 from app.catalog.models import Region, Size, Source
-from app.catalog.readings import PriceBlock, PriceList, PriceRow, Prices, no_progress
+from app.catalog.readings import PriceBlock, PriceList, PriceRow, Prices, Reading, no_progress
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.bulk import temporary_tables
 from app.catalog.store.price_runs import RUN_TABLES, merge_lists
 from app.catalog.store.prices import STAGED_PRICE, PriceStaging, merge_prices, stage_prices
+from app.catalog.store.revisions import compute_digest
 from app.db.engines import write_session
-from tests.factories import price
+from app.ingest.run import forget, ingest
+from tests.catalog.test_deriving import offered
+from tests.factories import NOW, price, reading
 
 SIZES, REGIONS, SOURCES = ("x1", "x2"), ("eastus", "westus"), ("a", "b")
-DAYS = range(1, 8)
+DAYS = range(1, 7)
 FIRST_INGEST = date(2026, 9, 1)
 Place = tuple[str, str]
 """A size and a region."""
@@ -165,7 +168,7 @@ def lists(draw: st.DrawFn) -> Observed:
     return Observed(draw(st.sampled_from(SOURCES)), draw(st.sampled_from(DAYS)), prices, regions, undated)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(ingests=st.lists(st.tuples(lists(), st.integers(0, 1)), max_size=12), forgotten=st.sampled_from(SOURCES))
 def test_runs_answer_as_if_every_observation_were_kept(
     catalog: Engine, ingests: Sequence[tuple[Observed, int]], forgotten: str
@@ -180,8 +183,97 @@ def test_runs_answer_as_if_every_observation_were_kept(
             model.take(observed, today)
         for _ in range(2):
             for known_on in days:
-                for day in (0, *DAYS, 9):
+                for day in (0, *DAYS, 8):
                     assert in_force(session, day, known_on) == expected(model, day, known_on), (day, known_on)
             session.execute(delete(PRICE).where(PRICE.c.source_id == forgotten))
             session.execute(delete(LIST).where(LIST.c.source_id == forgotten))
             model.forget(forgotten)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10)
+@given(ingests=st.permutations([(source, day) for source in SOURCES for day in DAYS]), data=st.data())
+def test_an_older_day_changes_nothing_that_was_known_before(
+    catalog: Engine, ingests: Sequence[tuple[str, int]], data: st.DataObject
+) -> None:
+    with write_session(catalog, commit=False) as session:
+        before: dict[tuple[date, int], dict[Place, tuple[date, int]]] = {}
+        for number, (source, day) in enumerate(ingests[:8]):
+            today = ingested(number)
+            prices = data.draw(st.dictionaries(places, st.integers(1, 2), min_size=1))
+            take(session, Observed(source, day, prices, REGIONS), today)
+            before |= {(today, one): in_force(session, one, today) for one in DAYS}
+            assert all(in_force(session, one, known_on) == found for (known_on, one), found in before.items())
+
+
+def one_list(day: int, prices: Mapping[Place, int], *, file: str = "list.csv", complete: bool = True) -> Reading:
+    """A reading of a list for East US."""
+    observed = Observed("prices", day, prices, ("eastus",) if complete else None, file=file)
+    lists = Prices(tuple(replace(each, sources=frozenset(["prices"])) for each in observed.to_prices().lists))
+    return replace(reading(regions=REGIONS), prices=lists)
+
+
+def stored(engine: Engine) -> list[tuple[str, int, int, int]]:
+    """Return the runs: size, first and last day, US dollars."""
+    query = select(PRICE.c.size_key, PRICE.c.valid_from, PRICE.c.seen_until, PRICE.c.nano_usd_per_hour)
+    with write_session(engine) as session:
+        found = session.execute(query.order_by(PRICE.c.size_key, PRICE.c.valid_from)).all()
+    return [(key, (first - on(0)).days, (last - on(0)).days, nano // 10**9) for key, first, last, nano in found]
+
+
+X1, X2 = ("x1", "eastus"), ("x2", "eastus")
+
+
+def test_lists_with_one_price_make_one_run_and_a_list_between_them_cuts_it(engine: Engine) -> None:
+    for day in (1, 3, 5):
+        ingest(engine, one_list(day, {X1: 2, X2: day}, file=f"{day}.csv"), now=NOW)
+    assert stored(engine) == [("x1", 1, 5, 2), ("x2", 1, 1, 1), ("x2", 3, 3, 3), ("x2", 5, 5, 5)]
+    ingest(engine, one_list(4, {X2: 3}, file="4.csv"), now=NOW)
+    assert stored(engine) == [("x1", 1, 3, 2), ("x1", 5, 5, 2), ("x2", 1, 1, 1), ("x2", 3, 4, 3), ("x2", 5, 5, 5)]
+    assert not ingest(engine, one_list(4, {X2: 3}, file="4.csv"), now=NOW).new_revision
+
+
+def test_a_list_that_its_file_has_no_more_is_taken_out_of_the_runs(engine: Engine) -> None:
+    for day in (1, 2, 3):
+        ingest(engine, one_list(day, {X1: 2}, file="the.csv" if day == 2 else "other.csv" + str(day)), now=NOW)
+    ingest(engine, one_list(4, {X1: 2}, file="the.csv"), now=NOW)
+    assert stored(engine) == [("x1", 1, 1, 2), ("x1", 3, 4, 2)]
+    ingest(engine, one_list(4, {X2: 2}, file="the.csv"), now=NOW)
+    assert stored(engine) == [("x1", 1, 1, 2), ("x1", 3, 3, 2), ("x2", 4, 4, 2)]
+
+
+def test_an_offer_goes_when_three_complete_lists_lack_its_price(engine: Engine) -> None:
+    ingest(engine, one_list(1, {X1: 2, X2: 2}, file="1.csv"), now=NOW)
+    for day in (2, 3, 4):
+        assert offered(engine, "x1") == (2, "eastus")
+        ingest(engine, one_list(day, {X2: 2}, file=f"{day}.csv"), now=NOW)
+    assert offered(engine, "x1") is None
+    assert offered(engine, "x2") == (2, "eastus")
+    ingest(engine, one_list(5, {X1: 2, X2: 2}, file="5.csv"), now=NOW)
+    assert offered(engine, "x1") == (2, "eastus")
+
+
+def test_the_digest_of_runs_is_that_of_all_rows_whatever_day_they_are_ingested_on(engine: Engine) -> None:
+    digests = []
+    for number in range(2):
+        for day in (1, 3, 2):
+            outcome = ingest(engine, one_list(day, {X1: 2}, file=f"{day}.csv"), now=NOW + timedelta(days=number))
+        with write_session(engine) as session:
+            digest, _ = compute_digest(session)
+        assert outcome.revision["digest"] == digest
+        digests.append(digest)
+        forget(engine, "prices", now=NOW)
+        ingest(engine, reading(), now=NOW)
+    assert digests[0] == digests[1]
+    with write_session(engine) as session:
+        assert session.execute(select(LIST)).all() == []
+
+
+def test_a_correction_on_a_later_day_leaves_what_was_known_before(engine: Engine) -> None:
+    later = NOW + timedelta(days=3)
+    for day in (1, 2):
+        ingest(engine, one_list(day, {X1: 2}, file=f"{day}.csv"), now=NOW)
+    ingest(engine, one_list(2, {X1: 9}, file="2.csv"), now=later)
+    with write_session(engine) as session:
+        assert in_force(session, 3, NOW.date()) == {X1: (on(2), 2)}
+        assert in_force(session, 3, later.date()) == {X1: (on(2), 9)}
+        assert in_force(session, 1, later.date()) == {X1: (on(1), 2)}

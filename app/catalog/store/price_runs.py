@@ -252,7 +252,8 @@ def _cut_runs(session: Session, day: date, today: date) -> TableChange:
     differs = and_(~absent, ~_same_price(OBSERVED, PRICE))
     # A new list inside a run: the run does not hold there, unless the list has the same price.
     in_between = and_(lists.complete, ~listed, run.valid_from < day)
-    known_today = or_(run.known_from >= today, lists.known_from >= today)
+    # The first observation of a run is known with the run; a later one with its list, which may be newer.
+    known_today = or_(run.known_from >= today, and_(lists.known_from >= today, run.valid_from < day))
     wrong = or_(
         and_(absent, lists.complete, or_(listed, in_between)),
         and_(differs, or_(known_today, in_between)),
