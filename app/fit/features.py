@@ -1,0 +1,180 @@
+"""The features of a size that a successor can keep, and whether another size has them."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from operator import eq, ge
+from typing import Any, Literal
+
+FeatureKind = Literal["amount", "flag", "same", "shared"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """A feature of a size that a successor can keep.
+
+    An `amount` is kept by at least as much, a `flag` where it is true, what must be the `same` by an equal value, and
+    of what is `shared` (a set) by one common value. `essential` features are kept unless a request says otherwise;
+    of a size without GPUs those `of_gpu` are not unknown but absent.
+    """
+
+    name: str
+    code: str
+    label: str
+    kind: FeatureKind = "amount"
+    unit: str | None = None
+    essential: bool = False
+    of_gpu: bool = False
+
+    @staticmethod
+    def flag(name: str, *, code: str = "FEATURE", essential: bool = False, of_gpu: bool = False) -> "Feature":
+        """Return a feature that is supported or not."""
+        label = name.replace("_", " ")
+        return Feature(name=name, code=code, label=label, kind="flag", essential=essential, of_gpu=of_gpu)
+
+
+FEATURES: tuple[Feature, ...] = (
+    Feature(name="vcpus", code="VCPU", label="vCPUs", unit="count", essential=True),
+    Feature(name="memory_gib", code="RAM", label="memory", unit="GiB", essential=True),
+    Feature(
+        name="gpu_memory_gib", code="GPU_MEMORY_TOTAL", label="GPU memory", unit="GiB", essential=True, of_gpu=True
+    ),
+    Feature(
+        name="gpu_memory_gib_per_gpu",
+        code="GPU_MEMORY_PER_GPU",
+        label="GPU memory on one GPU",
+        unit="GiB",
+        essential=True,
+        of_gpu=True,
+    ),
+    Feature(name="gpu_count", code="GPU_COUNT", label="GPUs", unit="count", essential=True, of_gpu=True),
+    Feature(name="gpu_vendor", code="GPU_VENDOR", label="GPU vendor", kind="same", essential=True, of_gpu=True),
+    Feature(name="arch", code="ARCH", label="architecture", kind="same", essential=True),
+    Feature.flag("infiniband", code="NO_INFINIBAND", essential=True),
+    Feature.flag("nvlink", code="NO_NVLINK", essential=True, of_gpu=True),
+    Feature.flag("local_disk", code="LOCAL_DISK", essential=True),
+    Feature.flag("premium_storage", essential=True),
+    Feature.flag("accelerated_networking", essential=True),
+    Feature.flag("ephemeral_os_disk", essential=True),
+    Feature(name="generation", code="GENERATION", label="VM generation", kind="shared", essential=True),
+    Feature(name="local_disk_gib", code="LOCAL_DISK", label="local disk", unit="GiB"),
+    Feature(name="max_data_disks", code="DATA_DISKS", label="data disks", unit="count"),
+    Feature(name="uncached_disk_iops", code="DISK_IOPS", label="uncached disk operations", unit="IOPS"),
+    Feature(name="uncached_disk_mbps", code="DISK_THROUGHPUT", label="uncached disk throughput", unit="MBps"),
+    Feature(name="max_nics", code="NICS", label="network interfaces", unit="count"),
+    Feature(name="network_mbps", code="NETWORK", label="network", unit="Mbps"),
+    Feature(name="infiniband_gbps", code="INFINIBAND", label="InfiniBand", unit="Gbps"),
+    *(
+        Feature.flag(name)
+        for name in (
+            *("generation_1", "generation_2", "premium_storage_caching", "ultra_disk", "nested_virtualization"),
+            *("hibernation", "live_migration", "memory_preserving_updates"),
+        )
+    ),
+    Feature.flag("gpudirect_rdma", of_gpu=True),
+)
+"""Every feature that is compared, the most selective first."""
+
+FEATURE_NAMES = tuple(feature.name for feature in FEATURES)
+ESSENTIAL_FEATURES = tuple(feature.name for feature in FEATURES if feature.essential)
+"""What a successor keeps unless a request says otherwise."""
+
+FEATURES_BY_NAME = {feature.name: feature for feature in FEATURES}
+_INDEX = {name: index for index, name in enumerate(FEATURE_NAMES)}
+_GPU_COUNT = _INDEX["gpu_count"]
+
+
+def _shares(value: frozenset[str], wanted: frozenset[str]) -> bool:
+    return not value.isdisjoint(wanted)
+
+
+MEETS: Mapping[FeatureKind, Callable[[Any, Any], bool]] = {"amount": ge, "flag": ge, "same": eq, "shared": _shares}
+"""Whether a known value keeps a wanted one; a flag is wanted only where it is true."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A size with what a plan for retirements compares.
+
+    `values` are those of FEATURES, in that order; None is unknown, amounts are in the unit of the feature. `family` and
+    `category` are those that sources state of its series.
+    """
+
+    key: str
+    name: str
+    status: str
+    verified: bool
+    retirement_date: date | None = None
+    family: str | None = None
+    category: str | None = None
+    values: tuple[Any, ...]
+
+    def value(self, feature: str) -> Any:
+        """Return the value of a feature by its name."""
+        return self.values[_INDEX[feature]]
+
+
+Requirement = tuple[int, Callable[[Any, Any], bool], Any]
+
+
+def requirements(old: Machine, keep: Collection[str]) -> list[Requirement]:
+    """Return what a successor must have: index of the feature, check and wanted value.
+
+    What the old size lacks, or what no source states of it, constrains nothing.
+    """
+    return [
+        (index, MEETS[feature.kind], old.values[index])
+        for index, feature in enumerate(FEATURES)
+        if feature.name in keep and old.values[index]
+    ]
+
+
+def meets(machine: Machine, wanted: Sequence[Requirement]) -> bool:
+    """Return whether a size meets every requirement; an unknown value meets none."""
+    values = machine.values
+    for index, check, least in wanted:
+        value = values[index]
+        if value is None or not check(value, least):
+            return False
+    return True
+
+
+def unmet(machine: Machine, wanted: Sequence[Requirement]) -> tuple[str, ...]:
+    """Return the names of the features that a size does not keep."""
+    values = machine.values
+    missing = []
+    for index, check, least in wanted:
+        value = values[index]
+        if value is None or not check(value, least):
+            missing.append(FEATURE_NAMES[index])
+    return tuple(missing)
+
+
+def unknown_features(old: Machine, keep: Collection[str]) -> tuple[str, ...]:
+    """Return the features to keep that no source states of the old size; those of GPUs only where it may have one."""
+    no_gpu = old.values[_GPU_COUNT] == 0
+    return tuple(
+        feature.name
+        for feature, value in zip(FEATURES, old.values, strict=True)
+        if feature.name in keep and value is None and not (no_gpu and feature.of_gpu)
+    )
+
+
+def to_shown(value: Any) -> bool | float | str:
+    """Convert to what is shown: amounts have four decimals, as a third of a GPU has in every list."""
+    if isinstance(value, frozenset):
+        return ", ".join(sorted(value))
+    plain: bool | float | str = round(value, 4) if isinstance(value, float) else value
+    return plain
+
+
+def to_words(value: bool | float | str) -> str:
+    """Write a shown value in a sentence."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else f"{value:.10g}"
+
+
+def unit_suffix(feature: Feature) -> str:
+    """Return the unit to write behind an amount; counts have none."""
+    return "" if feature.unit in (None, "count") else f" {feature.unit}"

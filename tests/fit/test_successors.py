@@ -1,0 +1,182 @@
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.fit.features import ESSENTIAL_FEATURES, FEATURE_NAMES, FEATURES, Machine, unknown_features
+from app.fit.shortcomings import candidate_failures, features_to_give_up, find_shortcomings, refuse_all
+from app.fit.successors import Market, differences, find_successors
+from app.fit.verdict import plain_failure
+
+UNPRICED = plain_failure("region", "NOT_IN_REGION", "has no price in mars")
+
+
+def machine(name: str, *, family: str | None = "D", category: str | None = "general_purpose", **values: Any) -> Machine:
+    """A VM with 4 vCPUs and 16 GiB; a test names only what it is about."""
+    ordinary: dict[str, Any] = {"vcpus": 4, "memory_gib": 16.0, "arch": "x64"}
+    known = ordinary | values
+    assert set(known) <= set(FEATURE_NAMES)
+    return Machine(
+        key=name.lower(),
+        name=name,
+        status="current",
+        verified=True,
+        family=family,
+        category=category,
+        values=tuple(known.get(feature) for feature in FEATURE_NAMES),
+    )
+
+
+def successors(
+    old: Machine, *candidates: tuple[Machine, str], keep: tuple[str, ...] = ESSENTIAL_FEATURES, most: int = 9
+) -> list[tuple[str, str]]:
+    market = Market([one for one, _ in candidates], {one.key: Decimal(usd) for one, usd in candidates})
+    return [(match.machine.name, match.relation) for match in find_successors(old, market, keep, most)]
+
+
+def test_the_same_family_comes_first_then_the_category_then_the_price() -> None:
+    found = successors(
+        machine("Old"),
+        (machine("Cheap", family="NP", category="fpga"), "0.01"),
+        (machine("Near", family="B"), "0.02"),
+        (machine("Dear"), "0.30"),
+        (machine("Own"), "0.20"),
+    )
+    assert found == [
+        ("Own", "same_family"),
+        ("Dear", "same_family"),
+        ("Near", "same_category"),
+        ("Cheap", "other"),
+    ]
+
+
+def test_two_sizes_of_unknown_families_are_not_of_the_same_family() -> None:
+    old, new = (machine(name, family=None, category=None) for name in ("Old", "New"))
+    assert successors(old, (new, "1")) == [("New", "other")]
+
+
+def test_a_size_is_no_successor_of_itself() -> None:
+    assert successors(machine("Old"), (machine("Old"), "1")) == []
+
+
+def test_an_unknown_figure_of_the_old_size_constrains_nothing_and_is_named() -> None:
+    old, new = machine("Old", memory_gib=None), machine("New", memory_gib=None)
+    assert successors(old, (new, "1")) == [("New", "same_family")]
+    assert "memory_gib" in unknown_features(old, ESSENTIAL_FEATURES)
+    assert "vcpus" not in unknown_features(old, ESSENTIAL_FEATURES)
+
+
+def test_an_unknown_figure_of_a_candidate_does_not_meet_the_need() -> None:
+    assert successors(machine("Old"), (machine("New", memory_gib=None), "1")) == []
+
+
+def test_of_a_size_without_gpus_no_figure_of_gpus_is_unknown() -> None:
+    features = unknown_features(machine("Old", gpu_count=0.0), ESSENTIAL_FEATURES)
+    assert not {feature.name for feature in FEATURES if feature.of_gpu} & set(features)
+
+
+@pytest.mark.parametrize(
+    ("feature", "old", "enough", "short"),
+    [
+        ("vcpus", 4, 4, 3),
+        ("gpu_memory_gib", 16.0, 24.0, 15.9),
+        ("premium_storage", True, True, False),
+        ("gpu_vendor", "NVIDIA", "NVIDIA", "AMD"),
+        ("arch", "x64", "x64", "arm64"),
+        ("generation", frozenset("12"), frozenset("2"), frozenset()),
+    ],
+)
+def test_what_the_old_size_has_is_kept(feature: str, old: Any, enough: Any, short: Any) -> None:
+    before = machine("Old", **{feature: old})
+    assert successors(before, (machine("New", **{feature: enough}), "1"))
+    assert not successors(before, (machine("New", **{feature: short}), "1"))
+    others = tuple(name for name in ESSENTIAL_FEATURES if name != feature)
+    assert successors(before, (machine("New", **{feature: short}), "1"), keep=others)
+
+
+@pytest.mark.parametrize(("feature", "value"), [("premium_storage", False), ("gpu_count", 0.0), ("local_disk", False)])
+def test_what_the_old_size_lacks_is_not_required(feature: str, value: Any) -> None:
+    assert successors(machine("Old", **{feature: value}), (machine("New"), "1"))
+
+
+def test_of_given_up_features_those_that_are_kept_all_the_same_come_first() -> None:
+    old = machine("Old", infiniband=True)
+    found = successors(
+        old,
+        (machine("Cheap", infiniband=False), "1"),
+        (machine("Whole", infiniband=True, family="H"), "9"),
+        keep=("vcpus", "memory_gib"),
+    )
+    assert [name for name, _ in found] == ["Whole", "Cheap"]
+
+
+def test_differences_are_kept_gained_lost_and_unknown() -> None:
+    old = machine("Old", max_data_disks=8, premium_storage=True, ultra_disk=False, max_nics=2, gpu_count=1 / 6)
+    new = machine("New", max_data_disks=4, premium_storage=True, ultra_disk=True, vcpus=8, gpu_count=1 / 3)
+    found = differences(old, new)
+    assert set(found.kept) == {"memory_gib", "arch", "premium_storage"}
+    assert [one.detail for one in found.gained] == ["vCPUs: 4 -> 8", "GPUs: 0.1667 -> 0.3333", "ultra disk: no -> yes"]
+    assert [(one.feature, one.old, one.new, one.unit) for one in found.lost] == [("max_data_disks", 8, 4, "count")]
+    assert found.unknown == ("max_nics",)
+
+
+def test_every_reason_is_counted_and_the_nearest_miss_has_all_of_its_own() -> None:
+    old = machine("Old", infiniband=True)
+    near, far = machine("Near", infiniband=True, vcpus=2), machine("Far", infiniband=False, vcpus=1, memory_gib=1.0)
+    failures: dict[str, tuple[Any, ...]] = {"near": (), "far": ()}
+    refusals = refuse_all(find_shortcomings(old, [near, far, old], ESSENTIAL_FEATURES, failures), {"far"}, UNPRICED)
+    assert refusals.summary == {"NOT_IN_REGION": 1, "NO_INFINIBAND": 1, "RAM": 1, "VCPU": 2}
+    assert [one.machine.name for one in refusals.nearest] == ["Near", "Far"]
+    assert [failure.detail for failure in refusals.nearest[0].failures] == [
+        "has no price in mars",
+        "needs 4 vCPUs, has 2",
+    ]
+
+
+def test_the_smallest_sets_of_features_to_give_up_are_found() -> None:
+    old = machine("Old", infiniband=True, nvlink=True)
+    candidates = [
+        machine("NoLinks", infiniband=False, nvlink=False),
+        machine("NoIb", infiniband=False, nvlink=True),
+        machine("Small", infiniband=True, nvlink=True, vcpus=2),
+        machine("Unpriced", infiniband=True, nvlink=True, memory_gib=8.0),
+    ]
+    found = find_shortcomings(old, candidates, ESSENTIAL_FEATURES, {one.key: () for one in candidates})
+    prices = {"nolinks": Decimal(1), "noib": Decimal(3), "small": Decimal(2)}
+    assert features_to_give_up(found, prices) == [("vcpus",), ("infiniband",)]
+
+
+def test_a_size_in_preview_or_retiring_soon_or_unverified_is_no_candidate() -> None:
+    def codes(**more: Any) -> list[str]:
+        about: dict[str, Any] = {"key": "x", "name": "X", "status": "current", "verified": True, "values": ()}
+        return [one.code for one in candidate_failures(Machine(**about | more), date(2029, 1, 1))]
+
+    assert codes() == []
+    assert codes(status="retiring", retirement_date=date(2029, 1, 1)) == []
+    assert codes(status="retiring", retirement_date=date(2028, 12, 31)) == ["RETIRING"]
+    assert codes(status="preview", verified=False) == ["PREVIEW", "UNVERIFIED"]
+
+
+AMOUNTS = st.one_of(st.none(), st.integers(0, 4))
+FLAGS = st.sampled_from([None, True, False])
+MACHINES = st.fixed_dictionaries(
+    {"vcpus": AMOUNTS, "memory_gib": AMOUNTS, "infiniband": FLAGS, "premium_storage": FLAGS}
+)
+
+
+@given(MACHINES, st.lists(MACHINES, max_size=6))
+def test_giving_up_what_is_said_makes_a_successor_exist(old: dict[str, Any], others: list[dict[str, Any]]) -> None:
+    before, candidates = machine("Old", **old), [machine(f"New{at}", **one) for at, one in enumerate(others)]
+    prices = {one.key: Decimal(1) for one in candidates}
+    market = Market(candidates, prices)
+    found = find_shortcomings(before, candidates, ESSENTIAL_FEATURES, {one.key: () for one in candidates})
+    if find_successors(before, market, ESSENTIAL_FEATURES, 1):
+        assert () in found.features
+    for names in features_to_give_up(found, prices) if () not in found.features else ():
+        assert find_successors(before, market, [one for one in ESSENTIAL_FEATURES if one not in names], 1)
+        for kept in names:
+            less = [one for one in ESSENTIAL_FEATURES if one not in names or one == kept]
+            assert not find_successors(before, market, less, 1), "a part of the features would do"
