@@ -1,0 +1,227 @@
+"""Read announced retirements, each with the source of its date."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from pydantic import Field
+from sqlalchemy import ColumnElement, Date, FromClause, Integer, Select, and_, bindparam, func, select
+
+from app.catalog.column_types import table_of
+from app.catalog.models import Fact, Source
+from app.catalog.queries.filters import FILTERS, ActiveFilter, Filter, active_filters, filter_condition
+from app.catalog.queries.lookups import check_regions, resolve_gpus, resolve_series
+from app.catalog.queries.pagination import (
+    Listing,
+    ListQuery,
+    SortKey,
+    after_cursor,
+    cursor_binds,
+    read_page,
+    read_position,
+)
+from app.catalog.queries.params import Day, LowerTextSet, OfferParams, PageParams, QueryParams, RegionSet
+from app.catalog.queries.price_scope import (
+    GPU,
+    OFFER,
+    SERIES,
+    SIZE,
+    PriceScope,
+    size,
+    status_of,
+)
+from app.catalog.queries.snapshot import CatalogSnapshot
+from app.db.statements import BoundStatement, QueryPlan, Statement, cached_statement, to_dicts
+
+_FIELD = "retirement_date"
+_SOURCE_FIELDS = ("title", "kind", "url", "published_on")
+
+
+class RetirementFilter(QueryParams):
+    """Which retirements."""
+
+    series: LowerTextSet = Field(
+        default=(),
+        description="Of the sizes of a series, by its id or name; of any of several.",
+        examples=[["nvv3"]],
+    )
+    gpu: LowerTextSet = Field(
+        default=(),
+        description="Of sizes with this GPU: a name or a glob, as GET /sizes takes it.",
+        examples=[["M60"]],
+    )
+    region: RegionSet = Field(
+        default=(), description="Of sizes that have a price in this region; in any of several.", examples=[["eastus"]]
+    )
+    after: Day | None = Field(default=None, description="Later than this day.", examples=["2026-06-30"])
+    before: Day | None = Field(default=None, description="Earlier than this day.", examples=["2027-01-01"])
+
+
+class RetirementSearch(RetirementFilter, PageParams):
+    """A page of retirements."""
+
+
+def _has_price(_scope: PriceScope, regions: Sequence[Any]) -> ColumnElement[bool]:
+    codes = [bindparam(region.key, type_=OFFER.c.region.type) for region in regions]
+    return size.key.in_(select(OFFER.c.size_key).where(OFFER.c.region.in_(codes)))
+
+
+def _compare_date(name: str) -> Filter:
+    def condition(_scope: PriceScope, values: Sequence[Any]) -> ColumnElement[bool]:
+        day = bindparam(values[0].key, type_=Date)
+        later: ColumnElement[bool] = size.retirement_date > day
+        earlier: ColumnElement[bool] = size.retirement_date < day
+        return later if name == "after" else earlier
+
+    return Filter(condition, lambda day: (day.isoformat(),))
+
+
+RETIREMENT_FILTERS: Mapping[str, Filter] = {
+    "series": FILTERS["series"],
+    "gpu": FILTERS["gpu"],
+    "region": Filter(_has_price, tuple),
+    "after": _compare_date("after"),
+    "before": _compare_date("before"),
+}
+"""Every filter of retirements by its name."""
+
+_ORDER = [
+    SortKey(name=_FIELD, expression=size.retirement_date, nullable=False),
+    SortKey(name="key", expression=size.key, nullable=False),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetirementStatementKey:
+    """All of a list of retirements but its values: what its statement is cached under."""
+
+    filters: tuple[ActiveFilter, ...]
+    after: bool = False
+
+
+@cached_statement(32)
+def _page_statement(key: RetirementStatementKey) -> Statement:
+    query = _ordered(key).limit(bindparam("limit", type_=Integer))
+    if key.after:
+        query = query.where(after_cursor(_ORDER, cursor_binds(_ORDER)))
+    return Statement(query)
+
+
+@cached_statement(32)
+def _list_statement(key: RetirementStatementKey) -> Statement:
+    return Statement(_ordered(key))
+
+
+@cached_statement(32)
+def _count_statement(key: RetirementStatementKey) -> Statement:
+    query = select(func.count()).select_from(SIZE).join(GPU, GPU.c.id == size.gpu_id, isouter=True)
+    return Statement(query.where(*_conditions(key)))
+
+
+def _ordered(key: RetirementStatementKey) -> Select[Any]:
+    columns = [
+        *(size.name.label("size"), size.key, size.series_id.label("series"), SERIES.c.name.label("series_name")),
+        *(size.provider, size.vcpus, size.memory_gib, size.gpu_model),
+        *(size.gpu_count_numerator, size.gpu_count_denominator),
+    ]
+    query = with_retirement(select(*columns)).join(GPU, GPU.c.id == size.gpu_id, isouter=True)
+    query = query.join(SERIES, SERIES.c.id == size.series_id, isouter=True).where(*_conditions(key))
+    return query.order_by(*(clause for one in _ORDER for clause in one.order_by))
+
+
+def _conditions(key: RetirementStatementKey) -> list[ColumnElement[bool]]:
+    scope = PriceScope.of(OfferParams())  # required by filters of sizes; those of retirements do not use it
+    return [
+        size.retirement_date.is_not(None),
+        *(filter_condition(one, scope, RETIREMENT_FILTERS) for one in key.filters),
+    ]
+
+
+def with_retirement(query: Select[Any]) -> Select[Any]:
+    """Add status and retirement date of a size, and the accepted fact of it or else of its series, with the source."""
+    of_size, of_series = _accepted("of_size"), _accepted("of_series")
+    source = table_of(Source)
+    joined = query.add_columns(
+        status_of(size).label("status"),
+        size.retirement_date,
+        *(func.coalesce(of_size.c[name], of_series.c[name]).label(name) for name in ("file", "line", "source_id")),
+        *(source.c[name].label(f"source_{name}") for name in _SOURCE_FIELDS),
+    ).select_from(SIZE)
+    joined = joined.join(of_size, and_(of_size.c.kind == "size", of_size.c.subject == size.key), isouter=True)
+    joined = joined.join(
+        of_series, and_(of_series.c.kind == "series", of_series.c.subject == size.series_id), isouter=True
+    )
+    return joined.join(source, source.c.id == func.coalesce(of_size.c.source_id, of_series.c.source_id), isouter=True)
+
+
+def _accepted(name: str) -> FromClause:
+    """Select the accepted facts on retirement dates."""
+    fact = table_of(Fact).c
+    shown = (fact[column] for column in ("kind", "subject", "file", "line", "source_id"))
+    return select(*shown).where(fact.field == _FIELD, fact.verdict == "accepted").subquery(name)
+
+
+FilterT = TypeVar("FilterT", bound=RetirementFilter)
+
+
+def find_retirements(search: RetirementSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[Listing]:
+    """Find one page of retirements, the earliest first; raises BadQuery for a series, GPU or region that is unknown."""
+    search = _normalize(search, snapshot)
+    key, values = _to_statement_key(search, today)
+    identity = f"retirements {search.model_dump_json(exclude=search.page_param_names())} {today}"
+    position = read_position(search.cursor, identity, _ORDER) if search.cursor else None
+    page = BoundStatement(
+        _page_statement(RetirementStatementKey(filters=key.filters, after=position is not None)),
+        values | {"limit": search.limit + 1} | (position.parameters if position is not None else {}),
+    )
+    columns = [page.statement.names.index(name) for name in (_FIELD, "key")]
+    found = yield from read_page(
+        ListQuery(
+            identity=identity,
+            page=page,
+            count=lambda: BoundStatement(_count_statement(key), values),
+            limit=search.limit,
+            position=position,
+            key_of=lambda row: [row[column] for column in columns],
+        ),
+        snapshot,
+    )
+    items = [_to_item(row, today) for row in to_dicts(page, found.rows)]
+    return Listing(items=items, next_cursor=found.next_cursor, total=found.total)
+
+
+def find_all_retirements(
+    filters: RetirementFilter, snapshot: CatalogSnapshot, today: date
+) -> QueryPlan[Sequence[Mapping[str, Any]]]:
+    """Return all retirements in the order of the list; raises as `find_retirements`."""
+    key, values = _to_statement_key(_normalize(filters, snapshot), today)
+    query = BoundStatement(_list_statement(key), values)
+    rows = yield query
+    return [_to_item(row, today) for row in to_dicts(query, rows)]
+
+
+def _normalize(filters: FilterT, snapshot: CatalogSnapshot) -> FilterT:
+    check_regions(snapshot.regions, "region", filters.region)
+    series = resolve_series(snapshot.series, filters.series)
+    return filters.model_copy(update={"series": series, "gpu": resolve_gpus(snapshot.gpus, filters.gpu)})
+
+
+def _to_statement_key(filters: RetirementFilter, today: date) -> tuple[RetirementStatementKey, dict[str, Any]]:
+    active, values = active_filters(filters, RETIREMENT_FILTERS, RETIREMENT_FILTERS)
+    return RetirementStatementKey(filters=active), values | {"today": today.isoformat()}
+
+
+def _to_item(row: Mapping[str, Any], today: date) -> dict[str, Any]:
+    item = {name: value for name, value in row.items() if name not in _NOT_SHOWN}
+    denominator = row["gpu_count_denominator"]
+    gpus = Fraction(row["gpu_count_numerator"], denominator) if denominator else None
+    return item | {
+        "gpu_count": round(float(gpus), 4) if gpus is not None else None,
+        "gpu_fraction": str(gpus) if gpus is not None and gpus.denominator > 1 else None,
+        "days_left": (row[_FIELD] - today).days,
+    }
+
+
+_NOT_SHOWN = ("key", "gpu_count_numerator", "gpu_count_denominator")

@@ -1,0 +1,252 @@
+"""Plan for retirements: the date for each line of an inventory, its source, and the sizes that can take its place.
+
+However long the inventory, three statements read what is needed; each size is judged once, each region priced once.
+"""
+
+from bisect import bisect
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any
+
+from app.catalog.names import as_written, size_key
+from app.catalog.queries.lookups import NEAREST_WINDOW
+from app.catalog.queries.params import OfferParams
+from app.catalog.queries.snapshot import CatalogSnapshot
+from app.catalog.queries.successors import aliases_query, planned_sizes_query, prices_query
+from app.db.statements import QueryPlan, to_dicts
+from app.fit.features import FEATURE_NAMES, Machine, unknown_features
+from app.fit.shortcomings import (
+    Refusals,
+    Shortcomings,
+    candidate_failures,
+    features_to_give_up,
+    find_shortcomings,
+    refuse_all,
+)
+from app.fit.successors import Differences, Market, Match, differences, find_successors
+from app.fit.verdict import Failure, plain_failure
+from app.fit.vm import ORDERABLE
+from app.nearest import closest_spellings, did_you_mean, starting_with
+from app.services.retirement_plan import (
+    NO_SUCCESSOR,
+    NOT_NEEDED,
+    SUCCESSOR,
+    UNKNOWN_NAME,
+    Cost,
+    Fix,
+    InventoryItem,
+    ItemError,
+    PlannedItem,
+    Price,
+    RetirementPlan,
+    RetirementRequest,
+    Successor,
+)
+
+MAX_SUGGESTED = 100
+"""So many unknown names get suggestions: comparing spellings is slow, and who has more of them has another problem."""
+
+
+def plan_retirements(request: RetirementRequest, known: CatalogSnapshot, today: date) -> QueryPlan[RetirementPlan]:
+    """Plan for an inventory; a size or a region that the catalog lacks is an error of its item only."""
+    sizes_query = planned_sizes_query(today)
+    rows = to_dicts(sizes_query, (yield sizes_query))
+    aliases: dict[str, str] = dict((yield aliases_query()))
+    regions = tuple(sorted({item.region for item in request.items if item.region in known.regions}))
+    prices: dict[str, dict[str, Price]] = {region: {} for region in regions}
+    if regions:
+        params = OfferParams(os=request.os, purchase=request.purchase, region=regions)
+        for region, key, usd, as_of in (yield prices_query(params)):
+            prices[region][key] = Price(usd_per_hour=usd, as_of=as_of)
+    planner = _Planner(
+        request=request,
+        facts={row["key"]: row for row in rows},
+        aliases=aliases,
+        prices=prices,
+        regions=known.regions,
+        today=today,
+    )
+    items = tuple(planner.plan(index, item) for index, item in enumerate(request.items))
+    return RetirementPlan(request=request, today=today, items=items)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """What is the same for all items of one size in one region; costs are of one VM."""
+
+    unknown: tuple[str, ...]
+    successors: tuple[tuple[Match, Differences, Price], ...]
+    refusals: Refusals | None
+    fixes: tuple[Fix, ...]
+
+
+class _Planner:
+    """Answers items from what was read; every size and every pair of size and region is worked out once."""
+
+    def __init__(
+        self,
+        *,
+        request: RetirementRequest,
+        facts: Mapping[str, Mapping[str, Any]],
+        aliases: Mapping[str, str],
+        prices: Mapping[str, Mapping[str, Price]],
+        regions: frozenset[str],
+        today: date,
+    ) -> None:
+        self._request, self._facts, self._aliases = request, facts, aliases
+        self._prices, self._regions, self._today = prices, regions, today
+        self._not_before = today + timedelta(days=request.successor_days)
+        self._keys = sorted(facts)
+        self._machines = {key: to_machine(row) for key, row in facts.items()}
+        self._orderable = [machine for machine in self._machines.values() if machine.status in ORDERABLE]
+        self._failures = {one.key: tuple(candidate_failures(one, self._not_before)) for one in self._orderable}
+        self._candidates = [machine for machine in self._orderable if not self._failures[machine.key]]
+        self._markets: dict[str, Market] = {}
+        self._shortcomings: dict[str, Shortcomings] = {}
+        self._answers: dict[tuple[str, str], _Answer] = {}
+        self._errors: dict[tuple[str, str], ItemError] = {}
+
+    def plan(self, index: int, item: InventoryItem) -> PlannedItem:
+        """Answer one item."""
+        key = self._find_key(item.size)
+        errors = [] if key is not None else [self._unknown("size", item.size)]
+        if item.region not in self._regions:
+            errors.append(self._unknown("region", item.region))
+        facts = self._facts[key] if key is not None else {}
+        retires = facts.get("retirement_date")
+        planned = PlannedItem(
+            index=index,
+            item=item,
+            outcome=UNKNOWN_NAME if errors else NOT_NEEDED,
+            facts=facts,
+            days_left=(retires - self._today).days if retires is not None else None,
+            errors=tuple(errors),
+        )
+        if errors or key is None:
+            return planned
+        price = self._prices[item.region].get(key)
+        if price is not None:
+            planned = replace(planned, price=price, cost=self._cost(price.usd_per_hour, item.count))
+        return self._with_successors(planned, key) if self._is_due(facts) else planned
+
+    def _is_due(self, facts: Mapping[str, Any]) -> bool:
+        """Return whether a size needs a successor: it was withdrawn, or retires before the horizon."""
+        retires, before = facts["retirement_date"], self._request.before
+        if retires is None:
+            return bool(facts["status"] == "withdrawn")
+        return before is None or retires < before
+
+    def _with_successors(self, planned: PlannedItem, key: str) -> PlannedItem:
+        region, count = planned.item.region, planned.item.count
+        answer = self._answers.get((key, region))
+        if answer is None:
+            answer = self._answers[key, region] = self._answer(self._machines[key], region)
+        return replace(
+            planned,
+            outcome=SUCCESSOR if answer.successors else NO_SUCCESSOR,
+            unknown=answer.unknown,
+            successors=tuple(
+                Successor(
+                    match=match,
+                    facts=self._facts[match.machine.key],
+                    differences=changes,
+                    price=price,
+                    cost=self._cost(price.usd_per_hour, count),
+                    change=self._change(planned.price, price, count),
+                )
+                for match, changes, price in answer.successors
+            ),
+            refusals=answer.refusals,
+            fixes=answer.fixes,
+        )
+
+    def _answer(self, old: Machine, region: str) -> _Answer:
+        keep, prices = self._request.keep, self._prices[region]
+        best = find_successors(old, self._market(region), keep, self._request.max_successors)
+        return _Answer(
+            unknown=unknown_features(old, keep),
+            successors=tuple((match, differences(old, match.machine), prices[match.machine.key]) for match in best),
+            refusals=None if best else refuse_all(self._shortcomings_of(old), prices, self._unpriced(region)),
+            fixes=() if best else tuple(self._fixes(old, region)),
+        )
+
+    def _market(self, region: str) -> Market:
+        market = self._markets.get(region)
+        if market is None:
+            usd_per_hour = {key: price.usd_per_hour for key, price in self._prices[region].items()}
+            market = self._markets[region] = Market(self._candidates, usd_per_hour)
+        return market
+
+    def _shortcomings_of(self, old: Machine) -> Shortcomings:
+        found = self._shortcomings.get(old.key)
+        if found is None:
+            found = find_shortcomings(old, self._orderable, self._request.keep, self._failures)
+            self._shortcomings[old.key] = found
+        return found
+
+    def _unpriced(self, region: str) -> Failure:
+        bought = f"{self._request.purchase.replace('_', '-')} {self._request.os.capitalize()} price"
+        return plain_failure("region", "NOT_IN_REGION", f"has no {bought} in {region}")
+
+    def _fixes(self, old: Machine, region: str) -> Iterable[Fix]:
+        """Yield the features to give up; each is tried before it is said."""
+        keep, market = self._request.keep, self._market(region)
+        for names in features_to_give_up(self._shortcomings_of(old), market.usd_per_hour):
+            kept = [name for name in keep if name not in names]
+            for match in find_successors(old, market, kept, 1):
+                key = match.machine.key
+                yield Fix(give_up=names, size=match.machine.name, usd_per_hour=market.usd_per_hour[key])
+
+    def _cost(self, usd_per_hour: Decimal, count: int) -> Cost:
+        hourly = count * usd_per_hour
+        return Cost(usd_per_hour=hourly, usd_per_month=hourly * self._request.hours_per_month)
+
+    def _change(self, old: Price | None, new: Price, count: int) -> Cost | None:
+        return self._cost(new.usd_per_hour - old.usd_per_hour, count) if old is not None else None
+
+    def _find_key(self, name: str) -> str | None:
+        """Return the key of a size by its name or an alias; a size's own name wins over the alias of another."""
+        key = size_key(name)
+        return key if key in self._facts else self._aliases.get(key)
+
+    def _unknown(self, field: str, name: str) -> ItemError:
+        error = self._errors.get((field, name))
+        if error is None:
+            near = self._suggest(field, name) if len(self._errors) < MAX_SUGGESTED else ()
+            written = as_written(name)
+            hint = did_you_mean(near).replace("did", "Did", 1)
+            detail = " ".join(filter(None, (f"There is no {field} named {written!r}.", hint)))
+            error = ItemError(field=field, code=f"UNKNOWN_{field.upper()}", detail=detail, suggestions=near)
+            self._errors[field, name] = error
+        return error
+
+    def _suggest(self, field: str, name: str) -> tuple[str, ...]:
+        """Return the nearest names; of sizes only those near it in the alphabet are compared, as in every lookup."""
+        if field == "region":
+            return closest_spellings(name, self._regions)
+        key = size_key(name)
+        at = bisect(self._keys, key)
+        around = self._keys[max(0, at - NEAREST_WINDOW) : at + NEAREST_WINDOW]
+        return tuple(self._facts[near]["name"] for near in starting_with(key, around, 2))
+
+
+def to_machine(row: Mapping[str, Any]) -> Machine:
+    """Map a row of the catalog to what is compared; `generation` has the VM generations that are supported."""
+    one, two, disk = row["generation_1"], row["generation_2"], row["local_disk_gib"]
+    generations = frozenset(name for name, has in (("1", one), ("2", two)) if has)
+    computed = {
+        "generation": generations or None,
+        "local_disk": None if disk is None else disk > 0,
+    }
+    return Machine(
+        key=row["key"],
+        name=row["name"],
+        status=row["status"],
+        verified=row["verified"],
+        retirement_date=row["retirement_date"],
+        family=row["family"],
+        category=row["category"],
+        values=tuple(computed[name] if name in computed else row[name] for name in FEATURE_NAMES),
+    )

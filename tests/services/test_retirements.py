@@ -1,0 +1,66 @@
+from decimal import Decimal
+
+import pytest
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from app.catalog.queries.snapshot import load_snapshot
+from app.db.statements import BoundStatement, QueryPlan, run_plan
+from app.fit.features import ESSENTIAL_FEATURES
+from app.services.retirement_plan import InventoryItem, RetirementPlan, RetirementRequest
+from app.services.retirements import plan_retirements
+from tests.conftest import TODAY
+
+
+def request(*items: InventoryItem) -> RetirementRequest:
+    return RetirementRequest(
+        items=items,
+        keep=ESSENTIAL_FEATURES,
+        os="linux",
+        purchase="on_demand",
+        before=None,
+        max_successors=3,
+        successor_days=1095,
+        hours_per_month=Decimal(730),
+    )
+
+
+def counted(plan: QueryPlan[RetirementPlan], statements: list[BoundStatement]) -> QueryPlan[RetirementPlan]:
+    """Run a plan and note its statements."""
+    bound = next(plan)
+    while True:
+        statements.append(bound)
+        rows = yield bound
+        try:
+            bound = plan.send(rows)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]  # what a generator returns has no type here
+
+
+@pytest.mark.parametrize("regions", [("eastus",), ("eastus", "westeurope", "northeurope", "mars")])
+def test_an_inventory_of_any_length_takes_three_statements(seeded_engine: Engine, regions: tuple[str, ...]) -> None:
+    names = ("nv12s_v3", "nc6s_v3", "nv6", "nc24ads_a100_v4", "nope")
+    items = [InventoryItem(size=name, region=region) for name in names for region in regions] * 20
+    statements: list[BoundStatement] = []
+    with Session(seeded_engine) as session:
+        plan = run_plan(session, counted(plan_retirements(request(*items), load_snapshot(session), TODAY), statements))
+    assert len(plan.items) == len(items)
+    assert len(statements) == 3
+
+
+def test_items_of_unknown_regions_alone_read_no_prices(seeded_engine: Engine) -> None:
+    statements: list[BoundStatement] = []
+    with Session(seeded_engine) as session:
+        item = InventoryItem(size="nv6", region="mars")
+        plan = run_plan(session, counted(plan_retirements(request(item), load_snapshot(session), TODAY), statements))
+    assert plan.items[0].outcome == "error"
+    assert len(statements) == 2
+
+
+def test_suggestions_are_made_for_a_bounded_number_of_unknown_names(seeded_engine: Engine) -> None:
+    items = [InventoryItem(size=f"nc6s_v{number}", region="eastus") for number in range(4, 1004)]
+    with Session(seeded_engine) as session:
+        plan = run_plan(session, plan_retirements(request(*items), load_snapshot(session), TODAY))
+    suggested = [bool(item.errors[0].suggestions) for item in plan.items]
+    assert any(suggested[:100])
+    assert not any(suggested[100:])
