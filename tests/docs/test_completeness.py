@@ -16,6 +16,7 @@ from app.catalog.presets import Preset
 from app.catalog.queries.exports import EXPORTABLE_TABLES
 from app.catalog.readings import AUTHORITY
 from app.cli.commands import COMMAND_MODULES
+from app.fit.features import FEATURE_NAMES
 from app.fit.formulas.assumptions import DEFAULTS
 from app.fit.formulas.hf_families import FAMILIES
 from app.fit.formulas.memory import FILE_BITS, FULL_BITS, QUANTIZED_BITS
@@ -26,6 +27,7 @@ from app.ingest.sources import claims, models, prices, reference
 from app.schemas.estimate_request import ArchitectureIn, EstimateIn, GpusIn, InferenceIn, TrainingIn
 from app.schemas.estimate_response import EstimateCostOut, FigureOut, InferenceOut, ParametersOut, TrainingOut
 from app.schemas.fit_request import ConstraintsIn, FitIn, HardwareIn, PricingIn, Sort
+from app.schemas.retirements import InventoryItemIn, RetirementPlanIn
 from app.schemas.sizes import Out
 from app.settings import PROJECT, Settings
 from tests.docs.pages import PAGES, anchor, first_column, links, read, sections
@@ -99,6 +101,16 @@ def test_the_api_page_has_every_endpoint_with_its_parameters_and_no_other(client
     assert documented_params == served_params
 
 
+def codes_in(*paths: Path | str) -> set[str]:
+    """Return the words in capitals that modules have as strings."""
+    return {
+        node.value
+        for path in paths
+        for node in ast.walk(ast.parse(read(PROJECT / path)))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.fullmatch(r"[A-Z_]{3,}", node.value)
+    }
+
+
 FIT_FIELDS: dict[str, Collection[str]] = {
     "The body": FitIn.model_fields,
     "Constraints": ConstraintsIn.model_fields,
@@ -111,6 +123,20 @@ FIT_FIELDS: dict[str, Collection[str]] = {
 @pytest.mark.parametrize("section", FIT_FIELDS)
 def test_the_fit_page_has_every_field_of_a_body(section: str) -> None:
     assert sorted(documented("fit.md", section)) == sorted(FIT_FIELDS[section])
+
+
+RETIREMENT_WORDS: dict[str, Collection[str]] = {
+    "The body": RetirementPlanIn.model_fields,
+    "An item": InventoryItemIn.model_fields,
+    "Features": FEATURE_NAMES,
+    "Reasons": codes_in("app/fit/features.py", "app/fit/shortcomings.py", "app/services/retirements.py")
+    - {"IOPS", "UNKNOWN_"},
+}
+
+
+@pytest.mark.parametrize("section", RETIREMENT_WORDS)
+def test_the_retirements_page_has_every_field_feature_and_reason(section: str) -> None:
+    assert sorted(documented("retirements.md", section)) == sorted(RETIREMENT_WORDS[section])
 
 
 @pytest.mark.parametrize("section", FIELDS)
@@ -126,12 +152,8 @@ def test_the_api_page_has_every_term_of_a_distance_with_its_weight() -> None:
 
 
 def test_the_fit_page_has_every_code_of_fit_and_no_other() -> None:
-    codes = {
-        node.value
-        for path in (PROJECT / "app/fit").rglob("*.py")
-        for node in ast.walk(ast.parse(read(path)))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.fullmatch(r"[A-Z_]{3,}", node.value)
-    }
+    of_retirements = {PROJECT / "app/fit" / name for name in ("features.py", "shortcomings.py")}
+    codes = codes_in(*(path for path in (PROJECT / "app/fit").rglob("*.py") if path not in of_retirements))
     assert set(documented("fit.md", "Reasons")) == codes - {"USD", "FLOP", "MIXED_PRECISION"}
 
 

@@ -66,6 +66,7 @@ def test_head_is_get_without_the_body(client: httpx.Client, path: str) -> None:
         ("/sizes/nd40rs_v2", "GET, HEAD, OPTIONS"),
         ("/fit", "GET, HEAD, POST, OPTIONS"),
         ("/estimate", "POST, OPTIONS"),
+        ("/retirements", "GET, HEAD, POST, OPTIONS"),
         ("/openapi.json", "GET, HEAD, OPTIONS"),
         ("/healthz", "GET, HEAD, OPTIONS"),
     ],

@@ -31,13 +31,14 @@ TAGS = {
     "sizes": "Find and compare sizes, with their prices and the sources of every value.",
     "prices": "Prices of sizes by region, OS and purchase model.",
     "fit": "Find sizes for a job or a language model, with the number of VMs and the cost; estimate a model's needs.",
+    "retirements": "Which sizes retire and when, and which can take their place.",
     "exports": "Whole lists as files, for spreadsheets and dashboards.",
     "models": "Language models whose configuration is known.",
     "catalog": "The rest of the catalog: series, GPUs, regions, sources, and where sources disagree.",
 }
 """The descriptions of the tags, in the order in which the documentation shows them."""
 
-_SPELLINGS = {"gpus": "GPUs", "csv": "as CSV", "parquet": "as Parquet"}
+_SPELLINGS = {"gpus": "GPUs", "csv": "as CSV", "parquet": "as Parquet", "ics": "as iCalendar"}
 
 
 def to_info(info: dict[str, Any], url: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from app.catalog.queries.params import (
     ResourceInclude,
     Status,
 )
+from app.fit.features import FEATURE_NAMES
 from app.fit.formulas.memory import BITS
 from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
 from app.schemas.estimate_request import (
@@ -40,6 +41,7 @@ ENUMS: Mapping[str, tuple[str, ...]] = {
     "FitInclude": get_args(Include),
     "ResourceSort": get_args(FitSort),
     "ResourceInclude": get_args(ResourceInclude),
+    "Feature": FEATURE_NAMES,
     "Dtype": tuple(BITS),
     "Attention": get_args(AttentionKind),
     "Mlp": get_args(MlpKind),

@@ -32,12 +32,21 @@ EXAMPLE_PATHS: Mapping[str, str] = {
     "listModels": "/models?q=llama+3.1&limit=2",
     "fitWorkload": "/fit",
     "estimateWorkload": "/estimate",
+    "planRetirements": "/retirements",
+    "exportRetirementsIcs": "/retirements.ics?series=nvv3",
 }
 """Requests that differ from the default: the examples of the required parameters, and two items."""
 
 _LLAMA = {"model": "llama-3.1-70b", "inference": {"context_tokens": 8192, "concurrency": 32}}
 BODIES: Mapping[str, dict[str, Any]] = {
     "fitWorkload": {**_LLAMA, "constraints": {"regions": ["westeurope"]}, "include": ["rejected"], "limit": 2},
+    "planRetirements": {
+        "items": [
+            {"id": "render-1", "size": "Standard_NV12s_v3", "region": "westeurope", "count": 4},
+            {"id": "train-1", "size": "nc24rs_v3", "region": "East US", "count": 2},
+        ],
+        "max_successors": 1,
+    },
     "estimateWorkload": {**_LLAMA, "gpus": {"count": 4, "usable_gib": 79.25, "bandwidth_gb_per_s": 1935}},
 }
 VOLATILE_FIELDS = {"created_at", "known_from", "next_cursor"}

@@ -1,0 +1,129 @@
+"""Converts inventories to requests of the plan for retirements, and plans to responses."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
+
+from app.catalog.names import RegionCode, as_written
+from app.catalog.queries.snapshot import CatalogSnapshot
+from app.db.statements import QueryPlan
+from app.fit.shortcomings import Refusal
+from app.schemas.fit_response import FailureOut, RejectionOut
+from app.schemas.retirements import (
+    FeatureChangeOut,
+    GiveUpOut,
+    ItemErrorOut,
+    PlannedItemOut,
+    PlanSummaryOut,
+    RetirementPlanIn,
+    RetirementPlanOut,
+    SuccessorNeedsIn,
+    SuccessorOut,
+    VmCostOut,
+)
+from app.services.ranked import to_fraction
+from app.services.retirement_plan import (
+    Cost,
+    InventoryItem,
+    PlannedItem,
+    RetirementPlan,
+    RetirementRequest,
+    Successor,
+    summarize,
+)
+from app.services.retirements import plan_retirements
+
+_ANNOUNCED = (
+    *("status", "retirement_date", "source_id", "source_title", "source_kind", "source_url", "source_published_on"),
+)
+
+
+def plan_body(body: RetirementPlanIn, snapshot: CatalogSnapshot, today: date) -> QueryPlan[RetirementPlanOut]:
+    """Plan the query that answers a body."""
+    items = [
+        InventoryItem(size=item.size, region=RegionCode(item.region), count=item.count, id=item.id)
+        for item in body.items
+    ]
+    return (yield from plan_inventory(items, body, snapshot, today))
+
+
+def plan_inventory(
+    items: Sequence[InventoryItem], needs: SuccessorNeedsIn, snapshot: CatalogSnapshot, today: date
+) -> QueryPlan[RetirementPlanOut]:
+    """Plan the query that answers an inventory of any length."""
+    fields = {name: getattr(needs, name) for name in SuccessorNeedsIn.model_fields}
+    plan = yield from plan_retirements(RetirementRequest(items=items, **fields), snapshot, today)
+    return to_plan_out(plan)
+
+
+def to_plan_out(plan: RetirementPlan) -> RetirementPlanOut:
+    """Convert a plan with its summary."""
+    return RetirementPlanOut(
+        today=plan.today,
+        keep=list(plan.request.keep),
+        summary=PlanSummaryOut.model_validate(summarize(plan)),
+        items=[_item(item) for item in plan.items],
+    )
+
+
+def _item(planned: PlannedItem) -> PlannedItemOut:
+    item, facts, refusals = planned.item, planned.facts, planned.refusals
+    region_known = all(error.field != "region" for error in planned.errors)
+    return PlannedItemOut(
+        index=planned.index,
+        id=item.id,
+        size=facts.get("name", item.size),
+        region=str(item.region) if region_known else as_written(item.region),
+        count=item.count,
+        outcome=planned.outcome,
+        **{name: facts.get(name) for name in _ANNOUNCED},
+        days_left=planned.days_left,
+        unknown=list(planned.unknown),
+        usd_per_hour=planned.price.usd_per_hour if planned.price is not None else None,
+        price_as_of=planned.price.as_of if planned.price is not None else None,
+        cost=_cost(planned.cost),
+        successors=[_successor(one) for one in planned.successors],
+        rejection_summary=dict(refusals.summary) if refusals is not None else {},
+        nearest_misses=[_refusal(one) for one in refusals.nearest] if refusals is not None else [],
+        fixes=[
+            GiveUpOut(give_up=list(fix.give_up), size=fix.size, usd_per_hour=fix.usd_per_hour) for fix in planned.fixes
+        ],
+        errors=[ItemErrorOut.model_validate(error) for error in planned.errors],
+    )
+
+
+def _successor(successor: Successor) -> SuccessorOut:
+    match, changes = successor.match, successor.differences
+    return SuccessorOut(
+        **_figures(successor.facts),
+        relation=match.relation,
+        status=match.machine.status,
+        retirement_date=match.machine.retirement_date,
+        kept=list(changes.kept),
+        gained=[FeatureChangeOut.model_validate(one) for one in changes.gained],
+        lost=[FeatureChangeOut.model_validate(one) for one in changes.lost],
+        unknown=list(changes.unknown),
+        usd_per_hour=successor.price.usd_per_hour,
+        price_as_of=successor.price.as_of,
+        cost=VmCostOut.model_validate(successor.cost),
+        change=_cost(successor.change),
+    )
+
+
+def _figures(facts: Mapping[str, Any]) -> dict[str, Any]:
+    gpus = to_fraction(facts["gpu_count_numerator"], facts["gpu_count_denominator"])
+    plain = {name: facts[name] for name in ("series", "vcpus", "memory_gib", "gpu_model")}
+    return plain | {
+        "size": facts["name"],
+        "gpu_count": round(float(gpus), 4) if gpus is not None else None,
+        "gpu_fraction": str(gpus) if gpus is not None and gpus.denominator > 1 else None,
+    }
+
+
+def _cost(cost: Cost | None) -> VmCostOut | None:
+    return VmCostOut.model_validate(cost) if cost is not None else None
+
+
+def _refusal(refusal: Refusal) -> RejectionOut:
+    failures = [FailureOut.model_validate(failure) for failure in refusal.failures]
+    return RejectionOut(size=refusal.machine.name, status=refusal.machine.status, failures=failures)
