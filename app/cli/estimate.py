@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from app.catalog.queries.params import FitSearch, SizeSelection
 from app.cli import context, options
@@ -16,7 +16,6 @@ from app.cli.options import (
     BODY_OPTIONS,
     CONSTRAINT_FIELDS,
     INFERENCE_FIELDS,
-    OPTION_OF_FIELD,
     PRICING_FIELDS,
     SCOPE_OPTIONS,
     TRAINING_FIELDS,
@@ -24,12 +23,13 @@ from app.cli.options import (
     GpuOptions,
     ModelOptions,
     option_name,
+    parse_body,
     parse_params,
     query_options,
 )
 from app.cli.output import Column, Format, OutputOptions, print_line, print_rows, print_text, with_output_options
 from app.errors import BadQuery
-from app.validation import display_value, explain
+from app.validation import display_value
 
 if TYPE_CHECKING:
     from app.schemas.fit_request import FitIn
@@ -94,7 +94,7 @@ def estimate(
 
     values = _with_model_name(model_name, values)
     gpus = _drop_unset({name: values[name] for name in GpuOptions.model_fields})
-    body = _parse_body(EstimateIn, _workload_body(values) | {"gpus": gpus})
+    body = parse_body(EstimateIn, _workload_body(values) | {"gpus": gpus})
     with context.session() as session:
         data = estimate_body(session, body).model_dump(mode="json", by_alias=True)
     print_rows(list(_flatten_figures(data)), FIGURE_COLUMNS, output, json_value=data)
@@ -182,7 +182,7 @@ def _fit_model(model: Mapping[str, Any], values: Mapping[str, Any], output: Outp
     selection = {name: values[name] for name in SCOPE_OPTIONS if name in values}
     if values.get("verified") is False:  # a body's verified_only=false means any size, --no-verified the others
         selection["verified"] = False
-    result = _run_fit(_parse_body(FitIn, body), parse_params(SizeSelection, selection))
+    result = _run_fit(parse_body(FitIn, body), parse_params(SizeSelection, selection))
     data = result.model_dump(mode="json", by_alias=True)
     columns = PLACEMENT_COLUMNS
     if model.get("train"):
@@ -248,19 +248,6 @@ def _workload_body(values: Mapping[str, Any]) -> dict[str, Any]:
             raise BadQuery(option_name(own), values[own], f"does not apply to {part}; {other} or leave it out")
     workload = {field: values[own] for own, field in fields.items() if values.get(own) is not None}
     return {"model": values.get("model"), part: workload}
-
-
-def _parse_body(model: type[Body], body: Mapping[str, Any]) -> Body:
-    """Validate a body; raises BadQuery naming the option that is wrong."""
-    from app.schemas.bodies import TEXT_VALUES
-
-    try:
-        return model.model_validate(body, context={TEXT_VALUES: True})
-    except ValidationError as error:
-        first = error.errors()[0]
-        path = ".".join(str(part) for part in first["loc"] if isinstance(part, str))
-        field = OPTION_OF_FIELD.get(path, path.rpartition(".")[2] or "question")
-        raise BadQuery(option_name(field), display_value(first.get("input")), explain(first)) from None
 
 
 def _placement_row(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:

@@ -256,6 +256,19 @@ def parse_params(model: type[Params], values: Mapping[str, Any]) -> Params:
         raise BadQuery(option_name(name), display_value(first.get("input")), explain(first)) from None
 
 
+def parse_body(model: type[Params], body: Mapping[str, Any]) -> Params:
+    """Validate a body of the API whose values are those of options; raises BadQuery naming the option that is wrong."""
+    from app.schemas.bodies import TEXT_VALUES
+
+    try:
+        return model.model_validate(body, context={TEXT_VALUES: True})
+    except ValidationError as error:
+        first = error.errors()[0]
+        path = ".".join(str(part) for part in first["loc"] if isinstance(part, str))
+        field = OPTION_OF_FIELD.get(path, path.rpartition(".")[2] or "question")
+        raise BadQuery(option_name(field), display_value(first.get("input")), explain(first)) from None
+
+
 def option_name(field: str) -> str:
     """Return the option that sets a field: `--min-gpus` for `min_gpus`."""
     return f"--{field.replace('_', '-')}"

@@ -1,0 +1,183 @@
+"""The command about retirements: `vmsizes retirements`."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from app.catalog.queries.retirements import RetirementSearch
+from app.cli import context
+from app.cli.options import Command, option_name, parse_body, parse_params, query_options
+from app.cli.output import (
+    Column,
+    Format,
+    OutputOptions,
+    Record,
+    format_value,
+    print_line,
+    print_next_cursor,
+    print_note,
+    print_rows,
+    print_text,
+    with_output_options,
+)
+from app.errors import BadQuery
+from app.schemas.retirements import SuccessorNeedsIn
+from app.validation import display_value
+
+app = typer.Typer()
+
+RETIREMENT_COLUMNS = {
+    "retirement_date": Column(heading="retires"),
+    "days_left": Column(heading="days left", rank=2),
+    "size": Column(heading="size"),
+    "series": Column(heading="series", rank=1),
+    "vcpus": Column(heading="vCPUs", rank=4),
+    "memory_gib": Column(heading="mem GiB", rank=5),
+    "gpu_model": Column(heading="GPU", rank=3),
+    "source_url": Column(heading="source", rank=6),
+}
+PLAN_COLUMNS = {
+    "id": Column(heading="id", rank=4, wraps=True),
+    "size": Column(heading="size"),
+    "region": Column(heading="region", rank=2),
+    "count": Column(heading="VMs", rank=3),
+    "retirement_date": Column(heading="retires", rank=1),
+    "days_left": Column(heading="days left", rank=7),
+    "successor": Column(heading="successor"),
+    "usd_per_hour": Column(heading="USD/h", rank=5),
+    "successor_usd_per_hour": Column(heading="then", rank=5),
+    "change_usd_per_month": Column(heading="+/- USD/month", rank=2),
+    "lost": Column(heading="lost", rank=6, wraps=True),
+}
+_BOTH_MODES = {"before"}
+"""Options of the list and of a plan."""
+
+
+@app.command(cls=Command)
+@query_options(RetirementSearch, SuccessorNeedsIn)
+@with_output_options
+def retirements(
+    inventory: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="INVENTORY.csv",
+            help="A CSV file with the columns size and region, and if you like count and id. Without one all announced "
+            "retirements are listed.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    output: OutputOptions,
+    **values: Any,
+) -> None:
+    """List announced retirements, or find out which VMs of an inventory retire and what can take their place."""
+    given = {name: value for name, value in values.items() if value not in (None, [])}
+    if "keep" in given:
+        given["keep"] = [name.strip() for names in given["keep"] for name in names.split(",") if name.strip()]
+    own, other = (SuccessorNeedsIn, RetirementSearch) if inventory is not None else (RetirementSearch, SuccessorNeedsIn)
+    for name in given.keys() & (other.model_fields.keys() - own.model_fields.keys()):
+        detail = "is about the list of retirements, not about an inventory" if inventory else "needs an inventory"
+        raise BadQuery(option_name(name), display_value(given[name]), detail)
+    if inventory is None:
+        _list(given, output)
+    else:
+        _plan(inventory, given, output)
+
+
+def _list(values: Mapping[str, Any], output: OutputOptions) -> None:
+    from app.catalog.queries.retirements import find_retirements
+    from app.catalog.queries.snapshot import load_snapshot
+    from app.db.statements import run_plan
+
+    search = parse_params(RetirementSearch, values)
+    with context.session() as session:
+        page = run_plan(session, find_retirements(search, load_snapshot(session), context.today()))
+    print_rows(page.items, RETIREMENT_COLUMNS, output)
+    if not page.total:
+        print_note("Nothing matches.")
+        raise typer.Exit(context.EXIT_NOT_FOUND)
+    if output.format is Format.table:
+        print_line()
+        print_line(f"{len(page.items)} of {page.total}.")
+    if page.next_cursor:
+        print_next_cursor(page.next_cursor)
+
+
+def _plan(inventory: Path, values: Mapping[str, Any], output: OutputOptions) -> None:
+    """Print a plan; exits with the code of bad data where an item names something that the catalog does not have."""
+    from app.catalog.queries.snapshot import load_snapshot
+    from app.cli.inventory import read_inventory
+    from app.converters.retirements import plan_inventory
+    from app.db.statements import run_plan
+
+    needs, items = parse_body(SuccessorNeedsIn, values), read_inventory(inventory)
+    with context.session() as session:
+        plan = run_plan(session, plan_inventory(items, needs, load_snapshot(session), context.today()))
+    data = plan.model_dump(mode="json")
+    rows = [_row(item) for item in data["items"]]
+    print_rows(rows, PLAN_COLUMNS, output, json_value=data, objects=data["items"])
+    if output.format is Format.table:
+        _print_remarks(data)
+    if data["summary"]["outcomes"]["error"]:
+        raise typer.Exit(context.EXIT_BAD_DATA)
+
+
+def _row(item: Record) -> dict[str, Any]:
+    """Return an item as one flat row, with its best successor."""
+    best = next(iter(item["successors"]), None)
+    change = best.get("change") if best else None
+    plain = ("id", "size", "region", "count", "status", "retirement_date", "days_left", "source_url", "outcome")
+    return {name: item[name] for name in plain} | {
+        "usd_per_hour": item["usd_per_hour"],
+        "successor": best["size"] if best else None,
+        "successor_usd_per_hour": best["usd_per_hour"] if best else None,
+        "change_usd_per_hour": change["usd_per_hour"] if change else None,
+        "change_usd_per_month": change["usd_per_month"] if change else None,
+        "gained": [one["detail"] for one in best["gained"]] if best else [],
+        "lost": [one["detail"] for one in best["lost"]] if best else [],
+        "other_successors": [one["size"] for one in item["successors"][1:]],
+        "unknown": item["unknown"],
+        "give_up": [" ".join(fix["give_up"]) for fix in item["fixes"]],
+        "errors": [error["detail"] for error in item["errors"]],
+    }
+
+
+def _print_remarks(data: Record) -> None:
+    """Print what the table has no room for: items without an answer, and the plan in numbers."""
+    print_line()
+    for item in data["items"]:
+        for remark in _remarks(item):
+            print_text(remark, indent="    ")
+    summary = data["summary"]
+    for due in summary["by_date"]:
+        missing = f", {due['without_successor']} of them without a successor" if due["without_successor"] else ""
+        when = f"On {due['retirement_date']} retire" if due["retirement_date"] else "Withdrawn are"
+        print_text(f"{when} {_several(due['vms'], 'VM')} of {_several(due['items'], 'item')}{missing}.")
+    if summary["priced"]:
+        now, then, change = (summary[name]["usd_per_month"] for name in ("now", "then", "change"))
+        unpriced = f" Without {_several(summary['unpriced'], 'item')} of unknown price." if summary["unpriced"] else ""
+        print_text(f"Best successors cost {then:,.2f} USD a month instead of {now:,.2f}: {change:+,.2f}.{unpriced}")
+    outcomes = summary["outcomes"]
+    print_text(f"No successor needed: {outcomes['not_needed']}. Unknown size or region: {outcomes['error']}.")
+
+
+def _remarks(item: Record) -> Iterator[str]:
+    name = f"{item['size']} in {item['region']}"
+    for error in item["errors"]:
+        place = item["id"] or f"item {item['index'] + 1}"
+        yield f"{place}: {error['detail']}"
+    if item["outcome"] == "no_successor":
+        nearest = "; ".join(_miss(miss) for miss in item["nearest_misses"][:1])
+        yield f"{name}: no successor. Nearest is {nearest}." if nearest else f"{name}: no successor."
+        for fix in item["fixes"]:
+            yield f"  without {', '.join(fix['give_up'])}: {fix['size']}, {format_value(fix['usd_per_hour'])} USD/h"
+
+
+def _miss(miss: Record) -> str:
+    return f"{miss['size']}, which {', and '.join(failure['detail'] for failure in miss['failures'])}"
+
+
+def _several(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

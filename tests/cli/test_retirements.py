@@ -1,0 +1,139 @@
+"""The command `vmsizes retirements`, and the inventories that it reads."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.cli.inventory import read_inventory
+from app.errors import BadData
+from app.services.retirement_plan import InventoryItem
+from tests.cli.conftest import Run
+
+INVENTORY = """VM Name,VM-Size,Location,Quantity
+render,Standard_NV12s_v3,West Europe,4
+train,nc6s_v3,eastus,
+new,nc24ads_a100_v4,eastus,1
+"""
+
+
+@pytest.fixture
+def inventory(tmp_path: Path) -> Path:
+    file = tmp_path / "vms.csv"
+    file.write_text(INVENTORY, encoding="utf-8")
+    return file
+
+
+def test_the_list_is_that_of_the_api(run: Run, seeded_url: str, client: httpx.Client) -> None:
+    done = run(seeded_url, "retirements", "--series", "nvv3", "--json")
+    assert json.loads(done.stdout) == client.get("/retirements?series=nvv3").json()["items"]
+    table = run(seeded_url, "retirements", "--gpu", "M60,MI25", "--after", "2026-01-01", "--limit", "2")
+    assert "2026-09-30" in table.stdout
+    assert "2 of 7." in table.stdout
+    assert "More: --cursor" in table.stderr
+
+
+def test_the_plan_is_that_of_the_api(run: Run, seeded_url: str, client: httpx.Client, inventory: Path) -> None:
+    done = run(seeded_url, "retirements", str(inventory), "--json", "--max-successors", "1", "--purchase", "spot")
+    items = [
+        {"id": "render", "size": "Standard_NV12s_v3", "region": "West Europe", "count": 4},
+        {"id": "train", "size": "nc6s_v3", "region": "eastus"},
+        {"id": "new", "size": "nc24ads_a100_v4", "region": "eastus"},
+    ]
+    body = {"items": items, "max_successors": 1, "purchase": "spot"}
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == client.post("/retirements", json=body).json()
+
+
+def test_a_table_says_what_retires_and_what_it_will_cost(run: Run, seeded_url: str, inventory: Path) -> None:
+    done = run(seeded_url, "retirements", str(inventory))
+    (render,) = (line for line in done.stdout.splitlines() if line.startswith("render"))
+    assert render.split()[1:6] == ["Standard_NV12s_v3", "westeurope", "4", "2026-09-30", "29"]
+    assert "On 2026-09-30 retire 4 VMs of 1 item." in done.stdout
+    assert "No successor needed: 1. Unknown size or region: 0." in done.stdout
+
+
+def test_csv_has_a_row_for_each_item(run: Run, seeded_url: str, inventory: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(run(seeded_url, "retirements", str(inventory), "--csv").stdout)))
+    assert [(row["id"], row["successor"]) for row in rows] == [
+        ("render", "Standard_NV36ads_A10_v5"),
+        ("train", "Standard_NC24ads_A100_v4"),
+        ("new", ""),
+    ]
+    assert "generation 1: yes -> no" in rows[1]["lost"]
+
+
+def test_an_unknown_name_is_reported_after_the_answers(run: Run, seeded_url: str, tmp_path: Path) -> None:
+    file = tmp_path / "vms.csv"
+    file.write_text("size,region\nnc6s_v9,eastus\nnc6s_v3,eastus\n", encoding="utf-8")
+    done = run(seeded_url, "retirements", str(file))
+    assert done.returncode == 3
+    assert "item 1: There is no size named 'nc6s_v9'. Did you mean Standard_NC6s_v2 or Standard_NC6s_v3?" in done.stdout
+    assert "Standard_NC24ads_A100_v4" in done.stdout
+
+
+def test_what_no_size_can_replace_is_explained(run: Run, seeded_url: str, tmp_path: Path) -> None:
+    file = tmp_path / "vms.csv"
+    file.write_text("size,region\nnc24rs_v3,centralindia\n", encoding="utf-8")
+    done = run(seeded_url, "retirements", str(file), "--keep", "infiniband,vcpus,memory_gib,gpu_memory_gib")
+    assert done.returncode == 0
+    assert "Standard_NC24rs_v3 in centralindia: no successor. Nearest is" in done.stdout
+    assert "without infiniband: Standard_" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--keep", "vcpus"), "--keep=vcpus: needs an inventory"),
+        (("vms.csv", "--series", "nvv3"), "--series=nvv3: is about the list of retirements"),
+        (("vms.csv", "--keep", "vcpu"), "--keep=vcpu: did you mean vcpus?"),
+        (("vms.csv", "--successor-days", "-1"), "--successor-days=-1"),
+    ],
+)
+def test_options_that_do_not_apply_are_refused(
+    run: Run, seeded_url: str, inventory: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    done = run(seeded_url, "retirements", *(str(inventory) if one == "vms.csv" else one for one in arguments))
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def read(tmp_path: Path, text: str) -> list[InventoryItem]:
+    file = tmp_path / "vms.csv"
+    file.write_text(text, encoding="utf-8")
+    return read_inventory(file)
+
+
+@pytest.mark.parametrize(
+    "header", ["size,region,count,id", "SKU,Location,Quantity,Name", "Vm Size, REGION ,vms,vm-name"]
+)
+def test_a_header_may_have_the_names_of_other_tools(tmp_path: Path, header: str) -> None:
+    assert read(tmp_path, f"{header}\nnv6,East US,3,a\n\n,,,\n") == [
+        InventoryItem(size="nv6", region="eastus", count=3, id="a")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "detail"),
+    [
+        ("size,region,colour\n", 1, "colour", "is unknown; the columns are size (vm_size"),
+        ("size,count\n", 1, "region", "is missing from the header; it may be called region, location"),
+        ("size,region,Location\n", 1, "Location", "is the region, as 'region' is"),
+        ("size,region\nnv6,eastus\n,eastus\n", 3, "size", "must not be blank"),
+        ("size,region,count\nnv6,eastus,-1\n", 2, "count", "must be a whole number"),
+        ("size,region,count\nnv6,eastus,0\n", 2, "count", "must be at least 1"),
+        ("size,region\nnv6\n", 2, None, "has 1 cells where the header names 2 columns"),
+        ("", 1, "size", "is missing from the header"),
+    ],
+)
+def test_bad_data_names_file_line_and_column(
+    tmp_path: Path, text: str, line: int, column: str | None, detail: str
+) -> None:
+    with pytest.raises(BadData) as refused:
+        read(tmp_path, text)
+    assert (refused.value.line, refused.value.column) == (line, column)
+    assert detail in refused.value.detail
+    assert refused.value.file.endswith("vms.csv")
