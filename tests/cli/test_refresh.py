@@ -198,6 +198,18 @@ def test_a_saved_answer_about_sizes_is_read(run: Run, catalog: str, tmp_path: Pa
     assert (size["vcpus"], size["memory_gib"], size["verified"]) == (24, 220, True)
 
 
+def test_an_answer_for_one_region_does_not_replace_one_for_several(run: Run, catalog: str, tmp_path: Path) -> None:
+    file = tmp_path / "skus.json"
+    regions = ("southcentralus", "westus3")
+    file.write_text(json.dumps([sku_entry("Standard_NX24_v1", region) for region in regions]))
+    arguments = ("refresh", "azure-skus", "--file", str(file))
+    assert run(catalog, *arguments).returncode == 0
+    file.write_text(answer("Standard_NX24_v1"))
+    done = run(catalog, *arguments)
+    assert done.returncode == 3
+    assert "refused: azure-skus: 1 of 2 regions of sizes are gone" in done.stderr
+
+
 def test_sizes_that_are_gone_refuse_an_answer_until_it_is_accepted(run: Run, catalog: str, tmp_path: Path) -> None:
     file = tmp_path / "skus.json"
     file.write_text(answer(*(f"Standard_NX{n}_v1" for n in range(1, 11))))

@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.catalog.column_types import table_of
-from app.catalog.models import Fact, Price, Region
+from app.catalog.models import Availability, Fact, Price, Region
 
 PRICE = table_of(Price).c
 
@@ -43,3 +43,10 @@ def load_stated_sizes(session: Session, source: str) -> frozenset[str]:
     fact = table_of(Fact).c
     query = select(fact.subject).where(fact.source_id == source, fact.kind == "size").distinct()
     return frozenset(session.execute(query).scalars())
+
+
+def load_places(session: Session, source: str) -> frozenset[tuple[str, str]]:
+    """Return the keys of the sizes that a source says are offered, each with a region."""
+    table = table_of(Availability).c
+    query = select(table.size_key, table.region).where(table.source_id == source)
+    return frozenset((key, region) for key, region in session.execute(query))

@@ -1,20 +1,20 @@
-"""Maps entries of Azure's Resource SKUs API, or of `az vm list-skus`, to facts about sizes.
+"""Maps entries of Azure's Resource SKUs API, or of `az vm list-skus`, to facts about sizes and where they are offered.
 
-An entry is one size in one region, with capabilities whose values all are texts. Not taken are `restrictions` and
-zones, which are those of the subscription that asked, the number of GPUs, since a part of a GPU is counted as one, and
-what differs between regions, which is reported.
+An entry is one size in one region, with capabilities whose values all are texts. Not taken are `restrictions`, which
+are those of the subscription that asked, the number of GPUs, since a part of a GPU is counted as one, and capabilities
+that differ between regions, which are reported.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from app.catalog.fields import FactValue
-from app.catalog.names import size_key
-from app.catalog.readings import FileRead, Reading, Report, SourceRow, StatedFact
+from app.catalog.names import region_key, size_key
+from app.catalog.readings import AvailabilityRow, FileRead, Reading, Report, SourceRow, StatedFact
 
 SOURCE_ID = "azure-resource-skus"
 FILE = SOURCE_ID
@@ -170,11 +170,18 @@ class _Stated:
 
 @dataclass(slots=True, kw_only=True)
 class SkuMapper:
-    """Collects the entries of sizes over all regions; a field on which regions differ is not stated but reported."""
+    """Collects the entries of sizes over all regions; a field on which regions differ is not stated but reported.
 
+    `regions` are those of the catalog; others are reported. `identify` returns the key of a size by any of its names.
+    """
+
+    regions: Collection[str]
+    identify: Callable[[str], str] = size_key
     _sizes: dict[str, dict[str, _Stated]] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)
     _differing: dict[tuple[str, str], _Stated] = field(default_factory=dict)
+    _zones: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    _lines: dict[tuple[str, str], int] = field(default_factory=dict)
     _reports: dict[tuple[str, str], Report] = field(default_factory=dict)
     entries: int = 0
 
@@ -187,7 +194,8 @@ class SkuMapper:
         if not name:
             self._report("", "name", None, "names no size")
             return
-        key = size_key(name)
+        key = self.identify(name)
+        self._add_places(key, entry)
         self._names.setdefault(key, name)
         stated = self._sizes.setdefault(key, {})
         for column, capability, value, raw in self._figures(name, entry):
@@ -195,6 +203,18 @@ class SkuMapper:
             if known.value != value and (key, column) not in self._differing:
                 self._differing[key, column] = known
                 self._report(name, capability, raw, f"{known.raw} in another region (entry {known.line}); not taken")
+
+    def _add_places(self, key: str, entry: Entry) -> None:
+        """Note the regions of an entry with their zones; zones are numbers, and none where they cannot be chosen."""
+        places = {region_key(str(name)): set[str]() for name in entry.get("locations") or ()}
+        for info in entry.get("locationInfo") or ():
+            places.setdefault(region_key(str(info.get("location"))), set()).update(map(str, info.get("zones") or ()))
+        for region, zones in places.items():
+            if region in self.regions:
+                self._zones.setdefault((key, region), set()).update(zones)
+                self._lines.setdefault((key, region), self.entries)
+            else:
+                self._report("", f"region {region}", region, "the catalog has no such region; not taken")
 
     def _figures(self, name: str, entry: Entry) -> Iterator[tuple[str, str, FactValue, str]]:
         """Yield field, capability, value and text of what an entry states."""
@@ -218,13 +238,19 @@ class SkuMapper:
     def _report(self, size: str, column: str, cell: object, detail: str) -> None:
         """Keep one report of a size and column."""
         text = None if cell is None else str(cell)[:200]
-        report = Report(file=FILE, line=self.entries, column=column, cell=text, detail=f"{size}: {detail}")
+        of_size = f"{size}: {detail}" if size else detail
+        report = Report(file=FILE, line=self.entries, column=column, cell=text, detail=of_size)
         self._reports.setdefault((size, column), report)
 
     @property
     def sizes(self) -> frozenset[str]:
         """The keys of the sizes found so far."""
         return frozenset(self._sizes)
+
+    @property
+    def places(self) -> frozenset[tuple[str, str]]:
+        """The keys of the sizes found so far, each with a region that offers it."""
+        return frozenset(self._zones)
 
     def finish(self, *, day: date, sha256: str) -> Reading:
         """Return the facts of all sizes, as one source of the day; `sha256` is of the files that were read."""
@@ -240,8 +266,9 @@ class SkuMapper:
         return Reading(
             sources=(source,),
             facts=tuple(self._facts()),
+            availability=tuple(self._availability()),
             reports=tuple(self._reports.values()),
-            files=(FileRead(kind="feeds", file=FILE, sources=frozenset({SOURCE_ID}), states_facts=True),),
+            files=(FileRead(kind="availability", file=FILE, sources=frozenset({SOURCE_ID}), states_facts=True),),
         )
 
     def _facts(self) -> Iterable[StatedFact]:
@@ -258,3 +285,16 @@ class SkuMapper:
                         line=each.line,
                         source=SOURCE_ID,
                     )
+
+    def _availability(self) -> Iterable[AvailabilityRow]:
+        for (key, region), zones in self._zones.items():
+            if not self._sizes[key]:  # the catalog has no size of which nothing is stated
+                continue
+            yield AvailabilityRow(
+                size=self._names[key],
+                region=region,
+                zones=" ".join(sorted(zones)),
+                source=SOURCE_ID,
+                file=FILE,
+                line=self._lines[key, region],
+            )

@@ -116,9 +116,9 @@ def test_a_list_that_lost_most_of_its_rows_is_refused_and_the_other_regions_are_
         found, outcome = refresh(engine, tmp_path, api, day=DAY + timedelta(days=1))
     assert refused(found) == {"westus": ("136 of 160 prices (85 %) are gone", "136 of 160 prices of bals_v2 are gone")}
     assert outcome is not None
-    assert stored(engine, "valid_from = '2026-08-23' and region = 'westus'") == 0
-    assert stored(engine, "valid_from = '2026-08-23'") == 320
-    assert stored(engine, "region = 'westus'") == 160
+    assert stored(engine, "seen_until = '2026-08-23' and region = 'westus'") == 0
+    assert stored(engine, "seen_until = '2026-08-23'") == 320
+    assert stored(engine, "seen_until = '2026-08-22' and region = 'westus'") == 160
 
 
 def test_prices_that_jump_are_refused(engine: Engine, tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_what_was_refused_is_accepted_as_it_was_fetched(engine: Engine, tmp_path
     assert api.requests == before
     assert (refused(found), found.prices) == ({}, 24)
     assert outcome is not None
-    assert stored(engine, "valid_from = '2026-08-23' and region = 'westus'") == 24
+    assert stored(engine, "seen_until = '2026-08-23' and region = 'westus'") == 24
 
 
 def test_a_region_that_was_refused_is_fetched_anew_by_the_next_refresh(engine: Engine, tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_region_that_was_refused_is_fetched_anew_by_the_next_refresh(engine: E
         api.items = everywhere()
         found, _ = refresh(engine, tmp_path, api, day=later, regions=["westus"])
     assert refused(found) == {}
-    assert stored(engine, "valid_from = '2026-08-23' and region = 'westus'") == 160
+    assert stored(engine, "seen_until = '2026-08-23' and region = 'westus'") == 160
 
 
 def test_a_region_that_fails_keeps_its_prices(engine: Engine, tmp_path: Path) -> None:
@@ -163,8 +163,8 @@ def test_a_region_that_fails_keeps_its_prices(engine: Engine, tmp_path: Path) ->
         found, outcome = refresh(engine, tmp_path, api, day=DAY + timedelta(days=1))
     assert refused(found) == {"eastus": ("127.0.0.1 answered 500, at attempt 2 of 2",)}
     assert outcome is not None
-    assert stored(engine, "region = 'eastus'") == 160
-    assert stored(engine, "region = 'westus'") == 320
+    assert stored(engine, "seen_until = '2026-08-22' and region = 'eastus'") == 160
+    assert stored(engine, "seen_until = '2026-08-23' and region = 'westus'") == 160
 
 
 def test_with_strict_nothing_is_written_where_a_region_fails(engine: Engine, tmp_path: Path) -> None:

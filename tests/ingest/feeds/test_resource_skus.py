@@ -21,7 +21,7 @@ DAY = date(2026, 8, 1)
 
 
 def mapped(*entries: Entry) -> Reading:
-    mapper = SkuMapper()
+    mapper = SkuMapper(regions={"southcentralus", "westus3"})
     for one in entries:
         mapper.add(one)
     return mapper.finish(day=DAY, sha256="0")
@@ -76,11 +76,37 @@ def test_every_field_that_is_read_is_a_field_of_a_size() -> None:
     assert READERS.keys() <= SIZE_FIELDS.keys()
 
 
-def test_restrictions_and_zones_are_not_taken() -> None:
+def test_restrictions_are_not_taken() -> None:
     """They are those of the subscription that asked."""
     text = repr(mapped(entry()))
     assert "NotAvailableForSubscription" not in text
-    assert "zones" not in text
+    assert "restriction" not in text
+
+
+def places(reading: Reading) -> set[tuple[str, str, str]]:
+    return {(row.size, row.region, row.zones) for row in reading.availability}
+
+
+def test_the_regions_and_zones_of_a_size_are_its_availability() -> None:
+    name = "Standard_NC24ads_A100_v4"
+    without_zones = entry(name, "WestUS3") | {"locationInfo": [{"location": "WestUS3", "zones": []}]}
+    assert places(mapped(entry(), without_zones)) == {(name, "southcentralus", "1 3"), (name, "westus3", "")}
+
+
+def test_an_entry_without_details_of_its_location_is_offered_there() -> None:
+    assert places(mapped(entry() | {"locationInfo": None})) == {("Standard_NC24ads_A100_v4", "southcentralus", "")}
+
+
+def test_an_entry_without_any_capability_adds_no_size() -> None:
+    reading = mapped(entry() | {"capabilities": [], "family": ""})
+    assert (reading.facts, reading.availability) == ((), ())
+
+
+def test_a_region_that_the_catalog_lacks_is_reported_once() -> None:
+    reading = mapped(entry("Standard_A", "atlantis"), entry("Standard_B", "atlantis"))
+    assert not reading.availability
+    (report,) = reading.reports
+    assert (report.cell, report.detail) == ("atlantis", "the catalog has no such region; not taken")
 
 
 def test_the_number_of_gpus_is_not_taken() -> None:
@@ -224,7 +250,7 @@ def test_a_large_answer_takes_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "skus.json"
     path.write_text("".join(lines()))
     tracemalloc.start()
-    mapper = SkuMapper()
+    mapper = SkuMapper(regions=set())
     for one in read_entries(path):
         mapper.add(one)
     _, most = tracemalloc.get_traced_memory()
