@@ -1,6 +1,6 @@
 """Makes sizes/ and availability/ from the public data sets that README.md names, each a folder of its own.
 
-    python seeds/make.py --sku-locator FOLDER --aks FOLDER --autoscaler FOLDER
+    python seeds/make.py --sku-locator FOLDER --aks FOLDER --autoscaler FOLDER --karpenter FOLDER --calculator FOLDER
 
 Only figures are taken. A family of quota that no series of series.csv has among its names is an error.
 """
@@ -20,6 +20,8 @@ CONSTRAINED = "azure-constrained-vcpus-2025-10-16"
 WITHOUT_GPUS = "azure-types-without-gpus-2025-09-16"
 AKS = "azure-resource-skus-2026-06-23"
 AVAILABILITY = "azure-availability-2026-08-01"
+CAPABILITIES = "azure-resource-skus-southcentralus-2025-06-03"
+CALCULATOR = "azure-calculator-local-disks-2026-01-26"
 AUTOSCALER = "cluster-autoscaler-azure-2026-03-17"
 
 FLAGS = {
@@ -37,6 +39,24 @@ NOT_GPUS = frozenset(
     )
 )
 """The types of size that have no GPUs, by the vendor's overview of sizes."""
+
+CONFIDENTIAL = {
+    "azure-confidential-vm-sizes-2023-11-15": {
+        **dict.fromkeys(("dcasv5", "dcadsv5", "ecasv5", "ecadsv5", "nccads_h100_v5"), "SNP"),
+        **dict.fromkeys(("dcesv5", "dcedsv5", "ecesv5", "ecedsv5"), "TDX"),
+    },
+    "azure-ecesv6-series-2025-04-15": {"ecesv6": "TDX"},
+}
+"""What encrypts the memory of the sizes of a series, by the page that says so."""
+
+IN_DOCUMENTS = ("Standard_NC16as_T4_v3", "Standard_NC24ads_A100_v4", "Standard_NC6s_v3")
+"""Sizes whose capabilities of that day are in documents/."""
+
+NVME_FAMILY = re.compile(r"standard[DEF].*v[67]family", re.IGNORECASE)
+"""Families whose local disk is NVMe, which the vendor says of versions 6 and 7; the calculator does not say which."""
+
+UNCLEAR_FAMILY = re.compile(r"standard( ?N|L|H|FX).*", re.IGNORECASE)
+"""Families with local disks of both kinds, of which the calculator has the sum."""
 
 CONSTRAINED_NAME = re.compile(r"(?P<begin>Standard_[A-Z]+\d+)-(?P<active>\d+)(?P<end>[a-z]*(?:_\w+)?)")
 """The vendor documents that the number after the dash is that of the active vCPUs, and the rest names the base size."""
@@ -58,14 +78,14 @@ def write_table(source: str, rows: Iterable[Mapping[str, str]]) -> None:
         writer.writerows({**row, "source": source} for row in facts)
 
 
-def types_of_families() -> dict[str, str]:
-    """Return the type of the sizes of each family of quota, blank where no source tells it."""
+def series_of_families() -> tuple[dict[str, str], dict[str, str]]:
+    """Return the series of each family of quota, and the type of each series, blank where no source tells it."""
     types: dict[str, str] = {}
-    families: dict[str, str] = {}
+    series: dict[str, str] = {}
     for row in read_table(SEEDS / "series.csv"):
         types[row["id"]] = types.get(row["id"]) or row["category"]
-        families |= {name: row["id"] for name in row["aliases"].split("; ") if name.lower().endswith("family")}
-    return {family: types[series] for family, series in families.items()}
+        series |= {name: row["id"] for name in row["aliases"].split("; ") if name.lower().endswith("family")}
+    return series, types
 
 
 def active_vcpus(name: str) -> tuple[str, str] | None:
@@ -76,7 +96,7 @@ def active_vcpus(name: str) -> tuple[str, str] | None:
 
 def plain(number: str) -> str:
     """Return a number without trailing zeros."""
-    return f"{float(number):g}" if "." in number else number
+    return number.rstrip("0").rstrip(".") if "." in number else number
 
 
 def skus(sizes: Sequence[Row]) -> Iterator[Row]:
@@ -105,6 +125,50 @@ def constrained(names: Iterable[str]) -> Iterator[Row]:
             yield {"id": name, "vcpus": found[0], "parent_size": found[1]}
 
 
+def capabilities(rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield what one region's complete entries of the Resource SKUs API have besides the list of SKUs.
+
+    Disks are in MiB there, rates in bytes a second, a date is month/day/year.
+    """
+    sizes: dict[str, Row] = {}
+    for row in rows:
+        if row["region"] == "southcentralus" and row["size"] not in IN_DOCUMENTS:
+            sizes.setdefault(row["size"], {})[row["capability"]] = row["value"]
+    for name, has in sizes.items():
+        retires = has.get("RetirementDateUtc", "").split("/")
+        nvme, each = has.get("NvmeDiskSizeInMiB"), has.get("NvmeSizePerDiskInMiB")
+        yield {
+            "id": name,
+            "vcpus": has["vCPUsAvailable"],
+            "parent_size": has.get("ParentSize", ""),
+            "memory_gib": has["MemoryGB"],
+            "temp_disk_gib": plain(str(int(has["MaxResourceVolumeMB"]) / 1024)),
+            "nvme_disk_gib": plain(str(int(nvme) / 1024)) if nvme else "",
+            "nvme_disk_count": str(int(nvme) // int(each)) if nvme and each else "",
+            "uncached_disk_iops": has["UncachedDiskIOPS"],
+            "uncached_disk_mbps": plain(str(int(has["UncachedDiskBytesPerSecond"]) / 10**6)),
+            "memory_preserving_updates": has["MemoryPreservingMaintenanceSupported"].lower(),
+            "infiniband": has["RdmaEnabled"].lower(),
+            "retirement_date": "-".join((retires[2], *retires[:2])) if len(retires) > 1 else "",
+        }
+
+
+def local_disks(offers: Sequence[Row], families: Mapping[str, str]) -> Iterator[Row]:
+    """Yield the local disks of the pricing calculator, GiB, where one of its Linux offers names exactly one size."""
+    names = {name.removeprefix("Standard_").replace("_", "").lower(): name for name in families}
+    stated: dict[str, dict[str, int]] = {}
+    for offer in offers:
+        key = offer["instanceName"].replace(" ", "").lower()
+        if offer["diskSize"] and offer["offer"] == f"linux-{key}-standard" and key in names:
+            stated.setdefault(families[names[key]], {})[names[key]] = int(offer["diskSize"])
+    for family, disks in stated.items():
+        if UNCLEAR_FAMILY.fullmatch(family):
+            continue
+        diskless = 0 in disks.values()  # a whole family has disks or has none, whatever single offers say
+        kind = "nvme_disk_gib" if NVME_FAMILY.fullmatch(family) and not diskless else "temp_disk_gib"
+        yield from ({"id": name, kind: str(gib)} for name, gib in disks.items() if not (gib and diskless))
+
+
 def write_availability(source: str, offered: Path) -> None:
     """Write in which regions and zones sizes are offered: a column for each region, and nothing of restrictions."""
     zones: dict[str, dict[str, str]] = {}
@@ -125,10 +189,12 @@ def main() -> None:
         ("--sku-locator", "djtools-azure-vm-sku-locator: skus.csv, availability.csv.gz"),
         ("--aks", "aspire: aks_vm_sizes.csv"),
         ("--autoscaler", "cluster-autoscaler: azure.csv"),
+        ("--karpenter", "karpenter-provider-azure: sku_capabilities_sample.csv"),
+        ("--calculator", "azure-vm-price-importer: linux_offers.csv"),
     ):
         parser.add_argument(option, type=Path, required=True, metavar="FOLDER", help=what)
     folders = parser.parse_args()
-    types = types_of_families()
+    series, types = series_of_families()
     listed = read_table(folders.sku_locator / "skus.csv")
     known = {size["name"] for size in listed}
     aks = [size for size in read_table(folders.aks / "aks_vm_sizes.csv") if size["size"] not in known]
@@ -137,15 +203,27 @@ def main() -> None:
     families = {size["name"]: size["family"] for size in listed}
     families |= {size["size"]: size["family"] for size in aks}
     families |= {size["size"]: size["sku_family"] for size in autoscaler}
-    if unknown := set(families.values()) - types.keys():
+    if unknown := set(families.values()) - series.keys():
         parser.error(f"series.csv has no series with the family {', '.join(sorted(unknown))}")
 
     write_availability(AVAILABILITY, folders.sku_locator / "availability.csv.gz")
     write_table(SKUS, skus(listed))
     write_table(CONSTRAINED, constrained(families))
     write_table(
-        WITHOUT_GPUS, ({"id": name, "gpu_count": "0"} for name, one in families.items() if types[one] in NOT_GPUS)
+        WITHOUT_GPUS,
+        ({"id": name, "gpu_count": "0"} for name, one in families.items() if types[series[one]] in NOT_GPUS),
     )
+    for source, encrypted in CONFIDENTIAL.items():
+        write_table(
+            source,
+            (
+                {"id": name, "confidential_computing": encrypted[series[one]]}
+                for name, one in families.items()
+                if series[one] in encrypted
+            ),
+        )
+    write_table(CAPABILITIES, capabilities(read_table(folders.karpenter / "sku_capabilities_sample.csv")))
+    write_table(CALCULATOR, local_disks(read_table(folders.calculator / "linux_offers.csv"), families))
     write_table(
         AKS,
         (

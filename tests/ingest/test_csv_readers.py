@@ -160,6 +160,16 @@ def test_a_figure_of_a_gpu_that_its_field_cannot_hold_is_refused(
         read_facts(write(tmp_path, f"id,{column},source\nt4,{cell},list\n"), sources, kind="gpu")
 
 
+def test_a_size_may_have_no_disk_but_not_no_memory(tmp_path: Path, sources: Mapping[str, SourceRow]) -> None:
+    path = write(tmp_path, "id,temp_disk_gib,gpu_count,source\nx1,0,0,list\n")
+    assert {s.field: s.value for s in read_facts(path, sources, kind="size").facts} == {
+        "temp_disk_gib": Decimal(0),
+        "gpu_count": Fraction(0),
+    }
+    with pytest.raises(BadData, match="must be a number above 0"):
+        read_facts(write(tmp_path, "id,memory_gib,source\nx1,0,list\n"), sources, kind="size")
+
+
 def test_a_series_is_read_with_its_rack(tmp_path: Path, sources: Mapping[str, SourceRow]) -> None:
     path = write(tmp_path, "id,name,rack_vms,rack_hbm_tb,source\nnd,ND,18,13.5,list\n")
     statements = read_facts(path, sources, kind="series").facts

@@ -77,6 +77,27 @@ def test_retirement_dates_are_those_of_the_vendors_list(client: httpx.Client) ->
     assert dates["Standard_D2s_v6"] == ("current", None)
 
 
+@pytest.mark.parametrize(
+    ("name", "figures"),
+    [
+        ("Standard_D2ds_v5", {"temp_disk_gib": 75, "nvme_disk_gib": None}),
+        ("Standard_D128ds_v6", {"temp_disk_gib": 0, "nvme_disk_gib": 7040, "nvme_disk_count": 4}),
+        ("Standard_D2ds_v6", {"nvme_disk_gib": 110}),
+        ("Standard_D2s_v6", {"temp_disk_gib": 0}),
+        ("Standard_E96-24s_v5", {"temp_disk_gib": None}),
+        ("Standard_B1s", {"uncached_disk_iops": 320, "temp_disk_gib": 4}),
+        ("Standard_HB368rs_v5", {"memory_gib": 448, "disputed_fields": ["memory_gib"]}),
+        ("Standard_DC2as_v5", {"confidential_computing": "SNP"}),
+        ("Standard_EC2es_v6", {"confidential_computing": "TDX"}),
+        ("Standard_D2s_v5", {"confidential_computing": None, "encryption_at_host": True}),
+        ("Standard_A0", {"status": "retired", "memory_gib": 0.75}),
+    ],
+)
+def test_a_size_has_the_figures_of_its_sources(client: httpx.Client, name: str, figures: dict[str, Any]) -> None:
+    size = client.get(f"/sizes/{name}").json()
+    assert {field: size[field] for field in figures} == figures
+
+
 def test_no_source_states_a_field_of_a_size_in_two_files(by_file: ByFile) -> None:
     facts = by_file["sizes"].facts
     assert len({(fact.source, size_key(fact.subject), fact.field) for fact in facts}) == len(facts)

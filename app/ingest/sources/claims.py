@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,6 +15,9 @@ Value = TypeVar("Value")
 COLUMNS = ("id", "title", "publisher", "kind", "url", "published_on")
 OPTIONAL = ("pinned",)
 GPU_NAME_COLUMNS = ("vendor", "model", "family", "aliases")
+
+MAY_BE_ZERO = frozenset({"temp_disk_gib", "temp_disk_count", "nvme_disk_gib", "nvme_disk_count", "gpu_memory_gib"})
+"""The amounts of which a size may have none; a zero anywhere else is taken for a mistake."""
 
 
 def read_sources(path: Path) -> dict[str, SourceRow]:
@@ -99,7 +103,8 @@ def to_facts(row: CsvRow, kind: SubjectKind) -> list[StatedFact]:
 
 def _to_value(row: CsvRow, column: str, field: FieldSpec) -> FactValue:
     if field.kind in ("number", "integer"):
-        number = row.positive(column)
+        none = row.cells[column] == "0" and column in MAY_BE_ZERO
+        number = Decimal(0) if none else row.positive(column)
         if field.kind == "number":
             return number
         if number != int(number):
