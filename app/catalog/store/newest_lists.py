@@ -1,6 +1,6 @@
 """Loads what a source stated last, for the comparison with what it states next."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from itertools import groupby
 from operator import attrgetter
 
@@ -19,8 +19,11 @@ def load_region_codes(session: Session) -> tuple[str, ...]:
     return tuple(session.execute(select(code).order_by(code)).scalars())
 
 
-def load_newest_lists(session: Session, source: str) -> Iterator[tuple[str, dict[tuple[str, str, str], int]]]:
-    """Yield each region with its newest prices of a source: nano-USD an hour by size key, system and purchase model."""
+def load_newest_lists(session: Session, source: str) -> Generator[tuple[str, dict[tuple[str, str, str], int]]]:
+    """Yield each region with its newest prices of a source: nano-USD an hour by size key, system and purchase model.
+
+    The rows come from an open cursor, so that a caller who stops early must close the generator.
+    """
     newest = (
         select(PRICE.region, func.max(PRICE.seen_until).label("day"))
         .where(PRICE.source_id == source)
@@ -34,8 +37,9 @@ def load_newest_lists(session: Session, source: str) -> Iterator[tuple[str, dict
         .order_by(PRICE.region)
         .execution_options(yield_per=10_000)
     )
-    for region, rows in groupby(session.execute(query), key=attrgetter("region")):
-        yield region, {(row.size_key, row.os, row.purchase): row.nano_usd_per_hour for row in rows}
+    with session.execute(query) as result:
+        for region, rows in groupby(result, key=attrgetter("region")):
+            yield region, {(row.size_key, row.os, row.purchase): row.nano_usd_per_hour for row in rows}
 
 
 def load_stated_sizes(session: Session, source: str) -> frozenset[str]:

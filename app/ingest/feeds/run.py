@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 
 from sqlalchemy import Engine
-from sqlalchemy.orm import Session
 
 from app.catalog.names import region_key
 from app.catalog.readings import Progress, Reading, no_progress
@@ -106,20 +106,16 @@ def _decide(
     identify: Identify,
     accept: bool,
 ) -> PriceRefresh:
-    with read_session(engine) as session:
+    with read_session(engine) as session, closing(load_newest_lists(session, SOURCE_ID)) as last_lists:
         return refresh_prices(
             found,
-            _last_lists(session),
+            last_lists,
             day=day,
             identify=identify,
             known_regions=known,
             failures=failures,
             accept=accept,
         )
-
-
-def _last_lists(session: Session) -> Iterator[tuple[str, Mapping[tuple[str, str, str], int]]]:
-    return load_newest_lists(session, SOURCE_ID)
 
 
 def _write(
