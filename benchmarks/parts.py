@@ -15,7 +15,7 @@ from sqlalchemy import make_url
 from sqlalchemy.orm import Session
 
 from app.catalog.queries.params import SizeSearch
-from app.catalog.queries.sizes import find_sizes, render_page, render_size
+from app.catalog.queries.sizes import JsonPage, find_sizes, render_page, render_size
 from app.catalog.queries.snapshot import load_snapshot
 from app.db.engines import make_engine
 from app.http.canonical import parse_query
@@ -63,7 +63,8 @@ def parts(url: str) -> Iterator[tuple[str, float]]:
         "write 50 sizes: their documents and standing",
         microseconds(lambda: [render_size(row, TODAY) for row in page]),
     )
-    yield "join the page, encode it", microseconds(lambda: render_page(items, "x", 1).encode())
+    rendered = JsonPage(items=items, next_cursor="x", total=1)
+    yield "join the page, encode it", microseconds(lambda: render_page(rendered).encode())
     yield "all of it, in front of the framework", microseconds(_whole(url, query))
 
 

@@ -87,6 +87,12 @@ class UsdColumn(TypeDecorator[Decimal]):
         return Decimal(repr(value)) if dialect.name == "sqlite" else Decimal(value).normalize()
 
 
+class RateColumn(UsdColumn):
+    """An exchange rate, exact; always Decimal in Python."""
+
+    cache_ok = True
+
+
 class UtcDateTime(TypeDecorator[datetime]):
     """A time in UTC; SQLite does not store the time zone, so it is added to results."""
 

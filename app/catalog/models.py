@@ -5,7 +5,7 @@ from datetime import date, datetime
 from sqlalchemy import JSON, BigInteger, Column, Index, false
 from sqlmodel import Field, SQLModel
 
-from app.catalog.column_types import BYTEWISE, NOT_IN_DIGEST, UtcDateTime
+from app.catalog.column_types import BYTEWISE, NOT_IN_DIGEST, RateColumn, UtcDateTime
 from app.catalog.purchases import PURCHASE_MODELS
 
 
@@ -306,6 +306,18 @@ class Offer(SQLModel, table=True):
         default=None,
         description="what is shown of it by the on-demand price: app.catalog.projections; null where that is not read",
     )
+
+
+class ExchangeRate(SQLModel, table=True):
+    """How many units of a currency one euro was worth on a day; there are no rows of the euro itself."""
+
+    __tablename__ = "exchange_rate"
+    __table_args__ = {"sqlite_with_rowid": False}
+
+    currency: str = Field(sa_type=BYTEWISE, primary_key=True, description="ISO 4217")
+    day: date = Field(primary_key=True)
+    source_id: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="source.id")
+    units_per_euro: Decimal = Field(sa_type=RateColumn)
 
 
 class SizeJson(SQLModel, table=True):

@@ -236,6 +236,18 @@ class BenchmarkRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeRateRow:
+    """How many units of a currency (ISO 4217) one euro was worth on a day."""
+
+    currency: str
+    day: date
+    units_per_euro: Decimal
+    source: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRow:
     """A language model's configuration, and where it was read."""
 
@@ -272,6 +284,7 @@ class Reading:
     corrections: tuple[CorrectionRow, ...] = ()
     benchmarks: tuple[BenchmarkRow, ...] = ()
     models: tuple[ModelRow, ...] = ()
+    exchange_rates: tuple[ExchangeRateRow, ...] = ()
     reports: tuple[Report, ...] = ()
     files: tuple[FileRead, ...] = ()
 

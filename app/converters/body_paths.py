@@ -29,9 +29,12 @@ PATHS = {
 """Where a body has the parameters of a catalog search: they are read from there, and errors name that place."""
 
 
+_ERROR_PATHS = PATHS | {"currency": "pricing.currency"}
+
+
 def to_path(field: str) -> str:
     """Return the path in the body of a field."""
-    return PATHS.get(field, field)
+    return _ERROR_PATHS.get(field, field)
 
 
 def search_params(body: FitIn) -> dict[str, Any]:

@@ -89,6 +89,7 @@ def _fit_search(body: FitIn) -> FitSearch:
     return FitSearch(
         **search_params(body),
         purchase=pricing.purchases[0],
+        currency=pricing.currency,
         **(body.resources.model_dump(exclude_none=True) if body.resources is not None else {}),
         status=("current", *(status for status, allowed in statuses.items() if allowed)),
         max_nodes=constraints.max_nodes,
@@ -111,7 +112,8 @@ def _placement_search(body: FitIn, today: date) -> PlacementSearch:
         scope=SizeSelection(**search_params(body), purchase=pricing.purchases[0]),
         hardware=Hardware(**body.hardware.model_dump()) if body.hardware is not None else None,
         constraints=Constraints(**binding),
-        pricing=Pricing(**pricing.model_dump(exclude={"os", "as_of"}), today=today),
+        pricing=Pricing(**pricing.model_dump(exclude={"os", "as_of", "currency"}), today=today),
         priced_on=pricing.as_of,
+        currency=pricing.currency,
         sort=body.sort,
     )

@@ -3,11 +3,13 @@
 from collections.abc import Collection
 from typing import Any
 
+from app.catalog.queries.exchange_rates import CurrencyRate
 from app.converters.body_paths import to_patch, with_paths
 from app.fit.estimator.estimate import parameter_figures
 from app.fit.formulas.quantities import Figure
 from app.fit.placement.fixes import Fix
 from app.fit.placement.option import (
+    CostFigures,
     PerGpuMemory,
     PlacementOption,
     SpeedFigures,
@@ -21,6 +23,7 @@ from app.fit.verdict import Headroom, Rejection
 from app.schemas.estimate_request import ArchitectureOut
 from app.schemas.estimate_response import AssumptionOut, FigureOut, ParametersOut, WeightsTypeOut
 from app.schemas.fit_response import (
+    ConvertedCostOut,
     CostsOut,
     FailureOut,
     FitAnswerOut,
@@ -34,6 +37,7 @@ from app.schemas.fit_response import (
     SpeedOut,
     WorkloadOut,
 )
+from app.schemas.sizes import ExchangeRateOut
 from app.services.placement import PlacementResult
 
 
@@ -55,6 +59,7 @@ def to_placement_answer_out(answer: PlacementResult, *, limit: int, include: Col
         assumptions=[AssumptionOut.model_validate(one) for one in with_paths(answer.prepared.assumptions)]
         if "assumptions" in include
         else [],
+        exchange_rate=to_exchange_rate_out(answer.exchange_rate),
         weights_type=WeightsTypeOut.model_validate(job.serving.weights.type)
         if isinstance(job, ServingJob) and job.serving.weights is not None
         else None,
@@ -65,6 +70,11 @@ def to_placement_answer_out(answer: PlacementResult, *, limit: int, include: Col
         if "workload" in include
         else None,
     )
+
+
+def to_exchange_rate_out(rate: CurrencyRate | None) -> ExchangeRateOut | None:
+    """Convert the exchange rate of an answer; None stays None."""
+    return ExchangeRateOut.model_validate(rate) if rate is not None else None
 
 
 def _option(answer: PlacementResult, option: PlacementOption) -> PlacedOut:
@@ -86,7 +96,7 @@ def _option(answer: PlacementResult, option: PlacementOption) -> PlacedOut:
         per_gpu=PerGpuOut(**_figures(memory, PerGpuOut)) if memory is not None else None,
         max_concurrency=to_figure_out(memory.max_concurrency) if memory is not None else None,
         speed=SpeedOut(**_figures(speed, SpeedOut)) if speed is not None else None,
-        cost=CostsOut(**{name: _cost(option, name) for name in CostsOut.model_fields}),
+        cost=CostsOut(**{name: _cost(option, name, answer.exchange_rate) for name in CostsOut.model_fields}),
         headroom=[to_headroom_out(one) for one in option.headrooms],
         limiting_resource=option.limiting.resource if option.limiting else None,
         unused_gpu_memory_gib=None,
@@ -116,10 +126,15 @@ def to_figure_out(known: Figure | None) -> Any:
     return FigureOut.model_validate(known) if known is not None else None
 
 
-def _cost(option: PlacementOption, purchase: str) -> OptionCostOut | None:
+def _cost(option: PlacementOption, purchase: str, rate: CurrencyRate | None) -> OptionCostOut | None:
     if purchase not in option.costs:
         return None
     known = cost_figures(option, purchase)
+    return to_cost_out(known, rate)
+
+
+def to_cost_out(known: CostFigures, rate: CurrencyRate | None) -> OptionCostOut:
+    """Convert the cost of an option, with the same in another currency where there is a rate."""
     return OptionCostOut(
         usd_per_hour=known.cost.usd_per_hour,
         as_of=known.cost.as_of,
@@ -128,7 +143,26 @@ def _cost(option: PlacementOption, purchase: str) -> OptionCostOut | None:
         usd_per_month=known.cost.usd_per_month,
         usd_per_job=to_figure_out(known.per_job),
         usd_per_million_tokens=to_figure_out(known.per_million_tokens),
+        converted=_converted_cost(known, rate) if rate is not None else None,
     )
+
+
+def _converted_cost(known: CostFigures, rate: CurrencyRate) -> ConvertedCostOut:
+    return ConvertedCostOut(
+        currency=rate.currency,
+        cost_per_hour=rate.convert_number(known.cost.usd_per_hour),
+        cost_per_month=rate.convert_number(known.cost.usd_per_month),
+        cost_per_job=to_figure_out(_converted_figure(known.per_job, rate)),
+        cost_per_million_tokens=to_figure_out(_converted_figure(known.per_million_tokens, rate)),
+    )
+
+
+def _converted_figure(usd: Figure | None, rate: CurrencyRate) -> Figure | None:
+    """Return a figure in the currency of the rate, with the same certainty."""
+    if usd is None:
+        return None
+    value, low, mid, high = map(rate.convert_number, (usd.value, usd.low, usd.mid, usd.high))
+    return Figure(unit=rate.currency, certainty=usd.certainty, value=value, low=low, mid=mid, high=high)
 
 
 def _miss(answer: PlacementResult, rejection: Rejection) -> MissOut:

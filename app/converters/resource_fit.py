@@ -3,11 +3,12 @@
 from collections.abc import Collection
 
 from app.catalog.purchases import PURCHASE_MODELS
-from app.converters.fit_response import to_headroom_out
+from app.catalog.queries.exchange_rates import CurrencyRate
+from app.converters.fit_response import to_cost_out, to_exchange_rate_out, to_headroom_out
 from app.fit.formulas.quantities import exact
-from app.fit.resources import ResourceNeeds, explain_option, unused_gpu_memory_gib
+from app.fit.placement.option import CostFigures
+from app.fit.resources import explain_option, unused_gpu_memory_gib
 from app.fit.verdict import Cost, Option, Rejection
-from app.schemas.estimate_response import FigureOut
 from app.schemas.fit_response import (
     CostsOut,
     FailureOut,
@@ -26,17 +27,19 @@ def to_fit_out(answer: ResourceFit, *, rejected: bool) -> FitOut:
     """Convert a page of options, with the nearest misses and, if `rejected`, all rejected sizes."""
     ranking = answer.ranking
     return FitOut(
-        items=[_option(option, answer.needs) for option in answer.page],
+        items=[_option(option, answer) for option in answer.page],
         next_cursor=answer.next_cursor,
         total=len(ranking.options),
         rejected=[_rejection(rejection) for rejection in ranking.rejections] if rejected else [],
         rejected_total=len(ranking.rejections),
         rejection_summary=ranking.summary,
         nearest_misses=[_rejection(rejection) for rejection in ranking.nearest_misses],
+        exchange_rate=to_exchange_rate_out(answer.exchange_rate),
     )
 
 
-def _option(option: Option, needs: ResourceNeeds) -> OptionOut:
+def _option(option: Option, answer: ResourceFit) -> OptionOut:
+    needs = answer.needs
     unused, have = unused_gpu_memory_gib(option, needs), option.vm.gpu_memory_gib
     wasted = round(100 * unused / (have * option.nodes), 2) if unused is not None and have else None
     return OptionOut(
@@ -44,7 +47,7 @@ def _option(option: Option, needs: ResourceNeeds) -> OptionOut:
         region=option.vm.region,
         status=option.vm.status,
         nodes=option.nodes,
-        cost=_costs(option),
+        cost=_costs(option, answer.exchange_rate),
         headroom=[to_headroom_out(one) for one in option.headrooms],
         limiting_resource=option.limiting.resource if option.limiting else None,
         unused_gpu_memory_gib=unused,
@@ -54,23 +57,15 @@ def _option(option: Option, needs: ResourceNeeds) -> OptionOut:
     )
 
 
-def _costs(option: Option) -> CostsOut:
+def _costs(option: Option, rate: CurrencyRate | None) -> CostsOut:
     """Convert the costs of an option; the cost of a job is exact, since its hours are given."""
-    costs = {name: _cost(cost) for name, cost in option.costs.items()}
+    costs = {name: _cost(cost, rate) for name, cost in option.costs.items()}
     return CostsOut(**dict.fromkeys(PURCHASE_MODELS) | costs)
 
 
-def _cost(cost: Cost) -> OptionCostOut:
+def _cost(cost: Cost, rate: CurrencyRate | None) -> OptionCostOut:
     of_job = exact(cost.usd_per_job, "USD") if cost.usd_per_job is not None else None
-    return OptionCostOut(
-        usd_per_hour=cost.usd_per_hour,
-        as_of=cost.as_of,
-        price_age_days=cost.price_age_days,
-        approximate_date=cost.approximate_date,
-        usd_per_month=cost.usd_per_month,
-        usd_per_job=FigureOut.model_validate(of_job) if of_job is not None else None,
-        usd_per_million_tokens=None,
-    )
+    return to_cost_out(CostFigures(cost=cost, per_job=of_job, per_million_tokens=None), rate)
 
 
 def _rejection(rejection: Rejection) -> RejectionOut:
@@ -83,7 +78,7 @@ def to_resource_answer_out(answer: ResourceFit, *, include: Collection[str]) -> 
     ranking = answer.ranking
     return FitAnswerOut(
         fits=bool(ranking.options),
-        items=[_pooled_option(option, answer.needs) for option in answer.page],
+        items=[_pooled_option(option, answer) for option in answer.page],
         total=len(ranking.options),
         rejected=[_pooled_miss(one) for one in ranking.rejections] if "rejected" in include else [],
         rejected_total=len(ranking.rejections),
@@ -92,10 +87,12 @@ def to_resource_answer_out(answer: ResourceFit, *, include: Collection[str]) -> 
         assumptions=[],
         weights_type=None,
         workload=None,
+        exchange_rate=to_exchange_rate_out(answer.exchange_rate),
     )
 
 
-def _pooled_option(option: Option, needs: ResourceNeeds) -> PlacedOut:
+def _pooled_option(option: Option, answer: ResourceFit) -> PlacedOut:
+    needs = answer.needs
     return PlacedOut(
         size=option.vm.name,
         region=option.vm.region,
@@ -105,7 +102,7 @@ def _pooled_option(option: Option, needs: ResourceNeeds) -> PlacedOut:
         per_gpu=None,
         max_concurrency=None,
         speed=None,
-        cost=_costs(option),
+        cost=_costs(option, answer.exchange_rate),
         headroom=[to_headroom_out(one) for one in option.headrooms],
         limiting_resource=option.limiting.resource if option.limiting else None,
         unused_gpu_memory_gib=unused_gpu_memory_gib(option, needs),

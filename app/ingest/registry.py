@@ -14,6 +14,7 @@ from app.ingest.documents.gpu_memory import GpuMemoryIndex
 from app.ingest.sources.availability import read_availability
 from app.ingest.sources.claims import load_gpu_rows, read_facts, read_sources
 from app.ingest.sources.documents import find_pages, read_documents
+from app.ingest.sources.exchange_rates import read_exchange_rates
 from app.ingest.sources.models import read_models
 from app.ingest.sources.price_tables import MANIFEST, read_price_tables
 from app.ingest.sources.prices import read_prices
@@ -48,6 +49,9 @@ CSV_SOURCES: dict[str, CsvSource] = {
     "corrections": CsvSource(help="What a source says wrongly, and why.", read=read_corrections, cites_sources=False),
     "benchmarks": CsvSource(help="Published results.", read=read_benchmarks),
     "models": CsvSource(help="Language models: layers, widths, heads, experts.", read=read_models),
+    "exchange_rates": CsvSource(
+        help="Exchange rates: a row a day, a column a currency, units per euro.", read=read_exchange_rates
+    ),
     "prices": CsvSource(help="Prices an hour by size, region, system and purchase model.", read=read_prices),
 }
 """Every kind of CSV file by the name of its command, in the order in which the files of a seed folder are read."""

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from app.schemas.sizes import NextCursor, Out, Total, Usd
+from app.schemas.sizes import ExchangeRateField, NextCursor, Out, Total, Usd
 
 
 class TermOut(Out):
@@ -82,5 +82,7 @@ class ComparisonOut(Out):
     baseline: str = Field(description="Name of the size that the others are compared with.")
     sizes: list[str] = Field(description="Names of the sizes.")
     fields: list[LineOut] = Field(
-        description="Every field of a size, the figures of all its GPUs together, and prices per unit of those."
+        description="Every field of a size, the figures of all its GPUs together, and prices per unit of those; "
+        "with `currency` each price also in that currency, `price_per_…` after `usd_per_…`."
     )
+    exchange_rate: ExchangeRateField = None

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from app.catalog.purchases import PURCHASE_MODELS, Purchase
 from app.catalog.queries.params import (
+    Currency,
     Day,
     Hours,
     LowerTextSet,
@@ -99,6 +100,11 @@ class PricingIn(In):
         default=Decimal("0.1"), description="What interruptions add to a training on spot VMs, as a share."
     )
     as_of: Day | None = Field(default=None, description="The day whose prices are used; default: today.")
+    currency: Currency = Field(
+        default="USD",
+        description="Give costs in this currency, too (ISO 4217), by the European Central Bank's reference rate of the "
+        "day whose prices are used. Budgets and order stay in USD.",
+    )
 
 
 Sort = Literal["cost_per_hour", "cost_per_job", "cost_per_1m_tokens", "time", "headroom", "waste", "nodes"]

@@ -7,7 +7,17 @@ from pydantic import Field
 
 from app.schemas.estimate_request import ArchitectureOut
 from app.schemas.estimate_response import AssumptionOut, FigureOut, ParametersOut, WeightsTypeOut
-from app.schemas.sizes import Omittable, Out, PageOut, Total, Usd
+from app.schemas.sizes import Amount, ExchangeRateField, Omittable, Out, PageOut, Total, Usd
+
+
+class ConvertedCostOut(Out):
+    """The cost of all VMs in the requested currency, by the answer's exchange rate; what is unknown is left out."""
+
+    currency: str = Field(description="The currency (ISO 4217): `EUR`.")
+    cost_per_hour: Amount | None = Field(description="usd_per_hour, converted.")
+    cost_per_month: Amount | None = Field(description="usd_per_month, converted.")
+    cost_per_job: Omittable[FigureOut] = Field(description="usd_per_job, converted.")
+    cost_per_million_tokens: Omittable[FigureOut] = Field(description="usd_per_million_tokens, converted.")
 
 
 class OptionCostOut(Out):
@@ -24,6 +34,9 @@ class OptionCostOut(Out):
         description="On spot, including the time that interruptions add to a training."
     )
     usd_per_million_tokens: Omittable[FigureOut] = Field(description="Generated, or trained on, at the expected rate.")
+    converted: Omittable[ConvertedCostOut] = Field(
+        default=None, description="With `currency`: the cost in that currency."
+    )
 
 
 class CostsOut(Out):
@@ -93,6 +106,7 @@ class FitOut(PageOut):
     rejected_total: int = Field(description="Number of sizes that do not fit.")
     rejection_summary: dict[str, int] = Field(description="Number of sizes by the code of their largest shortfall.")
     nearest_misses: list[RejectionOut] = Field(description="The sizes that are nearest to fitting, at most three.")
+    exchange_rate: ExchangeRateField = None
 
 
 class ParallelismOut(Out):
@@ -189,3 +203,4 @@ class FitAnswerOut(Out):
         description="Of a server: the data type of the weights, and where it comes from."
     )
     workload: Omittable[WorkloadOut] = Field(description="With `workload` in include.")
+    exchange_rate: ExchangeRateField = None

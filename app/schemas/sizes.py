@@ -8,12 +8,15 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, WithJsonSche
 
 from app.catalog.providers import PROVIDERS
 
-Usd = Annotated[
+Amount = Annotated[
     Decimal,
     PlainSerializer(float, return_type=float, when_used="json"),
     WithJsonSchema({"type": "number", "format": "double"}),
 ]
-"""Money: a Decimal in Python, a plain number in JSON."""
+"""Money of any currency, or a rate of two: a Decimal in Python, a plain number in JSON."""
+
+Usd = Amount
+"""Money in US dollars."""
 
 NextCursor = Annotated[str | None, Field(description="Send it as `cursor` to get the next page; null on the last.")]
 Total = Annotated[int, Field(description="Number of items in the whole list.")]
@@ -35,6 +38,44 @@ class PageOut(Out):
     items: list[Any]
     next_cursor: NextCursor
     total: Total
+
+
+class ExchangeRateOut(Out):
+    """The rate by which an answer's prices are converted: an amount is USD x units_per_euro / usd_per_euro.
+
+    It is computed exactly and rounded once, half away from zero, to 9 decimal places.
+    """
+
+    currency: str = Field(description="The currency (ISO 4217): `EUR`.")
+    units_per_usd: Amount = Field(description="units_per_euro / usd_per_euro, rounded to 9 decimal places.")
+    units_per_euro: Amount = Field(description="What the source says of the currency; 1 for the euro.")
+    usd_per_euro: Amount = Field(description="What the source says of the US dollar on the same day.")
+    day: date = Field(description="The day of the rate: the newest at or before that of the prices.")
+    age_days: int = Field(description="Days from `day` to the day of the prices, which is today without `as_of`.")
+    source_id: str = Field(description="Id of the source in GET /sources.")
+
+
+ExchangeRateField = Annotated[
+    Omittable[ExchangeRateOut], Field(description="With `currency`: the rate of all converted prices.")
+]
+
+
+class ConvertedPricesOut(Out):
+    """The prices of a size in the requested currency, by the answer's exchange rate; null is unknown."""
+
+    currency: str = Field(description="The currency (ISO 4217): `EUR`.")
+    price_per_hour: Amount | None = Field(description="usd_per_hour, converted.")
+    price_per_gpu_hour: Amount | None = Field(description="price_per_hour by GPUs, rounded once.")
+    price_per_gpu_gib_hour: Amount | None = Field(description="price_per_hour by gpu_memory_gib, rounded once.")
+    on_demand_price_per_hour: Amount | None = Field(description="on_demand_usd_per_hour, converted.")
+    spot_price_per_hour: Amount | None = Field(description="spot_usd_per_hour, converted.")
+
+
+class ConvertedPriceOut(Out):
+    """A price in the requested currency, by the answer's exchange rate."""
+
+    currency: str = Field(description="The currency (ISO 4217): `EUR`.")
+    price_per_hour: Amount = Field(description="usd_per_hour, converted.")
 
 
 class SizeOut(Out):
@@ -119,12 +160,22 @@ class SizeOut(Out):
     savings_3y_usd_per_hour: Usd | None = Field(description="Under a savings plan of three years, in the region.")
     price_as_of: date | None = Field(description="The day from which usd_per_hour is known to hold.")
     price_age_days: int | None = Field(description="Days since price_as_of, today.")
+    converted: Omittable[ConvertedPricesOut] = Field(
+        default=None, description="With `currency`: the prices in that currency."
+    )
+
+
+class SizeDetailOut(SizeOut):
+    """One VM size, with the exchange rate of its converted prices."""
+
+    exchange_rate: ExchangeRateField = None
 
 
 class SizePage(PageOut):
     """Sizes."""
 
     items: list[SizeOut] = Field(description="The sizes of this page.")
+    exchange_rate: ExchangeRateField = None
 
 
 class SourcedOut(Out):
@@ -210,12 +261,16 @@ class PriceOut(Out):
     source_id: str = Field(description="Id of the source in GET /sources.")
     known_from: date = Field(description="The day on which the catalog took the price in.")
     price_age_days: int = Field(description="Days since seen_until, today.")
+    converted: Omittable[ConvertedPriceOut] = Field(
+        default=None, description="With `currency`: the price in that currency."
+    )
 
 
 class PricePage(PageOut):
     """Prices."""
 
     items: list[PriceOut] = Field(description="The prices of this page.")
+    exchange_rate: ExchangeRateField = None
 
 
 class OfSizeOut(Out):
@@ -232,6 +287,7 @@ class SizePricePage(PageOut):
     """Prices of any sizes."""
 
     items: list[SizePriceOut] = Field(description="The prices of this page.")
+    exchange_rate: ExchangeRateField = None
 
 
 class FacetCountOut(Out):

@@ -1,6 +1,5 @@
 """Compare sizes field by field, each with its difference from a baseline."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -9,13 +8,14 @@ from typing import Any
 
 from app.catalog.fields import GPU_FIELDS, SIZE_FIELDS
 from app.catalog.purchases import PURCHASE_MODELS
+from app.catalog.queries.exchange_rates import CurrencyRate, convert_prices, converted_name, find_exchange_rate
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.params import CompareSearch
 from app.catalog.queries.size_details import GPU_FIGURES, SizeDetails, find_size_details
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan
 from app.errors import BadQuery, NotFound
-from app.fit.similarity import Number, difference, difference_percent, total_of_gpus, usd_per_unit
+from app.fit.similarity import Number, difference, difference_percent, to_fraction, total_of_gpus, usd_per_unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +40,12 @@ class ComparedField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Sizes in the order of the request, field by field."""
+    """Sizes in the order of the request, field by field; prices also in the currency of the rate, if there is one."""
 
     baseline: str
     sizes: tuple[str, ...]
     fields: tuple[ComparedField, ...]
+    exchange_rate: CurrencyRate | None
 
 
 def compare(search: CompareSearch, known: CatalogSnapshot, today: date) -> QueryPlan[Comparison]:
@@ -61,17 +62,35 @@ def compare(search: CompareSearch, known: CatalogSnapshot, today: date) -> Query
     if base not in keys:
         raise BadQuery("baseline", search.baseline, f"must be one of the sizes: {', '.join(search.size)}")
     details = yield from find_size_details(keys, search, today)
-    return side_by_side(details, keys.index(base))
+    rate = yield from find_exchange_rate(search.currency, today)
+    return side_by_side(details, keys.index(base), rate)
 
 
-def side_by_side(details: tuple[SizeDetails, ...], baseline: int) -> Comparison:
-    """Compare sizes field by field: those of the size, then the totals of its GPUs, then prices per unit of these."""
-    columns = [{**size.row, "gpu_count": size.gpus, **_total_figures(size), **_unit_prices(size)} for size in details]
+def side_by_side(
+    details: tuple[SizeDetails, ...], baseline: int, exchange_rate: CurrencyRate | None = None
+) -> Comparison:
+    """Compare sizes field by field: those of the size, then the totals of its GPUs, then prices per unit of these.
+
+    With a rate all prices follow in its currency.
+    """
+    columns = [
+        {
+            **size.row,
+            "gpu_count": size.gpus,
+            **_total_figures(size),
+            **_unit_prices(size),
+            **(_converted_prices(size, exchange_rate) if exchange_rate is not None else {}),
+        }
+        for size in details
+    ]
     names = tuple(str(column["name"]) for column in columns)
-    lines = (_compare_field(field, names, [column[field] for column in columns], baseline) for field in columns[0])
-    return Comparison(
-        baseline=names[baseline], sizes=names, fields=tuple(line for line in lines if line.field != "name")
+    units = UNITS if exchange_rate is None else UNITS | _converted_units(exchange_rate.currency)
+    lines = (
+        _compare_field(field, units.get(field), names, [column[field] for column in columns], baseline)
+        for field in columns[0]
+        if field != "name"
     )
+    return Comparison(baseline=names[baseline], sizes=names, fields=tuple(lines), exchange_rate=exchange_rate)
 
 
 def _find_keys(field: str, names: tuple[str, ...]) -> QueryPlan[tuple[str, ...]]:
@@ -98,7 +117,24 @@ def _unit_prices(size: SizeDetails) -> dict[str, float | None]:
     return {_unit_price_name(name): usd_per_unit(usd, together[f"gpus_{name}"]) for name in GPU_FIGURES}
 
 
-UNITS: Mapping[str, str | None] = {
+def _converted_prices(size: SizeDetails, rate: CurrencyRate) -> dict[str, Decimal | None]:
+    """Return every price of a size in the currency; those per unit from the price of the VM, so rounded once."""
+    prices = {name: price for name, price in convert_prices(size.row, rate).items() if name != "currency"}
+    usd, together = size.row["usd_per_hour"], _total_figures(size)
+    for name in GPU_FIGURES:
+        amount = together[f"gpus_{name}"]
+        per_unit = to_fraction(usd) / to_fraction(amount) if usd is not None and amount else None
+        prices[converted_name(_unit_price_name(name))] = rate.convert(per_unit) if per_unit is not None else None
+    return prices
+
+
+def _converted_units(currency: str) -> dict[str, str | None]:
+    """Return the units of converted prices: `EUR/h per GPU` for `USD/h per GPU`."""
+    prices = {name: unit for name, unit in UNITS.items() if unit is not None and "usd_per" in name}
+    return {converted_name(name): unit.replace("USD", currency) for name, unit in prices.items()}
+
+
+UNITS: dict[str, str | None] = {
     **{name: field.unit for name, field in SIZE_FIELDS.items()},
     **{f"gpus_{name}": unit for name, unit in _GPU_UNITS.items()},
     **{_unit_price_name(name): f"USD/h per {unit}" for name, unit in _GPU_UNITS.items()},
@@ -110,7 +146,9 @@ UNITS: Mapping[str, str | None] = {
 """The unit of each field that has one."""
 
 
-def _compare_field(field: str, names: tuple[str, ...], values: list[Any], baseline: int) -> ComparedField:
+def _compare_field(
+    field: str, unit: str | None, names: tuple[str, ...], values: list[Any], baseline: int
+) -> ComparedField:
     base = _amount(values[baseline])
     cells = [
         ComparedValue(
@@ -124,7 +162,7 @@ def _compare_field(field: str, names: tuple[str, ...], values: list[Any], baseli
     known = [value for value in values if value is not None]
     return ComparedField(
         field=field,
-        unit=UNITS.get(field),
+        unit=unit,
         differs=any(value != known[0] for value in known),
         values=tuple(cells),
     )

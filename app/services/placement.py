@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from app.catalog.queries.candidates import PEAK_DTYPES, machines_query
+from app.catalog.queries.exchange_rates import USD, CurrencyRate, find_exchange_rate
 from app.catalog.queries.language_models import get_model_row
 from app.catalog.queries.lookups import get_gpu
 from app.catalog.queries.params import SizeSelection
@@ -47,24 +48,30 @@ class PlacementSearch(ModelSpec):
     constraints: Constraints
     pricing: Pricing
     priced_on: date | None = None
+    currency: str = USD
     sort: str = "cost_per_hour"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementResult:
-    """The prepared request, the ranking, and a finder of fixes for rejected sizes."""
+    """The prepared request, the ranking, and a finder of fixes for rejected sizes.
+
+    `exchange_rate` is that of an answer that has its costs in another currency, too.
+    """
 
     prepared: PreparedRequest
     ranking: Ranking[PlacementOption]
     machines: Mapping[str, tuple[Vm, Machine]]
     fixer: FixFinder
+    exchange_rate: CurrencyRate | None
 
 
 def plan_placement(search: PlacementSearch, known: CatalogSnapshot, today: date) -> QueryPlan[PlacementResult]:
     """Evaluate and rank the selected sizes; raises BadWorkload naming the field that is wrong or missing.
 
-    Raises BadQuery for a region, series or GPU that the catalog does not have.
+    Raises BadQuery for a region, series, GPU or currency that the catalog does not have.
     """
+    rate = yield from find_exchange_rate(search.currency, search.priced_on or today)
     assumptions = Assumptions()
     try:
         request = _to_request(search, known, assumptions)
@@ -81,6 +88,7 @@ def plan_placement(search: PlacementSearch, known: CatalogSnapshot, today: date)
         ranking=rank(sizes, prepared, search.sort),
         machines={vm.name: (vm, machine) for vm, machine in sizes},
         fixer=FixFinder(prepared),
+        exchange_rate=rate,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.catalog.queries.candidates import candidates_query
+from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
 from app.catalog.queries.params import ORDERABLE_STATUSES, FitSearch, SizeRequirements
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
@@ -24,12 +25,16 @@ TRAITS = tuple(name for name in SizeRequirements.model_fields if name not in _AM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceFit:
-    """The needs as evaluated, the ranking of all sizes, and one page of the options that fit."""
+    """The needs as evaluated, the ranking of all sizes, and one page of the options that fit.
+
+    `exchange_rate` is that of an answer that has its costs in another currency, too.
+    """
 
     needs: ResourceNeeds
     ranking: Ranking[Option]
     page: Sequence[Option]
     next_cursor: str | None
+    exchange_rate: CurrencyRate | None
 
 
 def fit_resources(session: Session, search: FitSearch, *, today: date) -> ResourceFit:
@@ -51,6 +56,7 @@ def plan_resource_fit(
     `purchases` are the purchase models to price: by default on demand, spot and that of the search.
     """
     search = normalize(search, known)
+    rate = yield from find_exchange_rate(search.currency, priced_on or today)
     needs = replace(to_needs(search, today), verified_only=verified_only)
     priced = ("on_demand", "spot", search.purchase) if purchases is None else purchases
     query = candidates_query(search, priced, TRAITS, today=today, priced_on=priced_on)
@@ -58,7 +64,7 @@ def plan_resource_fit(
     ranking = rank_sizes([_to_vm(row) for row in to_dicts(query, rows)], needs, search.sort)
     request_key = f"{search.model_dump_json(exclude=search.page_param_names())} {today}"
     page = yield from paginate(ranking.options, search, request_key, known)
-    return ResourceFit(needs=needs, ranking=ranking, page=page.items, next_cursor=page.next_cursor)
+    return ResourceFit(needs=needs, ranking=ranking, page=page.items, next_cursor=page.next_cursor, exchange_rate=rate)
 
 
 def to_needs(search: FitSearch, today: date) -> ResourceNeeds:

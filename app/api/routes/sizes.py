@@ -10,12 +10,12 @@ from app.api.deps import Executor, json_response
 from app.api.executor import QueryExecutor
 from app.catalog.queries.availability import AvailabilitySearch, find_availability
 from app.catalog.queries.facets import find_facets
-from app.catalog.queries.params import PlainText, SimilarSearch, SizeFilter, SizeSearch
+from app.catalog.queries.params import PlainText, SimilarSearch, SizeFilter, SizeParams, SizeSearch
 from app.catalog.queries.prices import AllPricesSearch, PriceSearch, find_all_prices, find_prices
 from app.catalog.queries.provenance import FactSearch, find_facts
 from app.catalog.queries.sizes import find_sizes, get_size, render_page
 from app.schemas.compare import SimilarPage
-from app.schemas.sizes import AvailabilityPage, FacetsOut, FactPage, PricePage, SizeOut, SizePage, SizePricePage
+from app.schemas.sizes import AvailabilityPage, FacetsOut, FactPage, PricePage, SizeDetailOut, SizePage, SizePricePage
 
 router = APIRouter(tags=["sizes"])
 
@@ -30,8 +30,7 @@ SizeName = Annotated[
 
 async def render_sizes(executor: QueryExecutor, search: SizeSearch) -> str:
     """Return a page of sizes as JSON."""
-    page = await executor.run(lambda snapshot, today: find_sizes(search, snapshot, today))
-    return render_page(page.items, page.next_cursor, page.total)
+    return render_page(await executor.run(lambda snapshot, today: find_sizes(search, snapshot, today)))
 
 
 @router.get("/sizes", response_model=SizePage)
@@ -40,10 +39,11 @@ async def list_sizes(search: Annotated[SizeSearch, Query()], executor: Executor)
     return json_response(await render_sizes(executor, search))
 
 
-@router.get("/sizes/{name}", response_model=SizeOut)
-async def show_size(name: SizeName, executor: Executor) -> Response:
+@router.get("/sizes/{name}", response_model=SizeDetailOut)
+async def show_size(name: SizeName, params: Annotated[SizeParams, Query()], executor: Executor) -> Response:
     """Show one size, with its cheapest on-demand Linux price."""
-    return json_response(await executor.run_in_session(get_size, name, today=executor.today()))
+    today = executor.today()
+    return json_response(await executor.run_in_session(get_size, name, today=today, currency=params.currency))
 
 
 @router.get("/sizes/{name}/similar")

@@ -140,6 +140,7 @@ Quantity = Annotated[float, Field(ge=0, le=MAX_QUANTITY, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=2_000_000_000)]
 GpuCount = Annotated[float, Field(ge=0, le=MAX_QUANTITY, allow_inf_nan=False), BeforeValidator(parse_gpu_count)]
 JsonBool = Annotated[bool, BeforeValidator(_true_or_false)]
+Currency = Annotated[str, Field(pattern="^[A-Za-z]{3}$"), AfterValidator(str.upper)]
 UsdAmount = Annotated[Decimal, Field(ge=0, le=Decimal("1e9"), allow_inf_nan=False)]
 
 
@@ -176,6 +177,17 @@ def _split(value: Any) -> Any:
     return [part.strip() for item in values for part in str(item).split(",") if part.strip()]
 
 
+class CurrencyParams(QueryParams):
+    """In which currency an answer gives prices beside US dollars."""
+
+    currency: Currency = Field(
+        default="USD",
+        description="Give prices in this currency, too (ISO 4217), by the European Central Bank's reference rate of "
+        "the day whose prices they are. Bounds, budgets and order stay in USD.",
+        examples=["EUR"],
+    )
+
+
 class PageParams(QueryParams):
     """Which part of a list to return."""
 
@@ -198,8 +210,8 @@ class PageParams(QueryParams):
 
     @classmethod
     def page_param_names(cls) -> set[str]:
-        """Return the parameters that choose a part of a list; all others identify the list."""
-        return set(PageParams.model_fields)
+        """Return the parameters that choose a part of a list, or how it is shown; all others identify the list."""
+        return {*PageParams.model_fields, *CurrencyParams.model_fields}
 
 
 class OfferParams(QueryParams):
@@ -349,8 +361,12 @@ class SizeList(SizeFilter):
     )
 
 
-class SizeSearch(SizeList, PageParams):
-    """A search: filters, order and page."""
+class SizeSearch(SizeList, CurrencyParams, PageParams):
+    """A search: filters, order, currency and page."""
+
+
+class SizeParams(CurrencyParams):
+    """How one size is shown."""
 
 
 FitSort = Literal["cost_per_hour", "cost_per_job", "headroom", "waste", "nodes"]
@@ -359,7 +375,7 @@ Hours = Annotated[Decimal, Field(ge=Decimal("1e-9"), le=Decimal(1_000_000), allo
 MAX_COMPARED = 10
 
 
-class FitSearch(SizeSelection, SizeRequirements, PageParams):
+class FitSearch(SizeSelection, SizeRequirements, CurrencyParams, PageParams):
     """What a job needs of its VMs, and what it may cost."""
 
     max_nodes: int = Field(
@@ -400,7 +416,7 @@ class SimilarSearch(OfferParams, PageParams):
     limit: int = Field(default=10, ge=1, le=500, description="How many items a page holds at most.", examples=[2])
 
 
-class CompareSearch(OfferParams):
+class CompareSearch(OfferParams, CurrencyParams):
     """Which sizes to compare."""
 
     size: Annotated[tuple[LowerText, ...], Field(min_length=2, max_length=MAX_COMPARED)] = Field(

@@ -15,6 +15,7 @@ from sqlalchemy.sql import ColumnElement
 from app.catalog.fields import FieldKind
 from app.catalog.in_force import EVER_KNOWN, PRICE, is_in_force, known_on, last_observed, usd_per_hour
 from app.catalog.purchases import Purchase
+from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
 from app.catalog.queries.filters import FILTERS, ActiveFilter, Filter, active_filters, any_of, equals, filter_condition
 from app.catalog.queries.lookups import check_regions, get_size_keys, resolve_gpus, resolve_series
 from app.catalog.queries.pagination import (
@@ -27,6 +28,7 @@ from app.catalog.queries.pagination import (
     read_position,
 )
 from app.catalog.queries.params import (
+    CurrencyParams,
     Day,
     JsonBool,
     LowerTextSet,
@@ -159,7 +161,7 @@ class PriceFilter(QueryParams):
     )
 
 
-class PriceSearch(PriceFilter, PageParams):
+class PriceSearch(PriceFilter, CurrencyParams, PageParams):
     """Which prices of a size."""
 
 
@@ -184,7 +186,14 @@ class AllPricesSearch(AllPricesFilter, PriceSearch):
 FilterT = TypeVar("FilterT", bound=AllPricesFilter)
 
 
-def find_prices(name: str, search: PriceSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[Listing]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceListing(Listing):
+    """A page of prices, with the exchange rate of a page that has them in another currency, too."""
+
+    exchange_rate: CurrencyRate | None
+
+
+def find_prices(name: str, search: PriceSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[PriceListing]:
     """Find one page of a size's prices; raises NotFound for the size, or BadQuery for a region."""
     keys = yield from get_size_keys((name,))
     check_regions(snapshot.regions, "region", search.region)
@@ -195,7 +204,7 @@ def find_prices(name: str, search: PriceSearch, snapshot: CatalogSnapshot, today
     return replace(found, items=items)
 
 
-def find_all_prices(search: AllPricesSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[Listing]:
+def find_all_prices(search: AllPricesSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[PriceListing]:
     """Find one page of prices; raises BadQuery for a size, series, GPU or region that the catalog does not have."""
     normalized = yield from normalize_prices(search, snapshot)
     return (yield from _find_page(normalized, snapshot, today))
@@ -221,7 +230,8 @@ def to_price_statement_key(filters: AllPricesFilter, today: date) -> tuple[Price
     return key, values | {name: day.isoformat() for name, day in days.items()}
 
 
-def _find_page(search: AllPricesSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[Listing]:
+def _find_page(search: AllPricesSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[PriceListing]:
+    rate = yield from find_exchange_rate(search.currency, search.as_of or today)
     key, values = to_price_statement_key(search, today)
     identity = f"prices {search.model_dump_json(exclude=search.page_param_names())} {today}"
     values |= {"limit": search.limit + 1}
@@ -237,7 +247,14 @@ def _find_page(search: AllPricesSearch, snapshot: CatalogSnapshot, today: date) 
     )
     found = yield from read_page(query, snapshot)
     items = [to_price_item(row[:-1], today) for row in found.rows]
-    return Listing(items=items, next_cursor=found.next_cursor, total=found.total)
+    if rate is not None:
+        items = [item | {"converted": convert_price(item, rate)} for item in items]
+    return PriceListing(items=items, next_cursor=found.next_cursor, total=found.total, exchange_rate=rate)
+
+
+def convert_price(item: Mapping[str, Any], rate: CurrencyRate) -> dict[str, Any]:
+    """Return a price in the currency of the rate."""
+    return {"currency": rate.currency, "price_per_hour": rate.convert_number(item["usd_per_hour"])}
 
 
 def to_price_item(row: Row, today: date) -> dict[str, Any]:

@@ -5,9 +5,11 @@ choose freely is a parameter of it. Rows become JSON text without objects: `size
 its offer as JSON that was written at ingest.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -20,6 +22,13 @@ from sqlalchemy.sql.elements import ColumnElement
 from app.catalog.column_types import table_of
 from app.catalog.models import SizeJson
 from app.catalog.projections import MAX_MEMORY_BUCKET, NO_OFFER_JSON, OFFER_JSON_FIELDS, memory_bucket
+from app.catalog.queries.exchange_rates import (
+    USD,
+    CurrencyRate,
+    convert_prices,
+    exchange_rate_json,
+    find_exchange_rate,
+)
 from app.catalog.queries.filters import (
     FILTERS,
     SCOPE_FILTERS,
@@ -191,9 +200,11 @@ def age_days(day: str, today: date) -> int:
     return (today - date.fromisoformat(day)).days
 
 
-def render_page(items: Sequence[str], next_cursor: str | None, total: int) -> str:
-    """Render a page of items that are JSON texts already."""
-    return f'{{"items":[{",".join(items)}],"next_cursor":{orjson.dumps(next_cursor).decode()},"total":{total}}}'
+def render_converted_size(row: Row, today: date, rate: CurrencyRate) -> str:
+    """Render a size as `render_size` does, with its prices in the currency of the rate at the end."""
+    size = render_size(row, today)
+    converted = convert_prices(json.loads(size, parse_float=Decimal), rate)
+    return f'{size[:-1]},"converted":{orjson.dumps(converted, default=float).decode()}}}'
 
 
 SelectionT = TypeVar("SelectionT", bound=SizeSelection)
@@ -201,16 +212,28 @@ SelectionT = TypeVar("SelectionT", bound=SizeSelection)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonPage:
-    """A page of sizes, each as JSON text; the cursor of the next page (None at the end); how many there are in all."""
+    """A page of sizes, each as JSON text; the cursor of the next page (None at the end); how many there are in all.
+
+    `exchange_rate` is that of a page that has its prices in another currency, too.
+    """
 
     items: list[str]
     next_cursor: str | None
     total: int
+    exchange_rate: CurrencyRate | None = None
+
+
+def render_page(page: JsonPage) -> str:
+    """Render a page of sizes."""
+    cursor, rate = orjson.dumps(page.next_cursor).decode(), page.exchange_rate
+    end = f',"exchange_rate":{exchange_rate_json(rate)}' if rate is not None else ""
+    return f'{{"items":[{",".join(page.items)}],"next_cursor":{cursor},"total":{page.total}{end}}}'
 
 
 def find_sizes(search: SizeSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[JsonPage]:
     """Find one page of a search; raises BadQuery for a name that the catalog does not have, and CursorGone."""
     search = normalize(search, snapshot)
+    rate = yield from find_exchange_rate(search.currency, today)
     identity = search.model_dump_json(exclude=search.page_param_names())
     key, values = to_statement_key(search)
     key = replace(key, memory_buckets=_memory_buckets(search, snapshot))
@@ -227,8 +250,11 @@ def find_sizes(search: SizeSearch, snapshot: CatalogSnapshot, today: date) -> Qu
         key_of=lambda row: row[RENDERED_COLUMNS:],
     )
     found = yield from read_page(query, snapshot)
-    items = [render_size(row, today) for row in found.rows]
-    return JsonPage(items=items, next_cursor=found.next_cursor, total=found.total)
+    if rate is None:
+        items = [render_size(row, today) for row in found.rows]
+    else:
+        items = [render_converted_size(row, today, rate) for row in found.rows]
+    return JsonPage(items=items, next_cursor=found.next_cursor, total=found.total, exchange_rate=rate)
 
 
 def _bind_page(key: StatementKey, values: dict[str, Any], position: CursorPosition | None) -> BoundStatement:
@@ -243,13 +269,16 @@ def search_sizes(session: Session, search: SizeSearch, *, today: date) -> JsonPa
     return run_plan(session, find_sizes(search, load_snapshot(session), today))
 
 
-def get_size(session: Session, name: str, *, today: date) -> str:
+def get_size(session: Session, name: str, *, today: date, currency: str = USD) -> str:
     """Return one size by any of its names as JSON text, with its cheapest on-demand Linux price; raises NotFound."""
     everywhere = SizeSelection()
     values = {"key": get_size_key(session, name), "today": today.isoformat(), **region_parameters(everywhere)}
     statement = size_statement(PriceScope.of(everywhere))
     (row,) = run_plan(session, single_statement(BoundStatement(statement, values)))
-    return render_size(row, today)
+    rate = run_plan(session, find_exchange_rate(currency, today))
+    if rate is None:
+        return render_size(row, today)
+    return f'{render_converted_size(row, today, rate)[:-1]},"exchange_rate":{exchange_rate_json(rate)}}}'
 
 
 def normalize(selection: SelectionT, snapshot: CatalogSnapshot) -> SelectionT:

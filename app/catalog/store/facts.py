@@ -13,6 +13,7 @@ from app.catalog.fields import FIELDS, to_text
 from app.catalog.models import (
     Benchmark,
     Correction,
+    ExchangeRate,
     Fact,
     Gpu,
     LanguageModel,
@@ -29,6 +30,7 @@ from app.catalog.readings import (
     AliasRow,
     BenchmarkRow,
     CorrectionRow,
+    ExchangeRateRow,
     ModelRow,
     Reading,
     RegionRow,
@@ -91,6 +93,16 @@ def to_model_row(model: ModelRow, _subjects: SubjectKeys) -> NewRow:
     return model.preset.model_dump() | {"aliases": "; ".join(model.preset.aliases) or None}
 
 
+def to_exchange_rate_row(rate: ExchangeRateRow, _subjects: SubjectKeys) -> NewRow:
+    """Map an exchange rate to its row."""
+    return {
+        "currency": rate.currency,
+        "day": rate.day,
+        "source_id": rate.source,
+        "units_per_euro": rate.units_per_euro,
+    }
+
+
 def _cited_row(entry: RegionRow | CorrectionRow | BenchmarkRow) -> NewRow:
     fields = asdict(entry)
     return {"source_id": fields.pop("source")} | {k: v for k, v in fields.items() if k not in {"file", "line"}}
@@ -110,6 +122,7 @@ LISTED_TABLES: Mapping[str, ListedTable] = {
     "regions": ListedTable(Region, to_region_row),
     "benchmarks": ListedTable(Benchmark, to_benchmark_row),
     "models": ListedTable(LanguageModel, to_model_row),
+    "exchange_rates": ListedTable(ExchangeRate, to_exchange_rate_row),
 }
 """By kind of file, which is also the field of a reading that holds the entries."""
 

@@ -214,6 +214,15 @@ def _load_size_names(session: Session, reading: Reading) -> dict[str, str]:
     return stated | {row.key: row.name for row in session.execute(select(size.key, size.name))}
 
 
+_FREE_TABLES = {
+    "correction": "corrections",
+    "benchmark": "benchmarks",
+    "model": "models",
+    "exchange_rate": "exchange_rates",
+}
+"""Tables that no other refers to, by name, and the kind of file that lists their rows."""
+
+
 def _save_rows(
     session: Session, reading: Reading, subjects: SubjectKeys, prices: PriceStaging, summary: IngestSummary
 ) -> None:
@@ -223,7 +232,7 @@ def _save_rows(
     old, changes = load_sources(session), summary.changes
     changes["source"] = save_rows(session, Source, map(asdict, sources.values()))
     changes["region"] = save_listed(session, "regions", reading, subjects)
-    for table, kind in (("correction", "corrections"), ("benchmark", "benchmarks"), ("model", "models")):
+    for table, kind in _FREE_TABLES.items():
         changes[table], _ = drop_rows_of_files(session, kind, reading, subjects)
     check_references(session, reading, subjects)
     changes["correction"] += save_listed(session, "corrections", reading, subjects)
@@ -240,6 +249,7 @@ def _save_rows(
     changes["benchmark"] += save_listed(session, "benchmarks", reading, subjects)
     changes["model"] += save_listed(session, "models", reading, subjects)
     changes["availability"] = save_availability(session, reading, subjects)
+    changes["exchange_rate"] += save_listed(session, "exchange_rates", reading, subjects)
     summary.sources |= sources.keys()
     summary.moved_sources |= {id_ for id_, source in old.items() if source["url"] != new[id_]["url"]}
 

@@ -5,10 +5,13 @@ a column with their file; the keys of other rows are stored in `ingested_file`.
 """
 
 from collections.abc import Iterable
+from datetime import date
+from typing import Any
 
 from sqlalchemy import (
     Column,
     ColumnElement,
+    Date,
     MetaData,
     Table,
     and_,
@@ -30,6 +33,7 @@ from app.catalog.models import (
     Benchmark,
     CompleteList,
     Correction,
+    ExchangeRate,
     Fact,
     Gpu,
     IngestedFile,
@@ -155,9 +159,15 @@ def drop_rows_of_files(
     wanted, columns = sorted(gone - {(code,) for code in used}), [table.c[name] for name in names]
     removed = 0
     for start in range(0, len(wanted), _BATCH_SIZE):
-        part = wanted[start : start + _BATCH_SIZE]
+        part = [_to_values(key, columns) for key in wanted[start : start + _BATCH_SIZE]]
         removed += execute_count(session, delete(table).where(tuple_(*columns).in_(part)))
     return TableChange(removed=removed), reports
+
+
+def _to_values(key: FileKey, columns: Iterable[Column[Any]]) -> tuple[Any, ...]:
+    """Return a primary key that is stored as texts in the types of its columns."""
+    pairs = zip(key, columns, strict=True)
+    return tuple(date.fromisoformat(text) if isinstance(column.type, Date) else text for text, column in pairs)
 
 
 def _may_drop(file: FileRead, source: str) -> bool:
@@ -208,7 +218,7 @@ def drop_orphans(session: Session) -> dict[str, TableChange]:
 # A whole source
 
 _TABLES_BY_SOURCE: tuple[type[SQLModel], ...] = (
-    *(SizeAlias, Availability, Correction, Benchmark, LanguageModel, Fact, CompleteList),
+    *(SizeAlias, Availability, Correction, Benchmark, LanguageModel, ExchangeRate, Fact, CompleteList),
 )
 
 

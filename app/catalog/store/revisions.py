@@ -37,6 +37,7 @@ from app.catalog.models import (
     Benchmark,
     CompleteList,
     Correction,
+    ExchangeRate,
     Fact,
     Gpu,
     LanguageModel,
@@ -125,6 +126,7 @@ CONTENT_TABLES: tuple[type[SQLModel], ...] = (
     CompleteList,
     Benchmark,
     LanguageModel,
+    ExchangeRate,
 )
 """The tables that the digest covers: all but revisions, checksums, read files, and what is derived for reading."""
 
@@ -187,7 +189,7 @@ def _counts(checksums: Mapping[str, TableChecksum]) -> dict[str, int]:
     return {name.partition("(")[0]: checksum.rows for name, checksum in checksums.items()}
 
 
-_OTHER_TABLES = (SizeAlias, Correction, Region, Benchmark, LanguageModel)
+_OTHER_TABLES = (SizeAlias, Correction, Region, Benchmark, LanguageModel, ExchangeRate)
 
 
 def list_sources(session: Session) -> list[dict[str, Any]]:

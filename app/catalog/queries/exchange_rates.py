@@ -1,0 +1,167 @@
+"""Convert amounts from US dollars to another currency, by the newest exchange rate at or before a day.
+
+Rates are units per euro, so an amount is converted over the euro with both rates of one day and one source. The
+quotient is exact and rounded once, half away from zero.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import orjson
+from sqlalchemy import Date, String, bindparam, cast, func, select
+
+from app.catalog.column_types import table_of
+from app.catalog.models import ExchangeRate
+from app.catalog.projections import OFFER_JSON_FIELDS
+from app.db.statements import BoundStatement, QueryPlan, Statement
+from app.errors import BadQuery
+
+USD, EUR = "USD", "EUR"
+DECIMALS = 9
+"""Decimal places of a converted amount, as many as a price in US dollars has."""
+
+RATE = table_of(ExchangeRate)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurrencyRate:
+    """The exchange rate of one answer: units of the currency and US dollars per euro, both of one day and source.
+
+    `age_days` are the days from `day` to the day whose rate was asked for.
+    """
+
+    currency: str
+    units_per_euro: Decimal
+    usd_per_euro: Decimal
+    day: date
+    age_days: int
+    source_id: str
+
+    @property
+    def units_per_usd(self) -> Decimal:
+        """Units of the currency for one US dollar."""
+        return self.convert(Decimal(1))
+
+    def convert(self, usd: Decimal | Fraction) -> Decimal:
+        """Convert an amount of zero or more: usd x units_per_euro / usd_per_euro, rounded once to DECIMALS places."""
+        exact = Fraction(usd) * Fraction(self.units_per_euro) / Fraction(self.usd_per_euro)
+        scaled = exact * 10**DECIMALS
+        rounded = (2 * scaled.numerator + scaled.denominator) // (2 * scaled.denominator)
+        return Decimal(rounded).scaleb(-DECIMALS)
+
+    def convert_number(self, usd: float | Decimal | None) -> Decimal | None:
+        """Convert an amount, a double as its shortest decimal text: 0.1 is a tenth; None stays None."""
+        return None if usd is None else self.convert(Decimal(repr(usd)) if isinstance(usd, float) else Decimal(usd))
+
+
+def converted_name(name: str) -> str:
+    """Return the name of an amount in another currency: `on_demand_price_per_hour` for `on_demand_usd_per_hour`."""
+    return name.replace("usd_per", "price_per")
+
+
+_PRICES = tuple(name for name in OFFER_JSON_FIELDS if "usd_per" in name)
+
+
+def convert_prices(size: Mapping[str, Any], rate: CurrencyRate) -> dict[str, Any]:
+    """Return the prices of a size in the currency; `size` is one as a list shows it, fractional numbers as Decimal.
+
+    Prices per unit are computed from the price of the VM again, since those in US dollars are rounded already.
+    """
+    usd = size["usd_per_hour"]
+    units = {
+        "usd_per_gpu_hour": size["gpu_fraction"] or size["gpu_count"],
+        "usd_per_gpu_gib_hour": size["gpu_memory_gib"],
+    }
+    amounts = {name: _per_unit(usd, units[name]) if name in units else size[name] for name in _PRICES}
+    prices = {
+        converted_name(name): None if amount is None else rate.convert(amount) for name, amount in amounts.items()
+    }
+    return {"currency": rate.currency, **prices}
+
+
+def _per_unit(usd: Decimal | None, amount: str | Decimal | None) -> Fraction | None:
+    divisor = Fraction(amount) if amount is not None else 0
+    return Fraction(usd) / divisor if usd is not None and divisor else None
+
+
+def exchange_rate_json(rate: CurrencyRate) -> str:
+    """Return the rate of a page as JSON text."""
+    fields = {name: getattr(rate, name) for name in EXCHANGE_RATE_FIELDS}
+    return orjson.dumps(fields, default=float).decode()
+
+
+EXCHANGE_RATE_FIELDS = ("currency", "units_per_usd", "units_per_euro", "usd_per_euro", "day", "age_days", "source_id")
+"""The fields of an exchange rate as answers show it, in this order."""
+
+
+def find_exchange_rate(currency: str, day: date) -> QueryPlan[CurrencyRate | None]:
+    """Find the newest rate at or before a day; None for US dollars, which need none.
+
+    A currency whose source had rates of other currencies on a later day has ended by then. Raises BadQuery for such a
+    currency, for an unknown one, and for a day before the first rate.
+    """
+    if currency == USD:
+        return None
+    # The euro has no rows: it is what the others are counted in.
+    listed = USD if currency == EUR else currency
+    rows = yield BoundStatement(_rate_statement(), {"currency": listed, "day": day.isoformat()})
+    if not rows:
+        known = yield BoundStatement(_currencies_statement(), {})
+        raise _no_rate(currency, day, {name: (first, last) for name, first, last in known})
+    ((on, units, usd, source),) = rows
+    found = date.fromisoformat(on)
+    return CurrencyRate(
+        currency=currency,
+        units_per_euro=Decimal(1) if currency == EUR else units,
+        usd_per_euro=usd,
+        day=found,
+        age_days=(day - found).days,
+        source_id=source,
+    )
+
+
+@lru_cache(maxsize=1)
+def _rate_statement() -> Statement:
+    """Build the statement of the newest rate at or before `day`; the row is day, units and USD per euro, and source."""
+    usd = RATE.alias("usd").c
+    newest = (
+        select(RATE.c.source_id, func.max(RATE.c.day).label("day"))
+        .where(RATE.c.currency == USD, RATE.c.day <= bindparam("day", type_=Date))
+        .group_by(RATE.c.source_id)
+        .subquery("newest")
+    )
+    rate, same = RATE.c, newest.c
+    query = (
+        select(
+            cast(rate.day, String).label("day"), rate.units_per_euro, usd.units_per_euro.label("usd"), rate.source_id
+        )
+        .join_from(newest, RATE, (rate.source_id == same.source_id) & (rate.day == same.day))
+        .join(usd.day.table, (usd.source_id == same.source_id) & (usd.day == same.day) & (usd.currency == USD))
+        .where(rate.currency == bindparam("currency", type_=rate.currency.type))
+        .order_by(rate.day.desc(), rate.source_id)
+        .limit(1)
+    )
+    return Statement(query, short=True)
+
+
+@lru_cache(maxsize=1)
+def _currencies_statement() -> Statement:
+    """Build the statement of every currency, with its first and last day."""
+    ends = (cast(end(RATE.c.day), String).label(name) for name, end in (("first", func.min), ("last", func.max)))
+    return Statement(select(RATE.c.currency, *ends).group_by(RATE.c.currency).order_by(RATE.c.currency))
+
+
+def _no_rate(currency: str, day: date, known: Mapping[str, tuple[Any, Any]]) -> BadQuery:
+    """Return the error for a currency that has no rate on a day."""
+    if not known:
+        return BadQuery("currency", currency, "the catalog has no exchange rates; allowed is USD")
+    listed = USD if currency == EUR else currency
+    if listed in known:
+        first, last = known[listed]
+        return BadQuery("currency", currency, f"has rates from {first} until {last}, and none for {day}")
+    return BadQuery("currency", currency, f"allowed are {', '.join(sorted({*known, EUR, USD}))}")
