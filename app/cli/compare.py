@@ -7,6 +7,7 @@ import typer
 
 from app.catalog.queries.params import CompareSearch, SimilarSearch
 from app.cli import context, options
+from app.cli.currencies import print_exchange_rate
 from app.cli.options import Command, parse_params, query_options
 from app.cli.output import (
     Column,
@@ -132,7 +133,7 @@ def _print_comparison(comparison: Mapping[str, Any], output: OutputOptions) -> N
     sizes, baseline = comparison["sizes"], comparison["baseline"]
     max_width = None if output.wide else terminal_width()
     rows = [
-        {"field": field["field"]} | {cell["size"]: _cell(cell, baseline) for cell in field["values"]}
+        {"field": _label(field, comparison)} | {cell["size"]: _cell(cell, baseline) for cell in field["values"]}
         for field in comparison["fields"]
         if output.columns or any(cell["value"] not in (None, []) for cell in field["values"])
     ]
@@ -151,9 +152,20 @@ def _print_comparison(comparison: Mapping[str, Any], output: OutputOptions) -> N
         print_line()
         for line in format_table(rows, _columns(part), max_width)[0]:
             print_line(line)
+    if comparison.get("exchange_rate") is not None:
+        print_line()
+        print_exchange_rate(comparison["exchange_rate"])
     left_out = [field for field in left_out if field != "name"]  # names stand above the table
     if left_out:
         print_note(f"Left out at {max_width} columns: {', '.join(left_out)}. --wide shows all.")
+
+
+def _label(field: Mapping[str, Any], comparison: Mapping[str, Any]) -> str:
+    """Return the name of a field, with the currency of a converted price."""
+    rate = comparison.get("exchange_rate")
+    if rate is None or not str(field["unit"]).startswith(rate["currency"]):
+        return str(field["field"])
+    return f"{field['field']} ({rate['currency']})"
 
 
 def _longest_word(row: Mapping[str, str]) -> int:

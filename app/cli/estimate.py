@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from app.catalog.queries.params import FitSearch, SizeSelection
 from app.cli import context, options
+from app.cli.currencies import flatten_converted, in_currency, print_exchange_rate
 from app.cli.options import (
     BODY_OPTIONS,
     CONSTRAINT_FIELDS,
@@ -152,7 +153,7 @@ def _fit_requirements(values: Mapping[str, Any], output: OutputOptions) -> None:
     data = to_fit_out(result, rejected="rejected" in params.include).model_dump(mode="json", by_alias=True)
     items = data["items"]
     rows = [item | _plain_cost(item["cost"][params.purchase]) for item in items]
-    print_rows(rows, FIT_COLUMNS, output, json_value=data, objects=items)
+    print_rows(rows, in_currency(FIT_COLUMNS, params.currency, "cost"), output, json_value=data, objects=items)
     if output.format is Format.table:
         # Near misses only help where nothing fits; --include rejected lists all that do not fit.
         _print_summary(data, data["rejected"] or (data["nearest_misses"] if not items else []))
@@ -162,7 +163,8 @@ def _fit_requirements(values: Mapping[str, Any], output: OutputOptions) -> None:
 
 def _plain_cost(cost: Mapping[str, Any]) -> dict[str, Any]:
     """Return a cost as plain numbers: without a model every figure of it is exact."""
-    return {name: part["value"] if isinstance(part, dict) else part for name, part in cost.items()}
+    parts = flatten_converted(cost)
+    return {name: part["value"] if isinstance(part, dict) else part for name, part in parts.items()}
 
 
 def _fit_model(model: Mapping[str, Any], values: Mapping[str, Any], output: OutputOptions) -> None:
@@ -182,12 +184,14 @@ def _fit_model(model: Mapping[str, Any], values: Mapping[str, Any], output: Outp
     selection = {name: values[name] for name in SCOPE_OPTIONS if name in values}
     if values.get("verified") is False:  # a body's verified_only=false means any size, --no-verified the others
         selection["verified"] = False
-    result = _run_fit(parse_body(FitIn, body), parse_params(SizeSelection, selection))
+    parsed = parse_body(FitIn, body)
+    result = _run_fit(parsed, parse_params(SizeSelection, selection))
     data = result.model_dump(mode="json", by_alias=True)
     columns = PLACEMENT_COLUMNS
     if model.get("train"):
         columns = {name: replace(one, rank=TRAINING_RANKS.get(name, one.rank)) for name, one in columns.items()}
     rows = [_placement_row(item, purchase) for item in data["items"]]
+    columns = in_currency(columns, parsed.pricing.currency, "cost")
     print_rows(rows, columns, output, json_value=data, objects=data["items"])
     if output.format is Format.table:
         _print_summary(data, data["rejected"] or data["nearest_misses"])
@@ -268,6 +272,18 @@ def _placement_row(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:
         "usd_per_million_tokens": _mid(cost.get("usd_per_million_tokens")),
         "usd_per_job": _mid(cost.get("usd_per_job")),
         "warnings": item["warnings"],
+        **_converted_cost(cost.get("converted")),
+    }
+
+
+def _converted_cost(converted: Mapping[str, Any] | None) -> dict[str, Any]:
+    if converted is None:
+        return {}
+    return {
+        "currency": converted["currency"],
+        "cost_per_hour": converted["cost_per_hour"],
+        "cost_per_million_tokens": _mid(converted.get("cost_per_million_tokens")),
+        "cost_per_job": _mid(converted.get("cost_per_job")),
     }
 
 
@@ -289,6 +305,7 @@ def _print_summary(data: Mapping[str, Any], misses: Iterable[Mapping[str, Any]])
     fitting = "1 size fits" if data["total"] == 1 else f"{data['total']} sizes fit"
     rest = "1 does" if data["rejected_total"] == 1 else f"{data['rejected_total']} do"
     print_text(f"{fitting}, {rest} not ({reasons or 'none'}).")
+    print_exchange_rate(data.get("exchange_rate"))
     for miss in misses:
         for failure in miss["failures"]:
             print_text(f"{miss['size']}: {failure['code']}: {failure['detail']}", first="  ", indent="    ")

@@ -20,6 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from app.catalog.providers import DEFAULT_PROVIDER
 from app.catalog.queries.params import (
+    CurrencyParams,
     OfferParams,
     PageParams,
     SizeFilter,
@@ -402,7 +403,7 @@ CONSTRAINT_FIELDS = {
     "budget_usd_per_month": "budget_usd_per_month",
 }
 """Options of any fit, and the fields of the body's `constraints` that they set."""
-PRICING_FIELDS = {"os": "os", "hours": "hours", "hours_per_month": "hours_per_month"}
+PRICING_FIELDS = {"os": "os", "hours": "hours", "hours_per_month": "hours_per_month", "currency": "currency"}
 BODY_OPTIONS = ("sort", "limit", "include")
 """Options of any fit that are fields of the body itself."""
 SCOPE_OPTIONS = ("q", "disputed")
@@ -426,6 +427,7 @@ _HEADINGS: Mapping[type[BaseModel], str] = {
     SizeRequirements: "What a VM must have",
     SizeFilter: "What a VM may have at most",
     OfferParams: "Prices",
+    CurrencyParams: "Prices",
     ModelOptions: "Model and workload",
     GpuOptions: "GPUs",
     PageParams: "Order and page",

@@ -10,9 +10,10 @@ from sqlalchemy.orm import Session
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.queries.language_models import ModelSearch
 from app.catalog.queries.lookups import GpuNames, load_gpu_names, resolve_gpus
-from app.catalog.queries.params import SizeSearch
+from app.catalog.queries.params import SizeParams, SizeSearch
 from app.catalog.queries.provenance import ConflictSearch
 from app.cli import context, options
+from app.cli.currencies import flatten_converted, format_amount, in_currency, print_exchange_rate
 from app.cli.options import Command, parse_gpu_and_count, parse_params, query_options
 from app.cli.output import (
     Column,
@@ -143,6 +144,7 @@ def search(
     **values: Any,
 ) -> None:
     """Find sizes, each with its price in the given region, else in the cheapest."""
+    from app.catalog.queries.exchange_rates import exchange_rate_json
     from app.catalog.queries.sizes import search_sizes
 
     if gpus is not None:
@@ -152,8 +154,12 @@ def search(
     with context.session() as session:
         params = parse_params(SizeSearch, _add_search_words(session, words or [], values))
         page = search_sizes(session, params, today=context.today())
-    print_rows([json.loads(item) for item in page.items], _size_columns(params.purchase), output)
-    _print_footer(len(page.items), page.total, page.next_cursor, output)
+    items = [json.loads(item) for item in page.items]
+    rows = [flatten_converted(item) for item in items]
+    columns = in_currency(_size_columns(params.purchase), params.currency)
+    print_rows(rows, columns, output, json_value=items, objects=items)
+    rate = json.loads(exchange_rate_json(page.exchange_rate)) if page.exchange_rate is not None else None
+    _print_footer(len(page.items), page.total, page.next_cursor, output, rate)
 
 
 def _size_columns(purchase: str) -> Mapping[str, Column]:
@@ -228,19 +234,23 @@ def models(*, output: OutputOptions, **values: Any) -> None:
     _print_footer(len(page.items), page.total, page.next_cursor, output)
 
 
-def _print_footer(shown: int, total: int, cursor: str | None, output: OutputOptions) -> None:
-    """Print how many rows there are, and how to get the next page; exits with code 1 where there are none."""
+def _print_footer(
+    shown: int, total: int, cursor: str | None, output: OutputOptions, rate: Record | None = None
+) -> None:
+    """Print how many rows there are, their exchange rate, and how to get the next page; exits with 1 for no rows."""
     if total == 0:
         print_note("Nothing matches.")
         raise typer.Exit(context.EXIT_NOT_FOUND)
     if output.format is Format.table:
         print_line()
         print_line(f"{shown} of {total}.")
+        print_exchange_rate(rate)
     if cursor:
         print_next_cursor(cursor)
 
 
 @app.command(name="show", cls=Command)
+@query_options(SizeParams)
 @with_output_options
 def show_size(
     name: Annotated[str, options.SIZE_ARGUMENT],
@@ -248,6 +258,7 @@ def show_size(
     with_facts: Annotated[bool, typer.Option("--facts", help="What each source says of it.")] = False,
     with_prices: Annotated[bool, typer.Option("--prices", help="All its prices in force.")] = False,
     output: OutputOptions,
+    **values: Any,
 ) -> None:
     """Show a size: its GPUs and price first, then all else, and its cheapest regions."""
     from app.catalog.queries.prices import PriceSearch, find_prices
@@ -258,28 +269,37 @@ def show_size(
 
     if with_facts and with_prices:
         raise typer.BadParameter("--facts and --prices are two lists: give one at a time")
+    currency = parse_params(SizeParams, values).currency
     with context.session() as session:
-        size = json.loads(get_size(session, name, today=context.today()))
+        size = json.loads(get_size(session, name, today=context.today(), currency=currency))
         facts = find_facts(session, name, FactSearch(limit=500)).items
-        plan = find_prices(name, PriceSearch(limit=500), load_snapshot(session), context.today())
+        plan = find_prices(name, PriceSearch(limit=500, currency=currency), load_snapshot(session), context.today())
         prices = run_plan(session, plan).items
-    if with_facts or with_prices:
-        rows = facts if with_facts else prices
-        print_rows(rows, FACT_COLUMNS if with_facts else PRICE_COLUMNS, output)
-        _print_footer(len(rows), len(rows), None, output)
+    rate = size.pop("exchange_rate", None)
+    if with_facts:
+        print_rows(facts, FACT_COLUMNS, output)
+        _print_footer(len(facts), len(facts), None, output)
+    elif with_prices:
+        rows = [flatten_converted(price) for price in prices]
+        print_rows(rows, in_currency(PRICE_COLUMNS, currency), output, json_value=prices, objects=prices)
+        _print_footer(len(prices), len(prices), None, output, rate)
     elif output.format is Format.json and not output.columns:
-        print_json({"size": size, "facts": facts, "prices": prices})
+        shown = {"size": size, "facts": facts, "prices": prices}
+        print_json(shown if rate is None else {**shown, "exchange_rate": rate})
     elif output.columns or output.format is Format.csv:
-        print_rows([size], {}, output)
+        print_rows([flatten_converted(size)], {}, output, objects=[size])
     else:
-        _print_size(size, prices)
+        _print_size(size, prices, currency)
+        if rate is not None:
+            print_line()
+            print_exchange_rate(rate)
 
 
 # A size as text
 
 
-def _print_size(size: Record, prices: Sequence[Record]) -> None:
-    """Print a size as labelled lines, then the Linux prices of its cheapest regions."""
+def _print_size(size: Record, prices: Sequence[Record], currency: str) -> None:
+    """Print a size as labelled lines, then the Linux prices of its cheapest regions, in the currency."""
     print_line(f"{size['name']}: {_status(size)}")
     fields = [(label, text) for label, text in _labelled_texts(size) if text]
     label_width = max(len(label) for label, _ in fields)
@@ -294,7 +314,7 @@ def _print_size(size: Record, prices: Sequence[Record]) -> None:
         count = count if len(regions) > MAX_REGIONS else f"{len(regions)} regions"
         print_line()
         print_text(f"Linux prices, {count} (--prices shows all {len(prices)} prices):")
-        for line in format_table(regions[:MAX_REGIONS], _REGION_COLUMNS, terminal_width())[0]:
+        for line in format_table(regions[:MAX_REGIONS], in_currency(_REGION_COLUMNS, currency), terminal_width())[0]:
             print_line(line)
 
 
@@ -343,14 +363,20 @@ def _gpu(size: Record) -> str:
 
 
 def _price(size: Record) -> str:
-    prices = {label: size[f"{purchase}_usd_per_hour"] for purchase, label in _PURCHASE_LABELS.items()}
-    days = {label: size.get(f"{purchase}_as_of") for purchase, label in _PURCHASE_LABELS.items()}
+    days = {purchase: size.get(f"{purchase}_as_of") for purchase in _PURCHASE_LABELS}
     known = [
-        f"{format_value(usd)} USD/h {label}" + (f" (as of {days[label]})" if days[label] else "")
-        for label, usd in prices.items()
-        if usd is not None
+        f"{_hourly(size, purchase)} {label}" + (f" (as of {days[purchase]})" if days[purchase] else "")
+        for purchase, label in _PURCHASE_LABELS.items()
+        if size[f"{purchase}_usd_per_hour"] is not None
     ]
     return _join(*known, f"Linux, {size['region']}") if known else "unknown"
+
+
+def _hourly(size: Record, purchase: str) -> str:
+    if "converted" not in size:
+        return f"{format_value(size[f'{purchase}_usd_per_hour'])} USD/h"
+    converted = size["converted"]
+    return f"{format_amount(converted[f'{purchase}_price_per_hour'])} {converted['currency']}/h"
 
 
 def _disks(size: Record, kind: str, label: str) -> str:
@@ -393,7 +419,8 @@ def prices_by_region(prices: Sequence[Record]) -> list[dict[str, Any]]:
     for price in prices:
         if price["os"] == "linux":
             row = rows.setdefault(price["region"], dict.fromkeys(_REGION_COLUMNS) | {"region": price["region"]})
-            row |= {price["purchase"]: price["usd_per_hour"], f"{price['purchase']}_from": price["valid_from"]}
+            amount = price["converted"]["price_per_hour"] if "converted" in price else price["usd_per_hour"]
+            row |= {price["purchase"]: amount, f"{price['purchase']}_from": price["valid_from"]}
     return sorted(rows.values(), key=_by_price)
 
 

@@ -1,0 +1,46 @@
+"""Shows amounts in the currency of `--currency` in the place of those in US dollars."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from app.cli.output import Column, print_text
+
+USD = "USD"
+_DECIMALS = 4
+
+
+def in_currency(columns: Mapping[str, Column], currency: str, prefix: str = "price") -> dict[str, Column]:
+    """Return columns with amounts in a currency: `price_per_hour`, headed EUR/h, for `usd_per_hour`, headed USD/h.
+
+    `prefix` is what converted amounts are called: a price, or a cost.
+    """
+    if currency == USD:
+        return dict(columns)
+    return {
+        name.replace("usd_per", f"{prefix}_per"): replace(
+            column, heading=column.heading.replace(USD, currency), format=format_amount
+        )
+        if USD in column.heading
+        else column
+        for name, column in columns.items()
+    }
+
+
+def format_amount(amount: float) -> str:
+    """Format a converted amount for people."""
+    return f"{amount:.{_DECIMALS}f}"
+
+
+def flatten_converted(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with its amounts in the currency as fields of its own; one without any stays as it is."""
+    return {**{name: value for name, value in row.items() if name != "converted"}, **row.get("converted", {})}
+
+
+def print_exchange_rate(rate: Mapping[str, Any] | None) -> None:
+    """Print the rate that the amounts of an answer are converted by, if they are."""
+    if rate is not None:
+        print_text(
+            f"1 USD = {rate['units_per_usd']:.6g} {rate['currency']} by the rates of {rate['day']} "
+            f"({rate['source_id']})."
+        )
