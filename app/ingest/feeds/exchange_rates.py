@@ -1,0 +1,190 @@
+"""Fetches the euro foreign exchange reference rates of the European Central Bank, and reads its files.
+
+The Bank publishes one table as a zip with a CSV file: a row a day, a column a currency, units per euro, N/A where there
+is no rate, and a comma at the end of each line. The file of one day has the same columns, spaces behind its commas, and
+writes its day as `30 October 2026`.
+"""
+
+import asyncio
+import csv
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
+from hashlib import sha256
+from io import BytesIO, StringIO
+from pathlib import Path
+from zipfile import BadZipFile, ZipFile, is_zipfile
+
+import httpx
+from sqlalchemy import Engine
+
+from app.catalog.readings import ExchangeRateRow, Progress, Reading, SourceRow, no_progress
+from app.catalog.store.exchange_rates import load_rate_days
+from app.db.engines import read_session
+from app.errors import BadData
+from app.ingest.csv_files import CsvRow, wrong_width
+from app.ingest.feeds.fetching import TIMEOUT, USER_AGENT, FetchError, RetryPolicy, get
+from app.ingest.run import IngestOutcome, ingest
+from app.ingest.sources.exchange_rates import CURRENCY, rates_of_day
+
+HISTORY_URL = "https://www.ecb.europa.eu/stats/eurofxref/eurofxref-hist.zip"
+"""The rates of every day since 1999; one file, so that a refresh after months misses no day."""
+
+SOURCE_ID = "ecb-reference-rates"
+_PAGE = "https://www.ecb.europa.eu/stats/policy_and_exchange_rates/euro_reference_exchange_rates/html/index.en.html"
+
+FIRST_DAY = date(2023, 1, 1)
+"""Earlier rates are not taken: there are no earlier prices to convert."""
+
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+_LONG_DAY = re.compile(rf"(?P<day>\d{{1,2}}) (?P<month>{'|'.join(_MONTHS)}) (?P<year>\d{{4}})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateRefresh:
+    """The days whose rates were new to the catalog, oldest first, and the outcome of their ingest; None for no day."""
+
+    days: tuple[date, ...]
+    rates: int
+    outcome: IngestOutcome | None
+
+
+def run_rate_refresh(
+    engine: Engine,
+    *,
+    now: datetime,
+    url: str = HISTORY_URL,
+    file: Path | None = None,
+    policy: RetryPolicy | None = None,
+    strict: bool = False,
+    dry_run: bool = False,
+    progress: Progress = no_progress,
+) -> RateRefresh:
+    """Write the rates of the days of which the catalog has none, from `url`, or from a saved `file`.
+
+    Raises BadData for a file that is not one of the Bank's, or that cannot be fetched.
+    """
+    progress("exchange rates", None)
+    data, name = (_read_file(file), str(file)) if file else (_fetch(url, policy or RetryPolicy()), url)
+    with read_session(engine) as session:
+        known = load_rate_days(session)
+    reading = read_reference_rates(data, name, known_days=known)
+    days = tuple(sorted({rate.day for rate in reading.exchange_rates}))
+    outcome = ingest(engine, reading, now=now, strict=strict, dry_run=dry_run, progress=progress) if days else None
+    return RateRefresh(days=days, rates=len(reading.exchange_rates), outcome=outcome)
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadData(f"cannot be read: {error.strerror}", file=str(path)) from error
+
+
+def _fetch(url: str, policy: RetryPolicy) -> bytes:
+    async def fetch() -> bytes:
+        headers = {"User-Agent": USER_AGENT}
+        async with httpx.AsyncClient(timeout=TIMEOUT, headers=headers, follow_redirects=True) as client:
+            return await get(client, httpx.URL(url), policy)
+
+    try:
+        return asyncio.run(fetch())
+    except (FetchError, httpx.InvalidURL) as error:
+        raise BadData(str(error), file=url) from error
+
+
+def read_reference_rates(data: bytes, name: str, *, known_days: Collection[date] = ()) -> Reading:
+    """Read one of the Bank's files, zipped or not, without `known_days` and days before FIRST_DAY.
+
+    Raises BadData naming file, line and column. A reading without a new day is empty, so that it changes nothing.
+    """
+    rates = tuple(
+        rate
+        for row, currencies in _read_rows(_text(data, name), name)
+        if (day := _day(row)) >= FIRST_DAY and day not in known_days
+        for rate in _rates_of(row, currencies, day)
+    )
+    if not rates:
+        return Reading()
+    source = SourceRow(
+        id=SOURCE_ID,
+        title="Euro foreign exchange reference rates, daily",
+        publisher="European Central Bank",
+        kind="third_party",
+        url=_PAGE,
+        published_on=max(rate.day for rate in rates),
+        sha256=sha256(data).hexdigest(),
+    )
+    return Reading(sources=(source,), exchange_rates=rates)
+
+
+def _rates_of(row: CsvRow, currencies: Collection[str], day: date) -> Iterator[ExchangeRateRow]:
+    row.positive("USD")  # without it nothing can be converted on that day
+    return rates_of_day(row, currencies, day, SOURCE_ID)
+
+
+def _text(data: bytes, name: str) -> str:
+    """Return the text of a CSV file, or of the only file of a zip."""
+    try:
+        if is_zipfile(BytesIO(data)):
+            with ZipFile(BytesIO(data)) as archive:
+                names = archive.namelist()
+                if len(names) != 1:
+                    raise BadData(f"has {len(names)} files; a zip of one CSV file is expected", file=name)
+                data = archive.read(names[0])
+        return data.decode("utf-8-sig")
+    except (BadZipFile, UnicodeDecodeError) as error:
+        raise BadData(f"is neither a CSV file in UTF-8 nor a zip of one: {error}", file=name) from error
+
+
+def _read_rows(text: str, name: str) -> Iterator[tuple[CsvRow, tuple[str, ...]]]:
+    """Yield each row with the currencies of its columns; a day is there once."""
+    lines = csv.reader(StringIO(text, newline=""), strict=True)
+    days: set[str] = set()
+    try:
+        header = [cell.strip() for cell in next(lines, [])]
+        currencies = _currencies(header, name)
+        for cells in lines:
+            if not cells:
+                continue
+            if len(cells) != len(header):
+                raise wrong_width(name, lines.line_num, len(cells), len(header))
+            row = CsvRow(name, lines.line_num, dict(zip(header, map(str.strip, cells), strict=True)))
+            if row.cells["Date"] in days:
+                raise row.error("Date", "is listed twice")
+            days.add(row.cells["Date"])
+            yield row, currencies
+    except csv.Error as error:
+        raise BadData(f"is not a CSV file: {error}", file=name, line=lines.line_num) from error
+
+
+def _currencies(header: list[str], name: str) -> tuple[str, ...]:
+    """Return the currencies of a header: `Date`, codes, and nothing behind a comma at the end."""
+    first, *codes = header or [""]
+    if codes and not codes[-1]:
+        codes = codes[:-1]
+    if first != "Date":
+        raise BadData(f"{first!r}: the first column must be Date", file=name, line=1)
+    for number, code in enumerate(codes):
+        if not CURRENCY.fullmatch(code):
+            raise BadData(f"{code!r}: must be the code of a currency, such as USD", file=name, line=1, column=code)
+        if code in codes[:number]:
+            raise BadData("is in the header twice", file=name, line=1, column=code)
+    if "USD" not in codes:
+        raise BadData("is missing from the header", file=name, line=1, column="USD")
+    return tuple(codes)
+
+
+def _day(row: CsvRow) -> date:
+    """Return the day of a row: `2026-10-30`, or `30 October 2026` in the file of one day."""
+    written = _LONG_DAY.fullmatch(row.cells["Date"])
+    if written is None:
+        return row.date("Date")
+    try:
+        return date(int(written["year"]), _MONTHS.index(written["month"]) + 1, int(written["day"]))
+    except ValueError as error:
+        raise row.error("Date", "is no day of the calendar") from error
