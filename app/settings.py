@@ -48,6 +48,10 @@ class Settings(BaseSettings):
     azure_docs: Path | None = Field(
         default=None, description="A checkout of Azure's documentation that `vmsizes refresh` reads. Unset: none."
     )
+    exchange_rates_url: str = Field(
+        default="",
+        description="A copy of the European Central Bank's eurofxref-hist.zip, for `vmsizes refresh`. Empty: its own.",
+    )
     public_url: str = Field(
         default="",
         description="The URL at which clients reach the service, for the OpenAPI document and links. Empty: relative.",

@@ -1,6 +1,7 @@
 """The tables of the catalog; docs/catalog.md describes each, and how values are resolved."""
 
 from datetime import date, datetime
+from decimal import Decimal
 
 from sqlalchemy import JSON, BigInteger, Column, Index, false
 from sqlmodel import Field, SQLModel

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 refresh_app = typer.Typer(
     cls=Group,
-    help="Fetch the newest prices, sizes and pages from the vendor; without a command, from every feed that is set up.",
+    help="Fetch the newest prices, sizes, pages and exchange rates; without a command, from every feed that is set up.",
     invoke_without_command=True,
 )
 app.add_typer(refresh_app, name="refresh")
@@ -229,6 +229,57 @@ def _refresh_skus(file: Path | None, url: str, run: RunOptions, *, accept: bool)
     )
 
 
+# Exchange rates
+
+
+@refresh_app.command("exchange-rates", cls=Command)
+def exchange_rates(
+    *,
+    url: Annotated[
+        str,
+        typer.Option(
+            help="A copy of the Bank's file. (default: VMSIZES_EXCHANGE_RATES_URL, else the Bank's)", show_default=False
+        ),
+    ] = "",
+    file: Annotated[
+        Path | None, typer.Option(help="Read a saved eurofxref-hist.zip, eurofxref.zip or CSV, and fetch nothing.")
+    ] = None,
+    dry_run: DryRun = False,
+    strict: Strict = False,
+    as_json: Json = False,
+) -> None:
+    """Fetch the euro reference rates of the European Central Bank, of the days that the catalog lacks."""
+    if file and url:
+        raise typer.BadParameter("--file fetches nothing: it cannot be given with --url")
+    with context.session():
+        pass  # says what to do where there is no catalog yet
+    _finish([_refresh_rates(RunOptions(dry_run=dry_run, strict=strict), url, file)], as_json=as_json)
+
+
+def _refresh_rates(run: RunOptions, url: str = "", file: Path | None = None) -> FeedResult:
+    from app.ingest.feeds.exchange_rates_client import HISTORY_URL
+    from app.ingest.feeds.run import run_rate_refresh
+
+    with progress() as step:
+        refresh = run_rate_refresh(
+            context.engine(),
+            url=url or context.settings().exchange_rates_url or HISTORY_URL,
+            file=file,
+            now=context.now(),
+            strict=run.strict,
+            dry_run=run.dry_run,
+            progress=step,
+        )
+    days = refresh.days
+    until = f" until {days[-1]}" if days else ""
+    return FeedResult(
+        feed="exchange-rates",
+        headline=f"exchange-rates: {plural(refresh.rates, 'rate')} of {plural(len(days), 'new day')}{until}",
+        details={"days": len(days), "rates": refresh.rates, "newest_day": days[-1] if days else None},
+        outcome=refresh.outcome,
+    )
+
+
 # Pages
 
 
@@ -298,11 +349,12 @@ def refresh_all(
 
 
 def _feeds(run: RunOptions, *, accept: bool) -> Iterator[tuple[str, Callable[[], FeedResult]]]:
-    """Yield the feeds that are set up: prices need nothing, sizes a token, documentation a checkout."""
+    """Yield the feeds that are set up: prices and exchange rates need nothing, sizes a token, documentation a checkout."""
     from app.ingest.feeds.run import PriceFeed
 
     feed = PriceFeed(url=_prices_url(), cache=_cache_folder(), accept=accept)
     yield "azure-prices", lambda: _refresh_prices(feed, context.today(), run)
+    yield "exchange-rates", lambda: _refresh_rates(run)
     settings = context.settings()
     if settings.azure_subscription and settings.azure_token.get_secret_value():
         yield "azure-skus", lambda: _refresh_skus(None, "", run, accept=accept)

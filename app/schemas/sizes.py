@@ -69,6 +69,10 @@ class ConvertedPricesOut(Out):
     price_per_gpu_gib_hour: Amount | None = Field(description="price_per_hour by gpu_memory_gib, rounded once.")
     on_demand_price_per_hour: Amount | None = Field(description="on_demand_usd_per_hour, converted.")
     spot_price_per_hour: Amount | None = Field(description="spot_usd_per_hour, converted.")
+    reserved_1y_price_per_hour: Amount | None = Field(description="reserved_1y_usd_per_hour, converted.")
+    reserved_3y_price_per_hour: Amount | None = Field(description="reserved_3y_usd_per_hour, converted.")
+    savings_1y_price_per_hour: Amount | None = Field(description="savings_1y_usd_per_hour, converted.")
+    savings_3y_price_per_hour: Amount | None = Field(description="savings_3y_usd_per_hour, converted.")
 
 
 class ConvertedPriceOut(Out):

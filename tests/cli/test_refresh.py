@@ -144,11 +144,14 @@ def test_without_a_feed_all_that_are_set_up_are_refreshed_and_one_that_fails_sto
     monkeypatch.setenv("VMSIZES_AZURE_DOCS", str(checkout))
     with serving(FakeApi(items={}, fault=lambda *_: (404, {}))) as api:
         monkeypatch.setenv("VMSIZES_AZURE_PRICES_URL", api.url)
+        monkeypatch.setenv("VMSIZES_EXCHANGE_RATES_URL", f"{api.url}/no-such-file.zip")
         done = run(catalog, "refresh", "--json")
     assert done.returncode == 3
-    prices, docs = json.loads(done.stdout)["feeds"]
+    prices, rates, docs = json.loads(done.stdout)["feeds"]
     assert prices["ingest"] is None
     assert docs["facts"] == 4
+    assert (rates["feed"], rates["ingest"]) == ("exchange-rates", None)
+    assert "/no-such-file.zip: 127.0.0.1 answered 404" in done.stderr
     assert "127.0.0.1 answered 404" in done.stderr
     assert "To fetch again what failed: vmsizes refresh azure-prices\n" in done.stderr
     assert api.requests <= 4
@@ -163,6 +166,8 @@ def test_without_a_feed_all_that_are_set_up_are_refreshed_and_one_that_fails_sto
         (("azure-prices", "--file", "no-such-folder"), 3, "no-such-folder: has no saved pages"),
         (("azure-skus",), 2, "give --file, or set VMSIZES_AZURE_SUBSCRIPTION and VMSIZES_AZURE_TOKEN"),
         (("azure-skus", "--file", "no-such-file.json"), 3, "no-such-file.json: cannot be read"),
+        (("exchange-rates", "--file", "x", "--url", "http://127.0.0.1"), 2, "--file fetches nothing"),
+        (("exchange-rates", "--file", "no-such.zip"), 3, "no-such.zip: cannot be read: No such file"),
         (("azure-docs",), 2, "give the folder of a checkout, or set VMSIZES_AZURE_DOCS"),
         (("azure-docs", "no-such-folder"), 3, "no-such-folder: does not exist"),
         (("--dry-run", "azure-docs", "x"), 2, "give options behind the feed: vmsizes refresh azure-docs"),
@@ -247,3 +252,14 @@ def test_sizes_are_fetched_with_a_token_from_page_to_page(
     assert done.returncode == 3
     assert "127.0.0.1 answered 401" in done.stderr
     assert "secret" not in done.stderr + done.stdout
+
+
+def test_exchange_rates_of_new_days_are_added(run: Run, catalog: str, tmp_path: Path) -> None:
+    saved = tmp_path / "eurofxref-hist.csv"
+    saved.write_text("Date,USD,GBP,\n2026-11-02,1.12,0.84,\n2026-10-30,1.1172,0.8338,\n")
+    done = run(catalog, "refresh", "exchange-rates", "--file", str(saved))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "exchange-rates: 2 rates of 1 new day until 2026-11-02"
+    again = run(catalog, "refresh", "exchange-rates", "--file", str(saved), "--json")
+    (feed,) = json.loads(again.stdout)["feeds"]
+    assert (feed["days"], feed["newest_day"], feed["ingest"]) == (0, None, None)

@@ -1,35 +1,22 @@
-"""Fetches the euro foreign exchange reference rates of the European Central Bank, and reads its files.
+"""Maps files of the European Central Bank to exchange rates: its euro foreign exchange reference rates.
 
 The Bank publishes one table as a zip with a CSV file: a row a day, a column a currency, units per euro, N/A where there
 is no rate, and a comma at the end of each line. The file of one day has the same columns, spaces behind its commas, and
 writes its day as `30 October 2026`.
 """
 
-import asyncio
 import csv
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from hashlib import sha256
 from io import BytesIO, StringIO
-from pathlib import Path
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
-import httpx
-from sqlalchemy import Engine
-
-from app.catalog.readings import ExchangeRateRow, Progress, Reading, SourceRow, no_progress
-from app.catalog.store.exchange_rates import load_rate_days
-from app.db.engines import read_session
+from app.catalog.readings import ExchangeRateRow, Reading, SourceRow
 from app.errors import BadData
 from app.ingest.csv_files import CsvRow, wrong_width
-from app.ingest.feeds.fetching import TIMEOUT, USER_AGENT, FetchError, RetryPolicy, get
-from app.ingest.run import IngestOutcome, ingest
 from app.ingest.sources.exchange_rates import CURRENCY, rates_of_day
-
-HISTORY_URL = "https://www.ecb.europa.eu/stats/eurofxref/eurofxref-hist.zip"
-"""The rates of every day since 1999; one file, so that a refresh after months misses no day."""
 
 SOURCE_ID = "ecb-reference-rates"
 _PAGE = "https://www.ecb.europa.eu/stats/policy_and_exchange_rates/euro_reference_exchange_rates/html/index.en.html"
@@ -42,59 +29,6 @@ _MONTHS = (
     *("July", "August", "September", "October", "November", "December"),
 )
 _LONG_DAY = re.compile(rf"(?P<day>\d{{1,2}}) (?P<month>{'|'.join(_MONTHS)}) (?P<year>\d{{4}})")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateRefresh:
-    """The days whose rates were new to the catalog, oldest first, and the outcome of their ingest; None for no day."""
-
-    days: tuple[date, ...]
-    rates: int
-    outcome: IngestOutcome | None
-
-
-def run_rate_refresh(
-    engine: Engine,
-    *,
-    now: datetime,
-    url: str = HISTORY_URL,
-    file: Path | None = None,
-    policy: RetryPolicy | None = None,
-    strict: bool = False,
-    dry_run: bool = False,
-    progress: Progress = no_progress,
-) -> RateRefresh:
-    """Write the rates of the days of which the catalog has none, from `url`, or from a saved `file`.
-
-    Raises BadData for a file that is not one of the Bank's, or that cannot be fetched.
-    """
-    progress("exchange rates", None)
-    data, name = (_read_file(file), str(file)) if file else (_fetch(url, policy or RetryPolicy()), url)
-    with read_session(engine) as session:
-        known = load_rate_days(session)
-    reading = read_reference_rates(data, name, known_days=known)
-    days = tuple(sorted({rate.day for rate in reading.exchange_rates}))
-    outcome = ingest(engine, reading, now=now, strict=strict, dry_run=dry_run, progress=progress) if days else None
-    return RateRefresh(days=days, rates=len(reading.exchange_rates), outcome=outcome)
-
-
-def _read_file(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise BadData(f"cannot be read: {error.strerror}", file=str(path)) from error
-
-
-def _fetch(url: str, policy: RetryPolicy) -> bytes:
-    async def fetch() -> bytes:
-        headers = {"User-Agent": USER_AGENT}
-        async with httpx.AsyncClient(timeout=TIMEOUT, headers=headers, follow_redirects=True) as client:
-            return await get(client, httpx.URL(url), policy)
-
-    try:
-        return asyncio.run(fetch())
-    except (FetchError, httpx.InvalidURL) as error:
-        raise BadData(str(error), file=url) from error
 
 
 def read_reference_rates(data: bytes, name: str, *, known_days: Collection[date] = ()) -> Reading:

@@ -1,4 +1,4 @@
-"""Runs a refresh of prices from the first request to the last row: fetch, map, compare, write."""
+"""Runs a refresh of prices or exchange rates from the first request to the last row: fetch, map, compare, write."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,10 +11,13 @@ from sqlalchemy import Engine
 
 from app.catalog.names import region_key
 from app.catalog.readings import Progress, Reading, no_progress
+from app.catalog.store.exchange_rates import load_rate_days
 from app.catalog.store.facts import load_subject_keys
 from app.catalog.store.newest_lists import load_newest_lists, load_region_codes
 from app.db.engines import read_session
 from app.errors import BadQuery
+from app.ingest.feeds.exchange_rates import read_reference_rates
+from app.ingest.feeds.exchange_rates_client import HISTORY_URL, fetch_history, read_saved_file
 from app.ingest.feeds.fetching import RetryPolicy
 from app.ingest.feeds.price_refresh import (
     SOURCE_ID,
@@ -124,3 +127,40 @@ def _write(
     if not refresh.lists or (strict and refresh.refused):
         return None
     return ingest(engine, to_reading(refresh), now=now, strict=strict, dry_run=dry_run, progress=progress)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateRefresh:
+    """The days of which the catalog had no exchange rates, oldest first, and the outcome of their ingest.
+
+    There is no outcome where there was no such day.
+    """
+
+    days: Sequence[date]
+    rates: int
+    outcome: IngestOutcome | None
+
+
+def run_rate_refresh(
+    engine: Engine,
+    *,
+    now: datetime,
+    url: str = HISTORY_URL,
+    file: Path | None = None,
+    policy: RetryPolicy | None = None,
+    strict: bool = False,
+    dry_run: bool = False,
+    progress: Progress = no_progress,
+) -> RateRefresh:
+    """Write the exchange rates of the days of which the catalog has none, from `url` or from a saved file.
+
+    Raises BadData for what cannot be fetched, or is none of the European Central Bank's files.
+    """
+    progress("exchange rates", None)
+    data = read_saved_file(file) if file else fetch_history(url, policy)
+    with read_session(engine) as session:
+        known = load_rate_days(session)
+    reading = read_reference_rates(data, str(file or url), known_days=known)
+    days = sorted({rate.day for rate in reading.exchange_rates})
+    outcome = ingest(engine, reading, now=now, strict=strict, dry_run=dry_run, progress=progress) if days else None
+    return RateRefresh(days=days, rates=len(reading.exchange_rates), outcome=outcome)

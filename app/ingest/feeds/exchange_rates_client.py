@@ -1,0 +1,34 @@
+"""Fetches the history of exchange rates from the European Central Bank, or reads a saved file of it."""
+
+import asyncio
+from pathlib import Path
+
+import httpx
+
+from app.errors import BadData
+from app.ingest.feeds.fetching import TIMEOUT, USER_AGENT, FetchError, RetryPolicy, get
+
+HISTORY_URL = "https://www.ecb.europa.eu/stats/eurofxref/eurofxref-hist.zip"
+"""The rates of every day since 1999: one small file, so that a refresh after months misses no day."""
+
+
+def fetch_history(url: str = HISTORY_URL, policy: RetryPolicy | None = None) -> bytes:
+    """Return the file at a URL; raises BadData when it cannot be fetched as often as the policy allows."""
+
+    async def fetch() -> bytes:
+        headers = {"User-Agent": USER_AGENT}
+        async with httpx.AsyncClient(timeout=TIMEOUT, headers=headers, follow_redirects=True) as client:
+            return await get(client, httpx.URL(url), policy or RetryPolicy())
+
+    try:
+        return asyncio.run(fetch())
+    except (FetchError, httpx.InvalidURL) as error:
+        raise BadData(str(error), file=url) from error
+
+
+def read_saved_file(path: Path) -> bytes:
+    """Return a saved file; raises BadData where it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadData(f"cannot be read: {error.strerror}", file=str(path)) from error

@@ -1,0 +1,222 @@
+"""The parameter `currency`: the amounts of every answer in another currency, by one dated rate."""
+
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+import httpx
+import pytest
+
+from app.catalog.projections import OFFER_JSON_FIELDS
+from app.catalog.queries.exchange_rates import EXCHANGE_RATE_FIELDS, converted_name
+from app.schemas.sizes import ConvertedPricesOut, ExchangeRateOut
+
+SOURCE = "ecb-reference-rates-2026-10-30"
+USD_PER_EURO = Decimal("1.159")
+"""On 2026-09-01, which is today in these tests."""
+
+WORKLOAD = {"model": "llama-3.1-70b", "inference": {"context_tokens": 8192, "concurrency": 8}, "limit": 3}
+
+
+def get(client: httpx.Client, path: str, **params: Any) -> Any:
+    response = client.get(path, params=params)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def fit(client: httpx.Client, **pricing: Any) -> Any:
+    response = client.post("/fit", json=WORKLOAD | {"pricing": pricing})
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def in_euro(usd: float | None) -> float | None:
+    if usd is None:
+        return None
+    return float((Decimal(repr(usd)) / USD_PER_EURO).quantize(Decimal("1e-9"), ROUND_HALF_UP))
+
+
+def test_a_page_of_sizes_has_its_prices_in_the_currency_and_their_rate(client: httpx.Client) -> None:
+    body = get(client, "/sizes", currency="eur", gpu="A100,A10", limit=100)
+    assert body["exchange_rate"] == {
+        "currency": "EUR",
+        "units_per_usd": in_euro(1.0),
+        "units_per_euro": 1.0,
+        "usd_per_euro": float(USD_PER_EURO),
+        "day": "2026-09-01",
+        "age_days": 0,
+        "source_id": SOURCE,
+    }
+    assert any(row["converted"]["price_per_gpu_hour"] != row["converted"]["price_per_hour"] for row in body["items"])
+    for row in body["items"]:
+        converted = row["converted"]
+        assert converted["currency"] == "EUR"
+        for name in ("usd_per_hour", "on_demand_usd_per_hour", "spot_usd_per_hour"):
+            assert converted[converted_name(name)] == in_euro(row[name])
+        for name in ("usd_per_gpu_hour", "usd_per_gpu_gib_hour"):  # rounded once each, so they may differ by the last
+            assert converted[converted_name(name)] == pytest.approx(in_euro(row[name]), abs=2e-9)
+
+
+def test_the_schemas_have_every_converted_price_and_field_of_a_rate() -> None:
+    prices = [converted_name(name) for name in OFFER_JSON_FIELDS if "usd_per" in name]
+    assert list(ConvertedPricesOut.model_fields) == ["currency", *prices]
+    assert tuple(ExchangeRateOut.model_fields) == EXCHANGE_RATE_FIELDS
+
+
+@pytest.mark.parametrize(
+    "path", ["/sizes", "/sizes/nd40rs_v2", "/sizes/nd40rs_v2/prices", "/prices", "/fit", "/compare"]
+)
+def test_us_dollars_change_nothing(client: httpx.Client, path: str) -> None:
+    needed: dict[str, dict[str, Any]] = {
+        "/fit": {"min_gpus": 8},
+        "/compare": {"size": "nd40rs_v2,nc24ads_a100_v4"},
+    }
+    params = needed.get(path, {})
+    plain = client.get(path, params=params)
+    assert "converted" not in plain.text
+    assert "exchange_rate" not in plain.text
+    assert client.get(path, params=params | {"currency": "usd"}).content == plain.content
+    assert client.get(path, params=params | {"currency": ""}).content == plain.content
+
+
+def test_what_is_in_us_dollars_stays_beside_the_currency(client: httpx.Client) -> None:
+    plain, converted = (get(client, "/sizes", limit=20, **more) for more in ({}, {"currency": "JPY"}))
+    for row in converted["items"]:
+        del row["converted"]
+    del converted["exchange_rate"]
+    assert converted == plain
+
+
+def test_pages_in_a_currency_go_on_and_a_cursor_takes_any_currency(client: httpx.Client) -> None:
+    first = client.get("/sizes", params={"currency": "EUR", "limit": 2, "sort": "usd_per_hour"})
+    following = client.get(first.links["next"]["url"])
+    assert following.status_code == 200
+    assert following.json()["exchange_rate"] == first.json()["exchange_rate"]
+    cursor = first.json()["next_cursor"]
+    other = get(client, "/sizes", limit=2, sort="usd_per_hour", cursor=cursor)
+    assert [row["name"] for row in other["items"]] == [row["name"] for row in following.json()["items"]]
+
+
+def test_bounds_and_order_stay_in_us_dollars(client: httpx.Client) -> None:
+    question = {"max_usd_per_hour": 4, "sort": "-usd_per_hour", "limit": 100}
+    plain, yen = (get(client, "/sizes", **question, **more)["items"] for more in ({}, {"currency": "JPY"}))
+    assert [row["name"] for row in plain] == [row["name"] for row in yen]
+
+
+def test_converted_prices_can_be_chosen_as_a_field(client: httpx.Client) -> None:
+    body = get(client, "/sizes", currency="GBP", fields="converted,name", limit=2)
+    assert [list(row) for row in body["items"]] == [["converted", "name"]] * 2
+    assert [list(row) for row in get(client, "/sizes", fields="converted,name", limit=2)["items"]] == [["name"]] * 2
+
+
+def test_one_size_has_the_rate_beside_its_prices(client: httpx.Client) -> None:
+    size = get(client, "/sizes/nd40rs_v2", currency="EUR")
+    assert size["converted"]["price_per_hour"] == in_euro(size["usd_per_hour"])
+    assert size["exchange_rate"]["usd_per_euro"] == float(USD_PER_EURO)
+
+
+def test_a_size_without_a_price_has_none_in_any_currency(client: httpx.Client) -> None:
+    size = get(client, "/sizes/NG16", currency="EUR")
+    assert {name: value for name, value in size["converted"].items() if value is not None} == {"currency": "EUR"}
+
+
+@pytest.mark.parametrize("path", ["/sizes/nc24ads_a100_v4/prices", "/prices"])
+def test_prices_of_a_day_are_converted_by_the_rate_of_that_day(client: httpx.Client, path: str) -> None:
+    question = {"region": "eastus", "os": "linux", "purchase": "on_demand", "as_of": "2026-07-05", "limit": 3}
+    body = get(client, path, currency="CHF", **question)
+    rate = body["exchange_rate"]
+    assert (rate["day"], rate["age_days"]) == ("2026-07-03", 2)  # the fifth is a Sunday
+    for row in body["items"]:
+        exact = Decimal(repr(row["usd_per_hour"])) * Decimal(repr(rate["units_per_euro"]))
+        price = float((exact / Decimal(repr(rate["usd_per_euro"]))).quantize(Decimal("1e-9"), ROUND_HALF_UP))
+        assert row["converted"] == {"currency": "CHF", "price_per_hour": price}
+
+
+def test_a_history_is_converted_by_one_rate(client: httpx.Client) -> None:
+    body = get(client, "/sizes/nc24ads_a100_v4/prices", history="true", currency="EUR", region="eastus")
+    assert len({row["valid_from"] for row in body["items"]}) > 1
+    assert all(row["converted"]["price_per_hour"] == in_euro(row["usd_per_hour"]) for row in body["items"])
+
+
+def test_a_comparison_has_each_price_also_in_the_currency_with_its_unit(client: httpx.Client) -> None:
+    body = get(client, "/compare", size="nc24ads_a100_v4,nc40ads_h100_v5", currency="EUR")
+    lines = {line["field"]: line for line in body["fields"]}
+    dollars = [name for name in lines if "usd_per" in name]
+    assert "usd_per_fp16_tflops_hour" in dollars
+    for name in dollars:
+        line, converted = lines[name], lines[converted_name(name)]
+        assert converted["unit"] == line["unit"].replace("USD", "EUR")
+        for cell, other in zip(line["values"], converted["values"], strict=True):
+            expected = in_euro(cell["value"])
+            assert other["value"] == (expected if expected is None else pytest.approx(expected, abs=2e-9))
+    assert body["exchange_rate"]["currency"] == "EUR"
+    hourly = lines["price_per_hour"]["values"]
+    assert hourly[1]["difference_percent"] == lines["usd_per_hour"]["values"][1]["difference_percent"]
+
+
+def test_costs_of_raw_amounts_are_converted(client: httpx.Client) -> None:
+    body = get(client, "/fit", min_gpus=4, hours=24, currency="EUR", limit=3)
+    for option in body["items"]:
+        for cost in option["cost"].values():
+            converted = cost.get("converted")
+            assert converted["currency"] == "EUR"
+            assert converted["cost_per_hour"] == in_euro(cost["usd_per_hour"])
+            assert converted["cost_per_month"] == in_euro(cost["usd_per_month"])
+            if "usd_per_job" in cost:
+                job = converted["cost_per_job"]
+                assert (job["unit"], job["class"]) == ("EUR", "exact")
+                assert job["value"] == in_euro(cost["usd_per_job"]["value"])
+    assert body["exchange_rate"]["day"] == "2026-09-01"
+
+
+def test_costs_of_a_model_are_converted_with_their_ranges(client: httpx.Client) -> None:
+    body = fit(client, currency="eur")
+    cost = body["items"][0]["cost"]["on_demand"]
+    assert cost["converted"]["cost_per_hour"] == in_euro(cost["usd_per_hour"])
+    dollars, euro = cost["usd_per_million_tokens"], cost["converted"]["cost_per_million_tokens"]
+    assert (euro["unit"], euro["class"], euro["value"]) == ("EUR", "estimate", None)
+    assert [euro[name] for name in ("low", "mid", "high")] == [
+        in_euro(dollars[name]) for name in ("low", "mid", "high")
+    ]
+    assert body["exchange_rate"]["source_id"] == SOURCE
+
+
+def test_a_body_of_resources_takes_a_currency_and_a_day(client: httpx.Client) -> None:
+    pricing = {"currency": "BGN", "as_of": "2025-12-31"}
+    response = client.post("/fit", json={"resources": {"min_gpus": 4}, "pricing": pricing})
+    assert response.json()["exchange_rate"]["day"] == "2025-12-31"
+    assert "exchange_rate" not in client.post("/fit", json={"resources": {"min_gpus": 4}}).text
+    assert fit(client, **pricing)["exchange_rate"]["units_per_euro"] == 1.9558
+
+
+@pytest.mark.parametrize(
+    ("path", "slug", "detail"),
+    [
+        ("/sizes?currency=XXX", "unknown-value", "currency=XXX: `errors` lists what is allowed"),
+        ("/sizes/nd40rs_v2?currency=BGN", "unknown-value", "has rates from 2023-01-02 until 2025-12-31, and none for"),
+        ("/prices?currency=EUR&as_of=2022-07-01", "unknown-value", "has rates from 2023-01-02 until"),
+        ("/compare?size=nd40rs_v2,nd96asr_v4&currency=HRK", "unknown-value", "currency=HRK"),
+        ("/fit?min_gpus=1&currency=RUB", "unknown-value", "currency=RUB"),
+        ("/sizes?currency=euro", "bad-parameter", "currency=euro: must be of the form"),
+        ("/sizes?currency=EUR&currency=CHF", "bad-parameter", "takes one value"),
+        ("/facets?currency=EUR", "bad-parameter", "there is no such parameter"),
+        ("/sizes.csv?currency=EUR", "bad-parameter", "there is no such parameter"),
+    ],
+)
+def test_a_currency_that_cannot_be_had_is_refused(client: httpx.Client, path: str, slug: str, detail: str) -> None:
+    response = client.get(path)
+    assert (response.status_code, response.json()["type"]) == (422, f"/problems/{slug}")
+    assert detail in response.json()["detail"]
+
+
+def test_an_unknown_currency_is_told_which_are_known(client: httpx.Client) -> None:
+    (error,) = client.get("/sizes?currency=XXX").json()["errors"]
+    assert error["pointer"] == "/query/currency"
+    assert "allowed are AUD, BGN, BRL" in error["detail"]
+    assert all(f" {code}" in error["detail"] for code in ("EUR", "USD", "ZAR"))
+
+
+@pytest.mark.parametrize("body", [WORKLOAD, {"resources": {"min_gpus": 4}}], ids=["model", "resources"])
+def test_an_unknown_currency_in_a_body_is_named_with_its_path(client: httpx.Client, body: dict[str, Any]) -> None:
+    (error,) = client.post("/fit", json=body | {"pricing": {"currency": "XXX"}}).json()["errors"]
+    assert error["pointer"] == "/body/pricing/currency"
+    assert error["detail"].startswith("pricing.currency=XXX: allowed are AUD")
