@@ -349,7 +349,7 @@ def refresh_all(
 
 
 def _feeds(run: RunOptions, *, accept: bool) -> Iterator[tuple[str, Callable[[], FeedResult]]]:
-    """Yield the feeds that are set up: prices and exchange rates need nothing, sizes a token, documentation a checkout."""
+    """Yield the feeds that are set up: sizes need a token, documentation a checkout, the others nothing."""
     from app.ingest.feeds.run import PriceFeed
 
     feed = PriceFeed(url=_prices_url(), cache=_cache_folder(), accept=accept)

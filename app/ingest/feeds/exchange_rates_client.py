@@ -5,8 +5,8 @@ from pathlib import Path
 
 import httpx
 
-from app.errors import BadData
-from app.ingest.feeds.fetching import TIMEOUT, USER_AGENT, FetchError, RetryPolicy, get
+from app.errors import BadData, FetchError
+from app.ingest.feeds.fetching import TIMEOUT, USER_AGENT, RetryPolicy, get
 
 HISTORY_URL = "https://www.ecb.europa.eu/stats/eurofxref/eurofxref-hist.zip"
 """The rates of every day since 1999: one small file, so that a refresh after months misses no day."""
