@@ -1,6 +1,6 @@
 """Saves a reading, or forgets a source: rows, resolution, prices, derived offers and checksums, in one transaction."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date, datetime
 from difflib import get_close_matches
@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from sqlmodel import SQLModel
 
 from app.catalog.column_types import table_of
-from app.catalog.models import LanguageModel, Region, Series, Size, Source
+from app.catalog.models import Fact, LanguageModel, Region, Series, Size, Source
 from app.catalog.names import model_keys, size_key
 from app.catalog.presets import split_names
 from app.catalog.readings import ModelRow, Progress, Reading, Report, no_progress
@@ -237,7 +237,9 @@ def _save_rows(
     check_references(session, reading, subjects)
     changes["correction"] += save_listed(session, "corrections", reading, subjects)
     new = load_sources(session)
-    authority_changed = any(to_authority(source) != to_authority(new[id_]) for id_, source in old.items())
+    authority_changed = _states_facts(
+        session, [id_ for id_, source in old.items() if to_authority(source) != to_authority(new[id_])]
+    )
     corrected = changes["correction"].has_changes or changes["size_alias"].has_changes
     if reading.fact_files or reading.aliases or corrected or authority_changed:
         reconciled, reports = reconcile_facts(session, reading, subjects, prices.first_spellings)
@@ -252,6 +254,14 @@ def _save_rows(
     changes["exchange_rate"] += save_listed(session, "exchange_rates", reading, subjects)
     summary.sources |= sources.keys()
     summary.moved_sources |= {id_ for id_, source in old.items() if source["url"] != new[id_]["url"]}
+
+
+def _states_facts(session: Session, sources: Sequence[str]) -> bool:
+    """Check whether any of the sources states a fact: the date of a list of prices decides between no facts."""
+    if not sources:
+        return False
+    stated = exists().where(table_of(Fact).c.source_id.in_(sources))
+    return bool(session.execute(select(stated)).scalar_one())
 
 
 def _known_checksums(

@@ -107,6 +107,16 @@ def test_the_same_prices_again_change_nothing(engine: Engine, tmp_path: Path) ->
     assert again.revision["digest"] == first.revision["digest"]
 
 
+def test_the_list_of_another_day_prolongs_prices_and_reads_no_facts(engine: Engine, tmp_path: Path) -> None:
+    with serving(FakeApi(items=everywhere(), page_size=100)) as api:
+        refresh(engine, tmp_path, api)
+        _, outcome = refresh(engine, tmp_path, api, day=DAY + timedelta(days=1))
+    assert outcome is not None
+    assert outcome.summary.changes["price"].changed == 480
+    assert "fact" not in outcome.summary.changes
+    assert stored(engine, "valid_from = '2026-08-22' and seen_until = '2026-08-23'") == 480
+
+
 def test_a_list_that_lost_most_of_its_rows_is_refused_and_the_other_regions_are_taken(
     engine: Engine, tmp_path: Path
 ) -> None:
