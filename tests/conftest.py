@@ -1,11 +1,7 @@
 """Shared fixtures; a test that uses a database runs once on each kind named in `VMSIZES_TEST_DATABASES`."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import date
-from pathlib import Path
 
 import httpx
 import hypothesis
@@ -18,8 +14,9 @@ from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
 from app.main import create_asgi_app
 from app.settings import Settings
-from tests.databases import SELECTED_KINDS, START, Databases, make_read_only, versions
+from tests.databases import SELECTED_KINDS, START, Databases, SqliteFiles, make_read_only, versions
 from tests.factories import NOW, reading, size
+from tests.seeded import run_program, seeded_sqlite_url
 from tests.servers import server
 
 TODAY = date(2026, 9, 1)
@@ -122,11 +119,10 @@ def engine(database_url: str) -> Iterator[Engine]:
 @pytest.fixture(scope="session")
 def seeded_template_url(databases: Databases, template_url: str) -> str:
     """A database with everything in seeds/, ingested by the installed program; a template must have no connections."""
+    if isinstance(databases, SqliteFiles):
+        return seeded_sqlite_url()
     url = databases.copy(template_url)
-    program = str(Path(sys.executable).with_name("vmsizes"))
-    environment = {**os.environ, "VMSIZES_DATABASE_URL": url}
-    done = subprocess.run([program, "ingest", "seeds"], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run_program(url, "ingest", "seeds")
     return url
 
 

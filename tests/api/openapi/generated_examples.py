@@ -1,10 +1,7 @@
 """The requests of the document's examples, and how their responses are recorded."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -17,6 +14,7 @@ from tests.api.openapi.error_cases import ERROR_CASES, clients, get_problem
 from tests.api.openapi.generated_files import document
 from tests.api.openapi.parts import Part, operations
 from tests.conftest import TODAY
+from tests.seeded import seeded_sqlite_url
 from tests.servers import server
 
 EXAMPLE_PATHS: Mapping[str, str] = {
@@ -80,10 +78,7 @@ def without_volatile_fields(answer: Any) -> Any:
 def write_examples() -> None:
     """Send the examples to a service with a seeded catalog, and record its responses."""
     with TemporaryDirectory() as folder:
-        url = f"sqlite:///{folder}/seeded.db"
-        program = str(Path(sys.executable).with_name("vmsizes"))
-        for verb in (["migrate"], ["ingest", "seeds"]):
-            subprocess.run([program, *verb], env={"VMSIZES_DATABASE_URL": url}, check=True, capture_output=True)
+        url = seeded_sqlite_url()
         service = create_asgi_app(Settings(_env_file=None, database_url=url), today=lambda: TODAY)
         with server(service) as base_url, httpx.Client(base_url=base_url, trust_env=False) as client:
             for place, operation in operations(document()):
