@@ -1,6 +1,6 @@
 """Query plans of frequent searches: checks that none scans a whole table or sorts more than a page.
 
-`python -m benchmarks.query_plans` runs EXPLAIN on SQLite and PostgreSQL at the largest scale and writes docs/plans.md.
+`python -m benchmarks.query_plans` runs EXPLAIN on SQLite and PostgreSQL at the middle scale and writes docs/plans.md.
 """
 
 import re
@@ -21,7 +21,7 @@ from app.db.engines import make_engine
 from app.db.statements import BoundStatement
 from app.services.resource_fit import TRAITS
 from benchmarks.build import PROJECT, postgres_catalog, sqlite_catalog
-from benchmarks.catalogs import LARGE, TODAY
+from benchmarks.catalogs import MIDDLE, TODAY
 from tests.postgres import postgres_running
 
 PAGE = PROJECT / "docs" / "plans.md"
@@ -33,8 +33,11 @@ SEARCHES = (
     SizeSearch(region=("eastus",), sort=("usd_per_hour",), min_gpu_mem=80),
     SizeSearch(region=("eastus",), sort=("usd_per_hour",), min_gpu_mem=80, max_usd_per_hour=Decimal(100)),
     SizeSearch(sort=("usd_per_hour",), min_gpu_mem=80, os="windows"),
+    SizeSearch(region=("eastus",), sort=("usd_per_hour",), min_vcpus=64, max_gpus=0),
+    SizeSearch(sort=("usd_per_hour",), purchase="spot"),
+    SizeSearch(region=("eastus",), sort=("usd_per_hour",), purchase="savings_3y", min_gpu_mem=80),
 )
-"""Lists by name and by price, with and without a region and a minimum GPU memory."""
+"""Lists by name and by price, with and without a region and a minimum GPU memory, by several purchase models."""
 
 
 def statements_of(
@@ -87,7 +90,7 @@ def main() -> int:
     bad = False
     sections = [_HEAD]
     for name, engine in _engines():
-        sections.append(f"## {name}, {LARGE.name}")
+        sections.append(f"## {name}, {MIDDLE.name}")
         for title, plan, most_sorts in _plans(engine):
             wrong = full_scans(plan) or sorts(plan) > most_sorts
             bad = bad or bool(wrong)
@@ -99,15 +102,15 @@ def main() -> int:
 
 _HEAD = """# Query plans
 
-The plans that SQLite and PostgreSQL choose for frequent searches of the largest benchmark catalog, as EXPLAIN prints
+The plans that SQLite and PostgreSQL choose for frequent searches of the middle benchmark catalog, as EXPLAIN prints
 them. `python -m benchmarks.query_plans` writes this page; it fails if a plan reads all of `offer` or `price`, or sorts
 more than a page. [`tests/plans`](../tests/plans/test_plans.py) checks the same on a small catalog."""
 
 
 def _engines() -> Iterator[tuple[str, Engine]]:
-    yield "SQLite", make_engine(sqlite_catalog(LARGE, _say))
+    yield "SQLite", make_engine(sqlite_catalog(MIDDLE, _say))
     with postgres_running() as url:
-        postgres_catalog(url, LARGE, _say)
+        postgres_catalog(url, MIDDLE, _say)
         yield "PostgreSQL", make_engine(url)
 
 
