@@ -244,6 +244,10 @@ class CompleteList(SQLModel, table=True):
     file: str | None = Field(sa_type=BYTEWISE, default=None, sa_column_kwargs={"info": NOT_IN_DIGEST})
 
 
+_FILTERED = ("retirement_date", "withdrawn", "preview", "gpu_memory_gib", "gpu_count", "vcpus", "memory_gib")
+"""Columns of an offer that one index covers, so that totals and facets are counted without reading whole offers."""
+
+
 class Offer(SQLModel, table=True):
     """What a size costs today in a region by each purchase model, on demand in the order of price; derived at ingest.
 
@@ -254,8 +258,9 @@ class Offer(SQLModel, table=True):
     __table_args__ = (
         Index("ix_offer_size", "region", "os", "size_key", unique=True),
         *(
-            Index(f"ix_offer_{purchase}", "region", "os", f"{purchase}_rank_usd", "size_key")
+            Index(f"ix_offer_{purchase}", "region", "os", f"{purchase}_rank_usd", "size_key", *covered)
             for purchase in PURCHASE_MODELS[1:]
+            for covered in [_FILTERED if purchase == "spot" else ()]
         ),
         {"sqlite_with_rowid": False},
     )

@@ -39,24 +39,25 @@ PRICE_SCOPE = set(AllPricesFilter.model_fields)
 
 @pytest.fixture(scope="module")
 def crowded(databases: Databases, template_url: str) -> Iterator[Engine]:
-    """A catalog of 300 sizes, each priced in 40 regions for two systems: 24,000 prices, 50,000 offers."""
+    """A catalog of 300 sizes in 40 regions, for two systems on demand and for Linux on spot: 36,000 prices."""
     url = databases.copy(template_url)
     engine = make_engine(url)
     cited = {"title": "t", "publisher": "p", "kind": "third_party", "sha256": "0"}
     sizes = [_size(number) for number in range(SIZES)]
     days = dict.fromkeys(("valid_from", "seen_until", "known_from"), TODAY)
-    dated = {"purchase": "on_demand", **days, "source_id": "s", "approximate_date": False}
+    dated = {**days, "source_id": "s", "approximate_date": False}
     prices = [
         {
             "size_key": row["key"],
             "region": f"region{number}",
             "os": os,
-            "nano_usd_per_hour": row["vcpus"] * NANO_USD,
+            "purchase": purchase,
+            "nano_usd_per_hour": row["vcpus"] * NANO_USD // part,
             **dated,
         }
         for row in sizes
         for number in range(REGIONS)
-        for os in ("linux", "windows")
+        for os, purchase, part in (("linux", "on_demand", 1), ("windows", "on_demand", 1), ("linux", "spot", 3))
     ]
     with Session(engine) as session, session.begin():
         session.execute(insert(table_of(Source)), [{"id": "s", **cited}])
