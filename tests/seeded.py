@@ -22,10 +22,9 @@ def seeded_sqlite_url() -> str:
     with (FOLDER / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not file.exists():
-            for outdated in FOLDER.glob("*.db*"):
+            for outdated in FOLDER.glob("*.*"):
                 outdated.unlink()
             part = file.with_suffix(".part")
-            part.unlink(missing_ok=True)
             run_program(f"sqlite:///{part}", "migrate")
             run_program(f"sqlite:///{part}", "ingest", "seeds")
             part.rename(file)

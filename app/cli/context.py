@@ -1,5 +1,6 @@
 """What commands share: the settings, the engine, the clock, and the message and exit code of each error."""
 
+import atexit
 import re
 import sys
 from collections.abc import Iterator
@@ -56,12 +57,15 @@ def engine() -> Engine:
     """Return the engine, made once; raises BadQuery for a URL of no supported database."""
     url = settings().database_url
     try:
-        return make_engine(url)
+        made = make_engine(url)
     except (ArgumentError, NoSuchModuleError, ImportError):
         kind, _, rest = url.partition("://")
         hint = f"; write {kind.partition('+')[0]}://…" if "+" in kind and rest else ""
         allowed = f"allowed are sqlite:///FILE and postgresql://USER:PASSWORD@HOST/NAME, without a driver{hint}"
         raise BadQuery("VMSIZES_DATABASE_URL", f"{kind}://…" if rest else url, allowed) from None
+    # Closing its last connection removes the write-ahead log of SQLite, which an ingest makes as large as the database.
+    atexit.register(made.dispose)
+    return made
 
 
 def now() -> datetime:
