@@ -199,7 +199,12 @@ def main() -> None:
     known = {size["name"] for size in listed}
     aks = [size for size in read_table(folders.aks / "aks_vm_sizes.csv") if size["size"] not in known]
     known |= {size["size"] for size in aks}
-    autoscaler = [size for size in read_table(folders.autoscaler / "azure.csv") if size["size"] not in known]
+    without_architecture = {size["size"] for size in aks}
+    autoscaler = [
+        size
+        for size in read_table(folders.autoscaler / "azure.csv")
+        if size["size"] not in known or size["size"] in without_architecture
+    ]
     families = {size["name"]: size["family"] for size in listed}
     families |= {size["size"]: size["family"] for size in aks}
     families |= {size["size"]: size["sku_family"] for size in autoscaler}
@@ -238,15 +243,21 @@ def main() -> None:
             for size in aks
         ),
     )
+    architectures = {"amd64": "x64", "arm64": "arm64"}
     write_table(
         AUTOSCALER,
         (
             {
                 "id": size["size"],
+                "arch": architectures[size["architecture"]],
+            }
+            if size["size"] in without_architecture
+            else {
+                "id": size["size"],
                 "series": size["sku_family"],
                 "quota_family": size["sku_family"],
                 "vcpus": size["vcpu"],
-                "arch": "x64" if size["architecture"] == "amd64" else size["architecture"],
+                "arch": architectures[size["architecture"]],
                 "memory_gib": plain(str(int(size["memory_mib"]) / 1024)),
             }
             for size in autoscaler

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -114,17 +114,21 @@ def seed_files(folder: Path, name: str) -> list[Path]:
 def relative_to(folder: Path, reading: Reading) -> Reading:
     """Return a reading with file names relative to a folder, so that a catalog does not depend on where that is."""
 
+    @cache
+    def name(file: str) -> str:
+        path = Path(file)
+        return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else file
+
     def shorten(entry: Any) -> Any:
-        path = Path(entry.file)
-        return replace(entry, file=path.relative_to(folder).as_posix()) if path.is_relative_to(folder) else entry
+        return replace(entry, file=name(entry.file))
 
     changed: dict[str, Any] = {}
-    for name in (field.name for field in fields(reading)):
-        value = getattr(reading, name)
+    for field in fields(reading):
+        value = getattr(reading, field.name)
         entries = value.lists if isinstance(value, Prices) else value
         if any(hasattr(entry, "file") for entry in entries):
             shortened = tuple(map(shorten, entries))
-            changed[name] = Prices(shortened) if isinstance(value, Prices) else shortened
+            changed[field.name] = Prices(shortened) if isinstance(value, Prices) else shortened
     reports = (
         replace(report, detail=report.detail.replace(f"{folder}/", ""))
         for report in changed.get("reports", reading.reports)
