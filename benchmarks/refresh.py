@@ -27,17 +27,18 @@ from benchmarks.retail_api import ITEMS, PAGE_ITEMS, region_name
 from tests.databases import START, Databases
 from tests.factories import NOW, source
 
+Figures = dict[str, object]
+
 
 @contextmanager
 def _api(items: int) -> Iterator[str]:
     command = [sys.executable, "-m", "benchmarks.retail_api", str(items)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout
-    try:
-        yield process.stdout.readline().strip()
-    finally:
-        process.terminate()
-        process.wait()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
 
 
 def _catalog(databases: Databases, regions: int) -> str:
@@ -81,7 +82,7 @@ class _Refresh:
         time.sleep(SAMPLE_SECONDS)
         return self.process.poll() is None
 
-    def finish(self) -> dict[str, object]:
+    def finish(self) -> Figures:
         """Wait for the end; return seconds, peak MB, and the digest of the catalog."""
         while self.sample():
             pass
@@ -100,7 +101,7 @@ class _Refresh:
         }
 
 
-def measure(databases: Databases, folder: Path, *, regions: int, items: int) -> dict[str, object]:
+def measure(databases: Databases, folder: Path, *, regions: int, items: int) -> dict[str, Figures]:
     """Run a refresh, the same again, and one that is killed when half of the pages were sent and then resumed."""
     pages = regions * -(-items // PAGE_ITEMS)
     with _api(items) as api, httpx.Client(base_url=api, trust_env=False) as client:
@@ -115,8 +116,9 @@ def measure(databases: Databases, folder: Path, *, regions: int, items: int) -> 
         killed = _Refresh(other, api, folder / "killed")
         while killed.sample() and sent() - before < pages // 2:
             pass
-        killed.process.kill()
-        killed.process.wait()
+        with suppress(psutil.NoSuchProcess):
+            killed.process.kill()
+        killed.process.communicate()
         at_kill = sent() - before
         resumed = _Refresh(other, api, folder / "killed").finish()
         resumed["pages fetched before and after the kill, of"] = [at_kill, sent() - before - at_kill, pages]

@@ -59,20 +59,28 @@ class FeedResult:
 
 
 Regions = Annotated[
-    list[str] | None, typer.Option("--region", help="Only this region; can be repeated. (default: all of the catalog)")
+    list[str] | None,
+    typer.Option("--region", metavar="NAME", help="Only this region; can be repeated. (default: all of the catalog)"),
 ]
 Url = Annotated[
-    str, typer.Option(help="A copy of the API. (default: VMSIZES_AZURE_PRICES_URL, else the API)", show_default=False)
+    str,
+    typer.Option(
+        metavar="URL", help="A copy of the API. (default: VMSIZES_AZURE_PRICES_URL, else the API)", show_default=False
+    ),
 ]
 File = Annotated[Path | None, typer.Option(help="Read saved pages, a file or a folder of them, and fetch nothing.")]
 Day = Annotated[
     datetime | None,
-    typer.Option(formats=["%Y-%m-%d"], help="The day on which the saved pages were fetched. (default: today)"),
+    typer.Option(
+        formats=["%Y-%m-%d"],
+        metavar="YYYY-MM-DD",
+        help="The day on which the saved pages were fetched. (default: today)",
+    ),
 ]
 Cache = Annotated[
     Path | None, typer.Option(help="Folder for fetched pages. (default: VMSIZES_FEEDS, else beside the database)")
 ]
-Concurrency = Annotated[int, typer.Option(min=1, max=16, help="Regions that are fetched side by side.")]
+Concurrency = Annotated[int, typer.Option(min=1, max=16, metavar="1-16", help="Regions that are fetched side by side.")]
 
 
 @refresh_app.command("azure-prices", cls=Command)
