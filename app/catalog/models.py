@@ -244,6 +244,42 @@ class CompleteList(SQLModel, table=True):
     file: str | None = Field(sa_type=BYTEWISE, default=None, sa_column_kwargs={"info": NOT_IN_DIGEST})
 
 
+class Disk(SQLModel, table=True):
+    """A managed disk: of one size, or of any size, with capacity, IOPS and throughput each billed for itself."""
+
+    id: str = Field(sa_type=BYTEWISE, primary_key=True)
+    type: str = Field(sa_type=BYTEWISE)
+    redundancy: str = Field(sa_type=BYTEWISE)
+    size: str | None = Field(sa_type=BYTEWISE, default=None, description="null for disks of any size")
+    sku: str = Field(sa_type=BYTEWISE)
+    min_gib: int | None = Field(default=None, description="of disks of any size")
+    max_gib: int
+    max_iops: int | None = None
+    max_mbps: int | None = None
+    burst_iops: int | None = None
+    burst_mbps: int | None = None
+    included_iops: int | None = Field(default=None, description="in the price of the capacity")
+    included_mbps: int | None = None
+    iops_per_gib: int | None = None
+    mbps_per_iops: float | None = None
+    max_shares: int | None = None
+    source_id: str = Field(sa_type=BYTEWISE, foreign_key="source.id")
+
+
+class DiskPrice(SQLModel, table=True):
+    """A price of a disk in a region from a date on, by source; older ones are kept as history."""
+
+    __tablename__ = "disk_price"
+    __table_args__ = {"sqlite_with_rowid": False}
+
+    region: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="region.code")
+    disk_id: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="disk.id")
+    per: str = Field(sa_type=BYTEWISE, primary_key=True, description="month, gib_hour, iops_hour or mbps_hour")
+    valid_from: date = Field(primary_key=True)
+    source_id: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="source.id")
+    nano_usd: int = Field(sa_type=BigInteger, description="a billionth of a US dollar")
+
+
 _FILTERED = ("retirement_date", "withdrawn", "preview", "gpu_memory_gib", "gpu_count", "vcpus", "memory_gib")
 """Columns of an offer that one index covers, so that totals and facets are counted without reading whole offers."""
 

@@ -248,6 +248,45 @@ class ExchangeRateRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DiskRow:
+    """A managed disk; `size` and the rates of included performance are of one of the two kinds only (docs/costs.md)."""
+
+    id: str
+    type: str
+    redundancy: str
+    size: str | None
+    sku: str
+    min_gib: int | None
+    max_gib: int
+    max_iops: int | None
+    max_mbps: int | None
+    burst_iops: int | None
+    burst_mbps: int | None
+    included_iops: int | None
+    included_mbps: int | None
+    iops_per_gib: int | None
+    mbps_per_iops: Decimal | None
+    max_shares: int | None
+    source: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskPriceRow:
+    """The price of a disk in a region from a date on, in USD per month, GiB-hour, IOPS-hour or MBps-hour."""
+
+    disk: str
+    region: str
+    per: str
+    usd: Decimal
+    valid_from: date
+    source: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRow:
     """A language model's configuration, and where it was read."""
 
@@ -285,6 +324,8 @@ class Reading:
     benchmarks: tuple[BenchmarkRow, ...] = ()
     models: tuple[ModelRow, ...] = ()
     exchange_rates: tuple[ExchangeRateRow, ...] = ()
+    disks: tuple[DiskRow, ...] = ()
+    disk_prices: tuple[DiskPriceRow, ...] = ()
     reports: tuple[Report, ...] = ()
     files: tuple[FileRead, ...] = ()
 

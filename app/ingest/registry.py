@@ -13,6 +13,7 @@ from app.errors import BadData
 from app.ingest.documents.gpu_memory import GpuMemoryIndex
 from app.ingest.sources.availability import read_availability
 from app.ingest.sources.claims import load_gpu_rows, read_facts, read_sources
+from app.ingest.sources.disks import read_disk_prices, read_disks
 from app.ingest.sources.documents import find_pages, read_documents
 from app.ingest.sources.exchange_rates import read_exchange_rates
 from app.ingest.sources.models import read_models
@@ -49,6 +50,10 @@ CSV_SOURCES: dict[str, CsvSource] = {
     "corrections": CsvSource(help="What a source says wrongly, and why.", read=read_corrections, cites_sources=False),
     "benchmarks": CsvSource(help="Published results.", read=read_benchmarks),
     "models": CsvSource(help="Language models: layers, widths, heads, experts.", read=read_models),
+    "disks": CsvSource(help="Managed disks: capacity, IOPS, throughput.", read=read_disks),
+    "disk_prices": CsvSource(
+        help="Prices of disks by region, a month or by what is provisioned.", read=read_disk_prices
+    ),
     "exchange_rates": CsvSource(
         help="Exchange rates: a row a day, a column a currency, units per euro.", read=read_exchange_rates
     ),

@@ -8,13 +8,14 @@ import pytest
 from sqlalchemy import Engine, select
 
 from app.catalog.column_types import table_of
-from app.catalog.models import Offer, Price, Size, SizeAlias, Source
+from app.catalog.models import DiskPrice, Offer, Price, Size, SizeAlias, Source
 from app.catalog.purchases import PURCHASE_MODELS, any_region
 from app.catalog.store.revisions import compute_digest, latest_revision
 from app.db.engines import read_session as reads
 from app.errors import BadData, BadQuery, NotFound
 from app.ingest.registry import read_csv_source
 from app.ingest.run import IngestOutcome, forget, ingest
+from app.ingest.sources import disks
 from app.ingest.sources.documents import read_documents
 from tests.factories import NOW, price, reading, size, source
 from tests.ingest.pages import MEMORIES
@@ -33,6 +34,8 @@ HEADERS = {
     "corrections": "kind,subject,field,source,value,reason",
     "gpus": "id,source,model,memory_gib",
     "sizes": "id,source,vcpus",
+    "disks": ",".join(disks.COLUMNS),
+    "disk_prices": ",".join(disks.PRICE_COLUMNS),
 }
 PAGE = reading([*size("Standard_X1", vcpus=8, series="X1"), *size("Standard_X2", vcpus=16, series="X1")])
 
@@ -199,6 +202,40 @@ def test_a_region_with_prices_outlives_its_list_and_is_reported(engine: Engine, 
     assert tables(outcome) == {"region": (0, 0, 1)}
     assert [report.cell for report in outcome.summary.reports] == ["eastus"]
     digest(engine)
+
+
+P30 = "p30-lrs,premium_ssd,lrs,P30,Premium_LRS,,1024,5000,200,0,0,,,,,5,list"
+
+
+def test_prices_of_disks_that_a_file_no_longer_has_go(engine: Engine, folder: Path) -> None:
+    start(engine, folder)
+    ingest_file(engine, "disks", write(folder, "disks", P30))
+    of_day = "p30-lrs,eastus,month,{},2026-08-{},other"
+    ingest_file(engine, "disk_prices", write(folder, "disk_prices", of_day.format("148.68", "01")))
+    before = digest(engine)
+    both = (of_day.format("148.68", "01"), of_day.format("150", "02"))
+    assert tables(ingest_file(engine, "disk_prices", write(folder, "disk_prices", *both)))["disk_price"] == (1, 0, 0)
+    assert len(keys(engine, DiskPrice)) == 2
+    outcome = ingest_file(engine, "disk_prices", write(folder, "disk_prices", both[0]))
+    assert tables(outcome)["disk_price"] == (0, 0, 1)
+    assert digest(engine) == before
+
+
+def test_a_disk_and_a_region_outlive_their_lists_until_the_prices_of_the_disk_go(engine: Engine, folder: Path) -> None:
+    start(engine, folder)
+    before = digest(engine)
+    ingest_file(engine, "disks", write(folder, "disks", P30))
+    ingest_file(engine, "disk_prices", write(folder, "disk_prices", "p30-lrs,eastus,month,1,2026-08-01,other"))
+    for kind, priced in (("disks", "p30-lrs"), ("regions", "eastus")):
+        outcome = ingest_file(engine, kind, write(folder, kind))
+        assert [report.cell for report in outcome.summary.reports] == [priced]
+    for of, what in (("list", "disk p30-lrs"), ("places", "region eastus")):
+        with pytest.raises(BadQuery, match=f"names the {what}, which prices or availability of other sources are for"):
+            forget(engine, of, now=NOW)
+    forget(engine, "other", now=NOW)
+    forget(engine, "list", now=NOW)
+    ingest_file(engine, "regions", write(folder, "regions", "eastus,East US,,places", "westus,West US,,places"))
+    assert digest(engine) == before
 
 
 def test_a_list_of_sizes_that_drops_a_source_retracts_its_facts(engine: Engine, folder: Path) -> None:

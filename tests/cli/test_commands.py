@@ -111,6 +111,22 @@ def test_models_are_those_of_the_api(run: Run, seeded_url: str, client: httpx.Cl
     assert run(seeded_url, "models", "--q", "no such model").returncode == 1
 
 
+def test_a_cost_is_that_of_the_api(run: Run, seeded_url: str, client: httpx.Client) -> None:
+    disks = ["premium_ssd:1024", "premium_ssd_v2:1024:5000:200"]
+    options = [word for disk in disks for word in ("--disk", disk)]
+    done = run(seeded_url, "cost", "nc24ads_a100_v4", "--region", "westeurope", *options, "--count", "2", "--json")
+    answer = client.get(
+        "/sizes/nc24ads_a100_v4/cost", params={"region": "westeurope", "disk": disks, "count": 2}
+    ).json()
+    assert json.loads(done.stdout) == answer
+    table = run(seeded_url, "cost", "nc24ads_a100_v4", "--region", "westeurope", *options, "--csv").stdout
+    rows = list(csv.DictReader(io.StringIO(table)))
+    assert [row["part"] for row in rows] == ["vm", "disks[0]", "disks[1]", "total"]
+    assert float(rows[-1]["usd_per_month"]) == answer["total"]["usd_per_month"] / 2
+    refused = run(seeded_url, "cost", "nc24ads_a100_v4", "--disk", "premium:1")
+    assert (refused.returncode, "--disk=premium:1: expected TYPE:GiB" in refused.stderr) == (2, True)
+
+
 ASKED = {
     "sizes": ("--status any --sort -memory_gib --fields name,flags", "status=any&sort=-memory_gib&fields=name,flags"),
     "prices": ("--history --as-of 2026-09-01 --gpu A10", "history=true&as_of=2026-09-01&gpu=A10"),

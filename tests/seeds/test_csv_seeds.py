@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 
+from app.catalog.disks import PRICED_PER
 from app.catalog.names import series_key, size_key
 from app.catalog.providers import PROVIDERS
 from app.catalog.readings import Reading, SourceRow
@@ -36,6 +37,8 @@ def test_no_two_rows_have_one_key(by_file: ByFile) -> None:
         "models": [model.preset.id for model in by_file["models"].models],
         "gpus": [(s.subject, s.field, s.source) for s in by_file["gpus"].facts],
         "prices": [(p.size, p.region, p.os, p.purchase, p.valid_from) for p in by_file["prices"].prices],
+        "disks": [row.id for row in by_file["disks"].disks],
+        "disk_prices": [(p.disk, p.region, p.per, p.valid_from) for p in by_file["disk_prices"].disk_prices],
         "regions": [row.code for row in by_file["regions"].regions],
         "series": [(s.subject, s.field, s.source) for s in by_file["series"].facts],
         "sizes": [(s.subject, s.field, s.source) for s in by_file["sizes"].facts],
@@ -181,3 +184,36 @@ def test_the_gb300_rack_outruns_the_one_before_it(by_file: ByFile) -> None:
     (result,) = by_file["benchmarks"].benchmarks
     assert (result.scope, result.value, result.unit) == ("rack", Decimal(1_100_000), "tokens/s")
     assert "27 %" in str(result.comparison)
+
+
+def test_every_disk_has_a_price_in_the_same_regions(by_file: ByFile) -> None:
+    disks = {row.id: row for row in by_file["disks"].disks}
+    prices = by_file["disk_prices"].disk_prices
+    expected = {(id_, per) for id_, row in disks.items() for per in (["month"] if row.size else PRICED_PER[1:])}
+    by_region = {code: {(p.disk, p.per) for p in prices if p.region == code} for code in {p.region for p in prices}}
+    assert len(disks) == 69
+    assert len(by_region) == 5
+    assert by_region == dict.fromkeys(by_region, expected)
+
+
+@pytest.mark.parametrize(
+    ("disk", "region", "usd"),
+    [("p30-lrs", "westeurope", "148.68"), ("p30-zrs", "northeurope", "202.73"), ("s4-lrs", "francecentral", "1.69")],
+)
+def test_a_price_of_a_disk_is_that_of_its_own_meter(by_file: ByFile, disk: str, region: str, usd: str) -> None:
+    """A P30 in West Europe costs 148.68 a month; its mounts 8.541, and a snapshot 0.145 a GB."""
+    prices = by_file["disk_prices"].disk_prices
+    assert [str(p.usd) for p in prices if (p.disk, p.region) == (disk, region)] == [usd]
+
+
+def test_larger_disks_of_a_type_cost_more(by_file: ByFile) -> None:
+    disks = {row.id: row for row in by_file["disks"].disks if row.size}
+    for of_type in {(row.type, row.redundancy) for row in disks.values()}:
+        for region in {p.region for p in by_file["disk_prices"].disk_prices}:
+            known = [
+                (disks[p.disk], p.usd)
+                for p in by_file["disk_prices"].disk_prices
+                if p.disk in disks and p.region == region
+            ]
+            ranked = sorted((row.max_gib, usd) for row, usd in known if (row.type, row.redundancy) == of_type)
+            assert [usd for _, usd in ranked] == sorted(usd for _, usd in ranked)

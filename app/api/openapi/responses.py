@@ -8,15 +8,15 @@ from app.api.openapi.examples import find_problem_example, with_example_value
 from app.api.openapi.schemas import REFERENCE, to_plain_schema
 from app.http.problems import MEDIA_TYPE
 
+_SIZE_OPERATIONS = (
+    *("showSize", "listSizeFacts", "listSizeAvailability", "listSizePrices", "listSimilarSizes", "showSizeCost"),
+)
 _PATH_PARAMETERS = {
-    **dict.fromkeys(
-        ("showSize", "listSizeFacts", "listSizeAvailability", "listSizePrices", "listSimilarSizes"), "name"
-    ),
+    **dict.fromkeys(_SIZE_OPERATIONS, "name"),
     "showSeries": "series_id",
     "showModel": "model_id",
 }
 """The name of an operation's path parameter."""
-_SIZE_OPERATIONS = ("showSize", "listSizeFacts", "listSizeAvailability", "listSizePrices", "listSimilarSizes")
 
 LINKS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "listSizes": ("/items/0/name", _SIZE_OPERATIONS),

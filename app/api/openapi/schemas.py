@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_args
 
+from app.catalog.disks import DISK_TYPES, REDUNDANCIES
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.params import (
     PLAIN_ITEM_PATTERN,
@@ -37,6 +38,8 @@ ENUMS: Mapping[str, tuple[str, ...]] = {
     "Arch": get_args(Arch),
     "SizeCategory": get_args(Category),
     "SizeStatus": get_args(Status),
+    "DiskType": DISK_TYPES,
+    "Redundancy": REDUNDANCIES,
     "FitSort": get_args(Sort),
     "FitInclude": get_args(Include),
     "ResourceSort": get_args(FitSort),

@@ -1,14 +1,17 @@
-"""Endpoints for conflicts, series, GPUs, regions, sources and revisions."""
+"""Endpoints for conflicts, series, GPUs, disks, regions, sources and revisions."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
 
 from app.api.deps import Executor, json_response
 from app.catalog.models import Gpu, Region, Revision, Series, Source
+from app.catalog.queries.disks import DiskSearch
 from app.catalog.queries.params import PageParams, PlainText
 from app.catalog.queries.provenance import ConflictSearch, find_conflicts, find_rows, get_series
 from app.schemas.catalog import GpuPage, RegionPage, RevisionPage, SeriesDetailOut, SeriesPage, SourcePage
+from app.schemas.costs import DiskPage
 from app.schemas.sizes import ConflictPage
 
 router = APIRouter(tags=["catalog"])
@@ -40,6 +43,15 @@ async def show_series(
 async def list_gpus(page: PageQuery, executor: Executor) -> Response:
     """List the GPU models."""
     return json_response(await executor.to_json(GpuPage, find_rows, Gpu, page))
+
+
+@router.get("/disks")
+async def list_disks(search: Annotated[DiskSearch, Query()], executor: Executor) -> DiskPage:
+    """List the managed disks, each with its price in the requested region, or in the cheapest one."""
+    from app.converters.costs import to_disk_page
+    from app.services.disks import find_disks
+
+    return to_disk_page(await executor.run(partial(find_disks, search)))
 
 
 @router.get("/regions", response_model=RegionPage)

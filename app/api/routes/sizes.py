@@ -1,4 +1,4 @@
-"""Endpoints for sizes: search, one size, similar sizes, facts, prices and facets."""
+"""Endpoints for sizes: search, one size, similar sizes, facts, prices, costs and facets."""
 
 from dataclasses import asdict
 from functools import partial
@@ -9,12 +9,14 @@ from fastapi import APIRouter, Path, Query, Response
 from app.api.deps import Executor, json_response
 from app.api.executor import QueryExecutor
 from app.catalog.queries.availability import AvailabilitySearch, find_availability
+from app.catalog.queries.costs import CostSearch
 from app.catalog.queries.facets import find_facets
 from app.catalog.queries.params import PlainText, SimilarSearch, SizeFilter, SizeParams, SizeSearch
 from app.catalog.queries.prices import AllPricesSearch, PriceSearch, find_all_prices, find_prices
 from app.catalog.queries.provenance import FactSearch, find_facts
 from app.catalog.queries.sizes import find_sizes, get_size, render_page
 from app.schemas.compare import SimilarPage
+from app.schemas.costs import CostOut
 from app.schemas.sizes import AvailabilityPage, FacetsOut, FactPage, PricePage, SizeDetailOut, SizePage, SizePricePage
 
 router = APIRouter(tags=["sizes"])
@@ -75,6 +77,15 @@ async def list_size_availability(
 async def list_size_prices(name: SizeName, search: Annotated[PriceSearch, Query()], executor: Executor) -> Any:
     """List the prices of a size: those in force on a day, or the whole history."""
     return await executor.run_in_thread(partial(find_prices, name, search))
+
+
+@router.get("/sizes/{name}/cost")
+async def show_size_cost(name: SizeName, search: Annotated[CostSearch, Query()], executor: Executor) -> CostOut:
+    """Show what VMs of a size cost with their disks: an hour, a month, a year, and by vCPU, GiB and GPU."""
+    from app.converters.costs import to_cost_out
+    from app.services.costs import compute_costs
+
+    return to_cost_out(await executor.run(partial(compute_costs, name, search)))
 
 
 @router.get("/facets", response_model=FacetsOut)

@@ -3,17 +3,18 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import Decimal
 from functools import partial
 from typing import Any, TypeVar
 
 import orjson
 from pydantic import Field
-from sqlalchemy import JSON, ColumnElement, Select, select
+from sqlalchemy import JSON, ColumnElement, Select, select, type_coerce
 from sqlmodel import SQLModel
 
-from app.catalog.column_types import table_of
+from app.catalog.column_types import UsdColumn, table_of
 from app.catalog.fields import SIZE_FIELDS, FieldKind
-from app.catalog.models import Fact, Gpu, LanguageModel, Region, Revision, Series, Source
+from app.catalog.models import Disk, DiskPrice, Fact, Gpu, LanguageModel, Region, Revision, Series, Source
 from app.catalog.projections import SIZE_JSON_FIELDS
 from app.catalog.queries.params import PlainText, QueryParams, SizeList
 from app.catalog.queries.prices import (
@@ -27,6 +28,7 @@ from app.catalog.queries.prices import (
 from app.catalog.queries.provenance import LIST_COLUMNS, conflicts_query
 from app.catalog.queries.sizes import STATUS_AND_OFFER_FIELDS, list_statement, normalize, render_size, to_statement_key
 from app.catalog.queries.snapshot import CatalogSnapshot
+from app.db.functions import usd_of
 from app.db.statements import BoundStatement, QueryPlan, Row, Statement
 from app.errors import BadQuery
 from app.nearest import did_you_mean, nearest
@@ -117,12 +119,25 @@ def select_columns(columns: Mapping[str, T], names: Sequence[str]) -> Mapping[st
     return {name: columns[name] for name in names} if names else columns
 
 
-_KINDS: Mapping[type, FieldKind] = {bool: "boolean", int: "integer", float: "number", date: "date"}
+_KINDS: Mapping[type, FieldKind] = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    Decimal: "number",
+    date: "date",
+}
 
 
 def _table(model: type[SQLModel]) -> Select[Any]:
     table = table_of(model)
     return select(table).order_by(*table.primary_key)
+
+
+def _disk_prices() -> Select[Any]:
+    price = table_of(DiskPrice)
+    usd = type_coerce(usd_of(price.c.nano_usd), UsdColumn()).label("usd")
+    columns = (usd if column.name == "nano_usd" else column for column in price.columns)
+    return select(*columns).order_by(*price.primary_key)
 
 
 EXPORTABLE_TABLES: Mapping[str, Callable[[], Select[Any]]] = {
@@ -132,6 +147,8 @@ EXPORTABLE_TABLES: Mapping[str, Callable[[], Select[Any]]] = {
     "series": partial(_table, Series),
     "models": partial(_table, LanguageModel),
     "regions": partial(_table, Region),
+    "disks": partial(_table, Disk),
+    "disk_prices": _disk_prices,
     "sources": partial(_table, Source),
     "revisions": partial(_table, Revision),
 }
@@ -164,6 +181,8 @@ def _reader(column: ColumnElement[Any]) -> Callable[[Any], Any]:
         return lambda text: text.split("; ") if text else []
     if isinstance(column.type, JSON) and column.key != "source_ids":
         return lambda value: orjson.dumps(value).decode()
+    if column.type.python_type is Decimal:
+        return lambda amount: None if amount is None else float(amount)
     if column.type.python_type in (date, datetime):
         return lambda day: None if day is None else day.isoformat()
     return lambda value: value

@@ -4,7 +4,7 @@ A filter whose value can be anything becomes parameters, so that one statement s
 (booleans, names of an OS) is written into the statement.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -246,13 +246,13 @@ SCOPE_FILTERS = ("os", "purchase", "region")
 """Filters that choose the price scope and are no conditions of their own."""
 
 
-def check_sort(keys: Iterable[str]) -> None:
-    """Refuse a key that is not in the list; raises BadQuery naming the nearest."""
+def check_sort(keys: Iterable[str], allowed: Collection[str] = SORT_KEYS) -> None:
+    """Refuse a key that is not among those allowed; raises BadQuery naming the nearest."""
     for key in keys:
         name = key.removeprefix("-")
-        if name not in SORT_KEYS:
-            hint = did_you_mean(nearest(name, SORT_KEYS), " ")
-            raise BadQuery("sort", key, f"{hint}allowed are {', '.join(SORT_KEYS)}, each also with -")
+        if name not in allowed:
+            hint = did_you_mean(nearest(name, allowed), " ")
+            raise BadQuery("sort", key, f"{hint}allowed are {', '.join(allowed)}, each also with -")
 
 
 def to_sort_keys(keys: Iterable[str], scope: PriceScope) -> list[SortKey]:

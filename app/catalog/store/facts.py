@@ -13,6 +13,8 @@ from app.catalog.fields import FIELDS, to_text
 from app.catalog.models import (
     Benchmark,
     Correction,
+    Disk,
+    DiskPrice,
     ExchangeRate,
     Fact,
     Gpu,
@@ -30,6 +32,8 @@ from app.catalog.readings import (
     AliasRow,
     BenchmarkRow,
     CorrectionRow,
+    DiskPriceRow,
+    DiskRow,
     ExchangeRateRow,
     ModelRow,
     Reading,
@@ -41,6 +45,7 @@ from app.catalog.resolution.derive import Spelling, derive_size
 from app.catalog.resolution.reconcile import ResolutionContext, SourceAuthority, reconcile
 from app.catalog.resolution.subjects import SubjectKeys, alias_map, series_names
 from app.catalog.store.upsert import TableChange, save_rows
+from app.db.functions import NANO
 
 NewRow = dict[str, Any]
 FactKey = tuple[str, ...]
@@ -103,7 +108,19 @@ def to_exchange_rate_row(rate: ExchangeRateRow, _subjects: SubjectKeys) -> NewRo
     }
 
 
-def _cited_row(entry: RegionRow | CorrectionRow | BenchmarkRow) -> NewRow:
+def to_disk_row(disk: DiskRow, _subjects: SubjectKeys) -> NewRow:
+    """Map a disk to its row."""
+    row = _cited_row(disk)
+    return row | {"mbps_per_iops": float(disk.mbps_per_iops) if disk.mbps_per_iops is not None else None}
+
+
+def to_disk_price_row(price: DiskPriceRow, _subjects: SubjectKeys) -> NewRow:
+    """Map the price of a disk to its row."""
+    row = _cited_row(price)
+    return {"disk_id": row.pop("disk"), "nano_usd": int(row.pop("usd") * NANO)} | row
+
+
+def _cited_row(entry: RegionRow | CorrectionRow | BenchmarkRow | DiskRow | DiskPriceRow) -> NewRow:
     fields = asdict(entry)
     return {"source_id": fields.pop("source")} | {k: v for k, v in fields.items() if k not in {"file", "line"}}
 
@@ -122,6 +139,8 @@ LISTED_TABLES: Mapping[str, ListedTable] = {
     "regions": ListedTable(Region, to_region_row),
     "benchmarks": ListedTable(Benchmark, to_benchmark_row),
     "models": ListedTable(LanguageModel, to_model_row),
+    "disks": ListedTable(Disk, to_disk_row),
+    "disk_prices": ListedTable(DiskPrice, to_disk_price_row),
     "exchange_rates": ListedTable(ExchangeRate, to_exchange_rate_row),
 }
 """By kind of file, which is also the field of a reading that holds the entries."""

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from sqlmodel import SQLModel
 
 from app.catalog.column_types import table_of
-from app.catalog.models import Fact, LanguageModel, Region, Series, Size, Source
+from app.catalog.models import Disk, Fact, LanguageModel, Region, Series, Size, Source
 from app.catalog.names import model_keys, size_key
 from app.catalog.presets import split_names
 from app.catalog.readings import ModelRow, Progress, Reading, Report, no_progress
@@ -46,7 +46,7 @@ from app.catalog.store.prices import (
 )
 from app.catalog.store.retract import (
     DROPPED_PRICES,
-    check_regions_of_source,
+    check_nothing_is_in_use,
     drop_orphans,
     drop_prices,
     drop_prices_of_files,
@@ -117,9 +117,10 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
         written, overwritten_checksum = merge_prices(session, prices, today)
         summary.add({"price": written + runs.prices + TableChange(removed=dropped), "price_list": runs.lists})
         _derive(session, summary, None if merged.has_changes else derived_on, today, progress)
-        closed, reports = drop_rows_of_files(session, "regions", reading, subjects)
-        summary.changes["region"] += closed
-        summary.reports += reports
+        for table, kind in (("disk", "disks"), ("region", "regions")):  # after the prices that are for them
+            closed, reports = drop_rows_of_files(session, kind, reading, subjects)
+            summary.changes[table] += closed
+            summary.reports += reports
         progress("digest", None)
         replaced = overwritten_checksum + dropped_checksum
         moved = merged.has_changes or runs.prices.has_changes
@@ -131,12 +132,12 @@ def forget_source(session: Session, source: str, *, today: date, progress: Progr
     """Delete a source and every row that only it states, then resolve and derive again. Does not commit.
 
     Raises NotFound with the nearest ids for an unknown source, BadQuery where prices of other sources are for one
-    of its regions.
+    of its regions or disks.
     """
     known = load_sources(session)
     if source not in known:
         raise NotFound("source", source, suggestions=tuple(get_close_matches(source, known, 2)))
-    check_regions_of_source(session, source)
+    check_nothing_is_in_use(session, source)
     summary, derived_on = IngestSummary(sources={source}), _last_derived_on(session)
     with temporary_tables(session, STAGED_PRICE, DROPPED_PRICES, DIRTY_SIZES, *RUN_TABLES):
         progress("prices", None)
@@ -153,10 +154,10 @@ def forget_source(session: Session, source: str, *, today: date, progress: Progr
 
 
 def check_references(session: Session, reading: Reading, subjects: SubjectKeys) -> None:
-    """Check that corrections cite known sources, benchmarks known series, and that no two models share a name.
+    """Check that corrections cite known sources, benchmarks known series, prices of disks known regions and disks.
 
-    Sources of the reading itself must be written before; prices are checked while they are staged. Raises BadData for
-    the first that is wrong.
+    No two models may share a name. Sources, regions and disks of the reading itself must be written before; prices of
+    sizes are checked while they are staged. Raises BadData for the first that is wrong.
     """
     sources = _load_column(session, Source, "id")
     for correction in reading.corrections:
@@ -166,7 +167,24 @@ def check_references(session: Session, reading: Reading, subjects: SubjectKeys) 
     for benchmark in reading.benchmarks:
         if subjects.series_id(benchmark.series) not in series:
             raise _unknown_reference("series", benchmark.series, benchmark.file, benchmark.line)
+    _check_disk_prices(session, reading)
     _check_model_names(session, reading)
+
+
+def _check_disk_prices(session: Session, reading: Reading) -> None:
+    """Check that prices of disks are for known regions and disks, a month of a size or else by what is provisioned."""
+    if not reading.disk_prices:
+        return
+    regions, disk = _load_column(session, Region, "code"), table_of(Disk).c
+    sizes = {row.id: row.size for row in session.execute(select(disk.id, disk.size))}
+    for price in reading.disk_prices:
+        if price.region not in regions:
+            raise _unknown_reference("region", price.region, price.file, price.line)
+        if price.disk not in sizes:
+            raise _unknown_reference("disk", price.disk, price.file, price.line)
+        if (price.per == "month") != (sizes[price.disk] is not None):
+            kind = "is of one size, and priced per month" if sizes[price.disk] else "is of any size, and priced by GiB"
+            raise BadData(f"{price.per!r}: {price.disk} {kind}", file=price.file, line=price.line, column="per")
 
 
 def _unknown_reference(kind: str, name: str, file: str, line: int) -> BadData:
@@ -219,6 +237,7 @@ _FREE_TABLES = {
     "benchmark": "benchmarks",
     "model": "models",
     "exchange_rate": "exchange_rates",
+    "disk_price": "disk_prices",
 }
 """Tables that no other refers to, by name, and the kind of file that lists their rows."""
 
@@ -232,6 +251,7 @@ def _save_rows(
     old, changes = load_sources(session), summary.changes
     changes["source"] = save_rows(session, Source, map(asdict, sources.values()))
     changes["region"] = save_listed(session, "regions", reading, subjects)
+    changes["disk"] = save_listed(session, "disks", reading, subjects)
     for table, kind in _FREE_TABLES.items():
         changes[table], _ = drop_rows_of_files(session, kind, reading, subjects)
     check_references(session, reading, subjects)
@@ -250,6 +270,7 @@ def _save_rows(
     changes["size_alias"] += save_listed(session, "aliases", reading, subjects)
     changes["benchmark"] += save_listed(session, "benchmarks", reading, subjects)
     changes["model"] += save_listed(session, "models", reading, subjects)
+    changes["disk_price"] += save_listed(session, "disk_prices", reading, subjects)
     changes["availability"] = save_availability(session, reading, subjects)
     changes["exchange_rate"] += save_listed(session, "exchange_rates", reading, subjects)
     summary.sources |= sources.keys()

@@ -4,7 +4,7 @@ A file that is read again is compared with what it stated before of the sources 
 a column with their file; the keys of other rows are stored in `ingested_file`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Any
 
@@ -33,6 +33,8 @@ from app.catalog.models import (
     Benchmark,
     CompleteList,
     Correction,
+    Disk,
+    DiskPrice,
     ExchangeRate,
     Fact,
     Gpu,
@@ -131,7 +133,7 @@ def drop_rows_of_files(
 ) -> tuple[TableChange, list[Report]]:
     """Delete the rows that files of a kind listed when they were last read and list no more, unless another file does.
 
-    A region that prices are for stays, and is reported.
+    A region or disk that prices are for stays, and is reported.
     """
     # Documents state benchmarks besides facts, so that their rows are those of two kinds.
     files = [file for file in reading.files if file.kind == kind or (kind, file.kind) == ("benchmarks", "documents")]
@@ -153,10 +155,10 @@ def drop_rows_of_files(
         if keys or file in before
     )
     save_rows(session, IngestedFile, listed)
-    used = _regions_in_use(session, gone) if kind == "regions" else set()
-    detail = "is not in the file any more, but prices or availability are for it; the region stays until they go"
-    reports = [Report(file=files[0].file, line=None, column="code", cell=code, detail=detail) for code in sorted(used)]
-    wanted, columns = sorted(gone - {(code,) for code in used}), [table.c[name] for name in names]
+    used = _keys_in_use(session, kind, gone)
+    detail = f"is not in the file any more, but prices or availability are for it; the {table.name} stays until they go"
+    reports = [Report(file=files[0].file, line=None, column=names[0], cell=key, detail=detail) for key in sorted(used)]
+    wanted, columns = sorted(gone - {(key,) for key in used}), [table.c[name] for name in names]
     removed = 0
     for start in range(0, len(wanted), _BATCH_SIZE):
         part = [_to_values(key, columns) for key in wanted[start : start + _BATCH_SIZE]]
@@ -174,11 +176,33 @@ def _may_drop(file: FileRead, source: str) -> bool:
     return file.kind == "corrections" or source in file.sources
 
 
-def _regions_in_use(session: Session, keys: Iterable[FileKey]) -> set[str]:
-    region = table_of(Region).c.code
-    codes = [code for (code,) in keys]
-    used = or_(*(exists().where(table.c.region == region) for table in _TABLES_BY_REGION))
-    return set(session.execute(select(region).where(region.in_(codes), used)).scalars())
+def _to_values(key: FileKey, columns: Iterable[Column[Any]]) -> tuple[Any, ...]:
+    """Return a primary key that is stored as texts in the types of its columns."""
+    pairs = zip(key, columns, strict=True)
+    return tuple(date.fromisoformat(text) if isinstance(column.type, Date) else text for text, column in pairs)
+
+
+_REFERENCES: Mapping[str, tuple[Column[Any], tuple[Column[Any], ...]]] = {
+    "regions": (
+        table_of(Region).c.code,
+        (table_of(Price).c.region, table_of(Availability).c.region, table_of(DiskPrice).c.region),
+    ),
+    "disks": (table_of(Disk).c.id, (table_of(DiskPrice).c.disk_id,)),
+}
+"""By kind of file: the key of what prices and availability are for, and the columns that refer to it."""
+
+
+def _is_in_use(key: Column[Any], columns: Iterable[Column[Any]]) -> ColumnElement[bool]:
+    return or_(*(exists().where(column == key) for column in columns))
+
+
+def _keys_in_use(session: Session, kind: str, keys: Iterable[FileKey]) -> set[str]:
+    """Return those of the keys that prices or availability are for."""
+    if kind not in _REFERENCES:
+        return set()
+    key, columns = _REFERENCES[kind]
+    wanted = [text for (text,) in keys]
+    return set(session.execute(select(key).where(key.in_(wanted), _is_in_use(key, columns))).scalars())
 
 
 # Orphans
@@ -218,31 +242,29 @@ def drop_orphans(session: Session) -> dict[str, TableChange]:
 # A whole source
 
 _TABLES_BY_SOURCE: tuple[type[SQLModel], ...] = (
-    *(SizeAlias, Availability, Correction, Benchmark, LanguageModel, ExchangeRate, Fact, CompleteList),
+    *(SizeAlias, Availability, Correction, Benchmark, LanguageModel, ExchangeRate, Fact, CompleteList, DiskPrice),
 )
 
 
-_TABLES_BY_REGION = (table_of(Price), table_of(Availability))
-
-
-def check_regions_of_source(session: Session, source: str) -> None:
-    """Check that no prices or availability of other sources are for a region of this one; raises BadQuery."""
-    region = table_of(Region).c
-    others = or_(
-        *(exists().where(table.c.region == region.code, table.c.source_id != source) for table in _TABLES_BY_REGION)
-    )
-    used = session.execute(
-        select(region.code).where(region.source_id == source, others).order_by(region.code)
-    ).scalars()
-    if codes := list(used):
-        more = f" and {len(codes) - 1} more" if len(codes) > 1 else ""
-        of_others = "prices or availability of other sources are for"
-        detail = f"names the region {codes[0]}{more}, which {of_others}; forget those sources first"
-        raise BadQuery("source", source, detail)
+def check_nothing_is_in_use(session: Session, source: str) -> None:
+    """Check that no prices or availability of other sources are for a region or disk of this one; raises BadQuery."""
+    for key, columns in _REFERENCES.values():
+        others = or_(*(exists().where(column == key, column.table.c.source_id != source) for column in columns))
+        of_source = key.table.c.source_id == source
+        used = session.execute(select(key).where(of_source, others).order_by(key)).scalars().all()
+        if used:
+            more = f" and {len(used) - 1} more" if len(used) > 1 else ""
+            which = f"{key.table.name} {used[0]}{more}"
+            of_others = "prices or availability of other sources are for"
+            detail = f"names the {which}, which {of_others}; forget those sources first"
+            raise BadQuery("source", source, detail)
 
 
 def drop_rows_of_source(session: Session, source: str) -> dict[str, TableChange]:
-    """Delete all rows of a source but prices and regions; sizes that cite it cite a source of their prices instead."""
+    """Delete all rows of a source but prices of sizes, disks and regions.
+
+    Sizes that cite it cite a source of their prices instead.
+    """
     size, price = table_of(Size), table_of(Price).c
     another = select(func.min(price.source_id)).where(price.size_key == size.c.key).scalar_subquery()
     session.execute(update(size).where(size.c.source_id == source).values(source_id=another))
@@ -254,9 +276,10 @@ def drop_rows_of_source(session: Session, source: str) -> dict[str, TableChange]
 
 
 def drop_source(session: Session, source: str) -> dict[str, TableChange]:
-    """Delete a source and its regions; nothing may refer to them any more."""
-    region, row = table_of(Region), table_of(Source)
+    """Delete a source, its regions and disks; nothing may refer to them any more."""
+    region, disk, row = table_of(Region), table_of(Disk), table_of(Source)
     return {
+        "disk": TableChange(removed=execute_count(session, delete(disk).where(disk.c.source_id == source))),
         "region": TableChange(removed=execute_count(session, delete(region).where(region.c.source_id == source))),
         "source": TableChange(removed=execute_count(session, delete(row).where(row.c.id == source))),
     }

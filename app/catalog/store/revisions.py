@@ -37,6 +37,8 @@ from app.catalog.models import (
     Benchmark,
     CompleteList,
     Correction,
+    Disk,
+    DiskPrice,
     ExchangeRate,
     Fact,
     Gpu,
@@ -127,6 +129,8 @@ CONTENT_TABLES: tuple[type[SQLModel], ...] = (
     Benchmark,
     LanguageModel,
     ExchangeRate,
+    Disk,
+    DiskPrice,
 )
 """The tables that the digest covers: all but revisions, checksums, read files, and what is derived for reading."""
 
@@ -189,7 +193,7 @@ def _counts(checksums: Mapping[str, TableChecksum]) -> dict[str, int]:
     return {name.partition("(")[0]: checksum.rows for name, checksum in checksums.items()}
 
 
-_OTHER_TABLES = (SizeAlias, Correction, Region, Benchmark, LanguageModel, ExchangeRate)
+_OTHER_TABLES = (SizeAlias, Correction, Region, Benchmark, LanguageModel, ExchangeRate, Disk, DiskPrice)
 
 
 def list_sources(session: Session) -> list[dict[str, Any]]:

@@ -24,6 +24,8 @@ EXAMPLE_PATHS: Mapping[str, str] = {
     "listSizeAvailability": "/sizes/nc24ads_a100_v4/availability?region=eastus,southcentralus&limit=2",
     "listSizePrices": "/sizes/nc24ads_a100_v4/prices?region=westeurope&as_of=2026-07-01&limit=2",
     "exportPricesCsv": "/prices.csv?fields=size,region,os,purchase,usd_per_hour,valid_from,seen_until,source_id",
+    "showSizeCost": "/sizes/nc24ads_a100_v4/cost?region=westeurope&disk=premium_ssd:1000,premium_ssd_v2:1024:5000:200",
+    "listDisks": "/disks?type=premium_ssd&redundancy=lrs&region=westeurope&min_gib=1000&limit=2",
     "compareSizes": "/compare?size=nc24ads_a100_v4&size=nc40ads_h100_v5&region=eastus",
     "fitResources": "/fit?min_gpu_mem=320&region=eastus&limit=2",
     "listConflicts": "/conflicts?subject=nd40rs_v2&field=gpu_memory_gib&limit=2",

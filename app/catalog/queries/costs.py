@@ -1,0 +1,126 @@
+"""The parameters of a cost, and the price of a size in the region where it is cheapest."""
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+from sqlalchemy import Date, String, bindparam, cast, or_, select
+
+from app.catalog.disks import DISK_TYPES, Redundancy
+from app.catalog.in_force import EVER_KNOWN, PRICE, earliest_spot_day, is_in_force, last_observed
+from app.catalog.queries.params import Day, Hours, LowerText, OfferParams
+from app.catalog.queries.price_scope import region_binds
+from app.db.functions import NANO
+from app.db.statements import BoundStatement, QueryPlan, Statement, cached_statement
+
+price = PRICE.c
+
+MAX_DISKS = 64
+"""No VM takes more data disks than this."""
+_DISK_TEXT = re.compile(r"([a-z0-9_]+):([0-9]{1,6})(?::([0-9]{1,7})(?::([0-9]{1,6}))?)?")
+
+
+def parse_disk(text: str) -> tuple[str, dict[str, int]]:
+    """Split `premium_ssd_v2:1024:5000:200` into the type and the gib, iops and mbps that are given.
+
+    Raises ValueError for a text that is no such disk.
+    """
+    match = _DISK_TEXT.fullmatch(text)
+    if match is None or match[1] not in DISK_TYPES or not int(match[2]):
+        raise ValueError(
+            "expected TYPE:GiB, TYPE:GiB:IOPS or TYPE:GiB:IOPS:MBps, such as premium_ssd:1024; "
+            f"types are {', '.join(DISK_TYPES)}"
+        )
+    amounts = zip(("gib", "iops", "mbps"), match.groups()[1:], strict=True)
+    return match[1], {name: int(amount) for name, amount in amounts if amount is not None}
+
+
+def _check_disk(text: str) -> str:
+    parse_disk(text)
+    return text
+
+
+class CostSearch(OfferParams):
+    """Which VMs and disks to cost, and for how long they run."""
+
+    count: int = Field(default=1, ge=1, le=100_000, description="VMs, each with its disks.", examples=[2])
+    hours_per_month: Annotated[Hours, Field(le=744)] = Field(
+        default=Decimal(730), description="Hours a month that each VM runs; disks cost the whole month.", examples=[730]
+    )
+    disk: tuple[Annotated[LowerText, AfterValidator(_check_disk)], ...] = Field(
+        default=(),
+        max_length=MAX_DISKS,
+        description="A disk of each VM: `premium_ssd:1024` is the smallest of that type that holds 1,024 GiB. IOPS and "
+        "MBps may follow: `premium_ssd_v2:1024:5000:200`. Again for each further disk.",
+        examples=[["premium_ssd:1024"]],
+    )
+    redundancy: Redundancy = Field(
+        default="lrs", description="Of all disks: copies in one zone (`lrs`) or in three (`zrs`)."
+    )
+    as_of: Day | None = Field(
+        default=None, description="At the prices in force on this day; default: today.", examples=["2026-09-01"]
+    )
+    known_at: Day | None = Field(
+        default=None,
+        description="At the VM's price as the catalog knew it at the end of this day; default: as it knows it now.",
+        examples=["2026-12-31"],
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizePrice:
+    """The price of a size in a region, with the last day on which it was observed and its source."""
+
+    region: str
+    usd_per_hour: Decimal
+    as_of: date
+    approximate_date: bool
+    source_id: str
+
+
+def find_cheapest_price(key: str, search: CostSearch, today: date) -> QueryPlan[SizePrice | None]:
+    """Find the cheapest offer of a size in the regions of `search`, on its day; None where there is none."""
+    day = search.as_of or today
+    days = {"day": day, "known": search.known_at or EVER_KNOWN, "spot_since": earliest_spot_day(day)}
+    values = {f"region_{index}": code for index, code in enumerate(search.region)}
+    values |= {name: each.isoformat() for name, each in days.items()}
+    values |= {"key": key, "os": search.os, "purchase": search.purchase}
+    rows = yield BoundStatement(_cheapest_statement(len(search.region)), values)
+    for region, nano_usd, as_of, approximate_date, source_id in rows:
+        return SizePrice(
+            region=region,
+            usd_per_hour=Decimal(nano_usd) / NANO,
+            as_of=date.fromisoformat(as_of),
+            approximate_date=approximate_date,
+            source_id=source_id,
+        )
+    return None
+
+
+@cached_statement(64)
+def _cheapest_statement(regions: int) -> Statement:
+    """Build the statement of the cheapest offer of a size: of equals that of the first region."""
+    day, known, spot_since = (bindparam(name, type_=Date) for name in ("day", "known", "spot_since"))
+    query = (
+        select(
+            price.region,
+            price.nano_usd_per_hour,
+            cast(last_observed(price, day, known), String).label("as_of"),
+            price.approximate_date,
+            price.source_id,
+        )
+        .where(
+            price.size_key == bindparam("key", type_=price.size_key.type),
+            price.os == bindparam("os", type_=price.os.type),
+            price.purchase == bindparam("purchase", type_=price.purchase.type),
+            is_in_force(price, day, known, spot_since),
+        )
+        .order_by(price.nano_usd_per_hour, price.region)
+        .limit(1)
+    )
+    if regions:
+        query = query.where(or_(*(price.region == code for code in region_binds(regions))))
+    return Statement(query, short=True)

@@ -1,0 +1,86 @@
+"""The command that costs VMs with their disks: `vmsizes cost`."""
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Annotated, Any
+
+import typer
+
+from app.catalog.queries.costs import CostSearch
+from app.cli import context, options
+from app.cli.options import Command, parse_params, query_options
+from app.cli.output import (
+    Column,
+    Format,
+    OutputOptions,
+    format_value,
+    print_line,
+    print_rows,
+    print_text,
+    with_output_options,
+)
+
+app = typer.Typer()
+
+
+def _in_cents(usd: float) -> str:
+    return f"{Decimal(repr(usd)):,.2f}"
+
+
+COST_COLUMNS = {
+    "part": Column(heading="part"),
+    "what": Column(heading="what", rank=1, wraps=True),
+    "usd_per_hour": Column(heading="USD/h", rank=2),
+    "usd_per_month": Column(heading="USD/month", format=_in_cents),
+    "usd_per_year": Column(heading="USD/year", rank=3, format=_in_cents),
+    "price_as_of": Column(heading="as of", rank=4),
+    "price_age_days": Column(heading="days old", rank=5),
+    "source_ids": Column(heading="sources", rank=6),
+}
+
+
+@app.command(cls=Command)
+@query_options(CostSearch)
+@with_output_options
+def cost(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, **values: Any) -> None:
+    """Show what VMs of a size cost with their disks: an hour, a month, a year."""
+    from app.catalog.queries.snapshot import load_snapshot
+    from app.converters.costs import to_cost_out
+    from app.db.statements import run_plan
+    from app.services.costs import compute_costs
+
+    params = parse_params(CostSearch, values)
+    with context.session() as session:
+        plan = compute_costs(name, params, load_snapshot(session), context.today())
+        answer = to_cost_out(run_plan(session, plan)).model_dump(mode="json")
+    rows = list(_rows(answer))
+    if output.format is Format.table:
+        where = f"in {answer['region']}" if answer["region"] else "(no region has a price)"
+        model = f"{answer['os'].capitalize()}, {answer['purchase'].replace('_', ' ')}"
+        print_text(f"{answer['size']} {where}: {model}, {format_value(answer['hours_per_month'])} hours a month")
+        print_line()
+    print_rows(rows, COST_COLUMNS, output, json_value=answer)
+    if output.format is Format.table:
+        print_line()
+        for label, texts in (("Unknown", answer["unknown_parts"]), ("Warnings", answer["warnings"])):
+            if texts:
+                print_text(f"{label}: {', '.join(texts)}.")
+        print_text(f"Not included: {'; '.join(answer['not_included'])}.")
+
+
+def _rows(answer: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield one VM, each of its disks, and all VMs together, as rows of a table."""
+    vm = answer["vm"]
+    yield _row("vm", "1 VM", vm, source_ids=[vm["source_id"]] if vm["source_id"] else [])
+    for index, disk in enumerate(answer["disks"]):
+        amounts = ((disk["gib"], "GiB"), (disk["iops"], "IOPS"), (disk["mbps"], "MBps"))
+        known = [f"{amount} {unit}" for amount, unit in amounts if amount is not None]
+        yield _row(f"disks[{index}]", f"{disk['disk']}: {', '.join(known)}", disk)
+    disks = len(answer["disks"])
+    each = f", each with {disks} disk{'s' if disks > 1 else ''}" if disks else ""
+    yield _row("total", f"{answer['count']} VM{'s' if answer['count'] > 1 else ''}{each}", answer["total"])
+
+
+def _row(part: str, what: str, figures: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    shown = {name: figures.get(name) for name in COST_COLUMNS if name not in ("part", "what")}
+    return {"part": part, "what": what, **shown, **more}

@@ -1,0 +1,256 @@
+"""What VMs of a size cost in a region, with their disks: list prices, each with its date and source."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from app.catalog.queries.costs import CostSearch, SizePrice, find_cheapest_price, parse_disk
+from app.catalog.queries.disks import DiskCatalog, DiskRates, load_disks
+from app.catalog.queries.lookups import check_regions, get_size_keys
+from app.catalog.queries.size_details import SizeDetails, find_size_details
+from app.catalog.queries.snapshot import CatalogSnapshot
+from app.db.statements import QueryPlan
+from app.errors import BadQuery
+from app.fit.costs import (
+    MONTHS_PER_YEAR,
+    DiskRequest,
+    ProvisionedDisk,
+    disk_usd_per_month,
+    most_performance,
+    per_unit,
+    round_usd,
+    smallest_disk,
+    to_exact,
+    total,
+)
+from app.fit.verdict import OLD_PRICE_DAYS
+from app.services.disks import to_disk_model
+
+NOT_INCLUDED = (
+    "outbound data transfer and other network traffic",
+    "snapshots, backups and images",
+    "disk transactions, bursts and mounts of shared disks",
+    "an operating system disk, unless it is among the disks",
+    "licences and support beyond the operating system in the price of the VM",
+    "taxes, discounts and credits",
+)
+"""What the figures leave out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VmCost:
+    """What one VM costs; None where its price is unknown, or a figure of the size."""
+
+    usd_per_hour: Decimal | None
+    usd_per_month: Decimal | None
+    usd_per_year: Decimal | None
+    usd_per_vcpu_hour: Decimal | None
+    usd_per_memory_gib_hour: Decimal | None
+    usd_per_gpu_hour: Decimal | None
+    usd_per_gpu_gib_hour: Decimal | None
+    price_as_of: date | None
+    price_age_days: int | None
+    approximate_date: bool | None
+    source_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskCost:
+    """A disk as it was asked for, the one that was chosen, and what it costs a month."""
+
+    requested: str
+    disk: str
+    type: str
+    redundancy: str
+    size: str | None
+    gib: int
+    iops: int | None
+    mbps: int | None
+    usd_per_month: Decimal | None
+    usd_per_year: Decimal | None
+    price_as_of: date | None
+    price_age_days: int | None
+    source_ids: tuple[str, ...]
+    exact_usd_per_month: Fraction | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TotalCost:
+    """What all VMs cost with their disks."""
+
+    usd_per_month: Decimal | None
+    usd_per_year: Decimal | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostOfSize:
+    """The cost of VMs of a size with their disks in a region, and what of it is unknown."""
+
+    size: str
+    region: str | None
+    os: str
+    purchase: str
+    count: int
+    hours_per_month: Decimal
+    as_of: date
+    vm: VmCost
+    disks: tuple[DiskCost, ...]
+    total: TotalCost
+    unknown_parts: tuple[str, ...]
+    warnings: tuple[str, ...]
+    not_included: tuple[str, ...] = NOT_INCLUDED
+
+
+def compute_costs(name: str, search: CostSearch, known: CatalogSnapshot, today: date) -> QueryPlan[CostOfSize]:
+    """Cost the VMs and disks of `search`.
+
+    Raises NotFound for the size, BadQuery for a region, and for a disk that there is not or that cannot be so fast.
+    """
+    check_regions(known.regions, "region", search.region)
+    (key,) = yield from get_size_keys((name,))
+    (size,) = yield from find_size_details((key,), search, today)
+    day = search.as_of or today
+    price = yield from find_cheapest_price(key, search, today)
+    region = price.region if price else search.region[0] if len(search.region) == 1 else None
+    catalog = yield from load_disks(day, (region,)) if region else _no_disk_prices(day)
+    disks = tuple(_cost_disk(text, search, catalog, region, today) for text in search.disk)
+    return _to_cost(size, search, price, disks, region=region, day=day, today=today)
+
+
+def _no_disk_prices(day: date) -> QueryPlan[DiskCatalog]:
+    catalog = yield from load_disks(day, ())
+    return DiskCatalog(disks=catalog.disks, rates={})
+
+
+def _to_cost(
+    size: SizeDetails,
+    search: CostSearch,
+    price: SizePrice | None,
+    disks: tuple[DiskCost, ...],
+    *,
+    region: str | None,
+    day: date,
+    today: date,
+) -> CostOfSize:
+    vm = _cost_vm(size, price, search.hours_per_month, today)
+    vm_month = to_exact(vm.usd_per_hour) * to_exact(search.hours_per_month) if vm.usd_per_hour is not None else None
+    of_one = total((vm_month, *(disk.exact_usd_per_month for disk in disks)))
+    per_month = of_one * search.count if of_one is not None else None
+    parts = {"vm": vm.usd_per_month, **{f"disks[{index}]": disk.usd_per_month for index, disk in enumerate(disks)}}
+    return CostOfSize(
+        size=size.row["name"],
+        region=region,
+        os=search.os,
+        purchase=search.purchase,
+        count=search.count,
+        hours_per_month=search.hours_per_month,
+        as_of=day,
+        vm=vm,
+        disks=disks,
+        total=TotalCost(usd_per_month=round_usd(per_month), usd_per_year=_year(per_month)),
+        unknown_parts=tuple(part for part, usd in parts.items() if usd is None),
+        warnings=_warnings(size.row, vm, disks),
+    )
+
+
+def _cost_vm(size: SizeDetails, price: SizePrice | None, hours: Decimal, today: date) -> VmCost:
+    usd = price.usd_per_hour if price else None
+    month = to_exact(usd) * to_exact(hours) if usd is not None else None
+    return VmCost(
+        usd_per_hour=usd,
+        usd_per_month=round_usd(month),
+        usd_per_year=_year(month),
+        usd_per_vcpu_hour=per_unit(usd, size.row["vcpus"]),
+        usd_per_memory_gib_hour=per_unit(usd, size.row["memory_gib"]),
+        usd_per_gpu_hour=per_unit(usd, size.gpus),
+        usd_per_gpu_gib_hour=per_unit(usd, size.row["gpu_memory_gib"]),
+        price_as_of=price.as_of if price else None,
+        price_age_days=(today - price.as_of).days if price else None,
+        approximate_date=price.approximate_date if price else None,
+        source_id=price.source_id if price else None,
+    )
+
+
+def _cost_disk(text: str, search: CostSearch, catalog: DiskCatalog, region: str | None, today: date) -> DiskCost:
+    chosen = _choose_disk(text, search.redundancy, catalog)
+    rates: DiskRates = catalog.rates.get(chosen.disk.id, {}).get(region or "", {})
+    month = disk_usd_per_month(chosen, {per: rate.usd for per, rate in rates.items()})
+    used = list(rates.values()) if month is not None else []
+    as_of = min((rate.valid_from for rate in used), default=None)
+    return DiskCost(
+        requested=text,
+        disk=chosen.disk.id,
+        type=chosen.disk.type,
+        redundancy=chosen.disk.redundancy,
+        size=chosen.disk.size,
+        gib=chosen.gib,
+        iops=chosen.iops,
+        mbps=chosen.mbps,
+        usd_per_month=round_usd(month),
+        usd_per_year=_year(month),
+        price_as_of=as_of,
+        price_age_days=(today - as_of).days if as_of else None,
+        source_ids=tuple(sorted({rate.source_id for rate in used})),
+        exact_usd_per_month=month,
+    )
+
+
+def _choose_disk(text: str, redundancy: str, catalog: DiskCatalog) -> ProvisionedDisk:
+    """Choose the smallest disk for a text of `disk`; raises BadQuery where there is none, or it needs more figures."""
+    kind, amounts = parse_disk(text)
+    disks = [to_disk_model(row) for row in catalog.disks if (row["type"], row["redundancy"]) == (kind, redundancy)]
+    if not disks:
+        raise BadQuery("disk", text, f"the catalog has no {kind} with redundancy={redundancy}; GET /disks lists them")
+    wanted = DiskRequest(**amounts)
+    chosen = smallest_disk(disks, wanted)
+    if chosen is None:
+        limits = (max(filter(None, (getattr(disk, name) for disk in disks)), default=0) for name in _LIMITS)
+        gib, iops, mbps = limits
+        least = min(disk.min_gib or 1 for disk in disks)
+        raise BadQuery("disk", text, f"{kind} holds {least} to {gib} GiB, with up to {iops} IOPS and {mbps} MBps")
+    if chosen.disk.size is None:
+        _check_performance(text, chosen, wanted)
+    return chosen
+
+
+_LIMITS = ("max_gib", "max_iops", "max_mbps")
+
+
+def _check_performance(text: str, chosen: ProvisionedDisk, wanted: DiskRequest) -> None:
+    """Check the IOPS and MBps of a disk of any size; raises BadQuery where none are included, or there are too many."""
+    if not (wanted.iops or chosen.iops) or not (wanted.mbps or chosen.mbps):
+        example = f"{chosen.disk.type}:{chosen.gib}:1000:100"
+        raise BadQuery("disk", text, f"its IOPS and MBps are billed, so say how many: {example}")
+    iops, mbps = most_performance(chosen)
+    if iops is not None and chosen.iops is not None and chosen.iops > iops:
+        raise BadQuery("disk", text, f"{chosen.gib} GiB can have up to {iops} IOPS")
+    if mbps is not None and chosen.mbps is not None and chosen.mbps > mbps:
+        raise BadQuery("disk", text, f"with {chosen.iops} IOPS it can have up to {mbps} MBps")
+
+
+_PREMIUM_TYPES = ("premium_ssd", "premium_ssd_v2", "ultra_disk")
+
+
+def _warnings(size: Mapping[str, Any], vm: VmCost, disks: Sequence[DiskCost]) -> tuple[str, ...]:
+    """Return what speaks against the VM with these disks, or against the prices."""
+    types, most = {disk.type for disk in disks}, size["max_data_disks"]
+    ages = [age for age in (vm.price_age_days, *(disk.price_age_days for disk in disks)) if age is not None]
+    raised = {
+        "NO_PRICE": vm.usd_per_hour is None or any(disk.usd_per_month is None for disk in disks),
+        "OLD_PRICE": max(ages, default=0) > OLD_PRICE_DAYS or vm.approximate_date is True,
+        "NO_PREMIUM_STORAGE": size["premium_storage"] is False and not types.isdisjoint(_PREMIUM_TYPES),
+        "NO_ULTRA_DISK": size["ultra_disk"] is False and "ultra_disk" in types,
+        "TOO_MANY_DISKS": most is not None and len(disks) > most + 1,  # one may be the operating system's
+        "RETIRING": size["status"] == "retiring",
+        "WITHDRAWN": size["status"] == "withdrawn",
+        "RETIRED": size["status"] == "retired",
+        "UNVERIFIED": not size["verified"],
+    }
+    return tuple(code for code, holds in raised.items() if holds)
+
+
+def _year(usd_per_month: Fraction | None) -> Decimal | None:
+    return round_usd(usd_per_month * MONTHS_PER_YEAR) if usd_per_month is not None else None

@@ -1,0 +1,130 @@
+"""Managed disks with their prices in a region, or in the cheapest one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from app.catalog.disks import DISK_TYPES
+from app.catalog.queries.disks import DISK_SORT_KEYS, DiskCatalog, DiskRates, DiskSearch, load_disks
+from app.catalog.queries.filters import check_sort
+from app.catalog.queries.lookups import check_regions
+from app.catalog.queries.snapshot import CatalogSnapshot
+from app.db.statements import QueryPlan
+from app.fit.costs import DiskModel, round_usd, usd_per_gib_month
+from app.services.ranked import RankedPage, paginate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskOffer:
+    """A disk and its rates in a region; without a price anywhere both are empty."""
+
+    disk: DiskModel
+    source_id: str
+    region: str | None
+    rates: DiskRates
+    today: date
+
+    @property
+    def usd_per_gib_month(self) -> Decimal | None:
+        """What a GiB of a full disk costs a month, rounded."""
+        return round_usd(self.exact_usd_per_gib_month)
+
+    @property
+    def exact_usd_per_gib_month(self) -> Fraction | None:
+        """What a GiB of a full disk costs a month."""
+        return usd_per_gib_month(self.disk, {per: rate.usd for per, rate in self.rates.items()})
+
+    @property
+    def price_as_of(self) -> date | None:
+        """The day from which the oldest of the rates is known to hold."""
+        return min((rate.valid_from for rate in self.rates.values()), default=None)
+
+    @property
+    def price_age_days(self) -> int | None:
+        """Days since `price_as_of`, today."""
+        return (self.today - self.price_as_of).days if self.price_as_of is not None else None
+
+    @property
+    def price_source_ids(self) -> tuple[str, ...]:
+        """The sources of the rates."""
+        return tuple(sorted({rate.source_id for rate in self.rates.values()}))
+
+    def usd(self, per: str) -> Decimal | None:
+        """Return the rate per month, GiB-hour, IOPS-hour or MBps-hour."""
+        return self.rates[per].usd if per in self.rates else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskPage:
+    """One page of a list of disks, and how many there are."""
+
+    items: tuple[DiskOffer, ...]
+    next_cursor: str | None
+    total: int
+
+
+def find_disks(search: DiskSearch, known: CatalogSnapshot, today: date) -> QueryPlan[DiskPage]:
+    """Find one page of the disks that `search` asks for; raises BadQuery for a region or a key of the order."""
+    check_regions(known.regions, "region", search.region)
+    check_sort(search.sort, DISK_SORT_KEYS)
+    catalog = yield from load_disks(search.as_of or today, search.region)
+    disks = ((to_disk_model(row), row["source_id"]) for row in catalog.disks)
+    offers = [_cheapest_offer(disk, by, catalog, today) for disk, by in disks if _is_wanted(disk, search)]
+    ranked = _sort(offers, search.sort)
+    request_key = f"disks {search.model_dump_json(exclude=search.page_param_names())} {today}"
+    page: RankedPage[DiskOffer] = yield from paginate(ranked, search, request_key, known)
+    return DiskPage(items=tuple(page.items), next_cursor=page.next_cursor, total=len(ranked))
+
+
+def to_disk_model(row: Mapping[str, Any]) -> DiskModel:
+    """Map a row of the table of disks."""
+    return DiskModel(**{name: value for name, value in row.items() if name != "source_id"})
+
+
+def _is_wanted(disk: DiskModel, search: DiskSearch) -> bool:
+    bounds = ((disk.max_gib, search.min_gib), (disk.max_iops, search.min_iops))
+    return (
+        (not search.type or disk.type in search.type)
+        and search.redundancy in (None, disk.redundancy)
+        and all(least is None or (amount is not None and amount >= least) for amount, least in bounds)
+    )
+
+
+def _cheapest_offer(disk: DiskModel, source_id: str, catalog: DiskCatalog, today: date) -> DiskOffer:
+    """Return the offer of the region in which a GiB of the disk costs least; regions without that price come last."""
+    offers = [
+        DiskOffer(disk=disk, source_id=source_id, region=region, rates=rates, today=today)
+        for region, rates in catalog.rates.get(disk.id, {}).items()
+    ]
+    return min(
+        offers,
+        key=lambda offer: (*_unknown_last(offer.exact_usd_per_gib_month), offer.region or ""),
+        default=DiskOffer(disk=disk, source_id=source_id, region=None, rates={}, today=today),
+    )
+
+
+def _sort(offers: list[DiskOffer], keys: Sequence[str]) -> list[DiskOffer]:
+    """Sort by the keys, the first counting most; equals by type, redundancy and capacity."""
+    offers.sort(key=lambda one: (DISK_TYPES.index(one.disk.type), one.disk.redundancy, one.disk.max_gib, one.disk.id))
+    for key in reversed(keys):
+        sign = -1 if key.startswith("-") else 1
+        offers = sorted(offers, key=lambda one: _unknown_last(_sorted_value(one, key.removeprefix("-")), sign))
+    return offers
+
+
+def _sorted_value(offer: DiskOffer, name: str) -> int | Decimal | Fraction | None:
+    if name == "type":
+        return DISK_TYPES.index(offer.disk.type)
+    if name == "usd_per_month":
+        return offer.usd("month")
+    if name == "usd_per_gib_month":
+        return offer.exact_usd_per_gib_month
+    amount: int | None = getattr(offer.disk, name)
+    return amount
+
+
+def _unknown_last(value: int | Decimal | Fraction | None, sign: int = 1) -> tuple[bool, int | Decimal | Fraction]:
+    return (value is None, sign * value if value is not None else 0)

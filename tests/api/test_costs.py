@@ -1,0 +1,172 @@
+"""What a size costs with disks, and the list of disks."""
+
+from decimal import Decimal
+from typing import Any
+
+import httpx
+import pytest
+
+NC24 = "/sizes/nc24ads_a100_v4/cost"
+
+
+def cost(client: httpx.Client, path: str = NC24, **params: Any) -> dict[str, Any]:
+    answer = client.get(path, params=params)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def refusal(client: httpx.Client, path: str = NC24, **params: Any) -> str:
+    answer = client.get(path, params=params)
+    assert answer.status_code == 422
+    return str(answer.json()["detail"])
+
+
+def test_a_month_is_the_hours_of_the_vms_and_the_whole_month_of_the_disks(client: httpx.Client) -> None:
+    found = cost(client, region="westeurope", disk="premium_ssd:1024", count=3, hours_per_month=200)
+    assert found["vm"]["usd_per_hour"] == 4.775
+    assert found["vm"]["usd_per_month"] == 955
+    assert found["disks"][0]["usd_per_month"] == 148.68
+    assert found["total"] == {"usd_per_month": 3311.04, "usd_per_year": 39732.48}
+    assert found["unknown_parts"] == []
+
+
+@pytest.mark.parametrize("name", ["nc24ads_a100_v4", "nv6ads_a10_v5", "nd96isr_h100_v5"])
+@pytest.mark.parametrize("purchase", ["on_demand", "spot"])
+@pytest.mark.parametrize("region", ["", "westeurope", "eastus,westeurope,swedencentral"])
+def test_the_price_is_that_of_the_list(client: httpx.Client, name: str, purchase: str, region: str) -> None:
+    params = {"purchase": purchase, "region": region}
+    (row,) = client.get("/sizes", params={"name": f"Standard_{name}", **params}).json()["items"]
+    found = cost(client, f"/sizes/{name}/cost", **params)
+    names = ("usd_per_hour", "usd_per_gpu_hour", "usd_per_gpu_gib_hour", "price_as_of", "price_age_days")
+    assert [found["vm"][each] for each in names] == [row[each] for each in names]
+    assert row["region"] is None or found["region"] == row["region"]
+
+
+def test_a_disk_that_was_asked_for_is_chosen_and_named(client: httpx.Client) -> None:
+    wanted = ["premium_ssd:1000", "premium_ssd:100:6000", "standard_ssd:128", "standard_hdd:30", "premium_ssd_v2:10"]
+    found = cost(client, region="westeurope", disk=wanted)["disks"]
+    assert [(one["requested"], one["disk"], one["gib"], one["iops"]) for one in found] == [
+        ("premium_ssd:1000", "p30-lrs", 1024, 5000),
+        ("premium_ssd:100:6000", "p40-lrs", 2048, 7500),
+        ("standard_ssd:128", "e10-lrs", 128, 500),
+        ("standard_hdd:30", "s4-lrs", 32, 500),
+        ("premium_ssd_v2:10", "premium-ssd-v2-lrs", 10, 3000),
+    ]
+    assert {(one["price_as_of"], one["price_age_days"]) for one in found} == {("2026-08-22", 10)}
+    (zone,) = cost(client, region="westeurope", disk="premium_ssd:1000", redundancy="zrs")["disks"]
+    assert (zone["disk"], zone["usd_per_month"]) == ("p30-zrs", 222.99)
+
+
+def test_what_has_no_price_is_null_and_named(client: httpx.Client) -> None:
+    found = cost(client, region="eastus", disk="premium_ssd:1000")
+    assert (found["vm"]["usd_per_hour"], found["disks"][0]["usd_per_month"]) == (3.673, None)
+    assert (found["unknown_parts"], found["warnings"]) == (["disks[0]"], ["NO_PRICE"])
+    assert found["total"] == {"usd_per_month": None, "usd_per_year": None}
+    nowhere = cost(client, "/sizes/ng8/cost", disk="premium_ssd:4")
+    assert (nowhere["region"], nowhere["unknown_parts"]) == (None, ["vm", "disks[0]"])
+
+
+def test_a_day_before_the_disks_had_prices_has_none(client: httpx.Client) -> None:
+    found = cost(client, region="westeurope", disk="premium_ssd:1000", as_of="2026-08-21")
+    assert (found["as_of"], found["unknown_parts"]) == ("2026-08-21", ["disks[0]"])
+    past = cost(client, region="westeurope", as_of="2026-07-01")["vm"]
+    (price,) = client.get(
+        "/sizes/nc24ads_a100_v4/prices",
+        params={"region": "westeurope", "os": "linux", "purchase": "on_demand", "as_of": "2026-07-01"},
+    ).json()["items"]
+    assert (past["usd_per_hour"], past["source_id"]) == (price["usd_per_hour"], price["source_id"])
+
+
+def test_warnings_say_what_the_size_does_not_support(client: httpx.Client) -> None:
+    found = cost(client, region="westeurope", disk="ultra_disk:128:1000:100")
+    assert found["warnings"] == ["NO_ULTRA_DISK"]
+    many = cost(client, region="westeurope", disk=["standard_hdd:32"] * 20)
+    assert many["warnings"] == ["TOO_MANY_DISKS"]
+
+
+@pytest.mark.parametrize(
+    ("disk", "detail"),
+    [
+        ("floppy:3", "types are standard_hdd, standard_ssd, premium_ssd, premium_ssd_v2, ultra_disk"),
+        ("premium_ssd", "expected TYPE:GiB"),
+        ("premium_ssd:0", "expected TYPE:GiB"),
+        ("premium_ssd:40000", "premium_ssd holds 1 to 32767 GiB, with up to 20000 IOPS and 900 MBps"),
+        ("ultra_disk:2:100:1", "ultra_disk holds 4 to 65536 GiB"),
+        ("ultra_disk:1024", "its IOPS and MBps are billed, so say how many: ultra_disk:1024:1000:100"),
+        ("premium_ssd_v2:8:5000", "8 GiB can have up to 4000 IOPS"),
+        ("premium_ssd_v2:1024:5000:1900", "with 5000 IOPS it can have up to 1250 MBps"),
+    ],
+)
+def test_a_disk_that_there_is_not_is_refused_with_what_there_is(client: httpx.Client, disk: str, detail: str) -> None:
+    text = refusal(client, disk=disk)
+    assert text.startswith(f"disk={disk}: ")
+    assert detail in text
+
+
+def test_a_redundancy_that_a_type_does_not_have_is_refused(client: httpx.Client) -> None:
+    assert "no premium_ssd_v2 with redundancy=zrs; GET /disks" in refusal(
+        client, disk="premium_ssd_v2:8", redundancy="zrs"
+    )
+    assert "no such region" in refusal(client, region="mars")
+    assert client.get("/sizes/nc24nothing/cost").status_code == 404
+
+
+# The list of disks
+
+
+def disks(client: httpx.Client, **params: Any) -> list[dict[str, Any]]:
+    answer = client.get("/disks", params={"limit": 500, **params})
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    assert found["total"] == len(found["items"])
+    items: list[dict[str, Any]] = found["items"]
+    return items
+
+
+def test_every_disk_has_the_price_of_the_region(client: httpx.Client) -> None:
+    every = disks(client, region="westeurope")
+    assert len(every) == 69
+    assert {one["region"] for one in every} == {"westeurope"}
+    priced = [one["usd_per_month"] if one["size"] else one["usd_per_gib_hour"] for one in every]
+    assert all(usd is not None for usd in priced)
+    by_id = {one["id"]: one for one in every}
+    assert (by_id["p30-lrs"]["usd_per_month"], by_id["p30-zrs"]["usd_per_month"]) == (148.68, 222.99)
+    assert by_id["p30-lrs"]["usd_per_gib_month"] == 0.145195313
+    ultra = by_id["ultra-disk-lrs"]
+    assert [ultra[f"usd_per_{per}_hour"] for per in ("gib", "iops", "mbps")] == [0.000213, 0.000088, 0.000572]
+
+
+def test_a_region_without_prices_of_disks_has_null(client: httpx.Client) -> None:
+    for one in disks(client, region="eastus", type="premium_ssd"):
+        assert [one[name] for name in ("region", "usd_per_month", "price_as_of")] == [None] * 3
+        assert one["price_source_ids"] == []
+
+
+def test_without_a_region_each_disk_is_shown_in_its_cheapest(client: httpx.Client) -> None:
+    (p30,) = disks(client, type="premium_ssd", redundancy="lrs", min_gib=1000, min_iops=5000, sort="max_gib")[:1]
+    regions = ("belgiumcentral", "francecentral", "northeurope", "swedencentral", "westeurope")
+    each = {code: next(d for d in disks(client, region=code) if d["id"] == "p30-lrs") for code in regions}
+    cheapest = min(each, key=lambda code: Decimal(repr(each[code]["usd_per_month"])))
+    assert (p30["id"], p30["region"], p30["usd_per_month"]) == ("p30-lrs", cheapest, each[cheapest]["usd_per_month"])
+
+
+def test_filters_and_order(client: httpx.Client) -> None:
+    found = disks(client, type=["premium_ssd_v2", "ultra_disk"], min_iops=100_000)
+    assert [one["id"] for one in found] == ["ultra-disk-lrs"]
+    dear = disks(client, redundancy="lrs", region="westeurope", sort="-usd_per_month")
+    assert dear[0]["id"] == "p80-lrs"
+    assert [one["usd_per_month"] for one in dear[-2:]] == [None, None]
+    assert {one["redundancy"] for one in dear} == {"lrs"}
+    assert all(one["max_gib"] >= 1000 for one in disks(client, min_gib=1000))
+    assert "allowed are type, max_gib" in refusal(client, "/disks", sort="colour")
+
+
+def test_pages_hold_every_disk_once(client: httpx.Client) -> None:
+    ids: list[str] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = client.get("/disks", params={"limit": 20, "sort": "-max_iops,usd_per_month", "cursor": cursor}).json()
+        ids += [one["id"] for one in page["items"]]
+        cursor = page["next_cursor"]
+    assert len(ids) == len(set(ids)) == 69
