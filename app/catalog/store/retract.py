@@ -176,12 +176,6 @@ def _may_drop(file: FileRead, source: str) -> bool:
     return file.kind == "corrections" or source in file.sources
 
 
-def _to_values(key: FileKey, columns: Iterable[Column[Any]]) -> tuple[Any, ...]:
-    """Return a primary key that is stored as texts in the types of its columns."""
-    pairs = zip(key, columns, strict=True)
-    return tuple(date.fromisoformat(text) if isinstance(column.type, Date) else text for text, column in pairs)
-
-
 _REFERENCES: Mapping[str, tuple[Column[Any], tuple[Column[Any], ...]]] = {
     "regions": (
         table_of(Region).c.code,
