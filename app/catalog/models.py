@@ -471,6 +471,41 @@ class Revision(SQLModel, table=True):
     digest: str = Field(sa_type=BYTEWISE, description="sha256 of how many rows each table has, and of their sums")
     source_ids: list[str] = Field(sa_column=Column(JSON, nullable=False))
     counts: dict[str, int] = Field(sa_column=Column(JSON, nullable=False))
+    changes: int | None = Field(
+        default=None, description="how many events it made; null where there was nothing to compare it with"
+    )
+
+
+class Change(SQLModel, table=True):
+    """An event: what a revision changed of a size, one of its accepted values, or one of its prices in force."""
+
+    id: int = Field(primary_key=True, description="grows from event to event, and from revision to revision")
+    revision: int = Field(index=True, description="the number of the revision, which is written after its events")
+    kind: str = Field(sa_type=BYTEWISE, description="app.catalog.changes.ChangeKind")
+    size_key: str = Field(sa_type=BYTEWISE, description="no foreign key: the size may be gone")
+    size: str = Field(sa_type=BYTEWISE, description="the name of the size at that revision")
+    region: str | None = Field(sa_type=BYTEWISE, default=None, description="this and the two below: of a price")
+    os: str | None = Field(sa_type=BYTEWISE, default=None)
+    purchase: str | None = Field(sa_type=BYTEWISE, default=None)
+    field: str | None = Field(sa_type=BYTEWISE, default=None, description="of a value or a dispute")
+    old: str | None = Field(sa_type=BYTEWISE, default=None, description="USD an hour, or a value as facts have it")
+    new: str | None = Field(sa_type=BYTEWISE, default=None)
+    percent: float | None = Field(default=None, description="of the old price, negative where it fell")
+    valid_from: date | None = Field(default=None, description="the first day on which the new price was observed")
+    source_id: str | None = Field(
+        sa_type=BYTEWISE, default=None, description="no foreign key: the source may be forgotten"
+    )
+
+
+class PriceTracking(SQLModel, table=True):
+    """A region, system and purchase model that has had prices, so that a further price there is a new one."""
+
+    __tablename__ = "price_tracking"
+    __table_args__ = {"sqlite_with_rowid": False}
+
+    region: str = Field(sa_type=BYTEWISE, primary_key=True)
+    os: str = Field(sa_type=BYTEWISE, primary_key=True)
+    purchase: str = Field(sa_type=BYTEWISE, primary_key=True)
 
 
 class TableSum(SQLModel, table=True):

@@ -42,6 +42,7 @@ def _prepare_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry) -
     sqlite_connection = cast("sqlite3.Connection", connection)
     functions.register_exact_ratio(sqlite_connection)
     functions.register_usd_of(sqlite_connection)
+    functions.register_usd_text(sqlite_connection)
     cursor = connection.cursor()
     for pragma in ("foreign_keys = on", "journal_mode = wal", "busy_timeout = 10000", "mmap_size = 268435456"):
         cursor.execute(f"pragma {pragma}")

@@ -77,6 +77,30 @@ def register_exact_ratio(connection: sqlite3.Connection) -> None:
     connection.create_function("exact_ratio", 3, ratio, deterministic=True)
 
 
+class usd_text(GenericFunction[str]):  # noqa: N801  # SQL functions are written small, as SQLAlchemy's own are
+    """A price in dollars as its shortest decimal text: `0.5`, `12`; null for null."""
+
+    type = String()
+    inherit_cache = True
+
+
+@compiles(usd_text, "postgresql")
+def _compile_usd_text(element: usd_text, compiler: SQLCompiler, **how: Any) -> str:
+    """Compile for PostgreSQL, whose doubles become numerics of 15 digits: as many as a price may have."""
+    (usd,) = element.clauses
+    return f"trim_scale(cast({compiler.process(usd, **how)} as numeric))::text"
+
+
+def to_usd_text(usd: float | None) -> str | None:
+    """Return the same in Python."""
+    return None if usd is None else f"{Decimal(repr(usd)).normalize():f}"
+
+
+def register_usd_text(connection: sqlite3.Connection) -> None:
+    """Register `usd_text` on an SQLite connection."""
+    connection.create_function("usd_text", 1, to_usd_text, deterministic=True)
+
+
 NANO = 10**DECIMALS
 """Nano-dollars in a dollar."""
 

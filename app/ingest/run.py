@@ -102,7 +102,7 @@ def _to_outcome(
         progress("statistics", None)
         analyze(session)
     progress("revision", None)
-    revision = save_revision(session, summary.sources, now, summary.checksums)
+    revision = save_revision(session, summary.sources, now, summary.checksums, changes=summary.events)
     return IngestOutcome(summary=summary, revision=revision, new_revision=True, written=not dry_run)
 
 

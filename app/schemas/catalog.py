@@ -136,6 +136,9 @@ class RevisionOut(Out):
     digest: str = Field(description="sha256 of the content of the whole catalog after it.")
     source_ids: list[str] = Field(description="Ids of the sources that changed something.")
     counts: dict[str, int] = Field(description="Rows of each table.")
+    changes: int | None = Field(
+        description="How many events of GET /changes it made; null where it had nothing to be compared with."
+    )
 
 
 class RevisionPage(PageOut):

@@ -17,6 +17,7 @@ from app.catalog.readings import ModelRow, Progress, Reading, Report, no_progres
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.availability import save_availability
 from app.catalog.store.bulk import temporary_tables
+from app.catalog.store.changes import CHANGE_TABLES, CatalogBefore, save_changes, save_tracking, start_tracking
 from app.catalog.store.facts import (
     add_priced_sizes,
     load_sources,
@@ -63,13 +64,16 @@ from app.catalog.store.revisions import (
 from app.catalog.store.upsert import TableChange, save_rows
 from app.errors import BadData, NotFound
 
+_TEMPORARY_TABLES = (STAGED_PRICE, DROPPED_PRICES, DIRTY_SIZES, *RUN_TABLES, *CHANGE_TABLES)
+
 
 @dataclass(slots=True)
 class IngestSummary:
     """What an ingest did to each table, what could not be read, and what the revision is computed from.
 
     `sources` are the ids that the reading cites, `moved_sources` those whose URL changed. `checksums` are of the tables
-    that need not be read again for the digest, by signature.
+    that need not be read again for the digest, by signature. `events` is the number of change events; None where there
+    was nothing to compare with: the catalog was empty, or its offers not derived.
     """
 
     changes: dict[str, TableChange] = field(default_factory=dict)
@@ -77,6 +81,7 @@ class IngestSummary:
     sources: set[str] = field(default_factory=set)
     moved_sources: set[str] = field(default_factory=set)
     checksums: dict[str, TableChecksum] = field(default_factory=dict)
+    events: int | None = None
 
     @property
     def has_changes(self) -> bool:
@@ -95,7 +100,8 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
     Raises BadData for an unknown size, region, source or series, and for a name that two language models have.
     """
     summary, derived_on = IngestSummary(reports=list(reading.reports)), _last_derived_on(session)
-    with temporary_tables(session, STAGED_PRICE, DROPPED_PRICES, DIRTY_SIZES, *RUN_TABLES):
+    with temporary_tables(session, *_TEMPORARY_TABLES):
+        before = start_tracking(session)
         # Aliases go first: prices and facts are keyed by what a name means after this reading, not before.
         unnamed, _ = drop_rows_of_files(session, "aliases", reading, SubjectKeys(aliases={}, series_ids={}))
         summary.changes = {"source": TableChange(), "region": TableChange(), "size_alias": unnamed}
@@ -121,6 +127,7 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
             closed, reports = drop_rows_of_files(session, kind, reading, subjects)
             summary.changes[table] += closed
             summary.reports += reports
+        _save_events(session, summary, before if derived_on else None, today)
         progress("digest", None)
         replaced = overwritten_checksum + dropped_checksum
         moved = merged.has_changes or runs.prices.has_changes
@@ -139,7 +146,8 @@ def forget_source(session: Session, source: str, *, today: date, progress: Progr
         raise NotFound("source", source, suggestions=tuple(get_close_matches(source, known, 2)))
     check_nothing_is_in_use(session, source)
     summary, derived_on = IngestSummary(sources={source}), _last_derived_on(session)
-    with temporary_tables(session, STAGED_PRICE, DROPPED_PRICES, DIRTY_SIZES, *RUN_TABLES):
+    with temporary_tables(session, *_TEMPORARY_TABLES):
+        before = start_tracking(session)
         progress("prices", None)
         dropped, dropped_checksum = drop_prices(session, PRICE.c.source_id == source)
         summary.changes = drop_rows_of_source(session, source)
@@ -148,9 +156,17 @@ def forget_source(session: Session, source: str, *, today: date, progress: Progr
         summary.add(reconciled | {"price": TableChange(removed=dropped)})
         _derive(session, summary, derived_on, today, progress)
         summary.add(drop_source(session, source))
+        _save_events(session, summary, before if derived_on else None, today)
         progress("digest", None)
         summary.checksums = _known_checksums(session, summary, dropped_checksum, prices_moved=False)
     return summary
+
+
+def _save_events(session: Session, summary: IngestSummary, before: CatalogBefore | None, today: date) -> None:
+    """Write the change events of an ingest; without a catalog `before` it there are none."""
+    if before is not None:
+        summary.events = save_changes(session, before, today)
+    save_tracking(session)
 
 
 def check_references(session: Session, reading: Reading, subjects: SubjectKeys) -> None:
@@ -322,7 +338,7 @@ def _derive(session: Session, summary: IngestSummary, since: date | None, today:
         summary.add(drop_orphans(session))
     progress("offers", None)
     if since is None or since > today:
-        summary.changes["offer"] = save_derived(session, today)
+        summary.changes["offer"] = save_derived(session, today, collect=True)
         return
     mark_changed_rows(session, (key for (key,) in summary.changes["size"].keys), summary.moved_sources)
     mark_dirty(session, select(STAGED_PRICE.c.size_key))
@@ -338,4 +354,4 @@ def _derive(session: Session, summary: IngestSummary, since: date | None, today:
         expired = sizes_with_expired_spot(since, today)
         may_remove = may_remove or session.execute(select(expired.exists())).scalar_one()
         mark_dirty(session, expired)
-    summary.changes["offer"] = save_derived(session, today, dirty_only=True, may_remove=may_remove)
+    summary.changes["offer"] = save_derived(session, today, dirty_only=True, may_remove=may_remove, collect=True)

@@ -58,6 +58,7 @@ from app.catalog.store.bulk import (
     temporary_tables,
     upsert_staged,
 )
+from app.catalog.store.changes import collect_changed_offers, collect_lost_offers
 from app.catalog.store.prices import OPERATING_SYSTEMS
 from app.catalog.store.upsert import TableChange, save_rows
 from app.db.functions import exact_ratio
@@ -136,21 +137,30 @@ def in_scope(column: ColumnElement[str], *, dirty_only: bool) -> ColumnElement[b
     return column.in_(select(DIRTY_SIZES.c.size_key)) if dirty_only else true()
 
 
-def save_derived(session: Session, today: date, *, dirty_only: bool = False, may_remove: bool = False) -> TableChange:
+def save_derived(
+    session: Session, today: date, *, dirty_only: bool = False, may_remove: bool = False, collect: bool = False
+) -> TableChange:
     """Derive offers as of `today`, and size documents; write those that differ, and return the change of offers.
 
     With `dirty_only`, only those of DIRTY_SIZES; else of all sizes. `may_remove` says that a dirty size may have lost
-    an offer; without it no outdated offers are searched for.
+    an offer; without it no outdated offers are searched for. With `collect`, offers whose prices change go to
+    CHANGED_OFFERS.
     """
     _save_size_docs(session, dirty_only=dirty_only)
     offer = _OFFER
     with temporary_tables(session, _OFFERS):
         _derive_offers(session, today, dirty_only=dirty_only)
-        outdated = delete(offer).where(
+        outdated = and_(
             ~exists().where(same_key(offer, _OFFERS, _KEY)), in_scope(offer.c.size_key, dirty_only=dirty_only)
         )
-        removed = execute_count(session, outdated) if may_remove or not dirty_only else 0
+        removed = 0
+        if may_remove or not dirty_only:
+            if collect:
+                collect_lost_offers(session, outdated)
+            removed = execute_count(session, delete(offer).where(outdated))
         unchanged = drop_unchanged(session, _OFFERS, offer, _KEY)
+        if collect:
+            collect_changed_offers(session, _OFFERS)
         known = select(func.count()).select_from(_OFFERS.join(offer, same_key(_OFFERS, offer, _KEY)))
         changed: int = session.execute(known).scalar_one()
         written = upsert_staged(session, _OFFERS, offer, _KEY)

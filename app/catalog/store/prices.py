@@ -37,6 +37,7 @@ from app.catalog.readings import PriceBlock, PriceList, Prices, Progress, Report
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.availability import move_availability
 from app.catalog.store.bulk import Columns, bulk_load, execute_count, same_key, upsert
+from app.catalog.store.changes import collect_lost_offers
 from app.catalog.store.revisions import TableChecksum, compute_checksum, select_canonical
 from app.catalog.store.upsert import TableChange
 from app.errors import BadData
@@ -223,6 +224,7 @@ def merge_aliases(session: Session, subjects: SubjectKeys) -> TableChange:
             own.setdefault(_series_of(row), []).append(row)
         move_availability(session, alias, key)
         new = [dict(row) | {"size_key": key} for row in rows if not _overlaps(row, own.get(_series_of(row), ()))]
+        collect_lost_offers(session, table_of(Offer).c.size_key == alias)
         for table in (price, table_of(Offer), table_of(SizeJson)):
             session.execute(delete(table).where(table.c.size_key == alias))
         if new:

@@ -52,6 +52,7 @@ from app.catalog.models import (
 from app.catalog.readings import FileRead, Prices, Reading, Report
 from app.catalog.resolution.subjects import SubjectKeys
 from app.catalog.store.bulk import execute_count, same_key
+from app.catalog.store.changes import collect_lost_offers
 from app.catalog.store.facts import LISTED_TABLES, listed_rows
 from app.catalog.store.prices import OBSERVATION_KEY, PRICE, PRICE_KEY, STAGED_PRICE
 from app.catalog.store.revisions import TableChecksum, compute_checksum, select_canonical
@@ -215,6 +216,7 @@ def drop_orphans(session: Session) -> dict[str, TableChange]:
     orphans = select(size.c.key).where(~mentioned)
     keys = list(session.execute(orphans).scalars())
     if keys:
+        collect_lost_offers(session, table_of(Offer).c.size_key.in_(orphans))
         for table in (table_of(Offer), table_of(SizeJson)):
             session.execute(delete(table).where(table.c.size_key.in_(orphans)))
         session.execute(delete(size).where(~mentioned))

@@ -143,11 +143,17 @@ def latest_revision(session: Session) -> dict[str, Any] | None:
 
 
 def save_revision(
-    session: Session, source_ids: Iterable[str], now: datetime, known: Mapping[str, TableChecksum] | None = None
+    session: Session,
+    source_ids: Iterable[str],
+    now: datetime,
+    known: Mapping[str, TableChecksum] | None = None,
+    *,
+    changes: int | None = None,
 ) -> dict[str, Any]:
     """Write the revision of an ingest that changed something; `now` must have a time zone.
 
-    `known` are the checksums that need not be computed, by signature; the other tables are read.
+    `known` are the checksums that need not be computed, by signature; the other tables are read. `changes` is the
+    number of its events, None where there was nothing to compare with.
     """
     previous = latest_revision(session)
     checksums = _compute_checksums(session, known or {})
@@ -157,6 +163,7 @@ def save_revision(
         "digest": _digest(checksums),
         "source_ids": sorted(set(source_ids)),
         "counts": _counts(checksums),
+        "changes": changes,
     }
     session.execute(insert(table_of(Revision)), [row])
     sums = [{"heading": name, "rows": one.rows, "sum": f"{one.sum:064x}"} for name, one in checksums.items()]

@@ -1,0 +1,319 @@
+"""Writes what an ingest changed as events: prices in force, sizes, their accepted values, and disputes about them.
+
+Events compare the catalog before an ingest with the catalog after it. Prices are compared where offers are written,
+since they are many: the offers whose prices differ, or that are deleted, are collected in CHANGED_OFFERS.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+from itertools import islice
+from typing import Any, TypeVar
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Date,
+    Double,
+    FromClause,
+    MetaData,
+    Select,
+    String,
+    Table,
+    and_,
+    case,
+    cast,
+    exists,
+    func,
+    insert,
+    literal,
+    null,
+    or_,
+    select,
+    type_coerce,
+    union_all,
+)
+from sqlalchemy.orm import Session
+
+from app.catalog.changes import CHANGE_FIELDS
+from app.catalog.column_types import BYTEWISE, table_of
+from app.catalog.in_force import EVER_KNOWN, SERIES, earliest_spot_day, is_in_force
+from app.catalog.models import Change, Fact, Offer, Price, PriceTracking, Region, Revision, Size
+from app.catalog.projections import RANK_COLUMNS, UNKNOWN_PRICE_RANK
+from app.catalog.purchases import PURCHASE_MODELS
+from app.catalog.store.bulk import execute_count, same_key
+from app.db.functions import exact_ratio, usd_text
+
+CHANGE, SIZE, OFFER, TRACKING = table_of(Change), table_of(Size), table_of(Offer), table_of(PriceTracking)
+_KEY = ("size_key", "region", "os")
+_UNRANKED = literal(UNKNOWN_PRICE_RANK, Double)
+_BATCH_SIZE = 500
+
+CHANGED_OFFERS = Table(
+    "changed_offer",
+    MetaData(),
+    *(Column(name, BYTEWISE, primary_key=True) for name in _KEY),
+    *(Column(f"{state}_{rank}", Double, nullable=False) for state in ("old", "new") for rank in RANK_COLUMNS),
+    prefixes=["temporary"],
+    sqlite_with_rowid=False,
+)
+"""The offers of regions whose prices this ingest changes, with the ranks before and after it."""
+
+PREVIOUS_SIZES = Table(
+    "previous_size",
+    MetaData(),
+    *(Column(column.name, column.type, primary_key=column.primary_key) for column in SIZE.columns),
+    prefixes=["temporary"],
+    sqlite_with_rowid=False,
+)
+"""The sizes as they were before this ingest."""
+
+CHANGE_TABLES = (CHANGED_OFFERS, PREVIOUS_SIZES)
+
+Event = dict[str, Any]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Dispute:
+    """A value that a source states for a field of a size, and that is not accepted."""
+
+    size_key: str
+    field: str
+    source_id: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogBefore:
+    """What is compared, besides CHANGE_TABLES, after an ingest: the disputes before it, and the revision it makes."""
+
+    revision: int
+    disputes: frozenset[Dispute]
+
+
+# Before
+
+
+def start_tracking(session: Session) -> CatalogBefore:
+    """Remember what an ingest may change; CHANGE_TABLES must be there."""
+    session.execute(insert(PREVIOUS_SIZES).from_select(PREVIOUS_SIZES.c.keys(), select(*SIZE.columns)))
+    return CatalogBefore(revision=_newest_revision(session) + 1, disputes=frozenset(_load_disputes(session)))
+
+
+def collect_lost_offers(session: Session, condition: ColumnElement[bool]) -> None:
+    """Collect the offers that are about to be deleted."""
+    after = dict.fromkeys(RANK_COLUMNS, _UNRANKED)
+    _collect(session, OFFER.c, OFFER.c, after, select_from=OFFER, condition=condition)
+
+
+def collect_changed_offers(session: Session, staged: Table) -> None:
+    """Collect the offers that are about to be written, where their prices differ from the stored ones."""
+    before = {rank: func.coalesce(OFFER.c[rank], _UNRANKED) for rank in RANK_COLUMNS}
+    differs = or_(*(staged.c[rank] != before[rank] for rank in RANK_COLUMNS))
+    joined = staged.outerjoin(OFFER, same_key(staged, OFFER, _KEY))
+    _collect(session, staged.c, before, staged.c, select_from=joined, condition=differs)
+
+
+def _collect(
+    session: Session, key: Any, before: Any, after: Any, *, select_from: FromClause, condition: ColumnElement[bool]
+) -> None:
+    ranks = [state[rank] for state in (before, after) for rank in RANK_COLUMNS]
+    of_regions = key.priced_in == key.region
+    rows = select(*(key[name] for name in _KEY), *ranks).select_from(select_from).where(of_regions, condition)
+    session.execute(insert(CHANGED_OFFERS).from_select(CHANGED_OFFERS.c.keys(), rows))
+
+
+# After
+
+
+def save_changes(session: Session, before: CatalogBefore, today: date) -> int:
+    """Write the events of an ingest; return how many they are. Prices are those in force on `today`."""
+    first = (session.execute(select(func.max(CHANGE.c.id))).scalar_one() or 0) + 1
+    events = [*_size_events(session), *_dispute_events(session, before)]
+    rows = [_to_row(number, before.revision, event) for number, event in enumerate(events, first)]
+    for batch in _batched(rows):
+        session.execute(insert(CHANGE), batch)
+    return len(rows) + _save_price_events(session, before.revision, today, first + len(rows))
+
+
+def save_tracking(session: Session) -> None:
+    """Note for which regions, systems and purchase models there are prices, so that further ones are new."""
+    region = table_of(Region).c.code
+    for purchase in PURCHASE_MODELS:
+        for os in ("linux", "windows"):
+            group = (OFFER.c.region == region, OFFER.c.os == literal(os))
+            priced = exists().where(*group, OFFER.c[f"{purchase}_rank_usd"] < _UNRANKED)
+            known = exists().where(
+                TRACKING.c.region == region, TRACKING.c.os == literal(os), TRACKING.c.purchase == literal(purchase)
+            )
+            new = select(region, literal(os), literal(purchase)).where(priced, ~known)
+            session.execute(insert(TRACKING).from_select(TRACKING.c.keys(), new))
+
+
+def _newest_revision(session: Session) -> int:
+    return session.execute(select(func.max(table_of(Revision).c.number))).scalar_one() or 0
+
+
+def _batched(values: Iterable[T]) -> Iterator[list[T]]:
+    remaining = iter(values)
+    while batch := list(islice(remaining, _BATCH_SIZE)):
+        yield batch
+
+
+def _to_row(number: int, revision: int, event: Event) -> Event:
+    return dict.fromkeys(CHANGE.c.keys()) | {"id": number, "revision": revision} | event
+
+
+# Sizes
+
+
+def _size_events(session: Session) -> Iterator[Event]:
+    old, new = PREVIOUS_SIZES, SIZE
+    same = same_key(old, new, ("key",))
+    for kind, table in (("size_new", new), ("size_gone", old)):
+        query = select(table.c.key, table.c.name).where(~exists().where(same).correlate(table)).order_by(table.c.key)
+        for row in session.execute(query):
+            yield {"kind": kind, "size_key": row.key, "size": row.name}
+    differs = or_(*(old.c[name].is_distinct_from(new.c[name]) for name in CHANGE_FIELDS.values()))
+    keys = select(new.c.key).join_from(old, new, same).where(differs).order_by(new.c.key)
+    for batch in _batched(session.execute(keys).scalars().all()):
+        rows_before, rows_after = ({row["key"]: row for row in _rows(session, table, batch)} for table in (old, new))
+        sources = _accepted_sources(session, batch)
+        for key in batch:
+            yield from _field_events(rows_before[key], rows_after[key], sources)
+
+
+def _rows(session: Session, table: Table, keys: Iterable[str]) -> Iterator[Mapping[str, Any]]:
+    yield from session.execute(select(table).where(table.c.key.in_(keys))).mappings()
+
+
+def _accepted_sources(session: Session, keys: Iterable[str]) -> Mapping[tuple[str, str], str]:
+    """Load the source of each accepted value, by the key of the size and the field."""
+    fact = table_of(Fact).c
+    accepted = (fact.kind == "size", fact.verdict == "accepted", fact.subject.in_(keys))
+    rows = session.execute(select(fact.subject, fact.field, fact.source_id).where(*accepted))
+    return {(row.subject, row.field): row.source_id for row in rows}
+
+
+def _field_events(
+    old: Mapping[str, Any], new: Mapping[str, Any], sources: Mapping[tuple[str, str], str]
+) -> Iterator[Event]:
+    for field in CHANGE_FIELDS:
+        before, after = _value_text(field, old), _value_text(field, new)
+        if before != after:
+            announced = field == "retirement_date" and after is not None
+            yield {
+                "kind": "retirement_announced" if announced else "field_changed",
+                "size_key": new["key"],
+                "size": new["name"],
+                "field": field,
+                "old": before,
+                "new": after,
+                "source_id": sources.get((new["key"], field)),
+            }
+
+
+def _value_text(field: str, row: Mapping[str, Any]) -> str | None:
+    """Return a value of a size as facts write it: `1/6`, `27.5`, `true`, `2026-09-30`; None where it is unknown."""
+    value = row[CHANGE_FIELDS[field]]
+    if value is None:
+        return None
+    if field == "gpu_count" and row["gpu_count_denominator"]:
+        return str(Fraction(row["gpu_count_numerator"], row["gpu_count_denominator"]))
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+# Disputes
+
+
+def _load_disputes(session: Session) -> Iterator[Dispute]:
+    fact = table_of(Fact).c
+    value = func.coalesce(fact.corrected_value, fact.value)
+    disputed = (fact.verdict == "disputed", fact.kind == "size")
+    for row in session.execute(select(fact.subject, fact.field, fact.source_id, value).where(*disputed)):
+        yield Dispute(*row)
+
+
+def _dispute_events(session: Session, before: CatalogBefore) -> Iterator[Event]:
+    """Yield the disputes that began and ended; of sizes that are new or gone none are told."""
+    disputes = frozenset(_load_disputes(session))
+    for kind, state, found in (
+        ("dispute_closed", "old", before.disputes - disputes),
+        ("dispute_opened", "new", disputes - before.disputes),
+    ):
+        names = _names_of(session, {dispute.size_key for dispute in found})
+        for dispute in sorted(found, key=lambda one: (one.size_key, one.field, one.source_id)):
+            if dispute.size_key in names:
+                yield {
+                    "kind": kind,
+                    "size_key": dispute.size_key,
+                    "size": names[dispute.size_key],
+                    "field": dispute.field,
+                    state: dispute.value,
+                    "source_id": dispute.source_id,
+                }
+
+
+def _names_of(session: Session, keys: Iterable[str]) -> Mapping[str, str]:
+    """Load the names of those sizes that were there before the ingest and still are, by key."""
+    names: dict[str, str] = {}
+    both = select(SIZE.c.key, SIZE.c.name).join_from(SIZE, PREVIOUS_SIZES, same_key(SIZE, PREVIOUS_SIZES, ("key",)))
+    for batch in _batched(sorted(keys)):
+        names |= {row.key: row.name for row in session.execute(both.where(SIZE.c.key.in_(batch)))}
+    return names
+
+
+# Prices
+
+
+def _save_price_events(session: Session, revision: int, today: date, first: int) -> int:
+    """Write the events of CHANGED_OFFERS, with the source of each new price and the day from which it holds."""
+    changed = union_all(*map(_changed_prices, PURCHASE_MODELS)).subquery("changed")
+    run, old, new = table_of(Price), changed.c.old, changed.c.new
+    day, known, spot_since = (literal(each, Date) for each in (today, EVER_KNOWN, earliest_spot_day(today)))
+    in_force = and_(
+        *(run.c[name] == changed.c[name] for name in SERIES),
+        is_in_force(run.c, day, known, spot_since),
+        new < _UNRANKED,
+    )
+    kind = case(
+        (old == _UNRANKED, "price_new"), (new == _UNRANKED, "price_gone"), (new > old, "price_up"), else_="price_down"
+    )
+    order = func.row_number().over(order_by=[changed.c[name] for name in SERIES])
+    values: dict[str, ColumnElement[Any]] = {
+        "id": literal(first - 1) + order,
+        "revision": literal(revision),
+        "kind": kind,
+        "size": func.coalesce(SIZE.c.name, PREVIOUS_SIZES.c.name),
+        **{name: changed.c[name] for name in SERIES},
+        "field": cast(null(), String),
+        "old": case((old < _UNRANKED, usd_text(old))),
+        "new": case((new < _UNRANKED, usd_text(new))),
+        "percent": case((and_(old < _UNRANKED, new < _UNRANKED), exact_ratio(new - old, literal(100.0, Double), old))),
+        "valid_from": type_coerce(run.c.valid_from, Date),
+        "source_id": run.c.source_id,
+    }
+    rows: Select[Any] = (
+        select(*values.values())
+        .select_from(changed)
+        .outerjoin(SIZE, SIZE.c.key == changed.c.size_key)
+        .outerjoin(PREVIOUS_SIZES, PREVIOUS_SIZES.c.key == changed.c.size_key)
+        .outerjoin(run, in_force)
+    )
+    return execute_count(session, insert(CHANGE).from_select([*values], rows))
+
+
+def _changed_prices(purchase: str) -> Select[Any]:
+    """Select the prices of one purchase model that changed; the first prices that a region has of it are not new."""
+    offer, rank = CHANGED_OFFERS.c, f"{purchase}_rank_usd"
+    old, new = offer[f"old_{rank}"], offer[f"new_{rank}"]
+    tracked = exists().where(
+        TRACKING.c.region == offer.region, TRACKING.c.os == offer.os, TRACKING.c.purchase == literal(purchase)
+    )
+    return select(
+        *(offer[name] for name in _KEY), literal(purchase).label("purchase"), old.label("old"), new.label("new")
+    ).where(old != new, or_(old < _UNRANKED, tracked))
