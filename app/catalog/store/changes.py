@@ -109,11 +109,16 @@ def collect_lost_offers(session: Session, condition: ColumnElement[bool]) -> Non
 
 
 def collect_changed_offers(session: Session, staged: Table) -> None:
-    """Collect the offers that are about to be written, where their prices differ from the stored ones."""
+    """Collect the offers that are about to be written, where their prices differ from the stored ones.
+
+    Those of regions without tracked prices would make no event.
+    """
     before = {rank: func.coalesce(OFFER.c[rank], _UNRANKED) for rank in RANK_COLUMNS}
     differs = or_(*(staged.c[rank] != before[rank] for rank in RANK_COLUMNS))
+    tracked = exists().where(TRACKING.c.region == staged.c.region, TRACKING.c.os == staged.c.os)
     joined = staged.outerjoin(OFFER, same_key(staged, OFFER, _KEY))
-    _collect(session, staged.c, before, staged.c, select_from=joined, condition=differs)
+    condition = and_(differs, or_(OFFER.c.size_key.is_not(None), tracked))
+    _collect(session, staged.c, before, staged.c, select_from=joined, condition=condition)
 
 
 def _collect(
