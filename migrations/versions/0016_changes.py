@@ -8,8 +8,8 @@ from alembic import op
 
 from app.catalog.column_types import BYTEWISE
 
-revision = "0015"
-down_revision = "0014"
+revision = "0016"
+down_revision = "0015"
 branch_labels = None
 depends_on = None
 
