@@ -18,6 +18,7 @@ from sqlalchemy import (
     Double,
     FromClause,
     MetaData,
+    RowMapping,
     Select,
     String,
     Table,
@@ -190,7 +191,7 @@ def _size_events(session: Session) -> Iterator[Event]:
             yield from _field_events(rows_before[key], rows_after[key], sources)
 
 
-def _rows(session: Session, table: Table, keys: Iterable[str]) -> Iterator[Mapping[str, Any]]:
+def _rows(session: Session, table: Table, keys: Iterable[str]) -> Iterator[RowMapping]:
     yield from session.execute(select(table).where(table.c.key.in_(keys))).mappings()
 
 
@@ -202,9 +203,7 @@ def _accepted_sources(session: Session, keys: Iterable[str]) -> Mapping[tuple[st
     return {(row.subject, row.field): row.source_id for row in rows}
 
 
-def _field_events(
-    old: Mapping[str, Any], new: Mapping[str, Any], sources: Mapping[tuple[str, str], str]
-) -> Iterator[Event]:
+def _field_events(old: RowMapping, new: RowMapping, sources: Mapping[tuple[str, str], str]) -> Iterator[Event]:
     for field in CHANGE_FIELDS:
         before, after = _value_text(field, old), _value_text(field, new)
         if before != after:
@@ -220,7 +219,7 @@ def _field_events(
             }
 
 
-def _value_text(field: str, row: Mapping[str, Any]) -> str | None:
+def _value_text(field: str, row: RowMapping) -> str | None:
     """Return a value of a size as facts write it: `1/6`, `27.5`, `true`, `2026-09-30`; None where it is unknown."""
     value = row[CHANGE_FIELDS[field]]
     if value is None:
