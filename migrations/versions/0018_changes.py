@@ -8,8 +8,8 @@ from alembic import op
 
 from app.catalog.column_types import BYTEWISE
 
-revision = "0016"
-down_revision = "0015"
+revision = "0018"
+down_revision = "0017"
 branch_labels = None
 depends_on = None
 
