@@ -420,7 +420,7 @@ def prices_by_region(prices: Sequence[Record]) -> list[dict[str, Any]]:
         if price["os"] == "linux":
             row = rows.setdefault(price["region"], dict.fromkeys(_REGION_COLUMNS) | {"region": price["region"]})
             amount = price["converted"]["price_per_hour"] if "converted" in price else price["usd_per_hour"]
-            row |= {price["purchase"]: amount, f"{price['purchase']}_from": price["valid_from"]}
+            row |= {price["purchase"]: amount, f"{price['purchase']}_from": price["seen_until"]}
     return sorted(rows.values(), key=_by_price)
 
 

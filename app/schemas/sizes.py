@@ -277,6 +277,23 @@ class PricePage(PageOut):
     exchange_rate: ExchangeRateField = None
 
 
+class PricePointOut(Out):
+    """One price of a source, and the days between which the source has it."""
+
+    valid_from: date = Field(description="The first day on which the source has the price.")
+    seen_until: date = Field(description="The last day, up to `until`, on which the source has the price.")
+    usd_per_hour: Usd = Field(description="Price of the VM, USD an hour.")
+    approximate_date: bool = Field(description="The source is undated: valid_from is only the year it points to.")
+    source_id: str = Field(description="Id of the source in GET /sources.")
+    known_from: date = Field(description="The day on which the catalog took the price in.")
+
+
+class PriceHistoryPage(PageOut):
+    """Prices of a size in a region over time, the oldest first."""
+
+    items: list[PricePointOut] = Field(description="The prices of this page.")
+
+
 class OfSizeOut(Out):
     """The name of the size that something belongs to."""
 

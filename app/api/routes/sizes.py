@@ -12,12 +12,28 @@ from app.catalog.queries.availability import AvailabilitySearch, find_availabili
 from app.catalog.queries.costs import CostSearch
 from app.catalog.queries.facets import find_facets
 from app.catalog.queries.params import PlainText, SimilarSearch, SizeFilter, SizeParams, SizeSearch
-from app.catalog.queries.prices import AllPricesSearch, PriceSearch, find_all_prices, find_prices
+from app.catalog.queries.prices import (
+    AllPricesSearch,
+    PriceHistorySearch,
+    PriceSearch,
+    find_all_prices,
+    find_price_history,
+    find_prices,
+)
 from app.catalog.queries.provenance import FactSearch, find_facts
 from app.catalog.queries.sizes import find_sizes, get_size, render_page
 from app.schemas.compare import SimilarPage
 from app.schemas.costs import CostOut
-from app.schemas.sizes import AvailabilityPage, FacetsOut, FactPage, PricePage, SizeDetailOut, SizePage, SizePricePage
+from app.schemas.sizes import (
+    AvailabilityPage,
+    FacetsOut,
+    FactPage,
+    PriceHistoryPage,
+    PricePage,
+    SizeDetailOut,
+    SizePage,
+    SizePricePage,
+)
 
 router = APIRouter(tags=["sizes"])
 
@@ -86,6 +102,14 @@ async def show_size_cost(name: SizeName, search: Annotated[CostSearch, Query()],
     from app.services.costs import compute_costs
 
     return to_cost_out(await executor.run(partial(compute_costs, name, search)))
+
+
+@router.get("/sizes/{name}/price-history", response_model=PriceHistoryPage)
+async def list_size_price_history(
+    name: SizeName, search: Annotated[PriceHistorySearch, Query()], executor: Executor
+) -> Any:
+    """List what a size cost in a region over time, with the days between which each source has a price."""
+    return await executor.run_in_thread(partial(find_price_history, name, search))
 
 
 @router.get("/facets", response_model=FacetsOut)

@@ -116,6 +116,9 @@ def _true_or_false(value: Any) -> Any:
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 Day = Annotated[date, BeforeValidator(_iso_day)]
+KNOWN_AT = "As the catalog knew it at the end of this day; default: as it knows it now."
+"""The description of every parameter `known_at`."""
+
 PlainText = Annotated[
     str,
     Field(min_length=1, max_length=120, json_schema_extra={"pattern": PLAIN_TEXT_PATTERN}),

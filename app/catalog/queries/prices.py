@@ -6,14 +6,15 @@ Every statement reads the table in the order of its primary key, so that neither
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import Field
-from sqlalchemy import Date, Double, Integer, Select, String, bindparam, cast, func, select
+from pydantic import AfterValidator, Field
+from sqlalchemy import Date, Double, Integer, Select, String, and_, bindparam, cast, func, select
 from sqlalchemy.sql import ColumnElement
 
 from app.catalog.fields import FieldKind
 from app.catalog.in_force import EVER_KNOWN, PRICE, is_in_force, known_on, last_observed, usd_per_hour
+from app.catalog.names import region_key
 from app.catalog.purchases import Purchase
 from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
 from app.catalog.queries.filters import FILTERS, ActiveFilter, Filter, active_filters, any_of, equals, filter_condition
@@ -28,6 +29,7 @@ from app.catalog.queries.pagination import (
     read_position,
 )
 from app.catalog.queries.params import (
+    KNOWN_AT,
     CurrencyParams,
     Day,
     JsonBool,
@@ -35,6 +37,7 @@ from app.catalog.queries.params import (
     OfferParams,
     Os,
     PageParams,
+    PlainText,
     QueryParams,
     RegionSet,
 )
@@ -85,6 +88,7 @@ class PriceStatementKey:
 
     filters: tuple[ActiveFilter, ...]
     history: bool
+    since: bool = False
     after: bool = False
 
 
@@ -126,7 +130,10 @@ def _rows(key: PriceStatementKey) -> Select[tuple[object, ...]]:
 
 
 def _is_listed(key: PriceStatementKey) -> ColumnElement[bool]:
-    return known_on(price, _DAY, _KNOWN) if key.history else is_in_force(price, _DAY, _KNOWN)
+    if not key.history:
+        return is_in_force(price, _DAY, _KNOWN)
+    known = known_on(price, _DAY, _KNOWN)
+    return and_(known, price.seen_until >= bindparam("since", type_=Date)) if key.since else known
 
 
 def _conditions(key: PriceStatementKey) -> list[ColumnElement[bool]]:
@@ -151,11 +158,7 @@ class PriceFilter(QueryParams):
     as_of: Day | None = Field(
         default=None, description="In force on this day; default: today.", examples=["2026-07-01"]
     )
-    known_at: Day | None = Field(
-        default=None,
-        description="As the catalog knew it at the end of this day; default: as it knows it now.",
-        examples=["2026-12-31"],
-    )
+    known_at: Day | None = Field(default=None, description=KNOWN_AT, examples=["2026-12-31"])
     history: JsonBool = Field(
         default=False, description="Every price up to that day, not only the one in force.", examples=[False]
     )
@@ -163,6 +166,23 @@ class PriceFilter(QueryParams):
 
 class PriceSearch(PriceFilter, CurrencyParams, PageParams):
     """Which prices of a size."""
+
+
+class PriceHistorySearch(PageParams):
+    """Which prices of a size over time: those of one region, operating system and purchase model."""
+
+    region: Annotated[PlainText, AfterValidator(region_key)] = Field(
+        description="In this region.", examples=["westeurope"]
+    )
+    os: Os = Field(default="linux", description="Of this operating system.")
+    purchase: Purchase = Field(default="on_demand", description="Of this purchase model.")
+    since: Day | None = Field(
+        default=None, description="Last observed on this day or later; default: all.", examples=["2024-01-01"]
+    )
+    until: Day | None = Field(
+        default=None, description="First observed on this day or before; default: today.", examples=["2026-09-01"]
+    )
+    known_at: Day | None = Field(default=None, description=KNOWN_AT, examples=["2026-12-31"])
 
 
 class AllPricesFilter(PriceFilter):
@@ -199,8 +219,29 @@ def find_prices(name: str, search: PriceSearch, snapshot: CatalogSnapshot, today
     check_regions(snapshot.regions, "region", search.region)
     given = search.model_fields_set | {"size"}
     of_size = AllPricesSearch.model_construct(given, **dict(search), size=keys)
-    found = yield from _find_page(of_size, snapshot, today)
-    items = [{column: value for column, value in item.items() if column != "size"} for item in found.items]
+    return _without((yield from _find_page(of_size, snapshot, today)), "size")
+
+
+def find_price_history(
+    name: str, search: PriceHistorySearch, snapshot: CatalogSnapshot, today: date
+) -> QueryPlan[PriceListing]:
+    """Find one page of the prices of a size in a region over time; raises NotFound for the size, or BadQuery."""
+    keys = yield from get_size_keys((name,))
+    check_regions(snapshot.regions, "region", (search.region,))
+    given: dict[str, Any] = {
+        "size": keys,
+        "region": (search.region,),
+        **search.model_dump(include={"os", "purchase", "known_at", "limit", "cursor"}),
+        "as_of": search.until,
+        "history": True,
+    }
+    prices = AllPricesSearch.model_construct(set(given), **given)
+    found = yield from _find_page(prices, snapshot, today, since=search.since)
+    return _without(found, "size", "region", "os", "purchase", "price_age_days")
+
+
+def _without(found: PriceListing, *columns: str) -> PriceListing:
+    items = [{name: value for name, value in item.items() if name not in columns} for item in found.items]
     return replace(found, items=items)
 
 
@@ -230,10 +271,15 @@ def to_price_statement_key(filters: AllPricesFilter, today: date) -> tuple[Price
     return key, values | {name: day.isoformat() for name, day in days.items()}
 
 
-def _find_page(search: AllPricesSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[PriceListing]:
+def _find_page(
+    search: AllPricesSearch, snapshot: CatalogSnapshot, today: date, *, since: date | None = None
+) -> QueryPlan[PriceListing]:
     rate = yield from find_exchange_rate(search.currency, search.as_of or today)
     key, values = to_price_statement_key(search, today)
-    identity = f"prices {search.model_dump_json(exclude=search.page_param_names())} {today}"
+    identity = f"prices {search.model_dump_json(exclude=search.page_param_names())} {since} {today}"
+    if since is not None:
+        key = replace(key, since=True)
+        values |= {"since": since.isoformat()}
     values |= {"limit": search.limit + 1}
     position = read_position(search.cursor, identity, PRICE_ORDER) if search.cursor else None
     parameters = values if position is None else values | position.parameters
