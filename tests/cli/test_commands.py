@@ -291,6 +291,16 @@ def test_estimate_shows_every_figure_and_what_is_assumed(run: Run, seeded_url: s
     assert json.loads(run(seeded_url, *arguments, "--json").stdout) == response.json()
 
 
+def test_history_gives_the_answer_of_the_api(run: Run, seeded_url: str, client: httpx.Client) -> None:
+    asked = ("history", "nc24ads_a100_v4", "--region", "westeurope")
+    answer = client.get("/sizes/nc24ads_a100_v4/price-history", params={"region": "westeurope"}).json()
+    assert json.loads(run(seeded_url, *asked, "--json").stdout) == answer["items"]
+    printed = run(seeded_url, *asked, "--wide").stdout
+    assert f"{answer['total']} of {answer['total']} prices in westeurope, the oldest first." in printed
+    assert all(one["source_id"] in printed for one in answer["items"])
+    assert run(seeded_url, *asked, "--purchase", "savings_3y").returncode == 1
+
+
 def test_similar_and_compare_give_the_answers_of_the_api(run: Run, seeded_url: str, client: httpx.Client) -> None:
     near = run(seeded_url, "similar", "nc24ads_a100_v4", "--region", "East US", "--limit", "3", "--json")
     params = {"region": "eastus", "limit": "3"}

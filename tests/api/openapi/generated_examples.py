@@ -23,6 +23,7 @@ EXAMPLE_PATHS: Mapping[str, str] = {
     "listSizeFacts": "/sizes/nd40rs_v2/facts?field=gpu_memory_gib&limit=2",
     "listSizeAvailability": "/sizes/nc24ads_a100_v4/availability?region=eastus,southcentralus&limit=2",
     "listSizePrices": "/sizes/nc24ads_a100_v4/prices?region=westeurope&as_of=2026-07-01&limit=2",
+    "listSizePriceHistory": "/sizes/nc24ads_a100_v4/price-history?region=westeurope&limit=2",
     "exportPricesCsv": "/prices.csv?fields=size,region,os,purchase,usd_per_hour,valid_from,seen_until,source_id",
     "showSizeCost": "/sizes/nc24ads_a100_v4/cost?region=westeurope&disk=premium_ssd:1000,premium_ssd_v2:1024:5000:200",
     "listDisks": "/disks?type=premium_ssd&redundancy=lrs&region=westeurope&min_gib=1000&limit=2",
