@@ -18,7 +18,6 @@ LISTS = {
     "/sizes/nd40rs_v2/availability": "region",
     "/sizes/nd40rs_v2/prices": "usd_per_hour,region",
     "/sizes/nd40rs_v2/price-history?region=westeurope": "usd_per_hour,valid_from",
-    "/sizes/nd40rs_v2/availability": "zones,region",
     "/prices?gpu=A100": "usd_per_hour,size",
     "/fit?min_gpus=1": "size,explanation,cost",
     "/retirements": "retirement_date,size,source_url",
