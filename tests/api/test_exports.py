@@ -275,8 +275,16 @@ def test_the_pages_of_prices_have_each_price_once(client: httpx.Client) -> None:
     assert len(seen) == len(set(seen)) == total
 
 
-def test_prices_in_force_are_the_newest_by_the_day(client: httpx.Client) -> None:
-    newest: dict[tuple[Any, ...], dict[str, Any]] = {}
+def test_prices_in_force_are_those_that_were_seen_last(client: httpx.Client) -> None:
+    last: dict[tuple[Any, ...], str] = {}
     for item in items(client, "/prices?history=true&as_of=2026-07-01"):
-        newest[tuple(item[name] for name in ("size", "region", "os", "purchase"))] = item
-    assert list(items(client, "/prices?as_of=2026-07-01")) == list(newest.values())
+        key = tuple(item[name] for name in ("size", "region", "os", "purchase"))
+        last[key] = max(item["seen_until"], last.get(key, ""))
+    in_force = {
+        tuple(item[name] for name in ("size", "region", "os", "purchase")): item["seen_until"]
+        for item in items(client, "/prices?as_of=2026-07-01")
+    }
+    assert in_force == {key: last[key] for key in in_force}
+    gone = [day for key, day in last.items() if key not in in_force]
+    assert len(gone) > 100
+    assert max(gone) <= "2025-05-16"  # after which three complete lists lack the price

@@ -183,7 +183,7 @@ def test_prices_are_those_in_force_on_a_day(client: httpx.Client) -> None:
     asked = {"region": "westeurope", "os": "linux", "purchase": "on_demand"}
     (now,) = get(client, path, **asked)["items"]
     (before,) = get(client, path, as_of="2026-07-01", **asked)["items"]
-    assert (before["valid_from"], now["valid_from"]) == ("2026-06-18", "2026-08-22")
+    assert (before["seen_until"], now["seen_until"]) == ("2026-06-18", "2026-08-22")
     assert get(client, path, as_of="2020-01-01", **asked)["total"] == 0
     assert get(client, path, history=True, **asked)["total"] == 3
 
@@ -225,7 +225,7 @@ def test_every_price_has_its_age(client: httpx.Client) -> None:
     on_demand = walk(client, "/sizes", status="any")
     assert {row["price_as_of"] == row["on_demand_as_of"] for row in on_demand} == {True}
     for row in get(client, "/prices", limit=500, history=True)["items"]:
-        assert row["price_age_days"] == (TODAY - date.fromisoformat(row["valid_from"])).days
+        assert row["price_age_days"] == (TODAY - date.fromisoformat(row["seen_until"])).days
 
 
 def test_an_order_by_spot_begins_with_the_cheapest_of_the_last_year(client: httpx.Client) -> None:

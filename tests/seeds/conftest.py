@@ -6,9 +6,10 @@ import pytest
 
 from app.catalog.fields import FactValue
 from app.catalog.names import size_key
-from app.catalog.readings import Reading, SourceRow
+from app.catalog.readings import PriceRow, Reading, SourceRow
 from app.ingest.registry import CSV_SOURCES, read_pages, seed_files
 from app.ingest.sources.claims import read_sources
+from app.ingest.sources.price_tables import read_price_tables
 
 ByFile = dict[str, Reading]
 Facts = dict[tuple[str, str, str], FactValue]
@@ -28,6 +29,18 @@ def by_file(sources: dict[str, SourceRow]) -> dict[str, Reading]:
         name: sum((source.read(path, sources) for path in seed_files(SEEDS, name)), start=Reading())
         for name, source in CSV_SOURCES.items()
     }
+
+
+@pytest.fixture(scope="session")
+def price_tables(sources: dict[str, SourceRow]) -> Reading:
+    """The wide tables of prices."""
+    return read_price_tables(SEEDS / "prices", sources)
+
+
+@pytest.fixture(scope="session")
+def prices(by_file: ByFile, price_tables: Reading) -> list[PriceRow]:
+    """Every price of any day, of prices.csv and the tables."""
+    return [*by_file["prices"].prices, *price_tables.prices]
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """Invariants of the CSV seeds."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from datetime import date
 from decimal import Decimal
 
@@ -10,18 +10,38 @@ import pytest
 from app.catalog.disks import PRICED_PER
 from app.catalog.names import series_key, size_key
 from app.catalog.providers import PROVIDERS
-from app.catalog.readings import Reading, SourceRow
+from app.catalog.readings import PriceRow, Reading, SourceRow
 
 ByFile = dict[str, Reading]
+
+PRICES = {
+    ("linux", "on_demand"): 370_041,
+    ("linux", "spot"): 47_886,
+    ("linux", "reserved_1y"): 848,
+    ("linux", "reserved_3y"): 844,
+    ("linux", "savings_1y"): 6_591,
+    ("linux", "savings_3y"): 833,
+    ("windows", "on_demand"): 44_985,
+    ("windows", "spot"): 5_574,
+    ("windows", "savings_1y"): 46,
+}
+SIZES_WITH_A_PRICE = 1_550
+DAYS_OF_LISTS = [
+    *("2023-10-27", "2023-12-18", "2024-04-23", "2024-12-13", "2025-05-16", "2025-06-03", "2026-01-26", "2026-04-02"),
+    *("2026-06-18", "2026-08-01", "2026-08-22"),
+]
 
 
 def repeated(keys: Iterable[Hashable]) -> list[Hashable]:
     return [key for key, count in Counter(keys).items() if count > 1]
 
 
-def test_every_source_is_cited_and_by_one_file_only(sources: dict[str, SourceRow], by_file: ByFile) -> None:
+def test_every_source_is_cited_and_by_one_file_only(
+    sources: dict[str, SourceRow], by_file: ByFile, price_tables: Reading
+) -> None:
     cited = Counter(note.id for reading in by_file.values() for note in reading.sources)
     cited.update({price.source for price in by_file["prices"].prices})
+    cited.update(note.id for note in price_tables.citable)
     assert cited == Counter(dict.fromkeys(sources, 1))
 
 
@@ -29,14 +49,14 @@ def test_what_a_vendor_says_can_be_looked_up(sources: dict[str, SourceRow]) -> N
     assert [s.id for s in sources.values() if s.kind != "third_party" and s.url is None] == []
 
 
-def test_no_two_rows_have_one_key(by_file: ByFile) -> None:
+def test_no_two_rows_have_one_key(by_file: ByFile, prices: list[PriceRow]) -> None:
     keys: dict[str, list[Hashable]] = {
         "aliases": [size_key(row.alias) for row in by_file["aliases"].aliases],
         "benchmarks": [row.id for row in by_file["benchmarks"].benchmarks],
         "corrections": [(c.kind, c.subject, c.field, c.source) for c in by_file["corrections"].corrections],
         "models": [model.preset.id for model in by_file["models"].models],
         "gpus": [(s.subject, s.field, s.source) for s in by_file["gpus"].facts],
-        "prices": [(p.size, p.region, p.os, p.purchase, p.valid_from) for p in by_file["prices"].prices],
+        "prices": [(p.size, p.region, p.os, p.purchase, p.valid_from, p.source) for p in prices],
         "disks": [row.id for row in by_file["disks"].disks],
         "disk_prices": [(p.disk, p.region, p.per, p.valid_from) for p in by_file["disk_prices"].disk_prices],
         "regions": [row.code for row in by_file["regions"].regions],
@@ -46,26 +66,33 @@ def test_no_two_rows_have_one_key(by_file: ByFile) -> None:
     assert {name: found for name, rows in keys.items() if (found := repeated(rows))} == {}
 
 
-def test_the_prices_are_all_there_in_order_and_above_zero(by_file: ByFile) -> None:
-    prices = list(by_file["prices"].prices)
-    order = [(p.size, p.region, p.os, p.purchase, p.valid_from) for p in prices]
-    assert len(prices) == 4544
-    assert len({p.size for p in prices}) == 101
-    assert order == sorted(order)
+def test_the_prices_are_all_there_and_above_zero(prices: list[PriceRow]) -> None:
+    assert Counter((p.os, p.purchase) for p in prices) == PRICES
+    assert len({size_key(p.size) for p in prices}) == SIZES_WITH_A_PRICE
     assert all(p.usd_per_hour > 0 for p in prices)
 
 
-def test_only_the_undated_prices_have_an_approximate_date(by_file: ByFile) -> None:
-    prices = by_file["prices"].prices
+def test_prices_that_belong_to_no_list_are_in_order(by_file: ByFile) -> None:
+    order = [(p.size, p.region, p.os, p.purchase, p.valid_from) for p in by_file["prices"].prices]
+    assert order == sorted(order)
+
+
+def test_only_the_undated_prices_have_an_approximate_date(prices: list[PriceRow]) -> None:
     assert {(p.valid_from, p.source) for p in prices if p.approximate_date} == {
         (date(2024, 1, 1), "skypilot-azure-2024")
     }
-    dated = {p.valid_from for p in prices if not p.approximate_date}
-    assert dated == {date(2025, 6, 3), date(2026, 6, 18), date(2026, 8, 1), date(2026, 8, 22)}
+    dated = sorted({p.valid_from for p in prices if not p.approximate_date})
+    assert [str(day) for day in dated] == DAYS_OF_LISTS
 
 
-def test_no_spot_price_is_undated(by_file: ByFile) -> None:
-    assert [p for p in by_file["prices"].prices if p.purchase == "spot" and p.approximate_date] == []
+def test_no_spot_price_is_undated(prices: list[PriceRow]) -> None:
+    assert [p for p in prices if p.purchase == "spot" and p.approximate_date] == []
+
+
+@pytest.fixture(scope="module")
+def newest(prices: list[PriceRow]) -> dict[tuple[str, str, str, str], PriceRow]:
+    """The newest price of each size, region, system and purchase model."""
+    return {(p.size, p.region, p.os, p.purchase): p for p in sorted(prices, key=lambda p: p.valid_from)}
 
 
 @pytest.mark.parametrize(
@@ -89,39 +116,38 @@ def test_no_spot_price_is_undated(by_file: ByFile) -> None:
     ],
 )
 def test_the_newest_linux_price_is_that_of_august_2026(
-    by_file: ByFile, size: str, region: str, purchase: str, usd: str
+    newest: Mapping[tuple[str, str, str, str], PriceRow], size: str, region: str, purchase: str, usd: str
 ) -> None:
-    asked = (size, region, "linux", purchase)
-    newest = max(
-        (p for p in by_file["prices"].prices if (p.size, p.region, p.os, p.purchase) == asked),
-        key=lambda p: p.valid_from,
-    )
-    assert newest.usd_per_hour == Decimal(usd)
-    assert newest.valid_from in (date(2026, 8, 1), date(2026, 8, 22))
+    price = newest[size, region, "linux", purchase]
+    assert price.usd_per_hour == Decimal(usd)
+    assert price.valid_from in (date(2026, 8, 1), date(2026, 8, 22))
 
 
-def test_a_dated_price_has_the_date_of_its_source(sources: dict[str, SourceRow], by_file: ByFile) -> None:
-    dated = [p for p in by_file["prices"].prices if not p.approximate_date]
-    assert {p.valid_from - (sources[p.source].published_on or date.min) for p in dated} == {date.min - date.min}
+def test_the_last_list_of_a_source_has_the_date_of_the_source(
+    sources: dict[str, SourceRow], prices: list[PriceRow]
+) -> None:
+    last: dict[str, date] = {}
+    for price in prices:
+        if not price.approximate_date:
+            last[price.source] = max(price.valid_from, last.get(price.source, date.min))
+    assert last == {source: sources[source].published_on for source in last}
 
 
-def test_no_spot_price_is_above_its_on_demand_price_though_it_may_equal_it(by_file: ByFile) -> None:
-    prices: dict[tuple[object, ...], Decimal] = {
-        (p.size, p.region, p.os, p.valid_from, p.purchase): p.usd_per_hour for p in by_file["prices"].prices
-    }
+def test_no_spot_price_is_above_its_on_demand_price_though_it_may_equal_it(prices: list[PriceRow]) -> None:
+    usd = {(p.size, p.region, p.os, p.valid_from, p.source, p.purchase): p.usd_per_hour for p in prices}
     both = [
-        (prices[*key, "on_demand"], spot)
-        for (*key, purchase), spot in prices.items()
-        if purchase == "spot" and (*key, "on_demand") in prices
+        (usd[*key, "on_demand"], spot)
+        for (*key, purchase), spot in usd.items()
+        if purchase == "spot" and (*key, "on_demand") in usd
     ]
-    assert len(both) > 500
-    assert all(spot <= on_demand for on_demand, spot in both)
+    assert len(both) > 40_000
+    assert [pair for pair in both if pair[1] > pair[0]] == []
     assert any(spot == on_demand for on_demand, spot in both)
 
 
-def test_every_region_with_a_price_is_named(by_file: ByFile) -> None:
+def test_every_region_with_a_price_is_named(by_file: ByFile, prices: list[PriceRow]) -> None:
     named = {row.code for row in by_file["regions"].regions}
-    assert {p.region for p in by_file["prices"].prices} - named == set()
+    assert {p.region for p in prices} - named == set()
 
 
 @pytest.mark.parametrize(
@@ -139,9 +165,9 @@ def test_every_region_with_a_price_is_named(by_file: ByFile) -> None:
         ("Standard_NC4as_T4_v3", "0.526"),
     ],
 )
-def test_a_known_linux_price_in_eastus_is_listed(by_file: ByFile, size: str, usd: str) -> None:
+def test_a_known_linux_price_in_eastus_is_listed(prices: list[PriceRow], size: str, usd: str) -> None:
     key = (size, "eastus", "linux", "on_demand", date(2026, 6, 18))
-    (price,) = [p for p in by_file["prices"].prices if (p.size, p.region, p.os, p.purchase, p.valid_from) == key]
+    (price,) = [p for p in prices if p.size == size and (p.size, p.region, p.os, p.purchase, p.valid_from) == key]
     assert price.usd_per_hour == Decimal(usd)
 
 

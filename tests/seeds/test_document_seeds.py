@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from app.catalog.fields import FactValue
 from app.catalog.names import series_key, size_key
-from app.catalog.readings import Reading, SourceRow
+from app.catalog.readings import PriceRow, Reading, SourceRow
 from tests.seeds.conftest import SEEDS, ByFile, Facts
 
 NOT_THE_PRODUCT = {("ndmi300xv5-series-2024-08-01", "nd96isr_mi300x_v5")}
@@ -105,11 +105,14 @@ def test_a_correction_corrects_what_a_document_says(facts: Facts, by_file: ByFil
 
 
 def test_an_alias_points_to_a_size_that_is_known(facts: Facts, by_file: ByFile) -> None:
-    known = {size for _, size, _ in facts}
+    known = {size for _, size, _ in facts} | {size_key(s.subject) for s in by_file["sizes"].facts}
     assert {a.size for a in by_file["aliases"].aliases if size_key(a.size) not in known} == set()
 
 
-def test_what_is_priced_but_not_documented_is_known_by_name(facts: Facts, by_file: ByFile) -> None:
+def test_what_is_priced_but_not_documented_is_known_by_name(
+    facts: Facts, by_file: ByFile, prices: list[PriceRow]
+) -> None:
     known = {size for _, size, _ in facts} | {size_key(a.alias) for a in by_file["aliases"].aliases}
-    only_priced = {p.size for p in by_file["prices"].prices if size_key(p.size) not in known}
+    known |= {size_key(s.subject) for s in by_file["sizes"].facts}
+    only_priced = {p.size for p in prices if size_key(p.size) not in known}
     assert {name for name in only_priced if not _ONLY_PRICED.search(name)} == set()
