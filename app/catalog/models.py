@@ -287,7 +287,7 @@ _FILTERED = ("retirement_date", "withdrawn", "preview", "gpu_memory_gib", "gpu_c
 class Offer(SQLModel, table=True):
     """What a size costs today in a region by each purchase model, on demand in the order of price; derived at ingest.
 
-    The regions of `app.catalog.purchases.any_region` have every size, with its offer in the region where it is
+    The regions of `app.catalog.purchases.ANY_REGION` have every size, with its offer in the region where it is
     cheapest by that purchase model, or with no price. The indexes of sizes with a GPU are in app.catalog.indexes.
     """
 
@@ -301,7 +301,7 @@ class Offer(SQLModel, table=True):
         {"sqlite_with_rowid": False},
     )
 
-    region: str = Field(sa_type=BYTEWISE, primary_key=True, description="where it was asked for, or any_region")
+    region: str = Field(sa_type=BYTEWISE, primary_key=True, description="where it was asked for, or one of ANY_REGION")
     os: str = Field(sa_type=BYTEWISE, primary_key=True)
     on_demand_rank_usd: float = Field(primary_key=True, description="USD an hour; infinity where unknown")
     size_key: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="size.key")

@@ -1,5 +1,6 @@
 """The ways to buy a VM, and the region codes of offers in the cheapest region by each."""
 
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 Purchase = Literal["on_demand", "spot", "reserved_1y", "reserved_3y", "savings_1y", "savings_3y"]
@@ -7,7 +8,7 @@ Purchase = Literal["on_demand", "spot", "reserved_1y", "reserved_3y", "savings_1
 
 PURCHASE_MODELS: tuple[Purchase, ...] = get_args(Purchase)
 
-
-def any_region(purchase: str) -> str:
-    """Return the region code of the offers in the cheapest region by a purchase model: `*`, `*spot`, `*savings_1y`."""
-    return "*" if purchase == "on_demand" else f"*{purchase}"
+ANY_REGION: Mapping[str, str] = {
+    purchase: "*" if purchase == "on_demand" else f"*{purchase}" for purchase in PURCHASE_MODELS
+}
+"""The region code of the offers in the cheapest region by each purchase model: `*`, `*spot`, `*savings_1y`."""

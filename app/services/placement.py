@@ -71,7 +71,8 @@ def plan_placement(search: PlacementSearch, known: CatalogSnapshot, today: date)
 
     Raises BadQuery for a region, series, GPU or currency that the catalog does not have.
     """
-    rate = yield from find_exchange_rate(search.currency, search.priced_on or today)
+    on = search.priced_on or today
+    rate = None if search.currency == USD else (yield from find_exchange_rate(search.currency, on))
     assumptions = Assumptions()
     try:
         request = _to_request(search, known, assumptions)

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog.column_types import NANO_USD, table_of
 from app.catalog.models import Offer, Price, Revision, Size, SizeJson
-from app.catalog.purchases import PURCHASE_MODELS, any_region
+from app.catalog.purchases import ANY_REGION, PURCHASE_MODELS
 from app.catalog.store.offers import save_derived
 from app.db import migrations
 from app.db.engines import make_engine
@@ -108,7 +108,7 @@ def offers_of(size: TableRow) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]
         for system in ("linux", "windows"):
             there = ((usd_by[purchase], region) for (region, os), usd_by in now.items() if os == system)
             _, region = min(there)
-            yield (any_region(purchase), system, size["key"]), (region, *now[region, system].values())
+            yield (ANY_REGION[purchase], system, size["key"]), (region, *now[region, system].values())
 
 
 def test_the_service_serves_a_synthetic_catalog(catalog_url: str) -> None:

@@ -134,7 +134,9 @@ def test_the_last_list_of_a_source_has_the_date_of_the_source(
 
 
 def test_no_spot_price_is_above_its_on_demand_price_though_it_may_equal_it(prices: list[PriceRow]) -> None:
-    usd = {(p.size, p.region, p.os, p.valid_from, p.source, p.purchase): p.usd_per_hour for p in prices}
+    usd: dict[tuple[object, ...], Decimal] = {
+        (p.size, p.region, p.os, p.valid_from, p.source, p.purchase): p.usd_per_hour for p in prices
+    }
     both = [
         (usd[*key, "on_demand"], spot)
         for (*key, purchase), spot in usd.items()

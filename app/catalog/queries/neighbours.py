@@ -22,7 +22,7 @@ from sqlalchemy.sql import ColumnElement
 
 from app.catalog.column_types import UsdColumn
 from app.catalog.projections import memory_bucket
-from app.catalog.purchases import any_region
+from app.catalog.purchases import ANY_REGION
 from app.catalog.queries.params import OfferParams
 from app.catalog.queries.price_scope import (
     GPU,
@@ -81,7 +81,7 @@ def neighbours_query(reference: ReferenceSize, params: OfferParams, today: date)
     values: dict[str, Any] = {
         "key": reference.key,
         "today": today.isoformat(),
-        "scanned_region": params.region[0] if len(params.region) == 1 else any_region(params.purchase),
+        "scanned_region": params.region[0] if len(params.region) == 1 else ANY_REGION[params.purchase],
         **region_parameters(params),
     }
     values |= {f"usd_{index}": reference.usd_per_hour * 2.0**step for index, step in enumerate(MEMORY_STEPS)}

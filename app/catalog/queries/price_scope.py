@@ -31,7 +31,7 @@ from app.catalog.projections import (
     offers_on,
     usd_by,
 )
-from app.catalog.purchases import any_region
+from app.catalog.purchases import ANY_REGION
 from app.catalog.queries.params import OfferParams
 
 SIZE, GPU, OFFER, SERIES = table_of(Size), table_of(Gpu), table_of(Offer), table_of(Series)
@@ -148,7 +148,7 @@ class PriceScope:
 
 def region_parameters(params: OfferParams) -> dict[str, Any]:
     """Return the parameters `region_0`, … of a statement."""
-    regions = params.region or (any_region(params.purchase),)
+    regions = params.region or (ANY_REGION[params.purchase],)
     return {f"region_{index}": code for index, code in enumerate(regions)}
 
 

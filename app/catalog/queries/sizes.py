@@ -233,7 +233,7 @@ def render_page(page: JsonPage) -> str:
 def find_sizes(search: SizeSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[JsonPage]:
     """Find one page of a search; raises BadQuery for a name that the catalog does not have, and CursorGone."""
     search = normalize(search, snapshot)
-    rate = yield from find_exchange_rate(search.currency, today)
+    rate = None if search.currency == USD else (yield from find_exchange_rate(search.currency, today))
     identity = search.model_dump_json(exclude=search.page_param_names())
     key, values = to_statement_key(search)
     key = replace(key, memory_buckets=_memory_buckets(search, snapshot))

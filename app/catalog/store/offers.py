@@ -49,7 +49,7 @@ from app.catalog.projections import (
     size_json,
     usd_by,
 )
-from app.catalog.purchases import PURCHASE_MODELS, any_region
+from app.catalog.purchases import ANY_REGION, PURCHASE_MODELS
 from app.catalog.store.bulk import (
     drop_unchanged,
     execute_count,
@@ -199,7 +199,7 @@ def _regional_offers() -> Select[Any]:
 
 def _cheapest_offers(purchase: str) -> Select[Any]:
     """Select the cheapest regional offer of each size and system, as its offer in any region."""
-    size, values = table_of(Size), _priced_values() | {"region": literal(any_region(purchase))}
+    size, values = table_of(Size), _priced_values() | {"region": literal(ANY_REGION[purchase])}
     if purchase != "on_demand":
         values["doc"] = null()
     best = cheapest_offers(_CURRENT_PRICES, purchase, ("size_key", "os"), columns=_PRICE_GROUP)
@@ -245,7 +245,7 @@ def _unpriced_offers(purchase: str, *, dirty_only: bool) -> Select[Any]:
         **dict.fromkeys(_OFFERS.c.keys(), null()),
         **dict.fromkeys(RANK_COLUMNS, _UNRANKED),
         **_copied_columns(),
-        "region": literal(any_region(purchase)),
+        "region": literal(ANY_REGION[purchase]),
         "os": system,
         "size_key": size.c.key,
     }
