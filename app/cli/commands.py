@@ -20,6 +20,7 @@ COMMAND_MODULES: Mapping[str, tuple[str, str]] = {
     "compare": ("compare", "Compare sizes side by side."),
     "retirements": ("retirements", "List announced retirements, or plan successors for an inventory."),
     "cost": ("costs", "Show what a size costs with its disks: `vmsizes cost SIZE --disk premium_ssd:1024`."),
+    "changes": ("changes", "List what ingests changed: prices, sizes, values, disputes."),
     "conflicts": ("search", "List every figure on which sources disagree."),
     "models": ("search", "List the language models whose configuration is known."),
     "serve": ("serve", "Serve the API over HTTP."),

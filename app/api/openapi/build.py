@@ -32,13 +32,14 @@ TAGS = {
     "prices": "Prices of sizes by region, OS and purchase model.",
     "fit": "Find sizes for a job or a language model, with the number of VMs and the cost; estimate a model's needs.",
     "retirements": "Which sizes retire and when, and which can take their place.",
+    "changes": "What ingests changed: prices, sizes, accepted values, disputes and retirements.",
     "exports": "Whole lists as files, for spreadsheets and dashboards.",
     "models": "Language models whose configuration is known.",
     "catalog": "The rest of the catalog: series, GPUs, regions, sources, and where sources disagree.",
 }
 """The descriptions of the tags, in the order in which the documentation shows them."""
 
-_SPELLINGS = {"gpus": "GPUs", "csv": "as CSV", "parquet": "as Parquet", "ics": "as iCalendar"}
+_SPELLINGS = {"gpus": "GPUs", "csv": "as CSV", "parquet": "as Parquet", "ics": "as iCalendar", "atom": "as Atom"}
 
 
 def to_info(info: dict[str, Any], url: str) -> dict[str, Any]:

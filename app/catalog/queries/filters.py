@@ -112,14 +112,19 @@ def _matches(column: ColumnElement[Any], pattern: BindParameter[Any]) -> Conditi
     return column.like(bindparam(pattern.key, type_=String), escape="\\")
 
 
-def _name_patterns(patterns: Iterable[str]) -> list[str]:
+def name_patterns(patterns: Iterable[str]) -> list[str]:
     """Return two patterns for each glob, for the key and for the name: it may begin with the prefix of names or not."""
     return [_glob_to_like(form) for pattern in patterns for form in (size_key(pattern), pattern)]
 
 
-def _any_name(_scope: PriceScope, patterns: Binds) -> Condition:
+def matches_name(key: ColumnElement[str], name: ColumnElement[str], patterns: Binds) -> Condition:
+    """Return the condition that the key or the name of a size matches one of `name_patterns`."""
     pairs = zip(patterns[::2], patterns[1::2], strict=True)
-    return or_(*(_matches(size.key, key) | _matches(func.lower(size.name), name) for key, name in pairs))
+    return or_(*(_matches(key, of_key) | _matches(func.lower(name), of_name) for of_key, of_name in pairs))
+
+
+def _any_name(_scope: PriceScope, patterns: Binds) -> Condition:
+    return matches_name(size.key, size.name, patterns)
 
 
 def _any_gpu(_scope: PriceScope, patterns: Binds) -> Condition:
@@ -203,7 +208,7 @@ def _in_usd(amount: Any) -> Sequence[float]:
 
 FILTERS: Mapping[str, Filter] = {
     "q": Filter(_all_words, _words),
-    "name": Filter(_any_name, _name_patterns),
+    "name": Filter(_any_name, name_patterns),
     "series": any_of(size.series_id),
     "category": Filter(lambda _scope, names: size.category.in_([literal_text(name) for name in names])),
     "gpu": Filter(_any_gpu, lambda patterns: [_glob_to_like(pattern) for pattern in patterns]),

@@ -126,18 +126,18 @@ PlainText = Annotated[
 ]
 
 
-def _as_set(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def as_set(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Sort and deduplicate, so that equal queries are equal values, with equal cursors and cache keys."""
     return tuple(sorted(set(values)))
 
 
 LowerText = Annotated[PlainText, AfterValidator(str.lower)]
-LowerTextSet = Annotated[tuple[LowerText, ...], Field(max_length=60), AfterValidator(_as_set)]
+LowerTextSet = Annotated[tuple[LowerText, ...], Field(max_length=60), AfterValidator(as_set)]
 SortOrder = Annotated[tuple[PlainText, ...], Field(max_length=60)]
 RegionSet = Annotated[
     tuple[Annotated[PlainText, AfterValidator(RegionCode)], ...],
     Field(max_length=60),
-    AfterValidator(_as_set),
+    AfterValidator(as_set),
 ]
 Quantity = Annotated[float, Field(ge=0, le=MAX_QUANTITY, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=2_000_000_000)]
@@ -245,7 +245,7 @@ class SizeSelection(OfferParams):
     series: LowerTextSet = Field(
         default=(), description="A series, by its id or name; any of several.", examples=[["nd_h100_v5"]]
     )
-    category: Annotated[tuple[Category, ...], AfterValidator(_as_set)] = Field(
+    category: Annotated[tuple[Category, ...], AfterValidator(as_set)] = Field(
         default=(), description="The type of size; any of several.", examples=[["gpu_accelerated"]]
     )
     gpu: LowerTextSet = Field(
@@ -259,7 +259,7 @@ class SizeSelection(OfferParams):
     )
     verified: JsonBool | None = Field(default=None, description="Whether the vendor's own documents name the size.")
     disputed: JsonBool | None = Field(default=None, description="Whether sources disagree on any field.")
-    status: Annotated[tuple[Status, ...], AfterValidator(_as_set)] = Field(
+    status: Annotated[tuple[Status, ...], AfterValidator(as_set)] = Field(
         default=(),
         description="Any of several; default: all that can be ordered; `any`: retired and withdrawn ones, too.",
         examples=[["current"]],

@@ -1,0 +1,351 @@
+"""Read change events: a page of them by number, or the newest revisions with their first events."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, Field
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    DateTime,
+    Double,
+    Integer,
+    Select,
+    bindparam,
+    exists,
+    func,
+    or_,
+    select,
+)
+
+from app.catalog.changes import ChangeKind
+from app.catalog.column_types import table_of
+from app.catalog.models import Change, Revision
+from app.catalog.names import size_key
+from app.catalog.purchases import Purchase
+from app.catalog.queries.filters import (
+    FILTERS,
+    ActiveFilter,
+    Filter,
+    active_filters,
+    any_of,
+    equals,
+    filter_condition,
+    matches_name,
+    name_patterns,
+)
+from app.catalog.queries.lookups import check_regions, get_size_keys, resolve_gpus, resolve_series
+from app.catalog.queries.pagination import ListQuery, SortKey, read_page, read_position
+from app.catalog.queries.params import (
+    Count,
+    LowerTextSet,
+    OfferParams,
+    Os,
+    PageParams,
+    PlainText,
+    Quantity,
+    QueryParams,
+    RegionSet,
+    as_set,
+)
+from app.catalog.queries.price_scope import GPU, SIZE, PriceScope
+from app.catalog.queries.snapshot import CatalogSnapshot
+from app.db.statements import BoundStatement, QueryPlan, Statement, cached_statement, to_dicts
+from app.errors import BadQuery, NotFound
+
+CHANGE, REVISION = table_of(Change), table_of(Revision)
+change = CHANGE.c
+
+MAX_ENTRIES = 30
+"""How many revisions a feed has at most."""
+
+MAX_LINES = 20
+"""How many events of a revision a feed tells at most."""
+
+
+def _check_since(text: str) -> str:
+    """Check that a text is the number of a revision or a day."""
+    if re.fullmatch(r"[0-9]{1,9}", text):
+        return text
+    try:
+        if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
+            return date.fromisoformat(text).isoformat()
+    except ValueError:
+        pass
+    raise ValueError("must be the number of a revision, or a date such as 2026-09-01")
+
+
+Since = Annotated[PlainText, AfterValidator(_check_since)]
+
+
+class ChangeFilter(QueryParams):
+    """Which events."""
+
+    since: Since | None = Field(
+        default=None,
+        description="After this revision, by its number; or on this day (UTC) and later. Default: all.",
+        examples=["2026-09-01"],
+    )
+    kind: Annotated[tuple[ChangeKind, ...], AfterValidator(as_set)] = Field(
+        default=(), description="Of this kind; of any of several.", examples=[["price_up"]]
+    )
+    size: LowerTextSet = Field(
+        default=(),
+        description="Of this size, by any of its names, or a glob on its name; of any of several.",
+        examples=[["Standard_NC*_v5"]],
+    )
+    series: LowerTextSet = Field(
+        default=(),
+        description="Of the sizes of a series that are in the catalog; of any of several.",
+        examples=[["ndv2"]],
+    )
+    gpu: LowerTextSet = Field(
+        default=(),
+        description="Of sizes in the catalog with this GPU: a name or a glob, as GET /sizes takes it.",
+        examples=[["A100"]],
+    )
+    revision: Count | None = Field(default=None, description="Of this revision, by its number.", examples=[2])
+    region: RegionSet = Field(
+        default=(), description="Only of prices in this region; in any of several.", examples=[["eastus"]]
+    )
+    os: Os | None = Field(default=None, description="Only of prices of this operating system.")
+    purchase: Purchase | None = Field(default=None, description="Only of prices of this purchase model.")
+    min_percent: Quantity | None = Field(
+        default=None,
+        description="Only of prices that rose or fell by at least so many percent of the old one.",
+        examples=[5],
+    )
+
+
+class ChangeSearch(ChangeFilter, PageParams):
+    """A page of events."""
+
+
+def _any_size(_scope: PriceScope, patterns: Sequence[BindParameter[Any]]) -> ColumnElement[bool]:
+    return matches_name(change.size_key, change.size, patterns)
+
+
+def _moved_by(_scope: PriceScope, least: Sequence[BindParameter[Any]]) -> ColumnElement[bool]:
+    percent = bindparam(least[0].key, type_=Double)
+    return or_(change.percent >= percent, change.percent <= -percent)
+
+
+CHANGE_FILTERS: Mapping[str, Filter] = {
+    "kind": any_of(change.kind),
+    "revision": equals(change.revision),
+    "size": Filter(_any_size, name_patterns),
+    "series": FILTERS["series"],
+    "gpu": FILTERS["gpu"],
+    "region": any_of(change.region),
+    "os": equals(change.os),
+    "purchase": equals(change.purchase),
+    "min_percent": Filter(_moved_by, lambda percent: (float(percent),)),
+}
+"""Every filter of events by its name, except `since`, which is a revision when the statement runs."""
+
+_ORDER = [SortKey(name="id", expression=change.id, nullable=False)]
+_COLUMNS = (
+    *("id", "revision", "kind", "size", "region", "os", "purchase", "field"),
+    *("old", "new", "percent", "valid_from", "source_id"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeListing:
+    """A page of events; `tracked_since` is when the revision was made from which on changes are known."""
+
+    items: list[dict[str, Any]]
+    next_cursor: str | None
+    total: int
+    revision: int
+    tracked_since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevisionChanges:
+    """A revision: how many events match in it, by kind, and the first MAX_LINES of them."""
+
+    number: int
+    created_at: datetime
+    counts: Mapping[str, int]
+    events: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeStatementKey:
+    """All of a list of events but its values: what its statements are cached under."""
+
+    filters: tuple[ActiveFilter, ...]
+
+
+# Statements
+
+
+@cached_statement(64)
+def _page_statement(key: ChangeStatementKey) -> Statement:
+    first = bindparam("at_0", type_=Integer)
+    query = _matching(key, _event_columns()).where(change.id > first).order_by(change.id)
+    return Statement(query.limit(bindparam("limit", type_=Integer)))
+
+
+@cached_statement(64)
+def _count_statement(key: ChangeStatementKey) -> Statement:
+    return Statement(_matching(key, [func.count()]))
+
+
+@cached_statement(64)
+def _entries_statement(key: ChangeStatementKey) -> Statement:
+    """Rows: revision, time, kind, number of events; of the newest revisions with any."""
+    newest = (
+        _matching(key, [change.revision])
+        .distinct()
+        .order_by(change.revision.desc())
+        .limit(bindparam("limit", type_=Integer))
+        .subquery()
+    )
+    columns = [change.revision, REVISION.c.created_at, change.kind, func.count().label("events")]
+    query = _matching(key, columns).where(change.revision.in_(select(newest.c.revision)))
+    return Statement(
+        query.group_by(change.revision, REVISION.c.created_at, change.kind).order_by(
+            change.revision.desc(), func.min(change.id)
+        )
+    )
+
+
+@cached_statement(64)
+def _lines_statement(key: ChangeStatementKey) -> Statement:
+    """Rows: the first events of each revision from one on."""
+    position = func.row_number().over(partition_by=change.revision, order_by=change.id).label("position")
+    numbered = _matching(key, [*_event_columns(), position]).subquery()
+    columns = [column for column in numbered.c if column.name != "position"]
+    query = select(*columns).where(numbered.c.position <= bindparam("lines", type_=Integer))
+    return Statement(query.order_by(numbered.c.id))
+
+
+def _event_columns() -> list[ColumnElement[Any]]:
+    return [*(change[name] for name in _COLUMNS), REVISION.c.created_at.label("at")]
+
+
+def _matching(key: ChangeStatementKey, columns: Sequence[ColumnElement[Any]]) -> Select[Any]:
+    """Select events of the revisions after one; sizes and GPUs are joined only for a filter on them."""
+    used = {one.name for one in key.filters}
+    query = select(*columns).select_from(CHANGE).join(REVISION, REVISION.c.number == change.revision)
+    if used & {"series", "gpu"}:
+        query = query.join(SIZE, SIZE.c.key == change.size_key)
+    if "gpu" in used:
+        query = query.join(GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True)
+    scope = PriceScope.of(OfferParams())  # required by filters of sizes; those of events do not use it
+    conditions = (filter_condition(one, scope, CHANGE_FILTERS) for one in key.filters)
+    return query.where(change.revision > bindparam("since", type_=Integer), *conditions)
+
+
+_TRACKED = Statement(
+    select(REVISION.c.created_at).where(REVISION.c.changes.is_(None)).order_by(REVISION.c.number.desc()).limit(1),
+    short=True,
+)
+_BEFORE = Statement(
+    select(func.coalesce(func.max(REVISION.c.number), 0)).where(
+        REVISION.c.created_at < bindparam("day", type_=DateTime(timezone=True))
+    ),
+    short=True,
+)
+_KNOWN = Statement(
+    select(exists().where(change.size_key == bindparam("key", type_=change.size_key.type)).label("known"))
+)
+
+
+# Plans
+
+
+def find_changes(search: ChangeSearch, snapshot: CatalogSnapshot, _today: date) -> QueryPlan[ChangeListing]:
+    """Find one page of events, the oldest first; raises BadQuery for a size, series, GPU or region that is unknown."""
+    filters = yield from _normalize(search, snapshot)
+    key, values = yield from _to_statement_key(filters)
+    identity = f"changes {filters.model_dump_json(exclude=search.page_param_names())}"
+    position = read_position(search.cursor, identity, _ORDER) if search.cursor else None
+    start = position.parameters if position is not None else {"at_0": 0}
+    page = BoundStatement(_page_statement(key), values | start | {"limit": search.limit + 1})
+    query = ListQuery(
+        identity=identity,
+        page=page,
+        count=lambda: BoundStatement(_count_statement(key), values),
+        limit=search.limit,
+        position=position,
+        key_of=lambda row: [row[0]],
+    )
+    found = yield from read_page(query, snapshot)
+    ((tracked_since,),) = yield BoundStatement(_TRACKED, {})
+    return ChangeListing(
+        items=to_dicts(page, found.rows),
+        next_cursor=found.next_cursor,
+        total=found.total,
+        revision=int(snapshot.revision.partition("-")[0]),
+        tracked_since=tracked_since,
+    )
+
+
+def find_revision_changes(
+    filters: ChangeFilter, snapshot: CatalogSnapshot, _today: date
+) -> QueryPlan[list[RevisionChanges]]:
+    """Find the newest revisions with events that match, the newest first; raises as `find_changes`."""
+    normalized = yield from _normalize(filters, snapshot)
+    key, values = yield from _to_statement_key(normalized)
+    entries = yield BoundStatement(_entries_statement(key), values | {"limit": MAX_ENTRIES})
+    if not entries:
+        return []
+    lines = BoundStatement(_lines_statement(key), values | {"since": entries[-1][0] - 1, "lines": MAX_LINES})
+    rows = yield lines
+    events = to_dicts(lines, rows)
+    created = {number: created_at for number, created_at, _, _ in entries}
+    return [
+        RevisionChanges(
+            number=number,
+            created_at=created_at,
+            counts={kind: count for revision, _, kind, count in entries if revision == number},
+            events=[event for event in events if event["revision"] == number],
+        )
+        for number, created_at in created.items()
+    ]
+
+
+FilterT = TypeVar("FilterT", bound=ChangeFilter)
+
+
+def _normalize(filters: FilterT, snapshot: CatalogSnapshot) -> QueryPlan[FilterT]:
+    """Replace names of sizes, series and GPUs by those of the catalog; raises BadQuery for one that it lacks."""
+    check_regions(snapshot.regions, "region", filters.region)
+    sizes = [*filters.size]
+    for index, name in enumerate(sizes):
+        if "*" not in name and "?" not in name:
+            sizes[index] = yield from _size_key(name)
+    return filters.model_copy(
+        update={
+            "size": tuple(sizes),
+            "series": resolve_series(snapshot.series, filters.series),
+            "gpu": resolve_gpus(snapshot.gpus, filters.gpu),
+        }
+    )
+
+
+def _size_key(name: str) -> QueryPlan[str]:
+    """Return the key of a size, which may be gone; raises BadQuery for one that never was."""
+    try:
+        (key,) = yield from get_size_keys((name,))
+    except NotFound as unknown:
+        ((known,),) = yield BoundStatement(_KNOWN, {"key": size_key(name)})
+        if not known:
+            raise BadQuery("size", unknown.name, f"{unknown} GET /sizes lists them.") from None
+        return size_key(name)
+    return key
+
+
+def _to_statement_key(filters: ChangeFilter) -> QueryPlan[tuple[ChangeStatementKey, dict[str, Any]]]:
+    active, values = active_filters(filters, CHANGE_FILTERS, CHANGE_FILTERS)
+    since = filters.since or "0"
+    if since.isdigit():
+        return ChangeStatementKey(filters=active), values | {"since": min(int(since), 2**31 - 1)}
+    ((before,),) = yield BoundStatement(_BEFORE, {"day": f"{since} 00:00:00+00:00"})
+    return ChangeStatementKey(filters=active), values | {"since": before}
