@@ -72,6 +72,7 @@ def test_every_list_has_fields_with_two_as_its_example(client: httpx.Client) -> 
         listed = {one["name"]: one for one in operation.get("parameters", [])}
         if "cursor" in listed:
             lists[place.removeprefix("GET ")] = listed
+    del lists["/changes"]  # of which a catalog with one revision has none: tests/api/test_changes.py
     assert {path.partition("?")[0].replace("nd40rs_v2", "{name}") for path in LISTS} == set(lists)
     for path, listed in lists.items():
         example = listed["fields"]["example"]

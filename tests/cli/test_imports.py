@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-COMMAND_MODULES = {"search", "compare", "export", "estimate", "retirements", "ingest", "serve"}
+COMMAND_MODULES = {"search", "compare", "export", "estimate", "retirements", "changes", "ingest", "serve"}
 
 
 def modules_loaded_by(program: str, **environment: str) -> set[str]:

@@ -13,11 +13,13 @@ from pathlib import Path
 from termios import TIOCSWINSZ
 
 import pytest
+from sqlalchemy import Engine
 
 from app.cli import main
 from app.cli.commands import COMMAND_MODULES, SYNONYMS, unknown_command_message
 from tests.cli.conftest import CommandResult, Run
 from tests.databases import Databases
+from tests.price_changes import ingest_a_price_that_rises
 
 PROGRAM = str(Path(sys.executable).with_name("vmsizes"))
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -129,6 +131,14 @@ def test_a_size_fits_two_screens_and_begins_with_gpu_memory_and_price(terminal: 
     head = " ".join(lines[:5])
     assert re.search(r"GPU +\d+ x NVIDIA .* GiB in all", head)
     assert re.search(r"Price +[\d.]+ USD/h on demand", head)
+
+
+def test_changes_fit_80_columns(terminal: Terminal, engine: Engine, database_url: str) -> None:
+    ingest_a_price_that_rises(engine)
+    heading, line, *_ = lines = terminal("changes", "--region", "westeurope", url=database_url)
+    assert max(map(len, lines)) <= 80
+    assert heading.split()[:3] == ["kind", "size", "region"]
+    assert line.split()[-3:] == ["3.5", "3.673", "+4.9"]
 
 
 def test_a_pipe_gets_every_column_of_the_table(seeded_url: str) -> None:

@@ -39,7 +39,7 @@ TAGS = {
 }
 """The descriptions of the tags, in the order in which the documentation shows them."""
 
-_SPELLINGS = {"gpus": "GPUs", "csv": "as CSV", "parquet": "as Parquet", "ics": "as iCalendar", "atom": "as Atom"}
+_SPELLINGS = {"gpus": "GPUs", "csv": "as CSV", "parquet": "as Parquet", "ics": "as iCalendar"}
 
 
 def to_info(info: dict[str, Any], url: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_args
 
+from app.catalog.changes import CHANGE_KINDS
 from app.catalog.disks import DISK_TYPES, REDUNDANCIES
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.params import (
@@ -40,6 +41,7 @@ ENUMS: Mapping[str, tuple[str, ...]] = {
     "SizeStatus": get_args(Status),
     "DiskType": DISK_TYPES,
     "Redundancy": REDUNDANCIES,
+    "ChangeKind": CHANGE_KINDS,
     "FitSort": get_args(Sort),
     "FitInclude": get_args(Include),
     "ResourceSort": get_args(FitSort),

@@ -1,6 +1,7 @@
 """Endpoints about what changed: the list of events, and the same as feeds.
 
-The JSON Feed is left out of the OpenAPI document because generators that do not know its media type fail (ADR 11).
+The feeds are left out of the OpenAPI document: they are for feed readers, and generators that do not know their media
+types fail (ADR 11).
 """
 
 from collections.abc import Callable
@@ -36,7 +37,7 @@ async def list_changes(search: Annotated[ChangeSearch, Query()], executor: Execu
     return await executor.run_in_thread(partial(find_changes, search))
 
 
-@router.get("/changes.atom", response_class=AtomResponse)
+@router.get("/changes.atom", response_class=AtomResponse, include_in_schema=False)
 async def export_changes_atom(
     search: Annotated[ChangeFilter, Query()], executor: Executor, request: Request
 ) -> Response:

@@ -50,7 +50,7 @@ BODIES: Mapping[str, dict[str, Any]] = {
     },
     "estimateWorkload": {**_LLAMA, "gpus": {"count": 4, "usable_gib": 79.25, "bandwidth_gb_per_s": 1935}},
 }
-VOLATILE_FIELDS = {"created_at", "known_from", "next_cursor"}
+VOLATILE_FIELDS = {"created_at", "known_from", "tracked_since", "next_cursor"}
 """Fields that depend on the day of the ingest or on the revision of the catalog."""
 
 
