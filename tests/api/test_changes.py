@@ -128,7 +128,8 @@ def test_a_wrong_filter_is_refused(api: httpx.Client, path: str, params: dict[st
 
 
 def test_pages_have_every_event_once(api: httpx.Client) -> None:
-    items, cursor = [], ""
+    items: list[dict[str, Any]] = []
+    cursor: str | None = ""
     while cursor is not None:
         page = get(api, limit=1, fields="id,kind", cursor=cursor)
         items += page["items"]
