@@ -30,10 +30,9 @@ from sqlalchemy import (
 
 from app.catalog.column_types import table_of
 from app.catalog.fields import SIZE_FLAGS
-from app.catalog.in_force import prices_in_force
 from app.catalog.models import Size
 from app.catalog.purchases import PURCHASE_MODELS
-from app.db.functions import json_text
+from app.db.functions import exact_ratio, json_text
 
 _SHOWN_AS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("key", "search_text", "gpu_id", "gpu_count_numerator", "gpu_count_denominator"), ()),
@@ -141,10 +140,17 @@ def side_by_side(prices_in_force: Select[Any]) -> Select[Any]:
     return select(*key, *(columns[name].label(name) for name in PRICE_COLUMNS)).group_by(*key)
 
 
-def offers_on(day: ColumnElement[date], known: ColumnElement[date], spot_since: ColumnElement[date]) -> Subquery:
-    """Select the prices in force on a day, as known on another, for each size, region and OS."""
-    prices = side_by_side(prices_in_force(day, known, spot_since)).subquery()
-    return select(*prices.c, prices.c.region.label("priced_in")).subquery()
+def unit_prices(offer: Any, purchase: str) -> dict[str, ColumnElement[float]]:
+    """Return the price of a GPU (six times that of a size with 1/6) and of a GiB of GPU memory, by column.
+
+    The size must be joined to the offer.
+    """
+    size, usd = table_of(Size).c, usd_by(offer, purchase)
+    parts = ((size.gpu_count_denominator, size.gpu_count_numerator), (literal(1, Integer), size.gpu_memory_gib))
+    return {
+        f"{purchase}_{name}": case((numerator > 0, exact_ratio(usd, denominator, numerator)))
+        for name, (denominator, numerator) in zip(UNIT_PRICE_FIELDS, parts, strict=True)
+    }
 
 
 def cheapest_offers(

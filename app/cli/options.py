@@ -23,6 +23,7 @@ from app.catalog.queries.params import (
     CurrencyParams,
     OfferParams,
     PageParams,
+    PriceDayParams,
     SizeFilter,
     SizeList,
     SizeRequirements,
@@ -403,7 +404,7 @@ CONSTRAINT_FIELDS = {
     "budget_usd_per_month": "budget_usd_per_month",
 }
 """Options of any fit, and the fields of the body's `constraints` that they set."""
-PRICING_FIELDS = {"os": "os", "hours": "hours", "hours_per_month": "hours_per_month", "currency": "currency"}
+PRICING_FIELDS = {name: name for name in ("os", "hours", "hours_per_month", "as_of", "known_at", "currency")}
 BODY_OPTIONS = ("sort", "limit", "include")
 """Options of any fit that are fields of the body itself."""
 SCOPE_OPTIONS = ("q", "disputed")
@@ -428,6 +429,7 @@ _HEADINGS: Mapping[type[BaseModel], str] = {
     SizeFilter: "What a VM may have at most",
     OfferParams: "Prices",
     CurrencyParams: "Prices",
+    PriceDayParams: "Prices",
     ModelOptions: "Model and workload",
     GpuOptions: "GPUs",
     PageParams: "Order and page",

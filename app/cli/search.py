@@ -269,11 +269,12 @@ def show_size(
 
     if with_facts and with_prices:
         raise typer.BadParameter("--facts and --prices are two lists: give one at a time")
-    currency = parse_params(SizeParams, values).currency
+    params = parse_params(SizeParams, values)
+    currency = params.currency
     with context.session() as session:
-        size = json.loads(get_size(session, name, today=context.today(), currency=currency))
+        size = json.loads(get_size(session, name, params, today=context.today()))
         facts = find_facts(session, name, FactSearch(limit=500)).items
-        plan = find_prices(name, PriceSearch(limit=500, currency=currency), load_snapshot(session), context.today())
+        plan = find_prices(name, PriceSearch(limit=500, **params.model_dump()), load_snapshot(session), context.today())
         prices = run_plan(session, plan).items
     rate = size.pop("exchange_rate", None)
     if with_facts:

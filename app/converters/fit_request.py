@@ -5,7 +5,7 @@ from datetime import date
 
 from sqlalchemy.orm import Session
 
-from app.catalog.queries.params import FitSearch, SizeSelection
+from app.catalog.queries.params import DatedSelection, FitSearch, SizeSelection
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.converters.body_paths import search_params, to_body_error, with_missing_paths, with_paths
 from app.converters.fit_response import to_placement_answer_out
@@ -71,7 +71,6 @@ def plan_fit(body: FitIn, snapshot: CatalogSnapshot, today: date) -> QueryPlan[F
             today,
             purchases=body.pricing.purchases,
             verified_only=body.constraints.verified_only,
-            priced_on=body.pricing.as_of,
         )
     except (BadQuery, BadWorkload) as error:
         raise to_body_error(error) from None
@@ -90,6 +89,8 @@ def _fit_search(body: FitIn) -> FitSearch:
         **search_params(body),
         purchase=pricing.purchases[0],
         currency=pricing.currency,
+        as_of=pricing.as_of,
+        known_at=pricing.known_at,
         **(body.resources.model_dump(exclude_none=True) if body.resources is not None else {}),
         status=("current", *(status for status, allowed in statuses.items() if allowed)),
         max_nodes=constraints.max_nodes,
@@ -109,11 +110,12 @@ def _placement_search(body: FitIn, today: date) -> PlacementSearch:
         architecture=body.fields,
         config=body.config,
         workload=to_usage(body.inference, body.training),
-        scope=SizeSelection(**search_params(body), purchase=pricing.purchases[0]),
+        scope=DatedSelection(
+            **search_params(body), purchase=pricing.purchases[0], as_of=pricing.as_of, known_at=pricing.known_at
+        ),
         hardware=Hardware(**body.hardware.model_dump()) if body.hardware is not None else None,
         constraints=Constraints(**binding),
-        pricing=Pricing(**pricing.model_dump(exclude={"os", "as_of", "currency"}), today=today),
-        priced_on=pricing.as_of,
+        pricing=Pricing(**pricing.model_dump(exclude={"os", "as_of", "known_at", "currency"}), today=today),
         currency=pricing.currency,
         sort=body.sort,
     )

@@ -100,6 +100,10 @@ class PricingIn(In):
         default=Decimal("0.1"), description="What interruptions add to a training on spot VMs, as a share."
     )
     as_of: Day | None = Field(default=None, description="The day whose prices are used; default: today.")
+    known_at: Day | None = Field(
+        default=None,
+        description="Prices as the catalog knew them at the end of this day; default: as it knows them now.",
+    )
     currency: Currency = Field(
         default="USD",
         description="Give costs in this currency, too (ISO 4217), by the European Central Bank's reference rate of the "

@@ -62,7 +62,7 @@ def compare(search: CompareSearch, known: CatalogSnapshot, today: date) -> Query
     if base not in keys:
         raise BadQuery("baseline", search.baseline, f"must be one of the sizes: {', '.join(search.size)}")
     details = yield from find_size_details(keys, search, today)
-    rate = yield from find_exchange_rate(search.currency, today)
+    rate = yield from find_exchange_rate(search.currency, search.as_of or today)
     return side_by_side(details, keys.index(base), rate)
 
 

@@ -10,7 +10,7 @@ from app.catalog.queries.candidates import PEAK_DTYPES, machines_query
 from app.catalog.queries.exchange_rates import USD, CurrencyRate, find_exchange_rate
 from app.catalog.queries.language_models import get_model_row
 from app.catalog.queries.lookups import get_gpu
-from app.catalog.queries.params import SizeSelection
+from app.catalog.queries.params import DatedSelection, SizeSelection
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import BoundStatement, QueryPlan, Rows, to_dicts
@@ -43,11 +43,10 @@ class PlacementSearch(ModelSpec):
     """A model and its workload, the sizes to search or one described machine, and the constraints on an option."""
 
     workload: Workload
-    scope: SizeSelection
+    scope: DatedSelection
     hardware: Hardware | None = None
     constraints: Constraints
     pricing: Pricing
-    priced_on: date | None = None
     currency: str = USD
     sort: str = "cost_per_hour"
 
@@ -71,7 +70,7 @@ def plan_placement(search: PlacementSearch, known: CatalogSnapshot, today: date)
 
     Raises BadQuery for a region, series, GPU or currency that the catalog does not have.
     """
-    on = search.priced_on or today
+    on = search.scope.as_of or today
     rate = None if search.currency == USD else (yield from find_exchange_rate(search.currency, on))
     assumptions = Assumptions()
     try:
@@ -131,7 +130,7 @@ def _find_sizes(
     if search.hardware is not None:
         return [(yield from _described_machine(search, search.hardware, assumptions))]
     scope = normalize(search.scope, known)
-    return (yield from find_machines(scope, search.pricing.purchases, today, search.priced_on))
+    return (yield from find_machines(scope, search.pricing.purchases, today))
 
 
 def _described_machine(
@@ -161,11 +160,9 @@ def _described_machine(
     return to_vm_and_machine(hardware, gpu, gpus, assumptions)
 
 
-def find_machines(
-    scope: SizeSelection, purchases: Collection[str], today: date, priced_on: date | None
-) -> QueryPlan[Sizes]:
-    """Find the selected sizes with one query, at the prices of today or of `priced_on` by these purchase models."""
-    query = machines_query(scope, purchases, today=today, priced_on=priced_on)
+def find_machines(scope: SizeSelection, purchases: Collection[str], today: date) -> QueryPlan[Sizes]:
+    """Find the selected sizes with one query, with their prices by these purchase models."""
+    query = machines_query(scope, purchases, today=today)
     rows = yield query
     return to_sizes(to_dicts(query, rows))
 

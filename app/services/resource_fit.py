@@ -49,17 +49,16 @@ def plan_resource_fit(
     *,
     purchases: Collection[str] | None = None,
     verified_only: bool = False,
-    priced_on: date | None = None,
 ) -> QueryPlan[ResourceFit]:
-    """Evaluate and rank the selected sizes with one catalog query; `priced_on` takes the prices of a past day.
+    """Evaluate and rank the selected sizes with one catalog query.
 
     `purchases` are the purchase models to price: by default on demand, spot and that of the search.
     """
     search = normalize(search, known)
-    rate = yield from find_exchange_rate(search.currency, priced_on or today)
+    rate = yield from find_exchange_rate(search.currency, search.as_of or today)
     needs = replace(to_needs(search, today), verified_only=verified_only)
     priced = ("on_demand", "spot", search.purchase) if purchases is None else purchases
-    query = candidates_query(search, priced, TRAITS, today=today, priced_on=priced_on)
+    query = candidates_query(search, priced, TRAITS, today=today)
     rows = yield query
     ranking = rank_sizes([_to_vm(row) for row in to_dicts(query, rows)], needs, search.sort)
     request_key = f"{search.model_dump_json(exclude=search.page_param_names())} {today}"

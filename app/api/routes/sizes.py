@@ -48,7 +48,8 @@ SizeName = Annotated[
 
 async def render_sizes(executor: QueryExecutor, search: SizeSearch) -> str:
     """Return a page of sizes as JSON."""
-    return render_page(await executor.run(lambda snapshot, today: find_sizes(search, snapshot, today)))
+    run = executor.run_in_thread if search.names_a_day else executor.run
+    return render_page(await run(lambda snapshot, today: find_sizes(search, snapshot, today)))
 
 
 @router.get("/sizes", response_model=SizePage)
@@ -60,8 +61,7 @@ async def list_sizes(search: Annotated[SizeSearch, Query()], executor: Executor)
 @router.get("/sizes/{name}", response_model=SizeDetailOut)
 async def show_size(name: SizeName, params: Annotated[SizeParams, Query()], executor: Executor) -> Response:
     """Show one size, with its cheapest on-demand Linux price."""
-    today = executor.today()
-    return json_response(await executor.run_in_session(get_size, name, today=today, currency=params.currency))
+    return json_response(await executor.run_in_session(get_size, name, params, today=executor.today()))
 
 
 @router.get("/sizes/{name}/similar")

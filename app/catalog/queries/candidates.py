@@ -8,7 +8,6 @@ from typing import Any
 from sqlalchemy import BindParameter, ColumnElement, Subquery, and_, bindparam, case, cast, func, or_, select, true
 
 from app.catalog.column_types import UsdColumn
-from app.catalog.in_force import EVER_KNOWN, earliest_spot_day
 from app.catalog.projections import usd_by
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.filters import ActiveFilter, active_filters, filter_condition, priced_in_all
@@ -21,7 +20,7 @@ from app.catalog.queries.price_scope import (
     gpu,
     gpu_slice_gib,
     local_disk_gib,
-    region_parameters,
+    price_parameters,
     size,
     status_of,
 )
@@ -64,45 +63,35 @@ def candidates_query(
     traits: Sequence[str],
     *,
     today: date,
-    priced_on: date | None = None,
 ) -> BoundStatement:
     """Return the query of a fit of resources, with prices by these purchase models and these columns of each size."""
-    return _query(selection, purchases, today, priced_on, traits=tuple(traits))
+    return _query(selection, purchases, today, traits=tuple(traits))
 
 
-def machines_query(
-    selection: SizeSelection, purchases: Collection[str], *, today: date, priced_on: date | None = None
-) -> BoundStatement:
+def machines_query(selection: SizeSelection, purchases: Collection[str], *, today: date) -> BoundStatement:
     """Return the query of a placement, with prices by these purchase models and the figures of GPU and series."""
-    return _query(selection, purchases, today, priced_on, hardware=True)
+    return _query(selection, purchases, today, hardware=True)
 
 
 def _query(
     selection: SizeSelection,
     purchases: Collection[str],
     today: date,
-    priced_on: date | None,
     *,
     traits: tuple[str, ...] = (),
     hardware: bool = False,
 ) -> BoundStatement:
-    """Return the query with today's prices, or with those that were in force on the day `priced_on`."""
     filters, values = active_filters(selection, SELECTION_FILTERS)
     available_in = {f"available_in_{index}": code for index, code in enumerate(selection.available_in)}
     key = CandidateStatementKey(
-        price_scope=PriceScope.of(selection) if priced_on is None else PriceScope.as_of(selection),
+        price_scope=PriceScope.of(selection),
         purchases=tuple(one for one in PURCHASE_MODELS if one in purchases),
         filters=filters,
         traits=traits,
         available_in=len(available_in),
         hardware=hardware,
     )
-    values |= available_in | {"today": today.isoformat()}
-    if priced_on is None or selection.region:
-        values |= region_parameters(selection)
-    if priced_on is not None:
-        values |= {"priced_on": priced_on.isoformat(), "known_on": EVER_KNOWN.isoformat()}
-        values |= {"spot_since": earliest_spot_day(priced_on).isoformat()}
+    values |= available_in | price_parameters(selection, today)
     return BoundStatement(_statement(key), values)
 
 

@@ -85,8 +85,8 @@ class PriceExport(ColumnParams, AllPricesFilter):
 def export_sizes(export: SizeExport, snapshot: CatalogSnapshot, today: date) -> Export:
     """Return the export of sizes; raises BadQuery for a filter, sort key or column that the catalog does not have."""
     columns = select_columns(SIZE_EXPORT_COLUMNS, export.fields)
-    key, values = to_statement_key(normalize(export, snapshot))
-    query = BoundStatement(list_statement(key), values | {"today": today.isoformat()})
+    key, values = to_statement_key(normalize(export, snapshot), today)
+    query = BoundStatement(list_statement(key), values)
 
     def values_of(row: Row) -> Sequence[Any]:
         size = orjson.loads(render_size(row, today))

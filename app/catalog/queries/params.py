@@ -107,6 +107,11 @@ def _iso_day(value: Any) -> Any:
     return value
 
 
+def _is_none(value: Any) -> bool:
+    """Return whether a value is missing: left out of a dump, so that it changes no cursor of who does not give it."""
+    return value is None
+
+
 def _true_or_false(value: Any) -> Any:
     """Check that a boolean is spelled as in JSON: pydantic would also read `yes`, `on` and `1`."""
     if isinstance(value, str) and value not in ("true", "false"):
@@ -189,6 +194,28 @@ class CurrencyParams(QueryParams):
         "the day whose prices they are. Bounds, budgets and order stay in USD.",
         examples=["EUR"],
     )
+
+
+class PriceDayParams(QueryParams):
+    """Of which day the prices are; all else of a size, its status too, is as of today."""
+
+    as_of: Day | None = Field(
+        default=None,
+        description="Prices in force on this day; default: today. All else is as of today.",
+        examples=["2026-07-01"],
+        exclude_if=_is_none,
+    )
+    known_at: Day | None = Field(
+        default=None,
+        description="Prices as the catalog knew them at the end of this day; default: as it knows them now.",
+        examples=["2026-12-31"],
+        exclude_if=_is_none,
+    )
+
+    @property
+    def names_a_day(self) -> bool:
+        """Return whether prices must be computed from the price history."""
+        return self.as_of is not None or self.known_at is not None
 
 
 class PageParams(QueryParams):
@@ -353,7 +380,7 @@ class SizeFilter(SizeSelection, SizeRequirements):
     )
 
 
-class SizeList(SizeFilter):
+class SizeList(PriceDayParams, SizeFilter):
     """Filters and order of a list of sizes."""
 
     sort: SortOrder = Field(
@@ -368,7 +395,7 @@ class SizeSearch(SizeList, CurrencyParams, PageParams):
     """A search: filters, order, currency and page."""
 
 
-class SizeParams(CurrencyParams):
+class SizeParams(PriceDayParams, CurrencyParams):
     """How one size is shown."""
 
 
@@ -378,7 +405,11 @@ Hours = Annotated[Decimal, Field(ge=Decimal("1e-9"), le=Decimal(1_000_000), allo
 MAX_COMPARED = 10
 
 
-class FitSearch(SizeSelection, SizeRequirements, CurrencyParams, PageParams):
+class DatedSelection(PriceDayParams, SizeSelection):
+    """Sizes at the prices of a day."""
+
+
+class FitSearch(DatedSelection, SizeRequirements, CurrencyParams, PageParams):
     """What a job needs of its VMs, and what it may cost."""
 
     max_nodes: int = Field(
@@ -419,7 +450,7 @@ class SimilarSearch(OfferParams, PageParams):
     limit: int = Field(default=10, ge=1, le=500, description="How many items a page holds at most.", examples=[2])
 
 
-class CompareSearch(OfferParams, CurrencyParams):
+class CompareSearch(PriceDayParams, OfferParams, CurrencyParams):
     """Which sizes to compare."""
 
     size: Annotated[tuple[LowerText, ...], Field(min_length=2, max_length=MAX_COMPARED)] = Field(

@@ -1,19 +1,23 @@
 """Which offers (region, OS, purchase model) a size query joins, and expressions over the columns of a size."""
 
 from dataclasses import dataclass
+from datetime import date
 from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
     BindParameter,
     Date,
+    Double,
     FromClause,
     Select,
     String,
     and_,
     bindparam,
     case,
+    cast,
     func,
+    literal,
     literal_column,
     or_,
     select,
@@ -22,21 +26,28 @@ from sqlalchemy import (
 from sqlalchemy.sql.elements import ColumnElement
 
 from app.catalog.column_types import table_of
+from app.catalog.in_force import EVER_KNOWN, PRICE, earliest_spot_day, prices_in_force
 from app.catalog.models import Gpu, Offer, Series, Size
 from app.catalog.projections import (
+    COPIED_SIZE_COLUMNS,
+    PRICE_COLUMNS,
+    RANK_COLUMNS,
+    UNKNOWN_PRICE_RANK,
     cheapest_offers,
     memory_index,
     offer_json,
     offer_json_columns,
-    offers_on,
+    side_by_side,
+    unit_prices,
     usd_by,
 )
 from app.catalog.purchases import ANY_REGION
-from app.catalog.queries.params import OfferParams
+from app.catalog.queries.params import OfferParams, PriceDayParams, QueryParams
 
 SIZE, GPU, OFFER, SERIES = table_of(Size), table_of(Gpu), table_of(Offer), table_of(Series)
 size, gpu = SIZE.c, GPU.c
 TODAY = bindparam("today", type_=Date)
+_DAYS = (bindparam("priced_on", type_=Date), bindparam("known_on", type_=Date), bindparam("spot_since", type_=Date))
 _OFFER_KEY = ("region", "os", "size_key")
 
 
@@ -44,17 +55,21 @@ _OFFER_KEY = ("region", "os", "size_key")
 class PriceScopeKey:
     """What of an offer scope is written into a statement: the OS, the purchase model and the number of regions.
 
-    The regions themselves are parameters, so that one compiled statement serves all of them.
+    With `past` prices are computed from the price history. The regions themselves and the days are parameters, so that
+    one compiled statement serves all of them.
     """
 
     os: str
     purchase: str
     regions: int
+    past: bool = False
 
     @staticmethod
     def of(params: OfferParams) -> "PriceScopeKey":
         """Take the key from the parameters of a request."""
-        return PriceScopeKey(os=params.os, purchase=params.purchase, regions=len(params.region))
+        return PriceScopeKey(
+            os=params.os, purchase=params.purchase, regions=len(params.region), past=named_days(params) is not None
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +77,8 @@ class PriceScope:
     """Which offers (region, OS, purchase model) a size query joins: one row of `offers` a size, where `has_offer`.
 
     `cheapest` are the keys of the offers that count, where they must be searched among several regions. `all_offers`
-    are the offers of every region. The regions of the scope are the parameters of `region_parameters`.
+    are the offers of every region; those of a `past` day have only the columns that lists read. The regions and days of
+    the scope are the parameters of `price_parameters`.
     """
 
     os: str
@@ -71,21 +87,17 @@ class PriceScope:
     has_offer: ColumnElement[bool]
     cheapest: FromClause | None = None
     all_offers: FromClause = OFFER
+    past: bool = False
 
     @staticmethod
     def of(params: OfferParams) -> "PriceScope":
-        """Return the scope of today's offers."""
-        return _current_scope(PriceScopeKey.of(params))
-
-    @staticmethod
-    def as_of(params: OfferParams) -> "PriceScope":
-        """Return the scope of the prices in force on the day `priced_on`, computed from the price history."""
-        return _past_scope(PriceScopeKey.of(params))
+        """Return the scope of today's offers, or of the prices of the days that the parameters name."""
+        return _scope(PriceScopeKey.of(params))
 
     @staticmethod
     def for_sizes(key: PriceScopeKey, sizes: Select[Any]) -> "PriceScope":
-        """Return the scope of today's offers for a few sizes: the cheapest region is searched among these alone."""
-        return _build_scope(key, OFFER.c.size_key.in_(sizes))
+        """Return the scope of a few sizes: prices, and the cheapest region, are searched among these alone."""
+        return _past_scope(key, sizes) if key.past else _current_scope(key, OFFER.c.size_key.in_(sizes))
 
     @property
     def source(self) -> FromClause:
@@ -135,15 +147,17 @@ class PriceScope:
     @property
     def json_columns(self) -> list[ColumnElement[Any]]:
         """Return the columns of the offer that `json_of` needs: the JSON itself where it is stored."""
-        names = ("doc",) if self.purchase == "on_demand" else offer_json_columns(self.purchase)
+        names = ("doc",) if self._json_is_stored else offer_json_columns(self.purchase)
         return [self.offer[name] for name in names]
 
     def json_of(self, columns: Any) -> ColumnElement[str]:
         """Return the offer as JSON from `json_columns`, which may have gone through a subquery."""
-        json: ColumnElement[str] = (
-            columns["doc"] if self.purchase == "on_demand" else offer_json(columns, self.purchase)
-        )
+        json: ColumnElement[str] = columns["doc"] if self._json_is_stored else offer_json(columns, self.purchase)
         return json
+
+    @property
+    def _json_is_stored(self) -> bool:
+        return self.purchase == "on_demand" and not self.past
 
 
 def region_parameters(params: OfferParams) -> dict[str, Any]:
@@ -152,17 +166,34 @@ def region_parameters(params: OfferParams) -> dict[str, Any]:
     return {f"region_{index}": code for index, code in enumerate(regions)}
 
 
+def named_days(params: QueryParams) -> PriceDayParams | None:
+    """Return the parameters where they name a day of prices."""
+    return params if isinstance(params, PriceDayParams) and params.names_a_day else None
+
+
+def price_parameters(params: OfferParams, today: date) -> dict[str, Any]:
+    """Return all parameters of a scope: `today`, its regions, and of a past one its two days."""
+    values: dict[str, Any] = {"today": today.isoformat()}
+    days = named_days(params)
+    if days is None:
+        return values | region_parameters(params)
+    day = days.as_of or today
+    bounds = {"priced_on": day, "known_on": days.known_at or EVER_KNOWN, "spot_since": earliest_spot_day(day)}
+    values |= {name: each.isoformat() for name, each in bounds.items()}
+    return values | region_parameters(params) if params.region else values
+
+
 def region_binds(count: int) -> list[BindParameter[str]]:
     """Return the binds of `region_parameters`."""
     return [bindparam(f"region_{index}", type_=OFFER.c.region.type) for index in range(count)]
 
 
-@lru_cache(maxsize=32)
-def _current_scope(key: PriceScopeKey) -> PriceScope:
-    return _build_scope(key)
+@lru_cache(maxsize=64)
+def _scope(key: PriceScopeKey) -> PriceScope:
+    return _past_scope(key) if key.past else _current_scope(key)
 
 
-def _build_scope(key: PriceScopeKey, *of_sizes: ColumnElement[bool]) -> PriceScope:
+def _current_scope(key: PriceScopeKey, *of_sizes: ColumnElement[bool]) -> PriceScope:
     """Build a scope; `of_sizes` limits the sizes among whose offers the cheapest of several regions is searched."""
     regions = region_binds(max(1, key.regions))
     of_os = matches_offer(OFFER.c, key)
@@ -178,15 +209,48 @@ def _same_offer(left: FromClause, right: FromClause) -> ColumnElement[bool]:
     return and_(*(left.c[name] == right.c[name] for name in _OFFER_KEY))
 
 
-@lru_cache(maxsize=32)
-def _past_scope(key: PriceScopeKey) -> PriceScope:
-    past = offers_on(*(bindparam(name, type_=Date) for name in ("priced_on", "known_on", "spot_since")))
-    meant = select(past).where(past.c.os == literal_text(key.os))
+def _past_scope(key: PriceScopeKey, sizes: Select[Any] | None = None) -> PriceScope:
+    """Build the scope of a past day, of all sizes or of a few; without regions a size without any price is in it, too.
+
+    The keys of the sizes are named where only a part of each size's prices is read: the table of prices begins with
+    them, and is not read as a whole.
+    """
+    meant = [PRICE.c.os == literal_text(key.os)]
+    if key.regions or sizes is not None:
+        meant.append(PRICE.c.size_key.in_(sizes if sizes is not None else select(size.key)))
     if key.regions:
-        meant = meant.where(past.c.region.in_(region_binds(key.regions)))
-    best = cheapest_offers(meant.subquery(), key.purchase, ("size_key",))
-    has_offer = best.c.size_key.is_not(None)
-    return PriceScope(os=key.os, purchase=key.purchase, offers=best, has_offer=has_offer, all_offers=past)
+        meant.append(PRICE.c.region.in_(region_binds(key.regions)))
+    best = side_by_side(prices_in_force(*_DAYS, *meant)).subquery()
+    if key.regions != 1:
+        best = cheapest_offers(best, key.purchase, ("size_key",))
+    unpriced = literal(UNKNOWN_PRICE_RANK, Double)
+    columns: dict[str, ColumnElement[Any]] = {
+        "size_key": size.key,
+        "priced_in": best.c.region,
+        **{name: best.c[name] for name in PRICE_COLUMNS},
+        **{name: func.coalesce(best.c[name], unpriced) for name in RANK_COLUMNS},
+        **{name: size[name] for name in COPIED_SIZE_COLUMNS},
+        **unit_prices(best.c, key.purchase),
+    }
+    offers = select(*(column.label(name) for name, column in columns.items())).select_from(
+        best.join(SIZE, best.c.size_key == size.key, full=not key.regions)
+    )
+    return PriceScope(
+        os=key.os,
+        purchase=key.purchase,
+        offers=offers.subquery("past_offer"),
+        has_offer=true(),
+        all_offers=_past_prices(key),
+        past=True,
+    )
+
+
+def _past_prices(key: PriceScopeKey) -> FromClause:
+    """Select prices by the purchase model of a scope, with the columns that `priced_in_all` reads of an offer."""
+    of_this = (PRICE.c.os == literal_text(key.os), PRICE.c.purchase == literal_text(key.purchase))
+    prices = prices_in_force(*_DAYS, *of_this).subquery().c
+    rank = cast(prices.usd_per_hour, Double).label(f"{key.purchase}_rank_usd")
+    return select(prices.size_key, prices.region, prices.os, rank).subquery()
 
 
 def matches_offer(offer: Any, key: "PriceScopeKey | PriceScope") -> ColumnElement[bool]:

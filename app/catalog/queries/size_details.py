@@ -18,7 +18,7 @@ from app.catalog.queries.price_scope import (
     PriceScope,
     PriceScopeKey,
     gpu,
-    region_parameters,
+    price_parameters,
     size,
     status_of,
 )
@@ -45,7 +45,7 @@ class SizeDetails:
 def find_size_details(keys: Sequence[str], params: OfferParams, today: date) -> QueryPlan[tuple[SizeDetails, ...]]:
     """Find sizes by keys that exist, in the order of the keys; prices are null where there is no offer."""
     values = {f"key_{index}": key for index, key in enumerate(keys)}
-    values |= {"today": today.isoformat(), **region_parameters(params)}
+    values |= price_parameters(params, today)
     rows = yield BoundStatement(_statement(PriceScopeKey.of(params), len(keys)), values)
     found = {key: row for key, *row in rows}
     return tuple(_to_size_details(found[key], today) for key in keys)

@@ -49,8 +49,16 @@ from app.catalog.queries.pagination import (
     read_page,
     read_position,
 )
-from app.catalog.queries.params import SizeList, SizeSearch, SizeSelection
-from app.catalog.queries.price_scope import GPU, SIZE, PriceScope, region_parameters, status_of, use_memory_index
+from app.catalog.queries.params import DatedSelection, SizeList, SizeParams, SizeSearch, SizeSelection
+from app.catalog.queries.price_scope import (
+    GPU,
+    SIZE,
+    PriceScope,
+    PriceScopeKey,
+    price_parameters,
+    status_of,
+    use_memory_index,
+)
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
 from app.db.statements import BoundStatement, QueryPlan, Row, Statement, cached_statement, run_plan, single_statement
 
@@ -92,7 +100,7 @@ def page_statement(key: StatementKey) -> Statement:
     offer = scope.json_of(page.c).label("offer")
     shown = (SIZE_JSON.c.doc, page.c.status, offer, *(page.c[label.key] for label in labels))
     query = select(*shown).join_from(page, SIZE_JSON, SIZE_JSON.c.size_key == size_key)
-    short = key.sort in _INDEXED_SORTS and not uses_table(SIZE, [*conditions, *labels])
+    short = not scope.past and key.sort in _INDEXED_SORTS and not uses_table(SIZE, [*conditions, *labels])
     return Statement(query.order_by(*order), short=short)
 
 
@@ -118,12 +126,13 @@ def count_statement(key: StatementKey) -> Statement:
 
 
 @cached_statement(4)
-def size_statement(scope: PriceScope) -> Statement:
+def size_statement(scope_key: PriceScopeKey) -> Statement:
     """Build the statement of one size by `key`; its row begins as one of a page."""
+    key = bindparam("key", type_=SIZE_JSON.c.size_key.type)
+    scope = PriceScope.for_sizes(scope_key, select(SIZE.c.key).where(SIZE.c.key == key))
     query = select(SIZE_JSON.c.doc, *_columns(scope)).join_from(
         SIZE_JSON, scope.offers, scope.key == SIZE_JSON.c.size_key
     )
-    key = bindparam("key", type_=SIZE_JSON.c.size_key.type)
     return Statement(query.where(scope.has_offer, SIZE_JSON.c.size_key == key), short=True)
 
 
@@ -233,14 +242,17 @@ def render_page(page: JsonPage) -> str:
 def find_sizes(search: SizeSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[JsonPage]:
     """Find one page of a search; raises BadQuery for a name that the catalog does not have, and CursorGone."""
     search = normalize(search, snapshot)
-    rate = None if search.currency == USD else (yield from find_exchange_rate(search.currency, today))
+    priced_on = search.as_of or today
+    rate = None if search.currency == USD else (yield from find_exchange_rate(search.currency, priced_on))
     identity = search.model_dump_json(exclude=search.page_param_names())
-    key, values = to_statement_key(search)
+    if search.names_a_day:
+        identity = f"{identity} {today}"
+    key, values = to_statement_key(search, today)
     key = replace(key, memory_buckets=_memory_buckets(search, snapshot))
     position = (
         read_position(search.cursor, identity, to_sort_keys(key.sort, key.price_scope)) if search.cursor else None
     )
-    values |= {"today": today.isoformat(), "limit": search.limit + 1}
+    values |= {"limit": search.limit + 1}
     query = ListQuery(
         identity=identity,
         page=_bind_page(key, values, position),
@@ -269,13 +281,14 @@ def search_sizes(session: Session, search: SizeSearch, *, today: date) -> JsonPa
     return run_plan(session, find_sizes(search, load_snapshot(session), today))
 
 
-def get_size(session: Session, name: str, *, today: date, currency: str = USD) -> str:
+def get_size(session: Session, name: str, params: SizeParams | None = None, *, today: date) -> str:
     """Return one size by any of its names as JSON text, with its cheapest on-demand Linux price; raises NotFound."""
-    everywhere = SizeSelection()
-    values = {"key": get_size_key(session, name), "today": today.isoformat(), **region_parameters(everywhere)}
-    statement = size_statement(PriceScope.of(everywhere))
+    params = params or SizeParams()
+    everywhere = DatedSelection(as_of=params.as_of, known_at=params.known_at)
+    values = {"key": get_size_key(session, name), **price_parameters(everywhere, today)}
+    statement = size_statement(PriceScopeKey.of(everywhere))
     (row,) = run_plan(session, single_statement(BoundStatement(statement, values)))
-    rate = run_plan(session, find_exchange_rate(currency, today))
+    rate = run_plan(session, find_exchange_rate(params.currency, params.as_of or today))
     if rate is None:
         return render_size(row, today)
     return f'{render_converted_size(row, today, rate)[:-1]},"exchange_rate":{exchange_rate_json(rate)}}}'
@@ -293,18 +306,18 @@ def normalize(selection: SelectionT, snapshot: CatalogSnapshot) -> SelectionT:
     return selection.model_copy(update=update) if update else selection
 
 
-def to_statement_key(search: SizeList) -> tuple[StatementKey, dict[str, Any]]:
+def to_statement_key(search: SizeList, today: date) -> tuple[StatementKey, dict[str, Any]]:
     """Return the key of a normalized list's statement, and the statement's parameters; raises BadQuery for its sort."""
     check_sort(search.sort)
     filters, values = active_filters(search, FILTERS)
     key = StatementKey(price_scope=PriceScope.of(search), filters=filters, sort=search.sort)
-    return key, values | region_parameters(search)
+    return key, values | price_parameters(search, today)
 
 
 def _memory_buckets(search: SizeSearch, snapshot: CatalogSnapshot) -> tuple[int, ...]:
     """Return the memory buckets to merge a list by price from; none where one index scan serves."""
     least, most = search.min_gpu_mem, search.max_gpu_mem
-    if search.sort != ("usd_per_hour",) or len(search.region) > 1 or not least:
+    if search.sort != ("usd_per_hour",) or len(search.region) > 1 or not least or search.names_a_day:
         return ()
     first, last = memory_bucket(least), memory_bucket(most) if most else MAX_MEMORY_BUCKET
     return tuple(bucket for bucket in snapshot.memory_buckets if first <= bucket <= last)

@@ -14,12 +14,10 @@ from sqlalchemy import (
     ColumnElement,
     Date,
     Double,
-    Integer,
     MetaData,
     Select,
     Table,
     and_,
-    case,
     delete,
     exists,
     func,
@@ -40,14 +38,13 @@ from app.catalog.projections import (
     COPIED_SIZE_COLUMNS,
     PRICE_COLUMNS,
     RANK_COLUMNS,
-    UNIT_PRICE_FIELDS,
     UNKNOWN_PRICE_RANK,
     cheapest_offers,
     memory_bucket_sql,
     offer_json,
     side_by_side,
     size_json,
-    usd_by,
+    unit_prices,
 )
 from app.catalog.purchases import ANY_REGION, PURCHASE_MODELS
 from app.catalog.store.bulk import (
@@ -61,7 +58,6 @@ from app.catalog.store.bulk import (
 from app.catalog.store.changes import collect_changed_offers, collect_lost_offers
 from app.catalog.store.prices import OPERATING_SYSTEMS
 from app.catalog.store.upsert import TableChange, save_rows
-from app.db.functions import exact_ratio
 
 _BATCH_SIZE = 1_000
 
@@ -214,7 +210,7 @@ def _priced_values() -> dict[str, Any]:
         **{name: prices[name] for name in (*_PRICE_GROUP, *PRICE_COLUMNS)},
         "priced_in": prices.region,
         **_copied_columns(),
-        **{name: value for purchase in PURCHASE_MODELS for name, value in _price_ratios(purchase).items()},
+        **{name: value for purchase in PURCHASE_MODELS for name, value in unit_prices(prices, purchase).items()},
     }
     return values | {"doc": offer_json(values, "on_demand")}
 
@@ -223,16 +219,6 @@ def _copied_columns() -> dict[str, ColumnElement[Any]]:
     size = table_of(Size).c
     copied: dict[str, ColumnElement[Any]] = {name: size[name] for name in COPIED_SIZE_COLUMNS}
     return copied | {"gpu_octave": memory_bucket_sql(size.gpu_memory_gib)}
-
-
-def _price_ratios(purchase: str) -> dict[str, ColumnElement[float]]:
-    """Build the price of a whole GPU (six times the price of a size with 1/6), and of a GiB of GPU memory."""
-    size, usd = table_of(Size).c, usd_by(_CURRENT_PRICES.c, purchase)
-    parts = ((size.gpu_count_denominator, size.gpu_count_numerator), (literal(1, Integer), size.gpu_memory_gib))
-    return {
-        f"{purchase}_{name}": case((numerator > 0, exact_ratio(usd, denominator, numerator)))
-        for name, (denominator, numerator) in zip(UNIT_PRICE_FIELDS, parts, strict=True)
-    }
 
 
 def _unpriced_offers(purchase: str, *, dirty_only: bool) -> Select[Any]:
