@@ -42,6 +42,24 @@ def test_the_price_of_a_reservation_comes_before_the_others(run: Run, seeded_url
     assert shown.split()[:6] == ["size", "reserved", "3y", "USD/h", "status", "vCPUs"]
 
 
+def test_commands_take_the_prices_of_a_day(run: Run, seeded_url: str, client: httpx.Client) -> None:
+    day = {"as_of": "2024-01-10", "known_at": "2030-01-01"}
+    options = ("--as-of", day["as_of"], "--known-at", day["known_at"], "--json")
+    size, path = "Standard_D16ads_v6", "/sizes/Standard_D16ads_v6"
+    found = json.loads(run(seeded_url, "search", "--name", size, *options).stdout)
+    assert found == client.get("/sizes", params={"name": size, **day}).json()["items"]
+    shown = json.loads(run(seeded_url, "show", size, *options).stdout)
+    assert shown["size"] == client.get(path, params=day).json()
+    assert shown["prices"] == client.get(f"{path}/prices", params={"limit": 500, **day}).json()["items"]
+    fitting = json.loads(run(seeded_url, "fit", "--name", size, *options).stdout)
+    assert fitting == client.get("/fit", params={"name": size, **day}).json()
+    compared = json.loads(run(seeded_url, "compare", size, "d2ads_v6", *options).stdout)
+    assert compared == client.get("/compare", params={"size": f"{size},d2ads_v6", **day}).json()
+    placed = run(seeded_url, "fit", "llama-3.1-8b", "--name", "nc24ads_a100_v4", "--known-at", "2020-01-01", "--json")
+    (item,) = json.loads(placed.stdout)["items"]
+    assert item["cost"]["on_demand"]["usd_per_hour"] is None
+
+
 @pytest.fixture
 def seeded_copy(databases: Databases, seeded_template_url: str) -> Iterator[str]:
     """A copy of the seeded database to write to."""
@@ -128,7 +146,10 @@ def test_a_cost_is_that_of_the_api(run: Run, seeded_url: str, client: httpx.Clie
 
 
 ASKED = {
-    "sizes": ("--status any --sort -memory_gib --fields name,flags", "status=any&sort=-memory_gib&fields=name,flags"),
+    "sizes": (
+        "--status any --as-of 2026-07-01 --fields name,usd_per_hour",
+        "status=any&as_of=2026-07-01&fields=name,usd_per_hour",
+    ),
     "prices": ("--history --as-of 2026-09-01 --gpu A10", "history=true&as_of=2026-09-01&gpu=A10"),
 }
 

@@ -18,4 +18,5 @@ async def compare_sizes(search: Annotated[CompareSearch, Query()], executor: Exe
     from app.converters.compare import to_comparison_out
     from app.services.compare import compare
 
-    return to_comparison_out(await executor.run(partial(compare, search)))
+    run = executor.run_in_thread if search.names_a_day else executor.run
+    return to_comparison_out(await run(partial(compare, search)))

@@ -4,7 +4,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from app.catalog.queries.exports import ColumnParams
-from app.catalog.queries.params import CurrencyParams, PageParams, SizeFilter, SizeRequirements, SizeSelection
+from app.catalog.queries.params import (
+    CurrencyParams,
+    PageParams,
+    PriceDayParams,
+    SizeFilter,
+    SizeRequirements,
+    SizeSelection,
+)
 from app.catalog.queries.prices import AllPricesFilter
 from tests.api.openapi.parts import Part, components, operations
 
@@ -13,6 +20,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "ColumnParams": tuple(ColumnParams.model_fields),
     "AllPricesFilter": tuple(AllPricesFilter.model_fields),
     "CurrencyParams": tuple(CurrencyParams.model_fields),
+    "PriceDayParams": tuple(PriceDayParams.model_fields),
     "PageParams": tuple(PageParams.model_fields),
     "SizeSelection": tuple(SizeSelection.model_fields),
     "SizeRequirements": tuple(SizeRequirements.model_fields),

@@ -1,0 +1,108 @@
+"""Sizes at the prices of a day: lists, one size, fits, comparisons and exports agree with GET /prices."""
+
+import csv
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.walks import walk
+
+TODAY = "2026-09-01"
+SIZE = "Standard_D16ads_v6"
+DAYS = ("2024-01-10", "2024-05-01", "2026-06-30", TODAY)
+LINUX = {"os": "linux", "purchase": "on_demand"}
+
+
+def get(client: httpx.Client, path: str, **params: Any) -> Any:
+    answer = client.get(path, params=params)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def in_force(client: httpx.Client, **params: Any) -> Mapping[str, float]:
+    """Return the on-demand Linux prices of the size by region, as GET /prices has them."""
+    path = f"/sizes/{SIZE}/prices"
+    return {row["region"]: row["usd_per_hour"] for row in get(client, path, limit=500, **LINUX, **params)["items"]}
+
+
+@pytest.mark.parametrize("day", DAYS)
+def test_every_answer_has_the_price_of_the_day(client: httpx.Client, day: str) -> None:
+    prices = in_force(client, as_of=day)
+    here = {"as_of": day, "region": "eastus"}
+    (row,) = get(client, "/sizes", name=SIZE, **here)["items"]
+    assert (row["region"], row["usd_per_hour"]) == ("eastus", prices["eastus"])
+    assert row["price_as_of"] <= day
+    assert get(client, f"/sizes/{SIZE}", as_of=day)["usd_per_hour"] == min(prices.values())
+    (fit,) = get(client, "/fit", name=SIZE, **here)["items"]
+    assert fit["cost"]["on_demand"]["usd_per_hour"] == prices["eastus"]
+    compared = get(client, "/compare", size=f"{SIZE},Standard_D2ads_v6", **here)["fields"]
+    (usd,) = [field for field in compared if field["field"] == "usd_per_hour"]
+    assert usd["values"][0]["value"] == prices["eastus"]
+    (exported,) = csv.DictReader(io.StringIO(client.get("/sizes.csv", params={"name": SIZE, **here}).text))
+    assert float(exported["usd_per_hour"]) == prices["eastus"]
+
+
+def test_the_prices_of_the_size_are_not_the_same_on_all_days(client: httpx.Client) -> None:
+    assert len({in_force(client, as_of=day, region="eastus")["eastus"] for day in DAYS}) > 1
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/sizes?limit=500",
+        "/sizes?region=eastus&limit=500",
+        "/sizes?region=eastus,westeurope&sort=-usd_per_gpu_hour&limit=500",
+        "/sizes?purchase=spot&sort=usd_per_hour&min_gpu_mem=80&limit=500",
+        "/sizes?available_in=eastus,westeurope&os=windows&limit=500",
+        "/sizes?region=eastus&max_usd_per_hour=2&currency=EUR&limit=500",
+        f"/sizes/{SIZE}?currency=EUR",
+        "/compare?size=nc24ads_a100_v4,nc40ads_h100_v5&region=eastus,westeurope",
+        "/fit?min_gpu_mem=80&region=eastus&include=rejected&limit=500",
+        "/fit?min_vcpus=96&budget_usd_per_month=5000&limit=500",
+        "/sizes.csv?region=eastus&sort=usd_per_hour",
+    ],
+)
+def test_prices_of_today_are_the_same_by_their_history(client: httpx.Client, path: str) -> None:
+    now, then = client.get(path), client.get(f"{path}&as_of={TODAY}")
+    assert now.status_code == then.status_code == 200, then.text
+    if now.headers["content-type"] != "application/json":
+        assert then.text == now.text
+        return
+    answers = [{**answer.json(), "next_cursor": None} for answer in (now, then)]
+    assert answers[0] == answers[1]
+
+
+def test_nothing_was_known_before_it_was_taken_in(client: httpx.Client) -> None:
+    unknown = {"known_at": "2020-01-01"}
+    (row,) = get(client, "/sizes", name=SIZE, **unknown)["items"]
+    assert (row["region"], row["usd_per_hour"], row["price_as_of"], row["price_age_days"]) == (None,) * 4
+    assert (row["vcpus"], row["status"]) == (16, "current")
+    assert get(client, "/sizes", name=SIZE, max_usd_per_hour=1000, **unknown)["total"] == 0
+    assert get(client, "/sizes", region="eastus", **unknown)["total"] == 0
+    assert get(client, f"/sizes/{SIZE}", **unknown)["usd_per_hour"] is None
+    assert get(client, "/fit", name=SIZE, budget_usd_per_month=100000, **unknown)["items"] == []
+    body = {"resources": {"min_vcpus": 2}, "constraints": {"name": [SIZE]}, "pricing": unknown}
+    (item,) = client.post("/fit", json=body).json()["items"]
+    assert item["cost"]["on_demand"]["usd_per_hour"] is None
+
+
+def test_bounds_and_order_are_by_the_prices_of_the_day(client: httpx.Client) -> None:
+    asked = {"region": "eastus", "as_of": DAYS[0], "series": "dadsv6", "sort": "-usd_per_hour"}
+    whole = get(client, "/sizes", **asked)["items"]
+    prices = [row["usd_per_hour"] for row in whole]
+    assert prices == sorted(prices, reverse=True)
+    paged = walk(client, "/sizes", **asked | {"limit": 2})
+    assert [row["name"] for row in paged] == [row["name"] for row in whole]
+    most = prices[len(prices) // 2]
+    cheap = get(client, "/sizes", max_usd_per_hour=most, **asked)["items"]
+    assert [row["usd_per_hour"] for row in cheap] == [price for price in prices if price <= most]
+
+
+def test_a_cursor_belongs_to_its_day(client: httpx.Client) -> None:
+    cursor = get(client, "/sizes", region="eastus", limit=2, as_of=DAYS[0])["next_cursor"]
+    for other in ({}, {"as_of": DAYS[1]}, {"as_of": DAYS[0], "known_at": "2030-01-01"}):
+        refused = client.get("/sizes", params={"region": "eastus", "limit": 2, "cursor": cursor, **other})
+        assert refused.status_code == 400, refused.text
