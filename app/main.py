@@ -94,6 +94,7 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
 def _init_state(state: State, settings: Settings, today: Callable[[], date], app_version: str) -> None:
     """Create what endpoints share: the engine, query executors, export streams and files."""
     state.engine, state.today = make_engine(settings.database_url), today
+    state.stale_after_days = settings.stale_after_days
     state.streams = ExportStreams(make_engine(settings.database_url, pooled=False))
     state.files = ExportFileCache(state.streams, max_bytes=settings.exports_mib * 2**20)
     state.watcher = RevisionWatcher(state.engine, today, app_version)

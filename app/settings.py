@@ -52,6 +52,12 @@ class Settings(BaseSettings):
         default="",
         description="A copy of the European Central Bank's eurofxref-hist.zip, for `vmsizes refresh`. Empty: its own.",
     )
+    stale_after_days: int = Field(
+        default=7,
+        ge=0,
+        le=36_500,
+        description="From which age on, in days, prices and exchange rates are called stale: older than this.",
+    )
     public_url: str = Field(
         default="",
         description="The URL at which clients reach the service, for the OpenAPI document and links. Empty: relative.",

@@ -94,11 +94,23 @@ def test_the_stack_starts_in_order() -> None:
 
 
 def test_the_stack_serves_from_a_read_only_root_and_keeps_only_the_database() -> None:
-    for service in ("seed", "api"):
+    for service in ("seed", "api", "refresh"):
         assert COMPOSE["services"][service]["read_only"] is True
+    for service in ("seed", "api"):
         assert "volumes" not in COMPOSE["services"][service]
     (volume,) = COMPOSE["services"]["postgres"]["volumes"]
     assert volume.split(":")[0] in COMPOSE["volumes"]
+
+
+def test_the_stack_refreshes_the_seeded_database_every_day_or_as_often_as_is_set() -> None:
+    refresh = COMPOSE["services"]["refresh"]
+    assert refresh["command"] == ["vmsizes", "refresh", "--every", "${VMSIZES_REFRESH_EVERY:-24h}"]
+    assert waits_for("refresh") == waits_for("api")
+    assert refresh["environment"] == COMPOSE["services"]["api"]["environment"]
+    (volume,) = refresh["volumes"]
+    assert volume == "feeds:/data", "the working folder of the image, where fetched pages are kept"
+    assert "WORKDIR /data" in DOCKERFILE
+    assert "feeds" in COMPOSE["volumes"]
 
 
 def test_the_stack_talks_to_its_own_database() -> None:

@@ -28,6 +28,11 @@ async def _get_export_files(request: Request) -> ExportFileCache:
     return files
 
 
+async def _get_stale_after_days(request: Request) -> int:
+    days: int = request.app.state.stale_after_days
+    return days
+
+
 async def _get_response_cache(request: Request) -> CacheMiddleware:
     middleware: CacheMiddleware = request.app.state.cache
     return middleware
@@ -37,6 +42,8 @@ Executor = Annotated[QueryExecutor, Depends(_get_executor)]
 """Runs an endpoint's queries; endpoints open no session and start no thread of their own."""
 Streams = Annotated[ExportStreams, Depends(_get_export_streams)]
 Files = Annotated[ExportFileCache, Depends(_get_export_files)]
+StaleAfterDays = Annotated[int, Depends(_get_stale_after_days)]
+"""The age in days from which on prices and exchange rates are stale."""
 ResponseCache = Annotated[CacheMiddleware, Depends(_get_response_cache)]
 
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from sqlalchemy import Engine
 from sqlmodel import Session
 
+from app.catalog.queries.freshness import Freshness, load_freshness
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.executors import SessionThreads, make_plan_executor
 from app.db.statements import QueryPlan, run_plan
@@ -24,6 +25,7 @@ class QueryExecutor:
     def __init__(self, engine: Engine, watcher: RevisionWatcher, today: Callable[[], date]) -> None:
         self._watcher, self.today = watcher, today
         self._io_threads, self._cpu_thread = SessionThreads(engine), SessionThreads(engine, 1, name="computing")
+        self._freshness: tuple[str, Freshness] | None = None
         self.plan_executor = make_plan_executor(engine, self._io_threads)
 
     async def run(self, make_plan: Callable[[CatalogSnapshot, date], QueryPlan[T]]) -> T:
@@ -71,6 +73,18 @@ class QueryExecutor:
         if state.snapshot is None:
             raise NotReady(state.unavailable)
         return state.snapshot
+
+    async def freshness(self) -> Freshness:
+        """Return how old the newest prices and rates are; read in a thread once for each revision and day.
+
+        Raises NotReady if there is no catalog.
+        """
+        generation = (await self._watcher.refresh()).generation
+        if generation is None:
+            raise NotReady(self._watcher.state.unavailable)
+        if self._freshness is None or self._freshness[0] != generation:
+            self._freshness = generation, await self._io_threads.run(load_freshness, self.today())
+        return self._freshness[1]
 
     async def revision(self) -> Mapping[str, Any]:
         """Return the current revision; raises NotReady, which says what to do, if there is no catalog."""

@@ -89,14 +89,21 @@ def session() -> Iterator[Session]:
 
 def exit_with_error(error: Exception) -> NoReturn:
     """Print an error of the project or the database and exit with its code; raises any other error again."""
-    if isinstance(error, VmsizesError):
-        _exit(to_cli_text(error), _EXIT_CODES.get(type(error), 1))
-    if isinstance(error, OperationalError | ProgrammingError | InterfaceError):
-        _exit(_database_message(error), EXIT_NOT_READY)
+    if message := error_message(error):
+        _exit(message, _EXIT_CODES.get(type(error), 1) if isinstance(error, VmsizesError) else EXIT_NOT_READY)
     if isinstance(error, BrokenPipeError):  # the reader of a pipe has stopped: `vmsizes search | head -1`
         sys.stderr.close()
         sys.exit(EXIT_OK)
     raise error
+
+
+def error_message(error: Exception) -> str | None:
+    """Return the text of an error of the project or the database, None for any other."""
+    if isinstance(error, VmsizesError):
+        return to_cli_text(error)
+    if isinstance(error, OperationalError | ProgrammingError | InterfaceError):
+        return _database_message(error)
+    return None
 
 
 def _database_message(error: DBAPIError) -> str:

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from app.catalog.fields import FIELDS, to_text
+from app.catalog.queries.freshness import load_freshness
 from app.catalog.readings import Reading, SourceKind
 from app.catalog.store.revisions import list_revisions, list_sources
 from app.cli import context
@@ -41,6 +42,7 @@ SOURCE_COLUMNS = {
     "id": Column(heading="source"),
     "kind": Column(heading="kind", rank=3),
     "published_on": Column(heading="published on", rank=2),
+    "newest_day": Column(heading="newest day", rank=2),
     "facts": Column(heading="facts", rank=1),
     "prices": Column(heading="prices", rank=1),
     "others": Column(heading="others", rank=4),
@@ -167,9 +169,10 @@ def _print_facts(reading: Reading, *, as_json: bool) -> None:
 @app.command()
 @with_output_options
 def sources(*, output: OutputOptions) -> None:
-    """List the sources of the catalog, and how many facts and prices each gave."""
+    """List the sources of the catalog, how many facts and prices each gave, and the newest day of its prices."""
     with context.session() as session:
-        rows = list_sources(session)
+        freshness = load_freshness(session, context.today())
+        rows = [row | {"newest_day": freshness.newest_day_of(row["id"])} for row in list_sources(session)]
     print_rows(rows, SOURCE_COLUMNS, output)
 
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from app.catalog.readings import Progress, no_progress
 from app.cli import context
 from app.cli.options import Command, Group
 from app.cli.outcomes import outcome_json, plural, print_reports, print_tables
 from app.cli.output import Json, get_console, print_json, print_note
 from app.cli.progress import progress
+from app.cli.schedule import parse_interval, repeat
 from app.errors import BadData, FetchError
 from app.ingest.registry import read_pages, relative_to
 from app.ingest.run import IngestOutcome, ingest
@@ -32,6 +35,14 @@ app.add_typer(refresh_app, name="refresh")
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Fetch, print what would be done, and write nothing.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Write nothing if anything is refused or cannot be read.")]
+Every = Annotated[
+    int | None,
+    typer.Option(
+        parser=parse_interval,
+        metavar="INTERVAL",
+        help="Go on refreshing at this interval (90s, 30m, 24h, 7d), with one line a run, until SIGTERM.",
+    ),
+]
 Accept = Annotated[bool, typer.Option("--accept", help="Take lists although they differ too much from the last.")]
 
 
@@ -41,6 +52,11 @@ class RunOptions:
 
     dry_run: bool
     strict: bool
+    quiet: bool = False
+
+    def progress(self) -> AbstractContextManager[Progress]:
+        """Show the progress of long work; a quiet run shows none."""
+        return nullcontext(no_progress) if self.quiet else progress()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,7 +137,7 @@ def azure_prices(
 def _refresh_prices(feed: "PriceFeed", day: date, run: RunOptions) -> FeedResult:
     from app.ingest.feeds.run import run_price_refresh
 
-    with progress() as step:
+    with run.progress() as step:
         refresh, outcome = run_price_refresh(
             context.engine(), feed, day=day, now=context.now(), strict=run.strict, dry_run=run.dry_run, progress=step
         )
@@ -209,7 +225,7 @@ def _refresh_skus(file: Path | None, url: str, run: RunOptions, *, accept: bool)
     api = SkuApi(
         subscription=settings.azure_subscription, token=settings.azure_token.get_secret_value(), url=url or API_URL
     )
-    with progress() as step:
+    with run.progress() as step:
         refresh, outcome = run_sku_refresh(
             context.engine(),
             file or api,
@@ -268,7 +284,7 @@ def _refresh_rates(run: RunOptions, url: str = "", file: Path | None = None) -> 
     from app.ingest.feeds.exchange_rates_client import HISTORY_URL
     from app.ingest.feeds.run import run_rate_refresh
 
-    with progress() as step:
+    with run.progress() as step:
         refresh = run_rate_refresh(
             context.engine(),
             url=url or context.settings().exchange_rates_url or HISTORY_URL,
@@ -314,7 +330,7 @@ _PAGES_OF_SIZES = "articles/virtual-machines/sizes"
 
 def _refresh_docs(folder: Path, run: RunOptions) -> FeedResult:
     pages = folder / _PAGES_OF_SIZES
-    with progress() as step:
+    with run.progress() as step:
         read = read_pages([pages if pages.is_dir() else folder], context.settings().seeds, progress=step)
         reading = relative_to(folder, read)
         outcome = ingest(
@@ -338,22 +354,55 @@ def refresh_all(
     accept: Accept = False,
     dry_run: DryRun = False,
     strict: Strict = False,
+    every: Every = None,
     as_json: Json = False,
 ) -> None:
     """Refresh every feed that is set up; one that fails does not stop the others."""
-    run = RunOptions(dry_run=dry_run, strict=strict)
     if ctx.invoked_subcommand:
+        if every:
+            raise typer.BadParameter("--every refreshes every feed that is set up: it cannot be given with one feed")
         if accept or dry_run or strict or as_json:
             raise typer.BadParameter(f"give options behind the feed: vmsizes refresh {ctx.invoked_subcommand} …")
         return
-    results, failed = [], False
+    run = RunOptions(dry_run=dry_run, strict=strict, quiet=bool(every))
+    if every:
+        if accept or as_json:
+            raise typer.BadParameter("--every prints lines and accepts no list: give neither --json nor --accept")
+        context.engine()  # a wrong setting ends the command instead of failing each run
+        repeat(lambda: _summarize(_refresh_feeds(run, accept=False)), every)
+    results = _refresh_feeds(run, accept=accept)
+    _finish(results, as_json=as_json)
+
+
+def _refresh_feeds(run: RunOptions, *, accept: bool) -> list[FeedResult]:
+    """Refresh every feed that is set up; one that fails has a result that says so."""
+    results = []
     for feed, refresh in _feeds(run, accept=accept):
         try:
             results.append(refresh())
         except (BadData, FetchError) as error:
             results.append(FeedResult(feed=feed, headline=f"{feed}: failed", refused={feed: (str(error),)}))
-            failed = True
-    _finish(results, as_json=as_json, failed=failed)
+    return results
+
+
+def _summarize(results: Sequence[FeedResult]) -> str:
+    """Return what a refresh did as one line: the headline of each feed, what it refused, and the newest revision."""
+    parts = []
+    for result in results:
+        refused = [f"{', '.join(names)}: {'; '.join(reasons)}" for reasons, names in _by_reasons(result)]
+        parts.append(" | refused: ".join([result.headline, *refused]))
+    outcomes = [result.outcome for result in results if result.outcome]
+    state = f"revision {outcomes[-1].revision['number']}" if outcomes else "nothing was written"
+    failed = any(result.refused for result in results)
+    return f"{'failed' if failed else 'refreshed'}: {'; '.join(parts)}; {state}"
+
+
+def _by_reasons(result: FeedResult) -> list[tuple[tuple[str, ...], list[str]]]:
+    """Return each list of reasons with the names of what was refused for them."""
+    names: dict[tuple[str, ...], list[str]] = {}
+    for name, reasons in result.refused.items():
+        names.setdefault(tuple(reasons), []).append(name)
+    return list(names.items())
 
 
 def _feeds(run: RunOptions, *, accept: bool) -> Iterator[tuple[str, Callable[[], FeedResult]]]:
@@ -373,7 +422,7 @@ def _feeds(run: RunOptions, *, accept: bool) -> Iterator[tuple[str, Callable[[],
 # Output
 
 
-def _finish(results: Sequence[FeedResult], *, as_json: bool, failed: bool = False) -> None:
+def _finish(results: Sequence[FeedResult], *, as_json: bool) -> None:
     """Print what each feed did; exit with the code for bad data where anything was refused."""
     for result in results:
         print_reports(result.outcome.summary.reports if result.outcome else ())
@@ -383,14 +432,13 @@ def _finish(results: Sequence[FeedResult], *, as_json: bool, failed: bool = Fals
         for result in results:
             _print_result(result)
     for result in results:
-        for reasons in dict.fromkeys(map(tuple, result.refused.values())):
-            names = [name for name, its in result.refused.items() if tuple(its) == reasons]
+        for reasons, names in _by_reasons(result):
             print_note(f"refused: {', '.join(names)}: {'; '.join(reasons)}")
         for hint in result.hints:
             print_note(hint)
         if result.outcome is None or not result.outcome.written:
             print_note(f"{result.feed}: nothing was written.")
-    if failed or any(result.refused for result in results):
+    if any(result.refused for result in results):
         sys.exit(context.EXIT_BAD_DATA)
 
 

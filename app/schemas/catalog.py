@@ -120,6 +120,9 @@ class SourceOut(Out):
     published_on: date | None = Field(description="The day on which it was published.")
     sha256: str = Field(description="SHA-256 of the content that was read.")
     pinned: bool = Field(description="Whether its values stay accepted even if other sources disagree.")
+    newest_day: date | None = Field(
+        description="The newest day, up to today, of its prices or exchange rates; null if it has none with a date."
+    )
 
 
 class SourcePage(PageOut):

@@ -6,10 +6,10 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 
 from app.api.deps import Executor, json_response
-from app.catalog.models import Gpu, Region, Revision, Series, Source
+from app.catalog.models import Gpu, Region, Revision, Series
 from app.catalog.queries.disks import DiskSearch
 from app.catalog.queries.params import PageParams, PlainText
-from app.catalog.queries.provenance import ConflictSearch, find_conflicts, find_rows, get_series
+from app.catalog.queries.provenance import ConflictSearch, find_conflicts, find_rows, find_sources, get_series
 from app.schemas.catalog import GpuPage, RegionPage, RevisionPage, SeriesDetailOut, SeriesPage, SourcePage
 from app.schemas.costs import DiskPage
 from app.schemas.sizes import ConflictPage
@@ -63,7 +63,8 @@ async def list_regions(page: PageQuery, executor: Executor) -> Response:
 @router.get("/sources", response_model=SourcePage)
 async def list_sources(page: PageQuery, executor: Executor) -> Response:
     """List the sources."""
-    return json_response(await executor.to_json(SourcePage, find_rows, Source, page))
+    freshness = await executor.freshness()
+    return json_response(await executor.to_json(SourcePage, find_sources, page, freshness))
 
 
 @router.get("/revisions", response_model=RevisionPage)

@@ -1,13 +1,15 @@
 """Probes, metrics and the explanations of problem types; none of these is in the OpenAPI document."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request, Response
+from sqlalchemy.exc import DBAPIError
 
-from app.api.deps import Executor, Files, ResponseCache, Streams
-from app.errors import NotFound
+from app.api.deps import Executor, Files, ResponseCache, StaleAfterDays, Streams
+from app.api.executor import QueryExecutor
+from app.errors import NotFound, NotReady
 from app.http.problems import (
     CONTRADICTION,
     DOMAIN_PROBLEMS,
@@ -25,11 +27,15 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/metrics")
-async def metrics(cache: ResponseCache, executor: Executor, streams: Streams, files: Files) -> Response:
-    """Return the counters of this worker, and the memory and time that its process takes, for Prometheus."""
+async def metrics(
+    cache: ResponseCache, executor: Executor, streams: Streams, files: Files, stale_after_days: StaleAfterDays
+) -> Response:
+    """Return the counters of this worker, its process's memory and time, and the age of the catalog, for Prometheus."""
     from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest  # only this needs it
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
     from prometheus_client.registry import Collector, CollectorRegistry
+
+    ages = await _age_metrics(executor, stale_after_days)
 
     class WorkerCollector(Collector):
         def collect(self) -> Iterator["Metric"]:
@@ -47,6 +53,7 @@ async def metrics(cache: ResponseCache, executor: Executor, streams: Streams, fi
                 "vmsizes_response_cache_bytes": ("Bytes of the responses in the cache.", cache.cached_bytes),
                 "vmsizes_exports_running": ("Exports that are being written.", len(streams.running)),
                 "vmsizes_export_files_bytes": ("Bytes of the Parquet files that are kept.", files.size_bytes),
+                **ages,
             }.items():
                 yield GaugeMetricFamily(name, text, value=value)
 
@@ -56,6 +63,26 @@ async def metrics(cache: ResponseCache, executor: Executor, streams: Streams, fi
     return Response(body, media_type=CONTENT_TYPE_LATEST)
 
 
+async def _age_metrics(executor: QueryExecutor, stale_after_days: int) -> Mapping[str, tuple[str, int]]:
+    """Return the texts and values of the gauges of the catalog's age; unknown ones, as without a catalog, are left out.
+
+    A scrape tells of the worker also while the database cannot be reached.
+    """
+    try:
+        freshness = await executor.freshness()
+    except (NotReady, DBAPIError):
+        return {}
+    gauges = {
+        "vmsizes_prices_age_days": ("Days since the newest prices.", freshness.prices_age_days),
+        "vmsizes_exchange_rates_age_days": ("Days since the newest exchange rates.", freshness.exchange_rates_age_days),
+        "vmsizes_catalog_stale": (
+            "Whether prices or exchange rates are older than VMSIZES_STALE_AFTER_DAYS.",
+            int(freshness.is_stale(stale_after_days)),
+        ),
+    }
+    return {name: (text, value) for name, (text, value) in gauges.items() if value is not None}
+
+
 @router.get("/healthz")
 async def healthz() -> dict[str, str]:
     """Return 200 while the process runs; uses no thread and no database, so it does not queue behind requests."""
@@ -63,10 +90,23 @@ async def healthz() -> dict[str, str]:
 
 
 @router.get("/readyz")
-async def readyz(executor: Executor) -> dict[str, Any]:
-    """Return the revision of the catalog, or 503 with what to do next if there is none."""
-    revision = await executor.revision()
-    return {"status": "ready", "revision": revision["number"], "digest": revision["digest"]}
+async def readyz(executor: Executor, stale_after_days: StaleAfterDays) -> dict[str, Any]:
+    """Return the revision of the catalog and the age of its prices, or 503 with what to do next if there is none.
+
+    A stale catalog is ready: old prices are better than none.
+    """
+    revision, freshness = await executor.revision(), await executor.freshness()
+    return {
+        "status": "ready",
+        "revision": revision["number"],
+        "digest": revision["digest"],
+        "stale": freshness.is_stale(stale_after_days),
+        "stale_after_days": stale_after_days,
+        "newest_prices_as_of": freshness.newest_prices_as_of,
+        "prices_age_days": freshness.prices_age_days,
+        "newest_exchange_rates_as_of": freshness.newest_exchange_rates_as_of,
+        "exchange_rates_age_days": freshness.exchange_rates_age_days,
+    }
 
 
 @router.get("/problems")

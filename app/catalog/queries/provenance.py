@@ -10,6 +10,7 @@ from sqlmodel import SQLModel
 from app.catalog.column_types import table_of
 from app.catalog.fields import FIELDS, SIZE_FIELDS, SIZE_FLAGS
 from app.catalog.models import Benchmark, Fact, Series, Size, Source
+from app.catalog.queries.freshness import Freshness
 from app.catalog.queries.lookups import check_field, get_series_ids, get_size_key, get_subject_key, load_series_ids
 from app.catalog.queries.pagination import Item, Listing, SortKey, fetch_page
 from app.catalog.queries.params import LowerTextSet, PageParams, PlainText
@@ -27,6 +28,13 @@ def find_rows(session: Session, model: type[SQLModel], page: PageParams, *, newe
     ]
     found = fetch_page(session, select(table), sort_keys, identity=table.name, limit=page.limit, cursor=page.cursor)
     items = [split_lists(row) for row in found.items]
+    return Listing(items=items, next_cursor=found.next_cursor, total=found.total)
+
+
+def find_sources(session: Session, page: PageParams, freshness: Freshness) -> Listing:
+    """Find one page of the sources, each with the newest day of its prices or exchange rates."""
+    found = find_rows(session, Source, page)
+    items = [row | {"newest_day": freshness.newest_day_of(row["id"])} for row in found.items]
     return Listing(items=items, next_cursor=found.next_cursor, total=found.total)
 
 

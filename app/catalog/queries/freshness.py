@@ -1,0 +1,81 @@
+"""How old the newest prices and exchange rates of the catalog are, by source and altogether."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+
+from sqlalchemy import ColumnElement, false, func, select
+from sqlalchemy.orm import Session
+
+from app.catalog.column_types import table_of
+from app.catalog.models import ExchangeRate, Price
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freshness:
+    """The newest day of the prices and of the exchange rates of each source by its id, none of them after `day`."""
+
+    day: date
+    prices: Mapping[str, date]
+    exchange_rates: Mapping[str, date]
+
+    @property
+    def newest_prices_as_of(self) -> date | None:
+        """The newest day on which any source observed a price; None without prices."""
+        return max(self.prices.values(), default=None)
+
+    @property
+    def newest_exchange_rates_as_of(self) -> date | None:
+        """The newest day of which any source has rates; None without rates."""
+        return max(self.exchange_rates.values(), default=None)
+
+    @property
+    def prices_age_days(self) -> int | None:
+        """Days from the newest prices to `day`; None without prices."""
+        return _days_between(self.newest_prices_as_of, self.day)
+
+    @property
+    def exchange_rates_age_days(self) -> int | None:
+        """Days from the newest exchange rates to `day`; None without rates."""
+        return _days_between(self.newest_exchange_rates_as_of, self.day)
+
+    def newest_day_of(self, source_id: str) -> date | None:
+        """Return the newest day of the prices or exchange rates of a source; None where it has neither."""
+        days = (self.prices.get(source_id), self.exchange_rates.get(source_id))
+        return max((day for day in days if day), default=None)
+
+    def is_stale(self, after_days: int) -> bool:
+        """Return whether prices or exchange rates are older than so many days.
+
+        Prices of an unknown age are stale; a catalog that has no exchange rates converts nothing, and lacks none.
+        """
+        prices, rates = self.prices_age_days, self.exchange_rates_age_days
+        return prices is None or prices > after_days or (rates is not None and rates > after_days)
+
+
+def load_freshness(session: Session, today: date) -> Freshness:
+    """Load the newest days up to `today`; this reads all prices, so do it once for each revision and day.
+
+    Prices of a source without a date do not count, since their day is only the year that the source points to.
+    """
+    price, rate = table_of(Price).c, table_of(ExchangeRate).c
+    return Freshness(
+        day=today,
+        prices=_newest_days(session, price.source_id, price.seen_until, today, price.approximate_date == false()),
+        exchange_rates=_newest_days(session, rate.source_id, rate.day, today),
+    )
+
+
+def _newest_days(
+    session: Session,
+    source_id: ColumnElement[str],
+    day: ColumnElement[date],
+    today: date,
+    *conditions: ColumnElement[bool],
+) -> dict[str, date]:
+    query = select(source_id, func.max(day).label("day")).where(day <= today, *conditions).group_by(source_id)
+    return {row.source_id: row.day for row in session.execute(query)}
+
+
+def _days_between(first: date | None, last: date) -> int | None:
+    return None if first is None else (last - first).days
