@@ -56,7 +56,7 @@ class Settings(BaseSettings):
         default=7,
         ge=0,
         le=36_500,
-        description="From which age on, in days, prices and exchange rates are called stale: older than this.",
+        description="Prices or exchange rates that are older than so many days are called stale.",
     )
     public_url: str = Field(
         default="",

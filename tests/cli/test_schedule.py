@@ -103,7 +103,7 @@ def eastus(**more: object) -> FakeApi:
 
 
 def test_a_run_that_fails_is_one_line_and_the_next_one_comes(small_catalog: str, tmp_path: Path) -> None:
-    api = eastus(fault=lambda _region, _page, before: None if before else (404, {}))
+    api = eastus(fault=lambda _region, page, before: (404, {}) if page + before == 1 else None)
     with serving(api), refreshing(small_catalog, "1s", tmp_path, VMSIZES_AZURE_PRICES_URL=api.url) as running:
         first, second = running.next_line(), running.next_line()
         assert RUN.fullmatch(first)
@@ -125,7 +125,7 @@ def test_sigterm_between_two_runs_ends_it_at_once_with_0(small_catalog: str, tmp
 
 def test_sigterm_during_a_run_ends_it_with_0_and_writes_nothing(run: Run, small_catalog: str, tmp_path: Path) -> None:
     before = run(small_catalog, "revisions", "--json").stdout
-    api = eastus(delay=30.0)
+    api = eastus(delay=3.0)
     with serving(api), refreshing(small_catalog, "24h", tmp_path, VMSIZES_AZURE_PRICES_URL=api.url) as running:
         while not api.running:
             time.sleep(0.02)
