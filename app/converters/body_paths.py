@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from app.catalog.names import as_written
+from app.catalog.queries.params import SizeSelection
 from app.errors import BadQuery, BadWorkload
 from app.fit.formulas.assumptions import Assumption, OmittedFigure
 from app.fit.placement.fixes import Change
@@ -25,21 +26,19 @@ PATHS = {
     "region": "constraints.regions",
     "available_in": "constraints.available_in",
     "os": "pricing.os",
+    "currency": "pricing.currency",
 }
-"""Where a body has the parameters of a catalog search: they are read from there, and errors name that place."""
-
-
-_ERROR_PATHS = PATHS | {"currency": "pricing.currency"}
+"""Where a body has the parameters of a query: those of a search are read from there, and errors name that place."""
 
 
 def to_path(field: str) -> str:
     """Return the path in the body of a field."""
-    return _ERROR_PATHS.get(field, field)
+    return PATHS.get(field, field)
 
 
 def search_params(body: FitIn) -> dict[str, Any]:
     """Return the parameters of a catalog search that a body has, by name; regions as they are written there."""
-    params = {name: attrgetter(path)(body) for name, path in PATHS.items()}
+    params = {name: attrgetter(path)(body) for name, path in PATHS.items() if name in SizeSelection.model_fields}
     return params | {name: tuple(map(as_written, params[name])) for name in ("region", "available_in")}
 
 
