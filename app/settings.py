@@ -11,7 +11,9 @@ PROJECT = Path(__file__).resolve().parents[1]
 class Settings(BaseSettings):
     """Every setting with its default."""
 
-    model_config = SettingsConfigDict(env_prefix="VMSIZES_", env_file=".env", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="VMSIZES_", env_file=".env", env_ignore_empty=True, extra="ignore", frozen=True
+    )
 
     database_url: str = Field(
         default="sqlite:///vmsizes.db",
