@@ -23,14 +23,16 @@ def expected(url: str) -> Report:
 
 def _of_sizes(client: httpx.Client) -> Report:
     (cheapest,) = _get(client, "/sizes?min_gpu_mem=80&sort=usd_per_hour&limit=1")["items"]
-    everything = _get(client, "/sizes?limit=500")
+    pages = [_get(client, "/sizes?limit=500")]
+    while cursor := pages[-1]["next_cursor"]:
+        pages.append(_get(client, f"/sizes?limit=500&cursor={cursor}"))
     size = _get(client, "/sizes/NV6ads_A10_v5")
     return {
         "cheapest": {"name": cheapest["name"], "usd_per_hour": cheapest["usd_per_hour"]},
         "as_of": cheapest["on_demand_as_of"],
         "chosen": _get(client, "/sizes?gpu=A100&gpu=H100&status=current&status=retiring&nvlink=true")["total"],
-        "walked": [item["name"] for item in everything["items"]],
-        "total": everything["total"],
+        "walked": [item["name"] for page in pages for item in page["items"]],
+        "total": pages[0]["total"],
         "size": {name: size[name] for name in ("name", "gpu_count", "gpu_fraction", "nvlink", "disputed_fields")},
         "csv": client.get("/sizes.csv?gpu=A100").raise_for_status().text.count("\n"),
     }

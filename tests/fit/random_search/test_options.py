@@ -135,7 +135,7 @@ def test_every_option_within_a_budget_has_a_price_within_it(client: httpx.Client
 
 
 @pytest.mark.parametrize("purchase", ["on_demand", "spot"])
-@pytest.mark.parametrize("needs", ["", "min_gpu_mem=80", "min_gpus=1&max_nodes=4", "region=eastus"])
+@pytest.mark.parametrize("needs", ["min_gpus=1/8", "min_gpu_mem=80", "min_gpus=1&max_nodes=4", "gpu=*&region=eastus"])
 def test_an_unpriced_size_is_within_no_budget(client: httpx.Client, purchase: str, needs: str) -> None:
     url = f"/fit?{needs}&purchase={purchase}&limit=500"
     within = client.get(f"{url}&budget_usd_per_month=1e9").json()

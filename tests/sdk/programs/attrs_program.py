@@ -8,7 +8,7 @@ from client import Client
 from client.api.exports import export_sizes_csv
 from client.api.fit import estimate_workload, fit_workload
 from client.api.sizes import list_sizes, show_size
-from client.models import EstimateIn, EstimateOut, FitAnswerOut, FitIn, Problem, SizeOut, SizePage, SizeStatus
+from client.models import EstimateIn, EstimateOut, FitAnswerOut, FitIn, Problem, SizeDetailOut, SizePage, SizeStatus
 
 INFERENCE = {"context_tokens": 8192, "concurrency": 32}
 
@@ -40,7 +40,7 @@ def sizes(client: Client) -> dict[str, Any]:
     chosen = page(list_sizes.sync(client=client, gpu=["A100", "H100"], status=current, nvlink=True))
     walked, total = walk(client)
     size = show_size.sync("NV6ads_A10_v5", client=client)
-    assert isinstance(size, SizeOut)
+    assert isinstance(size, SizeDetailOut)
     csv = export_sizes_csv.sync(client=client, gpu=["A100"])
     assert isinstance(csv, str)
     return {

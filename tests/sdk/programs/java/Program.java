@@ -18,7 +18,7 @@ import org.openapitools.client.model.FitIn;
 import org.openapitools.client.model.FitInclude;
 import org.openapitools.client.model.InferenceIn;
 import org.openapitools.client.model.Problem;
-import org.openapitools.client.model.SizeOut;
+import org.openapitools.client.model.SizeDetailOut;
 import org.openapitools.client.model.SizeStatus;
 
 /** Asks the service by the client of openapi-generator's java, and reports what it got as JSON. */
@@ -59,7 +59,7 @@ public class Program {
     }
   }
 
-  private static Map<String, Object> told(SizeOut size) {
+  private static Map<String, Object> told(SizeDetailOut size) {
     var told = new LinkedHashMap<String, Object>();
     told.put("name", size.getName());
     told.put("gpu_count", size.getGpuCount());
