@@ -12,6 +12,7 @@ import org.openapitools.client.api.ExportsApi.APIExportSizesCsvRequest;
 import org.openapitools.client.api.FitApi;
 import org.openapitools.client.api.SizesApi;
 import org.openapitools.client.api.SizesApi.APIListSizesRequest;
+import org.openapitools.client.api.SizesApi.APIShowSizeRequest;
 import org.openapitools.client.model.ConstraintsIn;
 import org.openapitools.client.model.EstimateIn;
 import org.openapitools.client.model.FitIn;
@@ -49,7 +50,7 @@ public class Program {
         "cheapest", Map.of("name", cheapest.getName(), "usd_per_hour", cheapest.getUsdPerHour()),
         "as_of", cheapest.getOnDemandAsOf().toString(),
         "chosen", api.listSizes(asked).getTotal(),
-        "size", told(api.showSize("NV6ads_A10_v5")));
+        "size", told(api.showSize(APIShowSizeRequest.newBuilder().name("NV6ads_A10_v5").build())));
   }
 
   private static long csvLines(ExportsApi api) throws Exception {
@@ -101,7 +102,7 @@ public class Program {
 
   private static Map<String, Object> problem(SizesApi api) throws Exception {
     try {
-      api.showSize("nothing");
+      api.showSize(APIShowSizeRequest.newBuilder().name("nothing").build());
     } catch (ApiException refusal) {
       var problem = JSON.readValue(refusal.getResponseBody(), Problem.class);
       return Map.of(
