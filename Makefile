@@ -28,6 +28,7 @@ check: .venv/dev ## lint, types, import contracts, migrations, OpenAPI documents
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m benchmarks.accuracy --check
 	VMSIZES_TEST_DATABASES=sqlite $(BIN)/pytest -q tests/test_tree.py tests/test_migrations.py \
 	  tests/api/openapi/test_drift.py tests/docs/test_completeness.py
 

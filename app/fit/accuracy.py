@@ -1,0 +1,56 @@
+"""How well estimates agree with what was measured, by family: the table that `python -m benchmarks.accuracy` writes."""
+
+import csv
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from importlib.resources import files
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+TABLE = "accuracy.csv"
+"""The file beside this module that has the table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FamilyAccuracy:
+    """How the estimates of one figure, for one kind of workload, agree with `n` measurements.
+
+    Errors are |estimate / measurement - 1| of the middle of the range, ratios estimate / measurement. `range_width` is
+    the median of high / low. `leave_one_out_error` is the median error where the fitted constants do not know what is
+    estimated: `left_out` says what they were fitted without; None where no constant is fitted to these measurements.
+    """
+
+    family: str
+    title: str
+    figure: str
+    unit: str
+    n: int
+    in_range_share: float
+    range_width: float
+    median_error: float
+    median_ratio: float
+    worst_ratio: float
+    leave_one_out_error: float | None
+    left_out: str | None
+    source: str
+    license: str
+
+
+COLUMNS = tuple(field.name for field in fields(FamilyAccuracy))
+"""The columns of the table."""
+
+
+@lru_cache(maxsize=1)
+def read_accuracy() -> tuple[FamilyAccuracy, ...]:
+    """Read the recorded table."""
+    text = (files("app.fit") / TABLE).read_text(encoding="utf-8")
+    hints = get_type_hints(FamilyAccuracy)
+    return tuple(
+        FamilyAccuracy(**{name: _parse(value, hints[name]) for name, value in row.items()})
+        for row in csv.DictReader(text.splitlines())
+    )
+
+
+def _parse(text: str, hint: Any) -> Any:
+    kinds = [kind for kind in (get_args(hint) or (hint,)) if kind is not NoneType]
+    return None if text == "" and get_args(hint) else kinds[0](text)

@@ -1,0 +1,101 @@
+"""`python -m benchmarks.accuracy`: compares estimates with measurements; `--write` records, `--check` is the gate."""
+
+import argparse
+import csv
+import io
+import sys
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from app.fit.accuracy import COLUMNS, TABLE, FamilyAccuracy, read_accuracy
+from app.settings import PROJECT
+from benchmarks.accuracy.families import FAMILIES
+from benchmarks.accuracy.page import PAGE, write_page
+from benchmarks.accuracy.points import Point, breakdown, errors, summarize
+
+RECORDED = PROJECT / "app" / "fit" / TABLE
+TOLERANCE = 0.02
+"""How much worse a share or an error may be than recorded: two points."""
+
+
+def main() -> int:
+    """Compute the families; return 1 where one is worse than recorded, or not recorded."""
+    options = _options()
+    recorded = {one.family: one for one in read_accuracy()} if RECORDED.exists() else {}
+    found = []
+    for family in FAMILIES:
+        if options.only and family.id not in options.only:
+            continue
+        points = tuple(family.points())
+        before = recorded.get(family.id)
+        known = (before.leave_one_out_error, before.left_out) if before is not None else (None, None)
+        left_out = (known[0], known[1]) if known[0] is not None and known[1] is not None else None
+        if options.write and family.leave_one_out is not None:
+            left_out = family.leave_one_out()
+        summary = summarize(family, points, left_out)
+        found.append(summary)
+        print(line(summary.family, points))
+        for label in options.by or ():
+            for value, group in breakdown(points, label).items():
+                print(line(f"  {label} {value}", group))
+    if options.write:
+        unchanged = {name: one for name, one in recorded.items() if name in {family.id for family in FAMILIES}}
+        write_table([*({**unchanged, **{one.family: one for one in found}}.values())])
+        read_accuracy.cache_clear()
+        write_page(read_accuracy())
+        print(f"wrote {RECORDED.relative_to(PROJECT)} and {PAGE.relative_to(PROJECT)}")
+    failures = regressions(found, recorded) if options.check else []
+    print(*failures, sep="\n", end="\n" if failures else "")
+    return 1 if failures else 0
+
+
+def line(name: str, points: Sequence[Point]) -> str:
+    """Return a line of statistics."""
+    share = sum(point.in_range for point in points) / len(points)
+    ratios = sorted(point.ratio for point in points)
+    p10, p90 = ratios[len(ratios) // 10], ratios[-1 - len(ratios) // 10]
+    return (
+        f"{name:40} n {len(points):5}  in range {share:6.1%}  error {median(errors(points)):6.1%}"
+        f"  ratio {median(ratios):5.2f} ({p10:.2f} to {p90:.2f})"
+    )
+
+
+def regressions(found: Sequence[FamilyAccuracy], recorded: Mapping[str, FamilyAccuracy]) -> list[str]:
+    """Return a sentence for each family that is worse than recorded by more than two points, or not recorded."""
+    failures = []
+    for one in found:
+        known = recorded.get(one.family)
+        if known is None:
+            failures.append(f"{one.family}: not recorded; run python -m benchmarks.accuracy --write")
+            continue
+        if one.n < known.n:
+            failures.append(f"{one.family}: {one.n} points, {known.n} are recorded")
+        if one.in_range_share < known.in_range_share - TOLERANCE:
+            failures.append(f"{one.family}: {one.in_range_share:.1%} in range, {known.in_range_share:.1%} are recorded")
+        if one.median_error > known.median_error + TOLERANCE:
+            failures.append(f"{one.family}: median error {one.median_error:.1%}, {known.median_error:.1%} is recorded")
+    return failures
+
+
+def write_table(rows: Sequence[FamilyAccuracy]) -> None:
+    """Write the table that the service reads."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in rows:
+        writer.writerow("" if (value := getattr(row, name)) is None else value for name in COLUMNS)
+    RECORDED.write_text(text.getvalue(), encoding="utf-8")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
+    parser.add_argument("--only", action="append", metavar="FAMILY", choices=[family.id for family in FAMILIES],
+                        help="this family; may be repeated")  # fmt: skip
+    parser.add_argument("--by", action="append", metavar="LABEL", help="break down by a label: model, gpu, engine")
+    parser.add_argument("--write", action="store_true", help="record the table, and write docs/accuracy.md")
+    parser.add_argument("--check", action="store_true", help="fail where a family is worse than recorded")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

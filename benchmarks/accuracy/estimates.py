@@ -1,0 +1,52 @@
+"""Computes the estimate for a body of POST /estimate without a server or a database."""
+
+import csv
+from collections.abc import Mapping
+from functools import lru_cache, reduce
+from typing import Any
+
+from app.catalog.names import model_keys
+from app.catalog.presets import Preset, split_names
+from app.catalog.queries.language_models import ModelsByKey, get_model_row
+from app.converters.fit_request import to_workload
+from app.fit.estimator.estimate import estimate_serving, estimate_training
+from app.fit.estimator.report import Estimate
+from app.fit.estimator.workload import InferenceWorkload
+from app.fit.formulas.assumptions import Assumptions
+from app.fit.formulas.quantities import Figure
+from app.schemas.estimate_request import EstimateIn
+from app.services.model_spec import resolve_architecture
+from app.settings import PROJECT
+
+
+@lru_cache(maxsize=1)
+def presets() -> ModelsByKey:
+    """Read the presets of the seeds by the key of each of their names."""
+    found: dict[str, Mapping[str, Any]] = {}
+    with (PROJECT / "seeds" / "models.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            given = {name: value for name, value in row.items() if value and name in Preset.model_fields}
+            preset = Preset.model_validate({**given, "source_id": row["source"]}).model_dump()
+            names = (preset["id"], preset["name"], preset["hf_repo"] or "", *split_names(row["aliases"]))
+            found |= dict.fromkeys(model_keys(names), preset)
+    return found
+
+
+def estimate(body: Mapping[str, Any]) -> Estimate:
+    """Return the estimate for a body of POST /estimate; raises InvalidWorkload or BadWorkload where it is refused."""
+    request = to_workload(EstimateIn.model_validate(body))
+    assumptions = Assumptions()
+    shape = resolve_architecture(request, lambda name: get_model_row(presets(), name), assumptions)
+    if isinstance(request.workload, InferenceWorkload):
+        return estimate_serving(shape, request.workload, request.gpus, assumptions)
+    return estimate_training(shape, request.workload, request.gpus, assumptions)
+
+
+def figure_range(answer: Estimate, path: str) -> tuple[float, float, float]:
+    """Return low, mid and high of the figure at a dotted path; of a value, three times the same."""
+    figure: Any = reduce(getattr, path.split("."), answer)
+    if not isinstance(figure, Figure):
+        raise TypeError(f"no figure at {path}: {figure!r}")
+    ends = (figure.low, figure.mid, figure.high) if figure.value is None else (figure.value,) * 3
+    low, mid, high = (float(end) for end in ends if end is not None)
+    return low, mid, high

@@ -1,0 +1,6 @@
+"""Every family of measurements. To add one: a module with its points, and a line here."""
+
+from benchmarks.accuracy.points import Family
+from benchmarks.accuracy.serving import DECODE_STEP
+
+FAMILIES: tuple[Family, ...] = (DECODE_STEP,)

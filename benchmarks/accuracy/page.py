@@ -1,0 +1,36 @@
+"""Writes docs/accuracy.md from the recorded table."""
+
+from collections.abc import Iterable
+
+from app.fit.accuracy import FamilyAccuracy
+from app.settings import PROJECT
+
+PAGE = PROJECT / "docs" / "accuracy.md"
+
+_BEGIN, _END = "<!-- table: python -m benchmarks.accuracy --write -->", "<!-- end of the table -->"
+
+
+def write_page(families: Iterable[FamilyAccuracy]) -> None:
+    """Replace the table of the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    before, after = text.split(_BEGIN)[0], text.split(_END)[1]
+    PAGE.write_text(f"{before}{_BEGIN}\n{table(families)}\n{_END}{after}", encoding="utf-8")
+
+
+def table(families: Iterable[FamilyAccuracy]) -> str:
+    """Return the table in Markdown."""
+    lines = [
+        "| family | figure | n | in range | high / low | median error | worst | leave one out | measured by |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    lines += [
+        f"| `{one.family}`: {one.title} | `{one.figure}` | {one.n:,} "
+        f"| {one.in_range_share:.0%} | {one.range_width:.2f} "
+        f"| {one.median_error:.1%} | {one.worst_ratio:.2f} | {_left_out(one)} | {one.source} ({one.license}) |"
+        for one in families
+    ]
+    return "\n".join(lines)
+
+
+def _left_out(one: FamilyAccuracy) -> str:
+    return "" if one.leave_one_out_error is None else f"{one.leave_one_out_error:.1%} ({one.left_out})"

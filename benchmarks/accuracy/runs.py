@@ -1,0 +1,126 @@
+"""The measured serving runs of serving.csv.gz, and the body of POST /estimate that asks for each of them."""
+
+import csv
+import gzip
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from benchmarks.accuracy.make_serving import TABLE
+
+BANDWIDTH = {"h100_sxm": 3350, "h200_sxm": 4800, "b200_sxm": 8000, "gb200": 8000, "gb300": 8000}
+"""Memory bandwidth of a GPU, GB/s: the vendor's pages."""
+PEAK_16_BITS = {"h100_sxm": 989, "h200_sxm": 989, "b200_sxm": 2250, "gb200": 2500, "gb300": 2500}
+"""Dense peak in 16 bits, TFLOP/s: the vendor's pages. In 8 bits it is twice that, in 4 bits on Blackwell four times."""
+HOPPER = frozenset({"h100_sxm", "h200_sxm"})
+
+MODELS: Mapping[str, Mapping[str, Any]] = {
+    "deepseek-ai/DeepSeek-R1": {"model": "deepseek-r1"},
+    "nvidia/DeepSeek-R1-NVFP4": {"model": "deepseek-r1"},
+    "deepseek-ai/DeepSeek-V3": {"model": "deepseek-v3"},
+    "nvidia/DeepSeek-V3.1-NVFP4": {"model": "deepseek-v3"},
+    "meta-llama/Llama-3.1-70B": {"model": "llama-3.1-70b"},
+    "meta-llama/Llama-3.1-8B-Instruct": {"model": "llama-3.1-8b"},
+    "openai/gpt-oss-120b": {"model": "gpt-oss-120b"},
+    "Qwen/Qwen3-235B-A22B-FP8": {"model": "qwen3-235b-a22b"},
+    "nvidia/Qwen3-32B-NVFP4": {"model": "qwen3-32b"},
+    "moonshotai/Kimi-K2.5": {"model": "kimi-k2"},
+    "MiniMaxAI/MiniMax-M2.5": {
+        "architecture": {
+            "layers": 62, "hidden": 3072, "heads": 48, "kv_heads": 8, "head_dim": 128, "vocab": 200_064,
+            "experts": 256, "experts_per_token": 8, "moe_intermediate": 1536, "qk_norm": "all_heads",
+        }
+    },
+    "Qwen/Qwen3.5-397B-A17B": {
+        "architecture": {
+            "params": 396_800_000_000, "layers": 60, "hidden": 4096, "heads": 32, "kv_heads": 2, "head_dim": 256,
+            "vocab": 248_320, "kv_layers": 15, "experts": 512, "experts_per_token": 10, "moe_intermediate": 1024,
+            "shared_intermediate": 1024,
+        }
+    },
+}  # fmt: skip
+"""How a request names each model: as a preset, or by the figures of its config.json where there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingRun:
+    """One measured run on GPUs that all serve one replica, prefill and decoding on the same GPUs."""
+
+    engine: str
+    model: str
+    gpu: str
+    dtype: str
+    input_tokens: int
+    output_tokens: int
+    batch: int
+    tensor_parallel: int
+    expert_parallel: int
+    ttft_s: float
+    tpot_s: float
+
+    @property
+    def peak_tflops(self) -> float:
+        """Dense peak of a GPU in the type that it computes in: Hopper has none of 4 bits and computes in 16."""
+        bits = {"fp8": 2, "nvfp4": 4, "mxfp4": 4}.get(self.dtype, 1)
+        return PEAK_16_BITS[self.gpu] * (1 if bits == 4 and self.gpu in HOPPER else bits)
+
+    def body(self) -> dict[str, Any]:
+        """Return the body of POST /estimate for this run."""
+        return {
+            **MODELS[self.model],
+            "inference": {
+                "dtype": self.dtype,
+                "context_tokens": self.input_tokens + self.output_tokens // 2,
+                "concurrency": self.batch,
+                "tensor_parallel": self.tensor_parallel,
+                "allow_longer_context": True,
+            },
+            "gpus": {
+                "count": self.tensor_parallel,
+                "bandwidth_gb_per_s": BANDWIDTH[self.gpu],
+                "peak_tflops": self.peak_tflops,
+            },
+        }
+
+
+def _dtype(row: Mapping[str, str]) -> str:
+    if row["model"].startswith("openai/gpt-oss"):
+        return "mxfp4"
+    return {"nvfp4": "nvfp4", "int4_wo": "int4", "": "bf16"}.get(row["matrix_type"], "fp8")
+
+
+def read_rows() -> Iterator[dict[str, str]]:
+    """Yield the rows of the table."""
+    yield from csv.DictReader(gzip.decompress(TABLE.read_bytes()).decode().splitlines())
+
+
+MAX_TTFT_S = 15.0
+"""A first token that takes longer waited in a queue: the requests did not fit at once, and `batch` is too high."""
+
+
+@lru_cache(maxsize=1)
+def serving_runs() -> tuple[ServingRun, ...]:
+    """Return the runs that did not queue, without disaggregation and without data parallelism of the attention."""
+    return tuple(
+        run
+        for row in read_rows()
+        if row["mode"] == "agg" and int(row["attention_data_parallel"] or 1) == 1
+        and (run := _run(row)).ttft_s <= MAX_TTFT_S and run.tensor_parallel <= 8
+    )  # fmt: skip
+
+
+def _run(row: Mapping[str, str]) -> ServingRun:
+    return ServingRun(
+        engine=row["engine"],
+        model=row["model"],
+        gpu=row["gpu"],
+        dtype=_dtype(row),
+        input_tokens=int(row["input_tokens"]),
+        output_tokens=int(row["output_tokens"]),
+        batch=int(row["batch"]),
+        tensor_parallel=int(row["tensor_parallel"]),
+        expert_parallel=int(row["expert_parallel"]),
+        ttft_s=float(row["ttft_ms"]) / 1e3,
+        tpot_s=float(row["tpot_ms"]) / 1e3,
+    )
