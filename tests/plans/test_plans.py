@@ -149,6 +149,24 @@ def test_a_page_by_name_or_price_is_an_index_scan_that_sorts_only_the_page(
     assert full_scans(plan(crowded, count)) == []
 
 
+PAST = [
+    SizeSearch(as_of=TODAY),
+    SizeSearch(known_at=TODAY, purchase="spot", sort=("usd_per_hour",)),
+    SizeSearch(as_of=TODAY, os="windows", region=("region7", "region9"), sort=("usd_per_hour",)),
+]
+
+
+@pytest.mark.parametrize("search", PAST, ids=lambda search: search.model_dump_json(exclude_defaults=True))
+def test_the_cheapest_regions_of_a_past_day_come_by_index_without_reading_all_prices(
+    crowded: Engine, large: CatalogSnapshot, search: SizeSearch
+) -> None:
+    for asked in statements_of(crowded, search, large, TODAY)[:2]:
+        lines = plan(crowded, asked)
+        assert not re.search(r"^\s*SCAN price|Seq Scan on price\b", lines, re.MULTILINE), lines
+        if len(search.region) != 2:
+            assert "ix_price_cheapest" in lines, lines
+
+
 OFFER_SCOPES = [
     OfferParams(),
     OfferParams(region=("region7",), purchase="spot"),

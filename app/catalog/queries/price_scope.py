@@ -10,6 +10,7 @@ from sqlalchemy import (
     Date,
     Double,
     FromClause,
+    Integer,
     Select,
     String,
     and_,
@@ -26,7 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.sql.elements import ColumnElement
 
 from app.catalog.column_types import table_of
-from app.catalog.in_force import EVER_KNOWN, PRICE, earliest_spot_day, prices_in_force
+from app.catalog.in_force import EVER_KNOWN, PRICE, earliest_spot_day, is_in_force, prices_in_force
 from app.catalog.models import Gpu, Offer, Series, Size
 from app.catalog.projections import (
     COPIED_SIZE_COLUMNS,
@@ -212,29 +213,30 @@ def _same_offer(left: FromClause, right: FromClause) -> ColumnElement[bool]:
 def _past_scope(key: PriceScopeKey, sizes: Select[Any] | None = None) -> PriceScope:
     """Build the scope of a past day, of all sizes or of a few; without regions a size without any price is in it, too.
 
-    The keys of the sizes are named where only a part of each size's prices is read: the table of prices begins with
-    them, and is not read as a whole.
+    The keys of the sizes are named in any case: the table of prices begins with them, and is not read as a whole.
     """
-    meant = [PRICE.c.os == literal_text(key.os)]
-    if key.regions or sizes is not None:
-        meant.append(PRICE.c.size_key.in_(sizes if sizes is not None else select(size.key)))
-    if key.regions:
-        meant.append(PRICE.c.region.in_(region_binds(key.regions)))
-    best = side_by_side(prices_in_force(*_DAYS, *meant)).subquery()
-    if key.regions != 1:
-        best = cheapest_offers(best, key.purchase, ("size_key",))
+    of_os = PRICE.c.os == literal_text(key.os)
+    keys = sizes if sizes is not None else select(size.key)
+    if key.regions == 1:
+        meant = (of_os, PRICE.c.size_key.in_(keys), PRICE.c.region.in_(region_binds(1)))
+    else:
+        chosen = _cheapest_regions(key, keys)
+        meant = (of_os, PRICE.c.size_key == chosen.c.size_key, PRICE.c.region == chosen.c.region)
+    prices = side_by_side(prices_in_force(*_DAYS, *meant)).subquery()
     unpriced = literal(UNKNOWN_PRICE_RANK, Double)
     columns: dict[str, ColumnElement[Any]] = {
         "size_key": size.key,
-        "priced_in": best.c.region,
-        **{name: best.c[name] for name in PRICE_COLUMNS},
-        **{name: func.coalesce(best.c[name], unpriced) for name in RANK_COLUMNS},
+        "priced_in": prices.c.region,
+        **{name: prices.c[name] for name in PRICE_COLUMNS},
+        **{name: func.coalesce(prices.c[name], unpriced) for name in RANK_COLUMNS},
         **{name: size[name] for name in COPIED_SIZE_COLUMNS},
-        **unit_prices(best.c, key.purchase),
+        **unit_prices(prices.c, key.purchase),
     }
     offers = select(*(column.label(name) for name, column in columns.items())).select_from(
-        best.join(SIZE, best.c.size_key == size.key, full=not key.regions)
+        SIZE.join(prices, prices.c.size_key == size.key, isouter=not key.regions)
     )
+    if sizes is not None:
+        offers = offers.where(size.key.in_(sizes))
     return PriceScope(
         os=key.os,
         purchase=key.purchase,
@@ -243,6 +245,31 @@ def _past_scope(key: PriceScopeKey, sizes: Select[Any] | None = None) -> PriceSc
         all_offers=_past_prices(key),
         past=True,
     )
+
+
+def _cheapest_regions(key: PriceScopeKey, sizes: Select[Any]) -> FromClause:
+    """Select the region where each size was cheapest, of several or of all; null for a size without any price.
+
+    A size that has no price by the purchase model of the scope is in the first region where it has another.
+    """
+    these = sizes.subquery("these")
+    (size_key,) = these.c
+
+    def first(*order: str, **equal: str) -> ColumnElement[str]:
+        run = PRICE.alias()
+        found = select(run.c.region).where(
+            run.c.size_key == size_key,
+            run.c.os == literal_text(key.os),
+            *(run.c[name] == literal_text(value) for name, value in equal.items()),
+            *([run.c.region.in_(region_binds(key.regions))] if key.regions else []),
+            is_in_force(run.c, *_DAYS),
+        )
+        ordered = found.order_by(*(run.c[name] for name in order), run.c.region)
+        return ordered.limit(literal_column("1", Integer)).correlate(these).scalar_subquery()
+
+    region = func.coalesce(first("nano_usd_per_hour", purchase=key.purchase), first())
+    # Materialized, because PostgreSQL would otherwise compute the prices of all regions and throw most of them away.
+    return select(size_key.label("size_key"), region.label("region")).cte("cheapest").prefix_with("materialized", dialect="postgresql")
 
 
 def _past_prices(key: PriceScopeKey) -> FromClause:
