@@ -215,13 +215,13 @@ def _past_scope(key: PriceScopeKey, sizes: Select[Any] | None = None) -> PriceSc
 
     The keys of the sizes are named in any case: the table of prices begins with them, and is not read as a whole.
     """
-    of_os = PRICE.c.os == literal_text(key.os)
     keys = sizes if sizes is not None else select(size.key)
+    meant = [PRICE.c.os == literal_text(key.os)]
     if key.regions == 1:
-        meant = (of_os, PRICE.c.size_key.in_(keys), PRICE.c.region.in_(region_binds(1)))
+        meant += [PRICE.c.size_key.in_(keys), PRICE.c.region.in_(region_binds(1))]
     else:
         chosen = _cheapest_regions(key, keys)
-        meant = (of_os, PRICE.c.size_key == chosen.c.size_key, PRICE.c.region == chosen.c.region)
+        meant += [PRICE.c.size_key == chosen.c.size_key, PRICE.c.region == chosen.c.region]
     prices = side_by_side(prices_in_force(*_DAYS, *meant)).subquery()
     unpriced = literal(UNKNOWN_PRICE_RANK, Double)
     columns: dict[str, ColumnElement[Any]] = {
@@ -269,7 +269,11 @@ def _cheapest_regions(key: PriceScopeKey, sizes: Select[Any]) -> FromClause:
 
     region = func.coalesce(first("nano_usd_per_hour", purchase=key.purchase), first())
     # Materialized, because PostgreSQL would otherwise compute the prices of all regions and throw most of them away.
-    return select(size_key.label("size_key"), region.label("region")).cte("cheapest").prefix_with("materialized", dialect="postgresql")
+    return (
+        select(size_key.label("size_key"), region.label("region"))
+        .cte("cheapest")
+        .prefix_with("materialized", dialect="postgresql")
+    )
 
 
 def _past_prices(key: PriceScopeKey) -> FromClause:
