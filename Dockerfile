@@ -3,6 +3,13 @@
 #   docker run --rm -v vmsizes:/data vmsizes sh -c "vmsizes migrate && vmsizes ingest seeds"
 #   docker run --read-only --tmpfs /tmp -v vmsizes:/data -p 8000:8000 vmsizes
 
+FROM node:22-slim AS assets
+WORKDIR /src/app/web/frontend
+COPY app/web/frontend/package.json app/web/frontend/package-lock.json ./
+RUN npm ci --ignore-scripts
+COPY app/web/frontend ./
+RUN node build.mjs
+
 FROM python:3.11-slim AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_NO_COMPILE=1
 WORKDIR /src
@@ -13,6 +20,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY app app
 COPY migrations migrations
 COPY seeds seeds
+COPY --from=assets /src/app/web/static/dist app/web/static/dist
 # Nothing is written beside the code at run time, so it is compiled here.
 RUN /opt/vmsizes/bin/pip install --no-deps --no-build-isolation . \
  && /opt/vmsizes/bin/python3 -m compileall -q -j 0 /opt/vmsizes/lib

@@ -6,14 +6,19 @@ BIN    := .venv/bin
 DATABASES ?= sqlite,postgresql
 # Clients are generated in an environment of their own, those for TypeScript where npm is.
 NPM := tests/sdk/npm/node_modules
+# What pages load in a browser, bundled where npm is.
+FRONTEND := app/web/frontend
+ASSETS   := app/web/static/dist
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check contract sdk clients fix openapi bench migrate lock clean
+.PHONY: help run test check contract sdk clients fix openapi bench migrate lock clean assets screenshots
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 run: .venv/runtime ## set up, migrate, seed and serve on http://127.0.0.1:$(PORT) with SQLite
+	@$(MAKE) --no-print-directory --silent $(ASSETS)/licences.txt 2> /dev/null || \
+	  echo "npm is missing or reaches no registry: the pages work, without scripts and in the fonts of the system"
 	$(BIN)/vmsizes migrate
 	$(BIN)/vmsizes ingest seeds
 	VMSIZES_PORT=$(PORT) $(BIN)/vmsizes serve
@@ -38,6 +43,11 @@ contract: .venv/dev .venv/sdk/ready $(NPM)/.all ## lint, score, diff and fuzz th
 
 sdk: .venv/dev .venv/sdk/ready .venv/sdk/go $(NPM)/.all ## generate, compile and use clients in 11 ways (2 minutes; ARGS=--json)
 	$(BIN)/python -m tests.sdk clients $(ARGS)
+
+assets: $(ASSETS)/licences.txt ## bundle the scripts and fonts of the pages (npm)
+
+screenshots: .venv/dev $(ASSETS)/licences.txt ## write every page, light and dark, on phone and desktop, to build/screenshots
+	VMSIZES_TEST_DATABASES=sqlite $(BIN)/python -m tests.browser
 
 clients: .venv/dev .venv/sdk/ready $(NPM)/.quick ## build the Python and TypeScript clients into build/clients
 	$(BIN)/python -m tests.sdk packages $(ARGS)
@@ -67,7 +77,7 @@ lock: .venv/dev ## resolve the dependencies anew into the hash-locked files
 	    --no-emit-index-url --no-header --upgrade --quiet -o tests/sdk/$$tools.lock; done
 
 clean: ## remove the environment, caches and the local database
-	rm -rf .venv build $(NPM) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist vmsizes.db*
+	rm -rf .venv build $(NPM) $(FRONTEND)/node_modules $(ASSETS) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist vmsizes.db*
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -100,6 +110,13 @@ clean: ## remove the environment, caches and the local database
 $(NPM)/.quick: tests/sdk/npm/package-lock.json
 	npm ci --prefix tests/sdk/npm --ignore-scripts --silent --omit=dev
 	@touch $@
+
+$(FRONTEND)/node_modules/.ready: $(FRONTEND)/package-lock.json
+	npm ci --prefix $(FRONTEND) --ignore-scripts --silent
+	@touch $@
+
+$(ASSETS)/licences.txt: $(FRONTEND)/node_modules/.ready $(FRONTEND)/build.mjs $(wildcard $(FRONTEND)/src/*.js)
+	node $(FRONTEND)/build.mjs
 
 $(NPM)/.all: tests/sdk/npm/package-lock.json
 	npm ci --prefix tests/sdk/npm --ignore-scripts --silent

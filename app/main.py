@@ -23,6 +23,8 @@ from app.http.middleware import CacheMiddleware
 from app.http.problems import HANDLERS
 from app.http.revision import RevisionWatcher
 from app.settings import Settings
+from app.web.pages import PAGES
+from app.web.serving import page_endpoints, page_routes
 
 _DESCRIPTION = """Look up, compare and cost cloud VM sizes. Every figure has a source, and where sources disagree you
 are told. Memory is in GiB, prices in USD an hour; null is unknown, zero is zero."""
@@ -76,16 +78,18 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
     fast_paths = {name: partial(render, app.state.executor) for name, render in _FAST_PATHS.items()}
     app.state.cache = CacheMiddleware(
         app,
-        cacheable_endpoints(_API_ROUTERS, fast_paths),
+        [*cacheable_endpoints(_API_ROUTERS, fast_paths), *page_endpoints(PAGES)],
         app.state.watcher,
         max_bytes=settings.cache_mib * 2**20,
         public_url=public_url,
         max_age_seconds=settings.max_age_seconds,
     )
+    pages = page_routes(PAGES)
+    app.router.routes.extend(pages)  # before `/` for programs
     routers = (*_API_ROUTERS, system.router, docs.router)
     for router in routers:
         app.include_router(router, dependencies=[Depends(validate_request)])
-    app.state.routes = [route for router in routers for route in router.routes]
+    app.state.routes = [*(route for router in routers for route in router.routes), *pages]
     docs.mount_docs(app)
     install_openapi(app)
     return app

@@ -21,6 +21,8 @@ Headers = list[Header]
 NO_CACHE = (b"cache-control", b"no-cache")
 """Clients may store a copy, but must revalidate it before each use; a 304 costs next to nothing."""
 VARY = (b"vary", b"accept-encoding, origin")
+VARY_BY_MEDIA_TYPE = (b"vary", b"accept, accept-encoding, origin")
+"""For a path that is a page for browsers, and JSON for programs."""
 NOSNIFF = (b"x-content-type-options", b"nosniff")
 
 
@@ -29,9 +31,9 @@ def cache_control_header(max_age_seconds: int) -> Header:
     return (b"cache-control", b"public, max-age=%d" % max_age_seconds) if max_age_seconds else NO_CACHE
 
 
-def validator_headers(etag: bytes, cache_control: Header) -> Headers:
+def validator_headers(etag: bytes, cache_control: Header, vary: Header = VARY) -> Headers:
     """Return the headers by which clients store and revalidate a copy."""
-    return [(b"etag", etag), cache_control, VARY]
+    return [(b"etag", etag), cache_control, vary]
 
 
 MIN_ENCODED_BYTES = 512

@@ -45,6 +45,8 @@ class Endpoint:
 
     `model` holds its query (GET) or its body (POST). A response that `streams` is as long as the catalog and never
     cached; a file has the same bytes each time, so clients may request ranges. `columns` are the fields of a list item.
+    A page for browsers has a `page_version`, which changes with its templates and assets: its response is HTML, and a
+    query that is not written as `clean_query` writes it is left to the app, which redirects.
     """
 
     method: str
@@ -56,6 +58,7 @@ class Endpoint:
     streams: bool = False
     is_file: bool = False
     fast_path: FastPath | None = None
+    page_version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,8 @@ class CanonicalRequest:
     @property
     def key(self) -> bytes:
         """The cache key, equal for equal requests."""
-        return digest(f"{self.endpoint.method} {self.canonical_path}?{self.params_json}".encode())
+        version = self.endpoint.page_version
+        return digest(f"{self.endpoint.method} {self.canonical_path}?{self.params_json}{version}".encode())
 
 
 def cacheable_endpoints(routers: Iterable[APIRouter], fast_paths: Mapping[str, FastPath]) -> list[Endpoint]:
@@ -145,10 +149,28 @@ def canonicalize(request: RawRequest, endpoints: Iterable[Endpoint]) -> Canonica
                 return None
             if not are_columns(getattr(params, "fields", ()), endpoint.columns):
                 return None
+            if endpoint.page_version and not is_clean(request.query, params):
+                return None
             return CanonicalRequest(
                 canonical_path, request.path, endpoint, params, params.model_dump_json(exclude_defaults=True)
             )
     return None
+
+
+def clean_query(params: BaseModel) -> str:
+    """Return the query string of a model: without defaults, each parameter once, the values of a list with commas."""
+    values = orjson.loads(params.model_dump_json(exclude_defaults=True))
+    return "&".join(f"{name}={quote(to_query_text(value), safe=_UNQUOTED)}" for name, value in values.items())
+
+
+_UNQUOTED = "/:*,-._~"
+"""What a query may have as it is, and reads better so (RFC 3986, section 3.4)."""
+
+
+def is_clean(query: bytes, params: BaseModel) -> bool:
+    """Check that a query has each parameter of its model that is no default once, and no other."""
+    pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
+    return len(pairs) == len(params.model_dump(exclude_defaults=True))
 
 
 def are_columns(names: Sequence[str], columns: Sequence[str]) -> bool:
@@ -256,7 +278,7 @@ def link_header(public_url: str, canonical: CanonicalRequest | None = None, body
     if canonical is None or not cursor:
         return contract.encode()
     params = {**orjson.loads(canonical.params_json), "cursor": cursor}
-    query = "&".join(f"{name}={quote_plus(_to_query_text(value))}" for name, value in params.items())
+    query = "&".join(f"{name}={quote_plus(to_query_text(value))}" for name, value in params.items())
     return f'{contract}, <{public_url}{quote(canonical.path)}?{query}>; rel="next"'.encode()
 
 
@@ -266,7 +288,8 @@ def next_cursor(body: bytes) -> str:
     return body[start : body.index(b'"', start)].decode() if start >= len(_NEXT_CURSOR_KEY) else ""
 
 
-def _to_query_text(value: object) -> str:
+def to_query_text(value: object) -> str:
+    """Return a value as a query writes it: `true`, `a,b`."""
     if isinstance(value, bool):
         return str(value).lower()
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)

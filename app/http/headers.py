@@ -30,6 +30,7 @@ MAX_CACHED_BODY_BYTES = 64 * 1024
 class RequestHeaders(NamedTuple):
     """The values as received; a missing header is empty. `total_bytes` counts the values of all headers."""
 
+    accept: bytes
     accept_encoding: bytes
     if_none_match: bytes
     if_match: bytes
@@ -41,12 +42,14 @@ class RequestHeaders(NamedTuple):
 
 def parse_headers(headers: Iterable[tuple[bytes, bytes]]) -> RequestHeaders:
     """Parse in one pass; a list of ETags may be split over several headers (RFC 9110, section 5.3)."""
-    accept_encoding = if_none_match = if_match = origin = request_id = content_type = b""
+    accept = accept_encoding = if_none_match = if_match = origin = request_id = content_type = b""
     total_bytes = 0
     for name, value in headers:
         total_bytes += len(value)
         if name == b"accept-encoding":
             accept_encoding = value if len(value) <= MAX_ACCEPT_ENCODING_BYTES else b""
+        elif name == b"accept":
+            accept = value
         elif name == b"if-none-match":
             if_none_match = if_none_match + b"," + value if if_none_match else value
         elif name == b"if-match":
@@ -57,7 +60,14 @@ def parse_headers(headers: Iterable[tuple[bytes, bytes]]) -> RequestHeaders:
             origin = value
         elif name == b"content-type":
             content_type = content_type or value
-    return RequestHeaders(accept_encoding, if_none_match, if_match, origin, request_id, content_type, total_bytes)
+    return RequestHeaders(
+        accept, accept_encoding, if_none_match, if_match, origin, request_id, content_type, total_bytes
+    )
+
+
+def accepts_html(accept: bytes) -> bool:
+    """Check whether a client names HTML in Accept, as browsers do; `*/*` alone is a program."""
+    return b"text/html" in accept
 
 
 def etag_matches(if_none_match: bytes, etag: bytes, *, exists: bool) -> bool:

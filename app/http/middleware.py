@@ -24,6 +24,7 @@ from app.http.cache import (
     NO_CACHE,
     NOSNIFF,
     VARY,
+    VARY_BY_MEDIA_TYPE,
     CachedResponse,
     Header,
     Headers,
@@ -49,6 +50,7 @@ from app.http.headers import (
     REQUEST_ID,
     HeadResponseComplete,
     RequestHeaders,
+    accepts_html,
     etag_matches,
     if_match_holds,
     is_json,
@@ -76,6 +78,12 @@ _NO_BODY: Message = {"type": "http.response.body", "body": b""}
 
 _CACHED_METHODS = {"GET": "GET", "HEAD": "GET", "POST": "POST"}
 """The method whose response answers a method: HEAD is sent the headers of GET."""
+
+HOME = "/"
+"""The one path whose media type depends on Accept."""
+
+_KEPT_HEADERS = {b"content-type", b"content-security-policy"}
+"""Headers of the app's response that are stored with it."""
 
 _CONDITIONAL_HEADERS = {b"accept-encoding", b"if-none-match"}
 """Headers that this module evaluates; the app must render a full, unencoded response."""
@@ -222,6 +230,8 @@ class CacheMiddleware:
             return
         # Probes and the documentation are not cached; they must not wait for the database.
         method = _CACHED_METHODS.get(scope["method"]) if first_path_segment(path) in self._first_segments else None
+        if path == HOME and not accepts_html(headers.accept):
+            method = None  # the same links for every program, without the database
         body: bytes | None = b""
         if method == "POST":
             body, receive = await _read_json_body(headers, receive)
@@ -308,7 +318,7 @@ class CacheMiddleware:
         await send(variant.body if scope["method"] != "HEAD" else _NO_BODY)
 
     async def _send_not_modified(self, etag: bytes, cache_control: Header, scope: Scope, send: Send) -> None:
-        headers = [*validator_headers(etag, cache_control), (b"x-request-id", scope[REQUEST_ID])]
+        headers = [*validator_headers(etag, cache_control, _vary(scope)), (b"x-request-id", scope[REQUEST_ID])]
         await send({"type": "http.response.start", "status": 304, "headers": headers})
         await send(_NO_BODY)
 
@@ -365,7 +375,8 @@ class CacheMiddleware:
         if not isinstance(rendered, Rendered):
             return rendered
         cache_control = NO_CACHE if next_cursor(rendered.body) else self._cache_control
-        validators = [VARY] if scope["method"] == "POST" else validator_headers(etag, cache_control)
+        vary = _vary(scope)
+        validators = [vary] if scope["method"] == "POST" else validator_headers(etag, cache_control, vary)
         link = (b"link", link_header(self._public_url, canonical, rendered.body))
         response = CachedResponse(
             key=canonical.key,
@@ -378,6 +389,10 @@ class CacheMiddleware:
         if self._enabled and generation == self._generation:
             self._cache.put(response)
         return response
+
+
+def _vary(scope: Scope) -> Header:
+    return VARY_BY_MEDIA_TYPE if scope["path"] == HOME else VARY
 
 
 def _client_has(etag: bytes, headers: RequestHeaders, scope: Scope, *, exists: bool = True) -> bool:
@@ -409,7 +424,7 @@ async def render(app: App, canonical: CanonicalRequest, scope: Scope, receive: R
         start, *rest = messages = await _run_app(app, scope, receive)
         if start["status"] != 200:  # noqa: PLR2004  # only complete responses are stored
             return messages
-        headers = [(name, value) for name, value in start["headers"] if name == b"content-type"]
+        headers = [(name, value) for name, value in start["headers"] if name in _KEPT_HEADERS]
         rendered = Rendered(headers, b"".join(message.get("body", b"") for message in rest))
     return _select_fields(rendered, canonical)
 

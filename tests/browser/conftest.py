@@ -2,10 +2,11 @@
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from tests.databases import Databases
 
@@ -21,9 +22,15 @@ class RecordedPage:
     errors: list[str] = field(default_factory=list)
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Headless Chromium; per module, since Playwright runs an event loop in this thread while it is open."""
+VIEWPORTS: dict[str, ViewportSize] = {
+    "phone": {"width": 390, "height": 844},
+    "desktop": {"width": 1440, "height": 900},
+}
+
+
+@contextmanager
+def launch() -> Iterator[Browser]:
+    """Headless Chromium; skips the test where there is none."""
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program is None:
         pytest.skip(f"none of {', '.join(PROGRAMS)} is on the PATH")
@@ -33,15 +40,27 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture
-def watched(browser: Browser) -> Iterator[RecordedPage]:
-    """A new page that records."""
-    page = browser.new_page()
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Headless Chromium; per module, since Playwright runs an event loop in this thread while it is open."""
+    with launch() as browser:
+        yield browser
+
+
+def record(page: Page) -> RecordedPage:
+    """Return the page with a record of its requests and errors from now on."""
     watched = RecordedPage(page)
     page.on("request", lambda request: watched.requests.append(request.url))
     page.on("console", lambda message: watched.errors.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: watched.errors.append(str(error)))
-    yield watched
+    return watched
+
+
+@pytest.fixture
+def watched(browser: Browser) -> Iterator[RecordedPage]:
+    """A new page that records."""
+    page = browser.new_page()
+    yield record(page)
     page.close()
 
 

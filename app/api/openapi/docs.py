@@ -2,11 +2,9 @@
 
 import hashlib
 import json
-from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from html import escape
 from importlib.resources import files
 from typing import Annotated
 
@@ -98,34 +96,11 @@ def _send(document: EncodedDocument, request: Request) -> Response:
 
 @router.get("/")
 def landing(request: Request) -> Response:
-    """Return a page that introduces the service if HTML is accepted, else JSON with the same links."""
-    headers = {"cache-control": "no-cache", "vary": "accept"}
-    version, base = request.app.version, request.scope.get(PUBLIC_URL, "")
-    if "text/html" in request.headers.get("accept", ""):
-        # a relative link stays under whatever path the service is reached at
-        html = (
-            _landing_html().replace("{base}", f"{escape(base)}/" if base else "").replace("{version}", escape(version))
-        )
-        return HTMLResponse(html, headers={**headers, "content-security-policy": _landing_policy()})
+    """Return JSON with links; a client that accepts HTML gets the search page of `app.web` instead."""
+    app, base = request.app, request.scope.get(PUBLIC_URL, "")
     links = {name: f"{base}{path}" for name, path in _LINKS.items()}
-    described = {"name": request.app.title, "version": version, "description": request.app.description, "links": links}
-    return JSONResponse(described, headers=headers)
-
-
-@cache
-def _landing_html() -> str:
-    return (_PAGE_FILES / "landing.html").read_text(encoding="utf-8")
-
-
-@cache
-def _landing_policy() -> str:
-    """Return a policy that allows only the page's inline style, by its hash, and the icon."""
-    style = _landing_html().partition("<style>")[2].partition("</style>")[0]
-    digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return (
-        f"default-src 'none'; style-src 'sha256-{digest}'; img-src 'self'; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
+    described = {"name": app.title, "version": app.version, "description": app.description, "links": links}
+    return JSONResponse(described, headers={"cache-control": "no-cache", "vary": "accept"})
 
 
 @router.get(DOCS_PATH)

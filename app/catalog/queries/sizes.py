@@ -71,7 +71,8 @@ class StatementKey:
     """All of a search but its values: what its statement is cached under.
 
     `after` says which values of the cursor are not null, and is None for the first page. With `memory_buckets` a list
-    by price is merged from one index scan for each bucket of GPU memory.
+    by price is merged from one index scan for each bucket of GPU memory; with `skips` it begins
+    at the parameter `offset`.
     """
 
     price_scope: PriceScope
@@ -79,6 +80,7 @@ class StatementKey:
     sort: tuple[str, ...]
     after: tuple[bool, ...] | None = None
     memory_buckets: tuple[int, ...] = ()
+    skips: bool = False
 
 
 @cached_statement(256)
@@ -154,9 +156,10 @@ def _page_of_offers(
     if key.after is not None:
         offers = offers.where(after_cursor(sort_keys, cursor_binds(sort_keys, key.after)))
     limit = bindparam("limit", type_=Integer)
+    offset = bindparam("offset", type_=Integer) if key.skips else None
     order = [clause for sort_key in sort_keys for clause in sort_key.order_by]
     if not key.memory_buckets:
-        return offers.order_by(*order).limit(limit).subquery("page")
+        return offers.order_by(*order).limit(limit).offset(offset).subquery("page")
     bucket, hinted = scope.offer.gpu_octave, use_memory_index(offers, scope.offers, scope.purchase)
     merged = union_all(
         *(
@@ -164,7 +167,12 @@ def _page_of_offers(
             for number in key.memory_buckets
         )
     )
-    return merged.order_by(*(merged.selected_columns[label.key] for label in labels)).limit(limit).subquery("page")
+    return (
+        merged.order_by(*(merged.selected_columns[label.key] for label in labels))
+        .limit(limit)
+        .offset(offset)
+        .subquery("page")
+    )
 
 
 def _columns(scope: PriceScope) -> list[ColumnElement[Any]]:
@@ -239,8 +247,11 @@ def render_page(page: JsonPage) -> str:
     return f'{{"items":[{",".join(page.items)}],"next_cursor":{cursor},"total":{page.total}{end}}}'
 
 
-def find_sizes(search: SizeSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[JsonPage]:
-    """Find one page of a search; raises BadQuery for a name that the catalog does not have, and CursorGone."""
+def find_sizes(search: SizeSearch, snapshot: CatalogSnapshot, today: date, *, offset: int = 0) -> QueryPlan[JsonPage]:
+    """Find one page of a search; raises BadQuery for a name that the catalog does not have, and CursorGone.
+
+    `offset` skips so many sizes: pages for people have numbers, which cursors have not.
+    """
     search = normalize(search, snapshot)
     priced_on = search.as_of or today
     rate = None if search.currency == USD else (yield from find_exchange_rate(search.currency, priced_on))
@@ -253,6 +264,8 @@ def find_sizes(search: SizeSearch, snapshot: CatalogSnapshot, today: date) -> Qu
         read_position(search.cursor, identity, to_sort_keys(key.sort, key.price_scope)) if search.cursor else None
     )
     values |= {"limit": search.limit + 1}
+    if offset:
+        key, values = replace(key, skips=True), values | {"offset": offset}
     query = ListQuery(
         identity=identity,
         page=_bind_page(key, values, position),

@@ -1,0 +1,130 @@
+"""Templates, and how figures are shown: units, money, ages; an unknown figure is a dash that says so.
+
+Autoescaping is always on: names come from feeds. Nothing is marked as safe but what `Markup` builds from escaped parts.
+"""
+
+from collections.abc import Mapping
+from decimal import ROUND_HALF_UP, Decimal
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from app.web.assets import assets
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_NAVIGATION = (("", "Search"),)
+"""The paths of the navigation, below the root, with their titles."""
+
+_LIVE = ' hx-boost="target:#main select:#main swap:outerMorph"'
+"""Attributes of a link or form whose answer is the same page: with scripts its content is swapped, without a reload."""
+
+_PRELOADED_FONTS = (
+    *("ibm-plex-sans-latin-400-normal.woff2", "ibm-plex-sans-latin-600-normal.woff2"),
+    "ibm-plex-mono-latin-400-normal.woff2",
+)
+"""The fonts that every page shows at once."""
+
+UNKNOWN = "–"
+
+_SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹"}
+_DIGITS = 4
+"""Prices have at least so many significant digits, and at least two decimal places."""
+
+
+def render_template(template: str, **values: object) -> str:
+    """Render a template of `templates/` to HTML."""
+    return environment().get_template(template).render(values)
+
+
+def render_page(request: Any, template: str, **values: object) -> str:
+    """Render a template for a `PageRequest`, which it has as `request`."""
+    return render_template(template, root=request.root, path=request.path, request=request, **values)
+
+
+@cache
+def environment() -> "Environment":
+    """Return the environment of the templates; Jinja is loaded with the first page, not at the start."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    loader = FileSystemLoader(Path(__file__).parent / "templates")
+    env = Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    env.globals |= {"assets": assets(), "navigation": _NAVIGATION, "unknown": UNKNOWN}
+    env.globals["live"] = Markup(_LIVE)  # noqa: S704  # a constant
+    env.globals["fonts"] = [name for name in _PRELOADED_FONTS if name in assets()]
+    env.filters |= {
+        "number": format_number,
+        "money": format_money,
+        "amount": format_amount,
+        "age": format_age,
+        "segment": path_segment,
+        "words": lambda name: str(name).replace("_", " "),
+    }
+    return env
+
+
+def format_number(value: float | Decimal | None, unit: str = "", *, digits: int = 2) -> str:
+    """Return a number with thousands separated and at most so many decimal places: `1,536`, `0.75 GiB`."""
+    if value is None:
+        return UNKNOWN
+    text = f"{value:,.{digits}f}"
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return f"{text}\u00a0{unit}" if unit else text
+
+
+def format_amount(value: Decimal | float | None, *, digits: int = _DIGITS) -> str:
+    """Return an amount of money without its currency: two decimal places, more for less than ten units.
+
+    Rounded half away from zero: 3.6730 → `3.673`, 0.00521 → `0.00521`, 2681.29 → `2,681.29`.
+    """
+    if value is None:
+        return UNKNOWN
+    exact = value if isinstance(value, Decimal) else Decimal(str(value))
+    places = max(2, digits - 1 - exact.adjusted()) if exact else 2
+    text = f"{exact.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP):,f}"
+    whole, _, fraction = text.partition(".")
+    return f"{whole}.{fraction[:2]}{fraction[2:].rstrip('0')}"
+
+
+def format_money(value: Decimal | float | None, currency: str = "USD", *, digits: int = _DIGITS) -> str:
+    """Return an amount with its currency: `$3.673`, `€2,681.29`, `CHF 1.20`."""
+    if value is None:
+        return UNKNOWN
+    return f"{_SYMBOLS.get(currency, f'{currency} ')}{format_amount(value, digits=digits)}"
+
+
+def format_age(days: int | None) -> str:
+    """Return an age: `today`, `10 d`, `5 mo`, `2.5 y`."""
+    if days is None:
+        return UNKNOWN
+    if days < 1:
+        return "today"
+    if days < _DAYS_IN_DAYS:
+        return f"{days}\u00a0d"
+    if days < _DAYS_IN_MONTHS:
+        return f"{days // 30}\u00a0mo"
+    return f"{days / 365:.1f}\u00a0y"
+
+
+_DAYS_IN_DAYS, _DAYS_IN_MONTHS = 61, 730
+
+
+def path_segment(name: str) -> str:
+    """Return a name as one segment of a URL's path; a size's name in lower case, as `lower` before it says."""
+    return quote(str(name), safe="")
+
+
+def options(names: Mapping[str, str], chosen: str) -> list[tuple[str, str, bool]]:
+    """Return the options of a select: value, title, whether it is chosen."""
+    return [(value, title, value == chosen) for value, title in names.items()]

@@ -1,0 +1,153 @@
+"""The search page: filters with counts, a table of sizes, and the same list for programs."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+from math import ceil
+from typing import Any, get_args
+
+from sqlmodel import Session
+
+from app.catalog.queries.display_names import find_currencies, find_disputing_sources, find_region_names
+from app.catalog.queries.facets import Facets, find_facets
+from app.catalog.queries.params import Category, SizeFilter, SizeList, Status
+from app.catalog.queries.sizes import JsonPage, find_sizes
+from app.http.canonical import clean_query
+from app.web import filter_panel
+from app.web.rendering import render_page
+from app.web.serving import Page, PageRequest
+from app.web.sizes_view import (
+    COLUMNS,
+    PER_TITLES,
+    PURCHASE_TITLES,
+    UNIT_TITLES,
+    Column,
+    SizesView,
+    sort_key_of,
+)
+
+_EXPORTS = ("csv", "parquet")
+_DEFAULT_ORIGIN = "http://127.0.0.1:8000"
+"""The address that `vmsizes serve` has by default; a script replaces it by that of the page."""
+
+_STATUS_TITLES = {"withdrawn": "withdrawn from sale"}
+LIST_PARAMS = SizeList.model_fields.keys()
+
+
+async def render(request: PageRequest) -> str:
+    """Render the search page; without results where a parameter is invalid."""
+    view: SizesView = request.params
+    found, facets = await asyncio.gather(_find(request, view), request.executor.run_in_thread(_facets_of(view)))
+    items = [json.loads(item, parse_float=Decimal) for item in found.items]
+    disputed = [item["name"] for item in items if item["disputed"]]
+    names = await request.executor.run_in_session(_find_names, disputed)
+    columns = [COLUMNS[name] for name in view.columns]
+    return render_page(
+        request,
+        "search.html",
+        view=view,
+        panel=filter_panel,
+        facets=facets,
+        choices=partial(filter_panel.choices, facets),
+        ranges=filter_panel.ranges(facets),
+        flags=filter_panel.flag_counts(facets),
+        chips=filter_panel.chips(request),
+        opened=filter_panel.opened_groups(request),
+        active=filter_panel.active_counts(view),
+        columns=columns,
+        headers=[_header(request, column) for column in columns],
+        name_header=_header(request, Column("name", "Size", kind="text", sort="name")),
+        items=items,
+        total=found.total,
+        first=(view.page - 1) * view.limit + 1,
+        pages=ceil(found.total / view.limit),
+        price=partial(view.shown_price, rate=found.exchange_rate),
+        rate=found.exchange_rate,
+        exports=_exports(view),
+        all_columns=COLUMNS.values(),
+        disputes=names.disputes,
+        origin=request.public_url or _DEFAULT_ORIGIN,
+        purchase_title=PURCHASE_TITLES[view.purchase],
+        price_header=f"per {PER_TITLES[view.per]}" if view.per != "vm" else "Price",
+        price_unit=f"{view.currency} {UNIT_TITLES[view.unit]}",
+        **_options(view, facets, names),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What the page shows besides sizes: names of regions, currencies, and the sources behind disputes."""
+
+    regions: Mapping[str, str]
+    currencies: Sequence[str]
+    disputes: Mapping[str, list[tuple[str, str]]]
+
+
+def _find_names(session: Session, disputed: Sequence[str]) -> _Names:
+    return _Names(find_region_names(session), find_currencies(session), find_disputing_sources(session, disputed))
+
+
+def _options(view: SizesView, facets: Facets, names: _Names) -> dict[str, Any]:
+    """Return the options of the panel's selects and lists."""
+    vendors = [one.value for one in facets.counts["gpu_vendor"] if one.value]
+    regions = filter_panel.choices(facets, "region", (*view.region, *view.available_in), names.regions)
+    return {
+        "vendors": (("", "any"), *((vendor.lower(), vendor) for vendor in vendors)),
+        "purchases": tuple(PURCHASE_TITLES.items()),
+        "currencies": [(code, code) for code in names.currencies],
+        "units": tuple(UNIT_TITLES.items()),
+        "divisors": tuple(PER_TITLES.items()),
+        "regions": sorted(regions, key=lambda one: (not one.checked, one.title)),
+        "categories": {name: name.replace("_", " ") for name in get_args(Category)},
+        "statuses": _statuses(view, facets),
+        "row_counts": [(str(count), str(count)) for count in sorted({25, 50, 100, 200, view.limit})],
+    }
+
+
+def _statuses(view: SizesView, facets: Facets) -> list[filter_panel.Choice]:
+    counts = {one.value: one.count for one in facets.counts["status"]}
+    return [
+        filter_panel.Choice(name, _STATUS_TITLES.get(name, name), counts.get(name, 0), name in view.status)
+        for name in get_args(Status)
+        if name != "any"
+    ]
+
+
+async def _find(request: PageRequest, view: SizesView) -> JsonPage:
+    if request.errors:
+        return JsonPage(items=[], next_cursor=None, total=0)
+    run = request.executor.run_in_thread if view.names_a_day else request.executor.run
+    search, offset = view.search(), (view.page - 1) * view.limit
+    return await run(lambda snapshot, today: find_sizes(search, snapshot, today, offset=offset))
+
+
+def _facets_of(view: SizesView) -> Any:
+    given = view.model_fields_set & SizeFilter.model_fields.keys()
+    return partial(find_facets, SizeFilter(**{name: getattr(view, name) for name in given}))
+
+
+def _header(request: PageRequest, column: Column) -> tuple[Column, str, str]:
+    """Return a column, the URL that sorts by it, and the order it is in."""
+    view: SizesView = request.params
+    key = sort_key_of(column, view)
+    if not key:
+        return column, "", ""
+    order = {key: "ascending", f"-{key}": "descending"}.get(view.sort[0], "")
+    # Figures are first wanted from the greatest down, prices and names from the least up; again turns it around.
+    descends = column.is_number and column.kind not in {"price", "money"}
+    first, second = (f"-{key}", key) if descends else (key, f"-{key}")
+    return column, request.url(sort=(second if view.sort[0] == first else first,), page=None), order
+
+
+def _exports(view: SizesView) -> dict[str, str]:
+    """Return the URLs of the same list for programs, relative to the root; JSON is the page, the others the whole."""
+    query = clean_query(view.search())
+    whole = clean_query(SizeList(**{name: getattr(view, name) for name in view.model_fields_set & LIST_PARAMS}))
+    urls = {"json": f"sizes?{query}" if query else "sizes"}
+    return urls | {kind: f"sizes.{kind}?{whole}" if whole else f"sizes.{kind}" for kind in _EXPORTS}
+
+
+PAGE = Page(path="/", params=SizesView, render=render)

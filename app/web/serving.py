@@ -1,0 +1,213 @@
+"""Serves pages: strict parsing of their query, clean URLs, errors at the fields, security headers, the response cache.
+
+A page is rendered from its validated parameters alone. Invalid ones are dropped, and the page is rendered from the
+others with the API's message at each field, with status 422; a page that cannot be rendered becomes an error page.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode
+
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.routing import BaseRoute, Match, Route, compile_path
+from starlette.types import Scope
+
+from app.api.executor import QueryExecutor
+from app.catalog.queries.params import QueryParams
+from app.errors import NotFound
+from app.http.canonical import (
+    Endpoint,
+    clean_query,
+    first_path_segment,
+    is_clean,
+    parse_query,
+    to_query_text,
+)
+from app.http.headers import PUBLIC_URL, accepts_html
+from app.http.middleware import HOME
+from app.http.problems import HANDLERS
+from app.web.assets import assets
+from app.web.rendering import render_template
+
+_CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+"""Nothing comes from other origins, and no inline script or style applies."""
+
+_HEADERS = {"content-security-policy": _CONTENT_SECURITY_POLICY, "referrer-policy": "same-origin"}
+_UNPROCESSABLE = 422
+
+Pairs = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRequest:
+    """What a page is rendered from.
+
+    `params` holds the valid parameters, `errors` the message for each one that was invalid, `given` the values as they
+    were sent, which fields of a form show. `names` are the parameters of the path, `root` is the relative URL of `/`;
+    `public_url` is empty if it is not known.
+    """
+
+    executor: QueryExecutor
+    path: str
+    root: str
+    public_url: str
+    params: Any
+    names: Mapping[str, str] = field(default_factory=dict)
+    errors: Mapping[str, str] = field(default_factory=dict)
+    given: Pairs = ()
+
+    def url(self, **changes: object) -> str:
+        """Return the URL of this page with other parameters; None and defaults are left out."""
+        return page_url(self.path, self.params, **changes)
+
+    def text(self, name: str) -> str:
+        """Return the text of a field of a form: what was sent if it is invalid, else the parameter, defaults too."""
+        if name in self.errors:
+            return ",".join(value for given, value in self.given if given == name)
+        value = getattr(self.params, name)
+        return "" if value is None else to_query_text(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A page: its path, as of a route; the model of its query; what renders it to HTML.
+
+    With `posts` a form may send the parameters as a body, which holds more than a URL; such a response is not cached.
+    """
+
+    path: str
+    params: type[QueryParams]
+    render: Callable[[PageRequest], Awaitable[str]]
+    posts: bool = False
+
+
+class NoParams(QueryParams):
+    """A page without parameters."""
+
+
+def page_url(path: str, params: BaseModel, **changes: object) -> str:
+    """Return the URL of a page relative to itself, with some parameters changed, without defaults."""
+    values = {name: getattr(params, name) for name in params.model_fields_set} | changes
+    kept = {name: value for name, value in values.items() if value is not None and value != ()}
+    query = clean_query(type(params).model_construct(_fields_set=set(kept), **kept))
+    return f"?{query}" if query else path.rpartition("/")[2] or "./"
+
+
+def page_endpoints(pages: Iterable[Page]) -> list[Endpoint]:
+    """Return the pages as endpoints of the response cache."""
+    return [
+        Endpoint(
+            method="GET",
+            first_segment=first_path_segment(page.path),
+            pattern=compile_path(page.path)[0],
+            has_path_params="{" in page.path,
+            model=page.params,
+            page_version=assets().version,
+        )
+        for page in pages
+    ]
+
+
+def page_routes(pages: Iterable[Page]) -> list[BaseRoute]:
+    """Return the routes of pages and assets, and one that answers any other path under /ui with a page."""
+    routes: list[BaseRoute] = [_PageRoute(page) for page in pages]
+    return [*routes, Route("/assets/{name}", _send_asset), Route("/ui/{rest:path}", _send_not_found)]
+
+
+class _PageRoute(Route):
+    """A route of a page; at `/` it matches only clients that accept HTML."""
+
+    def __init__(self, page: Page) -> None:
+        async def endpoint(request: Request) -> Response:
+            return await _respond(page, request)
+
+        super().__init__(page.path, endpoint, methods=["GET", "POST"] if page.posts else ["GET"])
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Match by path and, at `/`, by what the client accepts."""
+        if scope["path"] == HOME:
+            accept = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+            if not accepts_html(accept):
+                return Match.NONE, {}
+        return super().matches(scope)
+
+
+async def _respond(page: Page, request: Request) -> Response:
+    """Render a page; parameters that turn out to be invalid are dropped, and it is rendered without them."""
+    query = await request.body() if request.method == "POST" else request.scope["query_string"]
+    given = parse_qsl(query.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=10_000)
+    errors: dict[str, str] = {}
+    while True:
+        left = [pair for pair in given if pair[0] not in errors]
+        try:
+            params = parse_query(urlencode(left).encode(), page.params)
+            if not errors and request.method == "GET" and not is_clean(query, params):
+                return _redirect_to_clean(request, params)
+            html = await page.render(
+                PageRequest(
+                    executor=request.app.state.executor,
+                    path=quote(request.url.path),
+                    root=relative_root(request),
+                    public_url=request.scope.get(PUBLIC_URL, ""),
+                    params=params,
+                    names=request.path_params,
+                    errors=errors,
+                    given=given,
+                )
+            )
+        except Exception as error:  # noqa: BLE001  # the API's handlers know each error, and log what they do not know
+            response = await _problem(request, error)
+            found = _errors_of(response, {name for name, _ in left})
+            if response.status_code != _UNPROCESSABLE or not found:
+                return error_page(request, response)
+            errors |= found
+        else:
+            return HTMLResponse(html, _UNPROCESSABLE if errors else 200, headers=_HEADERS)
+
+
+def _redirect_to_clean(request: Request, params: BaseModel) -> Response:
+    """Redirect a form's URL, with empty values and defaults, to the one that is worth keeping."""
+    return RedirectResponse(page_url(quote(request.url.path), params), 303, headers={"cache-control": "no-cache"})
+
+
+async def _problem(request: Request, error: Exception) -> Response:
+    """Return the response that the API would give to an error."""
+    handler = next(HANDLERS[kind] for kind in type(error).__mro__ if kind in HANDLERS)
+    return await handler(request, error)
+
+
+def _errors_of(response: Response, names: set[str]) -> dict[str, str]:
+    """Return the messages of a problem by parameter, for those that were given."""
+    problem = json.loads(bytes(response.body))
+    located = [(one["pointer"].removeprefix("/query/").partition("/")[0], one["detail"]) for one in problem["errors"]]
+    return {name: detail for name, detail in reversed(located) if name in names}
+
+
+def relative_root(request: Request) -> str:
+    """Return the URL of `/` relative to the request, which holds under any prefix of a proxy."""
+    depth = request.scope.get("raw_path", request.url.path.encode()).count(b"/") - 1
+    return "../" * depth or "./"
+
+
+def error_page(request: Request, response: Response) -> Response:
+    """Return a page that says what a problem of the API says."""
+    problem = json.loads(bytes(response.body))
+    headers = {name: value for name, value in response.headers.items() if name in ("retry-after", "allow")}
+    html = render_template("error.html", root=relative_root(request), path=request.url.path, problem=problem)
+    return HTMLResponse(html, response.status_code, headers={**_HEADERS, **headers, "cache-control": "no-store"})
+
+
+async def _send_asset(request: Request) -> Response:
+    """Send an asset; its name has a hash of its content, so a client never has to ask again."""
+    return assets().response(request.path_params["name"], request.scope["headers"])
+
+
+async def _send_not_found(request: Request) -> Response:
+    return error_page(request, await _problem(request, NotFound("page", request.url.path)))

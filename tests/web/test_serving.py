@@ -1,0 +1,83 @@
+"""Pages over HTTP: clean URLs, errors at their fields, hostile names, caching, assets."""
+
+import re
+from html import unescape
+
+import httpx
+import pytest
+
+from app.http.middleware import CacheMiddleware
+from app.ingest.run import ingest
+from tests.factories import NOW, price, reading, size
+from tests.servers import server
+
+HTML = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+HOSTILE = 'Standard_<script>alert("1")</script>&amp;'
+
+
+def test_a_form_with_empty_and_default_values_leads_to_the_url_without_them(client: httpx.Client) -> None:
+    answer = client.get("/?q=&gpu=H100&gpu=A100&min_vcpus=&os=linux&unit=hour&limit=50", headers=HTML)
+    assert (answer.status_code, answer.headers["location"]) == (303, "?gpu=a100,h100")
+    assert client.get("/?q=&os=linux", headers=HTML).headers["location"] == "./"
+    assert client.get("/?gpu=a100,h100", headers=HTML).status_code == 200
+
+
+def test_an_invalid_value_stays_in_its_field_with_the_message_of_the_api(client: httpx.Client) -> None:
+    page = client.get("/?min_vcpus=lots&gpu=H1000&min_memory=64", headers=HTML)
+    assert page.status_code == 422
+    assert 'value="lots"' in page.text
+    assert 'aria-invalid="true" aria-describedby="min_vcpus-error"' in page.text
+    for name in ("min_vcpus=lots", "gpu=H1000"):
+        detail = client.get(f"/sizes?{name}").json()["errors"][0]["detail"]
+        assert detail in unescape(page.text)
+    assert 'id="min_memory" name="min_memory" type="text" inputmode="decimal" value="64.0"' in page.text
+
+
+def test_an_unknown_parameter_is_an_error_page_with_the_nearest_name(client: httpx.Client) -> None:
+    page = client.get("/?min_vcpu=4", headers=HTML)
+    assert page.status_code == 422
+    assert "did you mean min_vcpus?" in page.text
+
+
+@pytest.mark.parametrize("path", ["/ui/nothing", "/ui/sizes/a/b/c"])
+def test_a_page_that_does_not_exist_says_so_in_html(client: httpx.Client, path: str) -> None:
+    page = client.get(path, headers=HTML)
+    assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    style = re.search(r'href="([^"]+\.css)"', page.text)
+    assert style is not None
+    assert client.get(httpx.URL(f"http://x{path}").join(style[1]).path).status_code == 200
+
+
+def test_a_program_that_sends_parameters_to_the_landing_page_is_told_that_it_has_none(client: httpx.Client) -> None:
+    assert client.get("/?gpu=H100").status_code == 422
+
+
+def test_a_page_is_cached_revalidated_and_encoded_as_answers_of_the_api_are(client: httpx.Client) -> None:
+    first, second = (client.get("/?gpu=A100&limit=5", headers=HTML) for _ in range(2))
+    assert "hit" in second.headers["cache-status"]
+    assert first.text == second.text
+    assert second.headers["content-encoding"] in {"br", "zstd", "gzip"}
+    assert "default-src 'none'" in second.headers["content-security-policy"]
+    again = client.get("/?gpu=A100&limit=5", headers={**HTML, "if-none-match": second.headers["etag"]})
+    assert again.status_code == 304
+    assert again.headers["vary"] == second.headers["vary"] == "accept, accept-encoding, origin"
+
+
+def test_every_asset_of_a_page_is_immutable_and_found(client: httpx.Client) -> None:
+    page = client.get("/", headers=HTML).text
+    urls = set(re.findall(r'(?:href|src)="\./(assets/[^"]+)"', page))
+    assert {url.rpartition(".")[2] for url in urls} >= {"css", "svg"}
+    for url in urls:
+        answer = client.get(f"/{url}")
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["cache-control"]
+    assert client.get("/assets/style-000000000000.css").status_code == 404
+
+
+def test_a_name_from_a_feed_is_text_and_nothing_else(service: CacheMiddleware) -> None:
+    hostile = [*size(HOSTILE, vcpus=8), *size("Standard_Good", vcpus=8)]
+    ingest(service.app.state.engine, reading(hostile, regions=["eastus"], prices=[price(HOSTILE, "3.5")]), now=NOW)
+    with server(service) as url, httpx.Client(base_url=url, trust_env=False) as client:
+        page = client.get("/", headers=HTML).text
+    assert "<script>alert" not in page
+    assert "Standard_&lt;script&gt;alert(&#34;1&#34;)&lt;/script&gt;&amp;amp;" in page
