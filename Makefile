@@ -26,6 +26,8 @@ run: .venv/runtime ## set up, migrate, seed and serve on http://127.0.0.1:$(PORT
 test: .venv/dev .venv/sdk/ready ## run all tests on SQLite and on PostgreSQL (6 minutes; make test DATABASES=sqlite for one)
 	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory $(NPM)/.quick || \
 	  echo "npm reaches no registry: clients for TypeScript are not tried (those tests say so)"; fi
+	@$(MAKE) --no-print-directory --silent $(ASSETS)/licences.txt 2> /dev/null || \
+	  echo "npm is missing or reaches no registry: pages are tried without scripts, and not by axe"
 	VMSIZES_TEST_DATABASES=$(DATABASES) $(BIN)/python -m tests
 
 check: .venv/dev ## lint, types, import contracts, migrations, OpenAPI documents, documentation in step (a minute)
