@@ -61,10 +61,9 @@ def trainable_params(setup: TrainingSetup) -> int | None:
     if workload.lora_matrices is not None:
         return lora_params(rank, workload.lora_matrices)
     modules = setup.assumptions.get(workload.lora_modules, "training.lora_modules")
-    if shape.kv_lora_rank is not None:
-        raise InvalidWorkload(
-            "training.lora_matrices", "is missing: with attention mla, list the matrices that get adapters"
-        )
+    if shape.kv_lora_rank is not None or shape.groups:
+        kind = "attention mla" if shape.kv_lora_rank is not None else "layers that differ"
+        raise InvalidWorkload("training.lora_matrices", f"is missing: with {kind}, list the matrices that get adapters")
     missing = architecture_paths(missing_for_modules(shape, modules))
     if setup.assumptions.mark_missing("training.trainable_params", missing):
         return None

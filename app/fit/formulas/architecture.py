@@ -1,8 +1,9 @@
-"""The architecture of a decoder-only transformer, the number of its parameters, and typical shapes."""
+"""The architecture of a language model, the number of its parameters, and typical shapes."""
 
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
+from app.fit.formulas.layers import LayerGroup
 from app.fit.formulas.quantization import ReleasedWeights
 
 AttentionKind = Literal["mha", "gqa", "mqa", "mla"]
@@ -20,6 +21,10 @@ class Architecture:
     `shared_intermediate` of all shared experts together. `moe_layers` layers have `experts` (None: all, if there are
     any), the others a dense MLP. `norms_per_layer` counts norms over the hidden width. `released` is the type that the
     weights are published in, `fp8_block` the rows and columns that share a scale in the vendor's FP8 checkpoint.
+
+    A model whose layers differ by more than that has `groups`, and its parameters and KV cache are those of the groups;
+    the other fields then describe it in outline. `outside` are parameters beside layers, embeddings and the final norm,
+    in 16 bits: those of a vision tower, for example; `outside_active` of them are used by each token.
     """
 
     params: int | None = None
@@ -63,6 +68,10 @@ class Architecture:
     norms_per_layer: int = 2
     embedding_norm: bool = False
     learned_positions: int = 0
+
+    groups: tuple[LayerGroup, ...] = ()
+    outside: int = 0
+    outside_active: int = 0
 
     released: ReleasedWeights | None = None
     fp8_block: int | None = None
@@ -120,6 +129,8 @@ class ParameterCount:
 
 def missing_for_count(shape: Architecture) -> tuple[str, ...]:
     """Return the names of the unknown fields that counting parameters needs."""
+    if shape.groups:
+        return ()
     own: tuple[str, ...] = ("kv_heads", "head_dim")
     if shape.kv_lora_rank is not None:
         own = ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
@@ -142,22 +153,49 @@ def count_parameters(shape: Architecture) -> ParameterCount:
     Exact: equal to the sum of the tensors of released checkpoints (Hugging Face `safetensors.total`), without rotary
     buffers and multi-token prediction layers. V vocabulary, h hidden, L layers, E experts, e of them per token.
     """
-    layers, hidden, vocab = shape.require("layers", "hidden", "vocab")
-    norm = hidden * (2 if shape.norm_bias else 1)
-    beside_mlp = attention_parameters(shape) + shape.norms_per_layer * norm
-    embeddings = vocab * hidden * (1 if shape.tied_embeddings else 2)
-    ends = embeddings + norm * (2 if shape.embedding_norm else 1) + shape.learned_positions * hidden
-    ends += vocab if shape.lm_head_bias else 0
+    if shape.groups:
+        return _count_groups(shape)
+    layers = shape.require("layers")[0]
+    beside_mlp = attention_parameters(shape) + shape.norms_per_layer * _norm_parameters(shape)
+    embeddings, ends = _parameters_at_ends(shape)
     sparse = shape.layers_with_experts
     dense_mlp = mlp_parameters(shape, shape.require("intermediate")[0]) if sparse < layers else 0
     moe = _moe_layer_parameters(shape)
     without_experts = ends + layers * beside_mlp + (layers - sparse) * dense_mlp + sparse * moe.shared
     return ParameterCount(
-        total=without_experts + sparse * moe.experts * moe.per_expert,
-        active=without_experts + sparse * moe.experts_per_token * moe.per_expert,
+        total=without_experts + shape.outside + sparse * moe.experts * moe.per_expert,
+        active=without_experts + shape.outside_active + sparse * moe.experts_per_token * moe.per_expert,
         embeddings=embeddings,
         experts=sparse * moe.experts * moe.per_expert,
         largest_layer=beside_mlp + max(dense_mlp, moe.shared + moe.experts * moe.per_expert),
+    )
+
+
+def _norm_parameters(shape: Architecture) -> int:
+    (hidden,) = shape.require("hidden")
+    return hidden * (2 if shape.norm_bias else 1)
+
+
+def _parameters_at_ends(shape: Architecture) -> tuple[int, int]:
+    """Count the embeddings with the output layer, and these with the norms and positions before and after layers."""
+    hidden, vocab = shape.require("hidden", "vocab")
+    embeddings = vocab * hidden * (1 if shape.tied_embeddings else 2)
+    ends = embeddings + shape.learned_positions * hidden + (vocab if shape.lm_head_bias else 0)
+    return embeddings, ends + _norm_parameters(shape) * (2 if shape.embedding_norm else 1)
+
+
+def _count_groups(shape: Architecture) -> ParameterCount:
+    """Count the parameters of a model by the groups of its layers."""
+    embeddings, ends = _parameters_at_ends(shape)
+    total = ends + sum(group.count * group.content.params for group in shape.groups)
+    experts = sum(group.count * group.content.expert_params for group in shape.groups)
+    used = experts * (shape.experts_per_token or 0) // shape.experts if shape.experts else 0
+    return ParameterCount(
+        total=total + shape.outside,
+        active=total + shape.outside_active - experts + used,
+        embeddings=embeddings,
+        experts=experts,
+        largest_layer=max(group.content.params for group in shape.groups),
     )
 
 

@@ -1,14 +1,17 @@
 """Reads a Hugging Face `config.json` into an Architecture."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
-from app.fit.formulas.architecture import Architecture
+from app.fit.formulas.architecture import Architecture, missing_for_count
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.hf_families import FAMILIES
 from app.fit.formulas.hf_fields import ConfigReader, longest_context
 from app.fit.formulas.hf_quantization import read_released_weights
+from app.fit.formulas.hf_vision import vision_parameters
+from app.fit.formulas.weight_matrices import MatrixFormats, weight_matrices
 
 _WINDOWED_KINDS = {"sliding_attention", "chunked_attention"}
 _UNCACHED_KINDS = {"linear_attention", "mamba", "recurrent"}
@@ -17,32 +20,61 @@ _UNCACHED_KINDS = {"linear_attention", "mamba", "recurrent"}
 def read_config(raw: Mapping[str, Any], assumptions: Assumptions) -> Architecture:
     """Read a `config.json`; raise InvalidWorkload naming the field that is missing or not understood.
 
-    Only the language model of a multimodal model is read (`text_config`). Defaults of the family that are used are
-    recorded.
+    Of a multimodal model, `text_config` is read, and the vision tower is counted where its type is known. Defaults of
+    the family that are used are recorded.
     """
     outer, text = raw, raw.get("text_config")
     if isinstance(text, Mapping):
-        assumptions.record("config.text_config", "alone", "of a multimodal model only the language model is counted")
-        raw = {"model_type": raw.get("model_type"), **text}
+        inherited = {name: raw[name] for name in ("model_type", "tie_word_embeddings") if raw.get(name) is not None}
+        raw = inherited | {name: value for name, value in text.items() if name != "model_type" or value is not None}
     config = ConfigReader(raw, assumptions)
     family = FAMILIES[_family_name(config)]
-    fields = _common_fields(config) | family(config) | _fields_of_layer_types(config)
+    fields = _common_fields(config) | family(config)
+    if not fields.get("groups"):
+        fields |= _fields_of_layer_types(config)
+    fields["outside"] = fields.get("outside", 0) + vision_parameters(outer, fields["hidden"], assumptions)
     released = read_released_weights(outer, raw, assumptions, experts=fields.get("experts") is not None)
-    return Architecture(**fields, released=released)
+    _record_draft_layers(config)
+    return _name_by_most_weights(Architecture(**fields, released=released))
+
+
+def _name_by_most_weights(shape: Architecture) -> Architecture:
+    """Return the architecture with its released type named by the format of most weights, where there are several."""
+    released = shape.released
+    if released is None or released.quantization is None or len(released.quantization.groups) == 1:
+        return shape
+    weights: dict[str, int] = {}
+    formats = MatrixFormats(released.quantization)
+    for matrix in () if missing_for_count(shape) else weight_matrices(shape):
+        for stored, copies in formats.formats(matrix):
+            if stored is not None:
+                weights[stored.dtype] = weights.get(stored.dtype, 0) + matrix.params * copies
+    most = max(weights, key=lambda dtype: weights[dtype], default=released.dtype)
+    return replace(shape, released=replace(released, dtype=most))
+
+
+def _record_draft_layers(config: ConfigReader) -> None:
+    """Record the layers that predict further tokens, which a checkpoint has beside those of the model."""
+    name = next((name for name in _DRAFT_LAYERS if type(config.raw.get(name)) is int and config.raw[name] > 0), None)
+    if name is not None:
+        config.note(name, 0, "layers that draft further tokens are not counted; engines load them only if asked to")
+
+
+_DRAFT_LAYERS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules", "num_mtp_layers")
 
 
 def _family_name(config: ConfigReader) -> str:
     name = config.raw.get("model_type")
     if name is None:
         raise InvalidWorkload("config.model_type", "is missing; it says how the other fields are to be read")
-    if name not in FAMILIES:
+    if not isinstance(name, str) or name not in FAMILIES:
         near = get_close_matches(str(name), FAMILIES, 1)
         hint = f"did you mean {near[0]}? " if near else ""
         known = ", ".join(FAMILIES)
         raise InvalidWorkload(
-            "config.model_type", f"{name!r} is not understood; {hint}known are {known}; or give architecture"
+            "config.model_type", f"{str(name)[:80]!r} is not understood; {hint}known are {known}; or give architecture"
         )
-    return str(name)
+    return name
 
 
 def _common_fields(config: ConfigReader) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from math import ceil
 
 from app.fit.formulas.assumptions import InvalidWorkload
 from app.fit.formulas.hf_fields import ArchitectureFields, ConfigReader
+from app.fit.formulas.hf_hybrids import deepseek_v4, gemma4, kimi_linear, llama4, nemotron_h, qwen_hybrid, sparse_mla
+from app.fit.formulas.hf_mixed import mimo_v2, minimax_m3, nemotron_nas, step3
 
 
 def gated_mlp(config: ConfigReader, *, tied: bool = False, bias: bool = False) -> ArchitectureFields:
@@ -114,7 +116,8 @@ def _deepseek(config: ConfigReader) -> ArchitectureFields:
     """Read DeepSeek V2 and V3: MLA, shared and routed experts; multi-token prediction layers are not counted."""
     config.require_one_of("moe_layer_freq", 1)
     layers, width = config.layers(), config.count("moe_intermediate_size")
-    dense = config.raw.get("first_k_dense_replace", 0)
+    kinds = config.get_list("mlp_layer_types")
+    dense = kinds.count("dense") if kinds else config.raw.get("first_k_dense_replace", 0)
     if isinstance(dense, bool) or not isinstance(dense, int) or not 0 <= dense <= layers:
         raise InvalidWorkload("config.first_k_dense_replace", f"{dense!r} is no number of layers")
     ranks = ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "kv_lora_rank")
@@ -127,11 +130,47 @@ def _deepseek(config: ConfigReader) -> ArchitectureFields:
             "experts": config.count("n_routed_experts"),
             "experts_per_token": config.count("num_experts_per_tok"),
             "moe_intermediate": width,
-            "shared_intermediate": (config.optional_count("n_shared_experts") or 0) * width,
+            "shared_intermediate": config.number("n_shared_experts") * width,
             "moe_layers": layers - dense,
             "router_bias": config.raw.get("topk_method") == "noaux_tc",
         }
     )
+
+
+def _minimax_m2(config: ConfigReader) -> ArchitectureFields:
+    width = config.count("intermediate_size")
+    return {
+        "intermediate": width,
+        "tied_embeddings": config.flag("tie_word_embeddings", default=False),
+        "qk_norm": "all_heads" if config.raw.get("use_qk_norm", True) else None,
+        "experts": config.count("num_local_experts"),
+        "experts_per_token": config.count("num_experts_per_tok"),
+        "moe_intermediate": width,
+        "shared_intermediate": config.number("shared_intermediate_size"),
+        "router_bias": bool(config.raw.get("use_routing_bias", True)),
+    }
+
+
+def _glm4_moe(config: ConfigReader) -> ArchitectureFields:
+    layers, width = config.layers(), config.count("moe_intermediate_size")
+    return gated_mlp(config) | {
+        "output_bias": False,
+        "qk_norm": "per_head" if config.raw.get("use_qk_norm") else None,
+        "experts": config.count("n_routed_experts"),
+        "experts_per_token": config.count("num_experts_per_tok"),
+        "moe_intermediate": width,
+        "shared_intermediate": config.number("n_shared_experts") * width,
+        "moe_layers": layers - config.number("first_k_dense_replace"),
+        "router_bias": True,
+    }
+
+
+def _mistral4(config: ConfigReader) -> ArchitectureFields:
+    return _deepseek(config) | {"router_bias": False}
+
+
+def _glm4_moe_lite(config: ConfigReader) -> ArchitectureFields:
+    return _deepseek(config) | {"router_bias": True}
 
 
 def _gpt_oss(config: ConfigReader) -> ArchitectureFields:
@@ -225,7 +264,12 @@ FAMILIES: dict[str, Callable[[ConfigReader], ArchitectureFields]] = {
     "smollm3": _llama,
     "mistral": _mistral,
     "qwen2": qwen2,
+    "qwen2_vl_text": qwen2,
+    "qwen2_5_vl_text": qwen2,
     "qwen3": qwen3,
+    "qwen3_vl_text": qwen3,
+    "mimo": qwen2,
+    "ministral3": _mistral,
     "gemma": _gemma,
     "gemma2": _gemma2,
     "gemma3": _gemma3,
@@ -236,10 +280,31 @@ FAMILIES: dict[str, Callable[[ConfigReader], ArchitectureFields]] = {
     "mixtral": _mixtral,
     "qwen2_moe": _qwen2_moe,
     "qwen3_moe": _qwen3_moe,
+    "qwen3_vl_moe_text": _qwen3_moe,
     "deepseek_v2": _deepseek,
     "deepseek_v3": _deepseek,
     "kimi_k2": _deepseek,
+    "mistral4": _mistral4,
+    "glm4_moe": _glm4_moe,
+    "glm4_moe_lite": _glm4_moe_lite,
     "gpt_oss": _gpt_oss,
+    "minimax_m2": _minimax_m2,
+    "qwen3_next": qwen_hybrid,
+    "qwen3_5_text": qwen_hybrid,
+    "qwen3_5_moe_text": qwen_hybrid,
+    "llama4_text": llama4,
+    "gemma4_text": gemma4,
+    "deepseek_v32": sparse_mla,
+    "glm_moe_dsa": sparse_mla,
+    "deepseek_v4": deepseek_v4,
+    "deepseek_ref": deepseek_v4,
+    "kimi_linear": kimi_linear,
+    "nemotron_h": nemotron_h,
+    "nemotron-nas": nemotron_nas,
+    "minimax_m3": minimax_m3,
+    "mimo_v2_flash": mimo_v2,
+    "step3p5": step3,
+    "step3p7": step3,
     "gpt2": _gpt2,
     "gpt_bigcode": _gpt_bigcode,
     "gpt_neox": _gpt_neox,

@@ -17,8 +17,16 @@ MAX_LAYERS = 10_000
 class ConfigReader:
     """Reads fields of a configuration; records the defaults used for those that it leaves out."""
 
-    def __init__(self, raw: Mapping[str, Any], assumptions: Assumptions) -> None:
-        self.raw, self._assumptions = raw, assumptions
+    def __init__(self, raw: Mapping[str, Any], assumptions: Assumptions, path: str = "config") -> None:
+        self.raw, self._assumptions, self._path = raw, assumptions, path
+
+    def within(self, raw: Mapping[str, Any], name: str) -> "ConfigReader":
+        """Return a reader of an object under `name`."""
+        return ConfigReader(raw, self._assumptions, f"{self._path}.{name}")
+
+    def note(self, name: str, value: Any, why: str) -> None:
+        """Record what is assumed of a field."""
+        self._assumptions.record(f"{self._path}.{name}", value, why)
 
     def has(self, name: str) -> bool:
         """Return whether a field is present and not null."""
@@ -29,7 +37,7 @@ class ConfigReader:
         value = self.optional_count(*names)
         if value is None:
             others = f" (or {', '.join(names[1:])})" if len(names) > 1 else ""
-            raise InvalidWorkload(f"config.{names[0]}", f"is missing{others}")
+            raise InvalidWorkload(f"{self._path}.{names[0]}", f"is missing{others}")
         return value
 
     def optional_count(self, *names: str) -> int | None:
@@ -39,11 +47,19 @@ class ConfigReader:
             return None
         value = self.raw[name]
         if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MAX_COUNT:
-            raise InvalidWorkload(f"config.{name}", f"{value!r} is no whole number from 1 to {MAX_COUNT}")
+            raise InvalidWorkload(f"{self._path}.{name}", f"{value!r} is no whole number from 1 to {MAX_COUNT}")
         return value
 
+    def number(self, *names: str) -> int:
+        """Return the whole number under the first name that is present and not null; 0 where there is none."""
+        name = next((name for name in names if self.has(name)), None)
+        return 0 if name is None or self.raw[name] == 0 else self.count(name)
+
     def layers(self) -> int:
-        """Return the number of layers."""
+        """Return the number of layers: as stated, else as many as the list of their kinds has entries."""
+        kinds = self.get_list("layers_block_type")
+        if kinds and not self.has("num_hidden_layers"):
+            return len(kinds)
         layers = self.count("num_hidden_layers", "n_layer", "n_layers", "num_layers")
         if layers > MAX_LAYERS:
             raise InvalidWorkload("config.num_hidden_layers", f"{layers} is more than {MAX_LAYERS}")
@@ -52,22 +68,24 @@ class ConfigReader:
     def count_or_default(self, name: str, value: int) -> int:
         """Return a count, or the family's default, which is recorded."""
         given = self.optional_count(name)
-        return self._assumptions.record(f"config.{name}", value, "the family's default") if given is None else given
+        if given is not None:
+            return given
+        return self._assumptions.record(f"{self._path}.{name}", value, "the family's default")
 
     def flag(self, name: str, *, default: bool) -> bool:
         """Return a boolean, or the family's default, which is recorded."""
         value = self.raw.get(name)
         if value is None:
-            return self._assumptions.record(f"config.{name}", default, "the family's default")
+            return self._assumptions.record(f"{self._path}.{name}", default, "the family's default")
         if not isinstance(value, bool):
-            raise InvalidWorkload(f"config.{name}", f"{value!r} is neither true nor false")
+            raise InvalidWorkload(f"{self._path}.{name}", f"{value!r} is neither true nor false")
         return value
 
     def get_list(self, name: str) -> list[Any]:
         """Return a list; empty where the field is missing."""
         value = self.raw.get(name)
         if value is not None and not isinstance(value, list):
-            raise InvalidWorkload(f"config.{name}", f"{value!r} is no list")
+            raise InvalidWorkload(f"{self._path}.{name}", f"{value!r} is no list")
         return value or []
 
     def require_one_of(self, name: str, *allowed: Any) -> None:
@@ -75,7 +93,7 @@ class ConfigReader:
         if self.has(name) and self.raw[name] not in allowed:
             choices = " or ".join(map(repr, allowed))
             raise InvalidWorkload(
-                f"config.{name}", f"{self.raw[name]!r} is not understood, only {choices}; give architecture"
+                f"{self._path}.{name}", f"{self.raw[name]!r} is not understood, only {choices}; give architecture"
             )
 
 
@@ -100,4 +118,4 @@ def longest_context(config: ConfigReader) -> int | None:
         original = scaling.get("original_max_position_embeddings")
         return floor((original if type(original) is int and original > 0 else positions) * factor)
     gemma = str(config.raw.get("model_type")).startswith("gemma3")
-    return floor(positions * factor) if kind in SCALED_ROPE_TYPES and not gemma else positions
+    return floor(positions * factor) if str(kind) in SCALED_ROPE_TYPES and not gemma else positions

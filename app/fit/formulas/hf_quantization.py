@@ -98,10 +98,10 @@ def read_released_weights(
     `outer` is the whole configuration, `text` that of the language model, which may be the same. `experts` is whether
     the model has experts. Raises InvalidWorkload naming a field that is not understood.
     """
-    named = [(whole, name) for whole in (outer, text) for name in ("quantization_config", "compression_config")]
+    named = [(whole, name) for whole in (outer, text) for name in _SECTIONS]
     raw = next((whole[name] for whole, name in named if whole.get(name) is not None), None)
     if raw is not None:
-        return _read_quantization(raw, assumptions, experts=experts)
+        return _read_quantization(raw, assumptions, experts=experts, expert_dtype=text.get("expert_dtype"))
     dtype = next(
         (value for whole in (text, outer) for name in ("torch_dtype", "dtype") if (value := whole.get(name))), None
     )
@@ -113,7 +113,13 @@ def read_released_weights(
     return ReleasedWeights(dtype=known, source="torch_dtype", why=f"config.torch_dtype: {dtype}")
 
 
-def _read_quantization(raw: Any, assumptions: Assumptions, *, experts: bool) -> ReleasedWeights:
+_SECTIONS = ("quantization_config", "compression_config", "quantization")
+"""Where a quantization stands; ModelOpt's `hf_quant_config.json`, which may be sent beside the rest, has the last."""
+
+
+def _read_quantization(
+    raw: Any, assumptions: Assumptions, *, experts: bool, expert_dtype: Any = None
+) -> ReleasedWeights:
     if not isinstance(raw, Mapping):
         raise InvalidWorkload(FIELD, "is no object")
     fields = QuantizationFields(raw)
@@ -122,6 +128,8 @@ def _read_quantization(raw: Any, assumptions: Assumptions, *, experts: bool) -> 
     if read is None:
         _reject("quant_method", method or "missing", READERS)
     quantization = read(fields, experts)
+    if expert_dtype is not None and all(not group.targets for group in quantization.groups):
+        quantization = replace(quantization, groups=(*_expert_groups(expert_dtype), *quantization.groups))
     quantization = replace(quantization, unquantized=(*quantization.unquantized, *fields.names(*UNQUANTIZED_FIELDS)))
     # Compiling the patterns now rejects an unsupported one here, not in the middle of an estimate.
     for listed in (quantization.unquantized, *(group.targets for group in quantization.groups)):
@@ -138,13 +146,25 @@ def _read_quantization(raw: Any, assumptions: Assumptions, *, experts: bool) -> 
     )
 
 
+def _expert_groups(dtype: Any) -> Iterator[QuantizationGroup]:
+    """Yield the group of the routed experts, where a field names their type: DeepSeek-V4 stores them in MXFP4."""
+    if dtype == "fp4":
+        yield QuantizationGroup(format=MXFP4, targets=("mlp.experts",))
+    elif dtype != "fp8":
+        _reject("expert_dtype", dtype, ("fp4", "fp8"), of="config")
+
+
 def _method_name(raw: Mapping[str, Any]) -> str:
     """Return the quantization method, which some files give by their producer or by a flag only."""
     given = raw.get("quant_method")
     if given is not None:
         return METHOD_ALIASES.get(str(given), str(given))
     producer = raw.get("producer")
-    if "quant_algo" in raw or (isinstance(producer, Mapping) and producer.get("name") == "modelopt"):
+    if (
+        "quant_algo" in raw
+        or "quantized_layers" in raw
+        or (isinstance(producer, Mapping) and producer.get("name") == "modelopt")
+    ):
         return "modelopt"
     if any(raw.get(name) for name in ("load_in_4bit", "_load_in_4bit", "load_in_8bit", "_load_in_8bit")):
         return "bitsandbytes"

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from math import ceil, floor
 
 from app.fit.formulas.architecture import Architecture
+from app.fit.formulas.layers import LayerCache, count_state_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,27 +87,43 @@ class KvCache:
     """The layout of a model's KV cache.
 
     `values_per_head` is 2 d (keys and values of one head); with `latent` there is one head of r + d_rope values, which
-    every tensor rank holds whole. `block_tokens` is the page size in tokens: 1 is no paging, vLLM's is 16.
+    every tensor rank holds whole. `block_tokens` is the page size in tokens: 1 is no paging, vLLM's is 16. A model
+    whose layers keep different things has them in `kinds`, each with its number of layers, in place of the first
+    fields. `state_bytes` is what linear attention and state-space layers keep of a sequence, whatever its length.
     """
 
-    full_layers: int
+    full_layers: int = 0
     windowed_layers: int = 0
     window_tokens: int = 0
-    heads: int
-    values_per_head: int
+    heads: int = 0
+    values_per_head: int = 0
     latent: bool = False
+    kinds: tuple[tuple[LayerCache, int], ...] = ()
+    state_bytes: int = 0
     value_bytes: float = 2.0
     block_tokens: int = 1
+
+    @property
+    def layers(self) -> tuple[tuple[LayerCache, int], ...]:
+        """What each kind of layer keeps of a token, and the number of such layers."""
+        if self.kinds:
+            return self.kinds
+        full = LayerCache(heads=self.heads, values=self.values_per_head, latent=self.latent)
+        return (full, self.full_layers), (full._replace(window=self.window_tokens), self.windowed_layers)
 
 
 def missing_for_cache(shape: Architecture) -> tuple[str, ...]:
     """Return the names of the unknown fields that the KV cache needs."""
+    if shape.groups:
+        return ()
     own = ("kv_heads", "head_dim") if shape.kv_lora_rank is None else ("qk_rope_head_dim",)
     return shape.missing_fields(*(("layers",) if shape.kv_layers is None else ()), *own)
 
 
 def build_kv_cache(shape: Architecture, *, value_bytes: float = 2.0, block_tokens: int = 1) -> KvCache:
     """Build the KV cache layout of a complete shape (one for which missing_for_cache is empty)."""
+    if shape.groups:
+        return _cache_of_groups(shape, value_bytes, block_tokens)
     (layers,) = shape.require("layers" if shape.kv_layers is None else "kv_layers")
     windowed = 0
     if shape.sliding_window is not None:
@@ -119,6 +136,20 @@ def build_kv_cache(shape: Architecture, *, value_bytes: float = 2.0, block_token
         heads=heads,
         values_per_head=values,
         latent=shape.kv_lora_rank is not None,
+        value_bytes=value_bytes,
+        block_tokens=block_tokens,
+    )
+
+
+def _cache_of_groups(shape: Architecture, value_bytes: float, block_tokens: int) -> KvCache:
+    kinds: dict[LayerCache, int] = {}
+    for group in shape.groups:
+        for cache in group.content.caches:
+            kinds[cache] = kinds.get(cache, 0) + group.count
+    return KvCache(
+        windowed_layers=sum(count for cache, count in kinds.items() if cache.window is not None),
+        kinds=tuple(kinds.items()),
+        state_bytes=count_state_bytes(shape.groups),
         value_bytes=value_bytes,
         block_tokens=block_tokens,
     )
@@ -139,29 +170,40 @@ def kv_bytes_per_token(cache: KvCache, parallelism: Parallelism = UNSPLIT) -> fl
     L layers that keep a cache, k KV heads, d head_dim, c bytes a value, r the latent's rank.
     Sources: vLLM, arXiv 2309.06180, section 3; MLA: DeepSeek-V2, arXiv 2405.04434, table 1.
     """
-    layers = ceil(cache.full_layers / parallelism.pipeline) + ceil(cache.windowed_layers / parallelism.pipeline)
-    return layers * _layer_bytes(cache, parallelism)
+    return sum(
+        ceil(count / parallelism.pipeline) * _entry_bytes(kept, cache, parallelism) / kept.stride
+        for kept, count in cache.layers
+    )
 
 
-def _layer_bytes(cache: KvCache, parallelism: Parallelism) -> float:
-    """Return the bytes of one token in one layer: ceil(k / t) heads a rank, at least one; a latent is on every rank."""
-    heads = 1 if cache.latent else ceil(cache.heads / parallelism.tensor)
-    return heads * cache.values_per_head * cache.value_bytes
+def _entry_bytes(kept: LayerCache, cache: KvCache, parallelism: Parallelism) -> float:
+    """Return the bytes of one entry of a layer: ceil(k / t) heads a rank, at least one; a latent is on every rank."""
+    heads = kept.heads if kept.latent else ceil(kept.heads / parallelism.tensor)
+    if kept.fp8_bytes is not None and cache.value_bytes == 1:
+        return heads * kept.fp8_bytes
+    return heads * kept.values * (cache.value_bytes if kept.value_bytes is None else kept.value_bytes)
 
 
 def kv_bytes_per_sequence(cache: KvCache, tokens: int, parallelism: Parallelism = UNSPLIT) -> float:
     """Return the bytes that a sequence of T tokens takes in the KV cache of the fullest GPU.
 
-    sum over layers of min(T, window) x bytes a token and layer, T rounded up to whole pages; under pipeline
-    parallelism the largest stage, ceil(layers / p) of either kind.  Exact for one GPU, else a bound from above.
+    sum over layers of min(T, window) x bytes a token and layer, T rounded up to whole pages, and the state of a
+    sequence / t; under pipeline parallelism the largest stage, ceil(layers / p) of each kind.  Exact for one GPU, else
+    a bound from above.
     Sources: Mistral 7B, arXiv 2310.06825, section 2 (windows); vLLM, arXiv 2309.06180 (pages); vLLM replicates KV
     heads where t > k.
     """
-    full = ceil(cache.full_layers / parallelism.pipeline) * _round_up_to_pages(tokens, cache)
-    windowed = ceil(cache.windowed_layers / parallelism.pipeline) * _round_up_to_pages(
-        min(tokens, cache.window_tokens), cache
+    kept = sum(
+        ceil(count / parallelism.pipeline) * _entries(layer, tokens, cache) * _entry_bytes(layer, cache, parallelism)
+        for layer, count in cache.layers
     )
-    return (full + windowed) * _layer_bytes(cache, parallelism)
+    return kept + cache.state_bytes / parallelism.gpus
+
+
+def _entries(kept: LayerCache, tokens: int, cache: KvCache) -> int:
+    """Return the entries that a layer keeps of a sequence, in whole pages."""
+    held = tokens if kept.window is None else min(tokens, kept.window)
+    return ceil(_round_up_to_pages(held, cache) / kept.stride)
 
 
 def _round_up_to_pages(tokens: int, cache: KvCache) -> int:

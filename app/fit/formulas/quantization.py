@@ -23,10 +23,10 @@ NAME_ALIASES = {
 }  # fmt: skip
 """Other names of the parts of a layer, and the names that Hugging Face transformers uses."""
 
-OUTER_MODULES = {"language_model", "text_model", "model", "transformer"}
+OUTER_MODULES = {"language_model", "text_model", "model", "transformer", "backbone"}
 """What checkpoints write before `layers`."""
 
-NAME_PREFIXES = ("model.", "", "language_model.model.", "model.language_model.")
+NAME_PREFIXES = ("model.", "", "language_model.model.", "model.language_model.", "backbone.")
 
 FUSED_MATRICES = {
     "qkv_proj": ("q_proj", "k_proj", "v_proj"),

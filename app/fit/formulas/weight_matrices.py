@@ -1,6 +1,6 @@
 """The weight matrices of a model by name, and the bytes they take as a quantization stores them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from app.fit.formulas.architecture import Architecture, ParameterCount, count_parameters, missing_for_count
@@ -20,7 +20,7 @@ class WeightMatrix:
     part: WeightPart
     rows: int
     columns: int
-    layers: range
+    layers: Sequence[int]
     copies: int = 1
 
     @property
@@ -39,7 +39,9 @@ def weight_matrices(shape: Architecture) -> tuple[WeightMatrix, ...]:
 
     Layers with experts come after the dense ones. The names are those of Hugging Face transformers.
     """
-    layers, hidden, vocab = shape.require("layers", "hidden", "vocab")
+    (layers,) = shape.require("layers")
+    if shape.groups:
+        return (*_group_matrices(shape), *_output_matrix(shape))
     matrices = [*_attention_matrices(shape, range(layers))]
     dense = layers - shape.layers_with_experts
     if dense:
@@ -49,9 +51,19 @@ def weight_matrices(shape: Architecture) -> tuple[WeightMatrix, ...]:
         matrices += _mlp_matrices(shape, "experts", shape.expert_width, sparse, copies=shape.experts)
         if shape.shared_intermediate:
             matrices += _mlp_matrices(shape, "shared_experts", shape.shared_intermediate, sparse)
+    return (*matrices, *_output_matrix(shape))
+
+
+def _output_matrix(shape: Architecture) -> Iterator[WeightMatrix]:
+    hidden, vocab = shape.require("hidden", "vocab")
     if not shape.tied_embeddings:
-        matrices.append(WeightMatrix(name="lm_head", part="lm_head", rows=vocab, columns=hidden, layers=range(0)))
-    return tuple(matrices)
+        yield WeightMatrix(name="lm_head", part="lm_head", rows=vocab, columns=hidden, layers=range(0))
+
+
+def _group_matrices(shape: Architecture) -> Iterator[WeightMatrix]:
+    for group in shape.groups:
+        for name, part, rows, columns, copies in group.content.matrices:
+            yield WeightMatrix(name=name, part=part, rows=rows, columns=columns, layers=group.numbers, copies=copies)
 
 
 def _attention_matrices(shape: Architecture, layers: range) -> Iterator[WeightMatrix]:

@@ -1,0 +1,245 @@
+"""What mixes the tokens in a layer, by the fields of a `config.json`: attention of any kind, or a state-space layer.
+
+Each function returns the matrices, the other parameters and the cache of one layer. Source: the modelling code of
+transformers 5.23, with which the tests compare the counts.
+"""
+
+from collections.abc import Mapping
+from math import ceil
+from typing import Any
+
+from app.fit.formulas.assumptions import InvalidWorkload
+from app.fit.formulas.hf_fields import ConfigReader
+from app.fit.formulas.layers import LayerCache, LayerMatrix, LayerPart
+
+FP32_BYTES, CONV_BYTES = 4, 2
+"""Bytes of a value of a recurrent state (`mamba_ssm_dtype`, float32 unless stated), and of a convolution's."""
+
+INDEXER_SCALES = 128
+"""Values of an indexer's key that share an FP32 scale in the FP8 cache: vLLM, and SGLang's DSATokenToKVPool."""
+
+SPARSE_MLA_FP8_BYTES = 656
+"""Bytes of a latent of 512 + 64 in vLLM's FP8 layout `fp8_ds_mla`: 512 in FP8, 4 FP32 scales, 64 in 16 bits."""
+
+COMPRESSED_FP8_BYTES = 584
+"""Bytes of a compressed latent of DeepSeek-V4: 448 in FP8, 64 in 16 bits, 8 of scales; SGLang keeps no other form."""
+
+
+def matrix(name: str, rows: int, columns: int) -> LayerMatrix:
+    """Return a matrix of the attention, or of what takes its place."""
+    return LayerMatrix(name, "attention", rows, columns)
+
+
+def attention(
+    config: ConfigReader,
+    *,
+    heads: int,
+    kv_heads: int,
+    head_dim: int,
+    v_head_dim: int | None = None,
+    window: int | None = None,
+    qk_norm: str | None = None,
+    bias: bool = False,
+    output_gate: str | None = None,
+    keys_are_values: bool = False,
+    sinks: bool = False,
+    shares_cache: bool = False,
+) -> LayerPart:
+    """Count softmax attention with grouped heads: 2 h a d + 2 h k d.
+
+    `output_gate` doubles the queries ("full"), or adds a gate for each head ("per_head"). With `keys_are_values` there
+    is no value matrix; with `shares_cache` the keys and values are those of an earlier layer.
+    """
+    hidden, values = hidden_of(config), v_head_dim or head_dim
+    queries = heads * head_dim
+    matrices = [
+        matrix("self_attn.q_proj", queries * (2 if output_gate == "full" else 1), hidden),
+        matrix("self_attn.o_proj", hidden, heads * values),
+    ]
+    if not shares_cache:
+        matrices.append(matrix("self_attn.k_proj", kv_heads * head_dim, hidden))
+    if not shares_cache and not keys_are_values:
+        matrices.append(matrix("self_attn.v_proj", kv_heads * values, hidden))
+    if output_gate == "per_head":
+        matrices.append(matrix("self_attn.g_proj", heads, hidden))
+    scales = {"per_head": (head_dim, head_dim), "all_heads": (queries, kv_heads * head_dim), None: (0, 0)}[qk_norm]
+    norms = scales[0] + (0 if shares_cache else scales[1])
+    biases = queries + kv_heads * (head_dim + values) if bias else 0
+    cache = LayerCache(heads=kv_heads, values=head_dim + values, window=window)
+    return LayerPart(
+        matrices=tuple(matrices),
+        others=norms + biases + (heads if sinks else 0),
+        caches=() if shares_cache else (cache,),
+    )
+
+
+def hidden_of(config: ConfigReader) -> int:
+    """Return the width of the residual stream."""
+    return config.count("hidden_size", "n_embd", "d_model")
+
+
+def latent_attention(config: ConfigReader, *, indexer: bool | None = None, output_gate: bool = False) -> LayerPart:
+    """Count MLA (arXiv 2405.04434, section 2.1); with an `indexer`, sparse (DeepSeek-V3.2, arXiv 2512.02556).
+
+    `indexer` None is dense, False sparse with the selection of an earlier layer.
+    """
+    hidden, heads, latent = hidden_of(config), config.count("num_attention_heads"), config.count("kv_lora_rank")
+    nope, rope, values = (config.count(name) for name in ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"))
+    rank, queries = config.optional_count("q_lora_rank"), heads * (nope + rope)
+    inward: tuple[LayerMatrix, ...] = (matrix("self_attn.q_proj", queries, hidden),)
+    if rank is not None:
+        inward = (matrix("self_attn.q_a_proj", rank, hidden), matrix("self_attn.q_b_proj", queries, rank))
+    matrices = (
+        *inward,
+        matrix("self_attn.kv_a_proj_with_mqa", latent + rope, hidden),
+        matrix("self_attn.kv_b_proj", heads * (nope + values), latent),
+        matrix("self_attn.o_proj", hidden, heads * values),
+        *((matrix("self_attn.g_proj", heads * values, hidden),) if output_gate else ()),
+    )
+    fp8 = SPARSE_MLA_FP8_BYTES if indexer is not None and latent + rope == 576 else None  # noqa: PLR2004
+    cache = LayerCache(heads=1, values=latent + rope, latent=True, fp8_bytes=fp8)
+    dense = LayerPart(matrices=matrices, others=(rank or 0) + latent, caches=(cache,))
+    return dense.join(_indexer(config, rank or hidden)) if indexer else dense
+
+
+def _indexer(config: ConfigReader, queries_from: int) -> LayerPart:
+    """Count the indexer that selects tokens: one key a token, with a scale in FP8, in the cache."""
+    hidden, heads, width = hidden_of(config), config.count("index_n_heads"), config.count("index_head_dim")
+    return LayerPart(
+        matrices=(
+            matrix("self_attn.indexer.wq_b", heads * width, queries_from),
+            matrix("self_attn.indexer.wk", width, hidden),
+        ),
+        others=2 * width + heads * hidden,
+        caches=(indexer_cache(width),),
+    )
+
+
+def indexer_cache(width: int, stride: int = 1) -> LayerCache:
+    """Return the cache of an indexer's keys: a byte a value and an FP32 scale for each 128."""
+    scaled = 1 + FP32_BYTES / INDEXER_SCALES
+    return LayerCache(heads=1, values=width, stride=stride, latent=True, value_bytes=scaled)
+
+
+def delta_net(config: ConfigReader) -> LayerPart:
+    """Count a gated delta net, the linear attention of Qwen3-Next and Qwen3.5 (arXiv 2412.06464)."""
+    hidden = hidden_of(config)
+    key_heads, value_heads = config.count("linear_num_key_heads"), config.count("linear_num_value_heads")
+    key, value = config.count("linear_key_head_dim"), config.count("linear_value_head_dim")
+    kernel = config.count_or_default("linear_conv_kernel_dim", 4)
+    mixed, values = 2 * key_heads * key + value_heads * value, value_heads * value
+    return LayerPart(
+        matrices=(
+            matrix("linear_attn.in_proj_qkv", mixed, hidden),
+            matrix("linear_attn.in_proj_z", values, hidden),
+            matrix("linear_attn.in_proj_b", value_heads, hidden),
+            matrix("linear_attn.in_proj_a", value_heads, hidden),
+            matrix("linear_attn.out_proj", hidden, values),
+        ),
+        others=2 * value_heads + mixed * kernel + value,
+        state_bytes=value_heads * key * value * _state_bytes(config) + mixed * (kernel - 1) * CONV_BYTES,
+    )
+
+
+def _state_bytes(config: ConfigReader) -> int:
+    """Return the bytes of a value of a recurrent state."""
+    named = next((config.raw[name] for name in _STATE_TYPES if config.has(name)), "float32")
+    return FP32_BYTES if str(named).endswith("float32") else CONV_BYTES
+
+
+_STATE_TYPES = ("mamba_ssm_cache_dtype", "mamba_ssm_dtype")
+
+
+def kimi_delta_attention(config: ConfigReader) -> LayerPart:
+    """Count Kimi Delta Attention, the linear attention of Kimi Linear (arXiv 2510.26692)."""
+    linear = section(config, "linear_attn_config")
+    hidden, heads, width = hidden_of(config), linear.count("num_heads"), linear.count("head_dim")
+    kernel, all_heads = linear.count_or_default("short_conv_kernel_size", 4), heads * width
+    gate: tuple[LayerMatrix, ...] = (matrix("self_attn.g_proj", all_heads, hidden),)
+    if not linear.raw.get("use_full_rank_gate"):
+        gate = (matrix("self_attn.g_a_proj", width, hidden), matrix("self_attn.g_b_proj", all_heads, width))
+    return LayerPart(
+        matrices=(
+            *(matrix(f"self_attn.{name}_proj", all_heads, hidden) for name in "qkv"),
+            matrix("self_attn.f_a_proj", width, hidden),
+            matrix("self_attn.f_b_proj", all_heads, width),
+            matrix("self_attn.b_proj", heads, hidden),
+            *gate,
+            matrix("self_attn.o_proj", hidden, all_heads),
+        ),
+        others=all_heads + 3 * all_heads * kernel + heads + width,
+        state_bytes=heads * width * width * FP32_BYTES + 3 * all_heads * (kernel - 1) * CONV_BYTES,
+    )
+
+
+def section(config: ConfigReader, name: str) -> ConfigReader:
+    """Return the reader of an object within the configuration."""
+    raw: Any = config.raw.get(name)
+    if not isinstance(raw, Mapping):
+        raise InvalidWorkload(f"config.{name}", "is missing or no object")
+    return config.within(raw, name)
+
+
+def mamba2(config: ConfigReader) -> LayerPart:
+    """Count a Mamba-2 layer (arXiv 2405.21060), as Nemotron-H has it."""
+    hidden, heads = hidden_of(config), config.count("mamba_num_heads", "mamba_n_heads")
+    width, state = config.count("mamba_head_dim", "mamba_d_head"), config.count("ssm_state_size", "mamba_d_state")
+    groups, kernel = config.count("n_groups", "mamba_n_groups"), config.count("conv_kernel", "mamba_d_conv")
+    inner = heads * width
+    mixed = inner + 2 * groups * state
+    bias = mixed if config.raw.get("use_conv_bias", True) else 0
+    return LayerPart(
+        matrices=(
+            matrix("mixer.in_proj", inner + mixed + heads, hidden),
+            matrix("mixer.out_proj", hidden, inner),
+        ),
+        others=mixed * kernel + bias + 3 * heads + inner,
+        state_bytes=inner * state * _state_bytes(config) + mixed * (kernel - 1) * CONV_BYTES,
+    )
+
+
+def compressed_attention(config: ConfigReader, ratio: int) -> LayerPart:
+    """Count the attention of DeepSeek-V4: a window, and one latent for each `ratio` tokens (0: the window alone).
+
+    Layers with a ratio of 4 also have an indexer, whose latents overlap.
+    """
+    hidden, heads, width = hidden_of(config), config.count("num_attention_heads"), config.count("head_dim")
+    rank, out, parts = config.count("q_lora_rank"), config.count("o_lora_rank"), config.count("o_groups")
+    own = LayerPart(
+        matrices=(
+            matrix("self_attn.q_a_proj", rank, hidden),
+            matrix("self_attn.q_b_proj", heads * width, rank),
+            matrix("self_attn.kv_proj", width, hidden),
+            matrix("self_attn.o_a_proj", out * parts, ceil(heads * width / parts)),
+            matrix("self_attn.o_b_proj", hidden, out * parts),
+        ),
+        others=heads + rank + width,
+        caches=(_compressed_cache(width, window=config.count("sliding_window")),),
+    )
+    if not ratio:
+        return own
+    overlap = 2 if ratio == 4 else 1  # noqa: PLR2004  # the ratio of layers with an indexer
+    pooled = _compressor("compressor", hidden, width, ratio, overlap)
+    pooled = pooled._replace(caches=(_compressed_cache(width, stride=ratio),))
+    if overlap == 1:
+        return own.join(pooled)
+    index, index_heads = config.count("index_head_dim"), config.count("index_n_heads")
+    selector = LayerPart(
+        matrices=(matrix("self_attn.indexer.q_b_proj", index_heads * index, rank),),
+        others=index_heads * hidden,
+        caches=(indexer_cache(index, stride=ratio),),
+    )
+    return own.join(pooled, selector, _compressor("indexer", hidden, index, ratio, overlap))
+
+
+def _compressed_cache(width: int, *, window: int | None = None, stride: int = 1) -> LayerCache:
+    return LayerCache(
+        heads=1, values=width, window=window, stride=stride, latent=True, value_bytes=COMPRESSED_FP8_BYTES / 512
+    )
+
+
+def _compressor(name: str, hidden: int, width: int, ratio: int, overlap: int) -> LayerPart:
+    return LayerPart(
+        matrices=tuple(matrix(f"self_attn.{name}.{one}_proj", overlap * width, hidden) for one in ("kv", "gate")),
+        others=ratio * overlap * width + width,
+    )

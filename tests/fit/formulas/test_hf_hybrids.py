@@ -1,0 +1,154 @@
+"""Configurations of models whose layers differ, against counts of the same models by other programs.
+
+`released_models.json` has the fields that are read of each released `config.json` (as collected by
+ai-dynamo/aiconfigurator at 095f58a, Apache-2.0). `params` is the number of parameters that transformers 5.23 makes of
+it (`AutoModel` on the meta device), with the biases of routers, which it keeps as buffers; `published` is the vendor's
+rounded number where transformers has no such model.
+"""
+
+import json
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.fit.formulas.architecture import Architecture, count_parameters
+from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
+from app.fit.formulas.hf_config import read_config
+from app.fit.formulas.memory import Parallelism, build_kv_cache, kv_bytes_per_sequence
+from app.fit.formulas.weight_matrices import quantized_bytes
+
+MODELS: dict[str, dict[str, Any]] = {
+    model["name"]: model for model in json.loads((Path(__file__).parent / "released_models.json").read_text())
+}
+CONTEXT = 131_072
+
+
+def shape(name: str, **changes: Any) -> Architecture:
+    return read_config(MODELS[name]["config"] | changes, Assumptions())
+
+
+def sequence_bytes(name: str, tokens: int, parallelism: Parallelism | None = None, **cache: Any) -> float:
+    return kv_bytes_per_sequence(build_kv_cache(shape(name), **cache), tokens, parallelism or Parallelism())
+
+
+@pytest.mark.parametrize("name", [name for name, model in MODELS.items() if "params" in model])
+def test_the_parameters_are_those_that_transformers_counts(name: str) -> None:
+    assert count_parameters(shape(name)).total == MODELS[name]["params"]
+
+
+@pytest.mark.parametrize("name", [name for name, model in MODELS.items() if "published" in model])
+def test_the_parameters_are_those_that_are_published(name: str) -> None:
+    assert count_parameters(shape(name)).total == pytest.approx(MODELS[name]["published"], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "published"),
+    [
+        ("Qwen3.5-397B-A17B", 17e9), ("Qwen3-VL-30B-A3B", 3.3e9), ("Llama-4-Scout", 17e9), ("Llama-4-Maverick", 17e9),
+        ("gemma-4-26B-A4B", 3.8e9), ("DeepSeek-V3.2", 37e9), ("DeepSeek-V4-Flash", 13e9), ("DeepSeek-V4-Pro", 49e9),
+        ("GLM-5", 40e9), ("Kimi-K2.5", 32e9), ("MiniMax-M2.7", 10e9), ("MiMo-V2-Flash", 15e9), ("Step-3.7-Flash", 11e9),
+        ("Nemotron-3-Super", 12e9), ("Nemotron-3-Ultra", 55e9), ("Nemotron-3-Nano", 3.6e9),
+    ],
+)  # fmt: skip
+def test_active_parameters_are_near_the_published_ones(name: str, published: float) -> None:
+    assert count_parameters(shape(name)).active == pytest.approx(published, rel=0.11)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_cache_of_a_sequence_stays_what_it_was(name: str) -> None:
+    assert sequence_bytes(name, CONTEXT) == MODELS[name]["kv_bytes"]
+
+
+def test_linear_attention_keeps_a_state_that_does_not_grow() -> None:
+    """Qwen3.5-397B: 15 of 60 layers keep 2 heads of 256; 45 keep 64 x 128 x 128 in FP32 and 3 columns of 12,288."""
+    state = 45 * (64 * 128 * 128 * 4 + 12_288 * 3 * 2)
+    assert sequence_bytes("Qwen3.5-397B-A17B", 1) == state + 15 * 2 * 2 * 256 * 2
+    assert sequence_bytes("Qwen3.5-397B-A17B", CONTEXT) == state + 15 * 2 * 2 * 256 * 2 * CONTEXT
+
+
+def test_a_state_is_divided_over_tensor_ranks_and_a_latent_is_not() -> None:
+    one, eight = sequence_bytes("Nemotron-H-56B", 1), sequence_bytes("Nemotron-H-56B", 1, Parallelism(tensor=8))
+    assert eight == one / 8
+    assert sequence_bytes("DeepSeek-V3.2", 100, Parallelism(tensor=8)) == sequence_bytes("DeepSeek-V3.2", 100)
+
+
+def test_an_indexer_caches_a_key_of_132_bytes_in_each_layer_that_selects() -> None:
+    """DeepSeek-V3.2 has one in all 61 layers; of the 78 of GLM-5.2, 57 share the selection of an earlier one."""
+    assert sequence_bytes("DeepSeek-V3.2", 1) == 61 * (576 * 2 + 132)
+    assert sequence_bytes("GLM-5.2", 1) == 78 * 576 * 2 + 21 * 132
+
+
+def test_a_sparse_latent_in_fp8_takes_656_bytes() -> None:
+    assert sequence_bytes("DeepSeek-V3.2", 1, value_bytes=1) == 61 * (656 + 132)
+
+
+def test_compressed_attention_keeps_a_window_and_an_entry_for_several_tokens() -> None:
+    """DeepSeek-V4-Flash: 43 windows of 128; 21 layers compress 4 tokens and index them, 20 layers compress 128."""
+    tokens = 4096
+    expected = 43 * 128 * 584 + 21 * tokens / 4 * (584 + 132) + 20 * tokens / 128 * 584
+    assert sequence_bytes("DeepSeek-V4-Flash", tokens) == expected
+
+
+def test_layers_with_a_window_and_wide_layers_are_cached_apart() -> None:
+    """gemma-4-26B: 25 layers of 8 heads of 256 and a window of 1,024; 5 layers of 2 heads of 512."""
+    assert sequence_bytes("gemma-4-26B-A4B", 4096) == 25 * 1024 * 2 * 8 * 256 * 2 + 5 * 4096 * 2 * 2 * 512 * 2
+
+
+def test_reused_keys_are_not_cached_again() -> None:
+    """Gemma 4 E4B: the last 18 of 42 layers use the keys and values of earlier ones; it has embeddings per layer."""
+    text = MODELS["gemma-4-31B"]["config"]["text_config"] | {
+        "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 42, "num_attention_heads": 8,
+        "num_key_value_heads": 2, "num_global_key_value_heads": None, "attention_k_eq_v": False,
+        "num_kv_shared_layers": 18, "hidden_size_per_layer_input": 256, "sliding_window": 512,
+    }  # fmt: skip
+    small = read_config({"model_type": "gemma4", "text_config": text}, Assumptions())
+    assert count_parameters(small).total == 7_632_344_064 - 169_330_688  # transformers 5.23, without its vision tower
+    assert kv_bytes_per_sequence(build_kv_cache(small), 1) == 2 * 2 * (20 * 2 * 256 + 4 * 2 * 512)
+
+
+def test_routed_experts_may_have_a_type_of_their_own() -> None:
+    """DeepSeek-V4-Flash is released with experts in MXFP4 and FP8 in blocks for the rest: 149 GiB with draft layers."""
+    quantized = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+    mixed = shape("DeepSeek-V4-Flash", quantization_config=quantized, expert_dtype="fp4")
+    assert mixed.released is not None
+    assert mixed.released.quantization is not None
+    assert mixed.released.dtype == "mxfp4"
+    stored = quantized_bytes(mixed, count_parameters(mixed), mixed.released.quantization)
+    experts = 43 * 256 * 3 * 4096 * 2048
+    assert stored.experts == experts * 4.25 / 8
+    assert stored.total == pytest.approx(145e9 * 1.0737, rel=0.01)
+
+
+def test_pruned_layers_are_counted_one_by_one() -> None:
+    """Llama-3.3-Nemotron-Super-49B has 49.9B parameters and attention in 49 of 80 layers."""
+    pruned = shape("Llama-3.3-Nemotron-Super-49B")
+    assert pruned.kv_layers == 49
+    assert sequence_bytes("Llama-3.3-Nemotron-Super-49B", 1) == 49 * 2 * 8 * 128 * 2
+
+
+def test_the_quantization_of_modelopt_may_be_sent_beside_the_configuration() -> None:
+    plain = shape("GLM-5", quantization={"quant_algo": "NVFP4", "kv_cache_quant_algo": "FP8"})
+    assert plain.released is not None
+    assert plain.released.dtype == "nvfp4"
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "field"),
+    [
+        ("DeepSeek-V4-Flash", {"compress_ratios": [4]}, "config.compress_ratios"),
+        ("GLM-5.2", {"indexer_types": ["full", "none"]}, "config.indexer_types"),
+        ("MiMo-V2-Flash", {"hybrid_layer_pattern": [0]}, "config.hybrid_layer_pattern"),
+        ("Nemotron-3-Nano", {"hybrid_override_pattern": "MX"}, "config.hybrid_override_pattern"),
+        ("MiniMax-M3", {"sparse_attention_config": 3}, "config.sparse_attention_config"),
+        ("DeepSeek-V4-Flash", {"expert_dtype": "int2", "quantization_config": {"quant_method": "fp8"}},
+         "config.expert_dtype"),
+        ("Llama-3.3-Nemotron-Super-49B", {"block_configs": list(repeat({"ffn": {"ffn_mult": -1}}, 80))},
+         "config.block_configs.0.attention.n_heads_in_group"),
+    ],
+)  # fmt: skip
+def test_a_field_that_is_not_understood_is_named(name: str, wrong: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidWorkload) as caught:
+        shape(name, **wrong)
+    assert caught.value.field == field
