@@ -9,11 +9,13 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
+from app.db.engines import make_engine
 from app.formats.feeds import ATOM
 from app.ingest.run import forget, ingest
 from app.main import create_asgi_app
 from app.settings import Settings
 from tests.conftest import TODAY
+from tests.databases import Databases
 from tests.factories import NOW, price, reading, size, source
 from tests.servers import server
 
@@ -21,9 +23,11 @@ JULY, AUGUST = date(2026, 7, 1), date(2026, 8, 1)
 DAYS = [NOW - timedelta(days=days) for days in (4, 3, 2, 1)]
 
 
-@pytest.fixture
-def catalog(engine: Engine) -> Engine:
+@pytest.fixture(scope="module")
+def changed_url(databases: Databases, template_url: str) -> Iterator[str]:
     """Four revisions, of 2026-08-28 and the days after: sizes, prices, other prices, and another value of a size."""
+    url = databases.copy(template_url)
+    engine = make_engine(url)
     facts = [*size("Standard_X1", vcpus=8, series="X"), *size("Standard_Y1", vcpus=16, series="Y")]
     prices = [price(name, "2", region=region) for name in ("x1", "y1") for region in ("eastus", "westus")]
     ingest(engine, reading(facts, regions=["eastus", "westus"], prices=prices), now=DAYS[0])
@@ -32,12 +36,21 @@ def catalog(engine: Engine) -> Engine:
     ingest(engine, reading(prices=[price("x1", "2.5", valid_from=AUGUST)]), now=DAYS[2])
     other = source("other", on=date(2026, 5, 1))
     ingest(engine, reading(size("Standard_X1", by="other", vcpus=9), sources=[other]), now=DAYS[3])
-    return engine
+    engine.dispose()
+    yield url
+    databases.drop(url)
 
 
 @pytest.fixture
-def api(catalog: Engine, database_url: str) -> Iterator[httpx.Client]:
-    assert catalog.url
+def database_url(databases: Databases, changed_url: str) -> Iterator[str]:
+    """A copy of the catalog with changes."""
+    url = databases.copy(changed_url)
+    yield url
+    databases.drop(url)
+
+
+@pytest.fixture
+def api(database_url: str) -> Iterator[httpx.Client]:
     app = create_asgi_app(Settings(_env_file=None, database_url=database_url), today=lambda: TODAY)
     with server(app) as url, httpx.Client(base_url=url) as client:
         yield client
@@ -137,10 +150,10 @@ def test_pages_have_every_event_once(api: httpx.Client) -> None:
     assert items == [{"id": one["id"], "kind": one["kind"]} for one in get(api)["items"]]
 
 
-def test_a_size_that_is_gone_is_still_found_by_its_name(api: httpx.Client, catalog: Engine) -> None:
+def test_a_size_that_is_gone_is_still_found_by_its_name(api: httpx.Client, engine: Engine) -> None:
     later = source("later", kind="third_party")
-    ingest(catalog, reading(sources=[later], prices=[price("x9", "2", source="later")]), now=NOW)
-    forget(catalog, "later", now=NOW)
+    ingest(engine, reading(sources=[later], prices=[price("x9", "2", source="later")]), now=NOW)
+    forget(engine, "later", now=NOW)
     assert [kind for _, kind, _ in kinds(api, size="X9", since=4)] == [
         "size_new",
         "price_new",
@@ -199,9 +212,9 @@ def test_the_json_feed_says_the_same(api: httpx.Client) -> None:
         assert api.get(item["url"]).json()["items"]
 
 
-def test_an_entry_has_a_bounded_number_of_lines(api: httpx.Client, catalog: Engine) -> None:
+def test_an_entry_has_a_bounded_number_of_lines(api: httpx.Client, engine: Engine) -> None:
     prices = [price(f"z{number}", "1") for number in range(40)]
-    ingest(catalog, reading(prices=prices), now=NOW)
+    ingest(engine, reading(prices=prices), now=NOW)
     (item, *_) = get(api, "/changes.json", kind="price_new")["items"]
     lines = item["content_text"].splitlines()
     assert (item["title"], len(lines), lines[-1]) == ("Revision 5: 40 new prices", 21, "and 20 more")
