@@ -6,26 +6,35 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from app.catalog.store.revisions import compute_digest, latest_revision
-from app.db import migrations
 from app.db.engines import make_engine
 from app.db.engines import read_session as reads
 from app.ingest.registry import read_seeds, relative_to
 from app.ingest.run import ingest
+from tests.databases import SqliteFiles
+from tests.seeded import seeded_sqlite_url
 from tests.seeds.conftest import SEEDS
 
 
-def test_any_database_gets_the_same_digest(seeded_engine: Engine, tmp_path: Path) -> None:
+def test_any_database_gets_the_same_digest(seeded_engine: Engine) -> None:
     with reads(seeded_engine) as session:
-        theirs, revision = compute_digest(session), latest_revision(session)
-    ours = make_engine(f"sqlite:///{tmp_path / 'own.db'}")
-    migrations.upgrade(ours)
+        content, revision = compute_digest(session), latest_revision(session)
+    sqlite = make_engine(seeded_sqlite_url())
+    with reads(sqlite) as session:
+        expected = latest_revision(session)
+    sqlite.dispose()
+    assert revision is not None
+    assert expected is not None
+    assert content[0] == revision["digest"] == expected["digest"]
+
+
+def test_all_seeds_read_again_in_another_folder_change_nothing(tmp_path: Path) -> None:
+    engine = make_engine(SqliteFiles(tmp_path).copy(seeded_sqlite_url()))
+    with reads(engine) as session:
+        before = latest_revision(session)
     reading = relative_to(SEEDS, read_seeds(SEEDS))
     assert not any(str(SEEDS) in str(report) for report in reading.reports)
-    first = ingest(ours, reading, now=datetime.now(UTC))
-    second = ingest(ours, reading, now=datetime.now(UTC))
-    with reads(ours) as session:
-        assert compute_digest(session) == theirs
-    ours.dispose()
-    assert revision is not None
-    assert first.revision["digest"] == second.revision["digest"] == revision["digest"] == theirs[0]
-    assert all(not change.has_changes for change in second.summary.changes.values())
+    again = ingest(engine, reading, now=datetime.now(UTC))
+    engine.dispose()
+    assert before is not None
+    assert again.revision["digest"] == before["digest"]
+    assert all(not change.has_changes for change in again.summary.changes.values())
