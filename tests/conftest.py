@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import date
+from pathlib import Path
 
 import httpx
 import hypothesis
@@ -11,12 +12,13 @@ from sqlalchemy import Engine
 from app.db import migrations
 from app.db.engines import make_engine
 from app.http.middleware import CacheMiddleware
+from app.ingest.registry import read_seeds, relative_to
 from app.ingest.run import ingest
 from app.main import create_asgi_app
-from app.settings import Settings
-from tests.databases import SELECTED_KINDS, START, Databases, SqliteFiles, make_read_only, versions
+from app.settings import PROJECT, Settings
+from tests import seeded
+from tests.databases import SELECTED_KINDS, START, Databases, make_read_only, versions
 from tests.factories import NOW, reading, size
-from tests.seeded import run_program, seeded_sqlite_url
 from tests.servers import server
 
 TODAY = date(2026, 9, 1)
@@ -117,19 +119,43 @@ def engine(database_url: str) -> Iterator[Engine]:
 
 
 @pytest.fixture(scope="session")
-def seeded_template_url(databases: Databases, template_url: str) -> str:
+def seeded_template_url(databases: Databases) -> str:
     """A database with everything in seeds/, ingested by the installed program; a template must have no connections."""
-    if isinstance(databases, SqliteFiles):
-        return seeded_sqlite_url()
-    url = databases.copy(template_url)
-    run_program(url, "ingest", "seeds")
-    return url
+    return seeded.seeded_url(databases)
 
 
 @pytest.fixture(scope="session")
 def seeded_url(databases: Databases, seeded_template_url: str) -> str:
     """A database with everything in seeds/, shared by all tests for reading."""
     return databases.copy(seeded_template_url)
+
+
+@pytest.fixture(scope="session")
+def few_price_seeds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with all seeds but the price tables: a few prices of each kind, in a quarter of the time to ingest."""
+    folder = tmp_path_factory.mktemp("seeds")
+    for path in (PROJECT / "seeds").iterdir():
+        if path.name != "prices":
+            (folder / path.name).symlink_to(path)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def few_prices_template_url(databases: Databases, template_url: str, few_price_seeds: Path) -> str:
+    """A database with all sizes and few prices, to be copied."""
+    url = databases.copy(template_url)
+    engine = make_engine(url)
+    ingest(engine, relative_to(few_price_seeds, read_seeds(few_price_seeds)), now=NOW)
+    engine.dispose()
+    return url
+
+
+@pytest.fixture
+def few_prices_url(databases: Databases, few_prices_template_url: str) -> Iterator[str]:
+    """A new database with all sizes and few prices, to write to."""
+    url = databases.copy(few_prices_template_url)
+    yield url
+    databases.drop(url)
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.databases import Databases, SqliteFiles
+
 PROJECT = Path(__file__).resolve().parents[1]
 FOLDER = PROJECT / "build" / "seeded"
 MADE_FROM = ("app/**/*.py", "migrations/**/*.py", "seeds/**/*.*")
@@ -29,6 +31,16 @@ def seeded_sqlite_url() -> str:
             run_program(f"sqlite:///{part}", "ingest", "seeds")
             part.rename(file)
     return f"sqlite:///{file}"
+
+
+def seeded_url(databases: Databases) -> str:
+    """Return the URL of a database of this kind with everything in seeds/, which nobody may write."""
+    if isinstance(databases, SqliteFiles):
+        return seeded_sqlite_url()
+    url = databases.create()
+    run_program(url, "migrate")
+    run_program(url, "ingest", "seeds")
+    return url
 
 
 def run_program(database_url: str, *arguments: str) -> None:

@@ -4,24 +4,17 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import httpx
 
-from app.db import migrations
-from app.db.engines import make_engine
-from app.ingest.registry import read_seeds
-from app.ingest.run import ingest
 from app.main import create_app
 from app.settings import Settings
 from tests.cases.case_file import read_cases
 from tests.cases.markdown import table
 from tests.cases.runner import Result, run
+from tests.seeded import seeded_sqlite_url
 from tests.servers import server
-
-SEEDS = Path(__file__).resolve().parents[2] / "seeds"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,14 +40,8 @@ def service(url: str | None) -> Iterator[str]:
     if url is not None:
         yield url
         return
-    with TemporaryDirectory() as folder:
-        database = f"sqlite:///{folder}/seeds.db"
-        engine = make_engine(database)
-        migrations.upgrade(engine)
-        ingest(engine, read_seeds(SEEDS), now=datetime.now(UTC))
-        engine.dispose()
-        with server(create_app(Settings(_env_file=None, database_url=database))) as here:
-            yield here
+    with server(create_app(Settings(_env_file=None, database_url=seeded_sqlite_url()))) as here:
+        yield here
 
 
 def line(result: Result) -> str:

@@ -1,7 +1,6 @@
 """`vmsizes refresh`: what is printed, what it exits with, and what to do next."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from starlette.routing import Route
 
 from tests.cli.conftest import Run
 from tests.conftest import TODAY
-from tests.databases import Databases
 from tests.ingest.feeds.fake_api import FakeApi, serving
 from tests.ingest.feeds.meters import in_region
 from tests.ingest.feeds.skus import entry as sku_entry
@@ -35,11 +33,9 @@ SPECS = """
 
 
 @pytest.fixture
-def catalog(databases: Databases, seeded_template_url: str) -> Iterator[str]:
-    """A copy of the seeded database to write to."""
-    url = databases.copy(seeded_template_url)
-    yield url
-    databases.drop(url)
+def catalog(few_prices_url: str) -> str:
+    """A catalog of all sizes to write to."""
+    return few_prices_url
 
 
 @pytest.fixture(autouse=True)

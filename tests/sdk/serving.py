@@ -3,17 +3,14 @@
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 
-from app.db import migrations
-from app.db.engines import make_engine
 from app.http.middleware import CacheMiddleware
-from app.ingest.registry import read_seeds
-from app.ingest.run import ingest
 from app.main import create_asgi_app
-from app.settings import PROJECT, Settings
+from app.settings import Settings
 from tests.databases import START
+from tests.seeded import seeded_url
 from tests.servers import server
 
 TODAY = date(2026, 9, 1)
@@ -21,13 +18,9 @@ TODAY = date(2026, 9, 1)
 
 @contextmanager
 def seeded_service(kind: str) -> Iterator[CacheMiddleware]:
-    """Yield the service on a new `sqlite` or `postgresql` database with everything in seeds/."""
+    """Yield the service on a `sqlite` or `postgresql` database with everything in seeds/, to be read."""
     with tempfile.TemporaryDirectory() as folder, START[kind](Path(folder)) as databases:
-        url = databases.create()
-        engine = make_engine(url)
-        migrations.upgrade(engine)
-        ingest(engine, read_seeds(PROJECT / "seeds"), now=datetime.now(UTC))
-        engine.dispose()
+        url = seeded_url(databases)
         service = create_asgi_app(Settings(_env_file=None, database_url=url), today=lambda: TODAY)
         yield service
         service.app.state.engine.dispose()
