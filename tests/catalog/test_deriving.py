@@ -16,7 +16,7 @@ from app.catalog.column_types import table_of
 from app.catalog.in_force import MAX_SPOT_AGE_DAYS
 from app.catalog.models import Offer, SizeJson
 from app.catalog.projections import OFFER_JSON_FIELDS, memory_bucket, offer_json, usd_by
-from app.catalog.purchases import PURCHASE_MODELS
+from app.catalog.purchases import ANY_REGION, PURCHASE_MODELS
 from app.catalog.queries.prices import AllPricesSearch, find_all_prices
 from app.catalog.queries.snapshot import load_snapshot
 from app.catalog.readings import Reading
@@ -106,9 +106,11 @@ def test_deriving_the_dirty_sizes_gives_what_deriving_all_would(engine: Engine, 
 @pytest.mark.parametrize("purchase", PURCHASE_MODELS)
 def test_the_document_of_an_offer_says_what_its_columns_say(seeded_engine: Engine, purchase: str) -> None:
     table = table_of(Offer)
+    regions = (ANY_REGION[purchase], "westeurope")  # of every size: where it is cheapest, and in one region
+    written = offer_json(table.c, purchase).label("written")
     with reads(seeded_engine) as session:
-        found = session.execute(select(table, offer_json(table.c, purchase).label("written"))).all()
-    assert found
+        found = session.execute(select(table, written).where(table.c.region.in_(regions))).all()
+    assert {offer.region for offer in found} == set(regions)
     for offer in found:
         ranks = {str(one): getattr(offer, f"{one}_rank_usd") for one in PURCHASE_MODELS}
         usd = {one: None if isinf(rank) else rank for one, rank in ranks.items()}

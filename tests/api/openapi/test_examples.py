@@ -89,7 +89,8 @@ def test_the_example_of_every_parameter_is_accepted(client: httpx.Client, place:
         path = path.replace(f"{{{one['name']}}}", str(one["example"]))
     query = {one["name"]: one["example"] for one in listed if one["in"] == "query"}
     needed = {one["name"]: one["example"] for one in listed if one["in"] == "query" and one["required"]}
-    for chosen in ({**needed, name: value} for name, value in query.items()):
+    narrow = {**needed, **({"size": query["size"]} if path.startswith("/prices") else {})}
+    for chosen in ({**narrow, name: value} for name, value in query.items()):
         assert client.get(path, params=_query_values(chosen)).status_code == httpx.codes.OK, chosen
     assert client.get(path, params=_query_values(query)).status_code == httpx.codes.OK
 
