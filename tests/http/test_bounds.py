@@ -47,8 +47,8 @@ def statuses(port: int, asked: Iterator[tuple[str, str]]) -> set[int]:
 
 
 def long_urls(number: int) -> Iterator[tuple[str, str]]:
-    """Different requests with URLs near the limit and short responses."""
-    return ((f"/sizes?name={','.join(f'{each:x<110}{one}' for one in range(48))}", "identity")
+    """Different requests with URLs near the limit and short responses, which no size has enough GPU memory for."""
+    return ((f"/sizes?min_gpu_mem=9999&name={','.join(f'{each:x<110}{one}' for one in range(48))}", "identity")
             for each in range(number))  # fmt: skip
 
 

@@ -19,7 +19,7 @@ Asked = Callable[[int], str]
 ASKED: dict[str, Asked] = {
     "facts": lambda number: f"/sizes/nd40rs_v2/facts?limit={number + 1}",
     "conflicts": lambda number: f"/conflicts?limit={number + 1}",
-    "fit": lambda number: f"/fit?min_memory={number + 1}",
+    "fit": lambda number: f"/fit?gpu=H100*&min_memory={number + 1}",
     "a size, or not": lambda number: f"/sizes/{'nd40rs_v2' if number % 2 else f'nd40rs_v{number + 3}'}",
 }
 
