@@ -1,0 +1,206 @@
+"""How fast one GPU trains: time per token of matrix products, memory traffic, and the exchange between experts.
+
+The constants are fitted to published rates by `python -m benchmarks.calibrate_training`, which prints them with their
+errors.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from app.fit.formulas.architecture import Architecture, ParameterCount
+from app.fit.formulas.quantities import Range
+
+Precision = Literal["bf16", "fp8", "fp8_block", "mxfp8", "nvfp4"]
+
+COMPUTE_DTYPES: dict[str, str] = {"bf16": "bf16", "fp8": "fp8", "fp8_block": "fp8", "mxfp8": "mxfp8", "nvfp4": "fp4"}
+"""The type in which each precision computes matrix products."""
+
+PEAK_RATIOS: dict[str, float] = {"bf16": 1, "fp8": 2, "mxfp8": 2, "fp4": 4}
+"""Dense peak of a type relative to that of 16 bits, where the GPU is unknown: H100, B200 and GB200."""
+
+FORWARD_FLOPS, FULL_FLOPS = 2.0, 6.0
+"""FLOPs per parameter and token of a forward pass, and of training all parameters."""
+
+MAX_EXPERT_GPUS = 64
+"""GPUs that the experts of a layer are spread over at most: DeepSeek-V3, arXiv 2412.19437, section 3.2; NVIDIA's
+recipes of Megatron-Bridge do the same.
+"""
+
+NETWORK_BYTES_PER_S = 50e9
+"""Bytes a second that each GPU sends to other servers: 400 Gbit/s, as in DGX H100, DGX B200, GB200 and Azure's ND H100.
+
+A GPU of an ND A100 has half of it.
+"""
+
+EXCHANGES_PER_LAYER, EXCHANGED_BYTES = 4, 2
+"""A layer of experts sends each token to its experts and back, forward and backward, with 2 bytes a value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedConstants:
+    """The fitted constants: shares of a peak that are reached, and how often stored activations are moved.
+
+    `matrix_share` is the share of the dense peak that matrix products reach in 16 and 8 bits, `fp4_share` in 4 bits.
+    `passes` is the memory traffic of a token divided by the bytes of its stored activations, `moe_passes` what a model
+    with experts adds (routing, permutation, uneven load). `exchange_share` is the part of the exchange between servers
+    that is not hidden behind computing. `hopper` and `ultra` are the time on Hopper and on Blackwell Ultra, relative to
+    what the peaks and bandwidths say in comparison with Blackwell.
+    """
+
+    matrix_share: float
+    fp4_share: float
+    passes: float
+    moe_passes: float
+    exchange_share: float
+    hopper: float
+    ultra: float
+
+    def pace(self, capability: str | None) -> float:
+        """Return the time relative to Blackwell's of a CUDA compute capability; 1 of those without published rates."""
+        return {"9.0": self.hopper, "10.3": self.ultra}.get(capability or "", 1.0)
+
+
+FITTED = SpeedConstants(
+    matrix_share=0.4739,
+    fp4_share=0.2695,
+    passes=10.0,
+    moe_passes=41.0,
+    exchange_share=0.24,
+    hopper=1.12,
+    ultra=0.86,
+)
+"""As printed by `python -m benchmarks.calibrate_training`."""
+
+RATE_SPREAD = Range(low=0.86, mid=1.0, high=1.33)
+"""Published rate / estimate: 80 % of the rates are between, each estimated by constants that do not know its model."""
+
+RUN_OVERHEAD = Range(low=0.0, mid=0.25, high=1.2)
+"""What a whole run takes beyond its steps, as a share: restarts, evaluation, checkpoints, warm-up, slow nodes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenWork:
+    """What one token of training takes: FLOPs, bytes of stored activations, and what its experts exchange.
+
+    `matrix_flops` are those of the layers' weights, computed in the precision of the recipe; `other_flops` are those of
+    attention scores and the output layer, which stay in 16 bits. `exchanged_bytes` go from and to each server that has
+    an expert of the token.
+    """
+
+    matrix_flops: float
+    other_flops: float
+    stored_bytes: float
+    exchanged_bytes: float = 0.0
+    experts: int = 0
+    experts_per_token: int = 0
+    sparse: bool = False
+
+    @property
+    def flops(self) -> float:
+        """All FLOPs of a token."""
+        return self.matrix_flops + self.other_flops
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accelerator:
+    """One GPU: peaks in the precision and in 16 bits (FLOP/s), bandwidth (bytes/s), GPUs in its NVLink domain.
+
+    `four_bits` is whether the precision has 4 bits. `pace` multiplies the time: it is what the generation of the GPU,
+    or a slower link, adds.
+    """
+
+    matrix_peak: float
+    peak_16_bits: float
+    bandwidth: float
+    domain_gpus: int = 8
+    four_bits: bool = False
+    pace: float = 1.0
+
+
+def token_work(
+    shape: Architecture,
+    count: ParameterCount,
+    *,
+    sequence_tokens: int = 0,
+    flops_per_param: float = FULL_FLOPS,
+    recomputed: bool = False,
+) -> TokenWork:
+    """Return the work of one token; `shape` has layers and widths, of which unknown ones count as zero.
+
+    Matrices: c FLOPs per active parameter of the layers; output layer c V h; scores 6 s w of each layer, half of that
+    of all pairs as attention is causal (w width of all heads; the window instead of s where it is shorter). Full
+    recomputation adds a forward pass: 2 FLOPs per parameter and a third of the rest. Stored are 6 h + q + 2 k values a
+    layer and 4 f of each MLP that the token uses, 2 bytes each, as in `activations.modern_layer_bytes`; frozen weights
+    need no gradients, so that traffic shrinks like the FLOPs of a parameter.
+    Sources: Kaplan et al., arXiv 2001.08361, section 2.1; Korthikanti et al., arXiv 2205.05198.
+    """
+    layers, hidden = shape.layers or 0, shape.hidden or 0
+    output = float((shape.vocab or 0) * hidden) if count.embeddings else 0.0
+    widths = _head_widths(shape)
+    again = 1.0 + (1 / 3 if recomputed else 0.0)
+    per_param = flops_per_param + (FORWARD_FLOPS if recomputed else 0.0)
+    sparse = shape.layers_with_experts if shape.experts else 0
+    active = (shape.experts_per_token or 0) * (shape.expert_width or 0) + shape.shared_intermediate
+    values = layers * (6 * hidden + widths.queries + 2 * widths.keys)
+    values += 4 * ((layers - sparse) * (shape.intermediate or 0) + sparse * active)
+    return TokenWork(
+        matrix_flops=per_param * max(0, count.active - count.embeddings),
+        other_flops=per_param * output + 6 * again * widths.queries * _attended_tokens(shape, sequence_tokens),
+        stored_bytes=2.0 * values * again * flops_per_param / FULL_FLOPS,
+        exchanged_bytes=float(EXCHANGES_PER_LAYER * EXCHANGED_BYTES * sparse * hidden),
+        experts=shape.experts or 0,
+        experts_per_token=shape.experts_per_token or 0,
+        sparse=count.active < count.total,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _HeadWidths:
+    """Width of all query heads, and of all keys and values (the mean of both, where they differ)."""
+
+    queries: float
+    keys: float
+
+
+def _head_widths(shape: Architecture) -> _HeadWidths:
+    heads = shape.heads or 0
+    if shape.kv_lora_rank is None:
+        head = shape.head_dim or 0
+        return _HeadWidths(queries=heads * head, keys=(shape.kv_heads or 0) * head)
+    nope, rope, values = (shape.qk_nope_head_dim or 0, shape.qk_rope_head_dim or 0, shape.v_head_dim or 0)
+    return _HeadWidths(queries=heads * (nope + rope + values) / 2, keys=heads * (nope + values) / 2)
+
+
+def _attended_tokens(shape: Architecture, sequence_tokens: int) -> float:
+    """Return twice the mean number of tokens that a token attends to, summed over the layers: s each, if causal."""
+    layers = (shape.layers or 0) if shape.kv_layers is None else shape.kv_layers
+    window = shape.sliding_window
+    if window is None or window >= sequence_tokens:
+        return float(layers * sequence_tokens)
+    windowed = layers if shape.sliding_layers is None else min(layers, shape.sliding_layers)
+    return (layers - windowed) * sequence_tokens + windowed * 2 * (window - window**2 / (2 * sequence_tokens))
+
+
+def seconds_per_token(
+    work: TokenWork, accelerator: Accelerator, gpus: int, constants: SpeedConstants = FITTED
+) -> float:
+    """Return the time that one of n GPUs takes for a token, s; the middle of an estimate.
+
+    (matrix FLOPs / peak + other FLOPs / 16-bit peak) / share + passes x stored bytes / bandwidth + the exchange.
+    Experts are spread over min(n, E, 64) GPUs; a token reaches min(e, servers) of their servers, all but its own over
+    the network. E experts, e of them per token.
+    """
+    share = constants.fp4_share if accelerator.four_bits else constants.matrix_share
+    computing = work.matrix_flops / (accelerator.matrix_peak * share)
+    computing += work.other_flops / (accelerator.peak_16_bits * constants.matrix_share)
+    passes = constants.passes + (constants.moe_passes if work.sparse else 0.0)
+    moving = passes * work.stored_bytes / accelerator.bandwidth
+    sent = work.exchanged_bytes * _remote_servers(work, accelerator.domain_gpus, gpus)
+    exchanging = constants.exchange_share * sent / NETWORK_BYTES_PER_S
+    return accelerator.pace * (computing + moving + exchanging)
+
+
+def _remote_servers(work: TokenWork, domain_gpus: int, gpus: int) -> float:
+    """Return how many other servers (or racks with one NVLink domain) a token of one layer is sent to."""
+    servers = max(1.0, min(gpus, work.experts, MAX_EXPERT_GPUS) / domain_gpus)
+    return (1 - 1 / servers) * min(work.experts_per_token, servers)
