@@ -147,6 +147,7 @@ class ArchitectureOut(Out):
 TrainingMethod = Literal["full", "lora", "qlora"]
 Offload = Literal["none", "optimizer", "all"]
 Loading = Literal["sharded", "whole", "none"]
+Precision = Literal["bf16", "fp8", "fp8_block", "mxfp8", "nvfp4"]
 Recompute = Literal["none", "selective", "full"]
 ActivationFormula = Literal["korthikanti", "modern", "zero"]
 
@@ -220,6 +221,10 @@ class TrainingIn(In):
 
     method: TrainingMethod | None = Field(default=None, description="Default full.")
     recipe: RecipeName | None = Field(default=None, description="Bytes a parameter; default mixed_adam_fp32_grads.")
+    precision: Precision | None = Field(
+        default=None,
+        description="Type of the layers' matrix products; attention and output layer stay in 16 bits. Default bf16.",
+    )
     weight_bytes_per_param: BytesPerParam | None = Field(default=None, description="In place of the recipe's.")
     gradient_bytes_per_param: BytesPerParam | None = Field(default=None, description="In place of the recipe's.")
     optimizer_bytes_per_param: BytesPerParam | None = Field(default=None, description="In place of the recipe's.")
@@ -273,6 +278,11 @@ class TrainingIn(In):
         default=None, description="GPU-hours that are known, in place of estimating them."
     )
     tokens_per_s_per_gpu: Positive | None = Field(default=None, description="A rate that was measured.")
+    run_overhead: Annotated[NonNegative, Field(le=100)] | None = Field(
+        default=None,
+        description="Time of a whole run beside its steps, as a share: restarts, evaluation. Default: a range; 0 with "
+        "a stated rate.",
+    )
 
 
 class EstimateIn(ModelIn):

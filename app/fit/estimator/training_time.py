@@ -3,14 +3,13 @@
 from app.fit.estimator.model import architecture_paths
 from app.fit.estimator.report import ComputeFigures
 from app.fit.estimator.training_memory import TrainingSetup
+from app.fit.estimator.training_rate import estimated_rate, run_overhead
 from app.fit.formulas.compute import (
     FLOPS_PER_PARAM,
-    MFU,
     GptShape,
     attention_flops_per_token,
     gpt_iteration_flops,
     hfu_over_mfu,
-    seconds,
     train_flops,
 )
 from app.fit.formulas.quantities import Figure, Range, estimate, exact, single_value
@@ -23,20 +22,19 @@ HOUR = 3600
 
 def compute_figures(setup: TrainingSetup) -> ComputeFigures:
     """Return the figures of compute and time; measured rates or GPU-hours take precedence over computed ones."""
-    per_token, tokens, rate = flops_per_token(setup), setup.workload.tokens, flops_per_gpu_second(setup)
+    per_token, tokens = flops_per_token(setup), setup.workload.tokens
     total = per_token * tokens if per_token is not None and tokens is not None else None
-    hours = gpu_hours(setup)
-    iteration = iteration_flops(setup)
+    rate, hours = tokens_per_gpu_second(setup), gpu_hours(setup)
     gpt = gpt_shape(setup)
-    gpus = setup.deployment.gpus
+    gpus, step = setup.deployment.gpus, iteration_flops(setup)
     return ComputeFigures(
         model_flops=_flops_figure(setup, total),
         hardware_flops=_flops_figure(setup, total, extra=_recomputed_flops(setup)),
-        tokens_per_s=_tokens_per_s(setup, per_token, rate),
+        tokens_per_s=_tokens_per_s(setup, rate),
         gpu_hours=_time_figure(setup, hours, "GPU-hours"),
         days=_time_figure(setup, hours.times(HOUR / DAY / gpus), "days") if hours else None,
-        iteration=estimate(rate.times(gpus).divide(iteration), "s") if rate and iteration else None,
-        iteration_flops=estimate(single_value(iteration), "FLOP") if iteration is not None else None,
+        iteration=_iteration_figure(setup, step),
+        iteration_flops=estimate(single_value(step), "FLOP") if step is not None else None,
         hfu_over_mfu=exact(hfu_over_mfu(gpt), "ratio") if gpt else None,
     )
 
@@ -65,31 +63,47 @@ def _attention_flops(setup: TrainingSetup) -> float:
     return attention_flops_per_token(layers, hidden, sequence)
 
 
-def flops_per_gpu_second(setup: TrainingSetup) -> Range | None:
-    """Return the FLOP/s that one GPU reaches: as measured, else peak x MFU; None where neither is given."""
+def stated_flops_per_gpu_second(setup: TrainingSetup) -> float | None:
+    """Return the FLOP/s that one GPU reaches as stated: as measured, else peak x MFU; None where neither is given."""
     gpus = setup.gpus
     if gpus.achieved_tflops is not None:
-        return single_value(gpus.achieved_tflops * 1e12)
-    if gpus.peak_tflops is None:
+        return gpus.achieved_tflops * 1e12
+    return gpus.mfu * gpus.peak_tflops * 1e12 if gpus.mfu is not None and gpus.peak_tflops is not None else None
+
+
+def tokens_per_gpu_second(setup: TrainingSetup) -> Range | None:
+    """Return the tokens that one GPU trains on in a second: by stated FLOP/s, else by its peak; else None."""
+    stated, per_token = stated_flops_per_gpu_second(setup), flops_per_token(setup)
+    if per_token is None:
         return None
-    if gpus.mfu is not None:
-        return single_value(gpus.mfu * gpus.peak_tflops * 1e12)
-    setup.assumptions.record("gpus.mfu", [MFU.low, MFU.mid, MFU.high], "share of the dense peak that trainings reach")
-    return MFU.times(gpus.peak_tflops * 1e12)
+    return single_value(stated / per_token) if stated is not None else estimated_rate(setup, per_token)
 
 
 def gpu_hours(setup: TrainingSetup) -> Range | None:
-    """Return GPU-hours as given, else from a measured rate, else from FLOPs; None where all are unknown."""
-    workload, per_token, rate = setup.workload, flops_per_token(setup), flops_per_gpu_second(setup)
+    """Return GPU-hours as given, else from a measured rate, else from FLOPs; None where all are unknown.
+
+    A stated rate is taken to be that of the whole run, unless an overhead is given, too.
+    """
+    workload = setup.workload
     if workload.gpu_hours is not None:
         return single_value(float(workload.gpu_hours))
     if workload.tokens is None:
         return None
     if workload.tokens_per_s_per_gpu is not None:
-        return single_value(workload.tokens / workload.tokens_per_s_per_gpu / HOUR)
-    if per_token is None or rate is None:
-        return None
-    return seconds(per_token * workload.tokens, 1, 1.0, rate).times(1 / HOUR)
+        steps, stated = single_value(workload.tokens / workload.tokens_per_s_per_gpu / HOUR), True
+    else:
+        rate = tokens_per_gpu_second(setup)
+        if rate is None:
+            return None
+        steps, stated = rate.divide(workload.tokens).times(1 / HOUR), stated_flops_per_gpu_second(setup) is not None
+    return with_overhead(steps, run_overhead(setup, stated=stated))
+
+
+def with_overhead(steps: Range, overhead: Range) -> Range:
+    """Return the time of a whole run: that of its steps x (1 + overhead), end by end."""
+    return Range(
+        low=steps.low * (1 + overhead.low), mid=steps.mid * (1 + overhead.mid), high=steps.high * (1 + overhead.high)
+    )
 
 
 def gpt_shape(setup: TrainingSetup) -> GptShape | None:
@@ -133,13 +147,22 @@ def _recomputed_flops(setup: TrainingSetup) -> float:
     return RECOMPUTE_FLOPS_PER_PARAM * count.active * workload.tokens
 
 
-def _tokens_per_s(setup: TrainingSetup, per_token: float | None, rate: Range | None) -> Figure | None:
+def _iteration_figure(setup: TrainingSetup, flops: float | None) -> Figure | None:
+    """Return the time of a step of the global batch: its FLOPs by a stated rate, else its tokens by the rate."""
+    stated, workload, gpus = stated_flops_per_gpu_second(setup), setup.workload, setup.deployment.gpus
+    if stated is not None:
+        return estimate(single_value(flops / (stated * gpus)), "s") if flops is not None else None
+    rate = tokens_per_gpu_second(setup)
+    if rate is None or workload.global_batch is None or workload.sequence_tokens is None:
+        return None
+    return estimate(rate.times(gpus).divide(float(workload.global_batch * workload.sequence_tokens)), "s")
+
+
+def _tokens_per_s(setup: TrainingSetup, rate: Range | None) -> Figure | None:
     measured = setup.workload.tokens_per_s_per_gpu
     if measured is not None:
         return exact(measured * setup.deployment.gpus, "tokens/s")
-    if per_token is None or rate is None:
-        return None
-    return estimate(rate.times(setup.deployment.gpus / per_token), "tokens/s")
+    return estimate(rate.times(setup.deployment.gpus), "tokens/s") if rate is not None else None
 
 
 def _time_figure(setup: TrainingSetup, amount: Range | None, unit: str) -> Figure | None:
@@ -147,4 +170,4 @@ def _time_figure(setup: TrainingSetup, amount: Range | None, unit: str) -> Figur
     if amount is None:
         return None
     measured = setup.workload.gpu_hours is not None or setup.workload.tokens_per_s_per_gpu is not None
-    return exact(amount.mid, unit) if measured else estimate(amount, unit)
+    return exact(amount.mid, unit) if measured and amount.low == amount.high else estimate(amount, unit)

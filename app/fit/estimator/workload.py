@@ -5,6 +5,7 @@ from decimal import Decimal
 
 from app.fit.formulas.activations import Formula, Recompute
 from app.fit.formulas.optimizer import AdaptedMatrix, Loading, Offload
+from app.fit.formulas.training_speed import Precision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,7 @@ class TrainingWorkload:
 
     method: str | None = None
     recipe: str | None = None
+    precision: Precision | None = None
     weight_bytes_per_param: float | None = None
     gradient_bytes_per_param: float | None = None
     optimizer_bytes_per_param: float | None = None
@@ -79,3 +81,4 @@ class TrainingWorkload:
     attention_flops: bool = False
     gpu_hours: Decimal | None = None
     tokens_per_s_per_gpu: float | None = None
+    run_overhead: float | None = None

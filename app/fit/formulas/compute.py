@@ -5,19 +5,6 @@ from decimal import Decimal
 
 from app.fit.formulas.quantities import Range
 
-MFU = Range(low=0.25, mid=0.40, high=0.50)
-"""Model FLOPs utilization: share of the dense peak that training reaches on NVLink GPUs.
-
-Evidence: MPT on H100 37-46 %, on A100 39-64 %, Megatron on A100 42-56 %, Llama 3 405B 38-43 %, PaLM 46 %; whole runs of
-GPU-hours 14-48 %.
-"""
-
-MFU_MI300X = Range(low=0.20, mid=0.30, high=0.40)
-"""MFU of training on MI300X, whose best matrix product reaches 51 % of the peak; H100 and A100 reach 80-87 %."""
-
-MFU_PCIE = Range(low=0.15, mid=0.25, high=0.35)
-"""MFU of training on GPUs connected by PCIe only, and on V100 and T4."""
-
 MFU_PREFILL = Range(low=0.40, mid=0.55, high=0.70)
 """Share of the dense peak that prefill reaches."""
 

@@ -202,6 +202,8 @@ def _for_dtype(context: FixContext) -> Iterator[Alternatives]:
         yield [set_field("inference", "dtype", "awq_int4")]
     elif context.failure.constraint == "kv_dtype":
         yield [set_field("inference", "kv_dtype", dtype) for dtype in ("int8", "fp16")]
+    elif context.failure.constraint == "precision":
+        yield [set_field("training", "precision", precision) for precision in ("fp8", "bf16", None)]
     else:
         yield [set_field("training", "recipe", "mixed_adam")]
 

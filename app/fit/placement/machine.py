@@ -54,7 +54,7 @@ class Machine:
 COMPUTE_DTYPES = {"fp32": "fp32", "tf32": "tf32", "bf16": "bf16", "fp8": "fp8", "fp4": "fp4", "nvfp4": "fp4"}
 """The type in which matrix products of weights are computed; other weight types are dequantized to fp16."""
 
-MIN_CAPABILITY = {"fp32": 0.0, "fp16": 5.3, "tf32": 8.0, "bf16": 8.0, "fp8": 8.9, "fp4": 10.0}
+MIN_CAPABILITY = {"fp32": 0.0, "fp16": 5.3, "tf32": 8.0, "bf16": 8.0, "fp8": 8.9, "mxfp8": 10.0, "fp4": 10.0}
 """Minimum CUDA compute capability of a type: NVIDIA, CUDA C++ Programming Guide, on compute capabilities."""
 
 MIN_CAPABILITY_WEIGHT_ONLY = {"fp8": 8.0, "fp4": 8.0}
@@ -67,14 +67,14 @@ cache, for AMD, or for V100 and T4.
 AMD_DTYPES: Mapping[str, frozenset[str]] = {
     "gfx90a": frozenset({"fp32", "fp16", "bf16"}),
     "gfx942": frozenset({"fp32", "tf32", "fp16", "bf16", "fp8"}),
-    "gfx950": frozenset({"fp32", "fp16", "bf16", "fp8", "fp4"}),
+    "gfx950": frozenset({"fp32", "fp16", "bf16", "fp8", "mxfp8", "fp4"}),
 }
 """The types that AMD's accelerators compute in: ROCm's documentation on precision. Other AMD chips are for graphics."""
 
 MIN_SUPPORTED_CAPABILITY = 6.0
 """Libraries for language models no longer support NVIDIA chips below this capability (Kepler, Maxwell)."""
 
-_PEAK_FALLBACK = {"tf32": "fp32", "bf16": "fp16", "fp16": "bf16"}
+_PEAK_FALLBACK = {"tf32": "fp32", "bf16": "fp16", "fp16": "bf16", "mxfp8": "fp8"}
 """The type whose peak is used where that of a type is unknown."""
 
 

@@ -21,6 +21,7 @@ from app.fit.estimator.training_memory import (
     trainable_params,
     trained_model,
 )
+from app.fit.estimator.training_rate import precision, run_overhead, work_per_token
 from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
 from app.fit.formulas.architecture import Architecture, typical_shape
 from app.fit.formulas.assumptions import Assumption, Assumptions, InvalidWorkload
@@ -28,6 +29,7 @@ from app.fit.formulas.inference import ServingLoad
 from app.fit.formulas.memory import Parallelism
 from app.fit.formulas.quantities import ZERO
 from app.fit.formulas.training import TrainedModel
+from app.fit.formulas.training_speed import PRECISION_DTYPES
 from app.fit.placement.layouts import PartitionLimits, SearchLimits, blocked_widths, checkpoint_quantization
 from app.fit.placement.request import PlacementRequest, Workload
 from app.fit.placement.serving import ServingJob
@@ -171,6 +173,8 @@ def _training_job(request: PlacementRequest, workload: TrainingWorkload, assumpt
     if utilization is None:
         utilization = assumptions.record("constraints.utilization", TRAINING_UTILIZATION, "room for fragmentation")
     name, recipe = recipe_of(training)
+    if workload.tokens is not None and workload.gpu_hours is None:
+        run_overhead(training, stated=workload.tokens_per_s_per_gpu is not None)
     weight_bytes = base.frozen_bytes if training.method in BASE_DTYPES else 2.0 * params
     return TrainingJob(
         training=training,
@@ -181,8 +185,9 @@ def _training_job(request: PlacementRequest, workload: TrainingWorkload, assumpt
             workload.tensor_parallel,
             assumptions.get(workload.pipeline_parallel, "training.pipeline_parallel"),
         ),
-        compute_dtype=_compute_dtype(name, recipe.weights),
+        compute_dtype=_compute_dtype(training, name, recipe.weights),
         params=model.count.total,
+        work=work_per_token(training),
         max_replicas=workload.global_batch // (workload.micro_batch or 1) or 1 if workload.global_batch else None,
         checkpoint_bytes=weight_bytes + params * recipe.optimizer,
         max_hours=request.constraints.max_hours,
@@ -212,8 +217,11 @@ def _zero_stages(
     return {stage: replace(base, stage=stage) for stage in stages}
 
 
-def _compute_dtype(recipe: str, weight_bytes: float) -> str:
-    """Return the type a recipe computes in; fp16 stands for whichever 16-bit type the GPU has."""
+def _compute_dtype(training: TrainingSetup, recipe: str, weight_bytes: float) -> str:
+    """Return the type of the precision, else of the recipe; fp16 stands for whichever 16-bit type the GPU has."""
+    if training.workload.precision is not None:
+        return PRECISION_DTYPES[training.workload.precision]
     if recipe.startswith("fp32") or (recipe == "given" and weight_bytes >= 4):  # noqa: PLR2004  # bytes of fp32
         return "fp32"
+    precision(training)
     return "bf16" if recipe.startswith("bf16") else "fp16"

@@ -7,18 +7,29 @@ from typing import NamedTuple
 
 from app.fit.estimator.model import Model
 from app.fit.estimator.training_memory import TrainingSetup, total_need
-from app.fit.estimator.training_time import flops_per_token, gpu_hours
-from app.fit.formulas.compute import MFU, MFU_MI300X, MFU_PCIE, seconds
+from app.fit.estimator.training_rate import rate_on, run_overhead
+from app.fit.estimator.training_time import gpu_hours, with_overhead
+from app.fit.formulas.accelerators import USUAL_BYTES_PER_FLOP
 from app.fit.formulas.memory import Parallelism
 from app.fit.formulas.optimizer import Loading, loaded_host_bytes, offloaded_host_bytes
-from app.fit.formulas.quantities import Range
+from app.fit.formulas.quantities import Range, single_value
 from app.fit.formulas.training import WEIGHT_SHARDING_STAGE, TrainedModel, training_need
+from app.fit.formulas.training_speed import Accelerator, TokenWork
 from app.fit.placement.layouts import Attempt, Layout, PartitionLimits, SearchLimits, Speed, find_layouts
 from app.fit.placement.machine import Machine, generation, peak_flops
 
 HOUR = 3600
-MIN_CAPABILITY_NVLINK_MFU = 8.0
-"""From this compute capability on, GPUs reach the MFU that is usual with NVLink; V100 and T4 do not."""
+MIN_CAPABILITY_USUAL_SPEED = 8.0
+"""From this compute capability on, GPUs reach the usual share of their peak; V100 and T4 do not."""
+
+SLOWDOWN_PCIE = 1.6
+"""Time over PCIe, or on V100 and T4, relative to NVLink: trainings reach about 25 % of the peak there, not 40 %."""
+
+SLOWDOWN_MI300X = 1.6
+"""Time on MI300X relative to other GPUs of its peak: its best matrix product reaches 51 % of it, theirs 80 to 87 %.
+
+Source: Bekman, Machine Learning Engineering, on the maximum achievable matmul FLOPS.
+"""
 
 
 class _Sharding(NamedTuple):
@@ -39,6 +50,7 @@ class TrainingJob:
     partition: PartitionLimits
     compute_dtype: str
     params: float
+    work: TokenWork | None = None
     max_replicas: int | None = None
     checkpoint_bytes: float = 0.0
     max_hours: float | None = None
@@ -60,7 +72,8 @@ class TrainingJob:
     @property
     def required_dtypes(self) -> tuple[tuple[str, str], ...]:
         """The types a GPU must compute in, each with the request field that sets it."""
-        return (("recipe", self.compute_dtype),)
+        field = "recipe" if self.training.workload.precision is None else "precision"
+        return ((field, self.compute_dtype),)
 
     def required_bytes(self, sharding: _Sharding) -> Range:
         """Return what the fullest GPU needs, bytes. It is the same for every size, so it is computed once."""
@@ -151,16 +164,24 @@ class TrainingJob:
         return (machine.usable_bytes or 0.0) * self.utilization
 
     def gpu_hours(self, machine: Machine, gpus: int) -> Range | None:
-        """Compute the GPU-hours of the job on `gpus` GPUs: as given or measured, else 6 N D / (peak x MFU)."""
-        known = gpu_hours(self.training)
-        tokens, per_token, peak = (
-            self.training.workload.tokens,
-            flops_per_token(self.training),
-            peak_flops(machine, self.compute_dtype),
-        )
-        if known is not None or tokens is None or per_token is None or peak is None:
+        """Compute the GPU-hours of the job on `gpus` GPUs: as given or measured, else by the rate and the overhead."""
+        known, tokens = gpu_hours(self.training), self.training.workload.tokens
+        if known is not None or tokens is None:
             return known
-        return seconds(per_token * tokens, 1, peak, mfu(machine, gpus)).times(1 / HOUR)
+        rate = self.rate(machine, gpus)
+        if rate is None:
+            return None
+        return with_overhead(rate.divide(tokens).times(1 / HOUR), run_overhead(self.training, stated=False))
+
+    def rate(self, machine: Machine, gpus: int) -> Range | None:
+        """Return the tokens/s of one of `gpus` GPUs: as measured, else by its peaks; None where these are unknown."""
+        measured = self.training.workload.tokens_per_s_per_gpu
+        if measured is not None:
+            return single_value(measured)
+        accelerator = to_accelerator(machine, self.compute_dtype, gpus)
+        if self.work is None or accelerator is None:
+            return None
+        return rate_on(self.training, self.work, accelerator, gpus)
 
     def host_bytes(self, machine: Machine, attempt: Attempt) -> float:
         """Return the VM memory needed to load its part of the weights or to hold what is offloaded, bytes."""
@@ -182,14 +203,11 @@ class TrainingJob:
 
     def speed(self, machine: Machine, attempt: Attempt) -> Speed | None:
         """Compute how fast the model is trained; None where the peak is unknown and no measured speed is given."""
-        per_token, peak = flops_per_token(self.training), peak_flops(machine, self.compute_dtype)
-        work = self.gpu_hours(machine, attempt.gpus)
+        rate, work = self.rate(machine, attempt.gpus), self.gpu_hours(machine, attempt.gpus)
         hours = work.times(1 / attempt.gpus) if work is not None else None
-        if hours is not None and hours.low > 0 and self.training.workload.tokens:
+        if self.training.workload.gpu_hours is not None and self.training.workload.tokens and hours is not None:
             return Speed(tokens_per_s=hours.times(HOUR).divide(self.training.workload.tokens), hours=hours)
-        if per_token is None or peak is None:
-            return None
-        return Speed(tokens_per_s=mfu(machine, attempt.gpus).times(peak * attempt.gpus / per_token), hours=hours)
+        return Speed(tokens_per_s=rate.times(attempt.gpus), hours=hours) if rate is not None else None
 
 
 def _fewest(holds: Callable[[int], bool], least: int, top: int) -> int:
@@ -204,10 +222,26 @@ def _fewest(holds: Callable[[int], bool], least: int, top: int) -> int:
     return high
 
 
-def mfu(machine: Machine, gpus: int) -> Range:
-    """Return the share of the dense peak that training reaches: less on MI300X, over PCIe, and before Ampere."""
+def to_accelerator(machine: Machine, dtype: str, gpus: int) -> Accelerator | None:
+    """Return what counts for the speed of training on VMs of one size; None where a peak is unknown."""
+    peak, peak_16_bits = peak_flops(machine, dtype), peak_flops(machine, "bf16")
+    if peak is None:
+        return None
+    peak_16_bits = peak if peak_16_bits is None else peak_16_bits
+    return Accelerator(
+        matrix_peak=peak,
+        peak_16_bits=peak_16_bits,
+        bandwidth=machine.bandwidth or peak_16_bits * USUAL_BYTES_PER_FLOP,
+        domain_gpus=machine.domain_gpus if machine.domain_vms > 1 else max(1, machine.ranks),
+        four_bits=dtype == "fp4",
+        capabilities=(machine.capability,) if machine.capability is not None else (),
+        slowdown=slowdown(machine, gpus),
+    )
+
+
+def slowdown(machine: Machine, gpus: int) -> float:
+    """Return the time relative to what the peaks say: more on MI300X, over PCIe, and before Ampere."""
     if machine.capability == "gfx942":
-        return MFU_MI300X
-    gpus_per_vm = min(gpus, machine.ranks)
-    old = machine.capability is not None and generation(machine) < MIN_CAPABILITY_NVLINK_MFU
-    return MFU_PCIE if old or gpus_per_vm > machine.domain_gpus else MFU
+        return SLOWDOWN_MI300X
+    old = machine.capability is not None and generation(machine) < MIN_CAPABILITY_USUAL_SPEED
+    return SLOWDOWN_PCIE if old or min(gpus, machine.ranks) > machine.domain_gpus else 1.0
