@@ -81,9 +81,23 @@ def test_a_service_may_reject_valid_requests_only_for_unknown_values(kind: str, 
     with server(app) as url:
         if stopped:
             with pytest.raises(ToolFailed, match="refused_only_for_what_the_document_cannot_say"):
-                run_gate(fuzz(url, "--max-examples 10"))
+                run_gate(fuzz(url, "--max-examples 10", ["Fuzzing"]))
         else:
-            assert "passed" in run_gate(fuzz(url, "--max-examples 10"))
+            assert "passed" in run_gate(fuzz(url, "--max-examples 10", ["Fuzzing"]))
+
+
+def test_fuzzing_fails_that_does_not_come_to_a_phase() -> None:
+    absent = missing(["schemathesis"])
+    if absent:
+        pytest.skip(absent)
+    app = FastAPI()
+
+    @app.get("/things")
+    def things() -> list[str]:
+        return []
+
+    with server(app) as url, pytest.raises(ToolFailed, match=r"without a line like .*Stateful"):
+        run_gate(fuzz(url, "--max-examples 10", ["Fuzzing", "Stateful"]))
 
 
 def test_a_gate_without_the_expected_output_fails(tmp_path: Path) -> None:

@@ -66,19 +66,27 @@ MAX_LINES = 20
 """How many events of a revision a feed tells at most."""
 
 
+_REVISION_PATTERN = "[0-9]{1,9}"
+_DAY_PATTERN = (
+    "[12][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|[12][0-9]))"
+)
+SINCE_PATTERN = f"^({_REVISION_PATTERN}|{_DAY_PATTERN})$"
+"""The number of a revision or a day; of days it lets only a 29th of February pass that the year does not have."""
+
+
 def _check_since(text: str) -> str:
     """Check that a text is the number of a revision or a day."""
-    if re.fullmatch(r"[0-9]{1,9}", text):
+    if re.fullmatch(_REVISION_PATTERN, text):
         return text
     try:
-        if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
+        if re.fullmatch(_DAY_PATTERN, text):
             return date.fromisoformat(text).isoformat()
     except ValueError:
         pass
     raise ValueError("must be the number of a revision, or a date such as 2026-09-01")
 
 
-Since = Annotated[PlainText, AfterValidator(_check_since)]
+Since = Annotated[PlainText, Field(json_schema_extra={"pattern": SINCE_PATTERN}), AfterValidator(_check_since)]
 
 
 class ChangeFilter(QueryParams):

@@ -20,7 +20,8 @@ price = PRICE.c
 
 MAX_DISKS = 64
 """No VM takes more data disks than this."""
-_DISK_TEXT = re.compile(r"([a-z0-9_]+):([0-9]{1,6})(?::([0-9]{1,7})(?::([0-9]{1,6}))?)?")
+DISK_PATTERN = f"^({'|'.join(DISK_TYPES)}):([1-9][0-9]{{0,5}})(:([0-9]{{1,7}})(:([0-9]{{1,6}}))?)?$"
+"""A type of disk, its GiB, and perhaps its IOPS and MBps."""
 
 
 def parse_disk(text: str) -> tuple[str, dict[str, int]]:
@@ -28,19 +29,22 @@ def parse_disk(text: str) -> tuple[str, dict[str, int]]:
 
     Raises ValueError for a text that is no such disk.
     """
-    match = _DISK_TEXT.fullmatch(text)
-    if match is None or match[1] not in DISK_TYPES or not int(match[2]):
+    match = re.fullmatch(DISK_PATTERN, text)
+    if match is None:
         raise ValueError(
             "expected TYPE:GiB, TYPE:GiB:IOPS or TYPE:GiB:IOPS:MBps, such as premium_ssd:1024; "
             f"types are {', '.join(DISK_TYPES)}"
         )
-    amounts = zip(("gib", "iops", "mbps"), match.groups()[1:], strict=True)
+    amounts = zip(("gib", "iops", "mbps"), match.group(2, 4, 6), strict=True)
     return match[1], {name: int(amount) for name, amount in amounts if amount is not None}
 
 
 def _check_disk(text: str) -> str:
     parse_disk(text)
     return text
+
+
+DiskText = Annotated[LowerText, Field(json_schema_extra={"pattern": DISK_PATTERN}), AfterValidator(_check_disk)]
 
 
 class CostSearch(OfferParams):
@@ -50,7 +54,7 @@ class CostSearch(OfferParams):
     hours_per_month: Annotated[Hours, Field(le=744)] = Field(
         default=Decimal(730), description="Hours a month that each VM runs; disks cost the whole month.", examples=[730]
     )
-    disk: tuple[Annotated[LowerText, AfterValidator(_check_disk)], ...] = Field(
+    disk: tuple[DiskText, ...] = Field(
         default=(),
         max_length=MAX_DISKS,
         description="A disk of each VM: `premium_ssd:1024` is the smallest of that type that holds 1,024 GiB. IOPS and "
