@@ -40,7 +40,7 @@ EXAMPLE_PATHS: Mapping[str, str] = {
 
 _LLAMA = {"model": "llama-3.1-70b", "inference": {"context_tokens": 8192, "concurrency": 32}}
 BODIES: Mapping[str, dict[str, Any]] = {
-    "fitWorkload": {**_LLAMA, "constraints": {"regions": ["westeurope"]}, "include": ["rejected"], "limit": 2},
+    "fitWorkload": {**_LLAMA, "constraints": {"regions": ["westeurope"]}, "limit": 2},
     "planRetirements": {
         "items": [
             {"id": "render-1", "size": "Standard_NV12s_v3", "region": "westeurope", "count": 4},
