@@ -81,7 +81,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--only", action="append", metavar="NAME", choices=names, help="only this client; may be repeated"
     )
-    parser.add_argument("--seconds", type=int, default=30, help="the longest time to fuzz each database, twice")
+    parser.add_argument(
+        "--seconds", type=int, default=30, help="the longest time of each of three fuzzing runs on each database"
+    )
     parser.add_argument("--seed", type=int, help="seed of the fuzzer; random by default")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     return parser.parse_args()
