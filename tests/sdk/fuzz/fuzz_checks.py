@@ -8,6 +8,7 @@ And a list in a URL that has one value is no different from that value.
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 import schemathesis
 
@@ -36,6 +37,10 @@ def _replace_patterns(schema: Any) -> None:
             schema["pattern"] = EQUAL_PATTERNS.get(pattern, pattern)
     for part in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
         _replace_patterns(part)
+
+
+MAX_QUERY_BYTES = 7 * 1024
+"""Less than what a URL may have, so that the path has room."""
 
 
 @schemathesis.check
@@ -77,9 +82,14 @@ def _without_fields(case: schemathesis.Case) -> None:
 
 @schemathesis.hook
 def filter_case(ctx: schemathesis.HookContext, case: schemathesis.Case) -> bool:
-    """Leave out requests that are wrong only before they are written: `name=false` is a list of one text."""
+    """Leave out requests whose URL is too long (414), and those that are wrong only before they are written.
+
+    `name=false` is a list of one text.
+    """
     del ctx
     query = case.query or {}
+    if len(urlencode(query, doseq=True)) > MAX_QUERY_BYTES:
+        return False
     if case.meta is None or case.meta.generation.mode.is_positive or not isinstance(query, Mapping):
         return True
     lists = {one.name for one in case.operation.query if one.definition.get("schema", {}).get("type") == "array"}
