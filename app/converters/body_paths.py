@@ -27,6 +27,8 @@ PATHS = {
     "available_in": "constraints.available_in",
     "os": "pricing.os",
     "currency": "pricing.currency",
+    "as_of": "pricing.as_of",
+    "known_at": "pricing.known_at",
 }
 """Where a body has the parameters of a query: those of a search are read from there, and errors name that place."""
 

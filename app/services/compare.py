@@ -10,7 +10,7 @@ from app.catalog.fields import GPU_FIELDS, SIZE_FIELDS
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.exchange_rates import CurrencyRate, convert_prices, converted_name, find_exchange_rate
 from app.catalog.queries.lookups import check_regions, get_size_keys
-from app.catalog.queries.params import CompareSearch
+from app.catalog.queries.params import CompareSearch, check_days
 from app.catalog.queries.size_details import GPU_FIGURES, SizeDetails, find_size_details
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan
@@ -51,8 +51,10 @@ class Comparison:
 def compare(search: CompareSearch, known: CatalogSnapshot, today: date) -> QueryPlan[Comparison]:
     """Compare the sizes of `search`.
 
-    Raises BadQuery for a size that is unknown or named twice, a baseline that is none of them, or a region.
+    Raises BadQuery for a size that is unknown or named twice, a baseline that is none of them, a region or a day to
+    come.
     """
+    check_days(search, today)
     check_regions(known.regions, "region", search.region)
     keys = yield from _find_keys("size", search.size)
     for index, key in enumerate(keys):

@@ -10,6 +10,7 @@ from typing import Any
 from app.catalog.queries.costs import CostSearch, SizePrice, find_cheapest_price, parse_disk
 from app.catalog.queries.disks import DiskCatalog, DiskRates, load_disks
 from app.catalog.queries.lookups import check_regions, get_size_keys
+from app.catalog.queries.params import check_days
 from app.catalog.queries.size_details import SizeDetails, find_size_details
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan
@@ -107,8 +108,10 @@ class CostOfSize:
 def compute_costs(name: str, search: CostSearch, known: CatalogSnapshot, today: date) -> QueryPlan[CostOfSize]:
     """Cost the VMs and disks of `search`.
 
-    Raises NotFound for the size, BadQuery for a region, and for a disk that there is not or that cannot be so fast.
+    Raises NotFound for the size, BadQuery for a region, a day to come, and for a disk that there is not or that cannot
+    be so fast.
     """
+    check_days(search, today)
     check_regions(known.regions, "region", search.region)
     (key,) = yield from get_size_keys((name,))
     (size,) = yield from find_size_details((key,), search, today)

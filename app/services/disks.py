@@ -11,6 +11,7 @@ from app.catalog.disks import DISK_TYPES
 from app.catalog.queries.disks import DISK_SORT_KEYS, DiskCatalog, DiskRates, DiskSearch, load_disks
 from app.catalog.queries.filters import check_sort
 from app.catalog.queries.lookups import check_regions
+from app.catalog.queries.params import check_days
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan
 from app.fit.costs import DiskModel, round_usd, usd_per_gib_month
@@ -67,7 +68,8 @@ class DiskPage:
 
 
 def find_disks(search: DiskSearch, known: CatalogSnapshot, today: date) -> QueryPlan[DiskPage]:
-    """Find one page of the disks that `search` asks for; raises BadQuery for a region or a key of the order."""
+    """Find one page of the disks that `search` asks for; raises BadQuery for a region, a day or a key of the order."""
+    check_days(search, today)
     check_regions(known.regions, "region", search.region)
     check_sort(search.sort, DISK_SORT_KEYS)
     catalog = yield from load_disks(search.as_of or today, search.region)

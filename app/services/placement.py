@@ -10,7 +10,7 @@ from app.catalog.queries.candidates import PEAK_DTYPES, machines_query
 from app.catalog.queries.exchange_rates import USD, CurrencyRate, find_exchange_rate
 from app.catalog.queries.language_models import get_model_row
 from app.catalog.queries.lookups import get_gpu
-from app.catalog.queries.params import DatedSelection, SizeSelection
+from app.catalog.queries.params import DatedSelection, SizeSelection, check_days
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import BoundStatement, QueryPlan, Rows, to_dicts
@@ -68,8 +68,9 @@ class PlacementResult:
 def plan_placement(search: PlacementSearch, known: CatalogSnapshot, today: date) -> QueryPlan[PlacementResult]:
     """Evaluate and rank the selected sizes; raises BadWorkload naming the field that is wrong or missing.
 
-    Raises BadQuery for a region, series, GPU or currency that the catalog does not have.
+    Raises BadQuery for a region, series, GPU or currency that the catalog does not have, and for a day to come.
     """
+    check_days(search.scope, today)
     on = search.scope.as_of or today
     rate = None if search.currency == USD else (yield from find_exchange_rate(search.currency, on))
     assumptions = Assumptions()

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog.queries.candidates import candidates_query
 from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
-from app.catalog.queries.params import ORDERABLE_STATUSES, FitSearch, SizeRequirements
+from app.catalog.queries.params import ORDERABLE_STATUSES, FitSearch, SizeRequirements, check_days
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
 from app.db.statements import QueryPlan, run_plan, to_dicts
@@ -54,6 +54,7 @@ def plan_resource_fit(
 
     `purchases` are the purchase models to price: by default on demand, spot and that of the search.
     """
+    check_days(search, today)
     search = normalize(search, known)
     rate = yield from find_exchange_rate(search.currency, search.as_of or today)
     needs = replace(to_needs(search, today), verified_only=verified_only)

@@ -103,6 +103,37 @@ def test_bounds_and_order_are_by_the_prices_of_the_day(client: httpx.Client) -> 
 
 def test_a_cursor_belongs_to_its_day(client: httpx.Client) -> None:
     cursor = get(client, "/sizes", region="eastus", limit=2, as_of=DAYS[0])["next_cursor"]
-    for other in ({}, {"as_of": DAYS[1]}, {"as_of": DAYS[0], "known_at": "2030-01-01"}):
+    for other in ({}, {"as_of": DAYS[1]}, {"as_of": DAYS[0], "known_at": TODAY}):
         refused = client.get("/sizes", params={"region": "eastus", "limit": 2, "cursor": cursor, **other})
         assert refused.status_code == 400, refused.text
+
+
+TOMORROW = "2026-09-02"
+GETS = (
+    *("/sizes?", f"/sizes/{SIZE}?", "/fit?min_vcpus=2&", "/compare?size=d2s_v5,d4s_v5&", "/sizes.csv?", "/prices?"),
+    *("/prices.csv?", f"/sizes/{SIZE}/prices?", f"/sizes/{SIZE}/cost?", "/sizes.parquet?", "/sizes?currency=EUR&"),
+)
+
+
+@pytest.mark.parametrize("path", GETS)
+@pytest.mark.parametrize("field", ["as_of", "known_at"])
+def test_a_day_to_come_is_refused_with_the_latest_that_is_allowed(client: httpx.Client, path: str, field: str) -> None:
+    assert client.get(f"{path}{field}={TODAY}").status_code == 200
+    refused = client.get(f"{path}{field}={TOMORROW}")
+    assert refused.status_code == 422, refused.text
+    assert f"{field}={TOMORROW}: must not be later than {TODAY}" in refused.json()["detail"]
+
+
+def test_disks_and_histories_refuse_a_day_to_come_too(client: httpx.Client) -> None:
+    history = f"/sizes/{SIZE}/price-history?region=eastus&known_at={TOMORROW}"
+    for path in (f"/disks?as_of={TOMORROW}", history):
+        assert client.get(path).status_code == 422
+
+
+@pytest.mark.parametrize("needs", [{"resources": {"min_vcpus": 2}}, {"model": "llama-3.1-8b", "inference": {}}])
+@pytest.mark.parametrize("field", ["as_of", "known_at"])
+def test_a_fit_names_the_path_of_a_day_to_come(client: httpx.Client, needs: Mapping[str, Any], field: str) -> None:
+    refused = client.post("/fit", json={**needs, "pricing": {field: TOMORROW}})
+    assert refused.status_code == 422, refused.text
+    assert refused.json()["errors"][0]["pointer"] == f"/body/pricing/{field}"
+    assert f"must not be later than {TODAY}" in refused.json()["detail"]

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
@@ -40,9 +41,11 @@ def test_the_price_of_a_reservation_comes_before_the_others(run: Run, seeded_url
     assert shown.split()[:6] == ["size", "reserved", "3y", "USD/h", "status", "vCPUs"]
 
 
-def test_commands_take_the_prices_of_a_day(run: Run, seeded_url: str, client: httpx.Client) -> None:
-    day = {"as_of": "2024-01-10", "known_at": "2030-01-01"}
-    options = ("--as-of", day["as_of"], "--known-at", day["known_at"], "--json")
+@pytest.mark.parametrize("day", [{"as_of": "2024-01-10"}, {"as_of": "2024-01-10", "known_at": "2026-09-01"}])
+def test_commands_take_the_prices_of_a_day(
+    run: Run, seeded_url: str, client: httpx.Client, day: Mapping[str, str]
+) -> None:
+    options = (*(word for name, value in day.items() for word in (f"--{name.replace('_', '-')}", value)), "--json")
     size, path = "Standard_D16ads_v6", "/sizes/Standard_D16ads_v6"
     found = json.loads(run(seeded_url, "search", "--name", size, *options).stdout)
     assert found == client.get("/sizes", params={"name": size, **day}).json()["items"]

@@ -31,7 +31,7 @@ constraints = maybe(
 )  # fmt: skip
 pricing = maybe(
     purchases=st.lists(st.sampled_from(["on_demand", "spot"]), min_size=1, max_size=2), hours=st.integers(1, 9999),
-    os=st.sampled_from(["linux", "windows"]), as_of=st.sampled_from(["2024-06-01", "2026-08-01", "2030-01-01"]),
+    os=st.sampled_from(["linux", "windows"]), as_of=st.sampled_from(["2024-06-01", "2026-08-01", "2026-09-01"]),
 )  # fmt: skip
 hardware = maybe(
     gpu=st.sampled_from(["H100 SXM", "A100", "GB200", "RTX 3090"]), gpus=many, memory_gib=st.floats(0.01, 1e6),

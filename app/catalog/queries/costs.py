@@ -70,7 +70,7 @@ class CostSearch(OfferParams):
     known_at: Day | None = Field(
         default=None,
         description="At the VM's price as the catalog knew it at the end of this day; default: as it knows it now.",
-        examples=["2026-12-31"],
+        examples=["2026-09-01"],
     )
 
 

@@ -16,7 +16,7 @@ from app.catalog.column_types import UsdColumn, table_of
 from app.catalog.fields import SIZE_FIELDS, FieldKind
 from app.catalog.models import Disk, DiskPrice, Fact, Gpu, LanguageModel, Region, Revision, Series, Source
 from app.catalog.projections import SIZE_JSON_FIELDS
-from app.catalog.queries.params import PlainText, QueryParams, SizeList
+from app.catalog.queries.params import PlainText, QueryParams, SizeList, check_days
 from app.catalog.queries.prices import (
     PRICE_COLUMNS,
     AllPricesFilter,
@@ -84,6 +84,7 @@ class PriceExport(ColumnParams, AllPricesFilter):
 
 def export_sizes(export: SizeExport, snapshot: CatalogSnapshot, today: date) -> Export:
     """Return the export of sizes; raises BadQuery for a filter, sort key or column that the catalog does not have."""
+    check_days(export, today)
     columns = select_columns(SIZE_EXPORT_COLUMNS, export.fields)
     key, values = to_statement_key(normalize(export, snapshot), today)
     query = BoundStatement(list_statement(key), values)
@@ -97,6 +98,7 @@ def export_sizes(export: SizeExport, snapshot: CatalogSnapshot, today: date) -> 
 
 def export_prices(export: PriceExport, snapshot: CatalogSnapshot, today: date) -> QueryPlan[Export]:
     """Return the export of prices; raises BadQuery for a filter or column that the catalog does not have."""
+    check_days(export, today)
     columns = select_columns(PRICE_COLUMNS, export.fields)
     normalized = yield from normalize_prices(export, snapshot)
     key, values = to_price_statement_key(normalized, today)

@@ -25,6 +25,7 @@ from app.catalog.fields import SIZE_FIELDS
 from app.catalog.names import RegionCode
 from app.catalog.projections import UNIT_PRICE_FIELDS
 from app.catalog.purchases import PURCHASE_MODELS, Purchase
+from app.errors import BadQuery
 
 SIZE_COLUMNS = {
     name: "series_id" if name == "series" else name
@@ -208,7 +209,7 @@ class PriceDayParams(QueryParams):
     known_at: Day | None = Field(
         default=None,
         description="Prices as the catalog knew them at the end of this day; default: as it knows them now.",
-        examples=["2026-12-31"],
+        examples=["2026-09-01"],
         exclude_if=_is_none,
     )
 
@@ -216,6 +217,14 @@ class PriceDayParams(QueryParams):
     def names_a_day(self) -> bool:
         """Return whether prices must be computed from the price history."""
         return self.as_of is not None or self.known_at is not None
+
+
+def check_days(params: QueryParams, today: date) -> None:
+    """Raise BadQuery for an `as_of` or `known_at` later than today: nobody can tell prices that are still to come."""
+    for name in ("as_of", "known_at"):
+        day = getattr(params, name, None)
+        if day is not None and day > today:
+            raise BadQuery(name, day, f"must not be later than {today}, which is today (UTC)")
 
 
 class PageParams(QueryParams):

@@ -40,6 +40,7 @@ from app.catalog.queries.params import (
     PlainText,
     QueryParams,
     RegionSet,
+    check_days,
 )
 from app.catalog.queries.price_scope import GPU, SIZE, PriceScope
 from app.catalog.queries.sizes import age_days
@@ -158,7 +159,7 @@ class PriceFilter(QueryParams):
     as_of: Day | None = Field(
         default=None, description="In force on this day; default: today.", examples=["2026-07-01"]
     )
-    known_at: Day | None = Field(default=None, description=KNOWN_AT, examples=["2026-12-31"])
+    known_at: Day | None = Field(default=None, description=KNOWN_AT, examples=["2026-09-01"])
     history: JsonBool = Field(
         default=False, description="Every price up to that day, not only the one in force.", examples=[False]
     )
@@ -182,7 +183,7 @@ class PriceHistorySearch(PageParams):
     until: Day | None = Field(
         default=None, description="First observed on this day or before; default: today.", examples=["2026-09-01"]
     )
-    known_at: Day | None = Field(default=None, description=KNOWN_AT, examples=["2026-12-31"])
+    known_at: Day | None = Field(default=None, description=KNOWN_AT, examples=["2026-09-01"])
 
 
 class AllPricesFilter(PriceFilter):
@@ -214,7 +215,8 @@ class PriceListing(Listing):
 
 
 def find_prices(name: str, search: PriceSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[PriceListing]:
-    """Find one page of a size's prices; raises NotFound for the size, or BadQuery for a region."""
+    """Find one page of a size's prices; raises NotFound for the size, or BadQuery for a region or a day."""
+    check_days(search, today)
     keys = yield from get_size_keys((name,))
     check_regions(snapshot.regions, "region", search.region)
     given = search.model_fields_set | {"size"}
@@ -226,6 +228,7 @@ def find_price_history(
     name: str, search: PriceHistorySearch, snapshot: CatalogSnapshot, today: date
 ) -> QueryPlan[PriceListing]:
     """Find one page of the prices of a size in a region over time; raises NotFound for the size, or BadQuery."""
+    check_days(search, today)
     keys = yield from get_size_keys((name,))
     check_regions(snapshot.regions, "region", (search.region,))
     given: dict[str, Any] = {
@@ -246,7 +249,8 @@ def _without(found: PriceListing, *columns: str) -> PriceListing:
 
 
 def find_all_prices(search: AllPricesSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[PriceListing]:
-    """Find one page of prices; raises BadQuery for a size, series, GPU or region that the catalog does not have."""
+    """Find one page of prices; raises BadQuery for a size, series, GPU or region that the catalog lacks, or a day."""
+    check_days(search, today)
     normalized = yield from normalize_prices(search, snapshot)
     return (yield from _find_page(normalized, snapshot, today))
 

@@ -49,7 +49,14 @@ from app.catalog.queries.pagination import (
     read_page,
     read_position,
 )
-from app.catalog.queries.params import DatedSelection, SizeList, SizeParams, SizeSearch, SizeSelection
+from app.catalog.queries.params import (
+    DatedSelection,
+    SizeList,
+    SizeParams,
+    SizeSearch,
+    SizeSelection,
+    check_days,
+)
 from app.catalog.queries.price_scope import (
     GPU,
     SIZE,
@@ -252,6 +259,7 @@ def find_sizes(search: SizeSearch, snapshot: CatalogSnapshot, today: date, *, of
 
     `offset` skips so many sizes: pages for people have numbers, which cursors have not.
     """
+    check_days(search, today)
     search = normalize(search, snapshot)
     priced_on = search.as_of or today
     rate = None if search.currency == USD else (yield from find_exchange_rate(search.currency, priced_on))
@@ -297,6 +305,7 @@ def search_sizes(session: Session, search: SizeSearch, *, today: date) -> JsonPa
 def get_size(session: Session, name: str, params: SizeParams | None = None, *, today: date) -> str:
     """Return one size by any of its names as JSON text, with its cheapest on-demand Linux price; raises NotFound."""
     params = params or SizeParams()
+    check_days(params, today)
     everywhere = DatedSelection(as_of=params.as_of, known_at=params.known_at)
     values = {"key": get_size_key(session, name), **price_parameters(everywhere, today)}
     statement = size_statement(PriceScopeKey.of(everywhere))
