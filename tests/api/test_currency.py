@@ -191,7 +191,7 @@ def test_a_body_of_resources_takes_a_currency_and_a_day(client: httpx.Client) ->
 @pytest.mark.parametrize(
     ("path", "slug", "detail"),
     [
-        ("/sizes?currency=XXX", "unknown-value", "currency=XXX: `errors` lists what is allowed"),
+        ("/sizes?currency=ZZZ", "unknown-value", "currency=ZZZ: `errors` lists what is allowed"),
         ("/sizes/nd40rs_v2?currency=BGN", "unknown-value", "has rates from 2023-01-02 until 2025-12-31, and none for"),
         ("/prices?currency=EUR&as_of=2022-07-01", "unknown-value", "has rates from 2023-01-02 until"),
         ("/compare?size=nd40rs_v2,nd96asr_v4&currency=HRK", "unknown-value", "currency=HRK"),
@@ -209,7 +209,7 @@ def test_a_currency_that_cannot_be_had_is_refused(client: httpx.Client, path: st
 
 
 def test_an_unknown_currency_is_told_which_are_known(client: httpx.Client) -> None:
-    (error,) = client.get("/sizes?currency=XXX").json()["errors"]
+    (error,) = client.get("/sizes?currency=ZZZ").json()["errors"]
     assert error["pointer"] == "/query/currency"
     assert "allowed are AUD, BGN, BRL" in error["detail"]
     assert all(f" {code}" in error["detail"] for code in ("EUR", "USD", "ZAR"))
@@ -217,6 +217,6 @@ def test_an_unknown_currency_is_told_which_are_known(client: httpx.Client) -> No
 
 @pytest.mark.parametrize("body", [WORKLOAD, {"resources": {"min_gpus": 4}}], ids=["model", "resources"])
 def test_an_unknown_currency_in_a_body_is_named_with_its_path(client: httpx.Client, body: dict[str, Any]) -> None:
-    (error,) = client.post("/fit", json=body | {"pricing": {"currency": "XXX"}}).json()["errors"]
+    (error,) = client.post("/fit", json=body | {"pricing": {"currency": "ZZZ"}}).json()["errors"]
     assert error["pointer"] == "/body/pricing/currency"
-    assert error["detail"].startswith("pricing.currency=XXX: allowed are AUD")
+    assert error["detail"].startswith("pricing.currency=ZZZ: allowed are AUD")

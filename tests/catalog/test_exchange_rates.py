@@ -92,7 +92,7 @@ def test_the_euro_is_one_of_itself_and_dollars_need_no_rate(bank: Engine) -> Non
         ("BGN", NEW_YEAR, "has rates from 2025-12-30 until 2025-12-31, and none for 2026-01-02"),
         ("BGN", date(2025, 12, 29), "has rates from 2025-12-30 until 2025-12-31, and none for 2025-12-29"),
         ("EUR", date(2025, 12, 29), "has rates from 2025-12-30 until 2026-01-02, and none for 2025-12-29"),
-        ("XXX", NEW_YEAR, "allowed are BGN, EUR, IDR, USD"),
+        ("ZZZ", NEW_YEAR, "allowed are BGN, EUR, IDR, USD"),
     ],
 )
 def test_a_currency_without_a_rate_is_refused_with_those_that_have_one(

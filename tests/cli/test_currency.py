@@ -69,6 +69,6 @@ def test_a_fit_has_its_costs_in_the_currency(run: Run, seeded_url: str, what: tu
 def test_a_currency_that_cannot_be_had_is_refused_by_the_name_of_the_option(
     run: Run, seeded_url: str, arguments: tuple[str, ...]
 ) -> None:
-    done = run(seeded_url, *arguments, "--currency", "XXX")
+    done = run(seeded_url, *arguments, "--currency", "ZZZ")
     assert done.returncode == 2
-    assert "--currency=XXX: allowed are AUD, " in done.stderr
+    assert "--currency=ZZZ: allowed are AUD, " in done.stderr

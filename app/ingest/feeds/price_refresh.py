@@ -11,10 +11,10 @@ from pathlib import Path
 
 from app.catalog.names import region_key
 from app.catalog.readings import PriceBlock, PriceList, Prices, Progress, Reading, Report, SourceRow, no_progress
+from app.ingest.feeds.fetched_pages import FetchedPages
 from app.ingest.feeds.gate import DEFAULT_LIMITS, GateLimits, PriceKey, PriceMap, check_list
 from app.ingest.feeds.retail_prices import LeftOut, RegionMapper, RegionPrices
 from app.ingest.feeds.retail_prices_client import API_URL, Page, read_saved_pages, to_page
-from app.ingest.feeds.spool import PageSpool
 
 SOURCE_ID = "azure-retail-prices"
 _BLOCK = 1_000
@@ -62,14 +62,14 @@ class PriceRefresh:
 # Pages to prices of regions
 
 
-def read_spool(
-    spool: PageSpool, regions: Sequence[str], *, identify: Identify, progress: Progress = no_progress
+def read_fetched(
+    store: FetchedPages, regions: Sequence[str], *, identify: Identify, progress: Progress = no_progress
 ) -> Iterator[RegionPrices]:
     """Yield the prices of the regions that were fetched, in the order of their codes."""
-    fetched, items = sorted(region for region in regions if spool.has(region)), 0
+    fetched, items = sorted(region for region in regions if store.has(region)), 0
     for number, region in enumerate(fetched):
-        mapper = RegionMapper(region=region, day=spool.day, file=list_name(spool.day, region), identify=identify)
-        for body in spool.pages(region):
+        mapper = RegionMapper(region=region, day=store.day, file=list_name(store.day, region), identify=identify)
+        for body in store.pages(region):
             items += _add_page(to_page(body), lambda _: mapper)  # noqa: B023  # called at once
             progress("reading pages", number / len(fetched), items)
         yield mapper.finish()

@@ -17,9 +17,9 @@ import orjson
 
 from app.catalog.readings import Progress, no_progress
 from app.errors import BadData, FetchError
+from app.ingest.feeds.fetched_pages import FetchedPages
 from app.ingest.feeds.fetching import TIMEOUT, USER_AGENT, RetryPolicy, get
 from app.ingest.feeds.retail_prices import Item
-from app.ingest.feeds.spool import PageSpool
 
 API_URL = "https://prices.azure.com/api/retail/prices"
 API_VERSION = "2023-01-01-preview"
@@ -70,7 +70,7 @@ class _Walks:
 
     client: httpx.AsyncClient
     url: httpx.URL
-    spool: PageSpool
+    store: FetchedPages
     policy: RetryPolicy
     progress: Progress
     regions: int
@@ -83,7 +83,7 @@ class _Walks:
         """Fetch the pages of one region; raises FetchError where a walk does not come to its end."""
         query: bytes | None = first_query(self.url, region)
         seen: set[bytes] = set()
-        with self.spool.write(region) as write:
+        with self.store.write(region) as write:
             while query is not None:
                 if query in seen:
                     raise FetchError(f"page {len(seen)} links to a page that was read already: {query.decode()}")
@@ -111,18 +111,18 @@ class _Walks:
 
 async def fetch_regions(
     regions: Iterable[str],
-    spool: PageSpool,
+    store: FetchedPages,
     *,
     url: str = API_URL,
     concurrency: int = 4,
     policy: RetryPolicy | None = None,
     progress: Progress = no_progress,
 ) -> dict[str, str]:
-    """Fetch the pages of regions into the spool, some side by side; return why regions failed, by region.
+    """Fetch the pages of regions to disk, some side by side; return why regions failed, by region.
 
-    Regions that the spool has are not fetched again. Where not one page could be fetched, the rest is not tried.
+    Regions that are on disk already are not fetched again. Where not one page could be fetched, the rest is not tried.
     """
-    missing = [region for region in regions if not spool.has(region)]
+    missing = [region for region in regions if not store.has(region)]
     failures: dict[str, str] = {}
     limiter = asyncio.Semaphore(concurrency)
     limits = httpx.Limits(max_connections=concurrency)
@@ -144,7 +144,7 @@ async def fetch_regions(
         walks = _Walks(
             client=client,
             url=httpx.URL(url),
-            spool=spool,
+            store=store,
             policy=policy or RetryPolicy(),
             progress=progress,
             regions=len(missing),

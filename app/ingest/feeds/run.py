@@ -18,19 +18,19 @@ from app.db.engines import read_session
 from app.errors import BadQuery
 from app.ingest.feeds.exchange_rates import read_reference_rates
 from app.ingest.feeds.exchange_rates_client import HISTORY_URL, fetch_history, read_saved_file
+from app.ingest.feeds.fetched_pages import FetchedPages
 from app.ingest.feeds.fetching import RetryPolicy
 from app.ingest.feeds.price_refresh import (
     SOURCE_ID,
     Identify,
     PriceRefresh,
+    read_fetched,
     read_files,
-    read_spool,
     refresh_prices,
     to_reading,
 )
 from app.ingest.feeds.retail_prices import RegionPrices
 from app.ingest.feeds.retail_prices_client import API_URL, fetch_regions
-from app.ingest.feeds.spool import PageSpool
 from app.ingest.run import IngestOutcome, ingest
 
 
@@ -73,21 +73,21 @@ def run_price_refresh(
         found = read_files(feed.file, day, regions, identify=identify, progress=progress)
         refresh = _decide(engine, found, {}, day=day, known=known, identify=identify, accept=feed.accept)
         return refresh, _write(engine, refresh, now, strict=strict, dry_run=dry_run, progress=progress)
-    spool = PageSpool(root=feed.cache / SOURCE_ID, day=day)
-    spool.open_day()
+    store = FetchedPages(root=feed.cache / SOURCE_ID, day=day)
+    store.open_day()
     wanted = regions or known
     if feed.accept:
-        spool.restore_refused(wanted)
+        store.restore_refused(wanted)
     failures = asyncio.run(
-        fetch_regions(wanted, spool, url=feed.url, concurrency=feed.concurrency, policy=feed.policy, progress=progress)
+        fetch_regions(wanted, store, url=feed.url, concurrency=feed.concurrency, policy=feed.policy, progress=progress)
     )
-    found = read_spool(spool, wanted, identify=identify, progress=progress)
+    found = read_fetched(store, wanted, identify=identify, progress=progress)
     refresh = _decide(engine, found, failures, day=day, known=known, identify=identify, accept=feed.accept)
     for refused in refresh.refused:
-        spool.refuse(refused.region)
+        store.refuse(refused.region)
     outcome = _write(engine, refresh, now, strict=strict, dry_run=dry_run, progress=progress)
     if outcome and outcome.written:
-        spool.accept(each.region for each in refresh.lists)
+        store.accept(each.region for each in refresh.lists)
     return refresh, outcome
 
 

@@ -13,9 +13,9 @@ import orjson
 import pytest
 
 from app.errors import BadData
+from app.ingest.feeds.fetched_pages import FetchedPages
 from app.ingest.feeds.fetching import RetryPolicy
 from app.ingest.feeds.retail_prices_client import PAGE_LIMIT, fetch_regions, read_saved_pages, to_page
-from app.ingest.feeds.spool import PageSpool
 from tests.ingest.feeds.fake_api import FakeApi, serving
 from tests.ingest.feeds.meters import B16ALS_V2, in_region
 
@@ -25,132 +25,132 @@ EASTUS = {"eastus": in_region("eastus")}
 
 
 @pytest.fixture
-def spool(tmp_path: Path) -> PageSpool:
-    spool = PageSpool(root=tmp_path / "azure-retail-prices", day=DAY)
-    spool.open_day()
-    return spool
+def store(tmp_path: Path) -> FetchedPages:
+    store = FetchedPages(root=tmp_path / "azure-retail-prices", day=DAY)
+    store.open_day()
+    return store
 
 
-def fetch(api: FakeApi, spool: PageSpool, regions: Iterable[str] = ("eastus",), **more: Any) -> dict[str, str]:
-    return asyncio.run(fetch_regions(regions, spool, url=api.url, **{"policy": QUICK} | more))
+def fetch(api: FakeApi, store: FetchedPages, regions: Iterable[str] = ("eastus",), **more: Any) -> dict[str, str]:
+    return asyncio.run(fetch_regions(regions, store, url=api.url, **{"policy": QUICK} | more))
 
 
-def items(spool: PageSpool, region: str = "eastus") -> list[Any]:
-    return [item for page in spool.pages(region) for item in to_page(page).items]
+def items(store: FetchedPages, region: str = "eastus") -> list[Any]:
+    return [item for page in store.pages(region) for item in to_page(page).items]
 
 
-def why(api: FakeApi, spool: PageSpool) -> str:
+def why(api: FakeApi, store: FetchedPages) -> str:
     """Return why the region failed; nothing of it may have been kept."""
     with serving(api):
-        failures = fetch(api, spool)
-    assert not spool.has("eastus")
-    assert [*spool.root.rglob("*.part")] == []
+        failures = fetch(api, store)
+    assert not store.has("eastus")
+    assert [*store.root.rglob("*.part")] == []
     return failures["eastus"]
 
 
-def test_a_region_is_fetched_page_by_page_to_the_last_one(spool: PageSpool) -> None:
+def test_a_region_is_fetched_page_by_page_to_the_last_one(store: FetchedPages) -> None:
     with serving(FakeApi(items=EASTUS)) as api:
-        assert fetch(api, spool) == {}
-    assert items(spool) == EASTUS["eastus"]
+        assert fetch(api, store) == {}
+    assert items(store) == EASTUS["eastus"]
     assert dict(api.asked) == {("eastus", 1): 1, ("eastus", 2): 1, ("eastus", 3): 1}
     assert api.filters[0] == "serviceName eq 'Virtual Machines' and armRegionName eq 'eastus'"
 
 
-def test_regions_are_fetched_side_by_side_but_not_all_at_once(spool: PageSpool) -> None:
+def test_regions_are_fetched_side_by_side_but_not_all_at_once(store: FetchedPages) -> None:
     regions = [f"region{n}" for n in range(8)]
     with serving(FakeApi(items={name: in_region(name) for name in regions}, delay=0.02)) as api:
-        assert fetch(api, spool, regions, concurrency=3) == {}
+        assert fetch(api, store, regions, concurrency=3) == {}
     assert api.most_running == 3
-    assert all(spool.has(region) for region in regions)
+    assert all(store.has(region) for region in regions)
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_a_failed_request_is_tried_again(spool: PageSpool, status: int) -> None:
+def test_a_failed_request_is_tried_again(store: FetchedPages, status: int) -> None:
     with serving(FakeApi(items=EASTUS, fault=lambda _, page, before: (status, {}) if before < 2 else None)) as api:
-        assert fetch(api, spool) == {}
-    assert items(spool) == EASTUS["eastus"]
+        assert fetch(api, store) == {}
+    assert items(store) == EASTUS["eastus"]
     assert api.requests == 9
 
 
 @pytest.mark.parametrize("form", ["seconds", "date"])
-def test_a_server_that_says_how_long_to_wait_is_obeyed(spool: PageSpool, form: str) -> None:
+def test_a_server_that_says_how_long_to_wait_is_obeyed(store: FetchedPages, form: str) -> None:
     until = format_datetime(datetime.now(UTC) + timedelta(seconds=2.2), usegmt=True)
     headers = {"retry-after": "1" if form == "seconds" else until}
     began = time.monotonic()
     with serving(
         FakeApi(items=EASTUS, fault=lambda _, page, before: (429, headers) if page + before == 1 else None)
     ) as api:
-        assert fetch(api, spool) == {}
+        assert fetch(api, store) == {}
     assert time.monotonic() - began >= 1
     assert api.requests == 4
 
 
-def test_a_server_that_asks_for_too_long_a_wait_is_not_waited_for(spool: PageSpool) -> None:
+def test_a_server_that_asks_for_too_long_a_wait_is_not_waited_for(store: FetchedPages) -> None:
     api = FakeApi(items=EASTUS, fault=lambda *_: (429, {"retry-after": "3600"}))
-    assert why(api, spool) == "127.0.0.1 answered 429 and asked to wait 3600 s, at attempt 1 of 4"
+    assert why(api, store) == "127.0.0.1 answered 429 and asked to wait 3600 s, at attempt 1 of 4"
 
 
-def test_a_server_that_keeps_failing_fails_the_region(spool: PageSpool) -> None:
-    assert why(FakeApi(items=EASTUS, fault=lambda *_: (503, {})), spool) == "127.0.0.1 answered 503, at attempt 4 of 4"
+def test_a_server_that_keeps_failing_fails_the_region(store: FetchedPages) -> None:
+    assert why(FakeApi(items=EASTUS, fault=lambda *_: (503, {})), store) == "127.0.0.1 answered 503, at attempt 4 of 4"
 
 
-def test_a_request_that_is_refused_is_not_repeated(spool: PageSpool) -> None:
+def test_a_request_that_is_refused_is_not_repeated(store: FetchedPages) -> None:
     api = FakeApi(items=EASTUS, fault=lambda *_: (400, {}))
-    assert why(api, spool) == "127.0.0.1 answered 400, at attempt 1 of 4"
+    assert why(api, store) == "127.0.0.1 answered 400, at attempt 1 of 4"
     assert api.requests == 1
 
 
-def test_a_server_that_is_not_there_fails_every_region(spool: PageSpool) -> None:
-    failures = fetch(FakeApi(items={}, url="http://127.0.0.1:9/prices"), spool, ["eastus", "westus"])
+def test_a_server_that_is_not_there_fails_every_region(store: FetchedPages) -> None:
+    failures = fetch(FakeApi(items={}, url="http://127.0.0.1:9/prices"), store, ["eastus", "westus"])
     assert set(failures) == {"eastus", "westus"}
     assert all("127.0.0.1 cannot be reached" in failure for failure in failures.values())
 
 
-def test_where_nothing_answers_the_other_regions_are_not_tried(spool: PageSpool) -> None:
+def test_where_nothing_answers_the_other_regions_are_not_tried(store: FetchedPages) -> None:
     regions = [f"region{n}" for n in range(9)]
     with serving(FakeApi(items={}, fault=lambda *_: (404, {}))) as api:
-        failures = fetch(api, spool, regions, concurrency=2)
+        failures = fetch(api, store, regions, concurrency=2)
     assert api.requests == 2
     assert failures["region8"] == "not tried: 127.0.0.1 answered 404, at attempt 1 of 4"
 
 
-def test_one_failing_region_leaves_the_others_alone(spool: PageSpool) -> None:
+def test_one_failing_region_leaves_the_others_alone(store: FetchedPages) -> None:
     both = {name: in_region(name) for name in ("eastus", "westus")}
     with serving(FakeApi(items=both, fault=lambda region, *_: (500, {}) if region == "eastus" else None)) as api:
-        assert [*fetch(api, spool, both)] == ["eastus"]
-    assert items(spool, "westus") == both["westus"]
+        assert [*fetch(api, store, both)] == ["eastus"]
+    assert items(store, "westus") == both["westus"]
 
 
-def test_a_region_without_items_is_a_failure_and_not_an_empty_list(spool: PageSpool) -> None:
-    assert why(FakeApi(items={}), spool) == "page 1 has no items"
+def test_a_region_without_items_is_a_failure_and_not_an_empty_list(store: FetchedPages) -> None:
+    assert why(FakeApi(items={}), store) == "page 1 has no items"
 
 
-def test_a_last_page_may_be_empty(spool: PageSpool) -> None:
+def test_a_last_page_may_be_empty(store: FetchedPages) -> None:
     def add_empty_page(_: str, page: int, answer: dict[str, Any]) -> dict[str, Any]:
         link = f"{api.url}?$filter=armRegionName eq 'eastus'&$skip=15" if page == 3 else answer["NextPageLink"]
         return answer | {"NextPageLink": link}
 
     with serving(FakeApi(items=EASTUS, change=add_empty_page)) as api:
-        assert fetch(api, spool) == {}
+        assert fetch(api, store) == {}
     assert api.asked["eastus", 4] == 1
-    assert items(spool) == EASTUS["eastus"]
+    assert items(store) == EASTUS["eastus"]
 
 
-def test_a_page_that_links_to_itself_is_an_error(spool: PageSpool) -> None:
+def test_a_page_that_links_to_itself_is_an_error(store: FetchedPages) -> None:
     def link_to_itself(_: str, page: int, answer: dict[str, Any]) -> dict[str, Any]:
         return answer | {"NextPageLink": f"{api.url}?$filter=armRegionName eq 'eastus'&$skip=5"}
 
     api = FakeApi(items=EASTUS, change=link_to_itself)
-    assert why(api, spool).startswith("page 2 links to a page that was read already")
+    assert why(api, store).startswith("page 2 links to a page that was read already")
 
 
-def test_pages_without_an_end_are_an_error(spool: PageSpool) -> None:
+def test_pages_without_an_end_are_an_error(store: FetchedPages) -> None:
     def go_on(_: str, page: int, answer: dict[str, Any]) -> dict[str, Any]:
         link = f"{api.url}?$filter=armRegionName eq 'eastus'&$skip={page * 5}"
         return answer | {"Items": EASTUS["eastus"][:1], "Count": 1, "NextPageLink": link}
 
     api = FakeApi(items=EASTUS, change=go_on)
-    assert why(api, spool) == f"there are more than {PAGE_LIMIT} pages"
+    assert why(api, store) == f"there are more than {PAGE_LIMIT} pages"
 
 
 @pytest.mark.parametrize(
@@ -164,60 +164,60 @@ def test_pages_without_an_end_are_an_error(spool: PageSpool) -> None:
         ({"NextPageLink": "more"}, "a page has the NextPageLink 'more', which has no query"),
     ],
 )
-def test_a_page_that_is_not_whole_fails_the_region(spool: PageSpool, change: dict[str, Any], said: str) -> None:
-    assert why(FakeApi(items=EASTUS, change=lambda _, __, answer: answer | change), spool) == said
+def test_a_page_that_is_not_whole_fails_the_region(store: FetchedPages, change: dict[str, Any], said: str) -> None:
+    assert why(FakeApi(items=EASTUS, change=lambda _, __, answer: answer | change), store) == said
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>busy</html>", b'{"Items": ['])
-def test_a_page_that_is_not_json_fails_the_region(spool: PageSpool, body: bytes) -> None:
-    assert why(FakeApi(items=EASTUS, change=lambda *_: body), spool).startswith("a page is not JSON")
+def test_a_page_that_is_not_json_fails_the_region(store: FetchedPages, body: bytes) -> None:
+    assert why(FakeApi(items=EASTUS, change=lambda *_: body), store).startswith("a page is not JSON")
 
 
-def test_a_finished_region_is_not_fetched_again_and_an_unfinished_one_from_its_start(spool: PageSpool) -> None:
+def test_a_finished_region_is_not_fetched_again_and_an_unfinished_one_from_its_start(store: FetchedPages) -> None:
     both = {name: in_region(name) for name in ("eastus", "westus")}
     with serving(
         FakeApi(items=both, fault=lambda region, page, _: (500, {}) if (region, page) == ("westus", 3) else None)
     ) as api:
-        assert [*fetch(api, spool, both)] == ["westus"]
+        assert [*fetch(api, store, both)] == ["westus"]
     with serving(FakeApi(items=both)) as api:
-        assert fetch(api, spool, both) == {}
+        assert fetch(api, store, both) == {}
     assert dict(api.asked) == {("westus", page): 1 for page in (1, 2, 3)}
-    assert items(spool, "westus") == both["westus"]
+    assert items(store, "westus") == both["westus"]
 
 
-def test_pages_of_another_day_are_not_continued(spool: PageSpool) -> None:
+def test_pages_of_another_day_are_not_continued(store: FetchedPages) -> None:
     with serving(FakeApi(items=EASTUS)) as api:
-        fetch(api, spool)
-    later = PageSpool(root=spool.root, day=DAY + timedelta(days=1))
+        fetch(api, store)
+    later = FetchedPages(root=store.root, day=DAY + timedelta(days=1))
     later.open_day()
     assert not later.has("eastus")
-    assert not spool.has("eastus")
+    assert not store.has("eastus")
 
 
-def test_accepted_pages_are_kept_and_fetched_anew(spool: PageSpool) -> None:
+def test_accepted_pages_are_kept_and_fetched_anew(store: FetchedPages) -> None:
     with serving(FakeApi(items=EASTUS)) as api:
-        fetch(api, spool)
-        spool.accept(["eastus"])
-        assert not spool.has("eastus")
-        assert (spool.root / "accepted" / "eastus.jsonl.gz").is_file()
-        fetch(api, spool)
+        fetch(api, store)
+        store.accept(["eastus"])
+        assert not store.has("eastus")
+        assert (store.root / "accepted" / "eastus.jsonl.gz").is_file()
+        fetch(api, store)
     assert api.requests == 6
 
 
-def test_refused_pages_are_fetched_anew_unless_they_are_accepted(spool: PageSpool) -> None:
+def test_refused_pages_are_fetched_anew_unless_they_are_accepted(store: FetchedPages) -> None:
     with serving(FakeApi(items=EASTUS)) as api:
-        fetch(api, spool)
-    spool.refuse("eastus")
-    assert not spool.has("eastus")
-    spool.restore_refused(["eastus", "westus"])
-    assert items(spool) == EASTUS["eastus"]
+        fetch(api, store)
+    store.refuse("eastus")
+    assert not store.has("eastus")
+    store.restore_refused(["eastus", "westus"])
+    assert items(store) == EASTUS["eastus"]
 
 
-def test_progress_is_told_with_the_share_that_is_fetched(spool: PageSpool) -> None:
+def test_progress_is_told_with_the_share_that_is_fetched(store: FetchedPages) -> None:
     told: list[tuple[float | None, int]] = []
     regions = [f"region{n}" for n in range(4)]
     with serving(FakeApi(items={name: in_region(name) for name in regions})) as api:
-        fetch(api, spool, regions, concurrency=1, progress=lambda _, share, rows=0: told.append((share, rows)))
+        fetch(api, store, regions, concurrency=1, progress=lambda _, share, rows=0: told.append((share, rows)))
     assert [share for share, _ in told[:4]] == [None] * 4
     assert told[4] == (4 / 12, 18)
     assert told[-1][1] == 52
@@ -226,12 +226,12 @@ def test_progress_is_told_with_the_share_that_is_fetched(spool: PageSpool) -> No
 # Saved pages
 
 
-def saved(folder: Path, api: FakeApi, spool: PageSpool) -> list[Path]:
+def saved(folder: Path, api: FakeApi, store: FetchedPages) -> list[Path]:
     """Save the pages of a region as files of a page each."""
     with serving(api):
-        fetch(api, spool)
+        fetch(api, store)
     paths = [folder / f"page{number}.json" for number in range(8, 11)]
-    for path, page in zip(paths, spool.pages("eastus"), strict=True):
+    for path, page in zip(paths, store.pages("eastus"), strict=True):
         path.write_bytes(page)
     return paths
 
@@ -243,14 +243,14 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_saved_pages_are_read_from_a_folder_in_the_order_of_their_numbers(folder: Path, spool: PageSpool) -> None:
-    saved(folder, FakeApi(items=EASTUS), spool)
+def test_saved_pages_are_read_from_a_folder_in_the_order_of_their_numbers(folder: Path, store: FetchedPages) -> None:
+    saved(folder, FakeApi(items=EASTUS), store)
     assert [item for page in read_saved_pages(folder) for item in page.items] == EASTUS["eastus"]
 
 
 @pytest.mark.parametrize("name", ["eastus.jsonl", "eastus.jsonl.gz"])
-def test_saved_pages_are_read_from_one_file_with_a_page_a_line(folder: Path, spool: PageSpool, name: str) -> None:
-    pages = b"".join(path.read_bytes() for path in saved(folder, FakeApi(items=EASTUS), spool))
+def test_saved_pages_are_read_from_one_file_with_a_page_a_line(folder: Path, store: FetchedPages, name: str) -> None:
+    pages = b"".join(path.read_bytes() for path in saved(folder, FakeApi(items=EASTUS), store))
     (folder / name).write_bytes(gzip.compress(pages) if name.endswith(".gz") else pages)
     assert sum(len(page.items) for page in read_saved_pages(folder / name)) == len(B16ALS_V2)
 
@@ -259,8 +259,8 @@ def test_saved_pages_are_read_from_one_file_with_a_page_a_line(folder: Path, spo
     ("number", "said"),
     [(0, "a page is missing: 5 items are there, and the next page begins after 10"), (2, "the last page is missing")],
 )
-def test_a_missing_page_is_an_error(folder: Path, spool: PageSpool, number: int, said: str) -> None:
-    saved(folder, FakeApi(items=EASTUS), spool)[number].unlink()
+def test_a_missing_page_is_an_error(folder: Path, store: FetchedPages, number: int, said: str) -> None:
+    saved(folder, FakeApi(items=EASTUS), store)[number].unlink()
     with pytest.raises(BadData, match=said):
         list(read_saved_pages(folder))
 

@@ -19,7 +19,7 @@ _LEVEL = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PageSpool:
+class FetchedPages:
     """The fetched pages of a feed: of one day while the refresh is under way, `accepted` those last written."""
 
     root: Path
@@ -61,16 +61,16 @@ class PageSpool:
             yield from file
 
     def refuse(self, region: str) -> None:
-        """Put the pages of a region aside: the next refresh fetches them anew, unless it accepts them."""
+        """Move the pages of a region to those refused: the next refresh fetches them anew, unless it accepts them."""
         _move(self._file(region), self._refused)
 
     def restore_refused(self, regions: Iterable[str]) -> None:
-        """Take pages that were refused on this day for fetched ones, since they are accepted now."""
+        """Move pages that were refused on this day back to those fetched, since they are accepted now."""
         for region in regions:
             _move(self._refused / self._file(region).name, self._fetched)
 
     def accept(self, regions: Iterable[str]) -> None:
-        """Keep the pages of regions as those last written, in place of earlier ones; the next refresh fetches anew."""
+        """Move the pages of regions to those accepted, replacing earlier ones; the next refresh fetches anew."""
         for region in regions:
             _move(self._file(region), self.root / "accepted")
 
