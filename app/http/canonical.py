@@ -292,4 +292,4 @@ def to_query_text(value: object) -> str:
     """Return a value as a query writes it: `true`, `a,b`."""
     if isinstance(value, bool):
         return str(value).lower()
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

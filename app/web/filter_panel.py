@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from app.catalog.fields import SIZE_FLAGS
-from app.catalog.queries.facets import FacetCount, FacetRange, Facets
+from app.catalog.queries.facets import FacetRange, Facets
+from app.catalog.queries.relaxations import Relaxation
 from app.http.canonical import to_query_text
-from app.web.sizes_view import PURCHASE_TITLES
+from app.web.sizes_view import FLAG_TITLES, PURCHASE_TITLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ FILTER_NAMES = ("q", *(name for names in GROUPS.values() for name in names))
 
 def title_of(name: str) -> str:
     """Return what a filter is called."""
-    return TITLES.get(name) or name.replace("_", " ").capitalize()
+    return TITLES.get(name) or FLAG_TITLES.get(name) or name.replace("_", " ").capitalize()
 
 
 def value_of(name: str, value: Any) -> str:
@@ -93,7 +95,7 @@ def value_of(name: str, value: Any) -> str:
         return PURCHASE_TITLES[value]
     if isinstance(value, bool):
         return "yes" if value else "no"
-    text = f"{value:g}" if isinstance(value, float) else to_query_text(value).replace(",", " or ").replace("_", " ")
+    text = f"{value:,.10g}" if isinstance(value, float) else to_query_text(value).replace(",", " or ").replace("_", " ")
     return f"{text} {UNITS[name]}" if UNITS.get(name) else text
 
 
@@ -119,6 +121,21 @@ def chips(request: Any) -> list[tuple[str, str, str]]:
     return made
 
 
+def relaxation_text(params: Any, relaxation: Relaxation) -> str:
+    """Return what a relaxation changes: `vCPUs ≥ 96 instead of 1000`, `without GPU h100`."""
+    (name, *_) = relaxation.names
+    if relaxation.nearest is not None:
+        was, nearest = value_of(name, getattr(params, name)), relaxation.nearest
+        number = str(nearest) if isinstance(nearest, Fraction) else f"{nearest:,.10g}"
+        unit = f" {UNITS[name]}" if UNITS.get(name) else ""
+        return f"{title_of(name)} {number}{unit} instead of {was}"
+    if relaxation.instead.get("status") == ("any",):
+        return "with retired and withdrawn sizes"
+    return "without " + " and ".join(
+        f"{title_of(one)} {value_of(one, getattr(params, one))}" for one in relaxation.names
+    )
+
+
 def opened_groups(request: Any) -> set[str]:
     """Return the groups that have an active filter or an error, and those that most people begin with."""
     active = {*active_names(request.params), *request.errors}
@@ -137,26 +154,18 @@ class Choice:
 
     value: str
     title: str
-    count: int
+    count: int | None
     checked: bool
 
 
 def choices(facets: Facets, facet: str, chosen: Iterable[str], titles: Mapping[str, str]) -> list[Choice]:
-    """Return the values of a counted facet, the chosen ones among them even where nothing is left of them."""
+    """Return the values of a counted facet; before them what else is chosen, such as a family of GPUs, uncounted."""
     counts = {one.value: one.count for one in facets.counts[facet] if one.value is not None}
     wanted = {value.lower(): value for value in chosen}
     known = {value.lower() for value in counts}
-    missing = [FacetCount(value=value, count=0) for low, value in wanted.items() if low not in known]
-    listed = [FacetCount(value=value, count=count) for value, count in counts.items()]
-    return [
-        Choice(
-            one.value or "",
-            titles.get(one.value or "", one.value or ""),
-            one.count,
-            (one.value or "").lower() in wanted,
-        )
-        for one in (*listed, *missing)
-    ]
+    others = [Choice(value, titles.get(value, value), None, True) for low, value in wanted.items() if low not in known]
+    counted = [Choice(name, titles.get(name, name), count, name.lower() in wanted) for name, count in counts.items()]
+    return [*others, *sorted(counted, key=lambda one: not one.checked)]
 
 
 def ranges(facets: Facets) -> dict[str, FacetRange]:

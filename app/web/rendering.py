@@ -30,7 +30,7 @@ _PRELOADED_FONTS = (
 UNKNOWN = "–"
 
 _SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹"}
-_DIGITS = 4
+_DIGITS = 5
 """Prices have at least so many significant digits, and at least two decimal places."""
 
 
@@ -86,7 +86,7 @@ def format_number(value: float | Decimal | None, unit: str = "", *, digits: int 
 def format_amount(value: Decimal | float | None, *, digits: int = _DIGITS) -> str:
     """Return an amount of money without its currency: two decimal places, more for less than ten units.
 
-    Rounded half away from zero: 3.6730 → `3.673`, 0.00521 → `0.00521`, 2681.29 → `2,681.29`.
+    Rounded half away from zero: 3.6730 → `3.673`, 0.0052 → `0.0052`, 172.0488 → `172.05`.
     """
     if value is None:
         return UNKNOWN

@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from math import ceil
 from typing import Any, get_args
@@ -14,11 +15,12 @@ from sqlmodel import Session
 from app.catalog.queries.display_names import find_currencies, find_disputing_sources, find_region_names
 from app.catalog.queries.facets import Facets, find_facets
 from app.catalog.queries.params import Category, SizeFilter, SizeList, Status
+from app.catalog.queries.relaxations import find_relaxations
 from app.catalog.queries.sizes import JsonPage, find_sizes
-from app.http.canonical import clean_query
+from app.http.canonical import clean_query, to_query_text
 from app.web import filter_panel
 from app.web.rendering import render_page
-from app.web.serving import Page, PageRequest
+from app.web.serving import Page, PageRequest, page_url
 from app.web.sizes_view import (
     COLUMNS,
     PER_TITLES,
@@ -33,8 +35,19 @@ _EXPORTS = ("csv", "parquet")
 _DEFAULT_ORIGIN = "http://127.0.0.1:8000"
 """The address that `vmsizes serve` has by default; a script replaces it by that of the page."""
 
+_SORT_TITLES = {
+    "name": "name",
+    "usd_per_hour": "price, lowest first",
+    "-usd_per_hour": "price, highest first",
+    "usd_per_gpu_hour": "price of a GPU",
+    "usd_per_gpu_gib_hour": "price of a GiB of GPU memory",
+    "-gpu_memory_gib": "GPU memory, most first",
+    "-gpu_memory_gib_per_gpu": "memory on one GPU, most first",
+    "-vcpus": "vCPUs, most first",
+    "-memory_gib": "memory, most first",
+}
 _STATUS_TITLES = {"withdrawn": "withdrawn from sale"}
-LIST_PARAMS = SizeList.model_fields.keys()
+_MOST_RELAXATIONS = 6
 
 
 async def render(request: PageRequest) -> str:
@@ -45,6 +58,7 @@ async def render(request: PageRequest) -> str:
     disputed = [item["name"] for item in items if item["disputed"]]
     names = await request.executor.run_in_session(_find_names, disputed)
     columns = [COLUMNS[name] for name in view.columns]
+    nothing = not found.total and not request.errors
     return render_page(
         request,
         "search.html",
@@ -66,6 +80,7 @@ async def render(request: PageRequest) -> str:
         pages=ceil(found.total / view.limit),
         price=partial(view.shown_price, rate=found.exchange_rate),
         rate=found.exchange_rate,
+        relaxations=await _relaxations(request, view) if nothing else [],
         exports=_exports(view),
         all_columns=COLUMNS.values(),
         disputes=names.disputes,
@@ -103,8 +118,15 @@ def _options(view: SizesView, facets: Facets, names: _Names) -> dict[str, Any]:
         "regions": sorted(regions, key=lambda one: (not one.checked, one.title)),
         "categories": {name: name.replace("_", " ") for name in get_args(Category)},
         "statuses": _statuses(view, facets),
+        "sorts": _sorts(view),
         "row_counts": [(str(count), str(count)) for count in sorted({25, 50, 100, 200, view.limit})],
     }
+
+
+def _sorts(view: SizesView) -> list[tuple[str, str]]:
+    """Return the common orders, and that of the view if it is another."""
+    chosen = to_query_text(list(view.sort))
+    return [*_SORT_TITLES.items(), *([(chosen, chosen.replace(",", ", "))] if chosen not in _SORT_TITLES else [])]
 
 
 def _statuses(view: SizesView, facets: Facets) -> list[filter_panel.Choice]:
@@ -122,6 +144,28 @@ async def _find(request: PageRequest, view: SizesView) -> JsonPage:
     run = request.executor.run_in_thread if view.names_a_day else request.executor.run
     search, offset = view.search(), (view.page - 1) * view.limit
     return await run(lambda snapshot, today: find_sizes(search, snapshot, today, offset=offset))
+
+
+async def _relaxations(request: PageRequest, view: SizesView) -> list[tuple[str, str, int]]:
+    """Return what finds something instead: in words, the URL, and how many sizes it finds."""
+    found = await request.executor.run_in_thread(partial(find_relaxations, _list_of(view)))
+    return [
+        (filter_panel.relaxation_text(view, one), _url_with(request, one.instead), one.nearest_count or one.count)
+        for one in found[:_MOST_RELAXATIONS]
+    ]
+
+
+def _url_with(request: PageRequest, instead: Mapping[str, Any]) -> str:
+    """Return the URL of the first page with other filters, whose values are validated as if they had been sent."""
+    view: SizesView = request.params
+    kept = {name: getattr(view, name) for name in view.model_fields_set - instead.keys() - {"page"}}
+    given = {name: str(value) if isinstance(value, Fraction) else value for name, value in instead.items()}
+    return page_url(request.path, SizesView(**kept, **{name: one for name, one in given.items() if one is not None}))
+
+
+def _list_of(view: SizesView) -> SizeList:
+    """Return the list of the view, without its page."""
+    return SizeList(**{name: getattr(view, name) for name in view.model_fields_set & SizeList.model_fields.keys()})
 
 
 def _facets_of(view: SizesView) -> Any:
@@ -145,7 +189,7 @@ def _header(request: PageRequest, column: Column) -> tuple[Column, str, str]:
 def _exports(view: SizesView) -> dict[str, str]:
     """Return the URLs of the same list for programs, relative to the root; JSON is the page, the others the whole."""
     query = clean_query(view.search())
-    whole = clean_query(SizeList(**{name: getattr(view, name) for name in view.model_fields_set & LIST_PARAMS}))
+    whole = clean_query(_list_of(view))
     urls = {"json": f"sizes?{query}" if query else "sizes"}
     return urls | {kind: f"sizes.{kind}?{whole}" if whole else f"sizes.{kind}" for kind in _EXPORTS}
 

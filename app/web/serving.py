@@ -67,6 +67,13 @@ class PageRequest:
         """Return the URL of this page with other parameters; None and defaults are left out."""
         return page_url(self.path, self.params, **changes)
 
+    def defaults(self) -> dict[str, str]:
+        """Return the parameters that have a default, as text: what a form need not send."""
+        fields = {
+            name: field.default for name, field in type(self.params).model_fields.items() if not field.is_required()
+        }
+        return {name: to_query_text(default) for name, default in fields.items() if default not in (None, ())}
+
     def text(self, name: str) -> str:
         """Return the text of a field of a form: what was sent if it is invalid, else the parameter, defaults too."""
         if name in self.errors:

@@ -41,6 +41,17 @@ PURCHASE_TITLES: Mapping[str, str] = {
     "savings_3y": "savings plan, 3 years",
 }
 
+FLAG_TITLES: Mapping[str, str] = {
+    "nvlink": "NVLink",
+    "infiniband": "InfiniBand",
+    "gpudirect_rdma": "GPUDirect RDMA",
+    "premium_storage": "Premium Storage",
+    "premium_storage_caching": "Premium Storage caching",
+    "ultra_disk": "Ultra Disk",
+    "ephemeral_os_disk": "Ephemeral OS disk",
+}
+"""Proper names among the flags."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -96,7 +107,7 @@ _COLUMNS = (
     Column("retirement_date", "Retires", kind="text", sort="retirement_date"),
     Column("quota_family", "Quota family", kind="text", sort="quota_family"),
     Column("confidential_computing", "Confidential", kind="text", sort="confidential_computing"),
-    *(Column(flag, flag.replace("_", " ").capitalize(), kind="flag") for flag in SIZE_FLAGS),
+    *(Column(flag, FLAG_TITLES.get(flag, flag.replace("_", " ").capitalize()), kind="flag") for flag in SIZE_FLAGS),
 )
 COLUMNS: Mapping[str, Column] = {column.field: column for column in _COLUMNS}
 DEFAULT_COLUMNS = (

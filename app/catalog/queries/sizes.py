@@ -96,7 +96,7 @@ def page_statement(key: StatementKey) -> Statement:
 
     The offers of the page are read first, so that only as many sizes are looked up as the page has.
     """
-    scope, conditions = key.price_scope, _conditions(key)
+    scope, conditions = key.price_scope, list_conditions(key)
     sort_keys = to_sort_keys(key.sort, scope)
     labels = [sort_key.expression.label(f"key_{index}") for index, sort_key in enumerate(sort_keys)]
     page = _page_of_offers(key, sort_keys, labels, conditions)
@@ -116,7 +116,7 @@ def page_statement(key: StatementKey) -> Statement:
 @cached_statement(64)
 def list_statement(key: StatementKey) -> Statement:
     """Build the statement of a whole list in its order; rows begin as those of a page."""
-    scope, conditions = key.price_scope, _conditions(key)
+    scope, conditions = key.price_scope, list_conditions(key)
     order = [clause for sort_key in to_sort_keys(key.sort, scope) for clause in sort_key.order_by]
     rows = join_tables(select(SIZE_JSON.c.doc, *_columns(scope)), scope, [*conditions, *order])
     rows = rows.join(SIZE_JSON, SIZE_JSON.c.size_key == scope.key)
@@ -126,7 +126,7 @@ def list_statement(key: StatementKey) -> Statement:
 @cached_statement(256)
 def count_statement(key: StatementKey) -> Statement:
     """Build the statement that counts a list."""
-    conditions, scope = _conditions(key), key.price_scope
+    conditions, scope = list_conditions(key), key.price_scope
     query = join_tables(select(func.count()), scope, conditions).where(scope.has_offer, *conditions)
     if key.memory_buckets:
         first = literal_column(str(key.memory_buckets[0]), Integer)
@@ -145,7 +145,8 @@ def size_statement(scope_key: PriceScopeKey) -> Statement:
     return Statement(query.where(scope.has_offer, SIZE_JSON.c.size_key == key), short=True)
 
 
-def _conditions(key: StatementKey) -> list[Condition]:
+def list_conditions(key: StatementKey) -> list[Condition]:
+    """Return the conditions of a list, without those that choose offers."""
     return [filter_condition(one, key.price_scope) for one in key.filters if one.name not in SCOPE_FILTERS]
 
 

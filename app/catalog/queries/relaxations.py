@@ -1,0 +1,108 @@
+"""What to relax of a search that finds nothing: each filter in turn is left out, and what is left is counted."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+from sqlalchemy import ColumnElement, Double, cast, func, literal_column, select
+
+from app.catalog.queries.facets import FACET_OF_PARAM, RANGE_FACETS
+from app.catalog.queries.params import SizeList
+from app.catalog.queries.sizes import StatementKey, join_tables, list_conditions, normalize, to_statement_key
+from app.catalog.queries.snapshot import CatalogSnapshot
+from app.db.statements import BoundStatement, QueryPlan, Statement, cached_statement
+
+_IGNORED = frozenset(("sort", "as_of", "known_at"))
+"""Parameters that leave nothing out."""
+
+_INSTEAD: Mapping[str, Any] = {"status": ("any",)}
+"""What takes the place of a filter that holds even if it is not given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relaxation:
+    """Filters that leave out everything together: how many sizes are found without them.
+
+    Of a single bound `nearest` is the value that finds something, the nearest to the one given, and `nearest_count` how
+    many sizes it finds. `instead` has the values to search with, None for a filter that is left out.
+    """
+
+    names: tuple[str, ...]
+    instead: Mapping[str, Any]
+    count: int
+    nearest: float | Fraction | None = None
+    nearest_count: int = 0
+
+
+@cached_statement(64)
+def _count_statement(key: StatementKey, bound: str) -> Statement:
+    """Build the statement of one row: how many sizes are found, and the end of a figure that a bound would reach."""
+    scope, conditions = key.price_scope, list_conditions(key)
+    reached: ColumnElement[Any] = literal_column("null", Double)
+    if bound:
+        column = cast(RANGE_FACETS[FACET_OF_PARAM[bound]].column(scope), Double)
+        reached = func.max(column) if bound.startswith("min_") else func.min(column)
+    query = join_tables(select(func.count(), reached), scope, [*conditions, reached])
+    return Statement(query.where(scope.has_offer, *conditions))
+
+
+def find_relaxations(search: SizeList, snapshot: CatalogSnapshot, today: date) -> QueryPlan[list[Relaxation]]:
+    """Find which filter to relax, and by how much; pairs of filters where no single one is enough.
+
+    A bound that is moved comes before a filter that is given up; then those that find least, as they keep most of what
+    was asked for.
+    """
+    search = normalize(search, snapshot)
+    names = [name for name in search.model_fields_set - _IGNORED if not _is_default(search, name)]
+    names += [name for name in _INSTEAD if name not in names]
+    found: list[Relaxation] = []
+    for together in (1, 2):
+        for chosen in combinations(sorted(names), together):
+            relaxation = yield from _relaxed(search, chosen, today)
+            if relaxation.count:
+                found.append(relaxation)
+        if found:
+            break
+    return sorted(found, key=lambda one: (one.nearest is None, one.count, one.names))
+
+
+def _is_default(search: SizeList, name: str) -> bool:
+    return bool(getattr(search, name) == SizeList.model_fields[name].default)
+
+
+def _relaxed(search: SizeList, names: tuple[str, ...], today: date) -> QueryPlan[Relaxation]:
+    instead = {name: _INSTEAD.get(name) for name in names}
+    bound = names[0] if len(names) == 1 and FACET_OF_PARAM.get(names[0]) in RANGE_FACETS else ""
+    count, reached = yield from _count(search, instead, bound, today)
+    relaxation = Relaxation(names=names, instead=instead, count=count)
+    if not bound or not count or reached is None:
+        return relaxation
+    # What a figure's bound is compared with may differ from the figure itself, as of a slice of a GPU: it is tried.
+    nearest = _as_parameter(bound, reached)
+    nearest_count, _ = yield from _count(search, {bound: nearest}, "", today)
+    if not nearest_count:
+        return relaxation
+    return Relaxation(names=names, instead={bound: nearest}, count=count, nearest=nearest, nearest_count=nearest_count)
+
+
+def _count(
+    search: SizeList, instead: Mapping[str, Any], bound: str, today: date
+) -> QueryPlan[tuple[int, float | None]]:
+    given = {name: getattr(search, name) for name in search.model_fields_set if name not in instead}
+    changed = {name: str(value) if isinstance(value, Fraction) else value for name, value in instead.items()}
+    relaxed = SizeList(**given, **{name: value for name, value in changed.items() if value is not None})
+    key, values = to_statement_key(relaxed, today)
+    ((count, reached),) = yield BoundStatement(_count_statement(key, bound), values)
+    return count, reached
+
+
+def _as_parameter(bound: str, reached: float) -> float | Fraction:
+    """Return a figure as its parameter has it: a network in Gbps, a part of a GPU as a fraction."""
+    if bound == "min_network_gbps":
+        return reached / 1000
+    if FACET_OF_PARAM[bound] == "gpu_count":
+        return Fraction(reached).limit_denominator(8)
+    return int(reached) if reached.is_integer() else reached
