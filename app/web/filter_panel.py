@@ -95,7 +95,13 @@ def value_of(name: str, value: Any) -> str:
         return PURCHASE_TITLES[value]
     if isinstance(value, bool):
         return "yes" if value else "no"
-    text = f"{value:,.10g}" if isinstance(value, float) else to_query_text(value).replace(",", " or ").replace("_", " ")
+    if name in ("min_gpus", "max_gpus") and float(Fraction(value).limit_denominator(8)) == value:
+        return str(Fraction(value).limit_denominator(8))
+    text = (
+        f"{value:,.10g}"
+        if isinstance(value, int | float)
+        else to_query_text(value).replace(",", " or ").replace("_", " ")
+    )
     return f"{text} {UNITS[name]}" if UNITS.get(name) else text
 
 

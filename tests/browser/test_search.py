@@ -1,0 +1,124 @@
+"""What people do on the search page: with scripts, without, and with the keyboard alone."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import VIEWPORTS, RecordedPage, record
+
+
+@pytest.fixture
+def still(browser: Browser) -> Iterator[Page]:
+    """A new page without scripts."""
+    context = browser.new_context(java_script_enabled=False, viewport=VIEWPORTS["desktop"])
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture
+def phone(browser: Browser) -> Iterator[RecordedPage]:
+    """A new page on a phone."""
+    context = browser.new_context(viewport=VIEWPORTS["phone"])
+    yield record(context.new_page())
+    context.close()
+
+
+def test_a_filter_is_applied_at_once_and_back_undoes_it(watched: RecordedPage, base_url: str) -> None:
+    page = watched.page
+    page.goto(base_url)
+    page.evaluate("window.loaded = 'once'")
+    page.get_by_label("Tesla T4").check()
+    expect(page.get_by_role("heading", level=1)).to_have_text("4 sizes")
+    page.locator("#min_vcpus").fill("16")
+    page.locator("#min_vcpus").press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("2 sizes")
+    assert page.evaluate("document.activeElement.id") == "min_vcpus"
+    page.get_by_role("link", name="Price", exact=True).click()
+    expect(page.locator("th[aria-sort]")).to_contain_text("Price")
+    assert page.evaluate("window.loaded") == "once"
+    assert page.url.endswith("&sort=usd_per_hour")
+    page.go_back()
+    page.go_back()
+    expect(page.get_by_role("heading", level=1)).to_have_text("4 sizes")
+    expect(page.locator("#min_vcpus")).to_have_value("")
+    assert watched.errors == []
+
+
+def test_a_request_has_no_empty_values_and_no_defaults(watched: RecordedPage, base_url: str) -> None:
+    watched.page.goto(base_url)
+    watched.page.get_by_label("Tesla T4").check()
+    expect(watched.page.get_by_role("heading", level=1)).to_have_text("4 sizes")
+    pages = [url.removeprefix(base_url) for url in watched.requests if "/assets/" not in url]
+    assert pages == ["/", "/?gpu=Tesla+T4"]
+
+
+def test_without_scripts_a_form_leads_to_the_same_url(still: Page, base_url: str) -> None:
+    still.goto(base_url)
+    still.get_by_label("Tesla T4").check()
+    still.locator("#min_vcpus").fill("16")
+    still.get_by_role("button", name="Show sizes").click()
+    expect(still.get_by_role("heading", level=1)).to_have_text("2 sizes")
+    assert still.url == f"{base_url}/?min_vcpus=16&gpu=tesla%20t4"
+    expect(still.locator("[data-theme-toggle]")).to_be_hidden()
+
+
+def test_a_size_is_found_with_the_keyboard_alone(watched: RecordedPage, base_url: str) -> None:
+    page = watched.page
+    page.goto(base_url)
+    page.keyboard.press("Tab")
+    expect(page.locator(".skip")).to_be_focused()
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == "q":
+            break
+    page.keyboard.type("nc24ads_a100")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("1 size")
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.matches('.mark')"):
+            break
+    expect(page.locator(".mark").first).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Sources disagree on:")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_text("Sources disagree on:")).to_be_hidden()
+    assert watched.errors == []
+
+
+def test_the_filters_are_a_sheet_on_a_phone(phone: RecordedPage, base_url: str) -> None:
+    page = phone.page
+    page.goto(base_url)
+    expect(page.locator("#q")).to_be_hidden()
+    page.get_by_role("button", name="Filters").click()
+    page.get_by_label("Tesla T4").check()
+    expect(page.get_by_role("heading", level=1)).to_have_text("4 sizes")
+    expect(page.locator("#q")).to_be_visible()
+    page.get_by_role("button", name="Close").click()
+    expect(page.locator("#q")).to_be_hidden()
+    assert phone.errors == []
+
+
+def test_the_theme_is_chosen_and_remembered(watched: RecordedPage, base_url: str) -> None:
+    page = watched.page
+    page.emulate_media(color_scheme="light")
+    page.goto(base_url)
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(background)
+    toggle = page.get_by_role("button", name="Theme")
+    toggle.click()
+    toggle.click()
+    expect(toggle).to_have_text("Theme: dark")
+    dark = page.evaluate(background)
+    assert dark != light
+    page.reload()
+    assert page.evaluate(background) == dark
+
+
+def test_the_first_view_is_small(watched: RecordedPage, base_url: str) -> None:
+    sizes: list[int] = []
+    watched.page.on("response", lambda response: sizes.append(response.request.sizes()["responseBodySize"]))
+    watched.page.goto(base_url, wait_until="networkidle")
+    assert sum(sizes) < 150_000
+    assert len(sizes) <= 10

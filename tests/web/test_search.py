@@ -1,0 +1,144 @@
+"""The search page over HTTP: it shows what the API answers, and every filter has a place."""
+
+import re
+from decimal import Decimal
+from html import unescape
+from typing import Any
+
+import httpx
+import pytest
+
+from app.catalog.queries.params import SizeFilter, SizeSearch
+from app.web.filter_panel import FILTER_NAMES
+from app.web.rendering import format_age, format_amount, format_money, format_number
+from app.web.sizes_view import SizesView
+
+HTML = {"accept": "text/html"}
+
+
+def get(client: httpx.Client, url: str) -> str:
+    answer = client.get(url, headers=HTML)
+    assert answer.status_code == 200, answer.text
+    return unescape(answer.text)
+
+
+def rows(page: str) -> list[str]:
+    """Return the rows of the table as text."""
+    body = page.partition('id="compare"')[2].partition("<tbody>")[2].partition("</tbody>")[0]
+    plain = re.sub(r'<div class="sources".*?</div>', " ", body, flags=re.DOTALL)
+    return [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in plain.split("<tr>")[1:]]
+
+
+def test_every_filter_of_the_api_is_in_the_panel(client: httpx.Client) -> None:
+    filters = SizeFilter.model_fields.keys() | {"as_of", "known_at"}
+    assert set(FILTER_NAMES) == filters
+    page = get(client, "/")
+    for name in filters:
+        assert f'name="{name}"' in page, name
+    assert SizesView.model_fields.keys() >= SizeSearch.model_fields.keys() - {"cursor", "fields"}
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["gpu=H100&sort=usd_per_hour", "min_vcpus=64&max_gpus=0&region=westeurope&limit=25", "purchase=spot&q=a100"],
+)
+def test_the_page_has_the_sizes_of_the_api_in_its_order(client: httpx.Client, query: str) -> None:
+    answer: Any = client.get(f"/sizes?{query}").json()
+    page = get(client, f"/?{query}")
+    assert re.findall(r'name="name" value="([^"]+)"', page) == [item["name"] for item in answer["items"]]
+    assert f"<h1>{answer['total']:,} sizes</h1>" in page
+
+
+def test_pages_have_numbers_and_follow_each_other(client: httpx.Client) -> None:
+    names: list[str] = []
+    for number in (1, 2, 3):
+        page = get(client, f"/?limit=10&sort=-usd_per_hour{f'&page={number}' if number > 1 else ''}")
+        names += re.findall(r'name="name" value="([^"]+)"', page)
+    assert names == [item["name"] for item in client.get("/sizes?limit=30&sort=-usd_per_hour").json()["items"]]
+    assert 'rel="prev" href="?sort=-usd_per_hour&limit=10&page=2"' in page
+    assert "There are no more sizes" in get(client, "/?page=5000")
+
+
+def test_a_price_is_shown_by_unit_divisor_and_currency(client: httpx.Client) -> None:
+    (item,) = client.get("/sizes?name=*nc48ads_a100_v4&currency=EUR").json()["items"]
+    usd = Decimal(str(item["usd_per_hour"]))
+    columns = "columns=price&name=*nc48ads_a100_v4"
+    for query, amount in {
+        "unit=hour": usd,
+        "unit=month": usd * 730,
+        "unit=year": usd * 8760,
+        "per=gpu": usd / 2,
+        "per=vcpu": usd / 48,
+        "unit=day&per=gpu_gib": usd * 24 / 160,
+    }.items():
+        (row,) = rows(get(client, f"/?{columns}&{query}".replace("&unit=hour", "")))
+        assert row.endswith(f" {format_amount(amount)}"), (row, amount)
+    (row,) = rows(get(client, f"/?{columns}&currency=EUR&per=gpu"))
+    converted = item["converted"]["price_per_gpu_hour"]
+    assert row.endswith(f" {format_amount(Decimal(str(converted)))}")
+
+
+def test_a_figure_divided_by_an_unknown_one_is_unknown(client: httpx.Client) -> None:
+    (row,) = rows(get(client, "/?columns=price&per=vcpu&name=Standard_ND96is_H100_v5"))
+    assert row.endswith("– unknown")
+
+
+def test_a_disputed_size_names_the_sources_and_what_they_say(client: httpx.Client) -> None:
+    page = get(client, "/?name=Standard_ND40rs_v2&status=any")
+    assert re.search(r"gpu_memory_gib</?[^:]*: 256 by [^;]+; 128 by ", page) or "gpu_memory_gib: 256 by" in page
+    assert 'href="./ui/sizes/standard_nd40rs_v2#sources"' in page
+
+
+def test_the_same_list_is_there_for_programs(client: httpx.Client) -> None:
+    page = get(client, "/?gpu=A100&currency=EUR&limit=25&unit=month&columns=price")
+    links = re.findall(r'class="button" href="\./(sizes[^"]+)"', page)
+    assert [link.partition("?")[0] for link in links] == ["sizes.csv", "sizes", "sizes.parquet"]
+    for link in links:
+        assert client.get(f"/{link}").status_code == 200
+    assert client.get(f"/{links[1]}").json()["items"][0]["converted"]["currency"] == "EUR"
+
+
+@pytest.mark.parametrize(
+    ("query", "words", "count"),
+    [
+        ("gpu=H100&min_vcpus=1000&region=westeurope", "vCPUs ≥ 96 instead of 1,000", 1),
+        ("gpu=A10&max_gpus=0.1", "GPUs ≤ 1/6 instead of 0.1", 1),
+        ("name=Standard_NC6", "with retired and withdrawn sizes", 1),
+    ],
+)
+def test_an_empty_result_links_to_the_nearest_search_that_finds_something(
+    client: httpx.Client, query: str, words: str, count: int
+) -> None:
+    page = get(client, f"/?{query}")
+    assert "No size meets all of this" in page
+    found = re.search(rf'<a href="([^"]+)"[^>]*>{re.escape(words)}</a> <span class="muted">{count} size</span>', page)
+    assert found is not None
+    assert len(rows(get(client, f"/{found[1]}"))) == count
+
+
+def test_a_header_sorts_and_says_how_the_table_is_sorted(client: httpx.Client) -> None:
+    page = get(client, "/?sort=-vcpus&limit=25")
+    assert re.search(
+        r'<th scope="col" class="number" aria-sort="descending"><a href="\?sort=vcpus&limit=25"[^>]*>vCPUs', page
+    )
+    assert re.search(r'<th scope="col"><a href="\?limit=25"[^>]*>Size', page)
+
+
+def test_figures_are_written_for_people() -> None:
+    assert [format_number(value) for value in (None, 0, 0.75, 1536, 94.0)] == ["–", "0", "0.75", "1,536", "94"]
+    assert format_number(80, "GiB") == "80\u00a0GiB"
+    amounts = ("3.673", "0.0052", "172.0488", "2681.29", "0", "20", "27.197")
+    shown = ["3.673", "0.0052", "172.05", "2,681.29", "0.00", "20.00", "27.197"]
+    assert [format_amount(Decimal(amount)) for amount in amounts] == shown
+    assert [format_money(Decimal("1.5"), currency) for currency in ("USD", "EUR", "CHF")] == [
+        "$1.50",
+        "€1.50",
+        "CHF 1.50",
+    ]
+    assert [format_age(days) for days in (None, 0, 10, 92, 900)] == [
+        "–",
+        "today",
+        "10\u00a0d",
+        "3\u00a0mo",
+        "2.5\u00a0y",
+    ]
