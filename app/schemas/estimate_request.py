@@ -149,6 +149,7 @@ Offload = Literal["none", "optimizer", "all"]
 Loading = Literal["sharded", "whole", "none"]
 Precision = Literal["bf16", "fp8", "fp8_block", "mxfp8", "nvfp4"]
 Recompute = Literal["none", "selective", "full"]
+CrossEntropy = Literal["full", "chunked", "fused"]
 ActivationFormula = Literal["korthikanti", "modern", "zero"]
 
 
@@ -259,6 +260,9 @@ class TrainingIn(In):
     global_batch: Sequences | None = Field(default=None, description="Sequences of one step on all GPUs.")
     recompute: Recompute | None = Field(
         default=None, description="Activations that are recomputed; FlashAttention is selective. Default none."
+    )
+    cross_entropy: CrossEntropy | None = Field(
+        default=None, description="How logits are held for the loss; default full, with adapters chunked."
     )
     activation_formula: ActivationFormula | None = Field(
         default=None, description="Default: modern where the MLP is gated, else korthikanti."

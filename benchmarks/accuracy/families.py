@@ -2,6 +2,6 @@
 
 from benchmarks.accuracy.points import Family
 from benchmarks.accuracy.serving import DECODE_STEP
-from benchmarks.accuracy.training import TRAINING_HOURS, TRAINING_RATE
+from benchmarks.accuracy.training import TRAINING_HOURS, TRAINING_MEMORY, TRAINING_RATE
 
-FAMILIES: tuple[Family, ...] = (DECODE_STEP, TRAINING_RATE, TRAINING_HOURS)
+FAMILIES: tuple[Family, ...] = (DECODE_STEP, TRAINING_RATE, TRAINING_HOURS, TRAINING_MEMORY)

@@ -24,6 +24,7 @@ from app.fit.formulas.optimizer import LORA_MODULES, RECIPES
 from app.schemas.estimate_request import (
     ActivationFormula,
     AttentionKind,
+    CrossEntropy,
     Loading,
     MlpKind,
     Offload,
@@ -59,6 +60,7 @@ ENUMS: Mapping[str, tuple[str, ...]] = {
     "Loading": get_args(Loading),
     "LoraModule": tuple(LORA_MODULES),
     "Recompute": get_args(Recompute),
+    "CrossEntropy": get_args(CrossEntropy),
     "ActivationFormula": get_args(ActivationFormula),
 }
 """The enumerations of requests by name. Two with the same values are one type."""

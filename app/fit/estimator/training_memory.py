@@ -8,7 +8,9 @@ from app.fit.estimator.report import ActivationFigures, StateFigures, TrainingMe
 from app.fit.estimator.weights import weights_in_dtype
 from app.fit.estimator.workload import Gpus, TrainingWorkload
 from app.fit.formulas.activations import (
+    INPUT_BYTES,
     ActivationPolicy,
+    CrossEntropy,
     Formula,
     LayerWidths,
     MicroBatch,
@@ -30,6 +32,9 @@ from app.fit.formulas.optimizer import (
 )
 from app.fit.formulas.quantities import GIB, ZERO, Figure, Range, estimate_gib, exact, exact_gib, exact_or_bound_gib
 from app.fit.formulas.training import ForwardPass, TrainedModel, TrainingNeed, training_need
+
+QUANTIZED_COPIES = {precision: 0.0 if precision == "bf16" else 2 * size for precision, size in INPUT_BYTES.items()}
+"""Bytes of a weight's copies by precision: one quantized along its rows, one along its columns."""
 
 BASE_DTYPES = {"lora": "bf16", "qlora": "nf4_dq"}
 """Methods that train adapters on a frozen base, and the usual type of the base."""
@@ -119,6 +124,7 @@ def trained_model(setup: TrainingSetup, params: int, forward_pass: ForwardPass |
         embeddings=count.embeddings / count.total if count else 0.0,
         largest_layer=count.largest_layer if count else 0.0,
         gathered_params=count.total if count else 0.0,
+        quantized_copies=QUANTIZED_COPIES[workload.precision or "bf16"],
         forward_pass=forward_pass,
     )
 
@@ -197,8 +203,19 @@ def activation_policy(setup: TrainingSetup) -> ActivationPolicy:
         chunks=workload.pipeline_chunks or 1,
         micro_batches=workload.micro_batches,
         value_bytes=setup.assumptions.get(workload.activation_bytes, "training.activation_bytes"),
+        precision=workload.precision or "bf16",
         hidden_state_copies=workload.hidden_state_copies,
     )
+
+
+def cross_entropy_of(setup: TrainingSetup) -> CrossEntropy:
+    """Return how the loss is computed: as given, else in chunks for adapters and at once in full training."""
+    given = setup.workload.cross_entropy
+    if given is not None:
+        return given
+    usual: CrossEntropy = "chunked" if setup.method in BASE_DTYPES else "full"
+    why = "usual in fine-tuning" if usual == "chunked" else "usual in pretraining"
+    return setup.assumptions.record("training.cross_entropy", usual, f"{why}; the range is from fused to full")
 
 
 def _formula(setup: TrainingSetup) -> Formula:
@@ -241,7 +258,13 @@ def forward_pass_of(setup: TrainingSetup) -> ForwardPass | None:
     if layer is None or layers is None:
         return None
     return ForwardPass(
-        layer=layer, layers=layers, batch=batch, policy=activation_policy(setup), vocab=setup.model.shape.vocab
+        layer=layer,
+        layers=layers,
+        batch=batch,
+        policy=activation_policy(setup),
+        vocab=setup.model.shape.vocab,
+        cross_entropy=cross_entropy_of(setup) if setup.model.shape.vocab else "full",
+        cross_entropy_given=setup.workload.cross_entropy is not None,
     )
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
-from app.fit.formulas.activations import Formula, Recompute
+from app.fit.formulas.activations import CrossEntropy, Formula, Recompute
 from app.fit.formulas.optimizer import AdaptedMatrix, Loading, Offload
 from app.fit.formulas.training_speed import Precision
 
@@ -73,6 +73,7 @@ class TrainingWorkload:
     micro_batch: int | None = None
     global_batch: int | None = None
     recompute: Recompute | None = None
+    cross_entropy: CrossEntropy | None = None
     activation_formula: Formula | None = None
     activation_bytes: int | None = None
     hidden_state_copies: float | None = None

@@ -3,16 +3,31 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from app.fit.formulas.quantities import Range, plus_minus, single_value
+from app.fit.formulas.quantities import Range, single_value
+from app.fit.formulas.training_speed import Precision
 
 Recompute = Literal["none", "selective", "full"]
 Formula = Literal["korthikanti", "modern", "zero"]
 
-HIDDEN_STATE_COPIES = 28
+EAGER_HIDDEN_STATES = 28
 """Hidden states that one layer of Llama-3.1-8B stores in eager code: Bekman, Machine Learning Engineering."""
 
-HIDDEN_STATE_SPREAD = 0.4
-"""Relative spread: the same book measured 24 to 48 copies on other models."""
+EAGER_SPREAD = 1.4
+"""How many times that other models store: the same book measured 24 to 48 copies."""
+
+FUSED_SHARE = 0.8
+"""What compiled code that fuses element-wise operations stores at least, as a share of the formula."""
+
+SELECTIVE_SHARE = Range(low=0.4, mid=0.5, high=0.8)
+"""What selective recomputation keeps of a modern layer: half, as torchtitan measured with FSDP2 and compile.
+
+Llama 3.1 8B, two sequences of 8,192 tokens, 77.0 GiB on 8 and 62.0 GiB on 128 H100 (benchmarks/llama3_h100_202412).
+"""
+
+INPUT_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp8_block": 1.0, "mxfp8": 33 / 32, "nvfp4": 9 / 16}
+"""Bytes that a stored input of a matrix product takes by precision, with its scales: Transformer Engine stores it
+quantized for the backward pass.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +69,7 @@ class ActivationPolicy:
     chunks: int = 1
     micro_batches: int | None = None
     value_bytes: int = 2
+    precision: Precision = "bf16"
     hidden_state_copies: float | None = None
 
     @property
@@ -80,6 +96,37 @@ def logits_bytes(vocab: int, batch: MicroBatch, tensor: int = 1) -> float:
     return 4.0 * batch.tokens * vocab / tensor
 
 
+CrossEntropy = Literal["full", "chunked", "fused"]
+
+LOGIT_BYTES: dict[str, Range] = {
+    "full": Range(low=6.0, mid=12.0, high=16.0),
+    "chunked": Range(low=0.5, mid=2.0, high=4.0),
+}
+"""Bytes for each logit while the loss is computed.
+
+full: the logits in 16 bits, in 32, their logarithms and their gradient; torchtitan measured 10 (compiled) to 16 on
+Llama 3.1 8B.  chunked: in 16 bits at most, and one of eight chunks in 32: torchtune, CEWithChunkedOutputLoss.
+"""
+
+FUSED_BYTES = 8.0
+"""Bytes for each value of a hidden state with a fused loss: a chunk of logits as large as a hidden state in 32 and 16
+bits, and its gradient. Source: Liger Kernel, arXiv 2410.10989, section 3.2, on FusedLinearCrossEntropy.
+"""
+
+
+def loss_bytes(hidden: int, vocab: int, batch: MicroBatch, tensor: int, kind: CrossEntropy) -> Range:
+    """Return the bytes that the logits of the loss take on one tensor rank; an estimate.
+
+    s b V / t logits of 12 bytes (full) or 2 (chunked), or 8 s b h (fused), never more than in chunks.
+    """
+    logits = batch.tokens * vocab / tensor
+    chunked = LOGIT_BYTES["chunked"].times(logits)
+    if kind != "fused":
+        return LOGIT_BYTES[kind].times(logits)
+    fused = FUSED_BYTES * batch.tokens * hidden
+    return Range(low=0.0, mid=min(fused, chunked.mid), high=min(2 * fused, chunked.high))
+
+
 def korthikanti_layer_bytes(layer: LayerWidths, batch: MicroBatch, policy: ActivationPolicy) -> float:
     """Return the bytes that a GPT layer stores: s b h (10 + 24 / t + 5 a s / (h t)), over t with sequence parallelism.
 
@@ -97,15 +144,23 @@ def korthikanti_layer_bytes(layer: LayerWidths, batch: MicroBatch, policy: Activ
 
 
 def modern_layer_bytes(layer: LayerWidths, batch: MicroBatch, policy: ActivationPolicy) -> Range:
-    """Return the bytes that a layer with gated MLP, FlashAttention and no dropout stores; an estimate of +- 40 %.
+    """Return the bytes that a layer with gated MLP, FlashAttention and no dropout stores; an estimate.
 
-    The larger of s b (12 h + 4 k d + 8 f) and 28 hidden states, in 16 bits; 10 of 34 parts are not split by tensor
-    parallelism, as in a GPT layer.  Derived here; 28 was measured on Llama-3.1-8B (Bekman, Machine Learning
-    Engineering, training/performance).
+    s b (12 h + 4 k d + 8 f) in 16 bits; compiled code stores down to 80 % of it, eager code up to 1.4 x 28 hidden
+    states. Of these, 3 h + f values are inputs of matrices, stored in the precision. Selective recomputation keeps
+    half. 10 of 34 parts are not split by tensor parallelism, as in a GPT layer.
+    Derived here; 28 was measured on Llama-3.1-8B (Bekman, Machine Learning Engineering, training/performance).
     """
-    values = 12 * layer.hidden + 4 * layer.kv_width + 8 * layer.intermediate
-    whole = batch.tokens * max(values, 2 * HIDDEN_STATE_COPIES * layer.hidden) * policy.value_bytes / 2
-    return plus_minus(whole * (10 / 34 / policy.sequence_ranks + 24 / 34 / policy.tensor), HIDDEN_STATE_SPREAD)
+    narrower = 2.0 - INPUT_BYTES[policy.precision]
+    values: float = 12 * layer.hidden + 4 * layer.kv_width + 8 * layer.intermediate
+    values -= narrower * (3 * layer.hidden + layer.intermediate)
+    eager = max(values, 2 * EAGER_HIDDEN_STATES * layer.hidden)
+    scale = batch.tokens * policy.value_bytes / 2 * (10 / 34 / policy.sequence_ranks + 24 / 34 / policy.tensor)
+    stored = Range(low=FUSED_SHARE * values, mid=values, high=EAGER_SPREAD * eager).times(scale)
+    if policy.recompute != "selective":
+        return stored
+    share = SELECTIVE_SHARE
+    return Range(low=stored.mid * share.low, mid=stored.mid * share.mid, high=stored.mid * share.high)
 
 
 def zero_layer_bytes(layer: LayerWidths, batch: MicroBatch, policy: ActivationPolicy) -> float:

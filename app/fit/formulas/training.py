@@ -2,7 +2,14 @@
 
 from dataclasses import dataclass, replace
 
-from app.fit.formulas.activations import ActivationPolicy, LayerWidths, MicroBatch, activation_bytes, logits_bytes
+from app.fit.formulas.activations import (
+    ActivationPolicy,
+    CrossEntropy,
+    LayerWidths,
+    MicroBatch,
+    activation_bytes,
+    loss_bytes,
+)
 from app.fit.formulas.inference import runtime_overhead
 from app.fit.formulas.memory import Parallelism, largest_gpu_share
 from app.fit.formulas.optimizer import ModelStates, Offload, Recipe, model_states
@@ -12,19 +19,31 @@ BUCKET_ELEMENTS = 5e8
 """Elements of a reduction bucket: DeepSpeed's default."""
 MAX_LIVE_PARAMS = 1e9
 """Most parameters that ZeRO-3 keeps gathered: DeepSpeed's default."""
+LEAST_OVERHEAD = 0.05 * 2**30
+"""Bytes beside PyTorch's allocator at the least: published peaks are those of `torch.cuda.max_memory_reserved`."""
+FRAGMENTATION = 1.1
+"""How much more of activations an allocator reserves than is in use, at most. A GPU that is nearly full has less of it.
+
+ZeRO, arXiv 1910.02054, section 6.3, saw up to 30 % without expandable segments.
+"""
 WEIGHT_SHARDING_STAGE = 3
 """The first ZeRO stage that shards weights, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForwardPass:
-    """One training step: widths and number of the layers, the micro-batch, and which activations are stored."""
+    """One training step: widths and number of the layers, the micro-batch, and which activations are stored.
+
+    `cross_entropy` is how the loss is computed, as `cross_entropy_given` or as usual.
+    """
 
     layer: LayerWidths
     layers: int
     batch: MicroBatch
     policy: ActivationPolicy
     vocab: int | None = None
+    cross_entropy: CrossEntropy = "full"
+    cross_entropy_given: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +51,8 @@ class TrainedModel:
     """A model as it is trained, the same on every candidate of a placement.
 
     `params` are trained, `frozen_bytes` is the base that is not (LoRA), `gathered_params` are all parameters including
-    the base's. `embeddings` is their share of the parameters, 0 to 1; `static_bytes` is what every GPU holds besides,
-    whatever is sharded.
+    the base's. `quantized_copies` are the bytes of a weight's copies in the precision. `embeddings` is their share of
+    the parameters, 0 to 1; `static_bytes` is what every GPU holds besides, whatever is sharded.
     """
 
     params: float
@@ -46,6 +65,7 @@ class TrainedModel:
     embeddings: float = 0.0
     largest_layer: float = 0.0
     gathered_params: float = 0.0
+    quantized_copies: float = 0.0
     forward_pass: ForwardPass | None = None
 
 
@@ -80,33 +100,56 @@ def training_need(model: TrainedModel, parallelism: Parallelism, shards: int) ->
         frozen=model.frozen_bytes * share / (shards if model.stage >= WEIGHT_SHARDING_STAGE else 1),
         static=model.static_bytes,
         activations=activation_peak(model.forward_pass, parallelism) if model.forward_pass else ZERO,
-        buffers=sharding_buffers(model, parallelism) if shards > 1 else ZERO,
-        overhead=runtime_overhead(parallelism.gpus * shards),
+        buffers=(sharding_buffers(model, parallelism) if shards > 1 else ZERO)
+        + quantized_copies(model, parallelism, share, shards),
+        overhead=training_overhead(parallelism.gpus * shards),
     )
+
+
+def training_overhead(gpus: int) -> Range:
+    """Return the bytes of the runtime on each GPU; the low end is what published peaks have."""
+    usual = runtime_overhead(gpus)
+    return Range(low=min(LEAST_OVERHEAD, usual.low), mid=usual.mid, high=usual.high)
 
 
 def activation_peak(step: ForwardPass, parallelism: Parallelism) -> Range:
     """Return the most bytes that activations take on any GPU: on the first stage, or on the last with its logits.
 
-    The logits take 4 bytes a value (32 bits), usually 6 (a 16-bit copy), at most 10 (their gradient).  An estimate.
+    An estimate. Where it is not said how the loss is computed, the range is from fused to full.
     """
     policy = replace(step.policy, tensor=parallelism.tensor, pipeline=parallelism.pipeline)
     kept = activation_bytes(step.layer, step.layers, step.batch, policy)
-    in_32_bits = logits_bytes(step.vocab, step.batch, parallelism.tensor) if step.vocab else 0.0
-    logits = Range(low=in_32_bits, mid=in_32_bits * 1.5, high=in_32_bits * 2.5)
+    logits = _loss_bytes(step, parallelism.tensor)
     if parallelism.pipeline == 1:
-        return kept + logits
+        return _fragmented(kept + logits)
     # The last stage has only one micro-batch in flight, but computes the logits.
     last_policy = replace(policy, pipeline=1, chunks=1)
     last = activation_bytes(step.layer, -(-step.layers // parallelism.pipeline), step.batch, last_policy) + logits
-    return Range(low=max(kept.low, last.low), mid=max(kept.mid, last.mid), high=max(kept.high, last.high))
+    most = Range(low=max(kept.low, last.low), mid=max(kept.mid, last.mid), high=max(kept.high, last.high))
+    return _fragmented(most)
+
+
+def _fragmented(size: Range) -> Range:
+    return Range(low=size.low, mid=size.mid, high=FRAGMENTATION * size.high)
+
+
+def _loss_bytes(step: ForwardPass, tensor: int) -> Range:
+    if not step.vocab:
+        return ZERO
+    hidden, vocab, batch = step.layer.hidden, step.vocab, step.batch
+    usual = loss_bytes(hidden, vocab, batch, tensor, step.cross_entropy)
+    if step.cross_entropy_given:
+        return usual
+    least, most = (loss_bytes(hidden, vocab, batch, tensor, kind) for kind in ("fused", "full"))
+    return Range(low=least.low, mid=usual.mid, high=most.high)
 
 
 def sharding_buffers(model: TrainedModel, parallelism: Parallelism) -> Range:
     """Return the bytes of sharding's transient buffers: a bucket of gradients, in stage 3 also gathered weights.
 
-    Gathered are from two layers up to 10^9 parameters.  An estimate. Sources: DeepSpeed's defaults (5e8 elements a
-    bucket, 1e9 live parameters); FSDP gathers the next layer while one is computed.
+    Gathered are one layer (nothing is prefetched), usually two, and up to 10^9 parameters; a frozen base in its own
+    type.  An estimate. Sources: DeepSpeed's defaults (5e8 elements a bucket, 1e9 live parameters); FSDP gathers the
+    next layer while one is computed.
     """
     if model.stage == 0:
         return ZERO
@@ -114,7 +157,23 @@ def sharding_buffers(model: TrainedModel, parallelism: Parallelism) -> Range:
     if model.stage < WEIGHT_SHARDING_STAGE:
         return Range(low=0.0, mid=bucket, high=bucket)
     params = max(model.gathered_params, model.params) / parallelism.gpus
-    two_layers = min(4 * model.largest_layer / parallelism.tensor, 2 * params)
+    width = model.frozen_bytes / model.gathered_params if model.frozen_bytes and model.gathered_params else 2.0
+    two_layers = min(2 * width * model.largest_layer / parallelism.tensor, width * params)
     return Range(
-        low=two_layers, mid=bucket + two_layers, high=bucket + max(2 * min(MAX_LIVE_PARAMS, params), two_layers)
+        low=two_layers / 2, mid=bucket + two_layers, high=bucket + max(width * min(MAX_LIVE_PARAMS, params), two_layers)
     )
+
+
+def quantized_copies(model: TrainedModel, parallelism: Parallelism, share: float, shards: int) -> Range:
+    """Return the bytes of the weights' copies in the precision, for both directions of a matrix product.
+
+    Of all weights of a GPU, or of two layers where weights are sharded; none where 16-bit weights are quantized at each
+    use. An estimate. Source: Transformer Engine's documentation on FP8 and MXFP8.
+    """
+    if not model.quantized_copies:
+        return ZERO
+    params = model.params * share * (1 - model.embeddings)
+    if model.stage >= WEIGHT_SHARDING_STAGE and shards > 1:
+        params = min(params, 2 * model.largest_layer / parallelism.tensor)
+    copies = model.quantized_copies * params
+    return Range(low=0.0, mid=copies, high=copies)

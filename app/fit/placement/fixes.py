@@ -123,8 +123,10 @@ def _training_memory(job: TrainingJob) -> Iterator[Alternatives]:
         yield [set_field("training", "zero_stage", 3)]
     if workload.sequence_tokens is not None:
         batch = workload.micro_batch or 1
+        loss_kind = workload.cross_entropy
         yield [set_field("training", "recompute", mode) for mode in ("selective", "full") if mode != workload.recompute]
         yield [set_field("training", "micro_batch", size) for size in _halves(batch)]
+        yield [set_field("training", "cross_entropy", kind) for kind in ("chunked", "fused") if kind != loss_kind]
     if workload.offload in {None, "none"}:
         yield [set_field("training", "offload", what) for what in ("optimizer", "all")]
     if workload.method in {None, "full"} and workload.data_parallel is None:

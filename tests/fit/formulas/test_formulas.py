@@ -1,5 +1,6 @@
 """Formulas by hand: figures that a reader can check with a pencil."""
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +13,7 @@ from app.fit.formulas.activations import (
     MicroBatch,
     korthikanti_layer_bytes,
     layers_in_flight,
+    loss_bytes,
     modern_layer_bytes,
 )
 from app.fit.formulas.architecture import Architecture
@@ -19,6 +21,7 @@ from app.fit.formulas.inference import ServedModel, ServingLoad, experts_read, i
 from app.fit.formulas.memory import KvCache, Parallelism, build_kv_cache, kv_bytes_per_sequence, kv_bytes_per_token
 from app.fit.formulas.optimizer import RECIPES, lora_matrices, lora_params, model_states
 from app.fit.formulas.quantities import GIB
+from app.fit.formulas.training import TrainedModel, training_need
 
 GPT = LayerWidths(hidden=1000, heads=10, kv_width=1000, intermediate=4000)
 BATCH = MicroBatch(sequence_tokens=100)
@@ -48,11 +51,51 @@ def test_a_wider_mlp_keeps_more() -> None:
     assert kept == pytest.approx(SBH * (18 + 4 * 8))
 
 
-def test_a_modern_layer_of_llama_3_8b_keeps_28_hidden_states() -> None:
-    llama = LayerWidths(hidden=4096, heads=32, kv_width=1024, intermediate=14336)
-    kept = modern_layer_bytes(llama, MicroBatch(sequence_tokens=32768), ActivationPolicy())
-    assert kept.mid == pytest.approx(7 * GIB)
-    assert kept.low == pytest.approx(0.6 * kept.mid)
+LLAMA_LAYER = LayerWidths(hidden=4096, heads=32, kv_width=1024, intermediate=14336)
+
+
+def test_a_modern_layer_of_llama_3_8b_keeps_28_hidden_states_in_eager_code_and_20_compiled() -> None:
+    kept = modern_layer_bytes(LLAMA_LAYER, MicroBatch(sequence_tokens=32768), ActivationPolicy())
+    assert kept.high == pytest.approx(1.4 * 7 * GIB)
+    assert kept.mid == pytest.approx(20.5 / 28 * 7 * GIB)
+    assert kept.low == pytest.approx(0.8 * kept.mid)
+
+
+def test_selective_recomputation_keeps_half_of_a_modern_layer() -> None:
+    batch = MicroBatch(sequence_tokens=8192, micro_batch=2)
+    whole, selective = (
+        modern_layer_bytes(LLAMA_LAYER, batch, ActivationPolicy(recompute=kind)) for kind in ("none", "selective")
+    )
+    assert selective.mid == pytest.approx(whole.mid / 2)
+    assert selective.high < whole.high
+
+
+def test_inputs_of_matrices_are_stored_in_the_precision() -> None:
+    batch = MicroBatch(sequence_tokens=1)
+    wide, fp8, nvfp4 = (
+        modern_layer_bytes(LLAMA_LAYER, batch, ActivationPolicy(precision=one)).mid for one in ("bf16", "fp8", "nvfp4")
+    )
+    assert wide - fp8 == 3 * 4096 + 14336
+    assert wide > fp8 > nvfp4
+
+
+def test_a_fused_loss_needs_less_than_a_chunked_one_and_that_less_than_the_whole() -> None:
+    batch = MicroBatch(sequence_tokens=4096)
+    fused, chunked, full = (loss_bytes(4096, 128256, batch, 1, kind) for kind in ("fused", "chunked", "full"))
+    assert fused.low < chunked.low < full.low
+    assert fused.mid < chunked.mid < full.mid
+    assert fused.high < chunked.high < full.high
+    assert full.mid == 12 * 4096 * 128256
+
+
+def test_copies_of_weights_in_the_precision_shrink_to_two_layers_where_weights_are_sharded() -> None:
+    model = TrainedModel(params=8e9, recipe=RECIPES["mixed_adam"], largest_layer=2e8, quantized_copies=2.0)
+    alone = training_need(model, Parallelism(), 1)
+    sharded = training_need(replace(model, stage=3), Parallelism(), 8)
+    assert alone.buffers.mid == 16e9
+    assert sharded.buffers.mid - training_need(
+        replace(model, stage=3, quantized_copies=0.0), Parallelism(), 8
+    ).buffers.mid == pytest.approx(8e8)
 
 
 @pytest.mark.parametrize(
