@@ -12,7 +12,7 @@ from app.converters.fit_response import to_placement_answer_out
 from app.converters.resource_fit import to_resource_answer_out
 from app.db.statements import QueryPlan
 from app.errors import BadQuery, BadWorkload
-from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
+from app.fit.estimator.workload import Engine, Gpus, InferenceWorkload, TrainingWorkload
 from app.fit.formulas.optimizer import AdaptedMatrix
 from app.fit.placement.request import Constraints, Pricing
 from app.schemas.estimate_request import EstimateIn, InferenceIn, TrainingIn
@@ -42,9 +42,16 @@ def to_workload(body: EstimateIn) -> EstimateRequest:
         model=body.model,
         architecture=body.fields,
         config=body.config,
-        workload=to_usage(body.inference, body.training),
-        gpus=Gpus(**body.gpus.model_dump()),
+        workload=_with_engine(to_usage(body.inference, body.training), body.gpus.engine),
+        gpus=Gpus(**body.gpus.model_dump(exclude={"engine"})),
     )
+
+
+def _with_engine(
+    workload: InferenceWorkload | TrainingWorkload, engine: Engine | None
+) -> InferenceWorkload | TrainingWorkload:
+    """Return the workload with the engine that the GPUs name, if they do."""
+    return replace(workload, engine=engine) if engine and isinstance(workload, InferenceWorkload) else workload
 
 
 def to_usage(inference: InferenceIn | None, training: TrainingIn | None) -> InferenceWorkload | TrainingWorkload:

@@ -3,12 +3,14 @@
 import csv
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
-TABLE = "accuracy.csv"
-"""The file beside this module that has the table."""
+from app.fit.formulas.quantities import Evidence
+
+TABLE = Path(__file__).with_suffix(".csv")
+"""The file with the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +45,7 @@ COLUMNS = tuple(field.name for field in fields(FamilyAccuracy))
 @lru_cache(maxsize=1)
 def read_accuracy() -> tuple[FamilyAccuracy, ...]:
     """Read the recorded table."""
-    text = (files("app.fit") / TABLE).read_text(encoding="utf-8")
+    text = TABLE.read_text(encoding="utf-8")
     hints = get_type_hints(FamilyAccuracy)
     return tuple(
         FamilyAccuracy(**{name: _parse(value, hints[name]) for name, value in row.items()})
@@ -54,3 +56,13 @@ def read_accuracy() -> tuple[FamilyAccuracy, ...]:
 def _parse(text: str, hint: Any) -> Any:
     kinds = [kind for kind in (get_args(hint) or (hint,)) if kind is not NoneType]
     return None if text == "" and get_args(hint) else kinds[0](text)
+
+
+def evidence_of(family: str, outside: tuple[str, ...] = ()) -> Evidence:
+    """Return the evidence of a family; `n` is 0 where it is not recorded."""
+    return Evidence(family=family, n=_measurements().get(family, 0), outside=outside)
+
+
+@lru_cache(maxsize=1)
+def _measurements() -> dict[str, int]:
+    return {one.family: one.n for one in read_accuracy()}

@@ -153,6 +153,11 @@ CrossEntropy = Literal["full", "chunked", "fused"]
 ActivationFormula = Literal["korthikanti", "modern", "zero"]
 
 
+Engine = Literal["vllm", "sglang", "trtllm"]
+Link = Literal["nvlink", "pcie"]
+Network = Literal["infiniband", "ethernet"]
+
+
 class GpusIn(In):
     """GPUs of one kind, by their figures; nothing is looked up in the catalog."""
 
@@ -160,6 +165,14 @@ class GpusIn(In):
     usable_gib: Positive | None = Field(default=None, description="Memory of one GPU as the system sees it, GiB.")
     bandwidth_gb_per_s: Positive | None = Field(default=None, description="Memory bandwidth of one GPU, 10^9 bytes/s.")
     peak_tflops: Positive | None = Field(default=None, description="Dense peak of one GPU in the type used, TFLOP/s.")
+    link: Link | None = Field(default=None, description="What joins the GPUs of a VM; default nvlink, or xGMI.")
+    link_gb_per_s: Positive | None = Field(
+        default=None, description="Speed of the link of one GPU, both directions, 10^9 bytes/s; default: the usual one."
+    )
+    network: Network | None = Field(
+        default=None, description="What joins the VMs of a copy that is on several; default infiniband."
+    )
+    engine: Engine | None = Field(default=None, description="The serving engine, in place of inference.engine.")
     achieved_tflops: Positive | None = Field(default=None, description="What one GPU reaches in training, TFLOP/s.")
     mfu: Fraction | None = Field(default=None, description="Share of the peak that is reached; default: a range.")
     usd_per_gpu_hour: NonNegativeDecimal | None = Field(default=None, description="Price of one GPU, USD an hour.")
@@ -187,7 +200,13 @@ class InferenceIn(In):
     allow_longer_context: bool = Field(
         default=False, description="Allow a context longer than the model is made for, by rope_scaling."
     )
-    prompt_tokens: Tokens | None = Field(default=None, description="Tokens of a prompt; default: the context.")
+    prompt_tokens: Tokens | None = Field(
+        default=None, description="Tokens of a prompt; default: two thirds of the context."
+    )
+    output_tokens: Tokens | None = Field(
+        default=None, description="Tokens that are generated for a prompt; default: as many as it has."
+    )
+    engine: Engine | None = Field(default=None, description="The serving engine; default vllm.")
     concurrency: Sequences | None = Field(default=None, description="Sequences at a time, over all copies; default 1.")
     block_tokens: Count | None = Field(
         default=None, description="Tokens of a page of the KV cache; default 1, vLLM 16."
@@ -299,4 +318,14 @@ class EstimateIn(ModelIn):
     @model_validator(mode="after")
     def _one_use(self) -> Self:
         require_exactly_one(self, "inference", "training")
+        return self
+
+    @model_validator(mode="after")
+    def _one_engine(self) -> Self:
+        if self.gpus.engine is None:
+            return self
+        if self.inference is None:
+            raise contradiction("gpus.engine is of a model that is served, and training is given")
+        if self.inference.engine not in {None, self.gpus.engine}:
+            raise contradiction("gpus.engine and inference.engine differ: give one")
         return self

@@ -8,6 +8,16 @@ from app.schemas.estimate_request import ArchitectureOut
 from app.schemas.sizes import Omittable, Out
 
 
+class EvidenceOut(Out):
+    """The measurements that the range of an estimate rests on."""
+
+    family: str = Field(description="The family in GET /accuracy: `decode_step`. Extensible.")
+    n: int = Field(description="The measurements of the family.")
+    outside: list[str] = Field(
+        description="In what the request departs from them, so that the range is wider: gpu, link, … Extensible."
+    )
+
+
 class FigureOut(Out):
     """A figure: `value` where it is exact or a bound, `low`, `mid` and `high` where it is an estimate."""
 
@@ -17,6 +27,9 @@ class FigureOut(Out):
     low: float | None = Field(description="The low end of an estimate.")
     mid: float | None = Field(description="The middle of an estimate.")
     high: float | None = Field(description="The high end of an estimate.")
+    evidence: Omittable[EvidenceOut] = Field(
+        default=None, description="What the range rests on, where it was compared with measurements."
+    )
 
 
 class ParametersOut(Out):
@@ -69,6 +82,9 @@ class InferenceOut(Out):
     memory_per_gpu: Omittable[ServingMemoryOut] = Field(description="The fullest GPU of one copy.")
     decode: Omittable[DecodeOut] = Field(description="Needs gpus.bandwidth_gb_per_s.")
     prefill: Omittable[FigureOut] = Field(description="Time to read one prompt; needs gpus.peak_tflops.")
+    ttft: Omittable[FigureOut] = Field(
+        description="Time to the first token under the load; needs gpus.peak_tflops and gpus.bandwidth_gb_per_s."
+    )
 
 
 class StatesOut(Out):

@@ -140,6 +140,7 @@ class SpeedOut(Out):
     expected_step: Omittable[FigureOut] = Field(description="The expected time of a step; of a server.")
     tokens_per_s: Omittable[FigureOut] = Field(description="The most that all copies generate; of a server.")
     expected_tokens_per_s: FigureOut = Field(description="Generated, or trained on.")
+    ttft: Omittable[FigureOut] = Field(description="Time to the first token under the load; of a server.")
     hours: Omittable[FigureOut] = Field(description="Of the whole training, where its tokens are given.")
 
 

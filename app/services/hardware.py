@@ -65,6 +65,7 @@ def to_vm_and_machine(
         capability=hardware.compute_capability or gpu.get("compute_capability"),
         domain_gpus=domain,
         domain_vms=domain // gpus if domain > MAX_GPUS_PER_SERVER else 1,
+        link_gb_per_s=gpu.get("interconnect_gb_per_s"),
         infiniband=True if hardware.infiniband is None else hardware.infiniband,
         memory_bytes=hardware.host_memory_gib * GIB if hardware.host_memory_gib is not None else None,
         disk_bytes=hardware.local_disk_gib * GIB if hardware.local_disk_gib is not None else None,

@@ -190,6 +190,7 @@ def to_machine(row: Mapping[str, Any]) -> Machine:
         capability=row["compute_capability"],
         domain_gpus=row["domain_gpus"],
         domain_vms=row["rack_vms"] or 1,
+        link_gb_per_s=row["interconnect_gb_per_s"],
         infiniband=row["infiniband"],
         memory_bytes=_scaled(row["memory_gib"], GIB),
         disk_bytes=_scaled(row["local_disk_gib"], GIB),

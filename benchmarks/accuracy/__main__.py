@@ -13,7 +13,6 @@ from benchmarks.accuracy.families import FAMILIES
 from benchmarks.accuracy.page import PAGE, write_page
 from benchmarks.accuracy.points import Point, breakdown, errors, summarize
 
-RECORDED = PROJECT / "app" / "fit" / TABLE
 TOLERANCE = 0.02
 """How much worse a share or an error may be than recorded: two points."""
 
@@ -21,7 +20,7 @@ TOLERANCE = 0.02
 def main() -> int:
     """Compute the families; return 1 where one is worse than recorded, or not recorded."""
     options = _options()
-    recorded = {one.family: one for one in read_accuracy()} if RECORDED.exists() else {}
+    recorded = {one.family: one for one in read_accuracy()} if TABLE.exists() else {}
     found = []
     for family in FAMILIES:
         if options.only and family.id not in options.only:
@@ -43,7 +42,7 @@ def main() -> int:
         write_table([*({**unchanged, **{one.family: one for one in found}}.values())])
         read_accuracy.cache_clear()
         write_page(read_accuracy())
-        print(f"wrote {RECORDED.relative_to(PROJECT)} and {PAGE.relative_to(PROJECT)}")
+        print(f"wrote {TABLE.relative_to(PROJECT)} and {PAGE.relative_to(PROJECT)}")
     failures = regressions(found, recorded) if options.check else []
     print(*failures, sep="\n", end="\n" if failures else "")
     return 1 if failures else 0
@@ -84,7 +83,7 @@ def write_table(rows: Sequence[FamilyAccuracy]) -> None:
     writer.writerow(COLUMNS)
     for row in rows:
         writer.writerow("" if (value := getattr(row, name)) is None else value for name in COLUMNS)
-    RECORDED.write_text(text.getvalue(), encoding="utf-8")
+    TABLE.write_text(text.getvalue(), encoding="utf-8")
 
 
 def _options() -> argparse.Namespace:

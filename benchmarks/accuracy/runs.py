@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from app.fit.estimator.serving import ServingSetup
+from app.fit.formulas.memory import Parallelism, build_kv_cache, kv_bytes_per_sequence
+from benchmarks.accuracy.estimates import setup_of
 from benchmarks.accuracy.make_serving import TABLE
 
 BANDWIDTH = {"h100_sxm": 3350, "h200_sxm": 4800, "b200_sxm": 8000, "gb200": 8000, "gb300": 8000}
@@ -71,15 +74,18 @@ class ServingRun:
             **MODELS[self.model],
             "inference": {
                 "dtype": self.dtype,
-                "context_tokens": self.input_tokens + self.output_tokens // 2,
+                "prompt_tokens": self.input_tokens,
+                "output_tokens": self.output_tokens,
                 "concurrency": self.batch,
                 "tensor_parallel": self.tensor_parallel,
+                "engine": self.engine,
                 "allow_longer_context": True,
             },
             "gpus": {
                 "count": self.tensor_parallel,
                 "bandwidth_gb_per_s": BANDWIDTH[self.gpu],
                 "peak_tflops": self.peak_tflops,
+                "link": "nvlink",
             },
         }
 
@@ -97,17 +103,36 @@ def read_rows() -> Iterator[dict[str, str]]:
 
 MAX_TTFT_S = 15.0
 """A first token that takes longer waited in a queue: the requests did not fit at once, and `batch` is too high."""
+MEMORY_GB = {"h100_sxm": 80, "h200_sxm": 141, "b200_sxm": 180, "gb200": 186, "gb300": 277}
+"""Memory of a GPU, 10^9 bytes: the vendor's pages."""
 
 
 @lru_cache(maxsize=1)
-def serving_runs() -> tuple[ServingRun, ...]:
-    """Return the runs that did not queue, without disaggregation and without data parallelism of the attention."""
-    return tuple(
-        run
-        for row in read_rows()
-        if row["mode"] == "agg" and int(row["attention_data_parallel"] or 1) == 1
-        and (run := _run(row)).ttft_s <= MAX_TTFT_S and run.tensor_parallel <= 8
-    )  # fmt: skip
+def serving_runs() -> tuple[tuple[ServingRun, ServingSetup], ...]:
+    """Return the runs that did not queue, without disaggregation and without data parallelism of the attention.
+
+    Each is with its setup. A run is left out where the weights and half of the cache are more than the GPUs hold: its
+    parallelism is not what the table says.
+    """
+    found = []
+    for row in read_rows():
+        if row["mode"] != "agg" or int(row["attention_data_parallel"] or 1) > 1:
+            continue
+        run = _run(row)
+        if run.ttft_s > MAX_TTFT_S or run.tensor_parallel > 8:
+            continue
+        setup = setup_of(run.body())
+        if _held_bytes(run, setup) < MEMORY_GB[run.gpu] * 1e9:
+            found.append((run, setup))
+    return tuple(found)
+
+
+def _held_bytes(run: ServingRun, setup: ServingSetup) -> float:
+    """Return the bytes of the weights and of half of the cache on each GPU."""
+    parallelism, cache = Parallelism(tensor=run.tensor_parallel), build_kv_cache(setup.model.shape)
+    each = kv_bytes_per_sequence(cache, run.input_tokens + run.output_tokens // 2, parallelism)
+    weights = setup.weights.bytes.mid if setup.weights is not None else 0.0
+    return weights / run.tensor_parallel + run.batch * each / 2
 
 
 def _run(row: Mapping[str, str]) -> ServingRun:

@@ -31,7 +31,7 @@ SELECTION_FILTERS = ("q", "name", "series", "category", "gpu", "gpu_vendor", "ve
 
 PEAK_DTYPES = ("fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
 GPU_FACTS = (
-    *("usable_memory_gib", "memory_bandwidth_gb_per_s", "compute_capability"),
+    *("usable_memory_gib", "memory_bandwidth_gb_per_s", "compute_capability", "interconnect_gb_per_s"),
     *(f"{kind}_tflops" for kind in PEAK_DTYPES),
 )
 

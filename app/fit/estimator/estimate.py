@@ -1,23 +1,30 @@
 """Estimates a workload: every figure that can be computed, the assumptions, and what was left out."""
 
 from decimal import Decimal
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from app.fit.accuracy import evidence_of
 from app.fit.estimator.model import Model, resolve_model, weight_figure
 from app.fit.estimator.parallelism import plan_serving, plan_training
 from app.fit.estimator.report import CostFigures, Estimate, InferenceFigures, ParameterFigures, TrainingFigures
 from app.fit.estimator.serving import (
-    DecodeSpeed,
     ServingSetup,
     check_context_length,
-    decode_figures,
-    decode_speed,
     kv_cache_of,
     kv_figures,
     memory_figures,
-    prefill_figure,
     weights_range,
+    with_context,
     with_weights,
+)
+from app.fit.estimator.serving_speed import (
+    ServingSpeed,
+    assume_links,
+    decode_figures,
+    first_token_figure,
+    prefill_speed,
+    record_lengths,
+    serving_speed,
 )
 from app.fit.estimator.training_memory import (
     TrainingSetup,
@@ -34,10 +41,10 @@ from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
 from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.compute import per_hour, per_job, per_million_tokens, per_month
-from app.fit.formulas.quantities import Figure, exact
+from app.fit.formulas.quantities import Figure, estimate, exact
 
 
-def serving_cost(gpus: Gpus, count: int, speed: DecodeSpeed | None) -> CostFigures | None:
+def serving_cost(gpus: Gpus, count: int, speed: ServingSpeed | None) -> CostFigures | None:
     """Return the cost of serving; None without a price."""
     price = gpus.usd_per_gpu_hour
     if price is None:
@@ -45,7 +52,7 @@ def serving_cost(gpus: Gpus, count: int, speed: DecodeSpeed | None) -> CostFigur
     return _cost(count, price, per_million=_per_million(per_hour(count, price), speed) if speed else None)
 
 
-def _per_million(usd_per_hour: Decimal, speed: DecodeSpeed) -> Figure:
+def _per_million(usd_per_hour: Decimal, speed: ServingSpeed) -> Figure:
     """Return the cost of a million tokens: low at the fastest expected step, high at the slowest."""
     low, mid, high = (
         per_million_tokens(usd_per_hour, decimal(speed.tokens_per_step / step_s))
@@ -71,7 +78,7 @@ def training_cost(gpus: Gpus, count: int, figures: TrainingFigures, given_hours:
 def _per_job(hours: Figure, price: Decimal) -> Figure:
     """Return the cost of a job with the certainty and range of its GPU-hours."""
     ends = {name: getattr(hours, name) for name in ("value", "low", "mid", "high")}
-    costs = {name: per_job(decimal(end), price) for name, end in ends.items() if end is not None}
+    costs: dict[str, Any] = {name: per_job(decimal(end), price) for name, end in ends.items() if end is not None}
     return Figure(unit="USD", certainty=hours.certainty, **costs)
 
 
@@ -90,35 +97,61 @@ def decimal(number: float | Decimal) -> Decimal:
     return number if isinstance(number, Decimal) else Decimal(repr(number))
 
 
+def serving_setup(
+    shape: Architecture, workload: InferenceWorkload, gpus: Gpus, assumptions: Assumptions
+) -> ServingSetup:
+    """Return a serving workload with its model, deployment and weights; raises InvalidWorkload for a contradiction."""
+    model = resolve_model(shape, assumptions)
+    deployment = plan_serving(workload, gpus, model.shape.heads, assumptions)
+    return with_weights(
+        ServingSetup(
+            model=model,
+            workload=with_context(workload, assumptions),
+            gpus=assume_links(gpus, deployment.parallelism, assumptions),
+            deployment=deployment,
+            assumptions=assumptions,
+        )
+    )
+
+
 def estimate_serving(
     shape: Architecture, workload: InferenceWorkload, gpus: Gpus, assumptions: Assumptions
 ) -> Estimate:
     """Estimate a served model; raise InvalidWorkload where a requested figure, or every figure, cannot be computed."""
-    model = resolve_model(shape, assumptions)
-    deployment = plan_serving(workload, gpus, model.shape.heads, assumptions)
-    setup = with_weights(
-        ServingSetup(model=model, workload=workload, gpus=gpus, deployment=deployment, assumptions=assumptions)
-    )
+    setup = serving_setup(shape, workload, gpus, assumptions)
+    model = setup.model
     check_context_length(setup)
     weights, cache = weights_range(setup), kv_cache_of(setup)
-    speed = decode_speed(setup, weights, cache)
+    if gpus.bandwidth_gb_per_s is not None or gpus.peak_tflops is not None:
+        record_lengths(setup)
+    _mark_missing_prefill(setup)
+    speed, prefill = serving_speed(setup, weights, cache), prefill_speed(setup, weights)
     figures = InferenceFigures(
         weights=weight_figure(weights) if weights else None,
         kv_cache=kv_figures(setup, cache),
         memory_per_gpu=memory_figures(setup, weights, cache) if weights else None,
         decode=decode_figures(speed) if speed else None,
-        prefill=prefill_figure(setup),
+        prefill=estimate(prefill, "s", evidence_of("ttft")) if prefill else None,
+        ttft=first_token_figure(speed) if speed else None,
     )
     _check_serving(workload, figures, assumptions)
     return Estimate(
         architecture=model.shape,
         parameters=parameter_figures(model),
         inference=figures,
-        cost=serving_cost(gpus, deployment.gpus, speed),
+        cost=serving_cost(gpus, setup.deployment.gpus, speed),
         weights_type=setup.weights.type if setup.weights is not None else None,
         assumptions=assumptions.recorded,
         left_out=assumptions.left_out,
     )
+
+
+def _mark_missing_prefill(setup: ServingSetup) -> None:
+    """Record what the time of reading a prompt lacks, where a prompt is given."""
+    unknown = {"gpus.peak_tflops": setup.gpus.peak_tflops, "architecture.params": setup.model.count}
+    if setup.workload.prompt_tokens is not None:
+        missing = tuple(name for name, known in unknown.items() if known is None)
+        setup.assumptions.mark_missing("inference.prefill", missing)
 
 
 def _check_serving(workload: InferenceWorkload, figures: InferenceFigures, assumptions: Assumptions) -> None:
@@ -135,7 +168,7 @@ def _check_serving(workload: InferenceWorkload, figures: InferenceFigures, assum
         (
             "inference.prompt_tokens",
             "inference.prefill",
-            workload.prompt_tokens is not None and figures.prefill is None,
+            workload.prompt_tokens is not None and workload.output_tokens is None and figures.prefill is None,
         ),
         ("inference", "inference", nothing),
     ):

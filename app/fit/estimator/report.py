@@ -63,6 +63,7 @@ class InferenceFigures:
     memory_per_gpu: ServingMemory | None
     decode: DecodeFigures | None
     prefill: Figure | None
+    ttft: Figure | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

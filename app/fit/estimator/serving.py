@@ -5,28 +5,21 @@ from math import ceil
 
 from app.fit.estimator.model import Model, architecture_paths, weight_figure
 from app.fit.estimator.parallelism import ONE_GPU, Deployment
-from app.fit.estimator.report import DecodeFigures, KvFigures, ServingMemory
+from app.fit.estimator.report import KvFigures, ServingMemory
 from app.fit.estimator.weights import Weights, count_weights
-from app.fit.estimator.workload import Gpus, InferenceWorkload
+from app.fit.estimator.workload import Engine, Gpus, InferenceWorkload
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
-from app.fit.formulas.compute import MFU_PREFILL, prefill_flops, seconds
 from app.fit.formulas.inference import (
-    DecodeStep,
     InferenceNeed,
     ServedModel,
     ServingLoad,
-    decode_flops,
-    expected_step_seconds,
-    experts_read,
     inference_need,
     max_sequences,
     memory_budget_bytes,
-    step_seconds,
 )
 from app.fit.formulas.memory import (
     BITS,
     KvCache,
-    Parallelism,
     build_kv_cache,
     kv_bytes_per_sequence,
     kv_bytes_per_token,
@@ -43,7 +36,6 @@ from app.fit.formulas.quantities import (
     exact,
     exact_gib,
     exact_or_bound_gib,
-    single_value,
 )
 
 
@@ -67,6 +59,11 @@ class ServingSetup:
         return self.assumptions.get(self.workload.concurrency, "inference.concurrency")
 
     @property
+    def engine(self) -> Engine:
+        """The serving engine."""
+        return self.assumptions.get(self.workload.engine, "inference.engine")
+
+    @property
     def sequences(self) -> int:
         """Sequences that one copy serves at the same time."""
         return ceil(self.concurrency / self.deployment.copies)
@@ -83,6 +80,15 @@ def check_context_length(setup: ServingSetup) -> bool:
     why = f"as asked; the model is made for {most}, and its positions must be scaled (rope_scaling)"
     setup.assumptions.record("inference.context_tokens", context, why)
     return True
+
+
+def with_context(workload: InferenceWorkload, assumptions: Assumptions) -> InferenceWorkload:
+    """Return the workload with the context that follows from prompt and output, where both are given and it is not."""
+    prompt, output = workload.prompt_tokens, workload.output_tokens
+    if workload.context_tokens is not None or prompt is None or output is None:
+        return workload
+    context = assumptions.record("inference.context_tokens", prompt + output, "prompt and output together")
+    return replace(workload, context_tokens=context)
 
 
 def has_no_context(workload: InferenceWorkload) -> bool:
@@ -213,94 +219,3 @@ def _memory_budget(setup: ServingSetup) -> float | None:
     return memory_budget_bytes(
         setup.gpus.usable_gib * GIB, setup.assumptions.get(setup.workload.utilization, "inference.utilization")
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecodeSpeed:
-    """Speed of decoding on all copies: least and expected time of a step, s, and the tokens that a step yields."""
-
-    least_s: float
-    expected_s: Range
-    tokens_per_step: float
-
-
-def decode_speed(setup: ServingSetup, weights: Range | None, cache: KvCache | None) -> DecodeSpeed | None:
-    """Return the speed of decoding; None where bandwidth or weights are unknown.
-
-    A step yields one token of every sequence. A token passes through all p stages one after the other, while each stage
-    works on another micro-batch: the sequences of a copy are divided into p micro-batches, so that one pass through all
-    stages reads the whole model and the cache of one micro-batch. More micro-batches would read the weights more often,
-    fewer would leave stages idle.
-    """
-    bandwidth = setup.gpus.bandwidth_gb_per_s
-    if bandwidth is None or weights is None:
-        return None
-    parallelism = setup.deployment.parallelism
-    peak = setup.gpus.peak_tflops * 1e12 if setup.gpus.peak_tflops is not None else None
-    count = setup.model.count
-    batch = _sequences_per_stage(setup)
-    flops = decode_flops(count.active, batch) / parallelism.tensor if count else 0.0
-    kept = batch * _kv_bytes_read(setup, cache)
-    least, likely = (
-        step_seconds(
-            DecodeStep(weights_bytes=read * weights.mid / parallelism.tensor, kv_bytes=kept, flops=flops),
-            bandwidth * 1e9,
-            peak,
-        )
-        for read in _weight_shares_read(setup, batch)
-    )
-    return DecodeSpeed(least_s=least, expected_s=expected_step_seconds(likely), tokens_per_step=setup.concurrency)
-
-
-def _sequences_per_stage(setup: ServingSetup) -> float:
-    """Return the sequences per micro-batch of a stage: the mean over copies and stages, at least one."""
-    return max(1.0, setup.concurrency / (setup.deployment.copies * setup.deployment.parallelism.pipeline))
-
-
-def _kv_bytes_read(setup: ServingSetup, cache: KvCache | None) -> float:
-    """Return the KV bytes of one sequence that a tensor rank reads in a step, over all stages."""
-    tensor = setup.deployment.parallelism.tensor
-    if setup.workload.kv_bytes_per_sequence is None and cache is not None and setup.workload.context_tokens is not None:
-        return kv_bytes_per_sequence(cache, setup.workload.context_tokens, Parallelism(tensor=tensor))
-    return (sequence_bytes(setup, cache) or 0.0) / tensor
-
-
-def _weight_shares_read(setup: ServingSetup, batch: float) -> tuple[float, float]:
-    """Return the least and the expected share of the weights that a step reads: of experts, only the active ones."""
-    shape, experts = setup.model.shape, setup.weights.experts if setup.weights is not None else 0.0
-    if not experts or shape.experts is None or shape.experts_per_token is None:
-        return 1.0, 1.0
-    active, total = shape.experts_per_token, shape.experts
-    likely = experts_read(total, active, batch)
-    return 1 - (1 - active / total) * experts, 1 - (1 - likely) * experts
-
-
-def decode_figures(pace: DecodeSpeed) -> DecodeFigures:
-    """Return step time and token rate, as bounds and as expected."""
-    return DecodeFigures(
-        step=bound(pace.least_s * 1e3, "ms"),
-        expected_step=estimate(pace.expected_s.times(1e3), "ms"),
-        tokens_per_s=bound(pace.tokens_per_step / pace.least_s, "tokens/s"),
-        expected_tokens_per_s=estimate(pace.expected_s.divide(pace.tokens_per_step), "tokens/s"),
-    )
-
-
-def prefill_figure(setup: ServingSetup) -> Figure | None:
-    """Return the time in which one copy reads a prompt, s; None where peak, model or prompt is unknown."""
-    prompt, peak, count = setup.workload.prompt_tokens, setup.gpus.peak_tflops, setup.model.count
-    if prompt is None and setup.workload.context_tokens is not None and peak is not None:
-        prompt = setup.assumptions.record("inference.prompt_tokens", setup.workload.context_tokens, "the whole context")
-    if setup.workload.prompt_tokens is not None and (peak is None or count is None):
-        unknown = {"gpus.peak_tflops": peak, "architecture.params": count}
-        setup.assumptions.mark_missing(
-            "inference.prefill", tuple(name for name, known in unknown.items() if known is None)
-        )
-    if prompt is None or peak is None or count is None:
-        return None
-    mfu = single_value(setup.gpus.mfu) if setup.gpus.mfu is not None else MFU_PREFILL
-    if setup.gpus.mfu is None:
-        setup.assumptions.record(
-            "gpus.mfu", [mfu.low, mfu.mid, mfu.high], "share of the peak that reading a prompt reaches"
-        )
-    flops = prefill_flops(count.active, prompt)
-    return estimate(seconds(flops, setup.deployment.parallelism.gpus, peak * 1e12, mfu), "s")

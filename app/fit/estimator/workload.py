@@ -2,20 +2,32 @@
 
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Literal
 
 from app.fit.formulas.activations import CrossEntropy, Formula, Recompute
+from app.fit.formulas.links import LinkKind, Network
 from app.fit.formulas.optimizer import AdaptedMatrix, Loading, Offload
 from app.fit.formulas.training_speed import Precision
+
+Engine = Literal["vllm", "sglang", "trtllm"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpus:
-    """GPUs of one kind: their number, and the memory, bandwidth (decimal GB/s), dense peak and price of each."""
+    """GPUs of one kind: their number, and the memory, bandwidth (decimal GB/s), dense peak and price of each.
+
+    `link` joins the GPUs of a VM, at `link_gb_per_s` in both directions together; `network` joins the VMs of a copy,
+    None where one VM holds it. `peak_16_bits_tflops` is known where `peak_tflops` is of a narrower type.
+    """
 
     count: int | None = None
     usable_gib: float | None = None
     bandwidth_gb_per_s: float | None = None
     peak_tflops: float | None = None
+    peak_16_bits_tflops: float | None = None
+    link: LinkKind | None = None
+    link_gb_per_s: float | None = None
+    network: Network | None = None
     achieved_tflops: float | None = None
     mfu: float | None = None
     usd_per_gpu_hour: Decimal | None = None
@@ -35,6 +47,8 @@ class InferenceWorkload:
     context_tokens: int | None = None
     allow_longer_context: bool = False
     prompt_tokens: int | None = None
+    output_tokens: int | None = None
+    engine: Engine | None = None
     concurrency: int | None = None
     block_tokens: int | None = None
     max_batched_tokens: int | None = None

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
+from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.quantities import Range
 
-MFU_PREFILL = Range(low=0.40, mid=0.55, high=0.70)
-"""Share of the dense peak that prefill reaches."""
 
 FLOPS_PER_PARAM = {"full": 6.0, "lora": 4.0, "qlora": 4.0}
 """FLOPs per parameter and token: forward 2, backward 4, or 2 where the gradients of frozen weights are left out."""
@@ -75,6 +74,31 @@ def prefill_flops(active_params: float, prompt_tokens: float) -> float:
     Source: Google DeepMind, How to Scale Your Model, on inference.
     """
     return 2.0 * active_params * prompt_tokens
+
+
+def prompt_attention_flops(shape: Architecture, prompt_tokens: float) -> float:
+    """Return the FLOPs of a prompt's attention: 2 a (d_qk + d_v) T^2 / 2 a layer; 0 where heads or layers are unknown.
+
+    Causal: a token attends to those before it, in a layer with a window to the window at most. A layer that keeps no
+    KV cache (linear attention) has none.  a heads, d_qk and d_v their widths, T tokens.
+    Source: Dao, FlashAttention-2, arXiv 2307.08691, section 4.1 (4 T^2 d a, halved by the causal mask).
+    """
+    layers = shape.layers if shape.kv_layers is None else shape.kv_layers
+    if layers is None or shape.heads is None or (width := _attention_widths(shape)) is None:
+        return 0.0
+    windowed = 0
+    if shape.sliding_window is not None:
+        windowed = layers if shape.sliding_layers is None else min(shape.sliding_layers, layers)
+    seen = prompt_tokens / 2
+    attended = (layers - windowed) * seen + windowed * min(seen, shape.sliding_window or 0)
+    return 2.0 * shape.heads * width * prompt_tokens * attended
+
+
+def _attention_widths(shape: Architecture) -> int | None:
+    """Return d_qk + d_v of a head."""
+    if shape.kv_lora_rank is not None and shape.v_head_dim is not None:
+        return (shape.qk_nope_head_dim or 0) + (shape.qk_rope_head_dim or 0) + shape.v_head_dim
+    return 2 * shape.head_dim if shape.head_dim is not None else None
 
 
 HOURS_PER_MONTH = Decimal(730)

@@ -52,8 +52,20 @@ ZERO = single_value(0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What the range of an estimate rests on: a family of measurements, how many, and what they do not cover."""
+
+    family: str
+    n: int
+    outside: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A reported quantity: `value` where it is exact or a bound, else `low`, `mid` and `high`."""
+    """A reported quantity: `value` where it is exact or a bound, else `low`, `mid` and `high`.
+
+    `evidence` is known where the estimate was compared with measurements.
+    """
 
     unit: str
     certainty: Certainty
@@ -61,6 +73,7 @@ class Figure:
     low: Number | None = None
     mid: Number | None = None
     high: Number | None = None
+    evidence: Evidence | None = None
 
 
 def exact(value: Number, unit: str) -> Figure:
@@ -73,9 +86,9 @@ def bound(value: Number, unit: str) -> Figure:
     return Figure(unit=unit, certainty="bound", value=value)
 
 
-def estimate(value: Range, unit: str) -> Figure:
-    """Return an estimate with the range seen in practice."""
-    return Figure(unit=unit, certainty="estimate", low=value.low, mid=value.mid, high=value.high)
+def estimate(value: Range, unit: str, evidence: Evidence | None = None) -> Figure:
+    """Return an estimate with the range seen in practice, and the measurements that say so."""
+    return Figure(unit=unit, certainty="estimate", low=value.low, mid=value.mid, high=value.high, evidence=evidence)
 
 
 def exact_gib(size_bytes: float) -> Figure:

@@ -217,12 +217,17 @@ class Attempt(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
-    """How fast an option is; None is unknown. A step is one token of every sequence; `hours` are of the whole job."""
+    """How fast an option is; None is unknown. A step is one token of every sequence; `hours` are of the whole job.
+
+    `departures` are what no measurement covers.
+    """
 
     tokens_per_s: Range
     min_step_s: float | None = None
     step_s: Range | None = None
     max_tokens_per_s: float | None = None
+    first_token_s: Range | None = None
+    departures: tuple[str, ...] = ()
     hours: Range | None = None
 
     @property

@@ -5,13 +5,16 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf
 
+from app.fit.formulas.links import Network
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """One VM, in bytes, bytes a second and FLOP a second (dense, by type); None is unknown.
 
     Memory, bandwidth and peaks are of one GPU, of a fraction of a GPU its part. `domain_gpus` GPUs share one NVLink
-    or xGMI domain, which is a whole rack of `domain_vms` VMs where that is more than 1. `described` by the client: what
+    or xGMI domain, which is a whole rack of `domain_vms` VMs where that is more than 1; `link_gb_per_s` is the speed of
+    the domain's links, GB/s in both directions. `described` by the client: what
     is unknown fails no check. `of_series`: no source describes its GPUs, so they are those of its series.
     `usable_assumed`: no source gives the usable part of a GPU's memory.
     """
@@ -23,6 +26,7 @@ class Machine:
     capability: str | None = None
     domain_gpus: int = 1
     domain_vms: int = 1
+    link_gb_per_s: float | None = None
     infiniband: bool | None = None
     memory_bytes: float | None = None
     disk_bytes: float | None = None
@@ -40,6 +44,16 @@ class Machine:
         """Compute once what every check reads."""
         object.__setattr__(self, "fractional", self.gpus is not None and 0 < self.gpus < 1)
         object.__setattr__(self, "ranks", max(1, int(self.gpus)) if self.gpus else 0)
+
+    @property
+    def joined_gpus(self) -> int:
+        """GPUs that need no network between VMs: those of the VM, or of the rack that shares one domain."""
+        return self.domain_gpus if self.domain_vms > 1 else self.ranks
+
+    @property
+    def network(self) -> Network:
+        """What joins VMs: InfiniBand where it is known, else Ethernet."""
+        return "infiniband" if self.infiniband is True else "ethernet"
 
     def max_tensor_ranks(self, nodes: int, *, tp_in_nvlink: bool) -> int:
         """Return over how many GPUs one layer can be split: those of the VM, or of the VMs of one rack.

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from math import inf, isfinite
 
+from app.fit.accuracy import evidence_of
 from app.fit.estimator.estimate import decimal
 from app.fit.estimator.parallelism import Deployment
 from app.fit.estimator.serving import check_context_length, has_no_context, memory_figures
@@ -277,6 +278,7 @@ class SpeedFigures:
     expected_step: Figure | None
     tokens_per_s: Figure | None
     expected_tokens_per_s: Figure
+    ttft: Figure | None
     hours: Figure | None
 
 
@@ -285,12 +287,14 @@ def speed_figures(option: PlacementOption) -> SpeedFigures | None:
     speed = option.speed
     if speed is None:
         return None
-    most, least = speed.max_tokens_per_s, speed.min_step_s
+    most, least, first = speed.max_tokens_per_s, speed.min_step_s, speed.first_token_s
+    rests_on = evidence_of("decode_step", speed.departures) if speed.step_s is not None else None
     return SpeedFigures(
         step=bound(least * 1e3, "ms") if least is not None else None,
-        expected_step=estimate(speed.step_s.times(1e3), "ms") if speed.step_s is not None else None,
+        expected_step=estimate(speed.step_s.times(1e3), "ms", rests_on) if speed.step_s is not None else None,
         tokens_per_s=bound(most, "tokens/s") if most is not None else None,
-        expected_tokens_per_s=estimate(speed.tokens_per_s, "tokens/s"),
+        expected_tokens_per_s=estimate(speed.tokens_per_s, "tokens/s", rests_on),
+        ttft=estimate(first.times(1e3), "ms", evidence_of("ttft", speed.departures)) if first is not None else None,
         hours=estimate(speed.hours, "hours") if speed.hours is not None else None,
     )
 

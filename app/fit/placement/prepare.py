@@ -11,8 +11,10 @@ from app.fit.estimator.serving import (
     sequence_bytes,
     served_model,
     weights_range,
+    with_context,
     with_weights,
 )
+from app.fit.estimator.serving_speed import record_lengths
 from app.fit.estimator.training_memory import (
     BASE_DTYPES,
     TrainingSetup,
@@ -104,7 +106,7 @@ def _only_partition(workload: Workload) -> bool:
 
 
 def _serving_job(request: PlacementRequest, workload: InferenceWorkload, assumptions: Assumptions) -> ServingJob:
-    model = resolve_model(request.architecture, assumptions)
+    model, workload = resolve_model(request.architecture, assumptions), with_context(workload, assumptions)
     utilization = _utilization(request, workload, assumptions)
     serving = with_weights(
         ServingSetup(
@@ -112,6 +114,7 @@ def _serving_job(request: PlacementRequest, workload: InferenceWorkload, assumpt
         )
     )
     check_context_length(serving)
+    record_lengths(serving)
     weights, cache = weights_range(serving), kv_cache_of(serving)
     if weights is None and not request.memory_unknown:
         raise_missing("inference", "inference.weights", assumptions)

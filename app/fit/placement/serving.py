@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from app.fit.estimator.model import Model
 from app.fit.estimator.parallelism import Deployment
-from app.fit.estimator.serving import ServingSetup, decode_speed
+from app.fit.estimator.serving import ServingSetup
+from app.fit.estimator.serving_speed import serving_speed
 from app.fit.estimator.workload import Gpus
 from app.fit.formulas.inference import ServedModel, ServingLoad, inference_need
 from app.fit.formulas.memory import Parallelism, kv_bytes_per_sequence
@@ -164,7 +165,7 @@ class ServingJob:
 
     def speed(self, machine: Machine, attempt: Attempt) -> Speed | None:
         """Compute how fast all replicas generate; None where the bandwidth or the bytes read in a step are unknown."""
-        speed = decode_speed(self.serving_on(machine, attempt), self.weights, self.served.cache)
+        speed = serving_speed(self.serving_on(machine, attempt), self.weights, self.served.cache)
         if speed is None or speed.least_s <= 0 or speed.expected_s.low <= 0:
             return None
         return Speed(
@@ -172,20 +173,25 @@ class ServingJob:
             min_step_s=speed.least_s,
             step_s=speed.expected_s,
             max_tokens_per_s=speed.tokens_per_step / speed.least_s,
+            first_token_s=speed.first_token_s,
+            departures=speed.departures,
         )
 
     def serving_on(self, machine: Machine, attempt: Attempt) -> ServingSetup:
         """Return the workload on the GPUs of an option, as the estimator takes it."""
-        tflops = peak_flops(machine, compute_dtype_on(machine, self.dtype))
+        tflops, narrow = peak_flops(machine, compute_dtype_on(machine, self.dtype)), peak_flops(machine, "fp16")
+        parallelism = attempt.parallelism
         gpus = Gpus(
             count=attempt.gpus,
             usable_gib=machine.usable_bytes / 2**30 if machine.usable_bytes is not None else None,
             bandwidth_gb_per_s=machine.bandwidth / 1e9 if machine.bandwidth is not None else None,
             peak_tflops=tflops / 1e12 if tflops is not None else None,
+            peak_16_bits_tflops=narrow / 1e12 if narrow is not None else None,
+            link="nvlink" if parallelism.tensor <= machine.domain_gpus else "pcie",
+            link_gb_per_s=machine.link_gb_per_s if parallelism.tensor <= machine.domain_gpus else None,
+            network=machine.network if parallelism.gpus > machine.joined_gpus else None,
         )
-        return replace(
-            self.serving, gpus=gpus, deployment=Deployment(parallelism=attempt.parallelism, copies=attempt.replicas)
-        )
+        return replace(self.serving, gpus=gpus, deployment=Deployment(parallelism=parallelism, copies=attempt.replicas))
 
 
 def _cannot_beat(layout: Layout, best: Attempt, least: int) -> bool:

@@ -1,0 +1,398 @@
+"""Speed of a serving workload: the bound of a decode step, and the expected times of a token and of the first one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import ceil, inf, log2
+from typing import NamedTuple
+
+from app.fit.accuracy import evidence_of
+from app.fit.estimator.model import Model
+from app.fit.estimator.report import DecodeFigures
+from app.fit.estimator.serving import ServingSetup, kv_cache_of, sequence_bytes, weights_range
+from app.fit.estimator.speed_domain import find_departures, widened
+from app.fit.estimator.workload import Gpus, InferenceWorkload
+from app.fit.formulas.architecture import Architecture, typical_shape
+from app.fit.formulas.assumptions import Assumptions
+from app.fit.formulas.compute import prefill_flops, prompt_attention_flops
+from app.fit.formulas.inference import DecodeStep, decode_flops, experts_read, step_seconds
+from app.fit.formulas.links import LinkKind, stage_hop, tensor_link
+from app.fit.formulas.memory import KvCache, Parallelism, kv_bytes_per_sequence
+from app.fit.formulas.quantities import Figure, Range, bound, estimate
+from app.fit.formulas.serving_constants import FIRST_TOKEN, FIRST_TOKEN_SPREAD, STEP, STEP_SPREAD, Spread
+from app.fit.formulas.serving_speed import (
+    CHUNK_TOKENS,
+    MAX_RANKS_OF_A_PROMPT,
+    StepWork,
+    first_token_time,
+    prompt_time,
+    step_time,
+)
+
+DEQUANTIZED_BITS = 14
+"""Fewer average bits a weight than this are quantized: 16 less what stays in 16 bits."""
+TYPICAL_EXPERTS = (128, 8)
+"""Experts of a layer and of a token where only the active parameters are known: Qwen3, gpt-oss (128 and 4)."""
+
+
+class Lengths(NamedTuple):
+    """Tokens of a request: of its prompt and its output, and how many it keeps on average while it generates."""
+
+    prompt: int
+    output: int
+    kept: float
+
+
+def request_lengths(workload: InferenceWorkload) -> Lengths | None:
+    """Return the lengths of a request; None where none is given.
+
+    Without prompt and output there are as many tokens out as in, and the context is the average of what is kept: a
+    prompt of two thirds of it. Without an output it is as long as the prompt.
+    """
+    context, prompt, output = workload.context_tokens, workload.prompt_tokens, workload.output_tokens
+    if prompt is None:
+        if context is None:
+            return None
+        prompt = max(1, round(context * 2 / 3) if output is None else context - output // 2)
+    output = prompt if output is None else output
+    given = workload.prompt_tokens is not None and workload.output_tokens is not None
+    average = prompt + output / 2
+    kept = average if context is None or (given and average < context) else float(context)
+    return Lengths(prompt, output, kept)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedModel:
+    """What the speed of a model depends on, the same on all GPUs: bytes of weights, FLOPs of a token, layers, experts.
+
+    `dense_bytes` are read for every token, without the input embedding; of `expert_bytes` only the experts that are
+    chosen. `of_typical_shape`: layers and widths are those of a usual model of so many parameters.
+    """
+
+    dense_bytes: float
+    expert_bytes: float
+    experts: int
+    experts_per_token: int
+    quantized: bool
+    token_flops: float
+    layers: int
+    latent_layers: int
+    routed: int
+    hidden: int
+    of_typical_shape: bool
+
+
+def speed_model(setup: ServingSetup, weights: Range) -> SpeedModel:
+    """Return what the speed of a model depends on."""
+    model, shares = setup.model, setup.weights
+    shape, known = _complete_shape(model, weights)
+    experts, experts_per_token, expert_share = expert_shares(setup)
+    embeddings = shares.embeddings if shares is not None else 0.0
+    input_share = 0.0 if shape.tied_embeddings else embeddings / 2
+    count = model.count
+    input_params = 0.0 if count is None or shape.tied_embeddings else count.embeddings / 2
+    params = count.total if count is not None else weights.mid / 2
+    layers, hidden = shape.require("layers", "hidden")
+    moe_layers = (shape.layers_with_experts if shape.experts is not None else layers) if experts else 0
+    return SpeedModel(
+        dense_bytes=weights.mid * (1 - expert_share - input_share),
+        expert_bytes=weights.mid * expert_share,
+        experts=experts,
+        experts_per_token=experts_per_token,
+        quantized=weights.mid * 8 / params < DEQUANTIZED_BITS,
+        token_flops=2 * (count.active - input_params) if count is not None else weights.mid,
+        layers=layers,
+        latent_layers=layers if shape.kv_lora_rank is not None else 0,
+        routed=moe_layers * experts_per_token,
+        hidden=hidden,
+        of_typical_shape=not known,
+    )
+
+
+def _complete_shape(model: Model, weights: Range) -> tuple[Architecture, bool]:
+    """Return the architecture with layers and width, and whether they are known: else a usual model's."""
+    shape = model.shape
+    if not shape.missing_fields("layers", "hidden"):
+        return shape, True
+    params = model.count.total if model.count is not None else max(1, int(weights.mid / 2))
+    return typical_shape(replace(shape, params=params)), False
+
+
+def expert_shares(setup: ServingSetup) -> tuple[int, int, float]:
+    """Return the experts of a layer and of a token, and the experts' share of the bytes; 0, 0, 0 without experts.
+
+    Where the experts cannot be counted, they follow from the active parameters: N - N_act = N_experts (1 - e / E).
+    """
+    shape, count = setup.model.shape, setup.model.count
+    share = setup.weights.experts if setup.weights is not None else 0.0
+    if shape.experts and shape.experts_per_token and share:
+        return shape.experts, shape.experts_per_token, share
+    if count is None or count.active >= count.total:
+        return 0, 0, 0.0
+    experts, per_token = shape.experts or TYPICAL_EXPERTS[0], shape.experts_per_token or TYPICAL_EXPERTS[1]
+    if experts <= per_token:
+        return 0, 0, 0.0
+    return experts, per_token, min(0.98, (1 - count.active / count.total) / (1 - per_token / experts))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingSpeed:
+    """Speed of all copies: least and expected time of a step, s, the tokens that a step yields, and the first token.
+
+    `first_token_s` is the time to the first token under the load; None where the peak or the prompt is unknown.
+    `departures` are what no measurement covers.
+    """
+
+    least_s: float
+    expected_s: Range
+    tokens_per_step: float
+    first_token_s: Range | None
+    departures: tuple[str, ...]
+
+
+def serving_speed(setup: ServingSetup, weights: Range | None, cache: KvCache | None) -> ServingSpeed | None:
+    """Return the speed of a workload; None where bandwidth or weights are unknown.
+
+    A step yields one token of every sequence. A token passes through all p stages one after the other, while each stage
+    works on another micro-batch: the sequences of a copy are divided into p micro-batches, so that one pass through all
+    stages reads the whole model and the cache of one micro-batch. More micro-batches would read the weights more often,
+    fewer would leave stages idle.
+    """
+    if setup.gpus.bandwidth_gb_per_s is None or weights is None:
+        return None
+    model, lengths = speed_model(setup, weights), request_lengths(setup.workload)
+    work = step_work(setup, model, lengths, _kv_bytes_read(setup, cache, lengths))
+    departures = find_departures(setup, lengths.kept if lengths else None, typical=model.of_typical_shape)
+    least = _least_step(setup, model, weights, work.kv_read_s)
+    expected = _at_least(least, step_time(work, STEP), _spread(STEP_SPREAD, setup, model, departures))
+    first = None
+    if lengths is not None and setup.gpus.peak_tflops is not None:
+        spread = _spread(FIRST_TOKEN_SPREAD, setup, model, departures)
+        alone = _alone(setup, work, lengths.prompt)
+        middle = first_token_time(alone, expected.mid, STEP, FIRST_TOKEN)
+        first = _at_least(_least_prompt(setup, model, lengths.prompt), middle, spread)
+    return ServingSpeed(
+        least_s=least,
+        expected_s=expected,
+        tokens_per_step=setup.concurrency,
+        first_token_s=first,
+        departures=departures,
+    )
+
+
+def request_work(setup: ServingSetup) -> StepWork:
+    """Return the work of a decode step under the workload's load; raises ValueError where the weights are unknown."""
+    weights, lengths = weights_range(setup), request_lengths(setup.workload)
+    if weights is None:
+        raise ValueError("the weights are unknown")
+    sequence_read = _kv_bytes_read(setup, kv_cache_of(setup), lengths)
+    return step_work(setup, speed_model(setup, weights), lengths, sequence_read)
+
+
+def first_token_work(setup: ServingSetup) -> StepWork:
+    """Return the work of one prompt on its way through all stages; raises ValueError where lengths are unknown."""
+    lengths = request_lengths(setup.workload)
+    if lengths is None:
+        raise ValueError("the lengths of a request are unknown")
+    return _alone(setup, request_work(setup), lengths.prompt)
+
+
+def prefill_speed(setup: ServingSetup, weights: Range | None) -> Range | None:
+    """Return the time in which one copy reads a prompt without waiting, s; None where peak, model or prompt is unknown.
+
+    With a given MFU: 2 N_act T / (n peak MFU).
+    """
+    lengths, count, gpus = request_lengths(setup.workload), setup.model.count, setup.gpus
+    if lengths is None or weights is None or count is None or gpus.peak_tflops is None:
+        return None
+    model, prompt = speed_model(setup, weights), lengths.prompt
+    least = _least_prompt(setup, model, prompt)
+    if gpus.mfu is not None:
+        peak = gpus.peak_tflops * 1e12 * setup.deployment.parallelism.gpus
+        return _at_least(least, prefill_flops(count.active, prompt) / (peak * gpus.mfu), Spread(1.0, 1.0))
+    alone = _alone(setup, step_work(setup, model, lengths, 0.0), prompt)
+    departures = find_departures(setup, lengths.kept, typical=model.of_typical_shape)
+    return _at_least(least, prompt_time(alone, STEP), _spread(FIRST_TOKEN_SPREAD, setup, model, departures))
+
+
+def _spread(
+    spreads: Mapping[str, Spread], setup: ServingSetup, model: SpeedModel, departures: tuple[str, ...]
+) -> Spread:
+    kind = "experts" if model.experts else "dense"
+    return widened(spreads[kind], departures, engine_unknown=setup.workload.engine is None)
+
+
+def decode_figures(speed: ServingSpeed) -> DecodeFigures:
+    """Return step time and token rate, as bounds and as expected."""
+    rests_on = evidence_of("decode_step", speed.departures)
+    return DecodeFigures(
+        step=bound(speed.least_s * 1e3, "ms"),
+        expected_step=estimate(speed.expected_s.times(1e3), "ms", rests_on),
+        tokens_per_s=bound(speed.tokens_per_step / speed.least_s, "tokens/s"),
+        expected_tokens_per_s=estimate(speed.expected_s.divide(speed.tokens_per_step), "tokens/s", rests_on),
+    )
+
+
+def first_token_figure(speed: ServingSpeed) -> Figure | None:
+    """Return the time to the first token; None where it is unknown."""
+    if speed.first_token_s is None:
+        return None
+    return estimate(speed.first_token_s.times(1e3), "ms", evidence_of("ttft", speed.departures))
+
+
+def record_lengths(setup: ServingSetup) -> None:
+    """Record the lengths of a request that are assumed, and the engine."""
+    lengths, workload = request_lengths(setup.workload), setup.workload
+    if lengths is None:
+        return
+    why = "two thirds of the context: requests with as many tokens out as in"
+    if workload.output_tokens is not None:
+        why = "the context without half of the output"
+    if workload.prompt_tokens is None:
+        setup.assumptions.record("inference.prompt_tokens", lengths.prompt, why)
+    if workload.output_tokens is None:
+        setup.assumptions.record("inference.output_tokens", lengths.output, "as many as of the prompt")
+    setup.assumptions.get(workload.engine, "inference.engine")
+
+
+GPUS_OF_A_VM = 8
+
+
+def assume_links(gpus: Gpus, parallelism: Parallelism, assumptions: Assumptions) -> Gpus:
+    """Return the GPUs with the link between tensor ranks and the network between stages, where these are not given."""
+    network, speed = gpus.network, gpus.link_gb_per_s
+    if gpus.bandwidth_gb_per_s is None or parallelism.gpus == 1:
+        return gpus
+    link: LinkKind = assumptions.get(gpus.link, "gpus.link")
+    if speed is None:
+        known = tensor_link(link, None, gpus.bandwidth_gb_per_s).bytes_per_s * 2 / 1e9
+        speed = assumptions.record("gpus.link_gb_per_s", known, "usual of GPUs with such a memory bandwidth")
+    if parallelism.pipeline > 1 and parallelism.gpus > GPUS_OF_A_VM:
+        network = assumptions.get(network, "gpus.network")
+    return replace(gpus, link=link, link_gb_per_s=speed, network=network)
+
+
+def _at_least(least: float, middle: float, spread: Spread) -> Range:
+    """Return a range around the middle that nowhere beats a bound."""
+    return Range(low=max(least, middle * spread.low), mid=max(least, middle), high=max(least, middle * spread.high))
+
+
+def _sequences_per_copy(setup: ServingSetup) -> float:
+    """Return the sequences of a copy: the mean over copies, at least one."""
+    return max(1.0, setup.concurrency / setup.deployment.copies)
+
+
+def _sequences_per_stage(setup: ServingSetup) -> float:
+    """Return the sequences per micro-batch of a stage: the mean over copies and stages, at least one."""
+    return max(1.0, setup.concurrency / (setup.deployment.copies * setup.deployment.parallelism.pipeline))
+
+
+def _least_step(setup: ServingSetup, model: SpeedModel, weights: Range, kv_read_s: float) -> float:
+    """Return the bound of a step, s: every weight that a token uses and the whole cache are read once."""
+    parallelism, gpus, count = setup.deployment.parallelism, setup.gpus, setup.model.count
+    bandwidth = (gpus.bandwidth_gb_per_s or 0.0) * 1e9
+    unused = model.expert_bytes * (1 - model.experts_per_token / model.experts) if model.experts else 0.0
+    step = DecodeStep(
+        weights_bytes=(weights.mid - unused) / parallelism.tensor,
+        kv_bytes=kv_read_s * bandwidth,
+        flops=decode_flops(count.active, _sequences_per_stage(setup)) / parallelism.tensor if count else 0.0,
+    )
+    return step_seconds(step, bandwidth, gpus.peak_tflops * 1e12 if gpus.peak_tflops is not None else None)
+
+
+def _kv_bytes_read(setup: ServingSetup, cache: KvCache | None, lengths: Lengths | None) -> float:
+    """Return the KV bytes of one sequence that a tensor rank reads in a step, over all stages, on average."""
+    tensor = setup.deployment.parallelism.tensor
+    if setup.workload.kv_bytes_per_sequence is None and cache is not None and lengths is not None:
+        return kv_bytes_per_sequence(cache, round(lengths.kept), Parallelism(tensor=tensor))
+    return (sequence_bytes(setup, cache) or 0.0) / tensor
+
+
+def step_work(setup: ServingSetup, model: SpeedModel, lengths: Lengths | None, sequence_read: float) -> StepWork:
+    """Return the work of a decode step of one copy, with that of the prompts that are read meanwhile.
+
+    `sequence_read` are the KV bytes of a sequence that a tensor rank reads.
+    """
+    gpus, (tensor, stages) = setup.gpus, _ranks(setup)
+    batch, sequences = _sequences_per_stage(setup), _sequences_per_copy(setup)
+    bandwidth = (gpus.bandwidth_gb_per_s or inf) * 1e9 * tensor
+    peak = gpus.peak_tflops * 1e12 * tensor if gpus.peak_tflops is not None else inf
+    narrow = narrow_factor(setup, model)
+    touched = experts_read(model.experts, model.experts_per_token, batch) if model.experts else 0.0
+    expert_read = model.expert_bytes * touched / bandwidth
+    dense_read = model.dense_bytes / bandwidth
+    dequantized = (expert_read if model.experts else dense_read) if model.quantized and narrow == 1 else 0.0
+    link = tensor_link(gpus.link or "nvlink", gpus.link_gb_per_s, gpus.bandwidth_gb_per_s or 0.0)
+    hop = stage_hop(gpus.network, link)
+    message_s = model.layers * 2 * model.hidden * 2 * link.all_reduce_factor(tensor) / link.bytes_per_s
+    prompt = lengths.prompt if lengths is not None else 0
+    linear = model.token_flops * prompt / peak / stages
+    attention = prompt_attention_flops(setup.model.shape, prompt) * narrow / peak / stages
+    split = min(1.0, MAX_RANKS_OF_A_PROMPT / tensor)
+    sent = message_s * prompt * split / stages + (prompt * model.hidden * 2 / hop.bytes_per_s if stages > 1 else 0.0)
+    return StepWork(
+        dense_read_s=dense_read,
+        expert_read_s=expert_read,
+        dequantized_s=dequantized,
+        kv_read_s=batch * sequence_read * tensor / bandwidth,
+        compute_s=model.token_flops * batch / peak,
+        collective_s=message_s * batch,
+        layers=model.layers,
+        latent_layers=model.latent_layers,
+        routed=model.routed,
+        doublings=model.layers * log2(tensor) * link.latency_factor,
+        sequences=batch,
+        prompts=sequences / lengths.output if lengths is not None else 0.0,
+        dense_prefill_s=0.0 if model.experts else linear,
+        expert_prefill_s=linear if model.experts else 0.0,
+        attention_prefill_s=attention,
+        collective_prefill_s=sent,
+        hops_s=stages * (hop.latency_s + batch * model.hidden * 2 / hop.bytes_per_s) if stages > 1 else 0.0,
+        sglang=float(setup.engine == "sglang"),
+        vllm=float(setup.engine == "vllm"),
+    )
+
+
+def _ranks(setup: ServingSetup) -> tuple[int, int]:
+    parallelism = setup.deployment.parallelism
+    return parallelism.tensor, parallelism.pipeline
+
+
+PEAK_OF_NARROW_TYPE = {"fp8": (400.0, 2.0), "int8": (400.0, 2.0)}
+PEAK_OF_4_BITS = (800.0, 4.0)
+"""FLOPs per byte of bandwidth from which on a peak is of the narrow type itself, and what it is then over that in 16
+bits. H100 and H200 have 295 and 206 in 16 bits, 591 and 412 in 8; B200 281, 562 and, in 4 bits, 1,125."""
+
+
+def narrow_factor(setup: ServingSetup, model: SpeedModel) -> float:
+    """Return the GPU's peak over that in 16 bits: 1 where weights are dequantized, 2 in 8 bits, 4 in 4 bits."""
+    gpus = setup.gpus
+    if gpus.peak_tflops is None or not model.quantized:
+        return 1.0
+    if gpus.peak_16_bits_tflops is not None:
+        return max(1.0, gpus.peak_tflops / gpus.peak_16_bits_tflops)
+    kind = setup.weights.type.dtype if setup.weights is not None else None
+    least, factor = PEAK_OF_NARROW_TYPE.get(kind or "", PEAK_OF_4_BITS)
+    return factor if gpus.peak_tflops * 1e3 / (gpus.bandwidth_gb_per_s or 1.0) >= least else 1.0
+
+
+def _least_prompt(setup: ServingSetup, model: SpeedModel, prompt: int) -> float:
+    """Return the bound of reading a prompt, s: its FLOPs, with those of attention in 16 bits, at the peak."""
+    peak = (setup.gpus.peak_tflops or inf) * 1e12 * setup.deployment.parallelism.gpus
+    attention = prompt_attention_flops(setup.model.shape, prompt) * narrow_factor(setup, model)
+    return (model.token_flops * prompt + attention) / peak
+
+
+def _alone(setup: ServingSetup, work: StepWork, prompt: int) -> StepWork:
+    """Return the work with that of one prompt on its way through all stages, and with all sequences of a copy.
+
+    A prompt passes the stages in chunks: a stage idles during the p - 1 chunks that others begin and end with.
+    """
+    chunks, stages = ceil(prompt / CHUNK_TOKENS), setup.deployment.parallelism.pipeline
+    fill = (chunks + stages - 1) / chunks
+    return replace(
+        work,
+        dense_prefill_s=work.dense_prefill_s * fill,
+        expert_prefill_s=work.expert_prefill_s * fill,
+        attention_prefill_s=work.attention_prefill_s * fill,
+        sequences=_sequences_per_copy(setup),
+    )

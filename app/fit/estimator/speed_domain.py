@@ -1,0 +1,58 @@
+"""What the measured runs of serving cover. Outside of it the range of a speed is wider, and says so."""
+
+from app.fit.estimator.serving import ServingSetup
+from app.fit.formulas.serving_constants import STEP, Spread
+
+MIN_BANDWIDTH_GB_PER_S = 3000.0
+"""The slowest measured GPU is an H100 (3,350 GB/s): older and graphics GPUs are outside."""
+MAX_TENSOR_PARALLEL = 8
+MAX_SEQUENCES = 1024
+MAX_CONTEXT_TOKENS = 16_384
+"""The longest requests that were measured are of 8,192 tokens in and 1,024 out."""
+MEASURED_DTYPES = frozenset({"bf16", "fp16", "fp8", "nvfp4", "mxfp4", "int4"})
+
+WIDER = 1.2
+"""How much further each end of the range is for each departure. An assumption, as nothing outside was fitted."""
+MAX_DEPARTURES = 4
+
+
+def find_departures(setup: ServingSetup, kept_tokens: float | None, *, typical: bool) -> tuple[str, ...]:
+    """Return in what a workload departs from the measured runs: gpu, link, context, ... (the keys of DEPARTURES)."""
+    gpus, parallelism, shape = setup.gpus, setup.deployment.parallelism, setup.model.shape
+    dtype = setup.weights.type.dtype if setup.weights is not None else None
+    departs = {
+        "gpu": (gpus.bandwidth_gb_per_s or 0.0) < MIN_BANDWIDTH_GB_PER_S,
+        "peak": gpus.peak_tflops is None,
+        "link": parallelism.tensor > 1 and gpus.link == "pcie",
+        "tensor_parallel": parallelism.tensor > MAX_TENSOR_PARALLEL,
+        "pipeline_parallel": parallelism.pipeline > 1,
+        "sequences": setup.sequences > MAX_SEQUENCES,
+        "context": kept_tokens is None or kept_tokens > MAX_CONTEXT_TOKENS,
+        "dtype": dtype not in MEASURED_DTYPES,
+        "model": typical or (shape.kv_layers is not None and shape.kv_layers != shape.layers),
+    }
+    return tuple(name for name, outside in departs.items() if outside)
+
+
+DEPARTURES = {
+    "gpu": "a GPU with less memory bandwidth than an H100",
+    "peak": "a GPU whose peak is unknown: computing and prompts are not counted",
+    "link": "tensor parallelism over PCIe",
+    "tensor_parallel": "more than 8 tensor ranks",
+    "pipeline_parallel": "pipeline stages",
+    "sequences": "more than 1,024 sequences of a copy",
+    "context": "more than 16,384 tokens of a sequence, or an unknown number",
+    "dtype": "a type of weights that was not measured",
+    "model": "a model whose layers are not all attention, or are unknown",
+}
+"""What each departure means."""
+
+
+def widened(spread: Spread, departures: tuple[str, ...], *, engine_unknown: bool) -> Spread:
+    """Return a spread that is wider for each departure, and for an unknown engine as far as engines differ."""
+    by = WIDER ** min(len(departures), MAX_DEPARTURES)
+    low, high = spread.low / by, spread.high * by
+    if engine_unknown:
+        factors = (1.0, 1 + STEP.sglang, 1 + STEP.vllm)
+        low, high = low * min(factors) / (1 + STEP.vllm), high * max(factors) / (1 + STEP.vllm)
+    return Spread(low, high)
