@@ -16,7 +16,7 @@ from app.api.executor import QueryExecutor
 from app.api.exports import ExportFileCache, ExportStreams
 from app.api.openapi import docs
 from app.api.openapi.build import install_openapi, operation_id
-from app.api.routes import catalog, changes, compare, exports, fit, models, retirements, sizes, system
+from app.api.routes import accuracy, catalog, changes, compare, exports, fit, models, retirements, sizes, system
 from app.db.engines import make_engine
 from app.http.canonical import cacheable_endpoints
 from app.http.middleware import CacheMiddleware
@@ -34,6 +34,7 @@ _API_ROUTERS = (
     exports.router,
     compare.router,
     fit.router,
+    accuracy.router,
     retirements.router,
     models.router,
     changes.router,

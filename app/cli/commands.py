@@ -15,6 +15,7 @@ COMMAND_MODULES: Mapping[str, tuple[str, str]] = {
     "show": ("search", "Show one size: its GPUs and price first."),
     "fit": ("estimate", "Find the sizes that hold a model or meet requirements: `vmsizes fit llama-3.3-70b`."),
     "estimate": ("estimate", "Compute the memory, time and cost of a language model."),
+    "accuracy": ("accuracy", "Show how the estimates agree with what was measured."),
     "history": ("history", "List what a size cost in a region over time."),
     "similar": ("compare", "List the sizes that are most like one."),
     "compare": ("compare", "Compare sizes side by side."),

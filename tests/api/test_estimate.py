@@ -118,7 +118,7 @@ def test_only_experts_that_tokens_choose_are_read(client: httpx.Client) -> None:
     )
     assert one["step"]["value"] == pytest.approx(2 * 12_879_925_248 / 2039e9 * 1e3, rel=1e-6)
     assert many["step"]["value"] == one["step"]["value"]
-    assert many["expected_step"]["low"] > 3 * one["expected_step"]["low"]
+    assert many["expected_step"]["mid"] > 2.5 * one["expected_step"]["mid"]
 
 
 def test_training_on_sixty_four_gpus_is_sharded_timed_and_costed(client: httpx.Client) -> None:

@@ -12,6 +12,7 @@ PATHS = [
     "/sizes/nd40rs_v2/similar",
     "/sizes/nd40rs_v2/cost",
     "/fit",
+    "/accuracy",
     "/models",
     "/models/llama-3.1-70b",
     "/conflicts",

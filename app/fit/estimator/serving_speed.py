@@ -157,7 +157,7 @@ def serving_speed(setup: ServingSetup, weights: Range | None, cache: KvCache | N
     stages reads the whole model and the cache of one micro-batch. More micro-batches would read the weights more often,
     fewer would leave stages idle.
     """
-    if setup.gpus.bandwidth_gb_per_s is None or weights is None:
+    if setup.gpus.bandwidth_gb_per_s is None or weights is None or not weights.mid:
         return None
     model, lengths = speed_model(setup, weights), request_lengths(setup.workload)
     work = step_work(setup, model, lengths, _kv_bytes_read(setup, cache, lengths))
@@ -202,7 +202,7 @@ def prefill_speed(setup: ServingSetup, weights: Range | None) -> Range | None:
     With a given MFU: 2 N_act T / (n peak MFU).
     """
     lengths, count, gpus = request_lengths(setup.workload), setup.model.count, setup.gpus
-    if lengths is None or weights is None or count is None or gpus.peak_tflops is None:
+    if lengths is None or weights is None or not weights.mid or count is None or gpus.peak_tflops is None:
         return None
     model, prompt = speed_model(setup, weights), lengths.prompt
     least = _least_prompt(setup, model, prompt)

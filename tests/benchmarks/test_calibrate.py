@@ -1,0 +1,36 @@
+"""The constants of serving speed are those of the fit to the measured runs."""
+
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+from app.fit.formulas.serving_constants import FIRST_TOKEN, STEP
+from benchmarks.calibrate import FIRST_TOKEN_LIMITS, STEP_LIMITS, Fit, fit, median_error, read_runs
+
+RECORDED = Fit(step=STEP, first_token=FIRST_TOKEN)
+
+
+@pytest.fixture(scope="module")
+def found() -> Fit:
+    return fit(read_runs(), RECORDED)
+
+
+def test_the_recorded_constants_are_those_that_the_fit_finds(found: Fit) -> None:
+    runs = read_runs()
+    for errors in (Fit.step_errors, Fit.first_token_errors):
+        assert np.quantile(np.abs(errors(found, runs) - errors(RECORDED, runs)), 0.99) < 0.01
+    assert asdict(found.step) == pytest.approx(asdict(STEP), rel=0.05, abs=0.01)
+    assert asdict(found.first_token) == pytest.approx(asdict(FIRST_TOKEN), rel=0.05, abs=0.01)
+
+
+def test_every_constant_is_within_its_limits() -> None:
+    for limits, constants in ((STEP_LIMITS, asdict(STEP)), (FIRST_TOKEN_LIMITS, asdict(FIRST_TOKEN))):
+        assert list(limits) == list(constants)
+        assert all(low <= constants[name] <= high for name, (low, high) in limits.items())
+
+
+def test_the_fit_reaches_what_it_is_for(found: Fit) -> None:
+    runs = read_runs()
+    assert median_error(found.step_errors(runs)) < 0.15
+    assert median_error(found.first_token_errors(runs)) < 0.35

@@ -1,0 +1,178 @@
+"""Properties of the speed of serving, on random workloads: monotone, never below a bound, wider where unmeasured."""
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.fit.estimator.estimate import serving_setup
+from app.fit.estimator.serving import ServingSetup, kv_cache_of, weights_range
+from app.fit.estimator.serving_speed import Lengths, ServingSpeed, prefill_speed, request_lengths, serving_speed
+from app.fit.estimator.workload import Gpus, InferenceWorkload
+from app.fit.formulas.architecture import Architecture
+from app.fit.formulas.assumptions import Assumptions
+
+LLAMA_70B = Architecture(layers=80, hidden=8192, heads=64, kv_heads=8, head_dim=128, intermediate=28_672, vocab=128_256)
+MIXTURE = Architecture(
+    layers=36, hidden=2880, heads=64, kv_heads=8, head_dim=64, vocab=201_088, experts=128, experts_per_token=4,
+    moe_intermediate=2880, sliding_window=128, sliding_layers=18,
+)  # fmt: skip
+LATENT = Architecture(
+    layers=61, hidden=7168, heads=128, kv_lora_rank=512, q_lora_rank=1536, qk_nope_head_dim=128, qk_rope_head_dim=64,
+    v_head_dim=128, intermediate=18_432, vocab=129_280, experts=256, experts_per_token=8, moe_intermediate=2048,
+    shared_intermediate=2048, moe_layers=58,
+)  # fmt: skip
+ONLY_PARAMS = Architecture(params=13_000_000_000)
+ACTIVE_PARAMS = Architecture(params=109_000_000_000, active_params=17_000_000_000)
+SHAPES = st.sampled_from((LLAMA_70B, MIXTURE, LATENT, ONLY_PARAMS, ACTIVE_PARAMS))
+
+H100 = Gpus(count=8, bandwidth_gb_per_s=3350, peak_tflops=989)
+
+
+def setup_of(shape: Architecture, workload: InferenceWorkload, gpus: Gpus = H100) -> ServingSetup:
+    return serving_setup(shape, workload, gpus, Assumptions())
+
+
+def speed_of(shape: Architecture, workload: InferenceWorkload, gpus: Gpus = H100) -> ServingSpeed:
+    setup = setup_of(shape, workload, gpus)
+    has_cache = shape.kv_heads is not None or shape.kv_lora_rank is not None
+    speed = serving_speed(setup, weights_range(setup), kv_cache_of(setup) if has_cache else None)
+    assert speed is not None
+    return speed
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> InferenceWorkload:
+    lengths: dict[str, Any] = draw(
+        st.sampled_from(
+            ({"context_tokens": 2048}, {"prompt_tokens": 1024, "output_tokens": 128},
+             {"prompt_tokens": 8192, "output_tokens": 1024, "context_tokens": 9216}, {})
+        )
+    )  # fmt: skip
+    tensor, stages = draw(st.sampled_from(((1, 1), (2, 1), (4, 1), (8, 1), (4, 2), (1, 8))))
+    return InferenceWorkload(
+        **lengths,
+        dtype=draw(st.sampled_from(("bf16", "fp8", "nvfp4", "int4"))),
+        engine=draw(st.sampled_from((None, "vllm", "sglang", "trtllm"))),
+        concurrency=draw(st.integers(1, 2000)),
+        tensor_parallel=tensor,
+        pipeline_parallel=stages,
+    )
+
+
+@given(SHAPES, workloads(), st.sampled_from(("nvlink", "pcie")))
+def test_nothing_is_faster_than_its_bound_and_ranges_are_in_order(
+    shape: Architecture, workload: InferenceWorkload, link: Literal["nvlink", "pcie"]
+) -> None:
+    speed = speed_of(shape, workload, replace(H100, link=link))
+    assert speed.least_s <= speed.expected_s.low <= speed.expected_s.mid <= speed.expected_s.high
+    if speed.first_token_s is not None:
+        setup = setup_of(shape, workload, replace(H100, link=link))
+        alone, lengths = prefill_speed(setup, weights_range(setup)), request_lengths(setup.workload)
+        assert alone is not None
+        assert lengths is not None
+        count = setup.model.count
+        assert count is not None
+        flops = 1.9 * (count.active - count.embeddings) * lengths.prompt
+        assert flops / (989e12 * setup.deployment.parallelism.gpus) <= alone.low <= alone.mid <= alone.high
+        assert alone.low <= speed.first_token_s.mid <= speed.first_token_s.high
+
+
+@given(SHAPES, workloads(), st.integers(1, 500))
+def test_more_sequences_and_a_longer_context_never_make_a_step_shorter(
+    shape: Architecture, workload: InferenceWorkload, more: int
+) -> None:
+    before = speed_of(shape, workload)
+    busier = speed_of(shape, replace(workload, concurrency=(workload.concurrency or 1) + more))
+    assert busier.expected_s.mid >= before.expected_s.mid
+    assert busier.expected_s.high >= before.expected_s.high
+    if before.first_token_s is not None and busier.first_token_s is not None:
+        assert busier.first_token_s.mid >= before.first_token_s.mid
+    if workload.context_tokens is not None and workload.prompt_tokens is None:
+        longer = speed_of(shape, replace(workload, context_tokens=workload.context_tokens + more))
+        assert longer.expected_s.mid >= before.expected_s.mid * (1 - 1e-9)
+
+
+@given(SHAPES, workloads(), st.floats(1, 3), st.floats(1, 3), st.floats(1, 3))
+def test_a_faster_gpu_and_link_never_make_anything_slower(
+    shape: Architecture, workload: InferenceWorkload, bandwidth: float, peak: float, link: float
+) -> None:
+    linked = replace(H100, link="nvlink", link_gb_per_s=900.0, peak_16_bits_tflops=989.0)
+    before = speed_of(shape, workload, linked)
+    faster = replace(
+        linked,
+        bandwidth_gb_per_s=3350 * bandwidth, peak_tflops=989 * peak, peak_16_bits_tflops=989 * peak,
+        link_gb_per_s=900 * link,
+    )  # fmt: skip
+    after = speed_of(shape, workload, faster)
+    assert after.expected_s.mid <= before.expected_s.mid * (1 + 1e-9)
+    assert after.least_s <= before.least_s * (1 + 1e-9)
+    if before.first_token_s is not None and after.first_token_s is not None:
+        assert after.first_token_s.mid <= before.first_token_s.mid * (1 + 1e-9)
+
+
+@given(workloads(), st.floats(1, 4))
+def test_more_parameters_never_make_a_step_shorter(workload: InferenceWorkload, factor: float) -> None:
+    small, large = (Architecture(params=int(13e9 * by)) for by in (1.0, factor))
+    gpus = replace(H100, count=None)
+    unsplit = replace(workload, tensor_parallel=1, pipeline_parallel=1)
+    assert speed_of(large, unsplit, gpus).expected_s.mid >= speed_of(small, unsplit, gpus).expected_s.mid * (1 - 1e-9)
+
+
+def test_tensor_ranks_over_pcie_and_stages_over_ethernet_take_longer() -> None:
+    load = InferenceWorkload(context_tokens=4096, concurrency=16, tensor_parallel=4, engine="vllm")
+    nvlink, pcie = (speed_of(LLAMA_70B, load, replace(H100, count=4, link=link)) for link in ("nvlink", "pcie"))
+    assert pcie.expected_s.mid > nvlink.expected_s.mid + 80 * 2 * 20e-6
+    assert pcie.departures == ("link",)
+    staged = replace(load, tensor_parallel=8, pipeline_parallel=2)
+    fast, slow = (
+        speed_of(LLAMA_70B, staged, replace(H100, count=16, network=network)) for network in ("infiniband", "ethernet")
+    )
+    assert slow.expected_s.mid > fast.expected_s.mid + 2 * 200e-6
+
+
+@pytest.mark.parametrize(
+    ("change", "departure"),
+    [
+        ({"bandwidth_gb_per_s": 864}, "gpu"),
+        ({"peak_tflops": None}, "peak"),
+        ({"link": "pcie"}, "link"),
+    ],
+)
+def test_what_was_not_measured_makes_the_range_wider(change: dict[str, object], departure: str) -> None:
+    load = InferenceWorkload(context_tokens=4096, concurrency=16, tensor_parallel=8, engine="vllm", dtype="bf16")
+    known = speed_of(LLAMA_70B, load)
+    other = speed_of(LLAMA_70B, load, replace(H100, **change))  # type: ignore[arg-type]  # fields by name
+    assert known.departures == ()
+    assert other.departures == (departure,)
+    widths = [speed.expected_s.high / speed.expected_s.low for speed in (known, other)]
+    assert widths[1] == pytest.approx(widths[0] * 1.2**2)
+
+
+def test_an_engine_that_is_not_named_makes_the_range_wider() -> None:
+    load = InferenceWorkload(context_tokens=4096, concurrency=16, tensor_parallel=8)
+    unnamed, named = speed_of(LLAMA_70B, load), speed_of(LLAMA_70B, replace(load, engine="vllm"))
+    assert unnamed.expected_s.mid == named.expected_s.mid
+    assert unnamed.expected_s.low < named.expected_s.low
+    assert unnamed.expected_s.high > named.expected_s.high
+
+
+@pytest.mark.parametrize(
+    ("given_tokens", "lengths"),
+    [
+        ({}, None),
+        ({"context_tokens": 1536}, Lengths(1024, 1024, 1536.0)),
+        ({"prompt_tokens": 1000, "output_tokens": 100}, Lengths(1000, 100, 1050.0)),
+        ({"prompt_tokens": 1000, "output_tokens": 100, "context_tokens": 1100}, Lengths(1000, 100, 1050.0)),
+        ({"prompt_tokens": 1000, "output_tokens": 100, "context_tokens": 900}, Lengths(1000, 100, 900.0)),
+        ({"prompt_tokens": 1000, "context_tokens": 4000}, Lengths(1000, 1000, 4000.0)),
+        ({"output_tokens": 1000, "context_tokens": 4000}, Lengths(3500, 1000, 4000.0)),
+        ({"prompt_tokens": 1000}, Lengths(1000, 1000, 1500.0)),
+    ],
+)
+def test_lengths_that_are_not_given_follow_from_the_others(
+    given_tokens: dict[str, Any], lengths: Lengths | None
+) -> None:
+    assert request_lengths(InferenceWorkload(**given_tokens)) == lengths
