@@ -6,7 +6,6 @@ from decimal import Decimal
 from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.quantities import Range
 
-
 FLOPS_PER_PARAM = {"full": 6.0, "lora": 4.0, "qlora": 4.0}
 """FLOPs per parameter and token: forward 2, backward 4, or 2 where the gradients of frozen weights are left out."""
 
