@@ -84,7 +84,7 @@ def placement() -> App:
         raise TypeError("the body asks for no placement")
     with Session(engine) as session:
         prepared = run_plan(session, plan_placement(search, load_snapshot(session), today)).prepared
-    asked = machines_query(search.scope, search.pricing.purchases, today=today)
+    asked = machines_query(search.scope, search.pricing.purchases, today=today, rules=())
     compiled = asked.statement.compiled_for("sqlite")
     parameters = {**compiled.constants, **asked.parameters}
     kept = next(iter(recorded_responses().values()))

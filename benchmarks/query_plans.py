@@ -125,7 +125,7 @@ def _plans(engine: Engine) -> Iterator[tuple[str, str, int]]:
             ("page", "total", "next page"), statements_of(engine, search, known, TODAY), strict=True
         ):
             yield f"{part} of GET /sizes {shown}", plan_of(engine, statement, *first), int(part != "total")
-    fit = candidates_query(FitSearch(region=("eastus",)), ("on_demand", "spot"), TRAITS, today=TODAY)
+    fit = candidates_query(FitSearch(region=("eastus",)), ("on_demand", "spot"), TRAITS, today=TODAY, rules=())
     yield "candidates of GET /fit in a region", plan_of(engine, fit, *first), 1
 
 

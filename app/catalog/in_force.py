@@ -25,6 +25,7 @@ from sqlalchemy import (
     type_coerce,
 )
 
+from app.catalog.adjustments import Rules, adjusted_nano_usd, adjustment_json
 from app.catalog.column_types import UsdColumn, table_of
 from app.catalog.models import CompleteList, Price
 from app.db.functions import usd_of
@@ -51,9 +52,9 @@ def earliest_spot_day(day: date) -> date:
     return day - timedelta(days=MAX_SPOT_AGE_DAYS)
 
 
-def usd_per_hour(run: Any) -> ColumnElement[Any]:
-    """Return the price of a run in US dollars."""
-    return type_coerce(usd_of(run.nano_usd_per_hour), UsdColumn())
+def usd_per_hour(run: Any, day: ColumnElement[date], rules: Rules) -> ColumnElement[Any]:
+    """Return what is paid on a day for the price of a run, in US dollars; without rules its list price."""
+    return type_coerce(usd_of(adjusted_nano_usd(run, day, rules)), UsdColumn())
 
 
 def known_on(run: Any, day: ColumnElement[date], known: ColumnElement[date]) -> ColumnElement[bool]:
@@ -106,17 +107,20 @@ def prices_in_force(
     known: ColumnElement[date],
     spot_since: ColumnElement[date],
     *conditions: ColumnElement[bool],
+    rules: Rules,
 ) -> Select[Any]:
-    """Select the prices that are offers on a day, by SERIES: usd_per_hour, as_of, approximate_date.
+    """Select the prices that are offers on a day, by SERIES: usd_per_hour, as_of, approximate_date, adjustment.
 
-    `as_of` is the last day up to `day` on which the price was observed. Conditions are on columns of PRICE.
+    `as_of` is the last day up to `day` on which the price was observed. Conditions are on columns of PRICE. Prices are
+    those that are paid by the rules of that day.
     """
     run = PRICE.c
     return select(
         *(run[name] for name in SERIES),
-        usd_per_hour(run).label("usd_per_hour"),
+        usd_per_hour(run, day, rules).label("usd_per_hour"),
         last_observed(run, day, known).label("as_of"),
         run.approximate_date,
+        adjustment_json(run, day, rules).label("adjustment"),
     ).where(is_in_force(run, day, known, spot_since), *conditions)
 
 

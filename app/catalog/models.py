@@ -352,6 +352,14 @@ class Offer(SQLModel, table=True):
         default=None,
         description="what is shown of it by the on-demand price: app.catalog.projections; null where that is not read",
     )
+    on_demand_adjustment: str | None = Field(
+        sa_type=BYTEWISE, default=None, description="JSON: list price and rules; null where none of Adjustment applies"
+    )
+    spot_adjustment: str | None = Field(sa_type=BYTEWISE, default=None)
+    reserved_1y_adjustment: str | None = Field(sa_type=BYTEWISE, default=None)
+    reserved_3y_adjustment: str | None = Field(sa_type=BYTEWISE, default=None)
+    savings_1y_adjustment: str | None = Field(sa_type=BYTEWISE, default=None)
+    savings_3y_adjustment: str | None = Field(sa_type=BYTEWISE, default=None)
 
 
 class ExchangeRate(SQLModel, table=True):
@@ -364,6 +372,27 @@ class ExchangeRate(SQLModel, table=True):
     day: date = Field(primary_key=True)
     source_id: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="source.id")
     units_per_euro: Decimal = Field(sa_type=RateColumn)
+
+
+class Adjustment(SQLModel, table=True):
+    """A rule by which the reader's own price differs from the list price; null is any size, region, system or day.
+
+    Rules apply in the order of `source_id` and `position`. One has either a discount or a fixed price.
+    """
+
+    __table_args__ = {"sqlite_with_rowid": False}
+
+    source_id: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="source.id")
+    position: int = Field(primary_key=True, description="in the file, from 1")
+    name: str = Field(sa_type=BYTEWISE)
+    size: str | None = Field(sa_type=BYTEWISE, default=None, description="a glob on the key of a size")
+    region: str | None = Field(sa_type=BYTEWISE, default=None, foreign_key="region.code")
+    os: str | None = Field(sa_type=BYTEWISE, default=None)
+    purchase: str | None = Field(sa_type=BYTEWISE, default=None)
+    discount_basis_points: int | None = Field(default=None, description="hundredths of a percent; negative is a markup")
+    nano_usd_per_hour: int | None = Field(sa_type=BigInteger, default=None, description="the fixed price")
+    valid_from: date | None = None
+    valid_until: date | None = Field(default=None, description="the last day")
 
 
 class SizeJson(SQLModel, table=True):

@@ -58,3 +58,13 @@ def model_key(name: str) -> str:
 def model_keys(names: Iterable[str]) -> dict[str, None]:
     """Return the keys of a model's names, in order; a repository also has that of its name without the owner."""
     return dict.fromkeys(model_key(form) for name in names for form in (name, name.rpartition("/")[2]) if form)
+
+
+def escape_like(text: str) -> str:
+    """Return the LIKE pattern, with a backslash as its escape, that matches a text itself."""
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def glob_to_like(glob: str) -> str:
+    """Return the LIKE pattern, with a backslash as its escape, of a glob with `*` and `?`."""
+    return escape_like(glob).replace("*", "%").replace("?", "_")

@@ -25,6 +25,7 @@ from sqlalchemy import (
     cast,
     func,
     literal,
+    null,
     select,
 )
 
@@ -89,7 +90,7 @@ def memory_bucket_sql(gpu_memory_gib: ColumnElement[float]) -> ColumnElement[int
 RANK_COLUMNS = tuple(f"{purchase}_rank_usd" for purchase in PURCHASE_MODELS)
 PRICE_COLUMNS = (
     *RANK_COLUMNS,
-    *(f"{purchase}_{what}" for what in ("as_of", "approximate_date") for purchase in PURCHASE_MODELS),
+    *(f"{purchase}_{what}" for what in ("as_of", "approximate_date", "adjustment") for purchase in PURCHASE_MODELS),
 )
 """The columns of an offer that prices in force make up, for each purchase model."""
 
@@ -124,8 +125,11 @@ def is_priced(offer: Any, purchase: str) -> ColumnElement[bool]:
     return priced
 
 
-def side_by_side(prices_in_force: Select[Any]) -> Select[Any]:
-    """Select prices in force as one row for each size, region and OS: its key, then PRICE_COLUMNS."""
+def side_by_side(prices_in_force: Select[Any], *, adjusted: bool) -> Select[Any]:
+    """Select prices in force as one row for each size, region and OS: its key, then PRICE_COLUMNS.
+
+    Unless they are `adjusted`, no adjustments are looked for.
+    """
     price = prices_in_force.subquery().c
     usd = cast(price.usd_per_hour, Double)
     columns: dict[str, ColumnElement[Any]] = {}
@@ -135,6 +139,7 @@ def side_by_side(prices_in_force: Select[Any]) -> Select[Any]:
             f"{purchase}_rank_usd": func.coalesce(func.max(usd).filter(of_this), _UNRANKED),
             f"{purchase}_as_of": func.max(price.as_of).filter(of_this),
             f"{purchase}_approximate_date": func.max(cast(price.approximate_date, Integer)).filter(of_this) == 1,
+            f"{purchase}_adjustment": func.max(price.adjustment).filter(of_this) if adjusted else cast(null(), String),
         }
     key = [price[name] for name in _KEY]
     return select(*key, *(columns[name].label(name) for name in PRICE_COLUMNS)).group_by(*key)
@@ -192,12 +197,15 @@ NO_OFFER_JSON = json.dumps(dict.fromkeys(OFFER_JSON_FIELDS), separators=(",", ":
 def offer_json_columns(purchase: str) -> tuple[str, ...]:
     """Return the columns of an offer that its JSON by a purchase model is written from."""
     stored = (name for name in OFFER_JSON_FIELDS if name.endswith(("_as_of", "_approximate_date")))
-    of_this = (f"{purchase}_{name}" for name in ("as_of", *UNIT_PRICE_FIELDS))
+    of_this = (f"{purchase}_{name}" for name in ("as_of", *UNIT_PRICE_FIELDS, "adjustment"))
     return tuple(dict.fromkeys(("priced_in", *RANK_COLUMNS, *of_this, *stored)) - {"price_as_of": None}.keys())
 
 
 def offer_json(offer: Any, purchase: str) -> ColumnElement[str]:
-    """Return the SQL that writes an offer by one purchase model as JSON; prices are USD an hour."""
+    """Return the SQL that writes an offer by one purchase model as JSON; prices are USD an hour.
+
+    It begins with the `adjustment` of the price, if rules changed it; then come OFFER_JSON_FIELDS.
+    """
     others = {
         "region": offer["priced_in"],
         "price_as_of": offer[f"{purchase}_as_of"],
@@ -205,10 +213,12 @@ def offer_json(offer: Any, purchase: str) -> ColumnElement[str]:
         **{name: offer[f"{purchase}_{name}"] for name in UNIT_PRICE_FIELDS},
         **{f"{one}_usd_per_hour": usd_by(offer, one) for one in PURCHASE_MODELS},
     }
-    opened = (f'{"," if index else "{"}"{name}":' for index, name in enumerate(OFFER_JSON_FIELDS))
+    adjustment = offer[f"{purchase}_adjustment"]
+    start = func.coalesce(literal('{"adjustment":', String) + adjustment + literal(",", String), "{")
+    opened = (f'{"," if index else ""}"{name}":' for index, name in enumerate(OFFER_JSON_FIELDS))
     named = zip(opened, OFFER_JSON_FIELDS, strict=True)
     members = (literal(name, String) + _member(others[key] if key in others else offer[key]) for name, key in named)
-    return reduce(add, members) + literal("}", String)
+    return reduce(add, members, start) + literal("}", String)
 
 
 def _member(value: ColumnElement[Any]) -> ColumnElement[str]:

@@ -287,6 +287,35 @@ class DiskPriceRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AdjustmentRule:
+    """A rule by which the reader's own prices differ from list prices: which prices it is for (None is any), and how.
+
+    It has either a discount in basis points, negative for a markup, or a fixed price in nano-dollars.
+    """
+
+    name: str
+    size: str | None = None
+    region: str | None = None
+    os: str | None = None
+    purchase: str | None = None
+    discount_basis_points: int | None = None
+    nano_usd_per_hour: int | None = None
+    valid_from: date | None = None
+    valid_until: date | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdjustmentRow:
+    """A rule at its place in a file, from 1."""
+
+    rule: AdjustmentRule
+    position: int
+    source: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRow:
     """A language model's configuration, and where it was read."""
 
@@ -326,6 +355,7 @@ class Reading:
     exchange_rates: tuple[ExchangeRateRow, ...] = ()
     disks: tuple[DiskRow, ...] = ()
     disk_prices: tuple[DiskPriceRow, ...] = ()
+    adjustments: tuple[AdjustmentRow, ...] = ()
     reports: tuple[Report, ...] = ()
     files: tuple[FileRead, ...] = ()
 

@@ -62,6 +62,10 @@ def cost(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, 
     print_rows(rows, COST_COLUMNS, output, json_value=answer)
     if output.format is Format.table:
         print_line()
+        adjustment = answer["vm"].get("adjustment")
+        if adjustment is not None:
+            listed, rules = format_value(adjustment["list_usd_per_hour"]), ", ".join(adjustment["rules"])
+            print_text(f"The list price of 1 VM is {listed} USD/h; it is adjusted by {rules}.")
         for label, texts in (("Unknown", answer["unknown_parts"]), ("Warnings", answer["warnings"])):
             if texts:
                 print_text(f"{label}: {', '.join(texts)}.")

@@ -1,6 +1,6 @@
 """Shows amounts in the currency of `--currency` in the place of those in US dollars."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,6 +35,30 @@ def format_amount(amount: float) -> str:
 def flatten_converted(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row with its amounts in the currency as fields of its own; one without any stays as it is."""
     return {**{name: value for name, value in row.items() if name != "converted"}, **row.get("converted", {})}
+
+
+LIST_PRICE_COLUMNS = {
+    "list_usd_per_hour": Column(heading="list USD/h", rank=1),
+    "adjustments": Column(heading="adjustments", rank=5, wraps=True),
+}
+
+
+def with_list_prices(
+    rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Column]
+) -> tuple[list[dict[str, Any]], dict[str, Column]]:
+    """Return rows with list prices as fields of their own, and their columns, if rules changed the price of any row.
+
+    The list price of a row that no rule changed is its price.
+    """
+    if not any("adjustment" in row for row in rows):
+        return [dict(row) for row in rows], dict(columns)
+    flat = []
+    for row in rows:
+        adjustment = row.get("adjustment", {"list_usd_per_hour": row["usd_per_hour"], "rules": []})
+        plain = {name: value for name, value in row.items() if name != "adjustment"}
+        listed = {"list_usd_per_hour": adjustment["list_usd_per_hour"], "adjustments": adjustment["rules"]}
+        flat.append({**plain, **listed})
+    return flat, {**columns, **LIST_PRICE_COLUMNS}
 
 
 def print_exchange_rate(rate: Mapping[str, Any] | None) -> None:

@@ -13,7 +13,7 @@ from app.catalog.queries.lookups import GpuNames, load_gpu_names, resolve_gpus
 from app.catalog.queries.params import SizeParams, SizeSearch
 from app.catalog.queries.provenance import ConflictSearch
 from app.cli import context, options
-from app.cli.currencies import flatten_converted, format_amount, in_currency, print_exchange_rate
+from app.cli.currencies import flatten_converted, format_amount, in_currency, print_exchange_rate, with_list_prices
 from app.cli.options import Command, parse_gpu_and_count, parse_params, query_options
 from app.cli.output import (
     Column,
@@ -156,7 +156,7 @@ def search(
         page = search_sizes(session, params, today=context.today())
     items = [json.loads(item) for item in page.items]
     rows = [flatten_converted(item) for item in items]
-    columns = in_currency(_size_columns(params.purchase), params.currency)
+    rows, columns = with_list_prices(rows, in_currency(_size_columns(params.purchase), params.currency))
     print_rows(rows, columns, output, json_value=items, objects=items)
     rate = json.loads(exchange_rate_json(page.exchange_rate)) if page.exchange_rate is not None else None
     _print_footer(len(page.items), page.total, page.next_cursor, output, rate)
@@ -282,13 +282,15 @@ def show_size(
         _print_footer(len(facts), len(facts), None, output)
     elif with_prices:
         rows = [flatten_converted(price) for price in prices]
-        print_rows(rows, in_currency(PRICE_COLUMNS, currency), output, json_value=prices, objects=prices)
+        rows, columns = with_list_prices(rows, in_currency(PRICE_COLUMNS, currency))
+        print_rows(rows, columns, output, json_value=prices, objects=prices)
         _print_footer(len(prices), len(prices), None, output, rate)
     elif output.format is Format.json and not output.columns:
         shown = {"size": size, "facts": facts, "prices": prices}
         print_json(shown if rate is None else {**shown, "exchange_rate": rate})
     elif output.columns or output.format is Format.csv:
-        print_rows([flatten_converted(size)], {}, output, objects=[size])
+        rows, _ = with_list_prices([flatten_converted(size)], {})
+        print_rows(rows, {}, output, objects=[size])
     else:
         _print_size(size, prices, currency)
         if rate is not None:

@@ -20,6 +20,7 @@ from app.fit.placement.option import (
 )
 from app.fit.placement.serving import ServingJob
 from app.fit.verdict import Headroom, Rejection
+from app.fit.vm import Adjustment
 from app.schemas.estimate_request import ArchitectureOut
 from app.schemas.estimate_response import AssumptionOut, FigureOut, ParametersOut, WeightsTypeOut
 from app.schemas.fit_response import (
@@ -37,7 +38,7 @@ from app.schemas.fit_response import (
     SpeedOut,
     WorkloadOut,
 )
-from app.schemas.sizes import ExchangeRateOut
+from app.schemas.sizes import AdjustmentOut, ExchangeRateOut
 from app.services.placement import PlacementResult
 
 
@@ -143,8 +144,13 @@ def to_cost_out(known: CostFigures, rate: CurrencyRate | None) -> OptionCostOut:
         usd_per_month=known.cost.usd_per_month,
         usd_per_job=to_figure_out(known.per_job),
         usd_per_million_tokens=to_figure_out(known.per_million_tokens),
+        adjustment=_adjustment(known.cost.adjustment),
         converted=_converted_cost(known, rate) if rate is not None else None,
     )
+
+
+def _adjustment(known: Adjustment | None) -> AdjustmentOut | None:
+    return AdjustmentOut.model_validate(known) if known is not None else None
 
 
 def _converted_cost(known: CostFigures, rate: CurrencyRate) -> ConvertedCostOut:

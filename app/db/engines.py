@@ -39,10 +39,7 @@ def make_engine(url: str, *, pooled: bool = True) -> Engine:
 
 def _prepare_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
     """Set up a connection: foreign keys, WAL so that readers continue during an ingest, memory map, SQL functions."""
-    sqlite_connection = cast("sqlite3.Connection", connection)
-    functions.register_exact_ratio(sqlite_connection)
-    functions.register_usd_of(sqlite_connection)
-    functions.register_usd_text(sqlite_connection)
+    functions.register(cast("sqlite3.Connection", connection))
     cursor = connection.cursor()
     for pragma in ("foreign_keys = on", "journal_mode = wal", "busy_timeout = 10000", "mmap_size = 268435456"):
         cursor.execute(f"pragma {pragma}")

@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
 from sqlmodel import Session
 
+from app.db import functions
 from app.db.engines import read_session
 from app.db.statements import CompiledStatement, QueryPlan, convert_rows
 
@@ -109,6 +110,7 @@ class SqliteExecutor:
             self._loop_connection = cast(
                 "sqlite3.Connection", self._engine.dialect.connect(*args, **{**kwargs, **options})
             )
+            functions.register(self._loop_connection)
             for pragma in ("busy_timeout = 10000", "query_only = on", "mmap_size = 1073741824", "cache_size = -16384"):
                 self._loop_connection.execute(f"pragma {pragma}")
         return self._loop_connection

@@ -1,11 +1,13 @@
 """SQL functions with equal results on SQLite and PostgreSQL: JSON text of a value, exact price ratios and dollars."""
 
 import sqlite3
+from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Double, Float, Numeric, String
+from sqlalchemy import BigInteger, Double, Float, Numeric, String
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import GenericFunction
@@ -72,11 +74,6 @@ def ratio(usd: float | None, denominator: float | None, numerator: float | None)
     return float(_EXACT.divide(product, Decimal(repr(numerator))).quantize(_QUANTUM, context=_EXACT))
 
 
-def register_exact_ratio(connection: sqlite3.Connection) -> None:
-    """Register `exact_ratio` on an SQLite connection."""
-    connection.create_function("exact_ratio", 3, ratio, deterministic=True)
-
-
 class usd_text(GenericFunction[str]):  # noqa: N801  # SQL functions are written small, as SQLAlchemy's own are
     """A price in dollars as its shortest decimal text: `0.5`, `12`; null for null."""
 
@@ -94,11 +91,6 @@ def _compile_usd_text(element: usd_text, compiler: SQLCompiler, **how: Any) -> s
 def to_usd_text(usd: float | None) -> str | None:
     """Return the same in Python."""
     return None if usd is None else f"{Decimal(repr(usd)).normalize():f}"
-
-
-def register_usd_text(connection: sqlite3.Connection) -> None:
-    """Register `usd_text` on an SQLite connection."""
-    connection.create_function("usd_text", 1, to_usd_text, deterministic=True)
 
 
 NANO = 10**DECIMALS
@@ -119,6 +111,77 @@ def _compile_usd_of(element: usd_of, compiler: SQLCompiler, **how: Any) -> str:
     return f"cast({compiler.process(nano, **how)} / {NANO}::numeric as numeric(18, {DECIMALS}))"
 
 
-def register_usd_of(connection: sqlite3.Connection) -> None:
-    """Register `usd_of` on an SQLite connection; its own division would round a large integer first."""
-    connection.create_function("usd_of", 1, lambda nano: None if nano is None else nano / NANO, deterministic=True)
+class adjusted_nano(GenericFunction[int]):  # noqa: N801  # SQL functions are written small, as SQLAlchemy's own are
+    """An amount of nano-dollars after rules, exact and rounded once, half away from zero.
+
+    Behind the amount come pairs of a condition and a literal column: where the condition holds, a Numeric multiplies
+    what is left, and a BigInteger takes its place.
+    """
+
+    type = BigInteger()
+    inherit_cache = True
+
+
+@compiles(adjusted_nano, "postgresql")
+def _compile_adjusted_nano(element: adjusted_nano, compiler: SQLCompiler, **how: Any) -> str:
+    """Compile for PostgreSQL, whose numerics lose nothing."""
+    amount, *pairs = element.clauses
+    text = f"({compiler.process(amount, **how)})::numeric"
+    for condition, step in zip(pairs[::2], pairs[1::2], strict=True):
+        holds, value = compiler.process(condition, **how), compiler.process(step, **how)
+        if isinstance(step.type, Numeric):
+            text = f"{text} * case when {holds} then {value} else 1 end"
+        else:
+            text = f"(case when {holds} then {value} else {text} end)"
+    return f"round({text})::bigint"
+
+
+@compiles(adjusted_nano, "sqlite")
+def _compile_adjusted_nano_for_sqlite(element: adjusted_nano, compiler: SQLCompiler, **how: Any) -> str:
+    """Compile for SQLite: the steps whose conditions hold are joined to a text, for `apply_steps`."""
+    amount, *pairs = element.clauses
+    steps = []
+    for condition, step in zip(pairs[::2], pairs[1::2], strict=True):
+        sign = "*" if isinstance(step.type, Numeric) else "="
+        holds, value = compiler.process(condition, **how), compiler.process(step, **how)
+        steps.append(f"case when {holds} then '{sign}{value} ' else '' end")
+    return f"adjusted_nano({compiler.process(amount, **how)}, {' || '.join(steps)})"
+
+
+@lru_cache(maxsize=16_384)
+def apply_steps(nano: int | None, steps: str) -> int | None:
+    """Return the same in Python, of steps such as `*0.88 =4000 `."""
+    if nano is None or not steps:
+        return nano
+    amount = Fraction(nano)
+    for step in steps.split():
+        amount = Fraction(step[1:]) if step[0] == "=" else amount * Fraction(step[1:])
+    return (2 * amount.numerator + amount.denominator) // (2 * amount.denominator)
+
+
+class after_last(GenericFunction[str]):  # noqa: N801  # SQL functions are written small, as SQLAlchemy's own are
+    """What comes after the last separator (one character) of a text; the whole text without one."""
+
+    type = String()
+    inherit_cache = True
+
+
+@compiles(after_last, "postgresql")
+def _compile_after_last(element: after_last, compiler: SQLCompiler, **how: Any) -> str:
+    """Compile for PostgreSQL."""
+    text, separator = (compiler.process(part, **how) for part in element.clauses)
+    return f"reverse(split_part(reverse({text}), {separator}, 1))"
+
+
+def register(connection: sqlite3.Connection) -> None:
+    """Register the functions on an SQLite connection; PostgreSQL has expressions for all of them."""
+    known: dict[str, tuple[int, Callable[..., Any]]] = {
+        "exact_ratio": (3, ratio),
+        "usd_text": (1, to_usd_text),
+        # SQLite's own division would round a large integer first.
+        "usd_of": (1, lambda nano: None if nano is None else nano / NANO),
+        "adjusted_nano": (2, apply_steps),
+        "after_last": (2, lambda text, separator: text.rpartition(separator)[2]),
+    }
+    for name, (arguments, function) in known.items():
+        connection.create_function(name, arguments, function, deterministic=True)

@@ -10,7 +10,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Generic, TypeVar
 
-from app.fit.vm import SizeConstraints, Vm
+from app.fit.vm import Adjustment, SizeConstraints, Vm
 
 PERCENT_DECIMALS = 6
 """Decimal places to which percentages are rounded."""
@@ -73,7 +73,8 @@ class Headroom:
 class Cost:
     """The cost of all nodes under one purchase model; None where the price, or the job's hours, are unknown.
 
-    Exact: nodes x price per hour; a month has the requested number of hours.
+    Exact: nodes x price per hour; a month has the requested number of hours. The price is the one that is paid; its
+    `adjustment`, of one VM, is None where it is the list price.
     """
 
     usd_per_hour: Decimal | None
@@ -82,6 +83,7 @@ class Cost:
     as_of: date | None
     price_age_days: int | None
     approximate_date: bool | None
+    adjustment: Adjustment | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +175,7 @@ def compute_cost(vm: Vm, purchase: str, nodes: int, constraints: SizeConstraints
         as_of=as_of,
         price_age_days=(constraints.today - as_of).days if as_of is not None else None,
         approximate_date=vm.approximate_date.get(purchase),
+        adjustment=vm.adjustment.get(purchase),
     )
 
 

@@ -11,6 +11,14 @@ ORDERABLE = frozenset({"preview", "current", "retiring"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Adjustment:
+    """How a price differs from the list price: that of one VM, USD an hour, and the names of the rules that apply."""
+
+    list_usd_per_hour: Decimal
+    rules: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Vm:
     """One VM size. Memory and disk are GiB, network Gbps, prices USD an hour; None is unknown.
 
@@ -34,6 +42,7 @@ class Vm:
     usd_per_hour: Mapping[str, Decimal | None] = field(default_factory=dict)
     as_of: Mapping[str, date | None] = field(default_factory=dict)
     approximate_date: Mapping[str, bool | None] = field(default_factory=dict)
+    adjustment: Mapping[str, Adjustment | None] = field(default_factory=dict)
 
     @property
     def fractional(self) -> bool:

@@ -11,6 +11,7 @@ from app.catalog.fields import SubjectKind
 from app.catalog.readings import FileRead, Prices, Progress, Reading, SourceKind, SourceRow, no_progress
 from app.errors import BadData
 from app.ingest.documents.gpu_memory import GpuMemoryIndex
+from app.ingest.sources.adjustments import read_adjustments
 from app.ingest.sources.availability import read_availability
 from app.ingest.sources.claims import load_gpu_rows, read_facts, read_sources
 from app.ingest.sources.disks import read_disk_prices, read_disks
@@ -57,6 +58,11 @@ CSV_SOURCES: dict[str, CsvSource] = {
     "exchange_rates": CsvSource(
         help="Exchange rates: a row a day, a column a currency, units per euro.", read=read_exchange_rates
     ),
+    "adjustments": CsvSource(
+        help="Your own discounts and fixed prices, by size, region, system and purchase model.",
+        read=read_adjustments,
+        cites_sources=False,
+    ),
     "prices": CsvSource(help="Prices an hour by size, region, system and purchase model.", read=read_prices),
 }
 """Every kind of CSV file by the name of its command, in the order in which the files of a seed folder are read."""
@@ -72,10 +78,12 @@ def read_csv_source(name: str, path: Path, sources: Path | None = None, *, new_s
     source = CSV_SOURCES[name]
     listed = read_sources(sources or path.with_name("sources.csv")) if source.cites_sources else {}
     reading = source.read(path, listed)
+    # A file that cites no list of sources may be one itself.
+    sources_of_file = frozenset(listed) if source.cites_sources else frozenset(each.id for each in reading.sources)
     return replace(
         reading,
         prices=Prices(tuple(replace(each, new_sizes=new_sizes) for each in reading.prices.lists)),
-        files=(FileRead(kind=name, file=str(path), sources=frozenset(listed), states_facts=source.states_facts),),
+        files=(FileRead(kind=name, file=str(path), sources=sources_of_file, states_facts=source.states_facts),),
     )
 
 

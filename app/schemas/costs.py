@@ -4,7 +4,7 @@ from datetime import date
 
 from pydantic import Field
 
-from app.schemas.sizes import Out, PageOut, Usd
+from app.schemas.sizes import AdjustmentField, Out, PageOut, Usd
 
 
 class DiskOut(Out):
@@ -47,9 +47,9 @@ class DiskPage(PageOut):
 
 
 class CostOfVmOut(Out):
-    """What one VM costs at the list price; null is unknown, or there is none of the resource."""
+    """What one VM costs; null is unknown, or there is none of the resource."""
 
-    usd_per_hour: Usd | None = Field(description="List price under the requested purchase model.")
+    usd_per_hour: Usd | None = Field(description="Price under the requested purchase model.")
     usd_per_month: Usd | None = Field(description="usd_per_hour x hours_per_month.")
     usd_per_year: Usd | None = Field(description="usd_per_hour x hours_per_month x 12.")
     usd_per_vcpu_hour: Usd | None = Field(description="usd_per_hour by vCPUs, rounded to 9 decimal places.")
@@ -60,6 +60,7 @@ class CostOfVmOut(Out):
     price_age_days: int | None = Field(description="Days since price_as_of, today.")
     approximate_date: bool | None = Field(description="The source is undated: price_as_of is only the year.")
     source_id: str | None = Field(description="Id of the source of the price in GET /sources.")
+    adjustment: AdjustmentField = None
 
 
 class CostOfDiskOut(Out):
@@ -88,7 +89,7 @@ class CostInAllOut(Out):
 
 
 class CostOut(Out):
-    """The cost of VMs of a size with disks, at list prices; each figure is exact, and rounded once."""
+    """The cost of VMs of a size with disks; each figure is exact, and rounded once."""
 
     size: str = Field(description="Name of the size.")
     region: str | None = Field(description="Where the prices hold: the requested region, else the VM's cheapest.")

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from app.schemas.estimate_request import ArchitectureOut
 from app.schemas.estimate_response import AssumptionOut, FigureOut, ParametersOut, WeightsTypeOut
-from app.schemas.sizes import Amount, ExchangeRateField, Omittable, Out, PageOut, Total, Usd
+from app.schemas.sizes import AdjustmentField, Amount, ExchangeRateField, Omittable, Out, PageOut, Total, Usd
 
 
 class ConvertedCostOut(Out):
@@ -34,6 +34,7 @@ class OptionCostOut(Out):
         description="On spot, including the time that interruptions add to a training."
     )
     usd_per_million_tokens: Omittable[FigureOut] = Field(description="Generated, or trained on, at the expected rate.")
+    adjustment: AdjustmentField = None
     converted: Omittable[ConvertedCostOut] = Field(
         default=None, description="With `currency`: the cost in that currency."
     )

@@ -60,6 +60,19 @@ ExchangeRateField = Annotated[
 ]
 
 
+class AdjustmentOut(Out):
+    """How a price differs from the list price, by rules of `vmsizes ingest adjustments`."""
+
+    list_usd_per_hour: Usd = Field(description="List price of one VM, USD an hour.")
+    rules: list[str] = Field(description="Names of the rules that make the price, in their order.")
+
+
+AdjustmentField = Annotated[
+    Omittable[AdjustmentOut],
+    Field(description="The list price, where rules of `vmsizes ingest adjustments` changed usd_per_hour."),
+]
+
+
 class ConvertedPricesOut(Out):
     """The prices of a size in the requested currency, by the answer's exchange rate; null is unknown."""
 
@@ -164,6 +177,7 @@ class SizeOut(Out):
     savings_3y_usd_per_hour: Usd | None = Field(description="Under a savings plan of three years, in the region.")
     price_as_of: date | None = Field(description="The day from which usd_per_hour is known to hold.")
     price_age_days: int | None = Field(description="Days since price_as_of, today.")
+    adjustment: AdjustmentField = None
     converted: Omittable[ConvertedPricesOut] = Field(
         default=None, description="With `currency`: the prices in that currency."
     )
@@ -265,6 +279,7 @@ class PriceOut(Out):
     source_id: str = Field(description="Id of the source in GET /sources.")
     known_from: date = Field(description="The day on which the catalog took the price in.")
     price_age_days: int = Field(description="Days since seen_until, today.")
+    adjustment: AdjustmentField = None
     converted: Omittable[ConvertedPriceOut] = Field(
         default=None, description="With `currency`: the price in that currency."
     )

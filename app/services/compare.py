@@ -1,5 +1,6 @@
 """Compare sizes field by field, each with its difference from a baseline."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -63,7 +64,7 @@ def compare(search: CompareSearch, known: CatalogSnapshot, today: date) -> Query
     base = (yield from _find_keys("baseline", (search.baseline,)))[0] if search.baseline is not None else keys[0]
     if base not in keys:
         raise BadQuery("baseline", search.baseline, f"must be one of the sizes: {', '.join(search.size)}")
-    details = yield from find_size_details(keys, search, today)
+    details = yield from find_size_details(keys, search, today, known.rules)
     rate = yield from find_exchange_rate(search.currency, search.as_of or today)
     return side_by_side(details, keys.index(base), rate)
 
@@ -73,11 +74,14 @@ def side_by_side(
 ) -> Comparison:
     """Compare sizes field by field: those of the size, then the totals of its GPUs, then prices per unit of these.
 
-    With a rate all prices follow in its currency.
+    Where rules changed the price of any, list prices stand behind the fields of the size. With a rate all prices follow
+    in its currency.
     """
+    adjusted = any("adjustment" in size.row for size in details)
     columns = [
         {
-            **size.row,
+            **_without_adjustment(size.row),
+            **(_list_price(size.row) if adjusted else {}),
             "gpu_count": size.gpus,
             **_total_figures(size),
             **_unit_prices(size),
@@ -93,6 +97,16 @@ def side_by_side(
         if field != "name"
     )
     return Comparison(baseline=names[baseline], sizes=names, fields=tuple(lines), exchange_rate=exchange_rate)
+
+
+def _without_adjustment(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != "adjustment"}
+
+
+def _list_price(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the list price of a size and the rules that changed it; without any it is the price."""
+    adjustment = row.get("adjustment", {"list_usd_per_hour": row["usd_per_hour"], "rules": []})
+    return {"list_usd_per_hour": adjustment["list_usd_per_hour"], "adjustments": adjustment["rules"]}
 
 
 def _find_keys(field: str, names: tuple[str, ...]) -> QueryPlan[tuple[str, ...]]:
@@ -140,7 +154,9 @@ UNITS: dict[str, str | None] = {
     **{name: field.unit for name, field in SIZE_FIELDS.items()},
     **{f"gpus_{name}": unit for name, unit in _GPU_UNITS.items()},
     **{_unit_price_name(name): f"USD/h per {unit}" for name, unit in _GPU_UNITS.items()},
-    **dict.fromkeys(("usd_per_hour", *(f"{purchase}_usd_per_hour" for purchase in PURCHASE_MODELS)), "USD/h"),
+    **dict.fromkeys(
+        ("usd_per_hour", "list_usd_per_hour", *(f"{purchase}_usd_per_hour" for purchase in PURCHASE_MODELS)), "USD/h"
+    ),
     "price_age_days": "days",
     "usd_per_gpu_hour": "USD/h per GPU",
     "usd_per_gpu_gib_hour": "USD/h per GiB",

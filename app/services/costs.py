@@ -1,4 +1,4 @@
-"""What VMs of a size cost in a region, with their disks: list prices, each with its date and source."""
+"""What VMs of a size cost in a region, with their disks: prices, each with its date and source."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,9 @@ from app.fit.costs import (
     total,
 )
 from app.fit.verdict import OLD_PRICE_DAYS
+from app.fit.vm import Adjustment
 from app.services.disks import to_disk_model
+from app.services.ranked import to_adjustment
 
 NOT_INCLUDED = (
     "outbound data transfer and other network traffic",
@@ -36,7 +38,7 @@ NOT_INCLUDED = (
     "disk transactions, bursts and mounts of shared disks",
     "an operating system disk, unless it is among the disks",
     "licences and support beyond the operating system in the price of the VM",
-    "taxes, discounts and credits",
+    "taxes, credits, and discounts beyond those that were ingested as adjustments",
 )
 """What the figures leave out."""
 
@@ -56,6 +58,7 @@ class VmCost:
     price_age_days: int | None
     approximate_date: bool | None
     source_id: str | None
+    adjustment: Adjustment | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,9 +117,9 @@ def compute_costs(name: str, search: CostSearch, known: CatalogSnapshot, today: 
     check_days(search, today)
     check_regions(known.regions, "region", search.region)
     (key,) = yield from get_size_keys((name,))
-    (size,) = yield from find_size_details((key,), search, today)
+    (size,) = yield from find_size_details((key,), search, today, known.rules)
     day = search.as_of or today
-    price = yield from find_cheapest_price(key, search, today)
+    price = yield from find_cheapest_price(key, search, today, known.rules)
     region = price.region if price else search.region[0] if len(search.region) == 1 else None
     catalog = yield from load_disks(day, (region,)) if region else _no_disk_prices(day)
     disks = tuple(_cost_disk(text, search, catalog, region, today) for text in search.disk)
@@ -174,6 +177,7 @@ def _cost_vm(size: SizeDetails, price: SizePrice | None, hours: Decimal, today: 
         price_age_days=(today - price.as_of).days if price else None,
         approximate_date=price.approximate_date if price else None,
         source_id=price.source_id if price else None,
+        adjustment=to_adjustment(price.adjustment) if price else None,
     )
 
 

@@ -6,6 +6,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Any
 
+from app.catalog.adjustments import Rules
 from app.catalog.queries.candidates import PEAK_DTYPES, machines_query
 from app.catalog.queries.exchange_rates import USD, CurrencyRate, find_exchange_rate
 from app.catalog.queries.language_models import get_model_row
@@ -131,7 +132,7 @@ def _find_sizes(
     if search.hardware is not None:
         return [(yield from _described_machine(search, search.hardware, assumptions))]
     scope = normalize(search.scope, known)
-    return (yield from find_machines(scope, search.pricing.purchases, today))
+    return (yield from find_machines(scope, search.pricing.purchases, today, known.rules))
 
 
 def _described_machine(
@@ -161,9 +162,9 @@ def _described_machine(
     return to_vm_and_machine(hardware, gpu, gpus, assumptions)
 
 
-def find_machines(scope: SizeSelection, purchases: Collection[str], today: date) -> QueryPlan[Sizes]:
+def find_machines(scope: SizeSelection, purchases: Collection[str], today: date, rules: Rules = ()) -> QueryPlan[Sizes]:
     """Find the selected sizes with one query, with their prices by these purchase models."""
-    query = machines_query(scope, purchases, today=today)
+    query = machines_query(scope, purchases, today=today, rules=rules)
     rows = yield query
     return to_sizes(to_dicts(query, rows))
 

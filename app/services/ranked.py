@@ -1,7 +1,9 @@
 """Helpers of use cases that rank sizes: candidate rows as VMs, and pages of a list that was ranked in memory."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
@@ -11,7 +13,7 @@ from app.catalog.queries.pagination import ensure_same_revision, offset_of, read
 from app.catalog.queries.params import PageParams
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan
-from app.fit.vm import Vm
+from app.fit.vm import Adjustment, Vm
 
 Item = TypeVar("Item")
 
@@ -35,8 +37,17 @@ def to_vm(row: Mapping[str, Any], **amounts: Any) -> Vm:
         usd_per_hour={name: row[f"{name}_usd_per_hour"] for name in purchases},
         as_of={name: row[f"{name}_as_of"] for name in purchases},
         approximate_date={name: row[f"{name}_approximate_date"] for name in purchases},
+        adjustment={name: to_adjustment(row.get(f"{name}_adjustment")) for name in purchases},
         **amounts,
     )
+
+
+def to_adjustment(text: str | None) -> Adjustment | None:
+    """Map what rules did to a price from its JSON; None where they did nothing."""
+    if text is None:
+        return None
+    known = json.loads(text, parse_float=Decimal)
+    return Adjustment(list_usd_per_hour=known["list_usd_per_hour"], rules=tuple(known["rules"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

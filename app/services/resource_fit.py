@@ -59,7 +59,7 @@ def plan_resource_fit(
     rate = yield from find_exchange_rate(search.currency, search.as_of or today)
     needs = replace(to_needs(search, today), verified_only=verified_only)
     priced = ("on_demand", "spot", search.purchase) if purchases is None else purchases
-    query = candidates_query(search, priced, TRAITS, today=today)
+    query = candidates_query(search, priced, TRAITS, today=today, rules=known.rules)
     rows = yield query
     ranking = rank_sizes([_to_vm(row) for row in to_dicts(query, rows)], needs, search.sort)
     request_key = f"{search.model_dump_json(exclude=search.page_param_names())} {today}"

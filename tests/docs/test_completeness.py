@@ -23,7 +23,7 @@ from app.fit.formulas.memory import FILE_BITS, FULL_BITS, QUANTIZED_BITS
 from app.fit.formulas.optimizer import RECIPES
 from app.fit.similarity import DISTANCE_TERMS
 from app.ingest.registry import CSV_SOURCES
-from app.ingest.sources import claims, disks, models, prices, reference
+from app.ingest.sources import adjustments, claims, disks, models, prices, reference
 from app.schemas.estimate_request import ArchitectureIn, EstimateIn, GpusIn, InferenceIn, TrainingIn
 from app.schemas.estimate_response import EstimateCostOut, FigureOut, InferenceOut, ParametersOut, TrainingOut
 from app.schemas.fit_request import ConstraintsIn, FitIn, HardwareIn, PricingIn, Sort
@@ -40,6 +40,7 @@ COLUMNS: dict[str, Collection[str]] = {
     "Aliases": reference.ALIAS_COLUMNS,
     "Regions": reference.REGION_COLUMNS,
     "Benchmarks": reference.BENCHMARK_COLUMNS,
+    "Adjustments": (*adjustments.COLUMNS, *adjustments.OPTIONAL),
     "Disks": disks.COLUMNS,
     "Prices of disks": disks.PRICE_COLUMNS,
     "Models": (*models.COLUMNS, *models.OPTIONAL),

@@ -102,7 +102,7 @@ FITS = [
 
 @pytest.mark.parametrize("search", FITS, ids=lambda search: search.model_dump_json(exclude_defaults=True))
 def test_the_candidates_of_a_fit_come_by_index(crowded: Engine, search: FitSearch) -> None:
-    lines = plan(crowded, candidates_query(search, {"on_demand", search.purchase}, TRAITS, today=TODAY))
+    lines = plan(crowded, candidates_query(search, {"on_demand", search.purchase}, TRAITS, today=TODAY, rules=()))
     assert full_scans(lines) == [], lines
     assert re.search(r"offer", lines), lines
 
@@ -194,7 +194,7 @@ def test_neighbours_of_a_size_without_a_gpu_come_by_price(crowded: Engine, place
 
 @pytest.mark.parametrize("place", OFFER_SCOPES, ids=lambda place: place.model_dump_json(exclude_defaults=True))
 def test_compared_sizes_come_by_their_keys(crowded: Engine, place: OfferParams) -> None:
-    lines = plan(crowded, next(find_size_details(("x001", "x002", "x003"), place, TODAY)))
+    lines = plan(crowded, next(find_size_details(("x001", "x002", "x003"), place, TODAY, ())))
     assert full_scans(lines) == [], lines
 
 

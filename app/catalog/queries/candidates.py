@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import BindParameter, ColumnElement, Subquery, and_, bindparam, case, cast, func, or_, select, true
 
+from app.catalog.adjustments import Rules
 from app.catalog.column_types import UsdColumn
 from app.catalog.projections import usd_by
 from app.catalog.purchases import PURCHASE_MODELS
@@ -55,6 +56,7 @@ class CandidateStatementKey:
     traits: tuple[str, ...]
     available_in: int
     hardware: bool
+    adjusted: bool
 
 
 def candidates_query(
@@ -63,20 +65,24 @@ def candidates_query(
     traits: Sequence[str],
     *,
     today: date,
+    rules: Rules,
 ) -> BoundStatement:
     """Return the query of a fit of resources, with prices by these purchase models and these columns of each size."""
-    return _query(selection, purchases, today, traits=tuple(traits))
+    return _query(selection, purchases, today, rules, traits=tuple(traits))
 
 
-def machines_query(selection: SizeSelection, purchases: Collection[str], *, today: date) -> BoundStatement:
+def machines_query(
+    selection: SizeSelection, purchases: Collection[str], *, today: date, rules: Rules
+) -> BoundStatement:
     """Return the query of a placement, with prices by these purchase models and the figures of GPU and series."""
-    return _query(selection, purchases, today, hardware=True)
+    return _query(selection, purchases, today, rules, hardware=True)
 
 
 def _query(
     selection: SizeSelection,
     purchases: Collection[str],
     today: date,
+    rules: Rules,
     *,
     traits: tuple[str, ...] = (),
     hardware: bool = False,
@@ -84,12 +90,13 @@ def _query(
     filters, values = active_filters(selection, SELECTION_FILTERS)
     available_in = {f"available_in_{index}": code for index, code in enumerate(selection.available_in)}
     key = CandidateStatementKey(
-        price_scope=PriceScope.of(selection),
+        price_scope=PriceScope.of(selection, rules),
         purchases=tuple(one for one in PURCHASE_MODELS if one in purchases),
         filters=filters,
         traits=traits,
         available_in=len(available_in),
         hardware=hardware,
+        adjusted=bool(rules),
     )
     values |= available_in | price_parameters(selection, today)
     return BoundStatement(_statement(key), values)
@@ -104,6 +111,7 @@ def _statement(key: CandidateStatementKey) -> Statement:
         *(size.key, size.name, status_of(size).label("status"), size.verified, size.infiniband_gbps),
         *(size[name] for name in (*_SIZE_COLUMNS, *key.traits)),
         *(column for purchase in key.purchases for column in _prices(price_scope.offer, purchase)),
+        *(price_scope.offer[f"{purchase}_adjustment"] for purchase in key.purchases if key.adjusted),
         price_scope.offer.priced_in.label("region"),
         local_disk_gib().label("local_disk_gib"),
         gpu_slice_gib().label("gpu_memory_gib_on_one_gpu"),

@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 from sqlalchemy import Date, String, bindparam, cast, or_, select
 
+from app.catalog.adjustments import Rules, adjusted_nano_usd, adjustment_json
 from app.catalog.disks import DISK_TYPES, Redundancy
 from app.catalog.in_force import EVER_KNOWN, PRICE, earliest_spot_day, is_in_force, last_observed
 from app.catalog.queries.params import Day, Hours, LowerText, OfferParams
@@ -76,45 +77,52 @@ class CostSearch(OfferParams):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizePrice:
-    """The price of a size in a region, with the last day on which it was observed and its source."""
+    """What is paid for a size in a region, with the last day on which the price was observed, and its source.
+
+    `adjustment` is JSON of the list price and the rules; None where no rule applies.
+    """
 
     region: str
     usd_per_hour: Decimal
     as_of: date
     approximate_date: bool
     source_id: str
+    adjustment: str | None
 
 
-def find_cheapest_price(key: str, search: CostSearch, today: date) -> QueryPlan[SizePrice | None]:
+def find_cheapest_price(key: str, search: CostSearch, today: date, rules: Rules) -> QueryPlan[SizePrice | None]:
     """Find the cheapest offer of a size in the regions of `search`, on its day; None where there is none."""
     day = search.as_of or today
     days = {"day": day, "known": search.known_at or EVER_KNOWN, "spot_since": earliest_spot_day(day)}
     values = {f"region_{index}": code for index, code in enumerate(search.region)}
     values |= {name: each.isoformat() for name, each in days.items()}
     values |= {"key": key, "os": search.os, "purchase": search.purchase}
-    rows = yield BoundStatement(_cheapest_statement(len(search.region)), values)
-    for region, nano_usd, as_of, approximate_date, source_id in rows:
+    rows = yield BoundStatement(_cheapest_statement(len(search.region), rules), values)
+    for region, nano_usd, as_of, approximate_date, source_id, adjustment in rows:
         return SizePrice(
             region=region,
             usd_per_hour=Decimal(nano_usd) / NANO,
             as_of=date.fromisoformat(as_of),
             approximate_date=approximate_date,
             source_id=source_id,
+            adjustment=adjustment,
         )
     return None
 
 
 @cached_statement(64)
-def _cheapest_statement(regions: int) -> Statement:
+def _cheapest_statement(regions: int, rules: Rules) -> Statement:
     """Build the statement of the cheapest offer of a size: of equals that of the first region."""
     day, known, spot_since = (bindparam(name, type_=Date) for name in ("day", "known", "spot_since"))
+    paid = adjusted_nano_usd(price, day, rules).label("paid")
     query = (
         select(
             price.region,
-            price.nano_usd_per_hour,
+            paid,
             cast(last_observed(price, day, known), String).label("as_of"),
             price.approximate_date,
             price.source_id,
+            adjustment_json(price, day, rules).label("adjustment"),
         )
         .where(
             price.size_key == bindparam("key", type_=price.size_key.type),
@@ -122,7 +130,7 @@ def _cheapest_statement(regions: int) -> Statement:
             price.purchase == bindparam("purchase", type_=price.purchase.type),
             is_in_force(price, day, known, spot_since),
         )
-        .order_by(price.nano_usd_per_hour, price.region)
+        .order_by(paid, price.region)
         .limit(1)
     )
     if regions:

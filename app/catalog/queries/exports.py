@@ -50,6 +50,12 @@ SIZE_EXPORT_COLUMNS: Mapping[str, FieldKind] = {
 }
 """The columns of a size in the order of the list, each with its kind."""
 
+ADJUSTMENT_COLUMNS: Mapping[str, FieldKind] = {"list_usd_per_hour": "number", "adjustments": "list"}
+"""Further columns of sizes and prices: the list price, and the names of the rules that changed it.
+
+They are exported where `fields` names them, and always where the catalog has rules.
+"""
+
 MAX_COLUMNS = 100
 T = TypeVar("T")
 
@@ -85,13 +91,13 @@ class PriceExport(ColumnParams, AllPricesFilter):
 def export_sizes(export: SizeExport, snapshot: CatalogSnapshot, today: date) -> Export:
     """Return the export of sizes; raises BadQuery for a filter, sort key or column that the catalog does not have."""
     check_days(export, today)
-    columns = select_columns(SIZE_EXPORT_COLUMNS, export.fields)
-    key, values = to_statement_key(normalize(export, snapshot), today)
+    columns = _with_adjustments(SIZE_EXPORT_COLUMNS, export.fields, snapshot)
+    key, values = to_statement_key(normalize(export, snapshot), today, snapshot.rules)
     query = BoundStatement(list_statement(key), values)
 
     def values_of(row: Row) -> Sequence[Any]:
         size = orjson.loads(render_size(row, today))
-        return [size[name] for name in columns]
+        return _values(size, columns)
 
     return Export(query=query, columns=columns, values=values_of)
 
@@ -99,15 +105,33 @@ def export_sizes(export: SizeExport, snapshot: CatalogSnapshot, today: date) -> 
 def export_prices(export: PriceExport, snapshot: CatalogSnapshot, today: date) -> QueryPlan[Export]:
     """Return the export of prices; raises BadQuery for a filter or column that the catalog does not have."""
     check_days(export, today)
-    columns = select_columns(PRICE_COLUMNS, export.fields)
+    columns = _with_adjustments(PRICE_COLUMNS, export.fields, snapshot)
     normalized = yield from normalize_prices(export, snapshot)
-    key, values = to_price_statement_key(normalized, today)
+    key, values = to_price_statement_key(normalized, today, snapshot.rules)
 
     def values_of(row: Row) -> Sequence[Any]:
-        price = to_price_item(row, today)
-        return [price[name] for name in columns]
+        return _values(to_price_item(row, today), columns)
 
     return Export(query=BoundStatement(price_list_statement(key), values), columns=columns, values=values_of)
+
+
+def _with_adjustments(
+    columns: Mapping[str, FieldKind], names: Sequence[str], snapshot: CatalogSnapshot
+) -> Mapping[str, FieldKind]:
+    """Return the columns of these names, ADJUSTMENT_COLUMNS among them; raises BadQuery as `select_columns`."""
+    return select_columns({**columns, **ADJUSTMENT_COLUMNS} if names or snapshot.rules else columns, names)
+
+
+def _values(row: Mapping[str, Any], columns: Mapping[str, FieldKind]) -> Sequence[Any]:
+    """Return the values of columns; the list price of what no rule changed is its price."""
+    if columns.keys().isdisjoint(ADJUSTMENT_COLUMNS):
+        return [row[name] for name in columns]
+    adjustment = row.get("adjustment", {})
+    adjusted = {
+        "list_usd_per_hour": adjustment.get("list_usd_per_hour", row["usd_per_hour"]),
+        "adjustments": adjustment.get("rules", []),
+    }
+    return [adjusted[name] if name in adjusted else row[name] for name in columns]
 
 
 def select_columns(columns: Mapping[str, T], names: Sequence[str]) -> Mapping[str, T]:

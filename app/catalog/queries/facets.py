@@ -190,7 +190,7 @@ def find_facets(search: SizeFilter, snapshot: CatalogSnapshot, today: date) -> Q
     search = normalize(search, snapshot)
     filters, values = active_filters(search, FILTERS)
     filters = tuple(one for one in filters if one.name not in SCOPE_FILTERS)
-    scope = PriceScope.of(search)
+    scope = PriceScope.of(search, snapshot.rules)
     values |= region_parameters(search) | {"today": today.isoformat()}
     ((total, *figures),) = yield BoundStatement(facet_figures(scope, filters), values)
     counted = yield BoundStatement(facet_counts(scope, filters), values)

@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 
 from app.catalog.fields import SIZE_FLAGS
-from app.catalog.names import size_key
+from app.catalog.names import escape_like, glob_to_like, size_key
 from app.catalog.projections import UNIT_PRICE_FIELDS, is_priced, usd_by
 from app.catalog.queries.pagination import SortKey
 from app.catalog.queries.params import ORDERABLE_STATUSES, PRICE_SORT_KEYS, SIZE_COLUMNS, SORT_KEYS, QueryParams
@@ -100,21 +100,13 @@ def filter_condition(
     return chosen.sql(scope, [bindparam(f"{active.name}_{index}") for index in range(active.count)])
 
 
-def _escape_like(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-
-
-def _glob_to_like(glob: str) -> str:
-    return _escape_like(glob).replace("*", "%").replace("?", "_")
-
-
 def _matches(column: ColumnElement[Any], pattern: BindParameter[Any]) -> Condition:
     return column.like(bindparam(pattern.key, type_=String), escape="\\")
 
 
 def name_patterns(patterns: Iterable[str]) -> list[str]:
     """Return two patterns for each glob, for the key and for the name: it may begin with the prefix of names or not."""
-    return [_glob_to_like(form) for pattern in patterns for form in (size_key(pattern), pattern)]
+    return [glob_to_like(form) for pattern in patterns for form in (size_key(pattern), pattern)]
 
 
 def matches_name(key: ColumnElement[str], name: ColumnElement[str], patterns: Binds) -> Condition:
@@ -137,7 +129,7 @@ def _all_words(_scope: PriceScope, words: Binds) -> Condition:
 
 
 def _words(text: str) -> list[str]:
-    return [f"%{_escape_like(word)}%" for word in text.split()]
+    return [f"%{escape_like(word)}%" for word in text.split()]
 
 
 def _statuses(scope: PriceScope, statuses: tuple[str, ...]) -> Condition:
@@ -211,7 +203,7 @@ FILTERS: Mapping[str, Filter] = {
     "name": Filter(_any_name, name_patterns),
     "series": any_of(size.series_id),
     "category": Filter(lambda _scope, names: size.category.in_([literal_text(name) for name in names])),
-    "gpu": Filter(_any_gpu, lambda patterns: [_glob_to_like(pattern) for pattern in patterns]),
+    "gpu": Filter(_any_gpu, lambda patterns: [glob_to_like(pattern) for pattern in patterns]),
     "gpu_vendor": Filter(
         lambda _scope, vendor: func.lower(size.gpu_vendor) == _typed(vendor[0], size.gpu_vendor), _one
     ),

@@ -72,7 +72,7 @@ class ReferenceSize:
 def reference_query(key: str, params: OfferParams, today: date) -> BoundStatement:
     """Return the query of one size with its offer; the columns of the offer are null where there is none."""
     values = {"key": key, "today": today.isoformat(), **region_parameters(params)}
-    return BoundStatement(_reference_statement(PriceScopeKey.of(params)), values)
+    return BoundStatement(_reference_statement(PriceScopeKey.of(params, ())), values)
 
 
 def neighbours_query(reference: ReferenceSize, params: OfferParams, today: date) -> BoundStatement:
@@ -87,7 +87,7 @@ def neighbours_query(reference: ReferenceSize, params: OfferParams, today: date)
     values |= {f"usd_{index}": reference.usd_per_hour * 2.0**step for index, step in enumerate(MEMORY_STEPS)}
     if memory:
         values |= {f"bucket_{index}": memory_bucket(memory) + step for index, step in enumerate(MEMORY_STEPS)}
-    return BoundStatement(_neighbours_statement(PriceScopeKey.of(params), with_gpu=bool(memory)), values)
+    return BoundStatement(_neighbours_statement(PriceScopeKey.of(params, ()), with_gpu=bool(memory)), values)
 
 
 @cached_statement(32)

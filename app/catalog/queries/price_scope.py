@@ -26,6 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.elements import ColumnElement
 
+from app.catalog.adjustments import Rules, adjusted_nano_usd
 from app.catalog.column_types import table_of
 from app.catalog.in_force import EVER_KNOWN, PRICE, earliest_spot_day, is_in_force, prices_in_force
 from app.catalog.models import Gpu, Offer, Series, Size
@@ -56,20 +57,26 @@ _OFFER_KEY = ("region", "os", "size_key")
 class PriceScopeKey:
     """What of an offer scope is written into a statement: the OS, the purchase model and the number of regions.
 
-    With `past` prices are computed from the price history. The regions themselves and the days are parameters, so that
-    one compiled statement serves all of them.
+    With `past` prices are computed from the price history, and by `rules`, which today's offers follow already. The
+    regions themselves and the days are parameters, so that one compiled statement serves all of them.
     """
 
     os: str
     purchase: str
     regions: int
     past: bool = False
+    rules: Rules = ()
 
     @staticmethod
-    def of(params: OfferParams) -> "PriceScopeKey":
-        """Take the key from the parameters of a request."""
+    def of(params: OfferParams, rules: Rules) -> "PriceScopeKey":
+        """Take the key from the parameters of a request, and the rules of the catalog."""
+        past = named_days(params) is not None
         return PriceScopeKey(
-            os=params.os, purchase=params.purchase, regions=len(params.region), past=named_days(params) is not None
+            os=params.os,
+            purchase=params.purchase,
+            regions=len(params.region),
+            past=past,
+            rules=rules if past else (),
         )
 
 
@@ -91,9 +98,9 @@ class PriceScope:
     past: bool = False
 
     @staticmethod
-    def of(params: OfferParams) -> "PriceScope":
-        """Return the scope of today's offers, or of the prices of the days that the parameters name."""
-        return _scope(PriceScopeKey.of(params))
+    def of(params: OfferParams, rules: Rules = ()) -> "PriceScope":
+        """Return the scope of today's offers, or of the prices of the days that the parameters name, by the rules."""
+        return _scope(PriceScopeKey.of(params, rules))
 
     @staticmethod
     def for_sizes(key: PriceScopeKey, sizes: Select[Any]) -> "PriceScope":
@@ -222,7 +229,8 @@ def _past_scope(key: PriceScopeKey, sizes: Select[Any] | None = None) -> PriceSc
     else:
         chosen = _cheapest_regions(key, keys)
         meant += [PRICE.c.size_key == chosen.c.size_key, PRICE.c.region == chosen.c.region]
-    prices = side_by_side(prices_in_force(*_DAYS, *meant)).subquery()
+    in_force = prices_in_force(*_DAYS, *meant, rules=key.rules)
+    prices = side_by_side(in_force, adjusted=bool(key.rules)).subquery()
     unpriced = literal(UNKNOWN_PRICE_RANK, Double)
     columns: dict[str, ColumnElement[Any]] = {
         "size_key": size.key,
@@ -250,12 +258,14 @@ def _past_scope(key: PriceScopeKey, sizes: Select[Any] | None = None) -> PriceSc
 def _cheapest_regions(key: PriceScopeKey, sizes: Select[Any]) -> FromClause:
     """Select the region where each size was cheapest, of several or of all; null for a size without any price.
 
+    Without rules the prices of a size come from an index, the cheapest first; with rules those of all regions are read.
+
     A size that has no price by the purchase model of the scope is in the first region where it has another.
     """
     these = sizes.subquery("these")
     (size_key,) = these.c
 
-    def first(*order: str, **equal: str) -> ColumnElement[str]:
+    def first(*, by_price: bool, **equal: str) -> ColumnElement[str]:
         run = PRICE.alias()
         found = select(run.c.region).where(
             run.c.size_key == size_key,
@@ -264,10 +274,11 @@ def _cheapest_regions(key: PriceScopeKey, sizes: Select[Any]) -> FromClause:
             *([run.c.region.in_(region_binds(key.regions))] if key.regions else []),
             is_in_force(run.c, *_DAYS),
         )
-        ordered = found.order_by(*(run.c[name] for name in order), run.c.region)
+        paid = [adjusted_nano_usd(run.c, _DAYS[0], key.rules)] if by_price else []
+        ordered = found.order_by(*paid, run.c.region)
         return ordered.limit(literal_column("1", Integer)).correlate(these).scalar_subquery()
 
-    region = func.coalesce(first("nano_usd_per_hour", purchase=key.purchase), first())
+    region = func.coalesce(first(by_price=True, purchase=key.purchase), first(by_price=False))
     # Materialized, because PostgreSQL would otherwise compute the prices of all regions and throw most of them away.
     return (
         select(size_key.label("size_key"), region.label("region"))
@@ -279,7 +290,7 @@ def _cheapest_regions(key: PriceScopeKey, sizes: Select[Any]) -> FromClause:
 def _past_prices(key: PriceScopeKey) -> FromClause:
     """Select prices by the purchase model of a scope, with the columns that `priced_in_all` reads of an offer."""
     of_this = (PRICE.c.os == literal_text(key.os), PRICE.c.purchase == literal_text(key.purchase))
-    prices = prices_in_force(*_DAYS, *of_this).subquery().c
+    prices = prices_in_force(*_DAYS, *of_this, rules=key.rules).subquery().c
     rank = cast(prices.usd_per_hour, Double).label(f"{key.purchase}_rank_usd")
     return select(prices.size_key, prices.region, prices.os, rank).subquery()
 

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Annotated, Any, TypeVar
 
+import orjson
 from pydantic import AfterValidator, Field
 from sqlalchemy import Date, Double, Integer, Select, String, and_, bindparam, cast, func, select
 from sqlalchemy.sql import ColumnElement
 
+from app.catalog.adjustments import Rules, adjustment_json
 from app.catalog.fields import FieldKind
 from app.catalog.in_force import EVER_KNOWN, PRICE, is_in_force, known_on, last_observed, usd_per_hour
 from app.catalog.names import region_key
@@ -65,8 +67,8 @@ PRICE_COLUMNS: Mapping[str, FieldKind] = {
 }
 """The columns of a price in the order of the list, each with its kind; its age is computed from `seen_until`."""
 
-PRICE_ROW_COLUMNS = tuple(name for name in PRICE_COLUMNS if name != "price_age_days")
-"""The columns of a row as the database returns it."""
+PRICE_ROW_COLUMNS = (*(name for name in PRICE_COLUMNS if name != "price_age_days"), "adjustment")
+"""The columns of a row as the database returns it; the adjustment is JSON, or null where no rule applies."""
 
 PRICE_FILTERS: Mapping[str, Filter] = {
     "size": any_of(price.size_key),
@@ -85,10 +87,14 @@ _DAY, _KNOWN = bindparam("day", type_=Date), bindparam("known", type_=Date)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceStatementKey:
-    """All of a price search but its values: what its statement is cached under; `after` for a page after a cursor."""
+    """All of a price search but its values: what its statement is cached under; `after` for a page after a cursor.
+
+    A history has list prices, so it has no rules.
+    """
 
     filters: tuple[ActiveFilter, ...]
     history: bool
+    rules: Rules = ()
     since: bool = False
     after: bool = False
 
@@ -121,10 +127,11 @@ def _rows(key: PriceStatementKey) -> Select[tuple[object, ...]]:
         *(price[name] for name in ("region", "os", "purchase")),
         cast(price.valid_from, String).label("valid_from"),
         cast(last_observed(price, _DAY, _KNOWN), String).label("seen_until"),
-        cast(usd_per_hour(price), Double).label("usd_per_hour"),
+        cast(usd_per_hour(price, _DAY, key.rules), Double).label("usd_per_hour"),
         price.approximate_date,
         price.source_id,
         cast(price.known_from, String).label("known_from"),
+        adjustment_json(price, _DAY, key.rules).label("adjustment"),
     ]
     query = _join_tables(select(*shown), {"size", *(one.name for one in key.filters)})
     return query.where(_is_listed(key), *_conditions(key)).order_by(*(price[name] for name in PRICE_KEY))
@@ -267,10 +274,12 @@ def normalize_prices(filters: FilterT, snapshot: CatalogSnapshot) -> QueryPlan[F
     return filters.model_copy(update={"size": keys, "series": series, "gpu": gpus})
 
 
-def to_price_statement_key(filters: AllPricesFilter, today: date) -> tuple[PriceStatementKey, dict[str, Any]]:
+def to_price_statement_key(
+    filters: AllPricesFilter, today: date, rules: Rules
+) -> tuple[PriceStatementKey, dict[str, Any]]:
     """Return the key of a normalized list's statement, and the statement's parameters."""
     active, values = active_filters(filters, PRICE_FILTERS, PRICE_FILTERS)
-    key = PriceStatementKey(filters=active, history=filters.history)
+    key = PriceStatementKey(filters=active, history=filters.history, rules=() if filters.history else rules)
     days = {"day": filters.as_of or today, "known": filters.known_at or EVER_KNOWN}
     return key, values | {name: day.isoformat() for name, day in days.items()}
 
@@ -279,7 +288,7 @@ def _find_page(
     search: AllPricesSearch, snapshot: CatalogSnapshot, today: date, *, since: date | None = None
 ) -> QueryPlan[PriceListing]:
     rate = yield from find_exchange_rate(search.currency, search.as_of or today)
-    key, values = to_price_statement_key(search, today)
+    key, values = to_price_statement_key(search, today, snapshot.rules)
     identity = f"prices {search.model_dump_json(exclude=search.page_param_names())} {since} {today}"
     if since is not None:
         key = replace(key, since=True)
@@ -310,10 +319,12 @@ def convert_price(item: Mapping[str, Any], rate: CurrencyRate) -> dict[str, Any]
 def to_price_item(row: Row, today: date) -> dict[str, Any]:
     """Return a price by the names of its columns, with the days that have passed since `seen_until`."""
     item = dict(zip(PRICE_ROW_COLUMNS, row, strict=True))
-    return item | {"price_age_days": age_days(item["seen_until"], today)}
+    adjustment = item.pop("adjustment")
+    item["price_age_days"] = age_days(item["seen_until"], today)
+    return item if adjustment is None else item | {"adjustment": orjson.loads(adjustment)}
 
 
 def _key_of(row: Row) -> list[Any]:
     """Return the PRICE_KEY of a row of a page; the key of its size is its last column."""
-    _, region, os, purchase, valid_from, *_, source_id, known_from, key = row
+    _, region, os, purchase, valid_from, *_, source_id, known_from, _, key = row
     return [key, region, os, purchase, date.fromisoformat(valid_from), source_id, date.fromisoformat(known_from)]

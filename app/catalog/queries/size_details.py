@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, select
 
+from app.catalog.adjustments import Rules
 from app.catalog.fields import GPU_FIELDS
 from app.catalog.queries.params import OfferParams
 from app.catalog.queries.price_scope import (
@@ -42,11 +43,13 @@ class SizeDetails:
     gpu: Mapping[str, float | None]
 
 
-def find_size_details(keys: Sequence[str], params: OfferParams, today: date) -> QueryPlan[tuple[SizeDetails, ...]]:
+def find_size_details(
+    keys: Sequence[str], params: OfferParams, today: date, rules: Rules
+) -> QueryPlan[tuple[SizeDetails, ...]]:
     """Find sizes by keys that exist, in the order of the keys; prices are null where there is no offer."""
     values = {f"key_{index}": key for index, key in enumerate(keys)}
     values |= price_parameters(params, today)
-    rows = yield BoundStatement(_statement(PriceScopeKey.of(params), len(keys)), values)
+    rows = yield BoundStatement(_statement(PriceScopeKey.of(params, rules), len(keys)), values)
     found = {key: row for key, *row in rows}
     return tuple(_to_size_details(found[key], today) for key in keys)
 

@@ -19,6 +19,7 @@ from sqlalchemy.orm import Session
 from sqlalchemy.sql import visitors
 from sqlalchemy.sql.elements import ColumnElement
 
+from app.catalog.adjustments import Rules, load_rules
 from app.catalog.column_types import table_of
 from app.catalog.models import SizeJson
 from app.catalog.projections import MAX_MEMORY_BUCKET, NO_OFFER_JSON, OFFER_JSON_FIELDS, memory_bucket
@@ -267,7 +268,7 @@ def find_sizes(search: SizeSearch, snapshot: CatalogSnapshot, today: date, *, of
     identity = search.model_dump_json(exclude=search.page_param_names())
     if search.names_a_day:
         identity = f"{identity} {today}"
-    key, values = to_statement_key(search, today)
+    key, values = to_statement_key(search, today, snapshot.rules)
     key = replace(key, memory_buckets=_memory_buckets(search, snapshot))
     position = (
         read_position(search.cursor, identity, to_sort_keys(key.sort, key.price_scope)) if search.cursor else None
@@ -309,7 +310,8 @@ def get_size(session: Session, name: str, params: SizeParams | None = None, *, t
     check_days(params, today)
     everywhere = DatedSelection(as_of=params.as_of, known_at=params.known_at)
     values = {"key": get_size_key(session, name), **price_parameters(everywhere, today)}
-    statement = size_statement(PriceScopeKey.of(everywhere))
+    rules = load_rules(session) if everywhere.names_a_day else ()
+    statement = size_statement(PriceScopeKey.of(everywhere, rules))
     (row,) = run_plan(session, single_statement(BoundStatement(statement, values)))
     rate = run_plan(session, find_exchange_rate(params.currency, params.as_of or today))
     if rate is None:
@@ -329,11 +331,11 @@ def normalize(selection: SelectionT, snapshot: CatalogSnapshot) -> SelectionT:
     return selection.model_copy(update=update) if update else selection
 
 
-def to_statement_key(search: SizeList, today: date) -> tuple[StatementKey, dict[str, Any]]:
+def to_statement_key(search: SizeList, today: date, rules: Rules) -> tuple[StatementKey, dict[str, Any]]:
     """Return the key of a normalized list's statement, and the statement's parameters; raises BadQuery for its sort."""
     check_sort(search.sort)
     filters, values = active_filters(search, FILTERS)
-    key = StatementKey(price_scope=PriceScope.of(search), filters=filters, sort=search.sort)
+    key = StatementKey(price_scope=PriceScope.of(search, rules), filters=filters, sort=search.sort)
     return key, values | price_parameters(search, today)
 
 

@@ -7,6 +7,7 @@ from hashlib import blake2b
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from app.catalog.adjustments import Rules, load_rules
 from app.catalog.column_types import table_of
 from app.catalog.models import Size
 from app.catalog.projections import memory_bucket
@@ -24,7 +25,8 @@ class CatalogSnapshot:
     """Names and numbers of one revision of the catalog.
 
     `regions` are codes, `series` ids by the key of each name, `models` rows of language models by the key of each
-    name, `memory_buckets` those that any size has; `totals` are lengths of lists, counted once for each query.
+    name, `memory_buckets` those that any size has, `rules` those by which prices are adjusted; `totals` are lengths of
+    lists, counted once for each query.
     """
 
     revision: str
@@ -34,6 +36,7 @@ class CatalogSnapshot:
     memory_buckets: tuple[int, ...]
     models: ModelsByKey
     gpus: GpuNames
+    rules: Rules = ()
     totals: dict[bytes, int] = field(default_factory=dict)
 
     @property
@@ -72,4 +75,5 @@ def load_snapshot(session: Session) -> CatalogSnapshot:
         memory_buckets=tuple(sorted({memory_bucket(memory) for memory in session.execute(memories).scalars()})),
         models=load_models(session),
         gpus=load_gpu_names(session),
+        rules=load_rules(session),
     )

@@ -70,7 +70,7 @@ def _aliases_statement() -> Statement:
 
 def prices_query(params: OfferParams) -> BoundStatement:
     """Return the query of the prices in force in each region of `params`: region, key of the size, USD/h, its day."""
-    return BoundStatement(_prices_statement(PriceScopeKey.of(params)), region_parameters(params))
+    return BoundStatement(_prices_statement(PriceScopeKey.of(params, ())), region_parameters(params))
 
 
 @cached_statement(64)

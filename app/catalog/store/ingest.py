@@ -15,6 +15,7 @@ from app.catalog.names import model_keys, size_key
 from app.catalog.presets import split_names
 from app.catalog.readings import ModelRow, Progress, Reading, Report, no_progress
 from app.catalog.resolution.subjects import SubjectKeys
+from app.catalog.store.adjustments import is_rule_edge_between, save_adjustments
 from app.catalog.store.availability import save_availability
 from app.catalog.store.bulk import temporary_tables
 from app.catalog.store.changes import CHANGE_TABLES, CatalogBefore, save_changes, save_tracking, start_tracking
@@ -288,6 +289,8 @@ def _save_rows(
     changes["model"] += save_listed(session, "models", reading, subjects)
     changes["disk_price"] += save_listed(session, "disk_prices", reading, subjects)
     changes["availability"] = save_availability(session, reading, subjects)
+    changes["adjustment"], reports = save_adjustments(session, reading, subjects)
+    summary.reports += reports
     changes["exchange_rate"] += save_listed(session, "exchange_rates", reading, subjects)
     summary.sources |= sources.keys()
     summary.moved_sources |= {id_ for id_, source in old.items() if source["url"] != new[id_]["url"]}
@@ -330,6 +333,9 @@ def _last_derived_on(session: Session) -> date | None:
 def _derive(session: Session, summary: IngestSummary, since: date | None, today: date, progress: Progress) -> None:
     """Derive offers and size documents: of the dirty sizes, or of all where none are derived for a day up to `today`.
 
+    All are derived, too, where rules changed, began or ended. Changed rules are no news of the sources: they make no
+    events of prices.
+
     Where anything was removed, sizes, series and GPUs that nothing mentions any more are dropped first.
     """
     removed = (summary.changes[name].removed for name in ("fact", "size_alias", "price") if name in summary.changes)
@@ -337,8 +343,9 @@ def _derive(session: Session, summary: IngestSummary, since: date | None, today:
     if may_remove:
         summary.add(drop_orphans(session))
     progress("offers", None)
-    if since is None or since > today:
-        summary.changes["offer"] = save_derived(session, today, collect=True)
+    new_rules = "adjustment" in summary.changes and summary.changes["adjustment"].has_changes
+    if since is None or since > today or new_rules or is_rule_edge_between(session, since, today):
+        summary.changes["offer"] = save_derived(session, today, collect=not new_rules)
         return
     mark_changed_rows(session, (key for (key,) in summary.changes["size"].keys), summary.moved_sources)
     mark_dirty(session, select(STAGED_PRICE.c.size_key))

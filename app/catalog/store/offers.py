@@ -31,6 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
+from app.catalog.adjustments import load_rules
 from app.catalog.column_types import BYTEWISE, table_of
 from app.catalog.in_force import EVER_KNOWN, earliest_spot_day, prices_in_force
 from app.catalog.models import CompleteList, Offer, Price, Size, SizeJson, Source
@@ -177,7 +178,7 @@ def _save_size_docs(session: Session, *, dirty_only: bool) -> None:
 def _derive_offers(session: Session, today: date, *, dirty_only: bool) -> None:
     """Stage the offers: those of each region with any price, and those in the cheapest region by purchase model."""
     with temporary_tables(session, _CURRENT_PRICES):
-        current = _current_prices(today, dirty_only=dirty_only)
+        current = _current_prices(session, today, dirty_only=dirty_only)
         session.execute(insert(_CURRENT_PRICES).from_select(current.selected_columns.keys(), current))
         for offers in (
             _regional_offers(),
@@ -247,9 +248,9 @@ def _select_offers(values: Mapping[str, Any]) -> Select[Any]:
     return select(*(values[name] for name in _OFFERS.c.keys()))  # noqa: SIM118  # a collection of columns is no mapping
 
 
-def _current_prices(today: date, *, dirty_only: bool) -> Select[Any]:
+def _current_prices(session: Session, today: date, *, dirty_only: bool) -> Select[Any]:
     """Select the prices that are offers today: per size, region and system, those of each purchase model."""
+    rules = load_rules(session)
     day, known, spot_since = (literal(each, Date) for each in (today, EVER_KNOWN, earliest_spot_day(today)))
-    return side_by_side(
-        prices_in_force(day, known, spot_since, in_scope(table_of(Price).c.size_key, dirty_only=dirty_only))
-    )
+    of_sizes = in_scope(table_of(Price).c.size_key, dirty_only=dirty_only)
+    return side_by_side(prices_in_force(day, known, spot_since, of_sizes, rules=rules), adjusted=bool(rules))

@@ -29,6 +29,7 @@ from sqlmodel import SQLModel
 
 from app.catalog.column_types import table_of
 from app.catalog.models import (
+    Adjustment,
     Availability,
     Benchmark,
     CompleteList,
@@ -180,7 +181,7 @@ def _may_drop(file: FileRead, source: str) -> bool:
 _REFERENCES: Mapping[str, tuple[Column[Any], tuple[Column[Any], ...]]] = {
     "regions": (
         table_of(Region).c.code,
-        (table_of(Price).c.region, table_of(Availability).c.region, table_of(DiskPrice).c.region),
+        tuple(table_of(model).c.region for model in (Price, Availability, DiskPrice, Adjustment)),
     ),
     "disks": (table_of(Disk).c.id, (table_of(DiskPrice).c.disk_id,)),
 }
@@ -239,6 +240,7 @@ def drop_orphans(session: Session) -> dict[str, TableChange]:
 
 _TABLES_BY_SOURCE: tuple[type[SQLModel], ...] = (
     *(SizeAlias, Availability, Correction, Benchmark, LanguageModel, ExchangeRate, Fact, CompleteList, DiskPrice),
+    Adjustment,
 )
 
 

@@ -34,6 +34,7 @@ from sqlmodel import SQLModel
 
 from app.catalog.column_types import NOT_IN_DIGEST, UsdColumn, table_of
 from app.catalog.models import (
+    Adjustment,
     Benchmark,
     CompleteList,
     Correction,
@@ -131,6 +132,7 @@ CONTENT_TABLES: tuple[type[SQLModel], ...] = (
     ExchangeRate,
     Disk,
     DiskPrice,
+    Adjustment,
 )
 """The tables that the digest covers: all but revisions, checksums, read files, and what is derived for reading."""
 
@@ -200,7 +202,7 @@ def _counts(checksums: Mapping[str, TableChecksum]) -> dict[str, int]:
     return {name.partition("(")[0]: checksum.rows for name, checksum in checksums.items()}
 
 
-_OTHER_TABLES = (SizeAlias, Correction, Region, Benchmark, LanguageModel, ExchangeRate, Disk, DiskPrice)
+_OTHER_TABLES = (SizeAlias, Correction, Region, Benchmark, LanguageModel, ExchangeRate, Disk, DiskPrice, Adjustment)
 
 
 def list_sources(session: Session) -> list[dict[str, Any]]:
