@@ -44,7 +44,7 @@ def adjusted(
     assert outcome.summary.changes["adjustment"].added == 5
     assert outcome.summary.events == 0
     make_read_only(service.app.state.engine)
-    with server(service) as base, httpx.Client(base_url=base, trust_env=False) as client:
+    with server(service) as base, httpx.Client(base_url=base, trust_env=False, timeout=60) as client:
         yield client
     service.app.state.engine.dispose()
     databases.drop(url)
