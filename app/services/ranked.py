@@ -37,9 +37,13 @@ def to_vm(row: Mapping[str, Any], **amounts: Any) -> Vm:
         usd_per_hour={name: row[f"{name}_usd_per_hour"] for name in purchases},
         as_of={name: row[f"{name}_as_of"] for name in purchases},
         approximate_date={name: row[f"{name}_approximate_date"] for name in purchases},
-        adjustment={name: to_adjustment(row.get(f"{name}_adjustment")) for name in purchases},
+        adjustment=_adjustments(row, purchases) if purchases and f"{purchases[0]}_adjustment" in row else {},
         **amounts,
     )
+
+
+def _adjustments(row: Mapping[str, Any], purchases: Sequence[str]) -> dict[str, Adjustment | None]:
+    return {name: to_adjustment(row[f"{name}_adjustment"]) for name in purchases}
 
 
 def to_adjustment(text: str | None) -> Adjustment | None:

@@ -95,9 +95,10 @@ def export_sizes(export: SizeExport, snapshot: CatalogSnapshot, today: date) -> 
     key, values = to_statement_key(normalize(export, snapshot), today, snapshot.rules)
     query = BoundStatement(list_statement(key), values)
 
+    read = _values_reader(columns)
+
     def values_of(row: Row) -> Sequence[Any]:
-        size = orjson.loads(render_size(row, today))
-        return _values(size, columns)
+        return read(orjson.loads(render_size(row, today)))
 
     return Export(query=query, columns=columns, values=values_of)
 
@@ -109,8 +110,10 @@ def export_prices(export: PriceExport, snapshot: CatalogSnapshot, today: date) -
     normalized = yield from normalize_prices(export, snapshot)
     key, values = to_price_statement_key(normalized, today, snapshot.rules)
 
+    read = _values_reader(columns)
+
     def values_of(row: Row) -> Sequence[Any]:
-        return _values(to_price_item(row, today), columns)
+        return read(to_price_item(row, today))
 
     return Export(query=BoundStatement(price_list_statement(key), values), columns=columns, values=values_of)
 
@@ -122,16 +125,20 @@ def _with_adjustments(
     return select_columns({**columns, **ADJUSTMENT_COLUMNS} if names or snapshot.rules else columns, names)
 
 
-def _values(row: Mapping[str, Any], columns: Mapping[str, FieldKind]) -> Sequence[Any]:
-    """Return the values of columns; the list price of what no rule changed is its price."""
+def _values_reader(columns: Mapping[str, FieldKind]) -> Callable[[Mapping[str, Any]], Sequence[Any]]:
+    """Return what reads the values of columns; the list price of what no rule changed is its price."""
     if columns.keys().isdisjoint(ADJUSTMENT_COLUMNS):
-        return [row[name] for name in columns]
-    adjustment = row.get("adjustment", {})
-    adjusted = {
-        "list_usd_per_hour": adjustment.get("list_usd_per_hour", row["usd_per_hour"]),
-        "adjustments": adjustment.get("rules", []),
-    }
-    return [adjusted[name] if name in adjusted else row[name] for name in columns]
+        return lambda row: [row[name] for name in columns]
+
+    def read(row: Mapping[str, Any]) -> Sequence[Any]:
+        adjustment = row.get("adjustment", {})
+        adjusted = {
+            "list_usd_per_hour": adjustment.get("list_usd_per_hour", row["usd_per_hour"]),
+            "adjustments": adjustment.get("rules", []),
+        }
+        return [adjusted[name] if name in adjusted else row[name] for name in columns]
+
+    return read
 
 
 def select_columns(columns: Mapping[str, T], names: Sequence[str]) -> Mapping[str, T]:
