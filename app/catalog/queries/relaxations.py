@@ -61,7 +61,7 @@ def find_relaxations(search: SizeList, snapshot: CatalogSnapshot, today: date) -
     found: list[Relaxation] = []
     for together in (1, 2):
         for chosen in combinations(sorted(names), together):
-            relaxation = yield from _relaxed(search, chosen, today)
+            relaxation = yield from _relaxed(search, chosen, snapshot, today)
             if relaxation.count:
                 found.append(relaxation)
         if found:
@@ -73,28 +73,28 @@ def _is_default(search: SizeList, name: str) -> bool:
     return bool(getattr(search, name) == SizeList.model_fields[name].default)
 
 
-def _relaxed(search: SizeList, names: tuple[str, ...], today: date) -> QueryPlan[Relaxation]:
+def _relaxed(search: SizeList, names: tuple[str, ...], snapshot: CatalogSnapshot, today: date) -> QueryPlan[Relaxation]:
     instead = {name: _INSTEAD.get(name) for name in names}
     bound = names[0] if len(names) == 1 and FACET_OF_PARAM.get(names[0]) in RANGE_FACETS else ""
-    count, reached = yield from _count(search, instead, bound, today)
+    count, reached = yield from _count(search, instead, bound, snapshot, today)
     relaxation = Relaxation(names=names, instead=instead, count=count)
     if not bound or not count or reached is None:
         return relaxation
     # What a figure's bound is compared with may differ from the figure itself, as of a slice of a GPU: it is tried.
     nearest = _as_parameter(bound, reached)
-    nearest_count, _ = yield from _count(search, {bound: nearest}, "", today)
+    nearest_count, _ = yield from _count(search, {bound: nearest}, "", snapshot, today)
     if not nearest_count:
         return relaxation
     return Relaxation(names=names, instead={bound: nearest}, count=count, nearest=nearest, nearest_count=nearest_count)
 
 
 def _count(
-    search: SizeList, instead: Mapping[str, Any], bound: str, today: date
+    search: SizeList, instead: Mapping[str, Any], bound: str, snapshot: CatalogSnapshot, today: date
 ) -> QueryPlan[tuple[int, float | None]]:
     given = {name: getattr(search, name) for name in search.model_fields_set if name not in instead}
     changed = {name: str(value) if isinstance(value, Fraction) else value for name, value in instead.items()}
     relaxed = SizeList(**given, **{name: value for name, value in changed.items() if value is not None})
-    key, values = to_statement_key(relaxed, today)
+    key, values = to_statement_key(relaxed, today, snapshot.rules)
     ((count, reached),) = yield BoundStatement(_count_statement(key, bound), values)
     return count, reached
 
