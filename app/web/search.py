@@ -19,6 +19,7 @@ from app.catalog.queries.relaxations import find_relaxations
 from app.catalog.queries.sizes import JsonPage, find_sizes
 from app.http.canonical import clean_query, to_query_text
 from app.web import filter_panel
+from app.web.cells import cells
 from app.web.rendering import render_page
 from app.web.serving import Page, PageRequest, page_url
 from app.web.sizes_view import (
@@ -58,6 +59,7 @@ async def render(request: PageRequest) -> str:
     disputed = [item["name"] for item in items if item["disputed"]]
     names = await request.executor.run_in_session(_find_names, disputed)
     columns = [COLUMNS[name] for name in view.columns]
+    price = partial(view.shown_price, rate=found.exchange_rate)
     nothing = not found.total and not request.errors
     return render_page(
         request,
@@ -71,14 +73,12 @@ async def render(request: PageRequest) -> str:
         chips=filter_panel.chips(request),
         opened=filter_panel.opened_groups(request),
         active=filter_panel.active_counts(view),
-        columns=columns,
         headers=[_header(request, column) for column in columns],
         name_header=_header(request, Column("name", "Size", kind="text", sort="name")),
-        items=items,
+        items=[(item, cells(item, columns, price)) for item in items],
         total=found.total,
         first=(view.page - 1) * view.limit + 1,
         pages=ceil(found.total / view.limit),
-        price=partial(view.shown_price, rate=found.exchange_rate),
         rate=found.exchange_rate,
         relaxations=await _relaxations(request, view) if nothing else [],
         exports=_exports(view),
