@@ -73,6 +73,7 @@ class Column:
 
 
 _COLUMNS = (
+    Column("price", "Price", kind="price", sort="usd_per_hour"),
     Column("series", "Series", kind="text", sort="series"),
     Column("category", "Type", kind="words"),
     Column("vcpus", "vCPUs", sort="vcpus"),
@@ -93,7 +94,6 @@ _COLUMNS = (
     Column("uncached_disk_mbps", "Disk rate", "MBps", sort="uncached_disk_mbps"),
     Column("max_nics", "NICs", sort="max_nics"),
     Column("region", "Region", kind="text"),
-    Column("price", "Price", kind="price", sort="usd_per_hour"),
     Column("price_age_days", "Price seen", "ago", kind="age"),
     *(
         Column(
@@ -111,8 +111,8 @@ _COLUMNS = (
 )
 COLUMNS: Mapping[str, Column] = {column.field: column for column in _COLUMNS}
 DEFAULT_COLUMNS = (
-    *("vcpus", "memory_gib", "gpu_model", "gpu_count", "gpu_memory_gib", "gpu_memory_gib_per_gpu"),
-    *("network_mbps", "region", "price", "price_age_days"),
+    *("price", "vcpus", "memory_gib", "gpu_model", "gpu_count", "gpu_memory_gib", "gpu_memory_gib_per_gpu"),
+    *("network_mbps", "region", "price_age_days"),
 )
 
 

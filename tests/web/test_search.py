@@ -72,10 +72,10 @@ def test_a_price_is_shown_by_unit_divisor_and_currency(client: httpx.Client) -> 
         "unit=day&per=gpu_gib": usd * 24 / 160,
     }.items():
         (row,) = rows(get(client, f"/?{columns}&{query}".replace("&unit=hour", "")))
-        assert row.endswith(f" {format_amount(amount)}"), (row, amount)
+        assert f" {format_amount(amount)}" in row, (row, amount)
     (row,) = rows(get(client, f"/?{columns}&currency=EUR&per=gpu"))
     converted = item["converted"]["price_per_gpu_hour"]
-    assert row.endswith(f" {format_amount(Decimal(str(converted)))}")
+    assert f" {format_amount(Decimal(str(converted)))}" in row
 
 
 def test_a_figure_divided_by_an_unknown_one_is_unknown(client: httpx.Client) -> None:
