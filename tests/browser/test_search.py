@@ -39,6 +39,8 @@ def test_a_filter_is_applied_at_once_and_back_undoes_it(watched: RecordedPage, b
     assert page.evaluate("window.loaded") == "once"
     assert page.url.endswith("&sort=usd_per_hour")
     page.go_back()
+    expect(page.locator("th[aria-sort]")).to_contain_text("Size")
+    expect(page.locator("#min_vcpus")).to_have_value("16")
     page.go_back()
     expect(page.get_by_role("heading", level=1)).to_have_text("4 sizes")
     expect(page.locator("#min_vcpus")).to_have_value("")
