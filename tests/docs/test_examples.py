@@ -1,6 +1,7 @@
 """Every example of the documentation is done as a reader does it, and prints what the page says."""
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -21,6 +22,12 @@ JSON = {"content-type": "application/json"}
 """The header that `curl --json` sends."""
 PAGES_WITH_EXAMPLES = [page for page in PAGES if page != WORKED_INGEST and any(examples(read(page)))]
 LONG = 4000
+PROGRESS_LINE = re.compile(
+    r"^(facts|prices|writing prices|price lists|offers|digest|statistics|revision|reading \S+)"
+    r"(: [\d,]+ rows(, [\d,]+ rows/s)?)?(, \d+%)?(, \d+ (s|min) left)?\n",
+    re.MULTILINE,
+)
+"""What `vmsizes ingest` prints of its progress after some seconds; `revision 1 (new)` is none of it."""
 PROGRAMS = {
     "vmsizes": str(Path(sys.executable).with_name("vmsizes")),
     "python": sys.executable,
@@ -70,7 +77,7 @@ def request(arguments: list[str], client: httpx.Client) -> str:
 
 
 def run(words: list[str], folder: Path, url: str, stdin: str = "") -> str:
-    """Run one of PROGRAMS and return its output."""
+    """Run one of PROGRAMS and return its output, without lines of progress: only a busy machine has them."""
     program, *arguments = words
     assert program in PROGRAMS, f"an example can run curl, {', '.join(PROGRAMS)}, not {program}"
     environment = {**os.environ, "VMSIZES_DATABASE_URL": url, "NO_COLOR": "1"}
@@ -78,7 +85,7 @@ def run(words: list[str], folder: Path, url: str, stdin: str = "") -> str:
         [PROGRAMS[program], *arguments], cwd=folder, env=environment, input=stdin, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, encoding="utf-8", check=False,
     )  # fmt: skip
-    return done.stdout
+    return PROGRESS_LINE.sub("", done.stdout) if arguments[:1] == ["ingest"] else done.stdout
 
 
 def check(step: Example, page: Path, output: str) -> None:
