@@ -1,7 +1,17 @@
 """Every family of measurements. To add one: a module with its points, and a line here."""
 
+from benchmarks.accuracy.memory import CHECKPOINT_WEIGHTS, CONFIG_PARAMETERS, KV_CAPACITY
 from benchmarks.accuracy.points import Family
 from benchmarks.accuracy.serving import DECODE_STEP, TTFT
 from benchmarks.accuracy.training import TRAINING_HOURS, TRAINING_MEMORY, TRAINING_RATE
 
-FAMILIES: tuple[Family, ...] = (DECODE_STEP, TTFT, TRAINING_RATE, TRAINING_HOURS, TRAINING_MEMORY)
+FAMILIES: tuple[Family, ...] = (
+    DECODE_STEP,
+    TTFT,
+    TRAINING_RATE,
+    TRAINING_HOURS,
+    TRAINING_MEMORY,
+    KV_CAPACITY,
+    CHECKPOINT_WEIGHTS,
+    CONFIG_PARAMETERS,
+)

@@ -16,6 +16,7 @@ from app.fit.formulas.inference import (
     inference_need,
     max_sequences,
     memory_budget_bytes,
+    serving_overhead,
 )
 from app.fit.formulas.memory import (
     BITS,
@@ -156,11 +157,13 @@ def memory_figures(setup: ServingSetup, weights: Range, cache: KvCache | None) -
         sequences=setup.sequences,
         batched_tokens=setup.assumptions.get(setup.workload.max_batched_tokens, "inference.max_batched_tokens"),
     )
-    need = _apply_given_cache(setup, inference_need(model, load, parallelism))
+    overhead = _overhead(setup)
+    need = _apply_given_cache(setup, inference_need(model, load, parallelism, overhead))
     held = weights.times(need.weights / weights.mid)
     total = need.total + held.spread
     budget = _memory_budget(setup)
-    most = max_sequences(model, load, parallelism, budget) if budget is not None and load.context_tokens else None
+    counted = budget is not None and load.context_tokens
+    most = max_sequences(model, load, parallelism, budget or 0.0, overhead) if counted else None
     return ServingMemory(
         tensor_parallel=parallelism.tensor,
         pipeline_parallel=parallelism.pipeline,
@@ -176,6 +179,18 @@ def memory_figures(setup: ServingSetup, weights: Range, cache: KvCache | None) -
     )
 
 
+def _overhead(setup: ServingSetup) -> Range:
+    """Return what the engine takes of a GPU; of one of unknown memory, what it takes of 80 GiB."""
+    usable = setup.gpus.usable_gib
+    if usable is None:
+        usable = setup.assumptions.record("gpus.usable_gib", TYPICAL_USABLE_GIB, "for the overhead of the engine alone")
+    utilization = setup.assumptions.get(setup.workload.utilization, "inference.utilization")
+    return serving_overhead(setup.deployment.parallelism, usable_bytes=usable * GIB, utilization=utilization)
+
+
+TYPICAL_USABLE_GIB = 80.0
+
+
 def served_model(setup: ServingSetup, weights: Range, cache: KvCache | None) -> ServedModel:
     """Return the model as all candidates of a placement share it."""
     width = _activation_width(setup)
@@ -188,6 +203,7 @@ def served_model(setup: ServingSetup, weights: Range, cache: KvCache | None) -> 
         cache=cache,
         layers=setup.model.shape.layers,
         embeddings=setup.weights.embeddings if setup.weights is not None else 0.0,
+        replicated=setup.weights.replicated if setup.weights is not None else 0.0,
         step_bytes_per_token=6 * width if width is not None else 0.0,
     )
 

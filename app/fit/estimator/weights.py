@@ -1,10 +1,10 @@
 """The type of a served model's weights, where it comes from, and how many bytes the weights take."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.fit.estimator.model import Model
 from app.fit.estimator.workload import InferenceWorkload
-from app.fit.formulas.architecture import ParameterCount, missing_for_count
+from app.fit.formulas.architecture import Architecture, ParameterCount, missing_for_count
 from app.fit.formulas.assumptions import DEFAULTS, Assumptions
 from app.fit.formulas.memory import BITS, FILE_BITS, FULL_BITS, QUANTIZED_BITS
 from app.fit.formulas.quantities import Range, single_value
@@ -16,7 +16,13 @@ from app.fit.formulas.quantization import (
     QuantizationGroup,
     WeightFormat,
 )
-from app.fit.formulas.weight_matrices import StoredBytes, quantized_bytes, uniform_bytes
+from app.fit.formulas.weight_matrices import (
+    StoredBytes,
+    first_and_last_layer,
+    quantized_bytes,
+    uniform_bytes,
+    weight_matrices,
+)
 
 FILE_SPREAD = 0.02
 """Relative spread of a quantized model around the bits that were measured on another one."""
@@ -39,12 +45,16 @@ class WeightsType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """Bytes of one copy's weights, their type, and the shares of routed experts and embeddings in the bytes."""
+    """Bytes of one copy's weights, their type, and the shares in the bytes of parts of them.
+
+    The parts are the routed experts, the embeddings, and what every tensor rank holds whole.
+    """
 
     bytes: Range
     type: WeightsType
     experts: float = 0.0
     embeddings: float = 0.0
+    replicated: float = 0.0
 
 
 def weights_type(model: Model, workload: InferenceWorkload, assumptions: Assumptions) -> WeightsType:
@@ -68,13 +78,41 @@ def count_weights(model: Model, workload: InferenceWorkload, assumptions: Assump
     """Return the bytes of the weights; None where the model is unknown, which is recorded."""
     kind, count = weights_type(model, workload, assumptions), model.count
     if workload.weight_bytes is not None:
-        return _weights_of_bytes(kind, workload.weight_bytes, count)
+        return replace(_weights_of_bytes(kind, workload.weight_bytes, count), replicated=_replicated(model, 1.0))
     if count is None:
         assumptions.mark_missing("inference.weights", ("architecture.params",))
         return None
     if kind.dtype is None:
-        return _to_weights(kind, uniform_bytes(count, workload.bits_per_weight or 0.0))
-    return _to_weights(kind, *weights_in_dtype(model, count, kind.dtype))
+        stored = uniform_bytes(count, workload.bits_per_weight or 0.0)
+        return replace(_to_weights(kind, stored), replicated=_replicated(model, 1.0))
+    stored, size = weights_in_dtype(model, count, kind.dtype)
+    attention = attention_params(model.shape)
+    width = stored.attention / attention if stored.attention and attention else stored.total / count.total
+    share = _replicated(model, width * count.total / stored.total)
+    return replace(_to_weights(kind, stored, size), replicated=share)
+
+
+_ON_EVERY_RANK = ("q_a_proj", "kv_a_proj_with_mqa", "kv_proj", "wk", "f_a_proj", "g_a_proj")
+"""Matrices of attention that engines do not split: the projections to the latents of MLA, and to an indexer's keys."""
+
+
+def _replicated(model: Model, width: float) -> float:
+    """Return the share of the bytes that every tensor rank holds whole; `width` is bytes a weight over the average."""
+    if model.count is None or missing_for_count(model.shape):
+        return 0.0
+    whole = sum(
+        matrix.params * matrix.count
+        for matrix in weight_matrices(model.shape)
+        if matrix.part == "attention" and matrix.name.rpartition(".")[2] in _ON_EVERY_RANK
+    )
+    return min(1.0, whole * width / model.count.total)
+
+
+def attention_params(shape: Architecture) -> int:
+    """Return the weights of all matrices of attention; 0 where they cannot be counted."""
+    if missing_for_count(shape):
+        return 0
+    return sum(matrix.params * matrix.count for matrix in weight_matrices(shape) if matrix.part == "attention")
 
 
 def _weights_of_bytes(kind: WeightsType, size: float, count: ParameterCount | None) -> Weights:
@@ -126,18 +164,23 @@ def _bytes_as_released(model: Model, count: ParameterCount, quantization: Quanti
 def typical_quantization(model: Model, dtype: str) -> Quantization:
     """Return how a model is usually stored in a type that it was not released in.
 
-    All matrices of its layers are quantized; MXFP4 applies to the routed experts only, where there are any.
+    All matrices of its layers are quantized; MXFP4 and INT4 apply to the routed experts only, where there are any: so
+    gpt-oss and Kimi K2 Thinking are released, the latter with a 16-bit scale for each 32 weights.
     """
-    experts_only = dtype == "mxfp4" and model.shape.experts is not None
+    experts_only = dtype in {"mxfp4", "int4"} and model.shape.experts is not None
+    bits = MAX_INT4_BITS if experts_only and dtype == "int4" else BITS[dtype]
     return Quantization(
         method="requested",
-        groups=(QuantizationGroup(format=WeightFormat(dtype=dtype, bits=BITS[dtype])),),
+        groups=(QuantizationGroup(format=WeightFormat(dtype=dtype, bits=bits)),),
         parts=EXPERT_PARTS if experts_only else LAYER_PARTS,
     )
 
 
 def _range_of_requantized(model: Model, count: ParameterCount, dtype: str, stored: StoredBytes) -> Range:
-    """Return the range of a requantized model: from embeddings quantized, too, to attention left in 16 bits."""
+    """Return the range of a requantized model: from embeddings quantized, too, to more that is left in 16 bits.
+
+    Attention, and the first and the last layer: so Llama-3.1-405B-FP8 is released.
+    """
     low = count.total * BITS[dtype] / 8 * (1 - FILE_SPREAD if dtype in QUANTIZED_BITS else 1)
     if missing_for_count(model.shape):
         more = max(UNQUANTIZED_SHARE * count.total - count.embeddings, 0.0)
@@ -146,7 +189,12 @@ def _range_of_requantized(model: Model, count: ParameterCount, dtype: str, store
     if dtype in {"fp8", "int8"} or (model.shape.experts is not None and dtype != "mxfp4"):
         bits = MAX_INT4_BITS if dtype in {"int4", "fp4"} else BITS[dtype]
         group = QuantizationGroup(format=WeightFormat(dtype=dtype, bits=bits))
-        others = Quantization(method="requested", groups=(group,), parts=LAYER_PARTS - {"attention"})
+        others = Quantization(
+            method="requested",
+            groups=(group,),
+            parts=LAYER_PARTS - {"attention"},
+            unquantized=first_and_last_layer(model.shape),
+        )
         most = max(most, quantized_bytes(model.shape, count, others).total)
     elif dtype in {"int4", "fp4"}:
         most += (count.total - count.embeddings) * (MAX_INT4_BITS - BITS[dtype]) / 8

@@ -60,11 +60,31 @@ STEP_SPREAD = 0.4
 """Relative spread of a step's memory, which was seen on two logs of one model only; other models vary."""
 
 
+SERVING_RUNTIME = Range(low=0.0, mid=0.1 * GIB, high=1.3 * GIB)
+SERVING_RUNTIME_SHARE = Range(low=0.004, mid=0.015, high=0.015)
+"""What an engine takes on each GPU beside weights, cache and a step: a base, and a share of the GPU's memory.
+
+Fitted to the start-up logs of vLLM and SGLang in benchmarks/accuracy/kv_capacity.csv, like the two constants below:
+0.1 GiB on GPUs of 22 GiB, 0.4 of 40, 0.9 on an A100 of 80 and up to 2.2 GiB on an H100.
+"""
+
+TENSOR_RANK_BUFFERS = Range(low=0.5 * GIB, mid=1.5 * GIB, high=5.6 * GIB)
+"""Communication buffers and workspaces on each GPU of several: 1.2 to 8 GiB in the same logs, most for large MoE."""
+
+GRAPHS = Range(low=0.0, mid=1.3 * GIB, high=1.3 * GIB)
+GRAPHS_UTILIZATION = 0.92
+"""CUDA graphs, where the budget has to hold them: since vLLM measures them in its memory profile, 0.92 is its default.
+
+With less, as with the former default of 0.90, they are captured in the memory that the utilization leaves free.
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedModel:
     """A model as it is served, the same on every candidate of a placement.
 
-    `embeddings` is their share of the parameters, 0 to 1. `step_bytes_per_token` is 6 (f + h); 0 where the widths are
+    `embeddings` is their share of the parameters, 0 to 1, `replicated` the share of what every tensor rank holds whole.
+    `step_bytes_per_token` is 6 (f + h); 0 where the widths are
     unknown.
     """
 
@@ -72,6 +92,7 @@ class ServedModel:
     cache: KvCache | None = None
     layers: int | None = None
     embeddings: float = 0.0
+    replicated: float = 0.0
     step_bytes_per_token: float = 0.0
 
 
@@ -99,27 +120,42 @@ class InferenceNeed:
         return self.activations + self.overhead + (self.weights + self.kv_cache)
 
 
-def inference_need(model: ServedModel, load: ServingLoad, parallelism: Parallelism) -> InferenceNeed:
+def inference_need(
+    model: ServedModel, load: ServingLoad, parallelism: Parallelism, overhead: Range | None = None
+) -> InferenceNeed:
     """Return the memory that the fullest GPU of one copy needs: W share + B KV + A_step + C.
 
     A_step = 6 (f + h) x batched tokens / t.  Weights and KV exact for p = 1, else bounds; A_step and C estimates.
-    W weights, B sequences, f intermediate, h hidden, t tensor parallel; bytes.
+    W weights, B sequences, f intermediate, h hidden, t tensor parallel, C `overhead`; bytes.
     Source: vLLM's memory profiling; A_step was fitted to two start-up logs of vLLM (its GitHub, 10517; within 0.6 %).
     """
     sequence = kv_bytes_per_sequence(model.cache, load.context_tokens, parallelism) if model.cache else 0.0
     step = model.step_bytes_per_token * load.batched_tokens / parallelism.tensor
+    share = largest_gpu_share(parallelism, layers=model.layers, embeddings=model.embeddings)
+    share += model.replicated * (1 - 1 / parallelism.tensor) / parallelism.pipeline
     return InferenceNeed(
-        weights=model.weights_bytes * largest_gpu_share(parallelism, layers=model.layers, embeddings=model.embeddings),
+        weights=model.weights_bytes * share,
         kv_cache=load.sequences * sequence,
         activations=plus_minus(step, STEP_SPREAD),
-        overhead=runtime_overhead(parallelism.gpus),
+        overhead=serving_overhead(parallelism) if overhead is None else overhead,
     )
 
 
-def runtime_overhead(gpus: int) -> Range:
-    """Return the bytes of the runtime on each GPU: the CUDA context, and NCCL's buffers where there are several GPUs.
+def serving_overhead(parallelism: Parallelism, *, usable_bytes: float = 0.0, utilization: float = 0.0) -> Range:
+    """Return the bytes that an engine takes on each GPU beside weights, KV cache and a step: an estimate.
 
-    An estimate. CUDA graphs (0.5 to 3 GiB) are captured in the memory that the utilization leaves free; not counted.
+    Runtime + share x usable memory, + buffers of tensor ranks, + CUDA graphs where the utilization includes them. It
+    is fitted to 27 start-up logs; the range has 24 of them.
+    """
+    runtime = SERVING_RUNTIME + SERVING_RUNTIME_SHARE.times(usable_bytes)
+    graphs = GRAPHS if utilization >= GRAPHS_UTILIZATION else ZERO
+    return runtime + graphs + (TENSOR_RANK_BUFFERS if parallelism.gpus > 1 else ZERO)
+
+
+def runtime_overhead(gpus: int) -> Range:
+    """Return the bytes of the runtime on each GPU in training: the CUDA context, and NCCL's buffers of several GPUs.
+
+    An estimate.
     """
     return CUDA_CONTEXT + (NCCL_BUFFERS if gpus > 1 else ZERO)
 
@@ -129,7 +165,9 @@ def memory_budget_bytes(usable_bytes: float, utilization: float) -> float:
     return usable_bytes * utilization
 
 
-def max_sequences(model: ServedModel, load: ServingLoad, parallelism: Parallelism, budget: float) -> Range | None:
+def max_sequences(
+    model: ServedModel, load: ServingLoad, parallelism: Parallelism, budget: float, overhead: Range | None = None
+) -> Range | None:
     """Return how many sequences of the load's context one copy serves at once; None without a KV cache.
 
     floor((budget - W share - A_step - C) / KV of a sequence), never below 0.  An estimate, as A_step and C are.
@@ -138,7 +176,7 @@ def max_sequences(model: ServedModel, load: ServingLoad, parallelism: Parallelis
     if model.cache is None:
         return None
     sequence = kv_bytes_per_sequence(model.cache, load.context_tokens, parallelism)
-    need = inference_need(model, load, parallelism)
+    need = inference_need(model, load, parallelism, overhead)
     beside = need.activations + need.overhead + need.weights
     room = Range(low=budget - beside.high, mid=budget - beside.mid, high=budget - beside.low)
     low, mid, high = (max(0, floor(free / sequence)) for free in (room.low, room.mid, room.high))

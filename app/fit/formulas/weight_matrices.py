@@ -110,6 +110,11 @@ def _mlp_matrices(
         yield WeightMatrix(name=full, part=part, rows=rows, columns=columns, layers=layers, copies=copies)
 
 
+def first_and_last_layer(shape: Architecture) -> tuple[str, ...]:
+    """Return the names of the first and the last layer, which some checkpoints leave unquantized."""
+    return tuple(f"layers.{number}" for number in (0, max(0, (shape.layers or 1) - 1)))
+
+
 MAX_SEARCH_STEPS = 20_000_000
 """This many steps take some tenths of a second; the lists of released models take less than a tenth."""
 

@@ -1,7 +1,7 @@
 """Serving placed on VMs of one size: the fewest VMs that hold all sequences, and how fast they generate."""
 
 from dataclasses import dataclass, field, replace
-from math import ceil, floor
+from math import ceil, floor, isfinite
 from typing import NamedTuple
 
 from app.fit.estimator.model import Model
@@ -9,7 +9,7 @@ from app.fit.estimator.parallelism import Deployment
 from app.fit.estimator.serving import ServingSetup
 from app.fit.estimator.serving_speed import serving_speed
 from app.fit.estimator.workload import Gpus
-from app.fit.formulas.inference import ServedModel, ServingLoad, inference_need
+from app.fit.formulas.inference import SERVING_RUNTIME_SHARE, ServedModel, ServingLoad, inference_need, serving_overhead
 from app.fit.formulas.memory import Parallelism, kv_bytes_per_sequence
 from app.fit.formulas.quantities import Range
 from app.fit.placement.layouts import Attempt, Layout, PartitionLimits, SearchLimits, Speed, find_layouts
@@ -69,11 +69,17 @@ class ServingJob:
         """Whether the weights are dequantized to 16 bits because the GPU does not compute in their type."""
         return is_weight_only(machine, compute_dtype(self.dtype))
 
-    def memory_shares(self, parallelism: Parallelism) -> MemoryShares:
-        """Return what the fullest GPU holds. It is the same for every size, so it is computed once."""
+    def memory_shares(self, parallelism: Parallelism, usable_bytes: float) -> MemoryShares:
+        """Return what the fullest GPU holds. All but the runtime's share of its memory is computed once."""
+        fixed, most, sequence = self._shares_of_any_gpu(parallelism)
+        share = SERVING_RUNTIME_SHARE
+        return MemoryShares(fixed + share.mid * usable_bytes, most + share.high * usable_bytes, sequence)
+
+    def _shares_of_any_gpu(self, parallelism: Parallelism) -> MemoryShares:
         known = self._shares.get(parallelism)
         if known is None:
-            required = inference_need(self.served, replace(self.load, sequences=0), parallelism)
+            overhead = serving_overhead(parallelism, utilization=self.utilization)
+            required = inference_need(self.served, replace(self.load, sequences=0), parallelism, overhead)
             share = required.weights / self.weights.mid if self.weights.mid else 0.0
             most = required.total.high + self.weights.spread.high * share
             known = MemoryShares(required.total.mid, most, self._sequence(parallelism))
@@ -111,7 +117,7 @@ class ServingJob:
 
     def _attempt(self, layout: Layout, bounds: _SearchBounds, loadable: bool) -> Attempt:
         parallelism, (budget, least, most, domain) = layout.parallelism, bounds
-        fixed, _, sequence = self.memory_shares(parallelism)
+        fixed, _, sequence = self.memory_shares(parallelism, self._usable_bytes(budget))
         per_replica = self._sequences_per_replica(budget - fixed, sequence)
         units = ceil(ceil(self.concurrency / per_replica) / layout.replicas) if per_replica else 0
         fits = 0 < units * layout.nodes <= most
@@ -134,18 +140,22 @@ class ServingJob:
 
     def max_required_bytes(self, attempt: Attempt) -> float:
         """Return the upper bound of what the fullest GPU needs, bytes."""
-        fixed, at_most, _ = self.memory_shares(attempt.parallelism)
+        fixed, at_most, _ = self.memory_shares(attempt.parallelism, self._usable_bytes(attempt.budget_bytes))
         return attempt.required_bytes - fixed + at_most
 
     def budget_bytes(self, machine: Machine) -> float:
         """Return what may be used of one GPU, bytes."""
         return (machine.usable_bytes or 0.0) * self.utilization
 
+    def _usable_bytes(self, budget: float) -> float:
+        """Return the memory of a GPU by its budget; 0 where it is not known and not limited."""
+        return budget / self.utilization if isfinite(budget) else 0.0
+
     def max_sequences(self, machine: Machine, limits: SearchLimits) -> int:
         """Return how many sequences all allowed VMs hold in the layout that holds most."""
         most, nodes = 0, limits.usable_nodes(machine)
         for layout in find_layouts(self.partition, machine, limits):
-            fixed, _, sequence = self.memory_shares(layout.parallelism)
+            fixed, _, sequence = self.memory_shares(layout.parallelism, machine.usable_bytes or 0.0)
             free = self.budget_bytes(machine) - fixed
             if free >= 0 and sequence:
                 most = max(most, nodes // layout.nodes * layout.replicas * floor(free / sequence))

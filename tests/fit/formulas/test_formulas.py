@@ -17,7 +17,14 @@ from app.fit.formulas.activations import (
     modern_layer_bytes,
 )
 from app.fit.formulas.architecture import Architecture
-from app.fit.formulas.inference import ServedModel, ServingLoad, experts_read, inference_need, max_sequences
+from app.fit.formulas.inference import (
+    ServedModel,
+    ServingLoad,
+    experts_read,
+    inference_need,
+    max_sequences,
+    serving_overhead,
+)
 from app.fit.formulas.memory import KvCache, Parallelism, build_kv_cache, kv_bytes_per_sequence, kv_bytes_per_token
 from app.fit.formulas.optimizer import RECIPES, lora_matrices, lora_params, model_states
 from app.fit.formulas.quantities import GIB
@@ -136,12 +143,32 @@ def test_llama_70b_on_four_gpus_needs_what_the_parts_add_up_to() -> None:
         step_bytes_per_token=6 * (28672 + 8192),
     )
     load = ServingLoad(context_tokens=8192, sequences=32, batched_tokens=8192)
-    need = inference_need(served, load, Parallelism(tensor=4))
+    overhead = serving_overhead(Parallelism(tensor=4), usable_bytes=79.15 * GIB, utilization=0.92)
+    need = inference_need(served, load, Parallelism(tensor=4), overhead)
     parts = (need.weights, need.kv_cache, need.activations.mid, need.overhead.mid, need.total.mid)
-    assert [round(part / GIB, 2) for part in parts] == [32.85, 20.0, 0.42, 2.0, 55.28]
-    most = max_sequences(served, load, Parallelism(tensor=4), 0.92 * 79.15 * GIB)
+    assert [round(part / GIB, 2) for part in parts] == [32.85, 20.0, 0.42, 4.09, 57.36]
+    most = max_sequences(served, load, Parallelism(tensor=4), 0.92 * 79.15 * GIB, overhead)
     assert most is not None
-    assert most.mid == 60
+    assert most.mid == 56
+
+
+@pytest.mark.parametrize(("usable", "mid"), [(22.07, 0.43), (79.15, 1.29), (93.1, 1.5)])
+def test_an_engine_takes_more_of_a_larger_gpu(usable: float, mid: float) -> None:
+    """Logs of vLLM with a utilization of 0.90: 0.09 GiB, 0.87 to 2.2, and 1.4."""
+    overhead = serving_overhead(Parallelism(), usable_bytes=usable * GIB, utilization=0.9)
+    assert overhead.mid / GIB == pytest.approx(mid, abs=0.01)
+
+
+def test_graphs_are_in_the_budget_from_the_default_utilization_on() -> None:
+    less, default = (serving_overhead(Parallelism(), utilization=share) for share in (0.9, 0.92))
+    assert (default.mid - less.mid) / GIB == pytest.approx(1.3)
+    assert default.low == less.low
+
+
+def test_tensor_ranks_hold_projections_to_a_latent_whole() -> None:
+    load = ServingLoad(context_tokens=0, sequences=0, batched_tokens=1)
+    need = inference_need(ServedModel(weights_bytes=800, replicated=0.01), load, Parallelism(tensor=8))
+    assert need.weights == 100 + 800 * 0.01 * 7 / 8
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Configurations of models whose layers differ, against counts of the same models by other programs.
 
-`released_models.json` has the fields that are read of each released `config.json` (as collected by
+`benchmarks/accuracy/released_models.json` has the fields that are read of each released `config.json` (as collected by
 ai-dynamo/aiconfigurator at 095f58a, Apache-2.0). `params` is the number of parameters that transformers 5.23 makes of
 it (`AutoModel` on the meta device), with the biases of routers, which it keeps as buffers; `published` is the vendor's
 rounded number where transformers has no such model.
@@ -8,7 +8,6 @@ rounded number where transformers has no such model.
 
 import json
 from itertools import repeat
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,9 +17,11 @@ from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.hf_config import read_config
 from app.fit.formulas.memory import Parallelism, build_kv_cache, kv_bytes_per_sequence
 from app.fit.formulas.weight_matrices import quantized_bytes
+from app.settings import PROJECT
 
 MODELS: dict[str, dict[str, Any]] = {
-    model["name"]: model for model in json.loads((Path(__file__).parent / "released_models.json").read_text())
+    model["name"]: model
+    for model in json.loads((PROJECT / "benchmarks" / "accuracy" / "released_models.json").read_text())
 }
 CONTEXT = 131_072
 

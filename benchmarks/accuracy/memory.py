@@ -1,0 +1,170 @@
+"""Families of memory: KV caches that engines report, weights of checkpoints, parameters of configurations."""
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import product
+from statistics import median
+from typing import Any
+
+from app.fit.formulas.inference import GRAPHS, GRAPHS_UTILIZATION, SERVING_RUNTIME, SERVING_RUNTIME_SHARE
+from app.fit.formulas.inference import TENSOR_RANK_BUFFERS as BUFFERS
+from app.fit.formulas.quantities import GIB
+from app.settings import PROJECT
+from benchmarks.accuracy.estimates import estimate, figure_range
+from benchmarks.accuracy.points import Family, Point
+
+HERE = PROJECT / "benchmarks" / "accuracy"
+PAGE = 16
+"""Tokens of a page of vLLM; a sequence of one page makes max_concurrency the number of pages."""
+
+MODELS: Mapping[str, Mapping[str, Any]] = {
+    "minimax-m2": {
+        "architecture": {
+            "layers": 62, "hidden": 3072, "heads": 48, "kv_heads": 8, "head_dim": 128, "vocab": 200_064,
+            "experts": 256, "experts_per_token": 8, "moe_intermediate": 1536, "qk_norm": "all_heads",
+        }
+    },
+    "granite-4.0-micro": {
+        "architecture": {
+            "layers": 40, "hidden": 2560, "heads": 40, "kv_heads": 8, "head_dim": 64, "intermediate": 8192,
+            "vocab": 100_352, "tied_embeddings": True,
+        }
+    },
+}  # fmt: skip
+"""Models of the tables that are no presets, by the figures of their config.json."""
+
+
+def _read(name: str) -> list[dict[str, str]]:
+    with (HERE / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _model(name: str) -> Mapping[str, Any]:
+    return MODELS.get(name) or {"model": name}
+
+
+def _log_body(log: Mapping[str, str]) -> dict[str, Any]:
+    tensor, pipeline = int(log["tensor_parallel"]), int(log["pipeline_parallel"])
+    return {
+        **_model(log["model"]),
+        "inference": {
+            "dtype": log["dtype"], "context_tokens": PAGE, "block_tokens": PAGE,
+            "utilization": float(log["utilization"]), "max_batched_tokens": int(log["max_batched_tokens"]),
+            "tensor_parallel": tensor, "pipeline_parallel": pipeline,
+        },
+        "gpus": {"count": tensor * pipeline, "usable_gib": float(log["usable_gib"])},
+    }  # fmt: skip
+
+
+def _capacity_points() -> Iterator[Point]:
+    for log in _read("kv_capacity.csv"):
+        pages = figure_range(estimate(_log_body(log)), "inference.memory_per_gpu.max_concurrency")
+        low, mid, high = (PAGE * count for count in pages)
+        labels = {name: log[name] for name in ("log", "model", "dtype", "tensor_parallel", "usable_gib")}
+        yield Point(measured=float(log["kv_tokens"]), low=low, mid=mid, high=high, labels=labels)
+
+
+@lru_cache(maxsize=1)
+def _residuals() -> tuple[tuple[float, float, bool, bool, float], ...]:
+    """Return, of each log, the overhead that would be exact, the memory of the GPU and of the KV cache, all in GiB."""
+    found = []
+    for log in _read("kv_capacity.csv"):
+        answer = estimate(_log_body(log))
+        each = figure_range(answer, "inference.kv_cache.per_token")[1] / GIB
+        used = figure_range(answer, "inference.memory_per_gpu.need")[1]
+        overhead = figure_range(answer, "inference.memory_per_gpu.overhead")[1]
+        cache = figure_range(answer, "inference.memory_per_gpu.kv_cache")[1]
+        budget = figure_range(answer, "inference.memory_per_gpu.budget")[1]
+        kept = cache / PAGE * float(log["kv_tokens"]) or each
+        usable = float(log["usable_gib"])
+        split = int(log["tensor_parallel"]) > 1
+        graphs = float(log["utilization"]) >= GRAPHS_UTILIZATION
+        found.append((budget - (used - overhead - cache) - kept, usable, split, graphs, kept))
+    return tuple(found)
+
+
+Constants = tuple[float, float, float, float]
+"""GiB of the runtime, share of the GPU's memory, GiB of the buffers of tensor ranks, GiB of CUDA graphs."""
+
+
+def _error(constants: Constants, log: tuple[float, float, bool, bool, float]) -> float:
+    base, share, buffers, graphs = constants
+    overhead, usable, split, captured, kept = log
+    return abs(base + share * usable + buffers * split + graphs * captured - overhead) / kept
+
+
+def _leave_one_out() -> tuple[float, str]:
+    """Fit the constants anew without each log: the least mean error of the best 85 %, on a grid around the recorded."""
+    scales = (0.5, 0.75, 1.0, 1.25, 1.5)
+    mids = (SERVING_RUNTIME.mid / GIB, SERVING_RUNTIME_SHARE.mid, BUFFERS.mid / GIB, GRAPHS.mid / GIB)
+    grid: list[Constants] = [
+        (mids[0] * a, mids[1] * b, mids[2] * c, mids[3] * d) for a, b, c, d in product(scales, repeat=4)
+    ]
+    logs = _residuals()
+    errors = [[_error(constants, log) for log in logs] for constants in grid]
+
+    def left_out(number: int) -> float:
+        best = min(errors, key=lambda row: _trimmed([one for other, one in enumerate(row) if other != number]))
+        return best[number]
+
+    return median(left_out(number) for number in range(len(logs))), "the log"
+
+
+def _trimmed(errors: Sequence[float]) -> float:
+    best = sorted(errors)[: int(0.85 * len(errors))]
+    return sum(best) / len(best)
+
+
+KV_CAPACITY = Family(
+    id="kv_capacity",
+    title="KV cache that an engine has",
+    figure="inference.memory_per_gpu.max_concurrency",
+    unit="tokens",
+    source="start-up logs of vLLM and SGLang in public issues and READMEs: benchmarks/accuracy/kv_capacity.csv",
+    license="facts",
+    points=_capacity_points,
+    leave_one_out=_leave_one_out,
+)
+
+
+def _checkpoint_points() -> Iterator[Point]:
+    for row in _read("checkpoints.csv"):
+        serving = {name: value for name, value in (("dtype", row["dtype"] or None),) if value is not None}
+        tensor = int(row["tensor_parallel"])
+        body = {**_model(row["model"]), "inference": {**serving, "context_tokens": 1, "tensor_parallel": tensor}}
+        low, mid, high = figure_range(estimate({**body, "gpus": {"count": tensor}}), "inference.memory_per_gpu.weights")
+        labels = {name: row[name] for name in ("model", "dtype")}
+        yield Point(measured=float(row["gib"]), low=low, mid=mid, high=high, labels=labels)
+
+
+CHECKPOINT_WEIGHTS = Family(
+    id="checkpoint_weights",
+    title="Weights of a checkpoint",
+    figure="inference.memory_per_gpu.weights",
+    unit="GiB",
+    source="start-up logs of vLLM, model cards and repositories: benchmarks/accuracy/checkpoints.csv",
+    license="facts",
+    points=_checkpoint_points,
+)
+
+
+def _config_points() -> Iterator[Point]:
+    models = json.loads((HERE / "released_models.json").read_text(encoding="utf-8"))
+    for model in models:
+        answer = estimate({"config": model["config"], "inference": {"context_tokens": 1}})
+        low, mid, high = figure_range(answer, "parameters.total")
+        measured = float(model.get("params") or model["published"])
+        yield Point(measured=measured, low=low, mid=mid, high=high, labels={"model": model["name"]})
+
+
+CONFIG_PARAMETERS = Family(
+    id="config_parameters",
+    title="Parameters of a configuration",
+    figure="parameters.total",
+    unit="parameters",
+    source="transformers 5.23 on the meta device; where it has no such model, the vendor's rounded number",
+    license="facts",
+    points=_config_points,
+)
