@@ -81,7 +81,7 @@ async def render(request: PageRequest) -> str:
         pages=ceil(found.total / view.limit),
         rate=found.exchange_rate,
         relaxations=await _relaxations(request, view) if nothing else [],
-        exports=_exports(view),
+        exports=_exports(view, found.cursor),
         all_columns=COLUMNS.values(),
         disputes=names.disputes,
         origin=request.public_url or _DEFAULT_ORIGIN,
@@ -186,9 +186,9 @@ def _header(request: PageRequest, column: Column) -> tuple[Column, str, str]:
     return column, request.url(sort=(second if view.sort[0] == first else first,), page=None), order
 
 
-def _exports(view: SizesView) -> dict[str, str]:
+def _exports(view: SizesView, cursor: str | None) -> dict[str, str]:
     """Return the URLs of the same list for programs, relative to the root; JSON is the page, the others the whole."""
-    query = clean_query(view.search())
+    query = clean_query(view.search().model_copy(update={"cursor": cursor}))
     whole = clean_query(_list_of(view))
     urls = {"json": f"sizes?{query}" if query else "sizes"}
     return urls | {kind: f"sizes.{kind}?{whole}" if whole else f"sizes.{kind}" for kind in _EXPORTS}

@@ -59,6 +59,19 @@ def test_pages_have_numbers_and_follow_each_other(client: httpx.Client) -> None:
     assert "There are no more sizes" in get(client, "/?page=5000")
 
 
+def test_the_link_for_programs_leads_to_the_same_page(client: httpx.Client) -> None:
+    for query in (
+        "limit=10&sort=-usd_per_hour&page=3",
+        "limit=25&gpu=A10&sort=gpu_count",
+        "limit=5&min_gpu_mem=80&sort=usd_per_hour&page=4",
+    ):
+        page = get(client, f"/?{query}")
+        found = re.search(r'href="\./(sizes\?[^"]+)"', page)
+        assert found is not None
+        items = client.get(f"/{found[1]}").json()["items"]
+        assert [item["name"] for item in items] == re.findall(r'name="name" value="([^"]+)"', page)
+
+
 def test_a_price_is_shown_by_unit_divisor_and_currency(client: httpx.Client) -> None:
     (item,) = client.get("/sizes?name=*nc48ads_a100_v4&currency=EUR").json()["items"]
     usd = Decimal(str(item["usd_per_hour"]))

@@ -49,6 +49,7 @@ from app.catalog.queries.pagination import (
     cursor_binds,
     read_page,
     read_position,
+    write_cursor,
 )
 from app.catalog.queries.params import (
     DatedSelection,
@@ -240,13 +241,15 @@ SelectionT = TypeVar("SelectionT", bound=SizeSelection)
 class JsonPage:
     """A page of sizes, each as JSON text; the cursor of the next page (None at the end); how many there are in all.
 
-    `exchange_rate` is that of a page that has its prices in another currency, too.
+    `exchange_rate` is that of a page that has its prices in another currency, too; `cursor` is that of a page that was
+    found by its offset.
     """
 
     items: list[str]
     next_cursor: str | None
     total: int
     exchange_rate: CurrencyRate | None = None
+    cursor: str | None = None
 
 
 def render_page(page: JsonPage) -> str:
@@ -273,23 +276,27 @@ def find_sizes(search: SizeSearch, snapshot: CatalogSnapshot, today: date, *, of
     position = (
         read_position(search.cursor, identity, to_sort_keys(key.sort, key.price_scope)) if search.cursor else None
     )
-    values |= {"limit": search.limit + 1}
-    if offset:
-        key, values = replace(key, skips=True), values | {"offset": offset}
+    # The row before a page that is found by its offset is read, too: the page's cursor is its position.
+    before = 1 if offset else 0
+    values |= {"limit": search.limit + before + 1}
+    if before:
+        key, values = replace(key, skips=True), values | {"offset": offset - before}
     query = ListQuery(
         identity=identity,
         page=_bind_page(key, values, position),
         count=lambda: BoundStatement(count_statement(key), values),
-        limit=search.limit,
+        limit=search.limit + before,
         position=position,
         key_of=lambda row: row[RENDERED_COLUMNS:],
     )
     found = yield from read_page(query, snapshot)
+    rows = found.rows[before:]
+    cursor = write_cursor(identity, snapshot.revision, query.key_of(found.rows[0])) if before and rows else None
     if rate is None:
-        items = [render_size(row, today) for row in found.rows]
+        items = [render_size(row, today) for row in rows]
     else:
-        items = [render_converted_size(row, today, rate) for row in found.rows]
-    return JsonPage(items=items, next_cursor=found.next_cursor, total=found.total, exchange_rate=rate)
+        items = [render_converted_size(row, today, rate) for row in rows]
+    return JsonPage(items=items, next_cursor=found.next_cursor, total=found.total, exchange_rate=rate, cursor=cursor)
 
 
 def _bind_page(key: StatementKey, values: dict[str, Any], position: CursorPosition | None) -> BoundStatement:
