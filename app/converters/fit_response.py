@@ -1,12 +1,14 @@
 """Converts the results of a fit to the response of POST /fit."""
 
 from collections.abc import Collection
+from math import isfinite
 from typing import Any
 
 from app.catalog.queries.exchange_rates import CurrencyRate
 from app.converters.body_paths import to_patch, with_paths
 from app.fit.estimator.estimate import parameter_figures
-from app.fit.formulas.quantities import Figure
+from app.fit.formulas.interruptions import Interruptions
+from app.fit.formulas.quantities import GIB, Figure
 from app.fit.placement.fixes import Fix
 from app.fit.placement.option import (
     CostFigures,
@@ -30,6 +32,7 @@ from app.schemas.fit_response import (
     FitAnswerOut,
     FixOut,
     HeadroomOut,
+    InterruptionsOut,
     MissOut,
     OptionCostOut,
     ParallelismOut,
@@ -145,12 +148,24 @@ def to_cost_out(known: CostFigures, rate: CurrencyRate | None) -> OptionCostOut:
         usd_per_job=to_figure_out(known.per_job),
         usd_per_million_tokens=to_figure_out(known.per_million_tokens),
         adjustment=_adjustment(known.cost.adjustment),
+        interruptions=_interruptions(known.interruptions) if known.interruptions is not None else None,
         converted=_converted_cost(known, rate) if rate is not None else None,
     )
 
 
 def _adjustment(known: Adjustment | None) -> AdjustmentOut | None:
     return AdjustmentOut.model_validate(known) if known is not None else None
+
+
+def _interruptions(known: Interruptions) -> InterruptionsOut:
+    return InterruptionsOut(
+        overhead=known.overhead if isfinite(known.overhead) else None,
+        evictions_per_hour=known.evictions_per_hour,
+        checkpoint_gib=known.checkpoint_bytes / GIB,
+        checkpoint_minutes=known.checkpoint_hours * 60,
+        checkpoint_interval_minutes=known.interval_hours * 60 if isfinite(known.interval_hours) else None,
+        storage_usd_per_hour=known.storage_usd_per_hour,
+    )
 
 
 def _converted_cost(known: CostFigures, rate: CurrencyRate) -> ConvertedCostOut:

@@ -17,7 +17,7 @@ from app.catalog.queries.params import (
     SizeRequirements,
     UsdAmount,
 )
-from app.schemas.bodies import Count, Fraction, In, Positive, contradiction, require_exactly_one
+from app.schemas.bodies import Count, Fraction, In, NonNegative, Positive, contradiction, require_exactly_one
 from app.schemas.estimate_request import InferenceIn, ModelIn, TrainingIn
 
 Nodes = Annotated[int, Field(ge=1, le=10_000)]
@@ -96,8 +96,27 @@ class PricingIn(In):
     os: Os = Field(default="linux", description="The operating system.")
     hours: Hours | None = Field(default=None, description="How long the VMs run, for the cost of the job.")
     hours_per_month: Annotated[Hours, Field(le=744)] = Field(default=Decimal(730), description="Hours a month.")
-    spot_overhead: Annotated[Decimal, Field(ge=0, le=10, allow_inf_nan=False)] = Field(
-        default=Decimal("0.1"), description="What interruptions add to a training on spot VMs, as a share."
+    spot_overhead: Annotated[Decimal, Field(ge=0, le=10, allow_inf_nan=False)] | None = Field(
+        default=None,
+        description="What interruptions add to a training on spot VMs, as a share, in place of computing it.",
+    )
+    spot_evictions_per_hour: Annotated[NonNegative, Field(le=1)] | None = Field(
+        default=None, description="Probability that a spot VM is evicted within an hour; default 0.025."
+    )
+    spot_restart_minutes: Annotated[NonNegative, Field(le=10_000)] | None = Field(
+        default=None, description="From an eviction until the training goes on; default 10."
+    )
+    checkpoint_interval_minutes: Annotated[Positive, Field(le=1_000_000)] | None = Field(
+        default=None, description="Between two checkpoints on spot VMs; default: the best."
+    )
+    checkpoint_gb_per_s: Positive | None = Field(
+        default=None, description="Rate at which all VMs together write a checkpoint, 10^9 bytes/s; default 7.5."
+    )
+    checkpoint_usd_per_gb_month: Annotated[NonNegative, Field(le=1000)] | None = Field(
+        default=None, description="Price of the storage of checkpoints, USD for 10^9 bytes a month; default 0.02."
+    )
+    checkpoints_kept: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+        default=None, description="Checkpoints that are kept; default 2."
     )
     as_of: Day | None = Field(default=None, description="The day whose prices are used; default: today.")
     known_at: Day | None = Field(

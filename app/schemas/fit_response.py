@@ -20,6 +20,19 @@ class ConvertedCostOut(Out):
     cost_per_million_tokens: Omittable[FigureOut] = Field(description="usd_per_million_tokens, converted.")
 
 
+class InterruptionsOut(Out):
+    """What evictions of spot VMs add to a training."""
+
+    overhead: float | None = Field(description="Extra time, as a share; null where the training would never end.")
+    evictions_per_hour: float = Field(description="Of any of the VMs: one of them stops the training.")
+    checkpoint_gib: float = Field(description="Size of a checkpoint: weights and optimizer.")
+    checkpoint_minutes: float = Field(description="Time to write one.")
+    checkpoint_interval_minutes: float | None = Field(
+        description="Time of work between two: as given, else the best; null where there is nothing to save."
+    )
+    storage_usd_per_hour: float = Field(description="Storage of the checkpoints that are kept, USD an hour.")
+
+
 class OptionCostOut(Out):
     """The cost of all VMs under one purchase model; unknown figures are null, or left out."""
 
@@ -35,6 +48,9 @@ class OptionCostOut(Out):
     )
     usd_per_million_tokens: Omittable[FigureOut] = Field(description="Generated, or trained on, at the expected rate.")
     adjustment: AdjustmentField = None
+    interruptions: Omittable[InterruptionsOut] = Field(
+        default=None, description="On spot, of a training: what evictions add, where `spot_overhead` is not given."
+    )
     converted: Omittable[ConvertedCostOut] = Field(
         default=None, description="With `currency`: the cost in that currency."
     )

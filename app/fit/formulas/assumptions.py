@@ -68,6 +68,11 @@ DEFAULTS: dict[str, tuple[Any, str]] = {
     "training.lora_rank": (16, "a usual rank"),
     "training.lora_modules": (("q", "k", "v", "o", "gate", "up", "down"), "adapters on every linear layer"),
     "training.gpus_per_node": (8, "a usual node"),
+    "pricing.spot_evictions_per_hour": (0.025, "middle of Azure's lowest band, 0 to 5 % an hour"),
+    "pricing.spot_restart_minutes": (10.0, "to get VMs again and start the program; not measured"),
+    "pricing.checkpoint_gb_per_s": (7.5, "60 Gbit/s, the default limit of an Azure storage account"),
+    "pricing.checkpoint_usd_per_gb_month": (0.02, "hot object storage: 0.018 USD (Azure Blob, LRS) to 0.023 (S3)"),
+    "pricing.checkpoints_kept": (2, "the last one, and the one being written"),
 }
 """Every default of a workload that is a constant; those that follow from other fields are recorded where computed."""
 

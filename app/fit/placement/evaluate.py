@@ -12,6 +12,7 @@ from app.fit.placement.machine import Machine
 from app.fit.placement.option import PlacementOption, find_headrooms, find_warnings
 from app.fit.placement.prepare import PreparedRequest
 from app.fit.placement.serving import ServingJob
+from app.fit.placement.training import TrainingJob
 from app.fit.verdict import (
     Failure,
     Ranking,
@@ -48,15 +49,18 @@ def to_rejection(vm: Vm, failures: list[Failure]) -> Rejection:
 def to_option(vm: Vm, machine: Machine, attempt: Attempt, prepared: PreparedRequest) -> PlacementOption:
     """Build the option of a size that fits: speed, costs, headroom and warnings."""
     pricing, job, terms = prepared.request.pricing, prepared.job, prepared.size_constraints
+    speed = job.speed(machine, attempt)
+    hours = speed.hours.mid if speed is not None and speed.hours is not None else None
     return PlacementOption(
         vm=vm,
         machine=machine,
         attempt=attempt,
-        speed=job.speed(machine, attempt),
+        speed=speed,
         costs={purchase: compute_cost(vm, purchase, attempt.nodes, terms) for purchase in pricing.purchases},
         headrooms=find_headrooms(job, machine, attempt),
         warnings=(*find_warnings(job, machine, attempt), *warning_codes(vm, terms)),
         pricing=pricing,
+        interruptions=job.interruptions(attempt.nodes, hours) if isinstance(job, TrainingJob) else None,
         weights=job.serving.weights.type if isinstance(job, ServingJob) and job.serving.weights is not None else None,
     )
 

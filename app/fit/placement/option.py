@@ -12,6 +12,7 @@ from app.fit.estimator.training_memory import compute_need, training_memory
 from app.fit.estimator.weights import WeightsType
 from app.fit.estimator.workload import Gpus
 from app.fit.formulas.compute import MILLION, SECONDS_PER_HOUR
+from app.fit.formulas.interruptions import Interruptions
 from app.fit.formulas.quantities import GIB, Figure, Range, bound, estimate, exact, exact_gib
 from app.fit.placement.layouts import Attempt, Speed
 from app.fit.placement.machine import Machine, generation
@@ -38,6 +39,7 @@ class PlacementOption:
     headrooms: tuple[Headroom, ...]
     warnings: tuple[str, ...]
     pricing: Pricing
+    interruptions: Interruptions | None = None
     weights: WeightsType | None = None
     pareto_optimal: bool | None = None
 
@@ -88,12 +90,17 @@ def job_cost(option: PlacementOption, purchase: str, hours: float | None) -> flo
         return float(cost.usd_per_job)
     if hours is None or cost.usd_per_hour is None:
         return None
-    return float(cost.usd_per_hour) * hours * float(1 + interruption_overhead(purchase, option.pricing))
+    cost_of_job = _interrupted_cost(option, purchase, float(cost.usd_per_hour), hours)
+    return cost_of_job if isfinite(cost_of_job) else None
 
 
-def interruption_overhead(purchase: str, pricing: Pricing) -> Decimal:
-    """Return the share that interruptions add to a job: spot VMs are evicted, others are not."""
-    return pricing.spot_overhead if purchase == "spot" else Decimal(0)
+def _interrupted_cost(option: PlacementOption, purchase: str, usd_per_hour: float, hours: float) -> float:
+    """Return the USD of hours of work with what evictions add: spot VMs are evicted, others are not."""
+    if purchase != "spot":
+        return usd_per_hour * hours
+    if option.interruptions is not None:
+        return option.interruptions.cost(usd_per_hour, hours)
+    return usd_per_hour * hours * float(1 + (option.pricing.spot_overhead or 0))
 
 
 def usd_per_million_tokens(usd_per_hour: Decimal, tokens_per_s: float) -> Decimal:
@@ -306,6 +313,7 @@ class CostFigures:
     cost: Cost
     per_job: Figure | None
     per_million_tokens: Figure | None
+    interruptions: Interruptions | None = None
 
 
 def cost_figures(option: PlacementOption, purchase: str) -> CostFigures:
@@ -316,9 +324,15 @@ def cost_figures(option: PlacementOption, purchase: str) -> CostFigures:
     if hourly is None or speed is None:
         return CostFigures(cost=cost, per_job=job, per_million_tokens=None)
     if job is None and speed.hours is not None:
-        factor = hourly * (1 + interruption_overhead(purchase, option.pricing))
-        job = estimate(speed.hours.times(float(factor)), "USD")
-    return CostFigures(cost=cost, per_job=job, per_million_tokens=_per_million(hourly, speed.tokens_per_s))
+        hours = (speed.hours.low, speed.hours.mid, speed.hours.high)
+        low, mid, high = (_interrupted_cost(option, purchase, float(hourly), one) for one in hours)
+        job = estimate(Range(low=low, mid=mid, high=high), "USD") if isfinite(high) else None
+    return CostFigures(
+        cost=cost,
+        per_job=job,
+        per_million_tokens=_per_million(hourly, speed.tokens_per_s),
+        interruptions=option.interruptions if purchase == "spot" else None,
+    )
 
 
 def _per_million(usd_per_hour: Decimal, rate: Range) -> Figure:

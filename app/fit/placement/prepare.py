@@ -28,12 +28,13 @@ from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
 from app.fit.formulas.architecture import Architecture, typical_shape
 from app.fit.formulas.assumptions import Assumption, Assumptions, InvalidWorkload
 from app.fit.formulas.inference import ServingLoad
+from app.fit.formulas.interruptions import SpotTerms
 from app.fit.formulas.memory import Parallelism
 from app.fit.formulas.quantities import ZERO
 from app.fit.formulas.training import TrainedModel
 from app.fit.formulas.training_speed import PRECISION_DTYPES
 from app.fit.placement.layouts import PartitionLimits, SearchLimits, blocked_widths, checkpoint_quantization
-from app.fit.placement.request import PlacementRequest, Workload
+from app.fit.placement.request import PlacementRequest, Pricing, Workload
 from app.fit.placement.serving import ServingJob
 from app.fit.placement.training import TrainingJob
 from app.fit.vm import SizeConstraints
@@ -193,8 +194,28 @@ def _training_job(request: PlacementRequest, workload: TrainingWorkload, assumpt
         work=work_per_token(training),
         max_replicas=workload.global_batch // (workload.micro_batch or 1) or 1 if workload.global_batch else None,
         checkpoint_bytes=weight_bytes + params * recipe.optimizer,
+        spot=_spot_terms(request.pricing, assumptions),
         max_hours=request.constraints.max_hours,
         loading=assumptions.get(workload.loading, "training.loading"),
+    )
+
+
+def _spot_terms(pricing: Pricing, assumptions: Assumptions) -> SpotTerms | None:
+    """Return how spot VMs are evicted and where checkpoints go; None where that is not needed."""
+    if "spot" not in pricing.purchases or pricing.spot_overhead is not None:
+        return None
+
+    def given(name: str) -> float:
+        return float(assumptions.get(getattr(pricing, name), f"pricing.{name}"))
+
+    interval = pricing.checkpoint_interval_minutes
+    return SpotTerms(
+        evictions_per_hour=given("spot_evictions_per_hour"),
+        restart_hours=given("spot_restart_minutes") / 60,
+        bytes_per_s=given("checkpoint_gb_per_s") * 1e9,
+        usd_per_gb_month=given("checkpoint_usd_per_gb_month"),
+        checkpoints=int(given("checkpoints_kept")),
+        interval_hours=interval / 60 if interval is not None else None,
     )
 
 

@@ -33,12 +33,22 @@ class Constraints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pricing:
-    """Which purchase models are priced (the first one ranks), how long the VMs run, and the day of the prices."""
+    """Which purchase models are priced (the first one ranks), how long the VMs run, and the day of the prices.
+
+    `spot_overhead` is what interruptions add to a training, as a share; where it is None, it follows from evictions and
+    checkpoints.
+    """
 
     purchases: tuple[str, ...] = ("on_demand", "spot")
     hours: Decimal | None = None
     hours_per_month: Decimal = Decimal(730)
-    spot_overhead: Decimal = Decimal("0.1")
+    spot_overhead: Decimal | None = None
+    spot_evictions_per_hour: float | None = None
+    spot_restart_minutes: float | None = None
+    checkpoint_interval_minutes: float | None = None
+    checkpoint_gb_per_s: float | None = None
+    checkpoint_usd_per_gb_month: float | None = None
+    checkpoints_kept: int | None = None
     today: date
 
     @property

@@ -10,6 +10,7 @@ from app.fit.estimator.training_memory import TrainingSetup, total_need
 from app.fit.estimator.training_rate import rate_on, run_overhead
 from app.fit.estimator.training_time import gpu_hours, with_overhead
 from app.fit.formulas.accelerators import USUAL_BYTES_PER_FLOP
+from app.fit.formulas.interruptions import Interruptions, SpotTerms, interruptions
 from app.fit.formulas.memory import Parallelism
 from app.fit.formulas.optimizer import Loading, loaded_host_bytes, offloaded_host_bytes
 from app.fit.formulas.quantities import Range, single_value
@@ -53,6 +54,7 @@ class TrainingJob:
     work: TokenWork | None = None
     max_replicas: int | None = None
     checkpoint_bytes: float = 0.0
+    spot: SpotTerms | None = None
     max_hours: float | None = None
     loading: Loading = "sharded"
     _needs: dict[_Sharding, Range] = field(default_factory=dict, compare=False)
@@ -208,6 +210,10 @@ class TrainingJob:
         if self.training.workload.gpu_hours is not None and self.training.workload.tokens and hours is not None:
             return Speed(tokens_per_s=hours.times(HOUR).divide(self.training.workload.tokens), hours=hours)
         return Speed(tokens_per_s=rate.times(attempt.gpus), hours=hours) if rate is not None else None
+
+    def interruptions(self, nodes: int, hours: float | None) -> Interruptions | None:
+        """Return what evictions of spot VMs do to the job; None where a share was given instead."""
+        return interruptions(self.spot, self.checkpoint_bytes, nodes, hours) if self.spot is not None else None
 
 
 def _fewest(holds: Callable[[int], bool], least: int, top: int) -> int:
