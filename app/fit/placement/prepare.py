@@ -205,16 +205,14 @@ def _spot_terms(pricing: Pricing, assumptions: Assumptions) -> SpotTerms | None:
     if "spot" not in pricing.purchases or pricing.spot_overhead is not None:
         return None
 
-    def given(name: str) -> float:
-        return float(assumptions.get(getattr(pricing, name), f"pricing.{name}"))
-
     interval = pricing.checkpoint_interval_minutes
+    get = assumptions.get
     return SpotTerms(
-        evictions_per_hour=given("spot_evictions_per_hour"),
-        restart_hours=given("spot_restart_minutes") / 60,
-        bytes_per_s=given("checkpoint_gb_per_s") * 1e9,
-        usd_per_gb_month=given("checkpoint_usd_per_gb_month"),
-        checkpoints=int(given("checkpoints_kept")),
+        evictions_per_hour=get(pricing.spot_evictions_per_hour, "pricing.spot_evictions_per_hour"),
+        restart_hours=get(pricing.spot_restart_minutes, "pricing.spot_restart_minutes") / 60,
+        bytes_per_s=get(pricing.checkpoint_gb_per_s, "pricing.checkpoint_gb_per_s") * 1e9,
+        usd_per_gb_month=get(pricing.checkpoint_usd_per_gb_month, "pricing.checkpoint_usd_per_gb_month"),
+        checkpoints=get(pricing.checkpoints_kept, "pricing.checkpoints_kept"),
         interval_hours=interval / 60 if interval is not None else None,
     )
 

@@ -1,0 +1,111 @@
+"""Training on VMs: precisions that a GPU has, speed by precision and link, memory of shorter sequences, spot."""
+
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+
+from app.fit.formulas.assumptions import Assumptions
+from app.fit.formulas.quantities import GIB
+from app.fit.placement.evaluate import evaluate
+from app.fit.placement.fixes import FixFinder
+from app.fit.placement.option import PlacementOption, cost_figures
+from app.fit.placement.prepare import prepare
+from tests.fit.placement.factories import (
+    LLAMA_8B,
+    LLAMA_70B,
+    codes,
+    expect_option,
+    expect_rejection,
+    machine,
+    prepare_request,
+    training,
+    vm,
+)
+
+H100 = machine()
+B200 = machine(capability="10.0", peaks={"fp32": 80e12, "bf16": 2.25e15, "fp8": 4.5e15, "fp4": 9e15}, bandwidth=8e12)
+
+
+def tokens_per_s(option: PlacementOption) -> float:
+    assert option.speed is not None
+    return option.speed.tokens_per_s.mid
+
+
+def test_each_narrower_precision_of_a_gpu_is_faster() -> None:
+    rates = [
+        tokens_per_s(expect_option(prepare_request(training(precision=one), LLAMA_8B), B200))
+        for one in ("bf16", "mxfp8", "nvfp4")
+    ]
+    assert rates == sorted(rates)
+    assert rates[2] < 4 * rates[0]
+
+
+@pytest.mark.parametrize("precision", ["mxfp8", "nvfp4"])
+def test_a_precision_that_the_gpu_has_not_is_rejected_and_fixed_by_fp8(precision: str) -> None:
+    prepared = prepare_request(training(precision=precision), LLAMA_8B)
+    rejection = expect_rejection(prepared, H100)
+    assert codes(rejection) == {"DTYPE_UNSUPPORTED"}
+    (fix,) = FixFinder(prepared).find_fixes(vm(), H100, rejection)
+    assert fix.text == "precision=fp8"
+    fixed = prepare_request(training(precision="fp8"), LLAMA_8B)
+    assert isinstance(evaluate(vm(), H100, fixed), PlacementOption)
+
+
+def test_pcie_and_mi300x_take_more_time_than_their_peak_says() -> None:
+    prepared = prepare_request(training(), LLAMA_8B)
+    fast = tokens_per_s(expect_option(prepared, H100))
+    assert tokens_per_s(expect_option(prepared, machine(domain_gpus=2))) < fast
+    assert tokens_per_s(expect_option(prepared, machine(capability="gfx942"))) < fast
+
+
+def test_shorter_sequences_never_need_more_vms() -> None:
+    rack = machine(
+        gpus=Fraction(4), usable_bytes=277 * GIB, domain_gpus=72, domain_vms=18, capability="10.3",
+        memory_bytes=864 * GIB,
+    )  # fmt: skip
+    nodes = []
+    for sequence in (512, 1024, 2048, 4096, 8192):
+        job = training(sequence_tokens=sequence, recompute="selective")
+        nodes.append(expect_option(prepare_request(job, LLAMA_70B, max_nodes=64), rack).attempt.nodes)
+    assert nodes == sorted(nodes)
+
+
+def test_a_loss_in_chunks_is_proposed_where_the_logits_do_not_fit() -> None:
+    job = training(sequence_tokens=131_072, recompute="full", zero_stage=3, method="lora", cross_entropy="full")
+    prepared = prepare_request(job, LLAMA_8B)
+    small = machine(usable_bytes=60 * GIB)
+    rejection = expect_rejection(prepared, small)
+    assert codes(rejection) == {"GPU_MEMORY_PER_GPU"}
+    assert "cross_entropy=chunked" in [fix.text for fix in FixFinder(prepared).find_fixes(vm(), small, rejection)]
+
+
+def test_spot_costs_what_evictions_and_checkpoints_add() -> None:
+    prepared = prepare_request(training(), LLAMA_8B)
+    option = expect_option(prepared)
+    assert option.interruptions is not None
+    assert option.interruptions.checkpoint_bytes == pytest.approx(14 * 8_030_261_248)
+    on_demand, spot = cost_figures(option, "on_demand"), cost_figures(option, "spot")
+    assert option.speed is not None
+    assert option.speed.hours is not None
+    assert on_demand.per_job is not None
+    assert spot.per_job is not None
+    hours = option.speed.hours.mid
+    assert float(on_demand.per_job.mid or 0) == pytest.approx(98.32 * hours)
+    assert float(spot.per_job.mid or 0) > 30 * hours * (1 + option.interruptions.overhead)
+    assert {"pricing.spot_evictions_per_hour", "pricing.checkpoint_gb_per_s"} <= {
+        one.field for one in prepared.assumptions
+    }
+
+
+def test_a_given_overhead_of_spot_replaces_evictions() -> None:
+    prepared = prepare_request(training(), LLAMA_8B)
+    priced = replace(prepared.request, pricing=replace(prepared.request.pricing, spot_overhead=Decimal(0)))
+    option = expect_option(prepare(priced, Assumptions()))
+    assert option.interruptions is None
+    spot = cost_figures(option, "spot").per_job
+    assert spot is not None
+    assert option.speed is not None
+    assert option.speed.hours is not None
+    assert float(spot.mid or 0) == pytest.approx(30 * option.speed.hours.mid)
