@@ -479,6 +479,7 @@ class LanguageModel(SQLModel, table=True):
     lm_head_bias: bool
     router_bias: bool
     attention_sinks: bool
+    config: str | None = Field(sa_type=BYTEWISE, default=None, description="JSON: fields of config.json")
     source_id: str = Field(sa_type=BYTEWISE, foreign_key="source.id")
 
 

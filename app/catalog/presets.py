@@ -1,13 +1,14 @@
 """The configuration of a language model: all that its parameters, memory and time are computed from."""
 
-from typing import Annotated, Literal
+import json
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 _OPEN_ENUM = WithJsonSchema({"type": "string"})
 """Published as any string in the API's schema: values may be added without breaking clients."""
 Attention = Annotated[Literal["mha", "gqa", "mqa", "mla"], _OPEN_ENUM]
-Dtype = Annotated[Literal["fp32", "fp16", "bf16", "fp8", "mxfp4"], _OPEN_ENUM]
+Dtype = Annotated[Literal["fp32", "fp16", "bf16", "fp8", "mxfp4", "nvfp4", "int4"], _OPEN_ENUM]
 Mlp = Annotated[Literal["gated", "plain"], _OPEN_ENUM]
 QkNorm = Annotated[Literal["per_head", "all_heads"], _OPEN_ENUM]
 
@@ -21,6 +22,12 @@ def _as_names(value: object) -> object:
     return split_names(value) if value is None or isinstance(value, str) else value
 
 
+def _as_object(text: object) -> object:
+    return json.loads(text) if isinstance(text, str) else text
+
+
+Config = Annotated[dict[str, Any], BeforeValidator(_as_object)]
+"""An object, which files and tables have as JSON text."""
 Names = Annotated[tuple[str, ...], BeforeValidator(_as_names)]
 Params = Annotated[int, Field(ge=1, le=10**15)]
 Width = Annotated[int, Field(ge=1, le=2_000_000_000)]
@@ -91,6 +98,11 @@ class Preset(BaseModel):
     lm_head_bias: bool = Field(default=False, description="The output layer adds a bias.")
     router_bias: bool = Field(default=False, description="The router adds a bias for each expert.")
     attention_sinks: bool = Field(default=False, description="Each head has a learned sink.")
+    config: Config | None = Field(
+        default=None,
+        description="Of a model whose layers differ: the fields of its config.json that everything is computed from. "
+        "The other fields then describe it in outline.",
+    )
     source_id: str = Field(description="Id of the source in GET /sources.")
 
     @property

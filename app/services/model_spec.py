@@ -1,8 +1,11 @@
 """Resolve the model of a request (preset name, config.json or single fields) to an Architecture."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any
+
+import orjson
 
 from app.errors import BadWorkload, NotFound
 from app.fit.estimator.model import build_architecture
@@ -46,6 +49,8 @@ def _preset(name: str, find: Callable[[str], Mapping[str, Any]]) -> Mapping[str,
 
 def to_architecture(row: Mapping[str, Any]) -> Architecture:
     """Map a preset's row to an Architecture; missing columns are unknown."""
+    if row.get("config") is not None:
+        return _read_preset_config(row)
     names = {field.name for field in fields(Architecture)}
     known = {name: value for name, value in row.items() if name in names and value is not None}
     if not known.get("experts"):
@@ -53,6 +58,19 @@ def to_architecture(row: Mapping[str, Any]) -> Architecture:
     shared = (row.get("shared_experts") or 0) * (row.get("moe_intermediate") or 0)
     own = {"max_positions": row.get("max_context_tokens"), "released": _released(row)}
     return Architecture(**known | own | ({"shared_intermediate": shared} if shared else {}))
+
+
+def _read_preset_config(row: Mapping[str, Any]) -> Architecture:
+    """Read the configuration of a preset whose layers differ: an object, or its JSON text as in the table."""
+    config = row["config"]
+    shape = _read_text(config if isinstance(config, str) else orjson.dumps(config).decode())
+    released = replace(shape.released, source="preset") if shape.released is not None else None
+    return replace(shape, released=released, max_positions=row.get("max_context_tokens"))
+
+
+@lru_cache(maxsize=128)
+def _read_text(config: str) -> Architecture:
+    return read_config(orjson.loads(config), Assumptions())
 
 
 def _released(row: Mapping[str, Any]) -> ReleasedWeights | None:

@@ -11,6 +11,7 @@ from app.catalog.readings import Reading
 from app.fit.estimator.model import resolve_model
 from app.fit.estimator.weights import Weights, count_weights
 from app.fit.estimator.workload import InferenceWorkload
+from app.fit.formulas.architecture import count_parameters
 from app.fit.formulas.assumptions import Assumptions
 from app.services.model_spec import to_architecture
 from tests.seeds.parameters import (
@@ -42,13 +43,39 @@ def test_the_families_that_are_asked_for_are_there(presets: Presets) -> None:
     assert {preset.attention for preset in presets.values()} == {"mha", "gqa", "mqa", "mla"}
 
 
-def test_each_has_the_parameters_that_its_figures_give(presets: Presets) -> None:
-    assert {id_: p.params for id_, p in presets.items()} == {id_: parameters(p) for id_, p in presets.items()}
+@pytest.fixture(scope="module")
+def equal_layers(presets: Presets) -> Presets:
+    return {id_: preset for id_, preset in presets.items() if preset.config is None}
 
 
-def test_each_uses_the_parameters_of_the_experts_that_a_token_is_routed_to(presets: Presets) -> None:
-    active = {id_: parameters(p, experts=p.experts_per_token) for id_, p in presets.items()}
-    assert {id_: p.active_params for id_, p in presets.items()} == active
+def test_each_has_the_parameters_that_its_figures_give(equal_layers: Presets) -> None:
+    assert {id_: p.params for id_, p in equal_layers.items()} == {id_: parameters(p) for id_, p in equal_layers.items()}
+
+
+def test_each_uses_the_parameters_of_the_experts_that_a_token_is_routed_to(equal_layers: Presets) -> None:
+    active = {id_: parameters(p, experts=p.experts_per_token) for id_, p in equal_layers.items()}
+    assert {id_: p.active_params for id_, p in equal_layers.items()} == active
+
+
+def test_a_configuration_gives_the_parameters_and_the_outline_that_stand_beside_it(presets: Presets) -> None:
+    configured = {id_: preset for id_, preset in presets.items() if preset.config is not None}
+    assert len(configured) >= 30
+    for id_, preset in configured.items():
+        shape = to_architecture(preset.model_dump())
+        counted = count_parameters(shape)
+        assert (id_, counted.total, counted.active) == (id_, preset.params, preset.active_params)
+        outline = ("layers", "hidden", "vocab", "heads", "kv_heads", "head_dim", "tied_embeddings", "attention")
+        assert {name: getattr(shape, name) for name in outline} == {name: getattr(preset, name) for name in outline}
+
+
+def test_the_most_used_models_of_2026_are_there(presets: Presets) -> None:
+    """Those of which a configuration is at hand: no Gemma 4 E2B and E4B, GLM-4.7, Mistral Small 4 and Large 3."""
+    asked = (
+        "qwen3-vl-2b qwen3-vl-8b qwen3.6-35b-a3b qwen3.6-27b gemma-4-26b-a4b gemma-4-31b qwen3.5-122b-a10b "
+        "qwen3.5-397b-a17b qwen3-coder-480b-a35b deepseek-v3.2 deepseek-v4-flash deepseek-v4-pro glm-5.2 kimi-k2.5 "
+        "kimi-k3 minimax-m2.7 minimax-m3 nemotron-3-nano-30b-a3b nemotron-3-super-120b-a12b llama-4-scout"
+    )
+    assert [id_ for id_ in asked.split() if id_ not in presets] == []
 
 
 def embedding(p: Preset) -> int:
@@ -122,6 +149,8 @@ def test_only_unconfirmed_values_are_left_blank(presets: Presets) -> None:
         *(("gpt-3-175b", field) for field in ("hf_repo", "license", "dtype")),
         ("olmo-2-7b", "dtype"),
         ("olmo-2-13b", "dtype"),
+        *((id_, "license") for id_ in presets if id_.startswith(("nemotron-3-", "minimax-"))),
+        *((id_, "license") for id_ in ("kimi-k3", "step-3.7-flash")),
     }
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
 from pydantic import Field
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -41,8 +42,13 @@ def find_models(session: Session, search: ModelSearch) -> Listing:
     sort_keys = [SortKey(name="id", expression=_model.id, nullable=False)]
     identity = f"models {search.model_dump_json(exclude=search.page_param_names())}"
     found = fetch_page(session, query, sort_keys, identity=identity, limit=search.limit, cursor=search.cursor)
-    items = [split_lists(item) for item in found.items]
+    items = [split_lists(item) | {"config": parse_config(item["config"])} for item in found.items]
     return Listing(items=items, next_cursor=found.next_cursor, total=found.total)
+
+
+def parse_config(text: str | None) -> Mapping[str, Any] | None:
+    """Return the object that a row has as JSON text."""
+    return orjson.loads(text) if text is not None else None
 
 
 def get_model(session: Session, name: str) -> Preset:

@@ -1,5 +1,6 @@
 """Maps readings to rows, and reconciles stored facts with new ones into the tables of sizes, series and GPUs."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -95,7 +96,11 @@ def to_benchmark_row(benchmark: BenchmarkRow, subjects: SubjectKeys) -> NewRow:
 
 def to_model_row(model: ModelRow, _subjects: SubjectKeys) -> NewRow:
     """Map a language model to its row."""
-    return model.preset.model_dump() | {"aliases": "; ".join(model.preset.aliases) or None}
+    config = model.preset.config
+    return model.preset.model_dump() | {
+        "aliases": "; ".join(model.preset.aliases) or None,
+        "config": json.dumps(config, separators=(",", ":")) if config is not None else None,
+    }
 
 
 def to_exchange_rate_row(rate: ExchangeRateRow, _subjects: SubjectKeys) -> NewRow:

@@ -81,8 +81,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "active_params",
-        "must be params, or less where there are experts",
-        lambda p: p.active_params <= p.params if p.experts else p.active_params == p.params,
+        "must be params, or less where there are experts or a config",
+        lambda p: p.active_params <= p.params if p.experts or p.config else p.active_params == p.params,
     ),
     Rule(
         "params_note",
@@ -94,8 +94,15 @@ RULES: tuple[Rule, ...] = (
 
 
 def broken_rule(preset: Preset) -> Rule | None:
-    """Return the first rule that a configuration breaks, or None."""
-    return next((rule for rule in RULES if not rule.holds(preset)), None)
+    """Return the first rule that a configuration breaks, or None.
+
+    Where a model has a `config`, its layers differ, and rules of equal layers do not hold.
+    """
+    rules = RULES if preset.config is None else [rule for rule in RULES if rule.field in _OF_ANY_LAYERS]
+    return next((rule for rule in rules if not rule.holds(preset)), None)
+
+
+_OF_ANY_LAYERS = frozenset({"experts_per_token", "active_params", "params_note", "sliding_layers", "moe_layers"})
 
 
 _FIELDS = {name: field for name, field in Preset.model_fields.items() if name != "source_id"}
