@@ -3,11 +3,13 @@
 from benchmarks.accuracy.memory import CHECKPOINT_WEIGHTS, CONFIG_PARAMETERS, KV_CAPACITY
 from benchmarks.accuracy.points import Family
 from benchmarks.accuracy.serving import DECODE_STEP, TTFT
+from benchmarks.accuracy.throughput import MAX_THROUGHPUT
 from benchmarks.accuracy.training import TRAINING_HOURS, TRAINING_MEMORY, TRAINING_RATE
 
 FAMILIES: tuple[Family, ...] = (
     DECODE_STEP,
     TTFT,
+    MAX_THROUGHPUT,
     TRAINING_RATE,
     TRAINING_HOURS,
     TRAINING_MEMORY,
