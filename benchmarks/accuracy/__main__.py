@@ -27,8 +27,9 @@ def main() -> int:
             continue
         points = tuple(family.points())
         before = recorded.get(family.id)
-        known = (before.leave_one_out_error, before.left_out) if before is not None else (None, None)
-        left_out = (known[0], known[1]) if known[0] is not None and known[1] is not None else None
+        left_out = None
+        if before is not None and before.leave_one_out_error is not None and before.left_out is not None:
+            left_out = before.leave_one_out_error, before.left_out
         if options.write and family.leave_one_out is not None:
             left_out = family.leave_one_out()
         summary = summarize(family, points, left_out)
@@ -38,8 +39,8 @@ def main() -> int:
             for value, group in breakdown(points, label).items():
                 print(line(f"  {label} {value}", group))
     if options.write:
-        unchanged = {name: one for name, one in recorded.items() if name in {family.id for family in FAMILIES}}
-        write_table([*({**unchanged, **{one.family: one for one in found}}.values())])
+        known = {**recorded, **{one.family: one for one in found}}
+        write_table([known[family.id] for family in FAMILIES if family.id in known])
         read_accuracy.cache_clear()
         write_page(read_accuracy())
         print(f"wrote {TABLE.relative_to(PROJECT)} and {PAGE.relative_to(PROJECT)}")
