@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from app.fit.accuracy import evidence_of
 from app.fit.estimator.model import Model, architecture_paths, weight_figure
 from app.fit.estimator.parallelism import ONE_GPU, Deployment
 from app.fit.estimator.report import ActivationFigures, StateFigures, TrainingMemory
@@ -30,7 +31,17 @@ from app.fit.formulas.optimizer import (
     missing_for_modules,
     offloaded_host_bytes,
 )
-from app.fit.formulas.quantities import GIB, ZERO, Figure, Range, estimate_gib, exact, exact_gib, exact_or_bound_gib
+from app.fit.formulas.quantities import (
+    GIB,
+    ZERO,
+    Figure,
+    Range,
+    estimate,
+    estimate_gib,
+    exact,
+    exact_gib,
+    exact_or_bound_gib,
+)
 from app.fit.formulas.training import ForwardPass, TrainedModel, TrainingNeed, training_need
 
 QUANTIZED_COPIES = {precision: 0.0 if precision == "bf16" else 2 * size for precision, size in INPUT_BYTES.items()}
@@ -178,7 +189,7 @@ def training_memory(setup: TrainingSetup, model: TrainedModel, need: TrainingNee
         activations=estimate_gib(need.activations) if model.forward_pass else None,
         buffers=estimate_gib(need.buffers),
         overhead=estimate_gib(need.overhead),
-        need=estimate_gib(total_need(setup, need)),
+        need=estimate(total_need(setup, need).times(1 / GIB), "GiB", evidence_of("training_memory")),
         fits=need.total.mid <= usable * GIB if usable is not None else None,
     )
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from math import sqrt
+from typing import NamedTuple
 
 from app.fit.estimator.training_memory import TrainingSetup
 from app.fit.formulas.accelerators import accelerator_of, precision_of
@@ -20,8 +21,8 @@ from app.fit.formulas.training_speed import (
 )
 
 PRECISION = "training.precision"
-FAMILY = "training_rate"
-"""The family of measurements that the rates are fitted to and compared with."""
+RATE_FAMILY, HOURS_FAMILY = "training_rate", "training_gpu_hours"
+"""The families of measurements that the figures are compared with."""
 
 CALIBRATED_PARAMS = (3e9, 1.1e12)
 CALIBRATED_GPUS = (8, 1024)
@@ -83,15 +84,15 @@ class Domain:
 
 
 def domain(setup: TrainingSetup, accelerator: Accelerator, gpus: int) -> Domain:
-    """Return what of the model, its sequences or the GPUs no published rate covers."""
+    """Return in what the model, its sequences or the GPUs depart from the published rates."""
     count, sequence = setup.model.count, setup.workload.sequence_tokens
     params = count.total if count is not None else 0
     checks = {
-        f"a model of {params:.2g} parameters": _within(params, CALIBRATED_PARAMS),
-        f"sequences of {sequence} tokens": sequence is None or _within(sequence, CALIBRATED_SEQUENCE),
-        f"{gpus} GPUs": _within(gpus, CALIBRATED_GPUS),
-        "this GPU": bool(accelerator.capabilities) and CALIBRATED_CAPABILITIES.issuperset(accelerator.capabilities),
-        "such a link": accelerator.slowdown <= 1,
+        "model": _within(params, CALIBRATED_PARAMS),
+        "sequence": sequence is None or _within(sequence, CALIBRATED_SEQUENCE),
+        "gpus": _within(gpus, CALIBRATED_GPUS),
+        "gpu": bool(accelerator.capabilities) and CALIBRATED_CAPABILITIES.issuperset(accelerator.capabilities),
+        "link": accelerator.slowdown <= 1,
     }
     paces = [FITTED.pace([one]) for one in accelerator.capabilities] or [1.0]
     outside = tuple(name for name, inside in checks.items() if not inside)
@@ -119,7 +120,14 @@ def pipeline_bubble(setup: TrainingSetup) -> float:
     return (stages - 1) / (batches * (workload.pipeline_chunks or 1)) if batches else 0.0
 
 
-def estimated_rate(setup: TrainingSetup, flops_per_token: float) -> Range | None:
+class EstimatedRate(NamedTuple):
+    """The tokens/s of one GPU, and in what the training departs from the published rates."""
+
+    tokens_per_s: Range
+    outside: tuple[str, ...]
+
+
+def estimated_rate(setup: TrainingSetup, flops_per_token: float) -> EstimatedRate | None:
     """Return the tokens/s of one GPU by its peak, recording the MFU; None where the peak or the model is unknown."""
     gpus, peak, work = setup.gpus, setup.gpus.peak_tflops, work_per_token(setup)
     if peak is None or work is None:
@@ -127,12 +135,9 @@ def estimated_rate(setup: TrainingSetup, flops_per_token: float) -> Range | None
     accelerator = accelerator_of(peak, precision(setup), gpus.bandwidth_gb_per_s)
     rate = rate_on(setup, work, accelerator, setup.deployment.gpus)
     mfu = rate.times(flops_per_token / (peak * 1e12))
-    outside = domain(setup, accelerator, setup.deployment.gpus).outside
-    why = f"time per token fitted to published rates (family {FAMILY} of GET /accuracy)"
-    if outside:
-        why = f"{why}; the range is wider, because they have none of {', '.join(outside)}"
-    setup.assumptions.record("gpus.mfu", [round(end, 4) for end in (mfu.low, mfu.mid, mfu.high)], why)
-    return rate
+    shares = [round(end, 4) for end in (mfu.low, mfu.mid, mfu.high)]
+    setup.assumptions.record("gpus.mfu", shares, "from the time per token that is fitted to published rates")
+    return EstimatedRate(rate, domain(setup, accelerator, setup.deployment.gpus).outside)
 
 
 def run_overhead(setup: TrainingSetup, *, stated: bool) -> Range:

@@ -1,9 +1,10 @@
 """FLOPs, throughput and time of a training workload."""
 
+from app.fit.accuracy import evidence_of
 from app.fit.estimator.model import architecture_paths
 from app.fit.estimator.report import ComputeFigures
 from app.fit.estimator.training_memory import TrainingSetup
-from app.fit.estimator.training_rate import estimated_rate, run_overhead
+from app.fit.estimator.training_rate import HOURS_FAMILY, RATE_FAMILY, EstimatedRate, estimated_rate, run_overhead
 from app.fit.formulas.compute import (
     FLOPS_PER_PARAM,
     GptShape,
@@ -12,7 +13,7 @@ from app.fit.formulas.compute import (
     hfu_over_mfu,
     train_flops,
 )
-from app.fit.formulas.quantities import Figure, Range, estimate, exact, single_value
+from app.fit.formulas.quantities import Evidence, Figure, Range, estimate, exact, single_value
 
 RECOMPUTE_FLOPS_PER_PARAM = 2.0
 """FLOPs per parameter and token that full recomputation adds: one more forward pass."""
@@ -24,15 +25,19 @@ def compute_figures(setup: TrainingSetup) -> ComputeFigures:
     """Return the figures of compute and time; measured rates or GPU-hours take precedence over computed ones."""
     per_token, tokens = flops_per_token(setup), setup.workload.tokens
     total = per_token * tokens if per_token is not None and tokens is not None else None
-    rate, hours = tokens_per_gpu_second(setup), gpu_hours(setup)
+    rate, hours, modelled = tokens_per_gpu_second(setup), gpu_hours(setup), modelled_rate(setup)
+    by_rate, by_hours = (
+        evidence_of(family, modelled.outside) if modelled is not None else None
+        for family in (RATE_FAMILY, HOURS_FAMILY)
+    )
     gpt = gpt_shape(setup)
     gpus, step = setup.deployment.gpus, iteration_flops(setup)
     return ComputeFigures(
         model_flops=_flops_figure(setup, total),
         hardware_flops=_flops_figure(setup, total, extra=_recomputed_flops(setup)),
-        tokens_per_s=_tokens_per_s(setup, rate),
-        gpu_hours=_time_figure(setup, hours, "GPU-hours"),
-        days=_time_figure(setup, hours.times(HOUR / DAY / gpus), "days") if hours else None,
+        tokens_per_s=_tokens_per_s(setup, rate, by_rate),
+        gpu_hours=_time_figure(setup, hours, "GPU-hours", by_hours),
+        days=_time_figure(setup, hours.times(HOUR / DAY / gpus), "days", by_hours) if hours else None,
         iteration=_iteration_figure(setup, step),
         iteration_flops=estimate(single_value(step), "FLOP") if step is not None else None,
         hfu_over_mfu=exact(hfu_over_mfu(gpt), "ratio") if gpt else None,
@@ -76,7 +81,19 @@ def tokens_per_gpu_second(setup: TrainingSetup) -> Range | None:
     stated, per_token = stated_flops_per_gpu_second(setup), flops_per_token(setup)
     if per_token is None:
         return None
-    return single_value(stated / per_token) if stated is not None else estimated_rate(setup, per_token)
+    if stated is not None:
+        return single_value(stated / per_token)
+    found = estimated_rate(setup, per_token)
+    return found.tokens_per_s if found is not None else None
+
+
+def modelled_rate(setup: TrainingSetup) -> EstimatedRate | None:
+    """Return the estimated rate; None where a rate, a share of the peak or GPU-hours are stated."""
+    workload, per_token = setup.workload, flops_per_token(setup)
+    stated = (workload.tokens_per_s_per_gpu, workload.gpu_hours, stated_flops_per_gpu_second(setup))
+    if per_token is None or any(one is not None for one in stated):
+        return None
+    return estimated_rate(setup, per_token)
 
 
 def gpu_hours(setup: TrainingSetup) -> Range | None:
@@ -158,16 +175,16 @@ def _iteration_figure(setup: TrainingSetup, flops: float | None) -> Figure | Non
     return estimate(rate.times(gpus).divide(float(workload.global_batch * workload.sequence_tokens)), "s")
 
 
-def _tokens_per_s(setup: TrainingSetup, rate: Range | None) -> Figure | None:
+def _tokens_per_s(setup: TrainingSetup, rate: Range | None, rests_on: Evidence | None) -> Figure | None:
     measured = setup.workload.tokens_per_s_per_gpu
     if measured is not None:
         return exact(measured * setup.deployment.gpus, "tokens/s")
-    return estimate(rate.times(setup.deployment.gpus), "tokens/s") if rate is not None else None
+    return estimate(rate.times(setup.deployment.gpus), "tokens/s", rests_on) if rate is not None else None
 
 
-def _time_figure(setup: TrainingSetup, amount: Range | None, unit: str) -> Figure | None:
+def _time_figure(setup: TrainingSetup, amount: Range | None, unit: str, rests_on: Evidence | None) -> Figure | None:
     """Return a figure of time, which is exact where it follows from a measurement."""
     if amount is None:
         return None
     measured = setup.workload.gpu_hours is not None or setup.workload.tokens_per_s_per_gpu is not None
-    return exact(amount.mid, unit) if measured and amount.low == amount.high else estimate(amount, unit)
+    return exact(amount.mid, unit) if measured and amount.low == amount.high else estimate(amount, unit, rests_on)

@@ -9,6 +9,7 @@ from app.fit.estimator.estimate import decimal
 from app.fit.estimator.parallelism import Deployment
 from app.fit.estimator.serving import check_context_length, has_no_context, memory_figures
 from app.fit.estimator.training_memory import compute_need, training_memory
+from app.fit.estimator.training_rate import HOURS_FAMILY, RATE_FAMILY
 from app.fit.estimator.weights import WeightsType
 from app.fit.estimator.workload import Gpus
 from app.fit.formulas.compute import MILLION, SECONDS_PER_HOUR
@@ -295,14 +296,16 @@ def speed_figures(option: PlacementOption) -> SpeedFigures | None:
     if speed is None:
         return None
     most, least, first = speed.max_tokens_per_s, speed.min_step_s, speed.first_token_s
-    rests_on = evidence_of("decode_step", speed.departures) if speed.step_s is not None else None
+    rests_on = evidence_of("decode_step" if speed.step_s is not None else RATE_FAMILY, speed.departures)
     return SpeedFigures(
         step=bound(least * 1e3, "ms") if least is not None else None,
         expected_step=estimate(speed.step_s.times(1e3), "ms", rests_on) if speed.step_s is not None else None,
         tokens_per_s=bound(most, "tokens/s") if most is not None else None,
         expected_tokens_per_s=estimate(speed.tokens_per_s, "tokens/s", rests_on),
         ttft=estimate(first.times(1e3), "ms", evidence_of("ttft", speed.departures)) if first is not None else None,
-        hours=estimate(speed.hours, "hours") if speed.hours is not None else None,
+        hours=estimate(speed.hours, "hours", evidence_of(HOURS_FAMILY, speed.departures))
+        if speed.hours is not None
+        else None,
     )
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from app.fit.estimator.model import Model
 from app.fit.estimator.training_memory import TrainingSetup, total_need
-from app.fit.estimator.training_rate import rate_on, run_overhead
+from app.fit.estimator.training_rate import domain, rate_on, run_overhead
 from app.fit.estimator.training_time import gpu_hours, with_overhead
 from app.fit.formulas.accelerators import USUAL_BYTES_PER_FLOP
 from app.fit.formulas.interruptions import Interruptions, SpotTerms, interruptions
@@ -209,7 +209,11 @@ class TrainingJob:
         hours = work.times(1 / attempt.gpus) if work is not None else None
         if self.training.workload.gpu_hours is not None and self.training.workload.tokens and hours is not None:
             return Speed(tokens_per_s=hours.times(HOUR).divide(self.training.workload.tokens), hours=hours)
-        return Speed(tokens_per_s=rate.times(attempt.gpus), hours=hours) if rate is not None else None
+        if rate is None:
+            return None
+        accelerator = to_accelerator(machine, self.compute_dtype, attempt.gpus)
+        outside = domain(self.training, accelerator, attempt.gpus).outside if accelerator is not None else ()
+        return Speed(tokens_per_s=rate.times(attempt.gpus), hours=hours, departures=outside)
 
     def interruptions(self, nodes: int, hours: float | None) -> Interruptions | None:
         """Return what evictions of spot VMs do to the job; None where a share was given instead."""

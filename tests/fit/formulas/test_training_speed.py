@@ -124,16 +124,22 @@ def test_the_precision_that_was_told_by_the_peak_is_an_assumption() -> None:
 
 
 def test_outside_of_the_published_rates_the_range_is_wider_and_says_so() -> None:
-    inside, outside = estimate(), estimate(sequence_tokens=131_072)
-    assert "wider" not in why(inside, "gpus.mfu")
-    assert "sequences of 131072 tokens" in why(outside, "gpus.mfu")
     widths = []
-    for found in (inside, outside):
+    for found, outside in ((estimate(), ()), (estimate(sequence_tokens=131_072), ("sequence",))):
         assert found.training is not None
         figure = found.training.compute.tokens_per_s
         assert figure is not None
+        assert figure.evidence is not None
+        assert (figure.evidence.family, figure.evidence.outside) == ("training_rate", outside)
         widths.append(float(figure.high or 0) / float(figure.low or 1))
     assert widths[1] == pytest.approx(widths[0] ** 2)
+
+
+def test_a_stated_rate_rests_on_no_measurements_of_others() -> None:
+    found = estimate(tokens_per_s_per_gpu=1000)
+    assert found.training is not None
+    assert found.training.compute.tokens_per_s is not None
+    assert found.training.compute.tokens_per_s.evidence is None
 
 
 def test_gpu_hours_contain_the_overhead_of_a_whole_run_unless_the_rate_is_stated() -> None:
