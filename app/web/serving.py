@@ -79,7 +79,7 @@ class PageRequest:
         if name in self.errors:
             return ",".join(value for given, value in self.given if given == name)
         value = getattr(self.params, name)
-        return "" if value is None else to_query_text(value)
+        return "" if value is None else to_query_text(list(value) if isinstance(value, tuple) else value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +173,7 @@ async def _respond(page: Page, request: Request) -> Response:
             response = await _problem(request, error)
             found = _errors_of(response, {name for name, _ in left})
             if response.status_code != _UNPROCESSABLE or not found:
-                return error_page(request, response)
+                return error_page(request, response, error)
             errors |= found
         else:
             return HTMLResponse(html, _UNPROCESSABLE if errors else 200, headers=_HEADERS)
@@ -203,11 +203,14 @@ def relative_root(request: Request) -> str:
     return "../" * depth or "./"
 
 
-def error_page(request: Request, response: Response) -> Response:
-    """Return a page that says what a problem of the API says."""
+def error_page(request: Request, response: Response, error: Exception | None = None) -> Response:
+    """Return a page that says what a problem of the API says, with links to the sizes that it suggests."""
     problem = json.loads(bytes(response.body))
     headers = {name: value for name, value in response.headers.items() if name in ("retry-after", "allow")}
-    html = render_template("error.html", root=relative_root(request), path=request.url.path, problem=problem)
+    suggested = error.suggestions if isinstance(error, NotFound) and error.kind == "size" else ()
+    html = render_template(
+        "error.html", root=relative_root(request), path=request.url.path, problem=problem, suggested=suggested
+    )
     return HTMLResponse(html, response.status_code, headers={**_HEADERS, **headers, "cache-control": "no-store"})
 
 

@@ -3,3 +3,4 @@ import "./htmx.js";
 import "./forms.js";
 import "./theme_toggle.js";
 import "./origin.js";
+import "./charts.js";

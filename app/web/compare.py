@@ -1,0 +1,284 @@
+"""The page that compares up to eight sizes with one of them, field by field."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+from sqlmodel import Session
+
+from app.catalog.queries.display_names import find_currencies, find_disputing_sources, find_region_names
+from app.catalog.queries.exchange_rates import USD
+from app.catalog.queries.lookups import check_regions, get_size_keys
+from app.catalog.queries.params import (
+    CompareSearch,
+    CurrencyParams,
+    JsonBool,
+    LowerText,
+    OfferParams,
+    PriceDayParams,
+    SimilarSearch,
+)
+from app.errors import BadQuery, NotFound
+from app.http.canonical import clean_query
+from app.web.differences import Amount, Difference, describe
+from app.web.rendering import render_page
+from app.web.serving import Page, PageRequest
+from app.web.size_fields import better_by, field_title, in_groups, shown_amount, shown_unit
+from app.web.size_page import shown_amount as shown_price_in
+from app.web.sizes_view import PER_TITLES, PURCHASE_TITLES, UNIT_TITLES, Unit
+
+if TYPE_CHECKING:
+    from app.services.compare import ComparedField, Comparison
+
+MAX_SIZES = 8
+_SUGGESTED = 6
+_HIDDEN = frozenset({"provider", "gpu_id", "disputed_fields", "flags", "source_url", "gpu_fraction"})
+_HIDDEN |= {"usd_per_hour", "price_per_hour"}
+"""Fields that say nothing beside the others, or that others say in more detail."""
+
+
+class CompareView(PriceDayParams, OfferParams, CurrencyParams):
+    """Which sizes are compared, and how."""
+
+    name: Annotated[tuple[LowerText, ...], Field(max_length=MAX_SIZES)] = Field(
+        default=(), description="The sizes, 2 to 8, by any of their names."
+    )
+    baseline: LowerText | None = Field(default=None, description="The one that others are compared with.")
+    unit: Unit = Field(default="hour", description="The time that prices are for.")
+    differing: JsonBool = Field(default=False, description="Only fields in which the sizes differ.")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value of a size: `value` as it is shown, None where it is unknown, and its difference from the baseline's."""
+
+    value: Any
+    difference: Difference | None
+    same: bool
+    disputed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A field of all sizes; `kind` is money, number, flag or text."""
+
+    field: str
+    title: str
+    unit: str
+    kind: str
+    differs: bool
+    cells: Sequence[Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    regions: Mapping[str, str]
+    currencies: Sequence[str]
+    disputes: Mapping[str, list[tuple[str, str]]]
+
+
+async def render(request: PageRequest) -> str:
+    """Render the comparison; with fewer than two sizes, what to do."""
+    view: CompareView = request.params
+    comparison = await _compare(request) if len(view.name) > 1 else None
+    sizes = comparison.sizes if comparison else ()
+    names, similar = await asyncio.gather(
+        request.executor.run_in_session(_find_names, sizes), _suggest(request, comparison)
+    )
+    rows = _rows(comparison, view) if comparison else []
+    listed = [row for row in rows if row.differs or not view.differing]
+    return render_page(
+        request,
+        "compare.html",
+        view=view,
+        comparison=comparison,
+        columns=_columns(request, comparison),
+        groups=_in_groups(listed),
+        hidden=len(rows) - len(listed),
+        disputes=names.disputes,
+        suggestions=[
+            (other, request.url(name=(*view.name, other.lower()))) for other in similar if len(view.name) < MAX_SIZES
+        ],
+        json_url=_json_url(view),
+        most=MAX_SIZES,
+        purchase_options=tuple(PURCHASE_TITLES.items()),
+        region_options=(("", "the cheapest of each"), *names.regions.items()),
+        currency_options=[(code, code) for code in names.currencies],
+        unit_options=tuple(UNIT_TITLES.items()),
+        baseline_options=(("", "the first"), *((size.lower(), size) for size in sizes)),
+        region_title=names.regions.get(view.region[0]) if len(view.region) == 1 else None,
+        purchase_title=PURCHASE_TITLES[view.purchase],
+        price_unit=f"{view.currency} {UNIT_TITLES[view.unit]}",
+    )
+
+
+def _find_names(session: Session, sizes: Sequence[str]) -> _Names:
+    return _Names(find_region_names(session), find_currencies(session), find_disputing_sources(session, sizes))
+
+
+async def _compare(request: PageRequest) -> "Comparison":
+    """Compare as GET /compare does; its parameter for the sizes is `name` here, as in the search page's form."""
+    from app.services.compare import compare
+
+    view = request.params
+    shared = view.model_fields_set & CompareSearch.model_fields.keys()
+    search = CompareSearch(size=view.name, **{name: getattr(view, name) for name in shared})
+    run = request.executor.run_in_thread if view.names_a_day else request.executor.run
+    try:
+        return await run(partial(compare, search))
+    except BadQuery as error:
+        field = "name" if error.field == "size" else error.field
+        raise BadQuery(field, error.value, error.allowed) from None
+
+
+async def _suggest(request: PageRequest, comparison: "Comparison | None") -> list[str]:
+    """Return sizes that are similar to the baseline and not compared yet."""
+    from app.services.similar import find_similar
+
+    view = request.params
+    start = comparison.baseline if comparison else next(iter(view.name), None)
+    if start is None:
+        return []
+
+    def plan(snapshot: Any, today: Any) -> Any:
+        check_regions(snapshot.regions, "region", view.region)
+        try:
+            keys = yield from get_size_keys(view.name)
+        except NotFound as unknown:
+            raise BadQuery("name", unknown.name, str(unknown)) from None
+        search = SimilarSearch(os=view.os, purchase=view.purchase, region=view.region, limit=_SUGGESTED + MAX_SIZES)
+        found = yield from find_similar(start, search, snapshot, today)
+        taken = set(keys)
+        return [one.size.name for one in found.page if one.size.name.lower() not in taken][:_SUGGESTED]
+
+    names: list[str] = await request.executor.run(plan)
+    return names
+
+
+def _columns(request: PageRequest, comparison: "Comparison | None") -> list[dict[str, Any]]:
+    """Return the sizes with the URLs that remove them and make them the baseline."""
+    if comparison is None:
+        return []
+    given = request.params.name
+    columns = []
+    for index, size in enumerate(comparison.sizes):
+        left = (*given[:index], *given[index + 1 :])
+        is_base = size == comparison.baseline
+        kept = None if is_base else request.params.baseline
+        columns.append(
+            {
+                "name": size,
+                "baseline": is_base,
+                "remove": request.url(name=left, baseline=kept),
+                "choose": request.url(baseline=given[index] if index else None),
+            }
+        )
+    return columns
+
+
+def _rows(comparison: "Comparison", view: CompareView) -> list[Row]:
+    """Return the fields in which any size has a value; prices in the currency and unit of time of the view."""
+    by_name = {field.field: field for field in comparison.fields}
+    disputed = [set(value.value) for value in by_name["disputed_fields"].values]
+    money = "usd_per" if view.currency == USD else "price_per"
+    rows = []
+    for field in comparison.fields:
+        name = field.field
+        is_price = "usd_per" in name or "price_per" in name
+        others = is_price and money not in name
+        if name in _HIDDEN or others or name.endswith(("_as_of", "_approximate_date")):
+            continue
+        if any(value.value is not None for value in field.values):
+            rows.append(_row(field, comparison, view, disputed))
+    return rows
+
+
+def _row(field: "ComparedField", comparison: "Comparison", view: CompareView, disputed: Sequence[set[str]]) -> Row:
+    name, money = field.field, "usd_per" in field.field or "price_per" in field.field
+    base = field.values[comparison.sizes.index(comparison.baseline)].value
+    by_hours = shown_price_in(view.unit, None)
+    cells = []
+    for value, fields in zip(field.values, disputed, strict=True):
+        amount: Any = value.value
+        change: Amount | None = value.difference
+        if money:
+            amount, change = (None if one is None else by_hours(one) for one in (amount, change))
+        elif isinstance(amount, float | int) and not isinstance(amount, bool):
+            amount, change = shown_amount(amount, field.unit), shown_amount(change, field.unit)
+        shown = describe(change, value.difference_percent, better=better_by(name), money=money) if change else None
+        is_base = value.size == comparison.baseline
+        same = not is_base and value.value is not None and value.value == base
+        cells.append(Cell(amount, shown, same, name in fields))
+    return Row(name, _title(name), _unit(field, view, money=money), _kind(field, money=money), field.differs, cells)
+
+
+_PRICE_UNITS = {"gpu": PER_TITLES["gpu"], "gpu_gib": PER_TITLES["gpu_gib"]}
+
+
+def _title(name: str) -> str:
+    """Return the title of a row: prices are named by the way to buy, or by what they are divided by."""
+    for purchase, title in PURCHASE_TITLES.items():
+        if name in (f"{purchase}_usd_per_hour", f"{purchase}_price_per_hour"):
+            return title.capitalize()
+    if "_per_" in name and name.endswith("_hour"):
+        divisor = name.removesuffix("_hour").partition("_per_")[2]
+        return f"Price per {_PRICE_UNITS.get(divisor) or _divisor_title(divisor)}"
+    if name.startswith("gpus_"):
+        return f"All GPUs: {field_title(name.removeprefix('gpus_'))}"
+    return {"region": "Region of the price", "price_age_days": "Age of the price"}.get(name, field_title(name))
+
+
+def _divisor_title(name: str) -> str:
+    """Return what a price is divided by: `FP16 TFLOPS`."""
+    kind, _, unit = name.rpartition("_")
+    return f"{kind.upper()} {unit.upper()}" if unit in ("tflops", "tops") else field_title(name)
+
+
+def _unit(field: "ComparedField", view: CompareView, *, money: bool) -> str:
+    if money:
+        divisor = (field.unit or "").partition(" per ")[2]
+        per = f" per {divisor}" if divisor else ""
+        return f"{view.currency} {UNIT_TITLES[view.unit]}{per}"
+    return shown_unit(field.unit)
+
+
+def _kind(field: "ComparedField", *, money: bool) -> str:
+    if money:
+        return "money"
+    known = next(value.value for value in field.values if value.value is not None)
+    if isinstance(known, bool):
+        return "flag"
+    return "number" if isinstance(known, float | int) else "text"
+
+
+def _in_groups(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Return rows by group: prices first, then as on the page of a size."""
+    by_name = {row.field: row for row in rows}
+    prices = [row for row in by_name.values() if row.kind == "money" or row.field == "region"]
+    ages = [row for row in by_name.values() if row.field == "price_age_days"]
+    first = {row.field for row in (*prices, *ages)}
+    per_unit = [row for row in prices if row.title.startswith("Price per")]
+    plain = [row for row in prices if row not in per_unit]
+    grouped = {"Price": [*plain, *ages], "Price by what it buys": per_unit}
+    together = [name for name in by_name if name.startswith("gpus_")]
+    others = in_groups(name for name in by_name if name not in first and name not in together)
+    grouped |= {title: [by_name[name] for name in names] for title, names in others.items()}
+    if together:
+        grouped["All GPUs together"] = [by_name[name] for name in together]
+    return {title: listed for title, listed in grouped.items() if listed}
+
+
+def _json_url(view: CompareView) -> str:
+    """Return the URL of the same comparison for programs, relative to the root."""
+    shared = view.model_fields_set & CompareSearch.model_fields.keys()
+    return (
+        f"compare?{clean_query(CompareSearch(size=view.name, **{name: getattr(view, name) for name in shared}))}"
+        if (len(view.name) > 1)
+        else ""
+    )
+
+
+PAGE = Page(path="/ui/compare", params=CompareView, render=render)

@@ -1,0 +1,189 @@
+"""The page of a size: facts with their sources, prices and their history, regions, similar sizes, successors."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator, Field
+from sqlmodel import Session
+
+from app.catalog.names import RegionCode
+from app.catalog.purchases import Purchase
+from app.catalog.queries.availability import AvailabilitySearch, find_availability
+from app.catalog.queries.display_names import find_currencies, find_region_names
+from app.catalog.queries.exchange_rates import CurrencyRate
+from app.catalog.queries.params import CurrencyParams, Day, Os, PlainText, SimilarSearch, SizeParams
+from app.catalog.queries.prices import PriceListing, PriceSearch, find_prices
+from app.catalog.queries.provenance import FactSearch, find_facts
+from app.catalog.queries.sizes import get_size
+from app.web.price_history import chart_option, newest_first
+from app.web.rendering import path_segment, render_page
+from app.web.serving import NoParams, Page, PageRequest
+from app.web.size_facts import group_facts
+from app.web.size_fields import field_title
+from app.web.size_prices import purchases_of, region_rows
+from app.web.sizes_view import HOURS, PURCHASE_TITLES, UNIT_TITLES, Unit
+
+if TYPE_CHECKING:
+    from app.services.retirement_plan import PlannedItem
+
+_MOST = 500
+_SIMILAR = 6
+_ENDING = frozenset({"retiring", "retired", "withdrawn"})
+
+
+class SizeView(CurrencyParams):
+    """How a size is shown: the prices of a day, system and currency, and the region of history and successors."""
+
+    region: Annotated[PlainText, AfterValidator(RegionCode)] | None = Field(
+        default=None, description="The region of the history and of successors; default: the cheapest on demand."
+    )
+    os: Os = Field(default="linux", description="Whose prices are meant.")
+    purchase: Purchase = Field(default="on_demand", description="How similar sizes and successors are paid for.")
+    as_of: Day | None = Field(default=None, description="Prices in force on this day; default: today.")
+    unit: Unit = Field(default="hour", description="The time that prices are for.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    regions: Mapping[str, str]
+    currencies: Sequence[str]
+
+
+def shown_amount(unit: Unit, rate: CurrencyRate | None) -> Callable[[Any], Decimal]:
+    """Return what converts USD an hour, also a negative difference, to the unit of time and the currency."""
+
+    def convert(usd: Any) -> Decimal:
+        exact = Fraction(repr(usd) if isinstance(usd, float) else usd) * HOURS[unit]
+        if rate is not None:
+            return rate.convert(exact) if exact >= 0 else -rate.convert(-exact)
+        return Decimal(exact.numerator) / Decimal(exact.denominator)
+
+    return convert
+
+
+async def render(request: PageRequest) -> str:
+    """Render the page of a size; raises NotFound for its name."""
+    from app.services.similar import find_similar
+
+    view, name, run = request.params, request.names["name"], request.executor
+    prices_of = PriceSearch(os=view.os, as_of=view.as_of, currency=view.currency, limit=_MOST)
+    similar_to = SimilarSearch(os=view.os, purchase=view.purchase, limit=_SIMILAR)
+    size_json, facts, prices, available, names, similar = await asyncio.gather(
+        run.run_in_session(get_size, name, SizeParams(as_of=view.as_of), today=run.today()),
+        run.run_in_session(find_facts, name, FactSearch(limit=_MOST)),
+        run.run_in_thread(partial(find_prices, name, prices_of)),
+        run.run_in_session(find_availability, name, AvailabilitySearch(limit=_MOST)),
+        run.run_in_session(_find_names),
+        run.run(partial(find_similar, name, similar_to)),
+    )
+    item = json.loads(size_json, parse_float=Decimal)
+    rate = prices.exchange_rate
+    shown = shown_amount(view.unit, rate)
+    regions = region_rows(prices.items, available.items, names.regions, shown)
+    region = view.region or item["region"] or next((row.code for row in regions if row.prices), None)
+    history, planned = await asyncio.gather(
+        _find_history(request, name, region), _find_successors(request, item, region)
+    )
+    unit = f"{view.currency} {UNIT_TITLES[view.unit]}"
+    runs = [{**one, "shown": shown(one["usd_per_hour"])} for one in history.items]
+    history_title = f"Prices of {item['name']} in {names.regions.get(region or '', region)}, {unit}"
+    return render_page(
+        request,
+        "size.html",
+        view=view,
+        item=item,
+        segment=path_segment(item["name"].lower()),
+        facts=group_facts(facts.items, item),
+        field_title=field_title,
+        regions=regions,
+        purchases=purchases_of(regions),
+        zones_as_of=max((row.zones_as_of for row in regions if row.zones_as_of), default=None),
+        available=available,
+        region=region,
+        region_title=names.regions.get(region or "", region),
+        history=newest_first(runs),
+        history_total=history.total,
+        history_title=history_title,
+        chart=chart_option(runs, unit, history_title),
+        similar=similar,
+        planned=planned,
+        ending=item["status"] in _ENDING,
+        shown=shown,
+        rate=rate,
+        price_unit=unit,
+        purchase_titles=PURCHASE_TITLES,
+        **_options(names),
+    )
+
+
+def _find_names(session: Session) -> _Names:
+    return _Names(find_region_names(session), find_currencies(session))
+
+
+def _options(names: _Names) -> dict[str, Any]:
+    """Return the options of the form of prices."""
+    return {
+        "purchase_options": tuple(PURCHASE_TITLES.items()),
+        "region_options": (("", "the cheapest"), *names.regions.items()),
+        "currency_options": [(code, code) for code in names.currencies],
+        "unit_options": tuple(UNIT_TITLES.items()),
+    }
+
+
+async def _find_history(request: PageRequest, name: str, region: str | None) -> PriceListing:
+    """Find the prices of a size in a region up to the day of the view; none without a region."""
+    view = request.params
+    if region is None:
+        return PriceListing(items=[], next_cursor=None, total=0, exchange_rate=None)
+    search = PriceSearch(region=(region,), os=view.os, as_of=view.as_of, history=True, limit=_MOST)
+    return await request.executor.run_in_thread(partial(find_prices, name, search))
+
+
+async def _find_successors(request: PageRequest, item: Mapping[str, Any], region: str | None) -> "PlannedItem | None":
+    """Find what can take the place of a size that retires or was withdrawn; None for one that stays."""
+    if item["status"] not in _ENDING or region is None:
+        return None
+    from app.fit.features import ESSENTIAL_FEATURES
+    from app.services.retirement_plan import InventoryItem, RetirementRequest
+    from app.services.retirements import plan_retirements
+
+    view = request.params
+    wanted = RetirementRequest(
+        items=(InventoryItem(size=item["name"], region=RegionCode(region)),),
+        keep=ESSENTIAL_FEATURES,
+        os=view.os,
+        purchase=view.purchase,
+        before=None,
+        max_successors=3,
+        successor_days=1095,
+        hours_per_month=Decimal(730),
+    )
+    plan = await request.executor.run_cpu_bound(partial(plan_retirements, wanted))
+    return plan.items[0]
+
+
+async def render_models(request: PageRequest) -> str:
+    """Render the language models that one VM of a size serves; raises NotFound for its name."""
+    from app.services.capacity import PRECISIONS, find_capacity
+
+    capacity = await request.executor.run_cpu_bound(partial(find_capacity, request.names["name"]))
+    fitting = [one for one in capacity.models if any(held.users for held in one.by_precision.values())]
+    return render_page(
+        request,
+        "size_models.html",
+        capacity=capacity,
+        precisions=PRECISIONS,
+        fitting=fitting,
+        failing=[one for one in capacity.models if one not in fitting],
+        segment=path_segment(capacity.size.lower()),
+    )
+
+
+PAGE = Page(path="/ui/sizes/{name}", params=SizeView, render=render)
+MODELS_PAGE = Page(path="/ui/sizes/{name}/models", params=NoParams, render=render_models)

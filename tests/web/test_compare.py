@@ -1,0 +1,90 @@
+"""The comparison: differences with sign and word, missing values, disputes, links that change it, its errors."""
+
+import re
+from decimal import Decimal
+from html import unescape
+
+import httpx
+
+from tests.web.test_size_page import HTML, get, text_of
+
+THREE = "/ui/compare?name=nd40rs_v2,nd96isr_h100_v5,d8s_v5"
+
+
+def row(page: str, title: str) -> list[str]:
+    """Return the cells of the row with a title, as text."""
+    for head, cells in re.findall(r'<th scope="row">(.*?)</th>(.*?)</tr>', page, re.DOTALL):
+        if text_of(head).startswith(title):
+            return [text_of(cell) for cell in re.findall(r"<td.*?</td>", cells, re.DOTALL)]
+    raise AssertionError(title)
+
+
+def test_differences_have_a_sign_a_percentage_and_a_word(client: httpx.Client) -> None:
+    page = get(client, THREE)
+    assert row(page, "vCPUs") == ["40", "96 ↑ +56 (+140 %) better", "8 ↓ −32 (−80 %) worse"]
+    assert row(page, "On demand")[2].endswith("better")
+    assert "±" not in page
+
+
+def test_what_is_missing_stays_missing(client: httpx.Client) -> None:
+    page = get(client, THREE)
+    assert row(page, "NVMe disks")[0] == "– unknown"
+    assert row(page, "NVMe disks")[1] == "28,672"
+    assert row(page, "GPUs")[2].startswith("0 ↓ −8 (−100 %)")
+
+
+def test_a_disputed_value_is_marked_in_text(client: httpx.Client) -> None:
+    memory = row(get(client, THREE), "GPU memory GiB")
+    assert "disputed" in memory[0]
+    assert "disputed" not in memory[1]
+
+
+def test_the_baseline_can_be_another_size(client: httpx.Client) -> None:
+    page = get(client, f"{THREE}&baseline=d8s_v5")
+    assert row(page, "vCPUs") == ["40 ↑ +32 (+400 %) better", "96 ↑ +88 (+1,100 %) better", "8"]
+
+
+def test_prices_and_differences_are_in_the_unit_and_currency_of_the_page(client: httpx.Client) -> None:
+    page = get(client, f"{THREE}&unit=year&currency=EUR")
+    api = client.get("/compare?size=nd40rs_v2&size=nd96isr_h100_v5&currency=EUR").json()["fields"]
+    (values,) = [field["values"] for field in api if field["field"] == "on_demand_price_per_hour"]
+    shown = row(page, "On demand")
+    assert shown[0] == f"{Decimal(str(values[0]['value'])) * 8760:,.2f}"
+    assert f"+{Decimal(str(values[1]['difference'])) * 8760:,.2f}" in shown[1]
+
+
+def test_only_what_differs_can_be_shown(client: httpx.Client) -> None:
+    page = get(client, "/ui/compare?name=nc24ads_a100_v4,nc40ads_h100_v5&differing=true")
+    assert "GPU maker" not in page
+    assert "fields in which no two known values differ" in page
+
+
+def test_links_remove_a_size_choose_the_baseline_and_add_similar_ones(client: httpx.Client) -> None:
+    page = get(client, THREE)
+    urls = [unescape(url) for url in re.findall(r'href="([^"]+)"', page)]
+    assert "?name=nd40rs_v2,d8s_v5" in urls
+    assert "?name=nd40rs_v2,nd96isr_h100_v5,d8s_v5&baseline=d8s_v5" in urls
+    added = [url for url in urls if url.startswith("?name=nd40rs_v2,nd96isr_h100_v5,d8s_v5,standard_")]
+    assert added
+    get(client, f"/ui/compare{added[0]}")
+
+
+def test_the_form_of_the_search_page_leads_to_one_url(client: httpx.Client) -> None:
+    answer = client.get("/ui/compare?name=Standard_D8s_v5&name=Standard_D4s_v5", headers=HTML)
+    assert (answer.status_code, answer.headers["location"]) == (303, "?name=standard_d8s_v5,standard_d4s_v5")
+
+
+def test_fewer_than_two_sizes_are_asked_for_more(client: httpx.Client) -> None:
+    assert "Name at least two sizes" in get(client, "/ui/compare")
+    one = get(client, "/ui/compare?name=d8s_v5")
+    assert "Name one more size" in one
+    assert "Add a similar size" in one
+
+
+def test_an_unknown_or_repeated_size_is_named_at_the_field_which_keeps_what_was_sent(client: httpx.Client) -> None:
+    page = get(client, "/ui/compare?name=d8s_v5,nd40rs_v9", status=422)
+    assert 'value="d8s_v5,nd40rs_v9"' in page
+    assert "Did you mean" in text_of(page)
+    assert "is the same size as" in get(client, "/ui/compare?name=d8s_v5,standard_d8s_v5", status=422)
+    nine = ",".join(f"d{count}s_v5" for count in (2, 4, 8, 16, 32, 48, 64, 96)) + ",d2s_v3"
+    assert 'id="name-error"' in get(client, f"/ui/compare?name={nine}", status=422)

@@ -1,0 +1,142 @@
+"""The page of a size: facts side by side, prices and their history, successors, models, names that are unknown."""
+
+import json
+import re
+from decimal import Decimal
+from html import unescape
+
+import httpx
+import pytest
+
+from app.http.middleware import CacheMiddleware
+from app.ingest.run import ingest
+from tests.factories import NOW, price, reading, size
+from tests.servers import server
+
+HTML = {"accept": "text/html"}
+
+
+def text_of(html: str) -> str:
+    """Return the text of a page with single spaces."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
+
+
+def get(client: httpx.Client, path: str, status: int = 200) -> str:
+    answer = client.get(path, headers=HTML, follow_redirects=True)
+    assert answer.status_code == status
+    return answer.text
+
+
+def test_a_disputed_figure_has_the_words_of_both_sources_in_text(client: httpx.Client) -> None:
+    page = text_of(get(client, "/ui/sizes/nd40rs_v2"))
+    assert "Sources disagree on" in page
+    assert re.search(r"GPU memory 256 GiB accepted: Updated NDv2-series", page)
+    assert re.search(r"128 GiB says Azure ND-Series: third-party notes, 128 GB", page)
+
+
+def test_every_fact_of_the_api_is_on_the_page_with_its_place(client: httpx.Client) -> None:
+    page = unescape(get(client, "/ui/sizes/nd40rs_v2"))
+    facts = client.get("/sizes/nd40rs_v2/facts?limit=500").json()["items"]
+    assert len(facts) > 50
+    for fact in facts:
+        assert f"{fact['file'].rpartition('/')[2]}:{fact['line']}" in page
+
+
+def test_prices_are_those_of_the_api_in_the_currency_and_unit_of_the_page(client: httpx.Client) -> None:
+    page = get(client, "/ui/sizes/d8s_v5?region=westeurope&currency=EUR&unit=day")
+    rate = client.get("/sizes/d8s_v5?currency=EUR").json()["exchange_rate"]["units_per_usd"]
+    (usd,) = [
+        one["usd_per_hour"]
+        for one in client.get("/sizes/d8s_v5/prices?region=westeurope&os=linux&purchase=on_demand").json()["items"]
+    ]
+    shown = Decimal(str(usd)) * 24 * Decimal(str(rate))
+    (row,) = re.findall(r'<tr class="chosen">.*?</tr>', page, re.DOTALL)
+    assert f"{shown:.3f}" in row
+    assert "EUR a day" in text_of(page)
+
+
+def test_the_prices_of_a_past_day_are_those_in_force_then(client: httpx.Client) -> None:
+    now, then = (get(client, f"/ui/sizes/nv36ads_a10_v5?region=centralus{day}") for day in ("", "&as_of=2024-01-15"))
+    rows = [re.findall(r'<tr class="chosen">.*?</tr>', page, re.DOTALL)[0] for page in (now, then)]
+    assert "3.20" in rows[0]
+    assert "3.936" in rows[1]
+
+
+def test_the_chart_and_the_table_beside_it_have_the_same_prices(client: httpx.Client) -> None:
+    page = get(client, "/ui/sizes/nv36ads_a10_v5?region=centralus")
+    (option,) = re.findall(r'<div hidden id="history-option">(.*?)</div>', page)
+    series = {one["name"]: one["data"] for one in json.loads(unescape(option))["series"]}
+    assert series["on demand"][0] == ["2023-10-27", 3.936]
+    table = text_of(page[page.index('id="history-table"') :])
+    assert "on demand 2023-10-27 2026-06-18 3.936" in table
+    assert "↓ −18.7 %" in table
+
+
+def test_a_size_that_retires_has_its_date_source_successors_and_what_they_lose(client: httpx.Client) -> None:
+    page = text_of(get(client, "/ui/sizes/nc6s_v3"))
+    assert "Retired on 2025-09-30" in page
+    body = {"items": [{"size": "nc6s_v3", "region": "eastus"}]}
+    (planned,) = client.post("/retirements", json=body).json()["items"]
+    assert planned["source_title"] in page
+    for successor in planned["successors"]:
+        assert successor["size"] in page
+        for lost in successor["lost"]:
+            assert lost["detail"].replace("->", "→") in page
+
+
+def test_unknown_is_unknown_and_zero_is_zero(service: CacheMiddleware) -> None:
+    known = size("Standard_Some", vcpus=8)
+    ingest(service.app.state.engine, reading(known, regions=["eastus"], prices=[]), now=NOW)
+    with server(service) as url, httpx.Client(base_url=url, trust_env=False) as client:
+        page = text_of(get(client, "/ui/sizes/Standard_Some"))
+    assert "vCPUs 8" in page
+    assert re.search(r"Memory – unknown", page)
+    assert "no source has a price" in page
+    assert "No price is known" in page
+
+
+def test_a_name_that_no_size_has_is_a_404_with_links_to_the_nearest(client: httpx.Client) -> None:
+    page = get(client, "/ui/sizes/nd40rs_v9", status=404)
+    assert 'href="../../ui/sizes/standard_nd40rs_v2"' in page
+    assert get(client, "/ui/sizes/nd40rs_v9/models", status=404)
+
+
+def test_an_invalid_parameter_is_shown_at_its_field_and_the_page_is_there(client: httpx.Client) -> None:
+    page = get(client, "/ui/sizes/d8s_v5?region=atlantis&unit=decade", status=422)
+    assert 'id="region-error"' in page
+    assert 'id="unit-error"' in page
+    assert "Standard_D8s_v5" in page
+
+
+def test_a_name_from_a_feed_is_text_in_every_part_of_the_page(service: CacheMiddleware) -> None:
+    hostile = 'Standard_<img src=x onerror="alert(1)">'
+    rows = [*size(hostile, vcpus=8), *size("Standard_Good", vcpus=8)]
+    prices = [price(hostile, "3.5"), price("Standard_Good", "3.4")]
+    ingest(service.app.state.engine, reading(rows, regions=["eastus"], prices=prices), now=NOW)
+    with server(service) as url, httpx.Client(base_url=url, trust_env=False) as client:
+        good = get(client, "/ui/sizes/standard_good")
+        both = get(client, "/ui/compare?name=standard_good,some&baseline=", status=422)
+    assert "&lt;img src=x" in good
+    assert "<img src=x" not in good + both
+
+
+@pytest.mark.parametrize("name", ["nd96isr_h100_v5", "nv6ads_a10_v5"])
+def test_models_fit_with_the_context_and_users_that_post_fit_confirms(client: httpx.Client, name: str) -> None:
+    page = get(client, f"/ui/sizes/{name}/models")
+    rows = re.findall(r'<th scope="row">(.*?)</th>(.*?)</tr>', page, re.DOTALL)
+    model, cells = unescape(rows[-1][0]), rows[-1][1]
+    cell = text_of(re.findall(r"<td.*?</td>", cells, re.DOTALL)[-1])
+    context, users = (int(figure.replace(",", "")) for figure in re.findall(r"([\d,]+)", cell)[:2])
+
+    def fits(**load: int) -> bool:
+        body = {
+            "model": model,
+            "inference": {"dtype": "int4", **load},
+            "constraints": {"checkpoint_on_local_disk": False, "name": [f"standard_{name}"]},
+        }
+        return bool(client.post("/fit", json=body).json()["fits"])
+
+    each = min(8192, client.get(f"/models/{model}").json()["max_context_tokens"])
+    assert fits(context_tokens=context, concurrency=1)
+    assert fits(context_tokens=each, concurrency=users)
+    assert not fits(context_tokens=each, concurrency=users + 1)
