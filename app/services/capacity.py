@@ -74,7 +74,7 @@ class SizeCapacity:
 def find_capacity(name: str, known: CatalogSnapshot, today: date) -> QueryPlan[SizeCapacity]:
     """Compute which models one VM of a size serves; raises NotFound for the size."""
     (key,) = yield from get_size_keys((name,))
-    query = machines_query(SizeSelection(name=(key,), status=("any",)), (), today=today)
+    query = machines_query(SizeSelection(name=(key,), status=("any",)), (), today=today, rules=())
     (row,) = [one for one in to_dicts(query, (yield query)) if one["key"] == key]
     machine = to_machine(row)
     rows = {str(model["id"]): model for model in known.models.values()}
@@ -160,7 +160,7 @@ def _rooms(job: ServingJob, machine: Machine) -> Iterator[tuple[Parallelism, flo
     """Yield the layouts on one VM that hold the weights, each with the bytes of a GPU that are left for the cache."""
     budget = job.budget_bytes(machine)
     for layout in find_layouts(job.partition, machine, _ONE_VM):
-        free = budget - job.memory_shares(layout.parallelism).fixed_bytes
+        free = budget - job.memory_shares(layout.parallelism, machine.usable_bytes or 0.0).fixed_bytes
         if free >= 0 and layout.nodes == 1:
             yield layout.parallelism, free
 

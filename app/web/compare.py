@@ -34,9 +34,14 @@ if TYPE_CHECKING:
     from app.services.compare import ComparedField, Comparison
 
 MAX_SIZES = 8
+_LEAST = 2
 _SUGGESTED = 6
-_HIDDEN = frozenset({"provider", "gpu_id", "disputed_fields", "flags", "source_url", "gpu_fraction"})
-_HIDDEN |= {"usd_per_hour", "price_per_hour"}
+_HIDDEN = frozenset(
+    {
+        *("provider", "gpu_id", "disputed_fields", "flags", "source_url", "gpu_fraction"),
+        *("usd_per_hour", "price_per_hour"),
+    }
+)
 """Fields that say nothing beside the others, or that others say in more detail."""
 
 
@@ -83,7 +88,7 @@ class _Names:
 async def render(request: PageRequest) -> str:
     """Render the comparison; with fewer than two sizes, what to do."""
     view: CompareView = request.params
-    comparison = await _compare(request) if len(view.name) > 1 else None
+    comparison = await _compare(request) if len(view.name) >= _LEAST else None
     sizes = comparison.sizes if comparison else ()
     names, similar = await asyncio.gather(
         request.executor.run_in_session(_find_names, sizes), _suggest(request, comparison)
@@ -119,13 +124,17 @@ def _find_names(session: Session, sizes: Sequence[str]) -> _Names:
     return _Names(find_region_names(session), find_currencies(session), find_disputing_sources(session, sizes))
 
 
+def _search(view: CompareView) -> CompareSearch:
+    shared = view.model_fields_set & CompareSearch.model_fields.keys()
+    return CompareSearch(size=view.name, **{name: getattr(view, name) for name in shared})
+
+
 async def _compare(request: PageRequest) -> "Comparison":
     """Compare as GET /compare does; its parameter for the sizes is `name` here, as in the search page's form."""
     from app.services.compare import compare
 
     view = request.params
-    shared = view.model_fields_set & CompareSearch.model_fields.keys()
-    search = CompareSearch(size=view.name, **{name: getattr(view, name) for name in shared})
+    search = _search(view)
     run = request.executor.run_in_thread if view.names_a_day else request.executor.run
     try:
         return await run(partial(compare, search))
@@ -273,12 +282,7 @@ def _in_groups(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 def _json_url(view: CompareView) -> str:
     """Return the URL of the same comparison for programs, relative to the root."""
-    shared = view.model_fields_set & CompareSearch.model_fields.keys()
-    return (
-        f"compare?{clean_query(CompareSearch(size=view.name, **{name: getattr(view, name) for name in shared}))}"
-        if (len(view.name) > 1)
-        else ""
-    )
+    return f"compare?{clean_query(_search(view))}" if len(view.name) >= _LEAST else ""
 
 
 PAGE = Page(path="/ui/compare", params=CompareView, render=render)
