@@ -1,0 +1,72 @@
+"""The page of a size and the comparison in a browser: what scripts add, and when they load it."""
+
+from playwright.sync_api import Browser, expect
+
+from tests.browser.conftest import RecordedPage
+
+SIZE = "/ui/sizes/d8s_v5?region=westeurope"
+
+
+def requested(watched: RecordedPage, name: str) -> bool:
+    return any(f"/{name}-" in url for url in watched.requests)
+
+
+def test_the_chart_library_is_loaded_when_the_chart_comes_into_view(watched: RecordedPage, base_url: str) -> None:
+    page = watched.page
+    page.goto(base_url + SIZE, wait_until="networkidle")
+    assert not requested(watched, "chart")
+    page.locator("#history").scroll_into_view_if_needed()
+    expect(page.locator(".chart svg")).to_be_visible()
+    assert requested(watched, "chart")
+    page.locator(".chart").hover()
+    assert watched.errors == []
+
+
+def test_no_other_page_loads_the_chart_library(watched: RecordedPage, base_url: str) -> None:
+    for path in ("/", "/ui/compare?name=d8s_v5,d4s_v5", "/ui/sizes/nd40rs_v2/models"):
+        watched.page.goto(base_url + path, wait_until="networkidle")
+    assert not requested(watched, "chart")
+
+
+def test_the_models_that_fit_are_put_in_place_when_they_come_into_view(watched: RecordedPage, base_url: str) -> None:
+    page = watched.page
+    page.goto(f"{base_url}/ui/sizes/nc24ads_a100_v4")
+    page.locator("#models").scroll_into_view_if_needed()
+    expect(page.locator("#models #capacity-table")).to_be_visible()
+    assert watched.errors == []
+
+
+def test_without_scripts_there_are_a_table_of_prices_and_a_link_to_the_models(browser: Browser, base_url: str) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{base_url}/ui/sizes/nc24ads_a100_v4")
+    expect(page.locator(".chart")).to_be_hidden()
+    expect(page.locator("#history-table tbody tr").first).to_be_visible()
+    page.get_by_role("link", name="Language models on one VM").click()
+    expect(page.locator("#capacity-table")).to_be_visible()
+    context.close()
+
+
+def test_another_region_by_the_form_keeps_the_other_choices_in_the_url(watched: RecordedPage, base_url: str) -> None:
+    page = watched.page
+    page.goto(f"{base_url}{SIZE}&currency=EUR")
+    page.get_by_label("Region of the history").select_option("eastus")
+    expect(page.get_by_role("heading", name="Price history in East US")).to_be_visible()
+    assert "region=eastus" in page.url
+    assert "currency=EUR" in page.url
+    page.go_back()
+    expect(page.get_by_role("heading", name="Price history in West Europe")).to_be_visible()
+
+
+def test_the_names_and_the_first_column_of_a_comparison_stay_in_view(watched: RecordedPage, base_url: str) -> None:
+    page = watched.page
+    page.set_viewport_size({"width": 320, "height": 640})
+    page.goto(f"{base_url}/ui/compare?name=nd40rs_v2,nd96isr_h100_v5,nc24ads_a100_v4,d8s_v5")
+    table = page.locator("#comparison")
+    table.evaluate("table => table.scrollTo(400, 600)")
+    assert page.evaluate("document.documentElement.scrollWidth") == 320
+    box, head = table.bounding_box(), table.locator("thead th").first.bounding_box()
+    assert box is not None
+    assert head is not None
+    assert abs(head["x"] - box["x"]) < 3
+    assert abs(head["y"] - box["y"]) < 3
