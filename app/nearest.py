@@ -49,6 +49,8 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("max_usd_per_hour", "budget", "max_budget", "max_usd_per_month"), ("budget_usd_per_month",)),
     "min_price": ("min_usd_per_hour",),
     "price_per_gpu": ("usd_per_gpu_hour",),
+    **dict.fromkeys(("price_per_vcpu", "price_per_core", "price_per_cpu"), ("usd_per_vcpu_hour",)),
+    **dict.fromkeys(("price_per_gib", "price_per_gb"), ("usd_per_memory_gib_hour", "usd_per_gpu_gib_hour")),
     "spot": ("purchase=spot", "spot_usd_per_hour"),
     "on_demand": ("purchase=on_demand", "on_demand_usd_per_hour"),
     **dict.fromkeys(("reserved", "reservation", "ri"), ("purchase=reserved_1y", "purchase=reserved_3y")),

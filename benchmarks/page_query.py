@@ -15,6 +15,7 @@ from sqlalchemy import Boolean, make_url
 from app.catalog.column_types import table_of
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.models import Offer, Size
+from app.catalog.projections import UNIT_PRICE_FIELDS
 from app.catalog.purchases import PURCHASE_MODELS
 
 PAGE = 50
@@ -36,7 +37,7 @@ COLUMNS = {
     "region": "offer.priced_in",
     "usd_per_hour": _usd("on_demand"),
     **{f"{purchase}_usd_per_hour": _usd(purchase) for purchase in PURCHASE_MODELS},
-    **{name: f"offer.on_demand_{name}" for name in ("usd_per_gpu_hour", "usd_per_gpu_gib_hour")},
+    **{name: f"offer.on_demand_{name}" for name in UNIT_PRICE_FIELDS},
     **{
         name: f"offer.{name}"
         for name in ("on_demand_as_of", "spot_as_of", "on_demand_approximate_date", "spot_approximate_date")

@@ -335,7 +335,19 @@ class Offer(SQLModel, table=True):
     reserved_3y_approximate_date: bool | None = None
     savings_1y_approximate_date: bool | None = None
     savings_3y_approximate_date: bool | None = None
-    on_demand_usd_per_gpu_hour: float | None = Field(default=None, description="exact, rounded once: app.db.functions")
+    on_demand_usd_per_vcpu_hour: float | None = Field(default=None, description="exact, rounded once: app.db.functions")
+    spot_usd_per_vcpu_hour: float | None = None
+    reserved_1y_usd_per_vcpu_hour: float | None = None
+    reserved_3y_usd_per_vcpu_hour: float | None = None
+    savings_1y_usd_per_vcpu_hour: float | None = None
+    savings_3y_usd_per_vcpu_hour: float | None = None
+    on_demand_usd_per_memory_gib_hour: float | None = None
+    spot_usd_per_memory_gib_hour: float | None = None
+    reserved_1y_usd_per_memory_gib_hour: float | None = None
+    reserved_3y_usd_per_memory_gib_hour: float | None = None
+    savings_1y_usd_per_memory_gib_hour: float | None = None
+    savings_3y_usd_per_memory_gib_hour: float | None = None
+    on_demand_usd_per_gpu_hour: float | None = None
     spot_usd_per_gpu_hour: float | None = None
     reserved_1y_usd_per_gpu_hour: float | None = None
     reserved_3y_usd_per_gpu_hour: float | None = None

@@ -94,8 +94,8 @@ PRICE_COLUMNS = (
 )
 """The columns of an offer that prices in force make up, for each purchase model."""
 
-UNIT_PRICE_FIELDS = ("usd_per_gpu_hour", "usd_per_gpu_gib_hour")
-"""Price of a GPU, and of a GiB of its memory, by an offer; exact, and rounded once."""
+UNIT_PRICE_FIELDS = ("usd_per_vcpu_hour", "usd_per_memory_gib_hour", "usd_per_gpu_hour", "usd_per_gpu_gib_hour")
+"""Price of a vCPU, of a GiB of memory, of a GPU, and of a GiB of GPU memory, by an offer; exact, and rounded once."""
 
 _KEY = ("size_key", "region", "os")
 COPIED_SIZE_COLUMNS = (
@@ -146,12 +146,17 @@ def side_by_side(prices_in_force: Select[Any], *, adjusted: bool) -> Select[Any]
 
 
 def unit_prices(offer: Any, purchase: str) -> dict[str, ColumnElement[float]]:
-    """Return the price of a GPU (six times that of a size with 1/6) and of a GiB of GPU memory, by column.
+    """Return the prices of UNIT_PRICE_FIELDS by column; that of a GPU is six times that of a size with 1/6.
 
     The size must be joined to the offer.
     """
-    size, usd = table_of(Size).c, usd_by(offer, purchase)
-    parts = ((size.gpu_count_denominator, size.gpu_count_numerator), (literal(1, Integer), size.gpu_memory_gib))
+    size, usd, one = table_of(Size).c, usd_by(offer, purchase), literal(1, Integer)
+    parts = (
+        (one, size.vcpus),
+        (one, size.memory_gib),
+        (size.gpu_count_denominator, size.gpu_count_numerator),
+        (one, size.gpu_memory_gib),
+    )
     return {
         f"{purchase}_{name}": case((numerator > 0, exact_ratio(usd, denominator, numerator)))
         for name, (denominator, numerator) in zip(UNIT_PRICE_FIELDS, parts, strict=True)

@@ -78,6 +78,8 @@ class ConvertedPricesOut(Out):
 
     currency: str = Field(description="The currency (ISO 4217): `EUR`.")
     price_per_hour: Amount | None = Field(description="usd_per_hour, converted.")
+    price_per_vcpu_hour: Amount | None = Field(description="price_per_hour by vCPUs, rounded once.")
+    price_per_memory_gib_hour: Amount | None = Field(description="price_per_hour by memory_gib, rounded once.")
     price_per_gpu_hour: Amount | None = Field(description="price_per_hour by GPUs, rounded once.")
     price_per_gpu_gib_hour: Amount | None = Field(description="price_per_hour by gpu_memory_gib, rounded once.")
     on_demand_price_per_hour: Amount | None = Field(description="on_demand_usd_per_hour, converted.")
@@ -155,6 +157,8 @@ class SizeOut(Out):
     status: str = Field(description="preview, current, retiring (dated), withdrawn or retired, today. Extensible.")
     region: str | None = Field(description="Where the prices hold: the requested region, else the cheapest.")
     usd_per_hour: Usd | None = Field(description="Price under the requested purchase model; null is unknown.")
+    usd_per_vcpu_hour: float | None = Field(description="usd_per_hour / vcpus, rounded to 9 decimal places.")
+    usd_per_memory_gib_hour: float | None = Field(description="usd_per_hour / memory_gib, rounded to 9 decimal places.")
     usd_per_gpu_hour: float | None = Field(
         description="usd_per_hour / gpu_fraction or gpu_count, rounded to 9 decimal places."
     )

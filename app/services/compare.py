@@ -158,6 +158,8 @@ UNITS: dict[str, str | None] = {
         ("usd_per_hour", "list_usd_per_hour", *(f"{purchase}_usd_per_hour" for purchase in PURCHASE_MODELS)), "USD/h"
     ),
     "price_age_days": "days",
+    "usd_per_vcpu_hour": "USD/h per vCPU",
+    "usd_per_memory_gib_hour": "USD/h per GiB",
     "usd_per_gpu_hour": "USD/h per GPU",
     "usd_per_gpu_gib_hour": "USD/h per GiB",
 }

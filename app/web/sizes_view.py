@@ -166,11 +166,17 @@ def _divisor(item: Mapping[str, Any], per: str) -> Fraction | None:
     return None if value is None else Fraction(value)
 
 
-_PRICE_SORTS: Mapping[str, str] = {"vm": "usd_per_hour", "gpu": "usd_per_gpu_hour", "gpu_gib": "usd_per_gpu_gib_hour"}
+_PRICE_SORTS: Mapping[str, str] = {
+    "vm": "usd_per_hour",
+    "vcpu": "usd_per_vcpu_hour",
+    "gib": "usd_per_memory_gib_hour",
+    "gpu": "usd_per_gpu_hour",
+    "gpu_gib": "usd_per_gpu_gib_hour",
+}
 
 
 def sort_key_of(column: Column, view: SizesView) -> str:
     """Return the key that a column's header sorts by; empty if it has none."""
     if column.kind == "price":
-        return _PRICE_SORTS.get(view.per, "")
+        return _PRICE_SORTS[view.per]
     return column.sort if column.sort in SORT_KEYS else ""

@@ -116,6 +116,8 @@ def test_a_list_is_in_the_order_of_what_is_paid(adjusted: httpx.Client, purchase
         assert row["usd_per_hour"] == row[f"{purchase}_usd_per_hour"]
         if row["usd_per_hour"] is not None and row["gpu_count"] and row["gpu_count"] >= 1:
             assert row["usd_per_gpu_hour"] == pytest.approx(row["usd_per_hour"] / row["gpu_count"], abs=1e-9)
+            assert row["usd_per_vcpu_hour"] == pytest.approx(row["usd_per_hour"] / row["vcpus"], abs=1e-9)
+            assert row["usd_per_memory_gib_hour"] == pytest.approx(row["usd_per_hour"] / row["memory_gib"], abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_a_list_is_in_the_order_of_what_is_paid(adjusted: httpx.Client, purchase
     [
         "/sizes?limit=500",
         "/sizes?region=westeurope&limit=500",
-        "/sizes?region=eastus,westeurope&sort=-usd_per_gpu_hour&limit=500",
+        "/sizes?region=eastus,westeurope&sort=-usd_per_vcpu_hour&limit=500",
         "/sizes?purchase=spot&sort=usd_per_hour&min_gpu_mem=80&limit=500",
         "/sizes?region=westeurope&max_usd_per_hour=2&currency=EUR&limit=500",
         f"/sizes/{ND}",

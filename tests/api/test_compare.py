@@ -54,6 +54,8 @@ def test_a_part_of_a_gpu_is_compared_exactly(client: httpx.Client) -> None:
 def test_a_unit_price_is_the_price_by_the_figure_of_all_gpus(client: httpx.Client) -> None:
     body = compare(client, "nc48ads_a100_v4", A)
     for unit, amount in (
+        ("usd_per_vcpu_hour", "vcpus"),
+        ("usd_per_memory_gib_hour", "memory_gib"),
         ("usd_per_gpu_hour", "gpu_count"),
         ("usd_per_gpu_gib_hour", "gpu_memory_gib"),
         ("usd_per_fp16_tflops_hour", "gpus_fp16_tflops"),

@@ -6,6 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
+from app.catalog.projections import UNIT_PRICE_FIELDS
+
 NC24 = "/sizes/nc24ads_a100_v4/cost"
 
 
@@ -38,7 +40,7 @@ def test_the_price_is_that_of_the_list(client: httpx.Client, name: str, purchase
     params = {"purchase": purchase, "region": region}
     (row,) = client.get("/sizes", params={"name": f"Standard_{name}", **params}).json()["items"]
     found = cost(client, f"/sizes/{name}/cost", **params)
-    names = ("usd_per_hour", "usd_per_gpu_hour", "usd_per_gpu_gib_hour", "price_as_of", "price_age_days")
+    names = ("usd_per_hour", *UNIT_PRICE_FIELDS, "price_as_of", "price_age_days")
     assert [found["vm"][each] for each in names] == [row[each] for each in names]
     assert row["region"] is None or found["region"] == row["region"]
 

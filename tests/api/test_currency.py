@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.catalog.projections import OFFER_JSON_FIELDS
+from app.catalog.projections import OFFER_JSON_FIELDS, UNIT_PRICE_FIELDS
 from app.catalog.queries.exchange_rates import EXCHANGE_RATE_FIELDS, converted_name
 from app.schemas.sizes import ConvertedPricesOut, ExchangeRateOut
 
@@ -52,7 +52,7 @@ def test_a_page_of_sizes_has_its_prices_in_the_currency_and_their_rate(client: h
         assert converted["currency"] == "EUR"
         for name in ("usd_per_hour", "on_demand_usd_per_hour", "spot_usd_per_hour"):
             assert converted[converted_name(name)] == in_euro(row[name])
-        for name in ("usd_per_gpu_hour", "usd_per_gpu_gib_hour"):  # rounded once each, so they may differ by the last
+        for name in UNIT_PRICE_FIELDS:  # rounded once each, so they may differ by the last
             assert converted[converted_name(name)] == pytest.approx(in_euro(row[name]), abs=2e-9)
 
 

@@ -153,7 +153,18 @@ def test_the_gpu_memory_of_the_mi300x_is_eight_times_192(client: httpx.Client) -
     assert [item["name"] for item in get(client, "/sizes", min_gpu_mem=1536)["items"]] == ["Standard_ND96isr_MI300X_v5"]
 
 
-@pytest.mark.parametrize("sort", ["name", "-usd_per_gpu_hour", "gpu_count,-usd_per_hour", "retirement_date", "-series"])
+@pytest.mark.parametrize(
+    "sort",
+    [
+        "name",
+        "-usd_per_gpu_hour",
+        "usd_per_vcpu_hour",
+        "-usd_per_memory_gib_hour",
+        "gpu_count,-usd_per_hour",
+        "retirement_date",
+        "-series",
+    ],
+)
 def test_the_pages_have_each_size_once_in_order(client: httpx.Client, sort: str) -> None:
     asked = {"sort": sort, "status": "any"}
     whole = [item["name"] for item in walk(client, "/sizes", **asked)]
@@ -193,7 +204,7 @@ def test_every_size_matches_its_schema(client: httpx.Client, asked: dict[str, st
     items = walk(client, "/sizes", status="any", **asked)
     assert len(items) > 60
     for item in [*items, get(client, "/sizes/nv6ads_a10_v5")]:
-        assert list(item) == [name for name in SizeOut.model_fields if name != "converted"]
+        assert list(item) == [name for name in SizeOut.model_fields if name not in ("adjustment", "converted")]
         assert json.loads(SizeOut.model_validate(item).model_dump_json()) == item
 
 
@@ -246,7 +257,25 @@ def test_sizes_of_one_price_a_gpu_are_equals_and_the_next_key_counts(client: htt
     keys = [(row["usd_per_gpu_hour"], row["gpu_memory_gib"]) for row in found]
     assert len({price for price, _ in keys}) < len(keys)
     assert keys == sorted(keys)
-    for row in walk(client, "/sizes"):
-        if row["usd_per_hour"] is not None and row["gpu_memory_gib"]:
-            exactly = Decimal(str(row["usd_per_hour"])) / Decimal(str(row["gpu_memory_gib"]))
-            assert row["usd_per_gpu_gib_hour"] == float(exactly.quantize(Decimal("1e-9"), ROUND_HALF_UP))
+
+
+@pytest.mark.parametrize("purchase", ["on_demand", "spot"])
+@pytest.mark.parametrize("dated", [{}, {"as_of": "2026-08-01", "region": "eastus"}])
+def test_a_unit_price_is_the_exact_quotient_rounded_once(
+    client: httpx.Client, purchase: str, dated: dict[str, str]
+) -> None:
+    units = {
+        "usd_per_vcpu_hour": "vcpus",
+        "usd_per_memory_gib_hour": "memory_gib",
+        "usd_per_gpu_gib_hour": "gpu_memory_gib",
+    }
+    known = dict.fromkeys(units, 0)
+    for row in walk(client, "/sizes", purchase=purchase, **dated):
+        for name, unit in units.items():
+            if row["usd_per_hour"] is None or not row[unit]:
+                assert row[name] is None
+                continue
+            known[name] += 1
+            exactly = Decimal(str(row["usd_per_hour"])) / Decimal(str(row[unit]))
+            assert row[name] == float(exactly.quantize(Decimal("1e-9"), ROUND_HALF_UP))
+    assert all(known.values())

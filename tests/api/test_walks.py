@@ -15,7 +15,7 @@ from tests.factories import NOW, reading, size
 from tests.servers import server
 from tests.walks import walk
 
-WITH_GAPS = ("usd_per_hour", "usd_per_gpu_hour", "gpu_memory_gib", "retirement_date")
+WITH_GAPS = ("usd_per_hour", "usd_per_gpu_hour", "usd_per_vcpu_hour", "gpu_memory_gib", "retirement_date")
 """Sort keys that are null for some sizes."""
 
 

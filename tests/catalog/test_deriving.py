@@ -119,6 +119,8 @@ def test_the_document_of_an_offer_says_what_its_columns_say(seeded_engine: Engin
         expected = {
             "region": offer.priced_in,
             "usd_per_hour": usd[purchase],
+            "usd_per_vcpu_hour": getattr(offer, f"{purchase}_usd_per_vcpu_hour"),
+            "usd_per_memory_gib_hour": getattr(offer, f"{purchase}_usd_per_memory_gib_hour"),
             "usd_per_gpu_hour": getattr(offer, f"{purchase}_usd_per_gpu_hour"),
             "usd_per_gpu_gib_hour": getattr(offer, f"{purchase}_usd_per_gpu_gib_hour"),
             "on_demand_usd_per_hour": usd["on_demand"],
