@@ -6,8 +6,8 @@ The table is left empty: `vmsizes migrate` rebuilds it from the prices and sizes
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0021"
-down_revision = "0020"
+revision = "0022"
+down_revision = "0021"
 branch_labels = None
 depends_on = None
 
