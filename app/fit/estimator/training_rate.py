@@ -91,7 +91,7 @@ def domain(setup: TrainingSetup, accelerator: Accelerator, gpus: int) -> Domain:
         "model": _within(params, CALIBRATED_PARAMS),
         "sequence": sequence is None or _within(sequence, CALIBRATED_SEQUENCE),
         "gpus": _within(gpus, CALIBRATED_GPUS),
-        "gpu": bool(accelerator.capabilities) and CALIBRATED_CAPABILITIES.issuperset(accelerator.capabilities),
+        "gpu": accelerator.known and CALIBRATED_CAPABILITIES.issuperset(accelerator.capabilities),
         "link": accelerator.slowdown <= 1,
     }
     paces = [FITTED.pace([one]) for one in accelerator.capabilities] or [1.0]

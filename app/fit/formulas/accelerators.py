@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import log
 
 from app.fit.formulas.training_speed import PEAK_RATIOS, PRECISION_DTYPES, Accelerator, Precision
 
@@ -82,7 +83,8 @@ def precision_of(peak_tflops: float) -> tuple[Precision, KnownGpu] | None:
 def accelerator_of(peak_tflops: float, precision: Precision, bandwidth_gb_per_s: float | None) -> Accelerator:
     """Return the GPU with a dense peak in a precision: its other figures are those of the known GPUs with that peak.
 
-    Where none has the peak, the peak of 16 bits follows from the usual ratio, and the bandwidth from that of H100.
+    Where none has the peak, the peak of 16 bits follows from the usual ratio, the bandwidth from that of H100, and the
+    pace from the GPU with the nearest peak.
     """
     dtype = PRECISION_DTYPES[precision]
     known = find_gpus(peak_tflops, dtype)
@@ -94,5 +96,13 @@ def accelerator_of(peak_tflops: float, precision: Precision, bandwidth_gb_per_s:
         bandwidth=bandwidth_gb_per_s * 1e9 if bandwidth_gb_per_s is not None else usual,
         domain_gpus=known[0].domain_gpus if known else USUAL_DOMAIN,
         four_bits=dtype == "fp4",
-        capabilities=tuple(sorted({gpu.capability for gpu in known})),
+        capabilities=tuple(sorted({gpu.capability for gpu in known or _nearest(peak_tflops, dtype)})),
+        known=bool(known),
     )
+
+
+def _nearest(peak_tflops: float, dtype: str) -> tuple[KnownGpu, ...]:
+    """Return the known GPUs whose peak in a type is the nearest, by ratio."""
+    peaks = {gpu.peaks[dtype] for gpu in KNOWN_GPUS if dtype in gpu.peaks}
+    nearest = min(peaks, key=lambda peak: abs(log(peak / peak_tflops)))
+    return tuple(gpu for gpu in KNOWN_GPUS if gpu.peaks.get(dtype) == nearest)

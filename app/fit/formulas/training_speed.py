@@ -60,10 +60,18 @@ class SpeedConstants:
     def pace(self, capabilities: Sequence[str]) -> float:
         """Return the time relative to Blackwell's; of GPUs that cannot be told apart the geometric mean.
 
-        It is 1 of those without published rates. `capabilities` are CUDA compute capabilities.
+        GPUs before Hopper, which have no published rates, are taken to be as Hopper. `capabilities` are CUDA compute
+        capabilities.
         """
-        paces = [{"9.0": self.hopper, "10.3": self.ultra}.get(one, 1.0) for one in capabilities]
+        paces = [
+            {"8": self.hopper, "9": self.hopper, "10.3": self.ultra}.get(_generation(one), 1.0) for one in capabilities
+        ]
         return prod(paces) ** (1 / len(paces)) if paces else 1.0
+
+
+def _generation(capability: str) -> str:
+    """Return the major number of a capability, of Blackwell both numbers: its generations differ in pace."""
+    return capability if capability.startswith("10.") else capability.partition(".")[0]
 
 
 FITTED = SpeedConstants(
@@ -116,7 +124,8 @@ class Accelerator:
     """One GPU: peaks in the precision and in 16 bits (FLOP/s), bandwidth (bytes/s), GPUs in its NVLink domain.
 
     `four_bits` is whether the precision has 4 bits. `capabilities` has its CUDA compute capability, or all that it may
-    have. `slowdown` multiplies the time: it is what a slower link or an immature chip adds.
+    have; where it is not `known`, that of the GPU with the nearest peak. `slowdown` multiplies the time: it is what a
+    slower link or an immature chip adds.
     """
 
     matrix_peak: float
@@ -125,6 +134,7 @@ class Accelerator:
     domain_gpus: int = 8
     four_bits: bool = False
     capabilities: tuple[str, ...] = ()
+    known: bool = True
     slowdown: float = 1.0
 
 

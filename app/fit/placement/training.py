@@ -245,6 +245,7 @@ def to_accelerator(machine: Machine, dtype: str, gpus: int) -> Accelerator | Non
         domain_gpus=machine.domain_gpus if machine.domain_vms > 1 else max(1, machine.ranks),
         four_bits=dtype == "fp4",
         capabilities=(machine.capability,) if machine.capability is not None else (),
+        known=machine.capability is not None,
         slowdown=slowdown(machine, gpus),
     )
 

@@ -12,7 +12,7 @@ from app.fit.estimator.workload import Gpus, TrainingWorkload
 from app.fit.formulas.accelerators import KNOWN_GPUS, KnownGpu, accelerator_of, precision_of
 from app.fit.formulas.architecture import Architecture, count_parameters
 from app.fit.formulas.assumptions import Assumptions
-from app.fit.formulas.training_speed import PRECISION_DTYPES, seconds_per_token, token_work
+from app.fit.formulas.training_speed import PRECISION_DTYPES, Precision, seconds_per_token, token_work
 
 DENSE = Architecture(
     layers=32, hidden=4096, heads=32, kv_heads=8, head_dim=128, intermediate=14336, vocab=128256
@@ -116,6 +116,22 @@ def test_a_peak_of_16_bits_or_of_no_known_gpu_tells_none(peak: float) -> None:
 def test_the_bandwidth_of_an_unknown_gpu_follows_from_its_peak() -> None:
     assert accelerator_of(100, "bf16", None).bandwidth == pytest.approx(100e12 * 3.39e-3)
     assert accelerator_of(100, "bf16", 1000).bandwidth == 1e12
+
+
+@given(
+    shape=shapes,
+    count=counts,
+    precision=st.sampled_from(["bf16", "fp8", "mxfp8", "nvfp4"]),
+    peak=st.floats(50, 20_000),
+    more=st.floats(1, 4),
+)
+def test_a_higher_peak_is_never_slower(
+    shape: Architecture, count: int, precision: Precision, peak: float, more: float
+) -> None:
+    work = token_work(shape, count_parameters(shape), sequence_tokens=4096)
+    slow, fast = (accelerator_of(one, precision, 3350) for one in (peak, peak * more))
+    if slow.peak_16_bits <= fast.peak_16_bits and slow.domain_gpus <= fast.domain_gpus:
+        assert seconds_per_token(work, fast, count) <= seconds_per_token(work, slow, count) * (1 + 1e-9)
 
 
 def test_the_precision_that_was_told_by_the_peak_is_an_assumption() -> None:
