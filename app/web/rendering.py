@@ -15,7 +15,7 @@ from app.web.assets import assets
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-_NAVIGATION = (("", "Search"), ("ui/compare", "Compare"))
+_NAVIGATION = (("", "Search"), ("ui/compare", "Compare"), ("ui/fit", "Fit"))
 """The paths of the navigation, below the root, with their titles."""
 
 _LIVE = ' hx-boost="target:#main select:#main swap:outerMorph"'
@@ -68,6 +68,7 @@ def environment() -> "Environment":
         "amount": format_amount,
         "age": format_age,
         "segment": path_segment,
+        "middle": middle,
         "words": lambda name: str(name).replace("_", " "),
     }
     return env
@@ -102,6 +103,12 @@ def format_money(value: Decimal | float | None, currency: str = "USD", *, digits
     if value is None:
         return UNKNOWN
     return f"{_SYMBOLS.get(currency, f'{currency} ')}{format_amount(value, digits=digits)}"
+
+
+def middle(figure: Any) -> float | None:
+    """Return the value of an exact figure or a bound, or the middle of an estimate; None where it is unknown."""
+    value: float | None = figure.value if figure.value is not None else figure.mid
+    return value
 
 
 def format_age(days: int | None) -> str:

@@ -33,5 +33,12 @@ PAGES = (
     PageState("compare-differing", "/ui/compare?name=nc24ads_a100_v4,nc40ads_h100_v5&differing=true&unit=month"),
     PageState("compare-empty", "/ui/compare"),
     PageState("compare-invalid", "/ui/compare?name=nd40rs_v2,nd40rs_v9&region=atlantis", status=422),
+    PageState("fit", "/ui/fit"),
+    PageState("fit-model", "/ui/fit?model=llama-3.3-70b&dtype=fp8&concurrency=64"),
+    PageState("fit-nodes", "/ui/fit?model=deepseek-r1&max_nodes=4&currency=EUR&region=eastus"),
+    PageState("fit-none", "/ui/fit?model=llama-3.1-405b&concurrency=400&context_tokens=32768"),
+    PageState("fit-config", "/ui/fit?by=config"),
+    PageState("fit-resources", "/ui/fit?by=resources&min_gpu_mem=640&max_nodes=2&budget_usd_per_month=30000"),
+    PageState("fit-invalid", "/ui/fit?model=llama-3.3-7b&concurrency=many&dtype=fp9", status=422),
     PageState("not-found", "/ui/nothing", status=404),
 )

@@ -1,0 +1,171 @@
+"""The fit page: which sizes hold a model or raw needs, how, how fast and at what cost; and why the others do not.
+
+The state is the URL. A pasted `config.json` is sent by POST, as it may be longer than a URL; links of the page that
+answers have it without white space, and are left out where it is too long even so.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
+
+import orjson
+
+from app.catalog.queries.display_names import find_currencies, find_region_names
+from app.catalog.queries.language_models import ModelsByKey, get_model_row
+from app.catalog.queries.params import SizeRequirements
+from app.catalog.queries.snapshot import CatalogSnapshot
+from app.converters.fit_request import plan_fit
+from app.db.statements import QueryPlan
+from app.errors import BadQuery, BadWorkload, NotFound
+from app.schemas.fit_request import FitIn
+from app.schemas.fit_response import FitAnswerOut
+from app.web import fit_answer
+from app.web.fit_view import MODEL_SORTS, RESOURCE_SORTS, FitView, check_kind, param_of, read_body, to_body
+from app.web.rendering import render_page
+from app.web.serving import Page, PageRequest
+from app.web.sizes_view import PURCHASE_TITLES
+
+_DEFAULT_ORIGIN = "http://127.0.0.1:8000"
+_DTYPES = ("fp16", "bf16", "fp8", "int8", "awq_int4", "gptq_int4", "mxfp4", "nvfp4", "gguf_q4_k_m", "gguf_q8_0")
+_KV_DTYPES = ("bf16", "fp8")
+_KINDS = {"model": "Model", "config": "config.json", "resources": "Raw needs"}
+_AMOUNTS = ("min_gpu_mem", "min_gpu_mem_per_gpu", "min_gpus", "min_vcpus", "min_memory", "min_local_disk")
+_RATES = ("min_network_gbps", "min_infiniband_gbps")
+_TRAITS = tuple(name for name in SizeRequirements.model_fields if name not in (*_AMOUNTS, *_RATES, "arch"))
+_SHARED = ("region", "gpu", "series", "name", "max_nodes", "budget_usd_per_month", "purchase", "os", "currency")
+"""The parameters that a link to another kind of need keeps."""
+
+EXAMPLES = (
+    ("Llama 3.3 70B in FP8 for 64 users", {"model": "llama-3.3-70b", "dtype": "fp8", "concurrency": 64}),
+    ("Llama 3.1 8B with 32,768 tokens of context", {"model": "llama-3.1-8b", "context_tokens": 32768}),
+    ("gpt-oss 120B for 16 users", {"model": "gpt-oss-120b", "concurrency": 16}),
+    ("DeepSeek R1 on up to four VMs", {"model": "deepseek-r1", "max_nodes": 4}),
+    ("640 GiB of GPU memory with InfiniBand", {"by": "resources", "min_gpu_mem": 640, "infiniband": True}),
+    ("64 vCPUs and 256 GiB of memory", {"by": "resources", "min_vcpus": 64, "min_memory": 256}),
+)
+"""What the page without a question proposes."""
+
+
+async def render(request: PageRequest) -> str:
+    """Render the page; without an answer where nothing is asked for or a parameter is invalid."""
+    view: FitView = request.params
+    check_kind(view)
+    snapshot = await request.executor.snapshot()
+    row = _model_row(view, snapshot.models)
+    body = to_body(view, _longest_context(view, row))
+    answer, problem = await _answer(request, view, body)
+    regions, currencies = await request.executor.run_in_session(
+        lambda session: (find_region_names(session), find_currencies(session))
+    )
+    return render_page(
+        request,
+        "fit.html",
+        view=view,
+        answer=answer,
+        problem=problem,
+        title=_title(view, row),
+        kinds=[(kind, title, _kind_url(request, kind)) for kind, title in _KINDS.items()],
+        models=_presets(snapshot.models),
+        rows=fit_answer.rows_of(answer, view.purchase) if answer else (),
+        groups=fit_answer.groups_of(answer, request) if answer else (),
+        evidence=fit_answer.evidence_of(answer) if answer else (),
+        warnings=fit_answer.WARNINGS,
+        resources=fit_answer.RESOURCES,
+        departures=fit_answer.DEPARTURES,
+        context=body.get("inference", {}).get("context_tokens"),
+        examples=[(text, request.url(**{**_nothing(view), **changes})) for text, changes in EXAMPLES],
+        link=request.url() if len(request.url()) <= fit_answer.MAX_URL else "",
+        traits=_TRAITS,
+        regions=sorted(regions.items(), key=lambda one: (one[0] not in view.region, one[1])),
+        currencies=[(code, code) for code in currencies],
+        purchases=tuple(PURCHASE_TITLES.items()),
+        purchase_title=PURCHASE_TITLES[view.purchase],
+        sorts=tuple((RESOURCE_SORTS if view.by == "resources" else MODEL_SORTS).items()),
+        dtypes=_with_chosen(_DTYPES, view.dtype, "as released"),
+        kv_dtypes=_with_chosen(_KV_DTYPES, view.kv_dtype, "16 bits"),
+        body=_shown_body(body),
+        origin=request.public_url or _DEFAULT_ORIGIN,
+    )
+
+
+async def _answer(request: PageRequest, view: FitView, body: Mapping[str, Any]) -> tuple[FitAnswerOut | None, str]:
+    """Return the answer, and what is wrong where that is about no parameter that was given.
+
+    Raises BadQuery for a parameter that is wrong.
+    """
+    if request.errors or not view.asks:
+        return None, ""
+    question = read_body(body)
+    try:
+        return await request.executor.run_cpu_bound(lambda snapshot, today: _plan(question, snapshot, today)), ""
+    except BadWorkload as error:
+        name = param_of(error.field)
+        if name not in view.model_fields_set:
+            return None, str(error)
+        shown = None if name == "config" else error.value
+        raise BadQuery(name, shown, error.detail) from None
+
+
+def _plan(question: FitIn, snapshot: CatalogSnapshot, today: date) -> QueryPlan[FitAnswerOut]:
+    return plan_fit(question, snapshot, today)
+
+
+def _model_row(view: FitView, models: ModelsByKey) -> Mapping[str, Any] | None:
+    """Return the preset that is asked about; None if there is none, which the answer then says."""
+    if view.by != "model" or view.model is None:
+        return None
+    try:
+        return get_model_row(models, view.model)
+    except NotFound:
+        return None
+
+
+def _longest_context(view: FitView, row: Mapping[str, Any] | None) -> int | None:
+    """Return the longest context of a model, where it is known without reading all of it."""
+    if row is not None:
+        longest: int | None = row["max_context_tokens"]
+        return longest
+    config = json.loads(view.config) if view.by == "config" and view.config else {}
+    named = (config.get("text_config") or config) if isinstance(config.get("text_config"), dict | None) else config
+    stated = named.get("max_position_embeddings", named.get("n_positions"))
+    return stated if type(stated) is int and stated > 0 else None
+
+
+def _title(view: FitView, row: Mapping[str, Any] | None) -> str:
+    """Return what has to fit."""
+    if view.by == "resources":
+        return "these needs"
+    if view.by == "config" and view.config:
+        named = json.loads(view.config).get("model_type")
+        return f"this {named} model" if isinstance(named, str) else "this model"
+    return str(row["name"]) if row is not None else view.model or ""
+
+
+def _presets(models: ModelsByKey) -> list[Mapping[str, Any]]:
+    """Return the models of the catalog by id, each once."""
+    return sorted({row["id"]: row for row in models.values()}.values(), key=lambda row: str(row["id"]))
+
+
+def _kind_url(request: PageRequest, kind: str) -> str:
+    kept = {name: getattr(request.params, name) for name in _SHARED if name in request.params.model_fields_set}
+    return request.url(**{**_nothing(request.params), **kept, "by": None if kind == "model" else kind})
+
+
+def _nothing(view: FitView) -> dict[str, None]:
+    """Return changes that take all parameters away."""
+    return dict.fromkeys(view.model_fields_set)
+
+
+def _with_chosen(common: Sequence[str], chosen: str | None, none: str) -> list[tuple[str, str]]:
+    names = [*common, *([chosen] if chosen and chosen not in common else [])]
+    return [("", none), *((name, name.replace("_", " ")) for name in names)]
+
+
+def _shown_body(body: Mapping[str, Any]) -> str:
+    """Return the body as JSON between single quotes of a shell, without what is empty."""
+    text = orjson.dumps({name: value for name, value in body.items() if value != {}}, default=float).decode()
+    return text.replace("'", "'\\''")
+
+
+PAGE = Page(path="/ui/fit", params=FitView, render=render, posts=True)

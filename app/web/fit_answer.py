@@ -1,0 +1,384 @@
+"""What the fit page shows of an answer: layouts in words, bars, costs, and rejected sizes with links that fix them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from math import ceil
+from typing import Any
+
+from app.catalog.queries.params import SizeRequirements
+from app.fit.accuracy import FamilyAccuracy, read_accuracy
+from app.schemas.estimate_response import FigureOut
+from app.schemas.fit_response import FailureOut, FitAnswerOut, FixOut, MissOut, OptionCostOut, ParallelismOut, PerGpuOut
+from app.web.fit_view import param_of
+from app.web.rendering import format_number, middle
+from app.web.serving import PageRequest
+from app.web.sizes_view import PURCHASE_TITLES
+
+MAX_URL = 7_500
+"""A link with a longer query might be refused: servers and proxies take 8 KiB."""
+_SHOWN_MISSES = 6
+"""So many sizes of a reason are named, the nearest to fitting first."""
+
+REASONS: Mapping[str, str] = {
+    "GPU_MEMORY_TOTAL": "Too little GPU memory",
+    "GPU_MEMORY_PER_GPU": "Too little memory on each GPU",
+    "GPU_COUNT": "Too few GPUs, or none",
+    "GPU_UNKNOWN": "GPUs that no source describes",
+    "FRACTIONAL_GPU": "Parts of a GPU, which do not add up",
+    "DTYPE_UNSUPPORTED": "GPUs that do not compute in the type, are for graphics or too old",
+    "TP_HEADS": "The tensor ranks do not divide the model",
+    "TP_BLOCKS": "The tensor ranks would split blocks of quantized weights",
+    "PP_LAYERS": "More stages than layers",
+    "NVLINK_DOMAIN": "More tensor ranks than NVLink joins",
+    "MAX_NODES": "More VMs than allowed",
+    "TIME": "Too slow",
+    "VCPU": "Too few vCPUs",
+    "RAM": "Too little memory of the VM",
+    "LOCAL_DISK": "Too little local disk, or none known",
+    "NETWORK": "Too slow a network",
+    "INFINIBAND": "Too slow InfiniBand",
+    "NO_INFINIBAND": "InfiniBand is not as asked",
+    "NO_NVLINK": "NVLink is not as asked",
+    "ARCH": "Another CPU architecture",
+    "FEATURE": "A feature is missing or not known",
+    "NOT_IN_REGION": "No price in the region",
+    "RETIRED": "Retired",
+    "WITHDRAWN": "No longer for sale",
+    "STATUS": "Another status",
+    "BUDGET": "Over the budget",
+    "NO_PRICE": "No known price, so within no budget",
+    "UNVERIFIED": "Named by third parties only",
+}
+"""What a code of `rejection_summary` says."""
+
+WARNINGS: Mapping[str, str] = {
+    "NO_PRICE": "no known price",
+    "OLD_PRICE": "old price",
+    "PREVIEW": "preview",
+    "RETIRING": "retiring",
+    "RETIRED": "retired",
+    "WITHDRAWN": "withdrawn",
+    "UNVERIFIED": "unverified",
+    "TP_OVER_PCIE": "GPUs talk over PCIe",
+    "TP_KV_REPLICATED": "KV heads kept several times",
+    "NODES_WITHOUT_INFINIBAND": "VMs talk over Ethernet",
+    "WEIGHT_ONLY": "weights unpacked to 16 bits",
+    "NO_KV_CACHE": "no KV cache counted",
+    "LONG_CONTEXT": "longer than made for",
+    "TIGHT": "tight",
+    "GPU_OF_SERIES": "GPU known by series",
+    "USABLE_MEMORY_ASSUMED": "usable memory assumed",
+    "FEW_VCPUS": "few vCPUs",
+}
+"""What a warning says in a few words; docs/fit.md says more."""
+
+
+DEPARTURES: Mapping[str, str] = {
+    "gpu": "this GPU",
+    "peak": "a GPU of unknown peak",
+    "link": "TP over PCIe",
+    "tensor_parallel": "so many tensor ranks",
+    "pipeline_parallel": "stages",
+    "sequences": "so many users",
+    "context": "so long a context",
+    "dtype": "such weights",
+    "model": "such layers",
+}
+"""What the evidence of an estimate does not cover, in a few words."""
+
+RESOURCES: Mapping[str, str] = {
+    "gpu_memory": "GPU memory",
+    "gpu_memory_per_gpu": "Memory of one GPU",
+    "gpus": "GPUs",
+    "vcpus": "vCPUs",
+    "memory": "Memory",
+    "local_disk": "Local disks",
+    "network_gbps": "Network",
+    "infiniband_gbps": "InfiniBand",
+}
+"""What a resource is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the memory of a GPU in GiB, and where it is on a bar of 100."""
+
+    kind: str
+    title: str
+    gib: float
+    start: float
+    width: float
+
+
+_PARTS = (
+    ("weights", "weights"),
+    ("kv_cache", "KV cache"),
+    ("activations", "activations"),
+    ("overhead", "overhead"),
+)
+
+
+def memory_parts(memory: PerGpuOut) -> list[Part]:
+    """Return the parts of the memory that may be used of a GPU, the free one last; empty where it is not known."""
+    if memory.budget is None:
+        return []
+    amounts = [(kind, title, middle(getattr(memory, kind)) or 0.0) for kind, title in _PARTS if getattr(memory, kind)]
+    budget = middle(memory.budget) or 0.0
+    used = sum(gib for _, _, gib in amounts)
+    amounts.append(("free", "free", max(budget - used, 0.0)))
+    parts, start, scale = [], 0.0, 100 / max(budget, used)
+    for kind, title, gib in amounts:
+        parts.append(Part(kind, title, gib, round(start, 2), round(gib * scale, 2)))
+        start += gib * scale
+    return parts
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A range, and where it is on a bar of 100 that all options share; `outside` is what was not measured."""
+
+    low: float
+    mid: float
+    high: float
+    scale: float
+    outside: Sequence[str] = ()
+
+    def at(self, value: float) -> float:
+        """Return where a value is on the bar."""
+        return round(100 * value / self.scale, 2)
+
+
+def spans(figures: Sequence[FigureOut | None]) -> list[Span | None]:
+    """Return the ranges of estimates with one scale for all; None where there is no estimate."""
+    highs = [figure.high for figure in figures if figure is not None and figure.high is not None]
+    return [_span(figure, max(highs, default=1.0) or 1.0) for figure in figures]
+
+
+def _span(figure: FigureOut | None, scale: float) -> Span | None:
+    if figure is None or figure.low is None or figure.mid is None or figure.high is None:
+        return None
+    return Span(figure.low, figure.mid, figure.high, scale, figure.evidence.outside if figure.evidence else ())
+
+
+def layout_words(nodes: int, split: ParallelismOut | None) -> list[str]:
+    """Return a layout in words, the number of VMs first."""
+    words = [f"{nodes:,} VM{'s' if nodes > 1 else ''}"]
+    if split is None:
+        return words
+    if split.tensor > 1:
+        words.append(f"layers cut over {split.tensor} GPUs (TP {split.tensor})")
+    if split.pipeline > 1:
+        words.append(f"{split.pipeline} stages (PP {split.pipeline})")
+    if split.data > 1:
+        words.append(f"{split.data} replicas")
+    if split.gpus == 1:
+        words.append("on one GPU")
+    if split.idle_gpus:
+        words.append(f"{split.idle_gpus} GPU{'s' if split.idle_gpus > 1 else ''} idle")
+    return words
+
+
+@dataclass(frozen=True, slots=True)
+class CostLine:
+    """What all VMs of an option cost under a purchase model, in the currency of the page."""
+
+    title: str
+    hour: Decimal | float | None
+    month: Decimal | float | None
+    million: FigureOut | None
+    age: int | None
+    day: str
+
+
+def cost_lines(costs: Mapping[str, OptionCostOut | None], first: str) -> list[CostLine]:
+    """Return the cost by purchase model, the one that ranks first; others without a price are left out."""
+    names = [first, *(name for name in costs if name != first)]
+    known = [(name, costs[name]) for name in names]
+    return [_cost_line(name, cost) for name, cost in known if cost is not None and (name == first or cost.usd_per_hour)]
+
+
+def _cost_line(name: str, cost: OptionCostOut) -> CostLine:
+    other = cost.converted
+    hour, month, million = (
+        (other.cost_per_hour, other.cost_per_month, other.cost_per_million_tokens)
+        if other is not None
+        else (cost.usd_per_hour, cost.usd_per_month, cost.usd_per_million_tokens)
+    )
+    return CostLine(
+        PURCHASE_TITLES[name],
+        hour,
+        month,
+        million,
+        cost.price_age_days,
+        cost.as_of.isoformat() if cost.as_of is not None else "",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An option as the table shows it."""
+
+    option: Any
+    layout: Sequence[str]
+    memory: Sequence[Part]
+    speed: Span | None
+    first_token: Span | None
+    per_user: float | None
+    costs: Sequence[CostLine]
+
+
+def rows_of(answer: FitAnswerOut, purchase: str) -> list[Row]:
+    """Return the options of an answer."""
+    items = answer.items
+    rates = spans([item.speed.expected_tokens_per_s if item.speed else None for item in items])
+    first = spans([item.speed.ttft if item.speed else None for item in items])
+    return [
+        Row(
+            option=item,
+            layout=layout_words(item.nodes, item.parallelism),
+            memory=memory_parts(item.per_gpu) if item.per_gpu else (),
+            speed=rate,
+            first_token=ttft,
+            per_user=_per_user(item.speed.expected_step) if item.speed else None,
+            costs=cost_lines({name: getattr(item.cost, name) for name in type(item.cost).model_fields}, purchase),
+        )
+        for item, rate, ttft in zip(items, rates, first, strict=True)
+    ]
+
+
+def _per_user(step: FigureOut | None) -> float | None:
+    """Return the tokens a second of each sequence; a step, in ms, gives each of them one."""
+    return 1000 / step.mid if step is not None and step.mid else None
+
+
+def evidence_of(answer: FitAnswerOut) -> list[FamilyAccuracy]:
+    """Return the families of measurements that the shown estimates rest on."""
+    speeds = [item.speed for item in answer.items if item.speed is not None]
+    figures = [figure for speed in speeds for figure in (speed.expected_tokens_per_s, speed.ttft) if figure]
+    names = {figure.evidence.family for figure in figures if figure.evidence is not None}
+    return [family for family in read_accuracy() if family.family in names]
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """A rejected size: why, and changes that make it fit, each with a link if one can hold it."""
+
+    size: str
+    status: str
+    reasons: Sequence[str]
+    fixes: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The sizes that are rejected for one reason: how many, and those that are nearest to fitting."""
+
+    code: str
+    title: str
+    count: int
+    misses: Sequence[Miss]
+
+    @property
+    def fixable(self) -> bool:
+        """Return whether a change of the request makes one of the named sizes fit."""
+        return any(miss.fixes for miss in self.misses)
+
+
+def groups_of(answer: FitAnswerOut, request: PageRequest) -> list[Group]:
+    """Return the rejected sizes by their first reason; groups are in the order of their nearest miss."""
+    by_code: dict[str, list[MissOut]] = {}
+    for miss in answer.rejected:
+        by_code.setdefault(miss.failures[0].code, []).append(miss)
+    return [
+        Group(
+            code,
+            REASONS.get(code, code.replace("_", " ").capitalize()),
+            len(misses),
+            [_miss(one, request) for one in misses[:_SHOWN_MISSES]],
+        )
+        for code, misses in by_code.items()
+    ]
+
+
+def _miss(miss: MissOut, request: PageRequest) -> Miss:
+    fixes = [_patched(fix, request) for fix in miss.fixes] or list(_relaxed(miss.failures, request))
+    return Miss(miss.size, miss.status, [failure.detail for failure in miss.failures], fixes)
+
+
+def _patched(fix: FixOut, request: PageRequest) -> tuple[str, str]:
+    """Return a fix in words, with the URL that has it applied."""
+    changes = {
+        param_of(f"{part}.{name}"): value for part, fields in fix.patch.items() for name, value in fields.items()
+    }
+    return fix_words(changes, fix.text), _url(request, changes)
+
+
+def _relaxed(failures: Iterable[FailureOut], request: PageRequest) -> Iterable[tuple[str, str]]:
+    """Yield one change after which raw needs are met: amounts that the size has, and other needs given up.
+
+    Nothing where a failure is no need that the request can give up, or an amount is unknown.
+    """
+    params = request.params
+    changes: dict[str, Any] = {}
+    for failure in failures:
+        name = failure.constraint
+        if name == "budget_usd_per_month" and failure.required is not None:
+            changes[name] = Decimal(ceil(failure.required))
+        elif name.startswith("min_") and failure.available:
+            changes[name] = int(failure.available) if failure.available.is_integer() else failure.available
+        elif (
+            not name.startswith("min_") and name in SizeRequirements.model_fields and getattr(params, name) is not None
+        ):
+            changes[name] = None
+        elif name == "region":
+            changes[name] = ()
+        else:
+            return
+    yield fix_words(changes, ""), _url(request, changes)
+
+
+def _url(request: PageRequest, changes: Mapping[str, Any]) -> str:
+    """Return the URL of the page with changes; empty if they are no parameters of it, or it becomes too long."""
+    if not changes.keys() <= type(request.params).model_fields.keys():
+        return ""
+    exact = {name: Decimal(str(value)) for name, value in changes.items() if name.startswith("budget")}
+    url = request.url(**{**changes, **exact})
+    return url if len(url) <= MAX_URL else ""
+
+
+def fix_words(changes: Mapping[str, Any], text: str) -> str:
+    """Return changes of parameters in words; `text` where there are none for them."""
+    words = [_change_words(name, value) for name, value in changes.items()]
+    return " and ".join(word for word in words if word) if all(words) else text
+
+
+def _change_words(name: str, value: Any) -> str:
+    if name == "budget_usd_per_month":
+        return f"a budget of {format_number(value)} USD a month"
+    if name == "checkpoint_on_local_disk" and value is False:
+        return "no checkpoint on the local disk"
+    if name in _CHANGES and value is not None:
+        return _CHANGES[name].format(value=format_number(value) if isinstance(value, int | float) else value)
+    if value in (None, ()):
+        return f"without {name.replace('_', ' ')}"
+    return f"{_AMOUNT_TITLES[name]} from {format_number(value)}" if name in _AMOUNT_TITLES else ""
+
+
+_CHANGES: Mapping[str, str] = {
+    "concurrency": "{value} users at a time",
+    "context_tokens": "a context of {value} tokens",
+    "dtype": "weights in {value}",
+    "kv_dtype": "KV cache in {value}",
+    "max_nodes": "up to {value} VMs",
+}
+_AMOUNT_TITLES: Mapping[str, str] = {
+    "min_gpu_mem": "GiB of GPU memory",
+    "min_gpu_mem_per_gpu": "GiB on one GPU",
+    "min_gpus": "GPUs",
+    "min_vcpus": "vCPUs",
+    "min_memory": "GiB of memory",
+    "min_local_disk": "GiB of local disk",
+    "min_network_gbps": "Gbps of network",
+    "min_infiniband_gbps": "Gbps of InfiniBand",
+}

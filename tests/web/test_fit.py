@@ -1,0 +1,205 @@
+"""The fit page over HTTP: it shows what POST /fit answers, and its links apply the fixes."""
+
+import json
+import re
+from html import unescape
+from typing import Any
+from urllib.parse import urljoin
+
+import httpx
+import pytest
+
+from app.fit.estimator.speed_domain import DEPARTURES
+from app.schemas.estimate_response import FigureOut
+from app.schemas.fit_response import ParallelismOut, PerGpuOut
+from app.settings import PROJECT
+from app.web import fit_answer
+from app.web.fit import EXAMPLES
+from app.web.fit_view import FitView
+from tests.docs.pages import first_column, read, sections
+
+HTML = {"accept": "text/html"}
+PURCHASES = ["on_demand", "spot", "reserved_1y", "reserved_3y", "savings_1y", "savings_3y"]
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "intermediate_size": 14336,
+    "vocab_size": 128256,
+    "max_position_embeddings": 8192,
+}
+
+
+def get(client: httpx.Client, url: str, status: int = 200) -> str:
+    answer = client.get(url, headers=HTML)
+    assert answer.status_code == status, answer.text
+    return unescape(answer.text)
+
+
+def options(page: str) -> list[str]:
+    """Return the names of the options, in their order."""
+    table = page.partition('id="options"')[2].partition("</table>")[0]
+    return re.findall(r'href="[^"]*/ui/sizes/([^"]+)"', table)
+
+
+def figure(**values: float) -> FigureOut:
+    known = {"value": None, "low": None, "mid": None, "high": None}
+    return FigureOut.model_validate(
+        {"certainty": "estimate" if "mid" in values else "exact", "unit": "GiB"} | known | values
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "body"),
+    [
+        (
+            "model=llama-3.3-70b&dtype=fp8&concurrency=64&region=eastus",
+            {
+                "model": "llama-3.3-70b",
+                "inference": {"context_tokens": 8192, "dtype": "fp8", "concurrency": 64},
+                "constraints": {"regions": ["eastus"]},
+            },
+        ),
+        (
+            "by=resources&min_gpu_mem=640&max_nodes=2&sort=waste&verified_only=true",
+            {
+                "resources": {"min_gpu_mem": 640},
+                "constraints": {"max_nodes": 2, "verified_only": True},
+                "sort": "waste",
+            },
+        ),
+    ],
+)
+def test_the_options_are_those_of_the_api_in_its_order(client: httpx.Client, url: str, body: dict[str, Any]) -> None:
+    answer = client.post("/fit", json={**body, "limit": 20, "pricing": {"purchases": PURCHASES}}).json()
+    page = get(client, f"/ui/fit?{url}")
+    assert options(page) == [item["size"].lower() for item in answer["items"]]
+    assert f"<h1>{answer['total']} sizes" in page
+    assert f"{answer['rejected_total']:,} sizes do not fit" in page
+    for code, count in answer["rejection_summary"].items():
+        group = page.partition(f'id="reason-{code.lower()}"')[2].partition("</summary>")[0]
+        assert f">{count:,}<" in group
+
+
+def test_the_body_for_programs_gets_the_same_answer(client: httpx.Client) -> None:
+    page = get(client, "/ui/fit?model=llama-3.1-8b&budget_usd_per_month=9000&currency=EUR")
+    body = re.search(r"curl --json '(\{.*\})' '", page)
+    assert body is not None
+    answer = client.post("/fit", content=body[1], headers={"content-type": "application/json"}).json()
+    assert options(page) == [item["size"].lower() for item in answer["items"]]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "model=llama-3.1-70b&concurrency=32&gpu=h100",
+        "model=llama-3.1-405b&concurrency=400",
+        "model=llama-3.1-8b&budget_usd_per_month=900&gpu=h100,a100",
+        "by=resources&min_gpu_mem=640&budget_usd_per_month=30000",
+        "by=resources&min_vcpus=300&min_memory=9000&region=westeurope",
+    ],
+)
+def test_every_link_that_fixes_a_size_makes_it_fit(client: httpx.Client, url: str) -> None:
+    page = get(client, f"/ui/fit?{url}")
+    fixes = re.findall(r'<a class="button fix" href="([^"]+)"[^>]*>[^<]*<span class="hidden"> on ([^<]+)</span>', page)
+    assert len(fixes) >= 3
+    for link, size in fixes[:8]:
+        fixed = get(client, urljoin("/ui/fit", link) + "&limit=500")
+        assert size.lower() in options(fixed), link
+
+
+def test_a_pasted_configuration_is_answered_with_a_link_to_the_answer(client: httpx.Client) -> None:
+    form = {"by": "config", "config": json.dumps(LLAMA, indent=2), "concurrency": "8", "model": ""}
+    answer = client.post("/ui/fit", data=form, headers=HTML)
+    assert answer.status_code == 200
+    page = unescape(answer.text)
+    link = re.search(r'<a href="([^"]+)">The address of this answer', page)
+    assert link is not None
+    assert options(get(client, urljoin("/ui/fit", link[1]))) == options(page) != []
+
+
+def test_a_long_configuration_has_no_link_and_says_so(client: httpx.Client) -> None:
+    form = {"by": "config", "config": json.dumps(LLAMA | {"note": "x" * 9000})}
+    page = client.post("/ui/fit", data=form, headers=HTML)
+    assert page.status_code == 200
+    assert "too long for an address" in page.text
+
+
+@pytest.mark.parametrize(
+    ("query", "name", "said"),
+    [
+        ("model=llama-3.3-7b", "model", "There is no model named 'llama-3.3-7b'. Did you mean"),
+        ("model=llama-3.1-8b&concurrency=many", "concurrency", "expected a whole number"),
+        ("model=llama-3.1-8b&region=westeurop", "region", "did you mean westeurope?"),
+        ("model=llama-3.1-8b&context_tokens=900000000", "context_tokens", "tokens"),
+        ("model=llama-3.1-8b&min_vcpus=8", "min_vcpus", "it is for by=resources"),
+        ("model=llama-3.1-8b&sort=waste", "sort", "allowed are cost_per_hour"),
+        ("by=config&config={", "config", "is not JSON"),
+        ("by=config&config=[]", "config", "must be a JSON object"),
+        ('by=config&config={"model_type":"lama"}', "config", "is not understood; did you mean llama?"),
+    ],
+)
+def test_what_is_wrong_is_said_at_its_field(client: httpx.Client, query: str, name: str, said: str) -> None:
+    page = get(client, f"/ui/fit?{query}", 422)
+    summary = page.partition('id="errors"')[2].partition("</div>")[0]
+    assert f'href="#{name}"' in summary
+    assert said in summary
+
+
+def test_a_model_made_for_less_than_8192_tokens_is_asked_about_with_what_it_is_made_for(client: httpx.Client) -> None:
+    assert "1,024 tokens of context" in get(client, "/ui/fit?model=gpt-2-1.5b")
+
+
+def test_every_example_finds_a_size_or_a_fix(client: httpx.Client) -> None:
+    page = get(client, "/ui/fit")
+    links = re.findall(r'<li><a href="(\?[^"]+)"', page.partition('class="examples"')[2].partition("</ul>")[0])
+    assert len(links) == len(EXAMPLES)
+    for link in links:
+        assert options(get(client, f"/ui/fit{link}")), link
+
+
+def test_the_parts_of_a_gpu_fill_its_bar() -> None:
+    need = figure(low=54.0, mid=55.0, high=56.0)
+    memory = PerGpuOut(
+        weights=figure(value=33.0),
+        kv_cache=figure(value=20.0),
+        states=None,
+        activations=figure(low=0.0, mid=0.0, high=1.0),
+        buffers=None,
+        overhead=figure(low=1.5, mid=2.0, high=2.5),
+        need=need,
+        budget=figure(value=110.0),
+    )
+    parts = fit_answer.memory_parts(memory)
+    assert [(part.kind, part.gib, part.start, part.width) for part in parts] == [
+        ("weights", 33.0, 0.0, 30.0),
+        ("kv_cache", 20.0, 30.0, 18.18),
+        ("activations", 0.0, 48.18, 0.0),
+        ("overhead", 2.0, 48.18, 1.82),
+        ("free", 55.0, 50.0, 50.0),
+    ]
+
+
+def test_a_layout_is_said_in_words() -> None:
+    split = ParallelismOut(tensor=8, pipeline=2, data=3, zero_stage=None, gpus=48, idle_gpus=1)
+    assert fit_answer.layout_words(6, split) == [
+        "6 VMs",
+        "layers cut over 8 GPUs (TP 8)",
+        "2 stages (PP 2)",
+        "3 replicas",
+        "1 GPU idle",
+    ]
+
+
+def test_reasons_warnings_and_departures_have_words() -> None:
+    codes = {table: set(first_column(text)) for table, text in sections(read(PROJECT / "docs/fit.md")).items()}
+    documented = set().union(*codes.values())
+    assert set(fit_answer.REASONS) - {"UNVERIFIED"} <= documented
+    assert set(fit_answer.WARNINGS) <= documented
+    assert set(fit_answer.DEPARTURES) == set(DEPARTURES)
+
+
+def test_the_page_documents_its_parameters() -> None:
+    assert all(field.description for field in FitView.model_fields.values())
