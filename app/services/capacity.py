@@ -105,7 +105,7 @@ class _Row(dict[str, Any]):
         return hash((self["id"], self["params"]))
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=2048)
 def _prepare(model: _Row, dtype: str | None) -> PreparedRequest:
     """Prepare serving a model; the same for all sizes, so it is computed once."""
     most = model["max_context_tokens"] or USERS_CONTEXT
