@@ -224,9 +224,6 @@ def _row(field: "ComparedField", comparison: "Comparison", view: CompareView, di
     return Row(name, _title(name), _unit(field, view, money=money), _kind(field, money=money), field.differs, cells)
 
 
-_PRICE_UNITS = {"gpu": PER_TITLES["gpu"], "gpu_gib": PER_TITLES["gpu_gib"]}
-
-
 def _title(name: str) -> str:
     """Return the title of a row: prices are named by the way to buy, or by what they are divided by."""
     for purchase, title in PURCHASE_TITLES.items():
@@ -234,7 +231,7 @@ def _title(name: str) -> str:
             return title.capitalize()
     if "_per_" in name and name.endswith("_hour"):
         divisor = name.removesuffix("_hour").partition("_per_")[2]
-        return f"Price per {_PRICE_UNITS.get(divisor) or _divisor_title(divisor)}"
+        return f"Price per {PER_TITLES.get(divisor) or _divisor_title(divisor)}"
     if name.startswith("gpus_"):
         return f"All GPUs: {field_title(name.removeprefix('gpus_'))}"
     return {"region": "Region of the price", "price_age_days": "Age of the price"}.get(name, field_title(name))
