@@ -28,20 +28,14 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
     "openai/gpt-oss-120b": {"model": "gpt-oss-120b"},
     "Qwen/Qwen3-235B-A22B-FP8": {"model": "qwen3-235b-a22b"},
     "nvidia/Qwen3-32B-NVFP4": {"model": "qwen3-32b"},
-    "moonshotai/Kimi-K2.5": {"model": "kimi-k2"},
+    "moonshotai/Kimi-K2.5": {"model": "kimi-k2.5"},
     "MiniMaxAI/MiniMax-M2.5": {
         "architecture": {
             "layers": 62, "hidden": 3072, "heads": 48, "kv_heads": 8, "head_dim": 128, "vocab": 200_064,
             "experts": 256, "experts_per_token": 8, "moe_intermediate": 1536, "qk_norm": "all_heads",
         }
     },
-    "Qwen/Qwen3.5-397B-A17B": {
-        "architecture": {
-            "params": 396_800_000_000, "layers": 60, "hidden": 4096, "heads": 32, "kv_heads": 2, "head_dim": 256,
-            "vocab": 248_320, "kv_layers": 15, "experts": 512, "experts_per_token": 10, "moe_intermediate": 1024,
-            "shared_intermediate": 1024,
-        }
-    },
+    "Qwen/Qwen3.5-397B-A17B": {"model": "qwen3.5-397b-a17b"},
 }  # fmt: skip
 """How a request names each model: as a preset, or by the figures of its config.json where there is none."""
 

@@ -9,10 +9,18 @@ from hypothesis import strategies as st
 
 from app.fit.estimator.estimate import serving_setup
 from app.fit.estimator.serving import ServingSetup, kv_cache_of, weights_range
-from app.fit.estimator.serving_speed import Lengths, ServingSpeed, prefill_speed, request_lengths, serving_speed
+from app.fit.estimator.serving_speed import (
+    Lengths,
+    ServingSpeed,
+    expert_shares,
+    prefill_speed,
+    request_lengths,
+    serving_speed,
+)
 from app.fit.estimator.workload import Gpus, InferenceWorkload
 from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.assumptions import Assumptions
+from benchmarks.accuracy.estimates import setup_of as preset_setup
 
 LLAMA_70B = Architecture(layers=80, hidden=8192, heads=64, kv_heads=8, head_dim=128, intermediate=28_672, vocab=128_256)
 MIXTURE = Architecture(
@@ -176,3 +184,32 @@ def test_lengths_that_are_not_given_follow_from_the_others(
     given_tokens: dict[str, Any], lengths: Lengths | None
 ) -> None:
     assert request_lengths(InferenceWorkload(**given_tokens)) == lengths
+
+
+def with_preset(name: str, prompt: int) -> tuple[ServingSetup, ServingSpeed]:
+    body = {
+        "model": name,
+        "inference": {"prompt_tokens": prompt, "output_tokens": 512, "tensor_parallel": 8, "engine": "vllm"},
+        "gpus": {"count": 8, "bandwidth_gb_per_s": 8000, "peak_tflops": 2250},
+    }
+    setup = preset_setup(body)
+    speed = serving_speed(setup, weights_range(setup), kv_cache_of(setup))
+    assert speed is not None
+    return setup, speed
+
+
+def test_a_vision_tower_is_not_taken_for_experts() -> None:
+    setup, speed = with_preset("qwen3.5-27b", 1024)
+    assert expert_shares(setup) == (0, 0, 0.0)
+    assert speed.departures == ("model",)
+
+
+def test_sparse_attention_reads_what_its_index_selects() -> None:
+    dense, sparse = (
+        [with_preset(name, prompt)[1] for prompt in (1024, 120_000)] for name in ("deepseek-v3", "deepseek-v3.2")
+    )
+    grown = [longer.least_s - shorter.least_s for shorter, longer in (dense, sparse)]
+    assert 0 < grown[1] < grown[0] / 3
+    assert dense[1].first_token_s is not None
+    assert sparse[1].first_token_s is not None
+    assert sparse[1].first_token_s.mid < dense[1].first_token_s.mid

@@ -11,10 +11,11 @@ from app.fit.estimator.report import DecodeFigures
 from app.fit.estimator.serving import ServingSetup, kv_cache_of, sequence_bytes, weights_range
 from app.fit.estimator.speed_domain import find_departures, widened
 from app.fit.estimator.workload import Gpus, InferenceWorkload
-from app.fit.formulas.architecture import Architecture, typical_shape
+from app.fit.formulas.architecture import Architecture, missing_for_count, typical_shape
 from app.fit.formulas.assumptions import Assumptions
 from app.fit.formulas.compute import prefill_flops, prompt_attention_flops
 from app.fit.formulas.inference import DecodeStep, decode_flops, experts_read, step_seconds
+from app.fit.formulas.layers import SELECTED_ENTRIES, LayerCache, is_sparse
 from app.fit.formulas.links import LinkKind, stage_hop, tensor_link
 from app.fit.formulas.memory import KvCache, Parallelism, kv_bytes_per_sequence
 from app.fit.formulas.quantities import Figure, Range, bound, estimate
@@ -126,7 +127,7 @@ def expert_shares(setup: ServingSetup) -> tuple[int, int, float]:
     share = setup.weights.experts if setup.weights is not None else 0.0
     if shape.experts and shape.experts_per_token and share:
         return shape.experts, shape.experts_per_token, share
-    if count is None or count.active >= count.total:
+    if count is None or count.active >= count.total or not (shape.experts or missing_for_count(shape)):
         return 0, 0, 0.0
     experts, per_token = shape.experts or TYPICAL_EXPERTS[0], shape.experts_per_token or TYPICAL_EXPERTS[1]
     if experts <= per_token:
@@ -303,8 +304,22 @@ def _kv_bytes_read(setup: ServingSetup, cache: KvCache | None, lengths: Lengths 
     """Return the KV bytes of one sequence that a tensor rank reads in a step, over all stages, on average."""
     tensor = setup.deployment.parallelism.tensor
     if setup.workload.kv_bytes_per_sequence is None and cache is not None and lengths is not None:
-        return kv_bytes_per_sequence(cache, round(lengths.kept), Parallelism(tensor=tensor))
+        read = sparsely_read(setup.model.shape, cache)
+        return kv_bytes_per_sequence(read, round(lengths.kept), Parallelism(tensor=tensor))
     return (sequence_bytes(setup, cache) or 0.0) / tensor
+
+
+def sparsely_read(shape: Architecture, cache: KvCache) -> KvCache:
+    """Return the cache as a step reads it: of sparse attention the index, and the entries that it selects."""
+    if not any(is_sparse(group.content) for group in shape.groups):
+        return cache
+    kinds: dict[LayerCache, int] = {}
+    for group in shape.groups:
+        for kept in group.content.caches:
+            selected = is_sparse(group.content) and kept.values == max(one.values for one in group.content.caches)
+            read = kept._replace(window=SELECTED_ENTRIES * kept.stride) if selected and kept.window is None else kept
+            kinds[read] = kinds.get(read, 0) + group.count
+    return replace(cache, kinds=tuple(kinds.items()))
 
 
 def step_work(setup: ServingSetup, model: SpeedModel, lengths: Lengths | None, sequence_read: float) -> StepWork:

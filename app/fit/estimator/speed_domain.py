@@ -1,6 +1,7 @@
 """What the measured runs of serving cover. Outside of it the range of a speed is wider, and says so."""
 
 from app.fit.estimator.serving import ServingSetup
+from app.fit.formulas.layers import is_sparse
 from app.fit.formulas.serving_constants import STEP, Spread
 
 MIN_BANDWIDTH_GB_PER_S = 3000.0
@@ -29,7 +30,9 @@ def find_departures(setup: ServingSetup, kept_tokens: float | None, *, typical: 
         "sequences": setup.sequences > MAX_SEQUENCES,
         "context": kept_tokens is None or kept_tokens > MAX_CONTEXT_TOKENS,
         "dtype": dtype not in MEASURED_DTYPES,
-        "model": typical or (shape.kv_layers is not None and shape.kv_layers != shape.layers),
+        "model": typical
+        or (shape.kv_layers is not None and shape.kv_layers != shape.layers)
+        or any(is_sparse(group.content) for group in shape.groups),
     }
     return tuple(name for name, outside in departs.items() if outside)
 
@@ -43,7 +46,7 @@ DEPARTURES = {
     "sequences": "more than 1,024 sequences of a copy",
     "context": "more than 16,384 tokens of a sequence, or an unknown number",
     "dtype": "a type of weights that was not measured",
-    "model": "a model whose layers are not all attention, or are unknown",
+    "model": "a model whose layers are not all full or windowed attention, or are unknown",
 }
 """What each departure means."""
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from app.fit.formulas.architecture import Architecture
+from app.fit.formulas.layers import SELECTED_ENTRIES, is_sparse
 from app.fit.formulas.quantities import Range
 
 FLOPS_PER_PARAM = {"full": 6.0, "lora": 4.0, "qlora": 4.0}
@@ -78,7 +79,8 @@ def prefill_flops(active_params: float, prompt_tokens: float) -> float:
 def prompt_attention_flops(shape: Architecture, prompt_tokens: float) -> float:
     """Return the FLOPs of a prompt's attention: 2 a (d_qk + d_v) T^2 / 2 a layer; 0 where heads or layers are unknown.
 
-    Causal: a token attends to those before it, in a layer with a window to the window at most. A layer that keeps no
+    Causal: a token attends to those before it, in a layer with a window to the window at most, in one with sparse
+    attention to the selected ones. A layer that keeps no
     KV cache (linear attention) has none.  a heads, d_qk and d_v their widths, T tokens.
     Source: Dao, FlashAttention-2, arXiv 2307.08691, section 4.1 (4 T^2 d a, halved by the causal mask).
     """
@@ -89,7 +91,9 @@ def prompt_attention_flops(shape: Architecture, prompt_tokens: float) -> float:
     if shape.sliding_window is not None:
         windowed = layers if shape.sliding_layers is None else min(shape.sliding_layers, layers)
     seen = prompt_tokens / 2
-    attended = (layers - windowed) * seen + windowed * min(seen, shape.sliding_window or 0)
+    sparse = min(sum(group.count for group in shape.groups if is_sparse(group.content)), layers - windowed)
+    attended = (layers - windowed - sparse) * seen + sparse * min(seen, SELECTED_ENTRIES)
+    attended += windowed * min(seen, shape.sliding_window or 0)
     return 2.0 * shape.heads * width * prompt_tokens * attended
 
 

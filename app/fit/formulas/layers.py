@@ -72,6 +72,15 @@ class LayerPart(NamedTuple):
         return sum(matrix.params for matrix in self.matrices if matrix.part == "experts")
 
 
+SELECTED_ENTRIES = 2048
+"""Entries of the cache that sparse attention reads for a token: `index_topk` of DeepSeek-V3.2."""
+
+
+def is_sparse(layer: LayerPart) -> bool:
+    """Whether a layer selects what it attends to by an index, which it keeps besides."""
+    return sum(cache.window is None for cache in layer.caches) > 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerGroup:
     """Equal layers: their numbers, from 0, and the content of one of them."""
