@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from app.catalog.queries.params import FitSearch, SizeSelection
 from app.cli import context, options
+from app.cli.checkpoints import read_model_files
 from app.cli.currencies import flatten_converted, in_currency, print_exchange_rate
 from app.cli.options import (
     BODY_OPTIONS,
@@ -251,7 +252,8 @@ def _workload_body(values: Mapping[str, Any]) -> dict[str, Any]:
             other = "remove --train" if part == "training" else "add --train"
             raise BadQuery(option_name(own), values[own], f"does not apply to {part}; {other} or leave it out")
     workload = {field: values[own] for own, field in fields.items() if values.get(own) is not None}
-    return {"model": values.get("model"), part: workload}
+    files = read_model_files(values.get("config"), values.get("safetensors"))
+    return {"model": values.get("model"), part: workload} | files
 
 
 def _placement_row(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:

@@ -339,6 +339,14 @@ class ModelOptions(BaseModel):
     """The language model and its workload."""
 
     model: str | None = Field(default=None, description="A language model by any of its names: `llama-3.1-70b`.")
+    config: str | None = Field(
+        default=None, description="A file: the model's Hugging Face `config.json`, of any length."
+    )
+    safetensors: str | None = Field(
+        default=None,
+        description="The model's checkpoint, for the exact bytes of its weights: `model.safetensors.index.json`, a "
+        "`.safetensors` file, of which the header is read, or a folder of them.",
+    )
     context: ContextTokens | None = Field(default=None, description="Context of a sequence, tokens; 32k is 32,768.")
     concurrency: int | None = Field(default=None, description="Sequences at a time. (default: 1)")
     allow_longer_context: bool | None = Field(

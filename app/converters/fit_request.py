@@ -42,6 +42,7 @@ def to_workload(body: EstimateIn) -> EstimateRequest:
         model=body.model,
         architecture=body.fields,
         config=body.config,
+        safetensors=body.safetensors,
         workload=_with_engine(to_usage(body.inference, body.training), body.gpus.engine),
         gpus=Gpus(**body.gpus.model_dump(exclude={"engine"})),
     )
@@ -116,6 +117,7 @@ def _placement_search(body: FitIn, today: date) -> PlacementSearch:
         model=body.model,
         architecture=body.fields,
         config=body.config,
+        safetensors=body.safetensors,
         workload=to_usage(body.inference, body.training),
         scope=DatedSelection(
             **search_params(body), purchase=pricing.purchases[0], as_of=pricing.as_of, known_at=pricing.known_at

@@ -82,11 +82,17 @@ class ModelIn(In):
         default=None, max_length=500, description="The model by its Hugging Face `config.json`, as it is."
     )
 
-    @field_validator("config")
+    safetensors: dict[str, Any] | list[dict[str, Any]] | None = Field(
+        default=None,
+        description="The tensors of the model's checkpoint, which give the exact bytes of the weights: its "
+        "`model.safetensors.index.json`, the header of its file, or a list of the headers of all files.",
+    )
+
+    @field_validator("config", "safetensors")
     @classmethod
-    def _absent_if_empty(cls, config: dict[str, Any] | None) -> dict[str, Any] | None:
+    def _absent_if_empty(cls, given: Any) -> Any:
         """Treat an empty object as absent: clients in typed languages send one for a field that is not set."""
-        return config or None
+        return given or None
 
     @model_validator(mode="after")
     def _one_model(self) -> Self:

@@ -1,6 +1,6 @@
 """Resolve the model of a request (preset name, config.json or single fields) to an Architecture."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
@@ -9,19 +9,24 @@ import orjson
 
 from app.errors import BadWorkload, NotFound
 from app.fit.estimator.model import build_architecture
-from app.fit.formulas.architecture import Architecture
+from app.fit.formulas.architecture import Architecture, missing_for_count
 from app.fit.formulas.assumptions import Assumptions
 from app.fit.formulas.hf_config import read_config
 from app.fit.formulas.quantization import ReleasedWeights, fp8_blocks, fp8_tensors, mxfp4_experts
+from app.fit.formulas.safetensors import Checkpoint, read_checkpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSpec:
-    """A model: a preset's name, its architecture's fields, or its Hugging Face configuration."""
+    """A model: a preset's name, its architecture's fields, or its Hugging Face configuration; the tensors it has.
+
+    The tensors give the exact bytes of the weights; without the rest they are all that is known of the model.
+    """
 
     model: str | None = None
     architecture: Mapping[str, Any] | None = None
     config: Mapping[str, Any] | None = None
+    safetensors: Mapping[str, Any] | Sequence[Any] | None = None
 
 
 def resolve_architecture(
@@ -31,6 +36,27 @@ def resolve_architecture(
 
     Raises BadWorkload for an unknown preset, InvalidWorkload for a configuration or fields that make no model.
     """
+    shape = _described_architecture(spec, find, assumptions)
+    return shape if spec.safetensors is None else _with_checkpoint(shape, read_checkpoint(spec.safetensors))
+
+
+def _with_checkpoint(shape: Architecture, checkpoint: Checkpoint) -> Architecture:
+    """Return the architecture with the bytes of a checkpoint; its parameters and type where nothing else says them."""
+    known = shape.params is not None or not missing_for_count(shape)
+    stated = shape.released
+    released = ReleasedWeights(
+        dtype=stated.dtype if stated is not None else checkpoint.dtype,
+        source="safetensors",
+        quantization=stated.quantization if stated is not None else None,
+        size=checkpoint.size,
+        why=f"the checkpoint's {checkpoint.size} bytes, by {checkpoint.source}",
+    )
+    return replace(shape, released=released, params=shape.params if known else checkpoint.params)
+
+
+def _described_architecture(
+    spec: ModelSpec, find: Callable[[str], Mapping[str, Any]], assumptions: Assumptions
+) -> Architecture:
     if spec.model is not None:
         return to_architecture(_preset(spec.model, find))
     if spec.config is not None:

@@ -240,3 +240,27 @@ def test_sequences_are_counted_once_however_they_spread_over_copies(client: http
     served = estimate(client, architecture=LLAMA_70B, inference=request, gpus={"count": 2})["inference"]
     assert served["kv_cache"]["total"]["value"] == 3 * 2.5
     assert served["memory_per_gpu"]["kv_cache"]["value"] == 2 * 2.5
+
+
+def test_the_tensors_of_a_checkpoint_give_the_exact_weights(client: httpx.Client) -> None:
+    index = {"metadata": {"total_size": 16_060_522_496}}
+    alone = estimate(client, safetensors=index, inference={})
+    assert alone["inference"]["weights"]["value"] == 16_060_522_496 / 2**30
+    assert alone["weights_type"]["source"] == "safetensors"
+    named = estimate(client, model="llama-3.1-8b", safetensors=index, inference={"context_tokens": 8192})
+    assert named["inference"]["weights"]["value"] == 16_060_522_496 / 2**30
+    assert named["inference"]["kv_cache"]["per_token"]["value"] == 131_072
+
+
+def test_a_header_alone_gives_parameters_and_type(client: httpx.Client) -> None:
+    header = {"a.weight": {"dtype": "F8_E4M3", "shape": [1000, 1000], "data_offsets": [0, 1_000_000]}}
+    answer = estimate(client, safetensors=header, inference={})
+    assert answer["parameters"]["total"]["value"] == 1_000_000
+    assert answer["weights_type"]["dtype"] == "fp8"
+
+
+def test_tensors_that_are_not_understood_are_refused_with_their_name(client: httpx.Client) -> None:
+    body = {"safetensors": {"a": {"dtype": "Q4", "shape": [1]}}, "inference": {}}
+    answer = client.post("/estimate", json=body)
+    assert answer.status_code == 422
+    assert "'Q4' is not one of" in answer.json()["detail"]

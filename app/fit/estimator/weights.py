@@ -67,7 +67,8 @@ def weights_type(model: Model, workload: InferenceWorkload, assumptions: Assumpt
         return WeightsType(dtype=workload.dtype, source="request", detail=DTYPE_FIELD)
     released = model.shape.released
     if released is not None:
-        assumptions.record(DTYPE_FIELD, released.dtype, released.why)
+        if released.dtype is not None:
+            assumptions.record(DTYPE_FIELD, released.dtype, released.why)
         return WeightsType(dtype=released.dtype, source=released.source, detail=released.why)
     dtype, why = DEFAULTS[DTYPE_FIELD]
     assumptions.record(DTYPE_FIELD, dtype, why)
@@ -79,6 +80,9 @@ def count_weights(model: Model, workload: InferenceWorkload, assumptions: Assump
     kind, count = weights_type(model, workload, assumptions), model.count
     if workload.weight_bytes is not None:
         return replace(_weights_of_bytes(kind, workload.weight_bytes, count), replicated=_replicated(model, 1.0))
+    released = model.shape.released
+    if released is not None and released.size is not None and kind.source == "safetensors":
+        return replace(_weights_of_checkpoint(model, kind, released.size), replicated=_replicated(model, 1.0))
     if count is None:
         assumptions.mark_missing("inference.weights", ("architecture.params",))
         return None
@@ -113,6 +117,14 @@ def attention_params(shape: Architecture) -> int:
     if missing_for_count(shape):
         return 0
     return sum(matrix.params * matrix.count for matrix in weight_matrices(shape) if matrix.part == "attention")
+
+
+def _weights_of_checkpoint(model: Model, kind: WeightsType, size: int) -> Weights:
+    """Return the bytes of a checkpoint, with the shares of the parts as its type makes them."""
+    if model.count is None or kind.dtype is None:
+        return _weights_of_bytes(kind, size, model.count)
+    stored, _ = weights_in_dtype(model, model.count, kind.dtype)
+    return _to_weights(kind, stored, single_value(size))
 
 
 def _weights_of_bytes(kind: WeightsType, size: float, count: ParameterCount | None) -> Weights:

@@ -43,7 +43,7 @@ def _name_by_most_weights(shape: Architecture) -> Architecture:
     released = shape.released
     if released is None or released.quantization is None or len(released.quantization.groups) == 1:
         return shape
-    weights: dict[str, int] = {}
+    weights: dict[str | None, int] = {}
     formats = MatrixFormats(released.quantization)
     for matrix in () if missing_for_count(shape) else weight_matrices(shape):
         for stored, copies in formats.formats(matrix):

@@ -179,8 +179,9 @@ def _max_steps(text: str) -> int:
 WeightPart = Literal["attention", "mlp", "shared_experts", "experts", "lm_head"]
 """The part of a model that a weight matrix belongs to; embeddings, norms, routers, biases and sinks are in none."""
 
-DtypeSource = Literal["request", "preset", "quantization_config", "torch_dtype", "default"]
-"""Where the type of the weights comes from: the request, the preset, a field of the configuration, or a default."""
+DtypeSource = Literal["request", "preset", "quantization_config", "torch_dtype", "safetensors", "default"]
+"""Where the type of the weights comes from: the request, the preset, a field of the configuration, the tensors of a
+checkpoint, or a default."""
 
 LAYER_PARTS: frozenset[WeightPart] = frozenset({"attention", "mlp", "shared_experts", "experts"})
 ALL_PARTS: frozenset[WeightPart] = LAYER_PARTS | {"lm_head"}
@@ -246,11 +247,15 @@ class Quantization:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasedWeights:
-    """The type that a model's weights are published in, where that is stated, and their quantization (None: none)."""
+    """The type that a model's weights are published in, where that is stated, and their quantization (None: none).
 
-    dtype: str
+    `size` are the bytes of all tensors of the checkpoint, where they are known; its type may then be unknown.
+    """
+
+    dtype: str | None
     source: DtypeSource
     quantization: Quantization | None = None
+    size: int | None = None
     why: str = "the type it is released in"
 
 
