@@ -23,7 +23,7 @@ def _as_names(value: object) -> object:
 
 
 def _as_object(text: object) -> object:
-    return json.loads(text) if isinstance(text, str) else text
+    return json.loads(text) if isinstance(text, str) else text or {}
 
 
 Config = Annotated[dict[str, Any], BeforeValidator(_as_object)]
@@ -98,10 +98,10 @@ class Preset(BaseModel):
     lm_head_bias: bool = Field(default=False, description="The output layer adds a bias.")
     router_bias: bool = Field(default=False, description="The router adds a bias for each expert.")
     attention_sinks: bool = Field(default=False, description="Each head has a learned sink.")
-    config: Config | None = Field(
-        default=None,
+    config: Config = Field(
+        default={},
         description="Of a model whose layers differ: the fields of its config.json that everything is computed from. "
-        "The other fields then describe it in outline.",
+        "The other fields then describe it in outline. Empty for all others.",
     )
     source_id: str = Field(description="Id of the source in GET /sources.")
 

@@ -75,7 +75,7 @@ def _preset(name: str, find: Callable[[str], Mapping[str, Any]]) -> Mapping[str,
 
 def to_architecture(row: Mapping[str, Any]) -> Architecture:
     """Map a preset's row to an Architecture; missing columns are unknown."""
-    if row.get("config") is not None:
+    if row.get("config"):
         return _read_preset_config(row)
     names = {field.name for field in fields(Architecture)}
     known = {name: value for name, value in row.items() if name in names and value is not None}

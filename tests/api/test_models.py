@@ -40,7 +40,7 @@ def test_an_unknown_name_gets_the_nearest(client: httpx.Client, name: str) -> No
 
 def test_a_search_must_find_every_word(client: httpx.Client) -> None:
     ids = [item["id"] for item in get(client, "/models", q="deepseek v3")["items"]]
-    assert ids == ["deepseek-v3"]
+    assert ids == ["deepseek-v3", "deepseek-v3.2"]
     assert get(client, "/models", q="instruct qwen2.5", limit=1)["total"] > 1
     assert get(client, "/models", q="no such model") == {"items": [], "next_cursor": None, "total": 0}
 

@@ -45,7 +45,7 @@ def test_the_families_that_are_asked_for_are_there(presets: Presets) -> None:
 
 @pytest.fixture(scope="module")
 def equal_layers(presets: Presets) -> Presets:
-    return {id_: preset for id_, preset in presets.items() if preset.config is None}
+    return {id_: preset for id_, preset in presets.items() if not preset.config}
 
 
 def test_each_has_the_parameters_that_its_figures_give(equal_layers: Presets) -> None:
@@ -58,7 +58,7 @@ def test_each_uses_the_parameters_of_the_experts_that_a_token_is_routed_to(equal
 
 
 def test_a_configuration_gives_the_parameters_and_the_outline_that_stand_beside_it(presets: Presets) -> None:
-    configured = {id_: preset for id_, preset in presets.items() if preset.config is not None}
+    configured = {id_: preset for id_, preset in presets.items() if preset.config}
     assert len(configured) >= 30
     for id_, preset in configured.items():
         shape = to_architecture(preset.model_dump())

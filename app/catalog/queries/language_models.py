@@ -46,9 +46,9 @@ def find_models(session: Session, search: ModelSearch) -> Listing:
     return Listing(items=items, next_cursor=found.next_cursor, total=found.total)
 
 
-def parse_config(text: str | None) -> Mapping[str, Any] | None:
-    """Return the object that a row has as JSON text."""
-    return orjson.loads(text) if text is not None else None
+def parse_config(text: str | None) -> Mapping[str, Any]:
+    """Return the object that a row has as JSON text; empty where there is none."""
+    return orjson.loads(text) if text is not None else {}
 
 
 def get_model(session: Session, name: str) -> Preset:

@@ -99,7 +99,7 @@ def to_model_row(model: ModelRow, _subjects: SubjectKeys) -> NewRow:
     config = model.preset.config
     return model.preset.model_dump() | {
         "aliases": "; ".join(model.preset.aliases) or None,
-        "config": json.dumps(config, separators=(",", ":")) if config is not None else None,
+        "config": json.dumps(config, separators=(",", ":")) if config else None,
     }
 
 

@@ -98,7 +98,7 @@ def broken_rule(preset: Preset) -> Rule | None:
 
     Where a model has a `config`, its layers differ, and rules of equal layers do not hold.
     """
-    rules = RULES if preset.config is None else [rule for rule in RULES if rule.field in _OF_ANY_LAYERS]
+    rules = RULES if not preset.config else [rule for rule in RULES if rule.field in _OF_ANY_LAYERS]
     return next((rule for rule in rules if not rule.holds(preset)), None)
 
 
