@@ -1,6 +1,6 @@
 """The command that costs VMs with their disks: `vmsizes cost`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -8,6 +8,7 @@ import typer
 
 from app.catalog.queries.costs import CostSearch
 from app.cli import context, options
+from app.cli.currencies import flatten_converted, in_currency, print_exchange_rate
 from app.cli.options import Command, parse_params, query_options
 from app.cli.output import (
     Column,
@@ -23,8 +24,8 @@ from app.cli.output import (
 app = typer.Typer()
 
 
-def _in_cents(usd: float) -> str:
-    return f"{Decimal(repr(usd)):,.2f}"
+def _in_cents(amount: float) -> str:
+    return f"{Decimal(repr(amount)):,.2f}"
 
 
 COST_COLUMNS = {
@@ -53,38 +54,41 @@ def cost(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, 
     with context.session() as session:
         plan = compute_costs(name, params, load_snapshot(session), context.today())
         answer = to_cost_out(run_plan(session, plan)).model_dump(mode="json")
-    rows = list(_rows(answer))
+    columns = in_currency(COST_COLUMNS, params.currency)
+    rows = list(_rows(answer, {**COST_COLUMNS, **columns}))
     if output.format is Format.table:
         where = f"in {answer['region']}" if answer["region"] else "(no region has a price)"
         model = f"{answer['os'].capitalize()}, {answer['purchase'].replace('_', ' ')}"
         print_text(f"{answer['size']} {where}: {model}, {format_value(answer['hours_per_month'])} hours a month")
         print_line()
-    print_rows(rows, COST_COLUMNS, output, json_value=answer)
+    print_rows(rows, columns, output, json_value=answer)
     if output.format is Format.table:
         print_line()
         adjustment = answer["vm"].get("adjustment")
         if adjustment is not None:
             listed, rules = format_value(adjustment["list_usd_per_hour"]), ", ".join(adjustment["rules"])
             print_text(f"The list price of 1 VM is {listed} USD/h; it is adjusted by {rules}.")
+        print_exchange_rate(answer.get("exchange_rate"))
         for label, texts in (("Unknown", answer["unknown_parts"]), ("Warnings", answer["warnings"])):
             if texts:
                 print_text(f"{label}: {', '.join(texts)}.")
         print_text(f"Not included: {'; '.join(answer['not_included'])}.")
 
 
-def _rows(answer: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield one VM, each of its disks, and all VMs together, as rows of a table."""
+def _rows(answer: Mapping[str, Any], fields: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Yield one VM, each of its disks, and all VMs together, as rows that have all of the fields."""
+    blank = dict.fromkeys(fields)
     vm = answer["vm"]
-    yield _row("vm", "1 VM", vm, source_ids=[vm["source_id"]] if vm["source_id"] else [])
+    yield _row("vm", "1 VM", vm | {"source_ids": [vm["source_id"]] if vm["source_id"] else []}, blank)
     for index, disk in enumerate(answer["disks"]):
         amounts = ((disk["gib"], "GiB"), (disk["iops"], "IOPS"), (disk["mbps"], "MBps"))
         known = [f"{amount} {unit}" for amount, unit in amounts if amount is not None]
-        yield _row(f"disks[{index}]", f"{disk['disk']}: {', '.join(known)}", disk)
+        yield _row(f"disks[{index}]", f"{disk['disk']}: {', '.join(known)}", disk, blank)
     disks = len(answer["disks"])
     each = f", each with {disks} disk{'s' if disks > 1 else ''}" if disks else ""
-    yield _row("total", f"{answer['count']} VM{'s' if answer['count'] > 1 else ''}{each}", answer["total"])
+    yield _row("total", f"{answer['count']} VM{'s' if answer['count'] > 1 else ''}{each}", answer["total"], blank)
 
 
-def _row(part: str, what: str, figures: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    shown = {name: figures.get(name) for name in COST_COLUMNS if name not in ("part", "what")}
-    return {"part": part, "what": what, **shown, **more}
+def _row(part: str, what: str, figures: Mapping[str, Any], blank: Mapping[str, None]) -> dict[str, Any]:
+    known = {name: value for name, value in flatten_converted(figures).items() if name in blank}
+    return {**blank, **known, "part": part, "what": what}

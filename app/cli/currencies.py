@@ -19,7 +19,7 @@ def in_currency(columns: Mapping[str, Column], currency: str, prefix: str = "pri
         return dict(columns)
     return {
         name.replace("usd_per", f"{prefix}_per"): replace(
-            column, heading=column.heading.replace(USD, currency), format=format_amount
+            column, heading=column.heading.replace(USD, currency), format=column.format or format_amount
         )
         if USD in column.heading
         else column

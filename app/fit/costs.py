@@ -40,11 +40,11 @@ def total(parts: Iterable[Fraction | None]) -> Fraction | None:
     return None if None in known else reduce(add, (part for part in known if part is not None), Fraction())
 
 
-def per_unit(usd_per_hour: Decimal | None, amount: Number | None) -> Decimal | None:
-    """Return the price per unit of a resource, rounded; None where one is unknown, or there is none of it."""
+def per_unit(usd_per_hour: Fraction | None, amount: Number | None) -> Fraction | None:
+    """Return the price per unit of a resource; None where one is unknown, or there is none of it."""
     if usd_per_hour is None or not amount:
         return None
-    return round_usd(to_exact(usd_per_hour) / to_exact(amount))
+    return usd_per_hour / to_exact(amount)
 
 
 # Disks

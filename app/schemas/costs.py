@@ -4,7 +4,18 @@ from datetime import date
 
 from pydantic import Field
 
-from app.schemas.sizes import AdjustmentField, Out, PageOut, Usd
+from app.schemas.sizes import AdjustmentField, Amount, ExchangeRateField, Omittable, Out, PageOut, Usd
+
+
+class ConvertedDiskPricesOut(Out):
+    """The prices of a disk in the requested currency, by the answer's exchange rate; null is unknown."""
+
+    currency: str = Field(description="The currency (ISO 4217): `EUR`.")
+    price_per_month: Amount | None = Field(description="usd_per_month, converted.")
+    price_per_gib_hour: Amount | None = Field(description="usd_per_gib_hour, converted.")
+    price_per_iops_hour: Amount | None = Field(description="usd_per_iops_hour, converted.")
+    price_per_mbps_hour: Amount | None = Field(description="usd_per_mbps_hour, converted.")
+    price_per_gib_month: Amount | None = Field(description="usd_per_gib_month, converted.")
 
 
 class DiskOut(Out):
@@ -38,12 +49,37 @@ class DiskOut(Out):
     price_as_of: date | None = Field(description="The day from which the oldest of the prices is known to hold.")
     price_age_days: int | None = Field(description="Days since price_as_of, today.")
     price_source_ids: list[str] = Field(description="Ids of the sources of the prices in GET /sources.")
+    converted: Omittable[ConvertedDiskPricesOut] = Field(
+        default=None, description="With `currency`: the prices in that currency."
+    )
 
 
 class DiskPage(PageOut):
     """Managed disks."""
 
     items: list[DiskOut] = Field(description="The disks of this page.")
+    exchange_rate: ExchangeRateField = None
+
+
+class ConvertedCostOfVmOut(Out):
+    """What one VM costs in the requested currency, by the answer's exchange rate; null is unknown."""
+
+    currency: str = Field(description="The currency (ISO 4217): `EUR`.")
+    price_per_hour: Amount | None = Field(description="usd_per_hour, converted.")
+    price_per_month: Amount | None = Field(description="usd_per_month, converted.")
+    price_per_year: Amount | None = Field(description="usd_per_year, converted.")
+    price_per_vcpu_hour: Amount | None = Field(description="usd_per_vcpu_hour, converted.")
+    price_per_memory_gib_hour: Amount | None = Field(description="usd_per_memory_gib_hour, converted.")
+    price_per_gpu_hour: Amount | None = Field(description="usd_per_gpu_hour, converted.")
+    price_per_gpu_gib_hour: Amount | None = Field(description="usd_per_gpu_gib_hour, converted.")
+
+
+class ConvertedMonthOut(Out):
+    """What a disk, or all VMs with their disks, cost in the requested currency; null is unknown."""
+
+    currency: str = Field(description="The currency (ISO 4217): `EUR`.")
+    price_per_month: Amount | None = Field(description="usd_per_month, converted.")
+    price_per_year: Amount | None = Field(description="usd_per_year, converted.")
 
 
 class CostOfVmOut(Out):
@@ -61,6 +97,9 @@ class CostOfVmOut(Out):
     approximate_date: bool | None = Field(description="The source is undated: price_as_of is only the year.")
     source_id: str | None = Field(description="Id of the source of the price in GET /sources.")
     adjustment: AdjustmentField = None
+    converted: Omittable[ConvertedCostOfVmOut] = Field(
+        default=None, description="With `currency`: the cost in that currency."
+    )
 
 
 class CostOfDiskOut(Out):
@@ -79,6 +118,9 @@ class CostOfDiskOut(Out):
     price_as_of: date | None = Field(description="The day from which the oldest of its prices is known to hold.")
     price_age_days: int | None = Field(description="Days since price_as_of, today.")
     source_ids: list[str] = Field(description="Ids of the sources of its prices in GET /sources.")
+    converted: Omittable[ConvertedMonthOut] = Field(
+        default=None, description="With `currency`: the cost in that currency."
+    )
 
 
 class CostInAllOut(Out):
@@ -86,6 +128,9 @@ class CostInAllOut(Out):
 
     usd_per_month: Usd | None = Field(description="count x (the VM and its disks).")
     usd_per_year: Usd | None = Field(description="usd_per_month x 12.")
+    converted: Omittable[ConvertedMonthOut] = Field(
+        default=None, description="With `currency`: the cost in that currency."
+    )
 
 
 class CostOut(Out):
@@ -106,3 +151,4 @@ class CostOut(Out):
         description="NO_PRICE, OLD_PRICE, NO_PREMIUM_STORAGE, NO_ULTRA_DISK, TOO_MANY_DISKS, RETIRING, … Extensible."
     )
     not_included: list[str] = Field(description="What the figures leave out.")
+    exchange_rate: ExchangeRateField = None

@@ -9,6 +9,7 @@ from typing import Any
 
 from app.catalog.queries.costs import CostSearch, SizePrice, find_cheapest_price, parse_disk
 from app.catalog.queries.disks import DiskCatalog, DiskRates, load_disks
+from app.catalog.queries.exchange_rates import CurrencyRate, convert_amounts, find_exchange_rate
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.params import check_days
 from app.catalog.queries.size_details import SizeDetails, find_size_details
@@ -43,9 +44,16 @@ NOT_INCLUDED = (
 """What the figures leave out."""
 
 
+Amounts = Mapping[str, Fraction | None]
+"""Exact amounts of money in USD by the names of their fields; None is unknown."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VmCost:
-    """What one VM costs; None where its price is unknown, or a figure of the size."""
+    """What one VM costs; None where its price is unknown, or a figure of the size.
+
+    `exact` are the amounts of money by their names, before they are rounded.
+    """
 
     usd_per_hour: Decimal | None
     usd_per_month: Decimal | None
@@ -59,11 +67,13 @@ class VmCost:
     approximate_date: bool | None
     source_id: str | None
     adjustment: Adjustment | None
+    exact: Amounts
+    converted: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskCost:
-    """A disk as it was asked for, the one that was chosen, and what it costs a month."""
+    """A disk as it was asked for, the one that was chosen, and what it costs a month; `exact` as of a VM."""
 
     requested: str
     disk: str
@@ -78,7 +88,8 @@ class DiskCost:
     price_as_of: date | None
     price_age_days: int | None
     source_ids: tuple[str, ...]
-    exact_usd_per_month: Fraction | None
+    exact: Amounts
+    converted: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +98,7 @@ class TotalCost:
 
     usd_per_month: Decimal | None
     usd_per_year: Decimal | None
+    converted: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,25 +117,27 @@ class CostOfSize:
     total: TotalCost
     unknown_parts: tuple[str, ...]
     warnings: tuple[str, ...]
+    exchange_rate: CurrencyRate | None
     not_included: tuple[str, ...] = NOT_INCLUDED
 
 
 def compute_costs(name: str, search: CostSearch, known: CatalogSnapshot, today: date) -> QueryPlan[CostOfSize]:
     """Cost the VMs and disks of `search`.
 
-    Raises NotFound for the size, BadQuery for a region, a day to come, and for a disk that there is not or that cannot
-    be so fast.
+    Raises NotFound for the size, BadQuery for a region, a day to come, a currency without a rate, and for a disk that
+    there is not or that cannot be so fast.
     """
     check_days(search, today)
     check_regions(known.regions, "region", search.region)
     (key,) = yield from get_size_keys((name,))
     (size,) = yield from find_size_details((key,), search, today, known.rules)
     day = search.as_of or today
+    rate = yield from find_exchange_rate(search.currency, day)
     price = yield from find_cheapest_price(key, search, today, known.rules)
     region = price.region if price else search.region[0] if len(search.region) == 1 else None
     catalog = yield from load_disks(day, (region,)) if region else _no_disk_prices(day)
-    disks = tuple(_cost_disk(text, search, catalog, region, today) for text in search.disk)
-    return _to_cost(size, search, price, disks, region=region, day=day, today=today)
+    disks = tuple(_cost_disk(text, search, catalog, rate, region=region, today=today) for text in search.disk)
+    return _to_cost(size, search, price, disks, rate, region=region, day=day, today=today)
 
 
 def _no_disk_prices(day: date) -> QueryPlan[DiskCatalog]:
@@ -136,15 +150,16 @@ def _to_cost(
     search: CostSearch,
     price: SizePrice | None,
     disks: tuple[DiskCost, ...],
+    rate: CurrencyRate | None,
     *,
     region: str | None,
     day: date,
     today: date,
 ) -> CostOfSize:
-    vm = _cost_vm(size, price, search.hours_per_month, today)
-    vm_month = to_exact(vm.usd_per_hour) * to_exact(search.hours_per_month) if vm.usd_per_hour is not None else None
-    of_one = total((vm_month, *(disk.exact_usd_per_month for disk in disks)))
+    vm = _cost_vm(size, price, rate, search.hours_per_month, today)
+    of_one = total((vm.exact["usd_per_month"], *(disk.exact["usd_per_month"] for disk in disks)))
     per_month = of_one * search.count if of_one is not None else None
+    in_all = {"usd_per_month": per_month, "usd_per_year": _year(per_month)}
     parts = {"vm": vm.usd_per_month, **{f"disks[{index}]": disk.usd_per_month for index, disk in enumerate(disks)}}
     return CostOfSize(
         size=size.row["name"],
@@ -156,23 +171,31 @@ def _to_cost(
         as_of=day,
         vm=vm,
         disks=disks,
-        total=TotalCost(usd_per_month=round_usd(per_month), usd_per_year=_year(per_month)),
+        total=TotalCost(**_round(in_all), converted=_convert(in_all, rate)),
         unknown_parts=tuple(part for part, usd in parts.items() if usd is None),
         warnings=_warnings(size.row, vm, disks),
+        exchange_rate=rate,
     )
 
 
-def _cost_vm(size: SizeDetails, price: SizePrice | None, hours: Decimal, today: date) -> VmCost:
-    usd = price.usd_per_hour if price else None
-    month = to_exact(usd) * to_exact(hours) if usd is not None else None
+def _cost_vm(
+    size: SizeDetails, price: SizePrice | None, rate: CurrencyRate | None, hours: Decimal, today: date
+) -> VmCost:
+    usd = to_exact(price.usd_per_hour) if price else None
+    month = usd * to_exact(hours) if usd is not None else None
+    exact = {
+        "usd_per_hour": usd,
+        "usd_per_month": month,
+        "usd_per_year": _year(month),
+        "usd_per_vcpu_hour": per_unit(usd, size.row["vcpus"]),
+        "usd_per_memory_gib_hour": per_unit(usd, size.row["memory_gib"]),
+        "usd_per_gpu_hour": per_unit(usd, size.gpus),
+        "usd_per_gpu_gib_hour": per_unit(usd, size.row["gpu_memory_gib"]),
+    }
     return VmCost(
-        usd_per_hour=usd,
-        usd_per_month=round_usd(month),
-        usd_per_year=_year(month),
-        usd_per_vcpu_hour=per_unit(usd, size.row["vcpus"]),
-        usd_per_memory_gib_hour=per_unit(usd, size.row["memory_gib"]),
-        usd_per_gpu_hour=per_unit(usd, size.gpus),
-        usd_per_gpu_gib_hour=per_unit(usd, size.row["gpu_memory_gib"]),
+        **_round(exact),
+        exact=exact,
+        converted=_convert(exact, rate),
         price_as_of=price.as_of if price else None,
         price_age_days=(today - price.as_of).days if price else None,
         approximate_date=price.approximate_date if price else None,
@@ -181,12 +204,21 @@ def _cost_vm(size: SizeDetails, price: SizePrice | None, hours: Decimal, today: 
     )
 
 
-def _cost_disk(text: str, search: CostSearch, catalog: DiskCatalog, region: str | None, today: date) -> DiskCost:
+def _cost_disk(
+    text: str,
+    search: CostSearch,
+    catalog: DiskCatalog,
+    rate: CurrencyRate | None,
+    *,
+    region: str | None,
+    today: date,
+) -> DiskCost:
     chosen = _choose_disk(text, search.redundancy, catalog)
     rates: DiskRates = catalog.rates.get(chosen.disk.id, {}).get(region or "", {})
-    month = disk_usd_per_month(chosen, {per: rate.usd for per, rate in rates.items()})
+    month = disk_usd_per_month(chosen, {per: one.usd for per, one in rates.items()})
     used = list(rates.values()) if month is not None else []
-    as_of = min((rate.valid_from for rate in used), default=None)
+    as_of = min((one.valid_from for one in used), default=None)
+    exact = {"usd_per_month": month, "usd_per_year": _year(month)}
     return DiskCost(
         requested=text,
         disk=chosen.disk.id,
@@ -196,12 +228,12 @@ def _cost_disk(text: str, search: CostSearch, catalog: DiskCatalog, region: str 
         gib=chosen.gib,
         iops=chosen.iops,
         mbps=chosen.mbps,
-        usd_per_month=round_usd(month),
-        usd_per_year=_year(month),
+        **_round(exact),
+        exact=exact,
+        converted=_convert(exact, rate),
         price_as_of=as_of,
         price_age_days=(today - as_of).days if as_of else None,
-        source_ids=tuple(sorted({rate.source_id for rate in used})),
-        exact_usd_per_month=month,
+        source_ids=tuple(sorted({one.source_id for one in used})),
     )
 
 
@@ -259,5 +291,13 @@ def _warnings(size: Mapping[str, Any], vm: VmCost, disks: Sequence[DiskCost]) ->
     return tuple(code for code, holds in raised.items() if holds)
 
 
-def _year(usd_per_month: Fraction | None) -> Decimal | None:
-    return round_usd(usd_per_month * MONTHS_PER_YEAR) if usd_per_month is not None else None
+def _year(usd_per_month: Fraction | None) -> Fraction | None:
+    return usd_per_month * MONTHS_PER_YEAR if usd_per_month is not None else None
+
+
+def _round(amounts: Amounts) -> dict[str, Decimal | None]:
+    return {name: round_usd(usd) for name, usd in amounts.items()}
+
+
+def _convert(amounts: Amounts, rate: CurrencyRate | None) -> dict[str, Any] | None:
+    return convert_amounts(amounts, rate) if rate is not None else None

@@ -9,6 +9,7 @@ from typing import Any
 
 from app.catalog.disks import DISK_TYPES
 from app.catalog.queries.disks import DISK_SORT_KEYS, DiskCatalog, DiskRates, DiskSearch, load_disks
+from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
 from app.catalog.queries.filters import check_sort
 from app.catalog.queries.lookups import check_regions
 from app.catalog.queries.params import check_days
@@ -65,20 +66,22 @@ class DiskPage:
     items: tuple[DiskOffer, ...]
     next_cursor: str | None
     total: int
+    exchange_rate: CurrencyRate | None
 
 
 def find_disks(search: DiskSearch, known: CatalogSnapshot, today: date) -> QueryPlan[DiskPage]:
-    """Find one page of the disks that `search` asks for; raises BadQuery for a region, a day or a key of the order."""
+    """Find one page of the disks that `search` asks for; raises BadQuery for a region, day, currency or sort key."""
     check_days(search, today)
     check_regions(known.regions, "region", search.region)
     check_sort(search.sort, DISK_SORT_KEYS)
+    rate = yield from find_exchange_rate(search.currency, search.as_of or today)
     catalog = yield from load_disks(search.as_of or today, search.region)
     disks = ((to_disk_model(row), row["source_id"]) for row in catalog.disks)
     offers = [_cheapest_offer(disk, by, catalog, today) for disk, by in disks if _is_wanted(disk, search)]
     ranked = _sort(offers, search.sort)
     request_key = f"disks {search.model_dump_json(exclude=search.page_param_names())} {today}"
     page: RankedPage[DiskOffer] = yield from paginate(ranked, search, request_key, known)
-    return DiskPage(items=tuple(page.items), next_cursor=page.next_cursor, total=len(ranked))
+    return DiskPage(items=tuple(page.items), next_cursor=page.next_cursor, total=len(ranked), exchange_rate=rate)
 
 
 def to_disk_model(row: Mapping[str, Any]) -> DiskModel:

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
+from app.catalog.adjustments import Rules
 from app.catalog.queries.lookups import check_regions, get_size_keys
 from app.catalog.queries.neighbours import ReferenceSize, neighbours_query, reference_query, to_neighbour
-from app.catalog.queries.params import SimilarSearch
+from app.catalog.queries.params import SimilarSearch, check_days
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan, Row
 from app.fit.similarity import Neighbour, SizeTraits, sort_by_distance
@@ -24,14 +25,18 @@ class SimilarSizes:
 
 
 def find_similar(name: str, search: SimilarSearch, known: CatalogSnapshot, today: date) -> QueryPlan[SimilarSizes]:
-    """Rank the sizes offered in the regions of `search` by similarity; raises NotFound, or BadQuery for a region."""
+    """Rank the sizes offered in the regions of `search` by similarity.
+
+    Raises NotFound, or BadQuery for a region or a day to come.
+    """
+    check_days(search, today)
     check_regions(known.regions, "region", search.region)
     (key,) = yield from get_size_keys([name])
-    ((*own,),) = yield reference_query(key, search, today)
-    usd = yield from _reference_price(key, tuple(own), search, today)
+    ((*own,),) = yield reference_query(key, search, today, known.rules)
+    usd = yield from _reference_price(key, tuple(own), search, today, known.rules)
     size = to_traits(tuple(own))
     reference = ReferenceSize(key=key, gpu_memory_gib=size.gpu_memory_gib, usd_per_hour=usd)
-    rows = yield neighbours_query(reference, search, today)
+    rows = yield neighbours_query(reference, search, today, known.rules)
     neighbours = sort_by_distance(size, map(to_traits, rows))
     request_key = f"{key} {search.model_dump_json(exclude=search.page_param_names())} {today}"
     page = yield from paginate(neighbours, search, request_key, known)
@@ -52,10 +57,10 @@ def to_traits(row: Row) -> SizeTraits:
     )
 
 
-def _reference_price(key: str, own: Row, search: SimilarSearch, today: date) -> QueryPlan[float]:
+def _reference_price(key: str, own: Row, search: SimilarSearch, today: date, rules: Rules) -> QueryPlan[float]:
     """Return the size's price in USD/h in the regions of `search`, else its cheapest anywhere, else 0."""
     usd = to_neighbour(own)["usd_per_hour"]
     if usd is None and search.region:
-        (anywhere,) = yield reference_query(key, search.model_copy(update={"region": ()}), today)
+        (anywhere,) = yield reference_query(key, search.model_copy(update={"region": ()}), today, rules)
         usd = to_neighbour(anywhere)["usd_per_hour"]
     return float(usd) if usd is not None else 0.0

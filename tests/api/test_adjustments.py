@@ -129,6 +129,8 @@ def test_a_list_is_in_the_order_of_what_is_paid(adjusted: httpx.Client, purchase
         "/sizes?purchase=spot&sort=usd_per_hour&min_gpu_mem=80&limit=500",
         "/sizes?region=westeurope&max_usd_per_hour=2&currency=EUR&limit=500",
         f"/sizes/{ND}",
+        "/sizes/nc24ads_a100_v4/similar?limit=500",
+        "/sizes/d16ads_v5/similar?region=eastus,westeurope&limit=500",
         "/compare?size=nc24ads_a100_v4,nd96asr_v4&region=eastus,westeurope",
         "/fit?min_gpu_mem=80&region=westeurope&include=rejected&limit=500",
         "/fit?min_vcpus=96&budget_usd_per_month=5000&limit=500",

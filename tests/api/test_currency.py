@@ -1,6 +1,7 @@
 """The parameter `currency`: the amounts of every answer in another currency, by one dated rate."""
 
 from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
 from typing import Any
 
 import httpx
@@ -63,7 +64,17 @@ def test_the_schemas_have_every_converted_price_and_field_of_a_rate() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/sizes", "/sizes/nd40rs_v2", "/sizes/nd40rs_v2/prices", "/prices", "/fit", "/compare"]
+    "path",
+    [
+        "/sizes",
+        "/sizes/nd40rs_v2",
+        "/sizes/nd40rs_v2/prices",
+        "/prices",
+        "/fit",
+        "/compare",
+        "/sizes/nd40rs_v2/cost",
+        "/disks",
+    ],
 )
 def test_us_dollars_change_nothing(client: httpx.Client, path: str) -> None:
     needed: dict[str, dict[str, Any]] = {
@@ -129,6 +140,66 @@ def test_prices_of_a_day_are_converted_by_the_rate_of_that_day(client: httpx.Cli
         exact = Decimal(repr(row["usd_per_hour"])) * Decimal(repr(rate["units_per_euro"]))
         price = float((exact / Decimal(repr(rate["usd_per_euro"]))).quantize(Decimal("1e-9"), ROUND_HALF_UP))
         assert row["converted"] == {"currency": "CHF", "price_per_hour": price}
+
+
+def converted(usd: Fraction, rate: dict[str, Any]) -> float:
+    exact = usd * Fraction(repr(rate["units_per_euro"])) / Fraction(repr(rate["usd_per_euro"]))
+    return float(Decimal(int(exact * 10**9 + Fraction(1, 2))).scaleb(-9))
+
+
+def test_a_cost_is_converted_from_exact_amounts_and_rounded_once(client: httpx.Client) -> None:
+    question = {"region": "westeurope", "disk": "premium_ssd:1000,premium_ssd_v2:1024:5000:200", "count": 3}
+    plain = get(client, "/sizes/nc24ads_a100_v4/cost", **question)
+    body = get(client, "/sizes/nc24ads_a100_v4/cost", currency="CHF", **question)
+    rate = body["exchange_rate"]
+    usd = Fraction(repr(plain["vm"]["usd_per_hour"]))
+    expected = {
+        "price_per_hour": usd,
+        "price_per_month": usd * 730,
+        "price_per_year": usd * 730 * 12,
+        "price_per_vcpu_hour": usd / 24,
+        "price_per_memory_gib_hour": usd / 220,
+        "price_per_gpu_hour": usd,
+        "price_per_gpu_gib_hour": usd / 80,
+    }
+    in_francs = {name: converted(amount, rate) for name, amount in expected.items()}
+    assert body["vm"].pop("converted") == {"currency": "CHF", **in_francs}
+    for part in (*body["disks"], body["total"]):
+        month = Fraction(repr(part["usd_per_month"]))
+        in_francs = {"price_per_month": converted(month, rate), "price_per_year": converted(month * 12, rate)}
+        assert part.pop("converted") == {"currency": "CHF", **in_francs}
+    assert body.pop("exchange_rate")["day"] == "2026-09-01"
+    assert body == plain
+
+
+def test_a_cost_of_a_past_day_is_converted_by_the_rate_of_that_day(client: httpx.Client) -> None:
+    body = get(client, "/sizes/nc24ads_a100_v4/cost", currency="EUR", region="eastus", as_of="2026-07-05")
+    assert (body["exchange_rate"]["day"], body["exchange_rate"]["age_days"]) == ("2026-07-03", 2)
+
+
+def test_what_is_unknown_of_a_cost_is_unknown_in_the_currency(client: httpx.Client) -> None:
+    body = get(client, "/sizes/nc24ads_a100_v4/cost", currency="EUR", region="eastus", disk="premium_ssd:1000")
+    unknown = {"currency": "EUR", "price_per_month": None, "price_per_year": None}
+    assert [body["disks"][0]["converted"], body["total"]["converted"]] == [unknown, unknown]
+
+
+def test_disks_have_their_prices_also_in_the_currency(client: httpx.Client) -> None:
+    plain = get(client, "/disks", region="westeurope", limit=500)
+    body = get(client, "/disks", region="westeurope", limit=500, currency="EUR")
+    rate = body.pop("exchange_rate")
+    kinds = dict.fromkeys(("usd_per_month", "usd_per_gib_hour", "usd_per_iops_hour", "usd_per_mbps_hour"), 0)
+    for disk in body["items"]:
+        prices = disk.pop("converted")
+        assert prices["currency"] == "EUR"
+        for name in kinds:
+            usd = disk[name]
+            kinds[name] += usd is not None
+            assert prices[converted_name(name)] == (None if usd is None else converted(Fraction(repr(usd)), rate))
+        per_gib = disk["usd_per_gib_month"]
+        expected = None if per_gib is None else pytest.approx(in_euro(per_gib), abs=2e-9)
+        assert prices["price_per_gib_month"] == expected
+    assert all(kinds.values())
+    assert body == plain
 
 
 def test_a_history_is_converted_by_one_rate(client: httpx.Client) -> None:

@@ -59,6 +59,10 @@ def test_the_prices_of_the_size_are_not_the_same_on_all_days(client: httpx.Clien
         "/sizes?available_in=eastus,westeurope&os=windows&limit=500",
         "/sizes?region=eastus&max_usd_per_hour=2&currency=EUR&limit=500",
         f"/sizes/{SIZE}?currency=EUR",
+        f"/sizes/{SIZE}/similar?limit=500",
+        f"/sizes/{SIZE}/similar?region=eastus,westeurope&purchase=spot&limit=500",
+        "/sizes/nc24ads_a100_v4/similar?region=eastus&limit=500",
+        "/sizes/nc24ads_a100_v4/similar?region=eastus,westeurope&limit=500",
         "/compare?size=nc24ads_a100_v4,nc40ads_h100_v5&region=eastus,westeurope",
         "/fit?min_gpu_mem=80&region=eastus&include=rejected&limit=500",
         "/fit?min_vcpus=96&budget_usd_per_month=5000&limit=500",
@@ -73,6 +77,16 @@ def test_prices_of_today_are_the_same_by_their_history(client: httpx.Client, pat
         return
     answers = [{**answer.json(), "next_cursor": None} for answer in (now, then)]
     assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("region", ["eastus", "eastus,westeurope"])
+def test_similar_sizes_have_the_prices_of_the_day(client: httpx.Client, region: str) -> None:
+    then = {"as_of": "2024-05-01", "region": region}
+    found = get(client, f"/sizes/{SIZE}/similar", limit=100, **then)
+    prices = {row["name"]: row["usd_per_hour"] for row in walk(client, "/sizes", **then)}
+    assert found["total"] > 100
+    for row in found["items"]:
+        assert row["usd_per_hour"] == prices[row["size"]]
 
 
 def test_nothing_was_known_before_it_was_taken_in(client: httpx.Client) -> None:
@@ -112,6 +126,7 @@ TOMORROW = "2026-09-02"
 GETS = (
     *("/sizes?", f"/sizes/{SIZE}?", "/fit?min_vcpus=2&", "/compare?size=d2s_v5,d4s_v5&", "/sizes.csv?", "/prices?"),
     *("/prices.csv?", f"/sizes/{SIZE}/prices?", f"/sizes/{SIZE}/cost?", "/sizes.parquet?", "/sizes?currency=EUR&"),
+    f"/sizes/{SIZE}/similar?",
 )
 
 

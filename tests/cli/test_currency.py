@@ -63,8 +63,22 @@ def test_a_fit_has_its_costs_in_the_currency(run: Run, seeded_url: str, what: tu
     assert RATE in done.stdout
 
 
+def test_a_cost_is_shown_in_the_currency(run: Run, seeded_url: str) -> None:
+    arguments = ("cost", "nc24ads_a100_v4", "--region", "westeurope", "--disk", "premium_ssd:1024", "--currency", "EUR")
+    shown = run(seeded_url, *arguments)
+    heading, vm, disk, total = shown.stdout.splitlines()[2:6]
+    assert "EUR/h" in heading
+    assert "USD" not in heading
+    assert [vm.split()[0], disk.split()[0], total.split()[0]] == ["vm", "disks[0]", "total"]
+    assert RATE in shown.stdout
+    answer = json.loads(run(seeded_url, *arguments, "--json").stdout)
+    assert answer["vm"]["converted"]["price_per_hour"] == 4.119930975
+    assert f"{answer['total']['converted']['price_per_month']:,.2f}" in total
+
+
 @pytest.mark.parametrize(
-    "arguments", [("search",), ("show", "nd40rs_v2"), ("fit", "llama-3.1-70b"), ("fit", "--min-gpus", "1")]
+    "arguments",
+    [("search",), ("show", "nd40rs_v2"), ("cost", "nd40rs_v2"), ("fit", "llama-3.1-70b"), ("fit", "--min-gpus", "1")],
 )
 def test_a_currency_that_cannot_be_had_is_refused_by_the_name_of_the_option(
     run: Run, seeded_url: str, arguments: tuple[str, ...]

@@ -93,8 +93,8 @@ def test_what_is_rounded_is_rounded_half_away_from_zero() -> None:
 
 
 def test_none_of_a_resource_has_no_price_a_unit() -> None:
-    assert per_unit(Decimal(3), Fraction(1, 6)) == 18
-    assert [per_unit(Decimal(3), 0), per_unit(Decimal(3), None), per_unit(None, 3)] == [None, None, None]
+    assert per_unit(Fraction(3), Fraction(1, 6)) == 18
+    assert [per_unit(Fraction(3), 0), per_unit(Fraction(3), None), per_unit(None, 3)] == [None, None, None]
 
 
 def test_a_total_with_an_unknown_part_is_unknown() -> None:

@@ -72,7 +72,8 @@ async def list_similar_sizes(
     from app.converters.compare import to_similar_page
     from app.services.similar import find_similar
 
-    return to_similar_page(await executor.run(partial(find_similar, name, search)))
+    run = executor.run_in_thread if search.names_a_day else executor.run
+    return to_similar_page(await run(partial(find_similar, name, search)))
 
 
 @router.get("/sizes/{name}/facts", response_model=FactPage)

@@ -12,7 +12,7 @@ from sqlalchemy import Date, String, bindparam, cast, or_, select
 from app.catalog.adjustments import Rules, adjusted_nano_usd, adjustment_json
 from app.catalog.disks import DISK_TYPES, Redundancy
 from app.catalog.in_force import EVER_KNOWN, PRICE, earliest_spot_day, is_in_force, last_observed
-from app.catalog.queries.params import Day, Hours, LowerText, OfferParams
+from app.catalog.queries.params import CurrencyParams, Day, Hours, LowerText, OfferParams
 from app.catalog.queries.price_scope import region_binds
 from app.db.functions import NANO
 from app.db.statements import BoundStatement, QueryPlan, Statement, cached_statement
@@ -48,7 +48,7 @@ def _check_disk(text: str) -> str:
 DiskText = Annotated[LowerText, Field(json_schema_extra={"pattern": DISK_PATTERN}), AfterValidator(_check_disk)]
 
 
-class CostSearch(OfferParams):
+class CostSearch(OfferParams, CurrencyParams):
     """Which VMs and disks to cost, and for how long they run."""
 
     count: int = Field(default=1, ge=1, le=100_000, description="VMs, each with its disks.", examples=[2])

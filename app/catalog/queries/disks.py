@@ -12,7 +12,7 @@ from sqlalchemy import Date, String, and_, bindparam, cast, exists, or_, select
 from app.catalog.column_types import table_of
 from app.catalog.disks import DiskType, Redundancy
 from app.catalog.models import Disk, DiskPrice
-from app.catalog.queries.params import Count, Day, PageParams, RegionSet, SortOrder
+from app.catalog.queries.params import Count, CurrencyParams, Day, PageParams, RegionSet, SortOrder
 from app.catalog.queries.price_scope import region_binds
 from app.db.functions import NANO
 from app.db.statements import BoundStatement, QueryPlan, Statement, cached_statement, to_dicts
@@ -23,7 +23,7 @@ _price = PRICE.c
 DISK_SORT_KEYS = ("type", "max_gib", "max_iops", "max_mbps", "usd_per_month", "usd_per_gib_month")
 
 
-class DiskSearch(PageParams):
+class DiskSearch(CurrencyParams, PageParams):
     """Which disks, and where their prices are."""
 
     type: tuple[DiskType, ...] = Field(

@@ -64,6 +64,12 @@ def converted_name(name: str) -> str:
     return name.replace("usd_per", "price_per")
 
 
+def convert_amounts(amounts: Mapping[str, Decimal | Fraction | None], rate: CurrencyRate) -> dict[str, Any]:
+    """Return the currency, then amounts in it by their converted names; an unknown amount stays None."""
+    converted = {converted_name(name): None if usd is None else rate.convert(usd) for name, usd in amounts.items()}
+    return {"currency": rate.currency, **converted}
+
+
 _PRICES = tuple(name for name in OFFER_JSON_FIELDS if "usd_per" in name)
 
 
@@ -80,10 +86,7 @@ def convert_prices(size: Mapping[str, Any], rate: CurrencyRate) -> dict[str, Any
         "usd_per_gpu_gib_hour": size["gpu_memory_gib"],
     }
     amounts = {name: _per_unit(usd, units[name]) if name in units else size[name] for name in _PRICES}
-    prices = {
-        converted_name(name): None if amount is None else rate.convert(amount) for name, amount in amounts.items()
-    }
-    return {"currency": rate.currency, **prices}
+    return convert_amounts(amounts, rate)
 
 
 def _per_unit(usd: Decimal | None, amount: str | int | Decimal | None) -> Fraction | None:

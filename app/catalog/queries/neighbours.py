@@ -1,29 +1,32 @@
-"""Find the neighbours of a size: sizes with about its GPU memory and about its price, read along one index."""
+"""Find the neighbours of a size: sizes with about its GPU memory and about its price.
+
+Today's prices are read along one index; those of a past day, or the cheapest of several regions, are computed once for
+all sizes with about that memory.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
 from sqlalchemy import (
     Double,
+    FromClause,
     Integer,
     Select,
-    and_,
     bindparam,
     cast,
-    exists,
-    literal,
     literal_column,
     select,
+    true,
     union_all,
 )
-from sqlalchemy.sql import ColumnElement
 
+from app.catalog.adjustments import Rules
 from app.catalog.column_types import UsdColumn
-from app.catalog.projections import memory_bucket
+from app.catalog.projections import memory_bucket, memory_bucket_sql
 from app.catalog.purchases import ANY_REGION
-from app.catalog.queries.params import OfferParams
+from app.catalog.queries.params import SimilarSearch
 from app.catalog.queries.price_scope import (
     GPU,
     OFFER,
@@ -33,8 +36,7 @@ from app.catalog.queries.price_scope import (
     gpu,
     is_orderable,
     matches_offer,
-    region_binds,
-    region_parameters,
+    price_parameters,
     size,
     status_of,
     use_memory_index,
@@ -69,35 +71,34 @@ class ReferenceSize:
     usd_per_hour: float
 
 
-def reference_query(key: str, params: OfferParams, today: date) -> BoundStatement:
+def reference_query(key: str, params: SimilarSearch, today: date, rules: Rules) -> BoundStatement:
     """Return the query of one size with its offer; the columns of the offer are null where there is none."""
-    values = {"key": key, "today": today.isoformat(), **region_parameters(params)}
-    return BoundStatement(_reference_statement(PriceScopeKey.of(params, ())), values)
+    values = {"key": key, **price_parameters(params, today)}
+    return BoundStatement(_reference_statement(PriceScopeKey.of(params, rules)), values)
 
 
-def neighbours_query(reference: ReferenceSize, params: OfferParams, today: date) -> BoundStatement:
+def neighbours_query(reference: ReferenceSize, params: SimilarSearch, today: date, rules: Rules) -> BoundStatement:
     """Return the query of the sizes around a reference that can be ordered, in the order of their names."""
     memory = reference.gpu_memory_gib
-    values: dict[str, Any] = {
-        "key": reference.key,
-        "today": today.isoformat(),
-        "scanned_region": params.region[0] if len(params.region) == 1 else ANY_REGION[params.purchase],
-        **region_parameters(params),
-    }
+    values: dict[str, Any] = {"key": reference.key, **price_parameters(params, today)}
+    indexed = not params.names_a_day and len(params.region) <= 1
+    if indexed:
+        values["scanned_region"] = params.region[0] if params.region else ANY_REGION[params.purchase]
     values |= {f"usd_{index}": reference.usd_per_hour * 2.0**step for index, step in enumerate(MEMORY_STEPS)}
     if memory:
         values |= {f"bucket_{index}": memory_bucket(memory) + step for index, step in enumerate(MEMORY_STEPS)}
-    return BoundStatement(_neighbours_statement(PriceScopeKey.of(params, ()), with_gpu=bool(memory)), values)
+    statement = _indexed_statement if indexed else _computed_statement
+    return BoundStatement(statement(PriceScopeKey.of(params, rules), with_gpu=bool(memory)), values)
 
 
 @cached_statement(32)
 def _reference_statement(scope_key: PriceScopeKey) -> Statement:
     keys = select(size.key.label("size_key")).where(size.key == bindparam("key", type_=size.key.type))
-    return Statement(_with_columns(keys, scope_key), short=True)
+    return Statement(_with_columns(keys.cte("these"), PriceScope.for_sizes(scope_key, keys)), short=not scope_key.past)
 
 
 @cached_statement(32)
-def _neighbours_statement(scope_key: PriceScopeKey, *, with_gpu: bool) -> Statement:
+def _indexed_statement(scope_key: PriceScopeKey, *, with_gpu: bool) -> Statement:
     """Build the statement: an index scan up and one down the prices of each memory bucket.
 
     Sizes without a GPU are in no bucket; for them the scans begin at each of the prices all the same.
@@ -108,12 +109,49 @@ def _neighbours_statement(scope_key: PriceScopeKey, *, with_gpu: bool) -> Statem
         for upwards in (True, False)
     ]
     found = union_all(*scans).cte("found")
-    keys = select(found.c.size_key).distinct()
-    return Statement(_with_columns(keys, scope_key), short=with_gpu and scope_key.regions <= 1)
+    these = select(found.c.size_key).distinct().cte("these")
+    scope = PriceScope.for_sizes(scope_key, select(these.c.size_key))
+    return Statement(_with_columns(these, scope), short=with_gpu)
+
+
+@cached_statement(32)
+def _computed_statement(scope_key: PriceScopeKey, *, with_gpu: bool) -> Statement:
+    """Build the statement where no index has the prices: the same scans of a table of them."""
+    bucket = memory_bucket_sql(size.gpu_memory_gib)
+    buckets = [bindparam(f"bucket_{index}", type_=Integer) for index in range(len(MEMORY_STEPS))]
+    candidates = select(size.key).where(
+        bucket.in_(buckets) if with_gpu else bucket.is_(None),
+        size.key != bindparam("key", type_=size.key.type),
+        is_orderable(size.retirement_date, size.withdrawn),
+    )
+    priced = PriceScope.for_sizes(scope_key, candidates)
+    columns = (
+        priced.offer[name] for name in ("size_key", "priced_in", f"{priced.purchase}_rank_usd", "gpu_memory_gib")
+    )
+    offers = select(*columns).select_from(priced.source).where(priced.has_offer).cte("priced")
+    scope = replace(priced, offers=offers, has_offer=true(), cheapest=None)
+    scans = [
+        select(_computed_scan(scope, index, upwards=upwards, with_gpu=with_gpu).subquery())
+        for index in range(len(MEMORY_STEPS))
+        for upwards in (True, False)
+    ]
+    found = union_all(*scans).cte("found")
+    return Statement(_with_columns(select(found.c.size_key).distinct().cte("these"), scope))
+
+
+def _computed_scan(scope: PriceScope, index: int, *, upwards: bool, with_gpu: bool) -> Select[Any]:
+    """Select the sizes of one memory bucket from a price on, as `_scan` does."""
+    usd = bindparam(f"usd_{index}", type_=Double)
+    scan = select(scope.key).where(scope.rank >= usd if upwards else scope.rank < usd)
+    if with_gpu:
+        bucket = memory_bucket_sql(scope.offer.gpu_memory_gib)
+        scan = scan.where(bucket == bindparam(f"bucket_{index}", type_=Integer))
+    order = [key if upwards else key.desc() for key in (scope.rank, scope.key)]
+    return scan.order_by(*order).limit(literal_column(str(SIZES_PER_SCAN), Integer))
 
 
 def _scan(scope_key: PriceScopeKey, index: int, *, upwards: bool, with_gpu: bool) -> Select[Any]:
-    """Select the offers of one memory bucket from a price on; of several regions those with an offer in any."""
+    """Select the offers of one memory bucket from a price on."""
     offer, usd = OFFER.c, bindparam(f"usd_{index}", type_=Double)
     rank = offer[f"{scope_key.purchase}_rank_usd"]
     bucket = bindparam(f"bucket_{index}", type_=Integer)
@@ -125,25 +163,13 @@ def _scan(scope_key: PriceScopeKey, index: int, *, upwards: bool, with_gpu: bool
         offer.size_key != bindparam("key", type_=offer.size_key.type),
         is_orderable(offer.retirement_date, offer.withdrawn),
     )
-    if scope_key.regions > 1:
-        scan = scan.where(_has_offer_in_regions(scope_key))
     order = [key if upwards else key.desc() for key in (rank, offer.size_key)]
     hinted = use_memory_index(scan, OFFER, scope_key.purchase) if with_gpu else scan
     return hinted.order_by(*order).limit(literal_column(str(SIZES_PER_SCAN), Integer))
 
 
-def _has_offer_in_regions(scope_key: PriceScopeKey) -> ColumnElement[bool]:
-    """Return the condition that the size has an offer in any of the regions."""
-    there = OFFER.alias("there").c
-    in_region = there.region.in_(region_binds(scope_key.regions))
-    same = and_(in_region, matches_offer(there, scope_key), there.size_key == OFFER.c.size_key)
-    return exists(select(literal(1)).where(same))
-
-
-def _with_columns(keys: Select[Any], scope_key: PriceScopeKey) -> Select[Any]:
+def _with_columns(these: FromClause, scope: PriceScope) -> Select[Any]:
     """Select the NEIGHBOUR_COLUMNS of the sizes with these keys."""
-    these = keys.cte("these")
-    scope = PriceScope.for_sizes(scope_key, select(these.c.size_key))
     columns = {
         "key": size.key,
         "status": status_of(size),

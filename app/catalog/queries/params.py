@@ -448,7 +448,7 @@ class FitSearch(DatedSelection, SizeRequirements, CurrencyParams, PageParams):
         return sort
 
 
-class SimilarSearch(OfferParams, PageParams):
+class SimilarSearch(PriceDayParams, OfferParams, PageParams):
     """Parameters of a search for similar sizes."""
 
     region: RegionSet = Field(
