@@ -20,7 +20,7 @@ from app.catalog.queries.exports import PriceExport, SizeExport, export_prices, 
 from app.catalog.queries.facets import find_facets
 from app.catalog.queries.lookups import get_size_keys
 from app.catalog.queries.neighbours import MEMORY_STEPS, ReferenceSize, neighbours_query
-from app.catalog.queries.params import FitSearch, OfferParams, SizeFilter, SizeSearch
+from app.catalog.queries.params import FitSearch, OfferParams, SimilarSearch, SizeFilter, SizeSearch
 from app.catalog.queries.prices import AllPricesFilter, AllPricesSearch, find_all_prices
 from app.catalog.queries.size_details import find_size_details
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
@@ -174,17 +174,22 @@ OFFER_SCOPES = [
 ]
 
 
-@pytest.mark.parametrize("place", OFFER_SCOPES, ids=lambda place: place.model_dump_json(exclude_defaults=True))
-def test_neighbours_come_by_index_scans(crowded: Engine, place: OfferParams) -> None:
+INDEXED_SEARCHES = [SimilarSearch(), SimilarSearch(region=("region7",), purchase="spot")]
+"""Searches whose prices an index has; those of several regions or of a past day are computed."""
+
+
+@pytest.mark.parametrize("search", INDEXED_SEARCHES, ids=lambda search: search.model_dump_json(exclude_defaults=True))
+def test_neighbours_come_by_index_scans(crowded: Engine, search: SimilarSearch) -> None:
     centre = ReferenceSize(key="x007", gpu_memory_gib=112.0, usd_per_hour=8.0)
-    lines = plan(crowded, neighbours_query(centre, place, TODAY))
+    lines = plan(crowded, neighbours_query(centre, search, TODAY, ()))
     assert full_scans(lines) == [], lines
     assert len(re.findall("ix_offer_gpu", lines)) == 2 * len(MEMORY_STEPS), lines
 
 
-@pytest.mark.parametrize("place", OFFER_SCOPES, ids=lambda place: place.model_dump_json(exclude_defaults=True))
-def test_neighbours_of_a_size_without_a_gpu_come_by_price(crowded: Engine, place: OfferParams) -> None:
-    lines = plan(crowded, neighbours_query(ReferenceSize(key="x000", gpu_memory_gib=0, usd_per_hour=8.0), place, TODAY))
+@pytest.mark.parametrize("search", INDEXED_SEARCHES, ids=lambda search: search.model_dump_json(exclude_defaults=True))
+def test_neighbours_of_a_size_without_a_gpu_come_by_price(crowded: Engine, search: SimilarSearch) -> None:
+    reference = ReferenceSize(key="x000", gpu_memory_gib=0, usd_per_hour=8.0)
+    lines = plan(crowded, neighbours_query(reference, search, TODAY, ()))
     assert full_scans(lines) == [], lines
     walks = re.findall(
         r"\(region=\? AND os=\? AND (?:on_demand|spot)_rank_usd|using (?:pk_offer|ix_offer_spot)\b", lines
