@@ -174,11 +174,11 @@ OFFER_SCOPES = [
 ]
 
 
-INDEXED_SEARCHES = [SimilarSearch(), SimilarSearch(region=("region7",), purchase="spot")]
+SIMILAR_SEARCHES = [SimilarSearch(), SimilarSearch(region=("region7",), purchase="spot")]
 """Searches whose prices an index has; those of several regions or of a past day are computed."""
 
 
-@pytest.mark.parametrize("search", INDEXED_SEARCHES, ids=lambda search: search.model_dump_json(exclude_defaults=True))
+@pytest.mark.parametrize("search", SIMILAR_SEARCHES, ids=lambda search: search.model_dump_json(exclude_defaults=True))
 def test_neighbours_come_by_index_scans(crowded: Engine, search: SimilarSearch) -> None:
     centre = ReferenceSize(key="x007", gpu_memory_gib=112.0, usd_per_hour=8.0)
     lines = plan(crowded, neighbours_query(centre, search, TODAY, ()))
@@ -186,7 +186,7 @@ def test_neighbours_come_by_index_scans(crowded: Engine, search: SimilarSearch) 
     assert len(re.findall("ix_offer_gpu", lines)) == 2 * len(MEMORY_STEPS), lines
 
 
-@pytest.mark.parametrize("search", INDEXED_SEARCHES, ids=lambda search: search.model_dump_json(exclude_defaults=True))
+@pytest.mark.parametrize("search", SIMILAR_SEARCHES, ids=lambda search: search.model_dump_json(exclude_defaults=True))
 def test_neighbours_of_a_size_without_a_gpu_come_by_price(crowded: Engine, search: SimilarSearch) -> None:
     reference = ReferenceSize(key="x000", gpu_memory_gib=0, usd_per_hour=8.0)
     lines = plan(crowded, neighbours_query(reference, search, TODAY, ()))
