@@ -9,7 +9,7 @@ from uuid import NAMESPACE_URL, uuid5
 from app.catalog.queries.changes import ChangeFilter, RevisionChanges
 from app.formats.feeds import Feed, FeedEntry
 
-_KINDS: Mapping[str, tuple[str, str]] = {
+KINDS: Mapping[str, tuple[str, str]] = {
     "price_up": ("price rose", "prices rose"),
     "price_down": ("price fell", "prices fell"),
     "price_new": ("new price", "new prices"),
@@ -21,6 +21,7 @@ _KINDS: Mapping[str, tuple[str, str]] = {
     "dispute_closed": ("dispute closed", "disputes closed"),
     "retirement_announced": ("retirement announced", "retirements announced"),
 }
+"""What a kind of event is called: one of them, and several."""
 
 
 def to_feed(
@@ -49,7 +50,7 @@ def _stable_id(*parts: str) -> str:
 
 
 def _to_entry(one: RevisionChanges, query: str, base_url: str) -> FeedEntry:
-    counts = ", ".join(f"{count:,} {_KINDS[kind][count != 1]}" for kind, count in one.counts.items())
+    counts = ", ".join(f"{count:,} {KINDS[kind][count != 1]}" for kind, count in one.counts.items())
     lines = [event_line(event) for event in one.events]
     more = sum(one.counts.values()) - len(lines)
     return FeedEntry(
@@ -63,7 +64,7 @@ def _to_entry(one: RevisionChanges, query: str, base_url: str) -> FeedEntry:
 
 def event_line(event: Mapping[str, Any]) -> str:
     """Return an event as a line of text."""
-    label = _KINDS[event["kind"]][0]
+    label = KINDS[event["kind"]][0]
     if event["region"]:
         offer = f"{event['size']} in {event['region']}, {event['os']}, {event['purchase']}"
         percent = f" ({event['percent']:+.1f} %)" if event["percent"] is not None else ""

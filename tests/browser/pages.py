@@ -40,5 +40,7 @@ PAGES = (
     PageState("fit-config", "/ui/fit?by=config"),
     PageState("fit-resources", "/ui/fit?by=resources&min_gpu_mem=640&max_nodes=2&budget_usd_per_month=30000"),
     PageState("fit-invalid", "/ui/fit?model=llama-3.3-7b&concurrency=many&dtype=fp9", status=422),
+    PageState("changes", "/ui/changes"),
+    PageState("changes-invalid", "/ui/changes?since=tomorrow&kind=price_up&size=nd40rs_v9", status=422),
     PageState("not-found", "/ui/nothing", status=404),
 )

@@ -1,0 +1,70 @@
+"""The page of changes: what each ingest changed, the newest first, as the feeds tell it."""
+
+from functools import partial
+from typing import Any, get_args
+
+from app.catalog.changes import CHANGE_KINDS
+from app.catalog.fields import SIZE_FIELDS
+from app.catalog.purchases import PURCHASE_MODELS
+from app.catalog.queries.changes import (
+    MAX_LINES,
+    ChangeFilter,
+    ChangeListing,
+    ChangeSearch,
+    RevisionChanges,
+    find_changes,
+    find_revision_changes,
+)
+from app.catalog.queries.params import Os
+from app.converters.change_feed import KINDS
+from app.http.canonical import clean_query
+from app.web.rendering import render_page
+from app.web.serving import Page, PageRequest
+from app.web.sizes_view import PURCHASE_TITLES
+
+_TONES = {"price_up": "bad", "price_down": "good", "size_gone": "warn", "retirement_announced": "warn"}
+"""The colour of a kind, which also has a word; of other kinds there is none."""
+
+
+async def render(request: PageRequest) -> str:
+    """Render the page; without events where a parameter is invalid."""
+    filters: ChangeFilter = request.params
+    listing, revisions = (None, []) if request.errors else await _find(request, filters)
+    query = clean_query(filters)
+    return render_page(
+        request,
+        "changes.html",
+        filters=filters,
+        listing=listing,
+        revisions=revisions,
+        shown=sum(len(one.events) for one in revisions),
+        max_lines=MAX_LINES,
+        kinds=KINDS,
+        tones=_TONES,
+        all_kinds=[(kind, KINDS[kind][1]) for kind in CHANGE_KINDS],
+        purchases=[("", "any"), *((name, PURCHASE_TITLES[name]) for name in PURCHASE_MODELS)],
+        systems=[("", "any"), *((name, name.capitalize()) for name in get_args(Os))],
+        feeds={kind: f"changes{kind}?{query}" if query else f"changes{kind}" for kind in (".atom", ".json", "")},
+        value=_value,
+    )
+
+
+async def _find(request: PageRequest, filters: ChangeFilter) -> tuple[ChangeListing, list[RevisionChanges]]:
+    """Return the number of events with the day from which they are known, and the newest revisions with their first."""
+    count = ChangeSearch(**{name: getattr(filters, name) for name in filters.model_fields_set}, limit=1)
+    listing = await request.executor.run_in_thread(partial(find_changes, count))
+    return listing, await request.executor.run_in_thread(partial(find_revision_changes, filters))
+
+
+def _value(event: dict[str, Any], name: str) -> str | None:
+    """Return what was or is, with its unit."""
+    value: str | None = event[name]
+    if value is None:
+        return "unknown" if event["kind"] == "field_changed" else None
+    unit = (
+        "USD an hour" if event["region"] else SIZE_FIELDS[event["field"]].unit if event["field"] in SIZE_FIELDS else ""
+    )
+    return f"{value}\u00a0{unit}" if unit and unit != "count" else value
+
+
+PAGE = Page(path="/ui/changes", params=ChangeFilter, render=render)
