@@ -20,10 +20,12 @@ from app.cli.options import (
     INFERENCE_FIELDS,
     PRICING_FIELDS,
     SCOPE_OPTIONS,
+    SERVICE_FIELDS,
     TRAINING_FIELDS,
     Command,
     GpuOptions,
     ModelOptions,
+    ServiceOptions,
     option_name,
     parse_body,
     parse_params,
@@ -49,6 +51,9 @@ PLACEMENT_COLUMNS = {
     "gib_per_gpu": Column(heading="GiB per GPU", rank=3),
     "sequences": Column(heading="sequences", rank=8),
     "tokens_per_s": Column(heading="tokens/s", rank=4),
+    "ttft_ms": Column(heading="TTFT ms", rank=8),
+    "tpot_ms": Column(heading="TPOT ms", rank=8),
+    "limited_by": Column(heading="limited by", rank=9),
     "hours": Column(heading="hours", rank=9),
     "usd_per_hour": Column(heading="USD/h"),
     "usd_per_million_tokens": Column(heading="USD/M tokens", rank=10),
@@ -120,7 +125,7 @@ def _flatten_figures(part: Mapping[str, Any], path: str = "") -> Iterator[dict[s
 
 
 @app.command(cls=Command)
-@query_options(ModelOptions, FitSearch)
+@query_options(ModelOptions, ServiceOptions, FitSearch)
 @with_output_options
 def fit(
     model_name: Annotated[
@@ -136,7 +141,9 @@ def fit(
     **values: Any,
 ) -> None:
     """Find the sizes that hold a model or meet requirements: on how many VMs, at what cost, and why others do not."""
-    model = _with_model_name(model_name, {field: values.pop(field) for field in ModelOptions.model_fields})
+    model = _with_model_name(
+        model_name, {field: values.pop(field) for field in (*ModelOptions.model_fields, *SERVICE_FIELDS)}
+    )
     if any(value is not None for value in model.values()):
         _fit_model(model, _drop_unset(values), output)
     else:
@@ -253,7 +260,9 @@ def _workload_body(values: Mapping[str, Any]) -> dict[str, Any]:
             raise BadQuery(option_name(own), values[own], f"does not apply to {part}; {other} or leave it out")
     workload = {field: values[own] for own, field in fields.items() if values.get(own) is not None}
     files = read_model_files(values.get("config"), values.get("safetensors"))
-    return {"model": values.get("model"), part: workload} | files
+    service = {field: values[own] for own, field in SERVICE_FIELDS.items() if values.get(own) is not None}
+    body = {"model": values.get("model"), part: workload} | files
+    return body | ({"serving": service} if service else {})
 
 
 def _placement_row(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:
@@ -269,12 +278,26 @@ def _placement_row(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:
         "gib_per_gpu": f"{memory['need']['mid']:.1f} of {memory['budget']['value']:.1f}",
         "sequences": _mid(item.get("max_concurrency")),
         "tokens_per_s": _mid(speed.get("expected_tokens_per_s")),
+        **_service_cells(item),
         "hours": _mid(speed.get("hours")),
         "usd_per_hour": cost["usd_per_hour"],
         "usd_per_million_tokens": _mid(cost.get("usd_per_million_tokens")),
         "usd_per_job": _mid(cost.get("usd_per_job")),
         "warnings": item["warnings"],
         **_converted_cost(cost.get("converted")),
+    }
+
+
+def _service_cells(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a row says of a service; nothing where none is asked for."""
+    service, speed = item.get("serving"), item["speed"]
+    if service is None:
+        return {}
+    return {
+        "sequences": service["max_concurrency_per_replica"] * service["replicas"],
+        "ttft_ms": _mid(speed.get("ttft")),
+        "tpot_ms": _mid(speed.get("expected_step")),
+        "limited_by": service["limited_by"],
     }
 
 

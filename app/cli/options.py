@@ -370,6 +370,23 @@ class ModelOptions(BaseModel):
     pipeline_parallel: int | None = Field(default=None, description="Stages that the layers are split into.")
 
 
+class ServiceOptions(BaseModel):
+    """The load of a service and its targets, in place of a concurrency."""
+
+    input_tokens: int | None = Field(default=None, description="Tokens of a prompt.")
+    output_tokens: int | None = Field(default=None, description="Tokens that are generated for a prompt.")
+    users: int | None = Field(default=None, description="Users with one request at a time each, on average.")
+    think_time_s: float | None = Field(default=None, description="What a user waits after an answer, s. (default: 0)")
+    requests_per_second: float | None = Field(default=None, description="Requests a second, on average.")
+    requests_per_day: TokenCount | None = Field(default=None, description="Requests a day, on average: 100k, 2M.")
+    peak_to_mean: float | None = Field(default=None, description="Load at the peak over the average. (default: 1)")
+    ttft_ms: float | None = Field(default=None, description="The longest expected time to the first token, ms.")
+    tpot_ms: float | None = Field(default=None, description="The longest expected time per output token, ms.")
+    prefix_cache_hit: float | None = Field(
+        default=None, description="Share of a prompt that is cached, 0 to 1. (default: 0)"
+    )
+
+
 class GpuOptions(BaseModel):
     """GPUs described by their figures."""
 
@@ -399,6 +416,8 @@ TRAINING_FIELDS = _PARALLEL_FIELDS | {
     "tokens": "tokens",
 }
 """Options of a model that is trained, and the fields of the body's `training` that they set."""
+SERVICE_FIELDS = {name: name for name in ServiceOptions.model_fields}
+"""Options of a service, and the fields of the body's `serving` that they set."""
 CONSTRAINT_FIELDS = {
     "region": "regions",
     "available_in": "available_in",
@@ -422,6 +441,7 @@ OPTION_OF_FIELD = {
     for part, fields in (
         ("inference", INFERENCE_FIELDS),
         ("training", TRAINING_FIELDS),
+        ("serving", SERVICE_FIELDS),
         ("constraints", CONSTRAINT_FIELDS),
     )
     for option, field in fields.items()
@@ -439,12 +459,21 @@ _HEADINGS: Mapping[type[BaseModel], str] = {
     CurrencyParams: "Prices",
     PriceDayParams: "Prices",
     ModelOptions: "Model and workload",
+    ServiceOptions: "Load and targets of a service",
     GpuOptions: "GPUs",
     PageParams: "Order and page",
     SizeList: "Order and page",
 }
 _HEADING_ORDER = (
-    *("Arguments", "Model and workload", "GPUs", "Which sizes", "What a VM must have", "What a VM may have at most"),
+    *(
+        "Arguments",
+        "Model and workload",
+        "Load and targets of a service",
+        "GPUs",
+        "Which sizes",
+        "What a VM must have",
+        "What a VM may have at most",
+    ),
     *("Prices", "Order and page", "Output", "Options"),
 )
 """The order of the headings in a command's help; others come before the last."""

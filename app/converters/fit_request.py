@@ -12,7 +12,7 @@ from app.converters.fit_response import to_placement_answer_out
 from app.converters.resource_fit import to_resource_answer_out
 from app.db.statements import QueryPlan
 from app.errors import BadQuery, BadWorkload
-from app.fit.estimator.workload import Engine, Gpus, InferenceWorkload, TrainingWorkload
+from app.fit.estimator.workload import Engine, Gpus, InferenceWorkload, ServiceLevel, TrainingWorkload
 from app.fit.formulas.optimizer import AdaptedMatrix
 from app.fit.placement.request import Constraints, Pricing
 from app.schemas.estimate_request import EstimateIn, InferenceIn, TrainingIn
@@ -23,6 +23,9 @@ from app.services.estimate import EstimateRequest, estimate
 from app.services.hardware import Hardware
 from app.services.placement import PlacementSearch, plan_placement
 from app.services.resource_fit import plan_resource_fit
+
+MAX_NODES_OF_A_SERVICE = 100
+"""The most VMs of a service where the request does not say: its load decides how many there are."""
 
 
 def estimate_body(session: Session, body: EstimateIn) -> EstimateOut:
@@ -113,12 +116,18 @@ def _fit_search(body: FitIn) -> FitSearch:
 def _placement_search(body: FitIn, today: date) -> PlacementSearch:
     constraints, pricing = body.constraints, body.pricing
     binding = constraints.model_dump(exclude=set(SizeSelection.model_fields))
+    inference = body.inference
+    if body.serving is not None:
+        inference = inference or InferenceIn()
+        if "max_nodes" not in constraints.model_fields_set:
+            binding["max_nodes"] = MAX_NODES_OF_A_SERVICE
     return PlacementSearch(
         model=body.model,
         architecture=body.fields,
         config=body.config,
         safetensors=body.safetensors,
-        workload=to_usage(body.inference, body.training),
+        workload=to_usage(inference, body.training),
+        serving=ServiceLevel(**body.serving.model_dump()) if body.serving is not None else None,
         scope=DatedSelection(
             **search_params(body), purchase=pricing.purchases[0], as_of=pricing.as_of, known_at=pricing.known_at
         ),

@@ -20,6 +20,8 @@ from app.fit.placement.option import (
     per_gpu_memory,
     speed_figures,
 )
+from app.fit.placement.prepare import Job
+from app.fit.placement.service_figures import service_figures
 from app.fit.placement.serving import ServingJob
 from app.fit.verdict import Headroom, Rejection
 from app.fit.vm import Adjustment
@@ -38,6 +40,7 @@ from app.schemas.fit_response import (
     ParallelismOut,
     PerGpuOut,
     PlacedOut,
+    ServiceOut,
     SpeedOut,
     WorkloadOut,
 )
@@ -100,6 +103,7 @@ def _option(answer: PlacementResult, option: PlacementOption) -> PlacedOut:
         per_gpu=PerGpuOut(**_figures(memory, PerGpuOut)) if memory is not None else None,
         max_concurrency=to_figure_out(memory.max_concurrency) if memory is not None else None,
         speed=SpeedOut(**_figures(speed, SpeedOut)) if speed is not None else None,
+        serving=_service(job, option),
         cost=CostsOut(**{name: _cost(option, name, answer.exchange_rate) for name in CostsOut.model_fields}),
         headroom=[to_headroom_out(one) for one in option.headrooms],
         limiting_resource=option.limiting.resource if option.limiting else None,
@@ -108,6 +112,13 @@ def _option(answer: PlacementResult, option: PlacementOption) -> PlacedOut:
         warnings=list(option.warnings),
         explanation=explain(option),
     )
+
+
+def _service(job: Job, option: PlacementOption) -> ServiceOut | None:
+    if not isinstance(job, ServingJob):
+        return None
+    known = service_figures(job, option.machine, option.attempt, option.speed)
+    return ServiceOut.model_validate(known) if known is not None else None
 
 
 def to_headroom_out(one: Headroom) -> HeadroomOut:
@@ -149,6 +160,7 @@ def to_cost_out(known: CostFigures, rate: CurrencyRate | None) -> OptionCostOut:
         usd_per_million_tokens=to_figure_out(known.per_million_tokens),
         adjustment=_adjustment(known.cost.adjustment),
         interruptions=_interruptions(known.interruptions) if known.interruptions is not None else None,
+        usd_per_request=to_figure_out(known.per_request),
         converted=_converted_cost(known, rate) if rate is not None else None,
     )
 
@@ -175,6 +187,7 @@ def _converted_cost(known: CostFigures, rate: CurrencyRate) -> ConvertedCostOut:
         cost_per_month=rate.convert_number(known.cost.usd_per_month),
         cost_per_job=to_figure_out(_converted_figure(known.per_job, rate)),
         cost_per_million_tokens=to_figure_out(_converted_figure(known.per_million_tokens, rate)),
+        cost_per_request=to_figure_out(_converted_figure(known.per_request, rate)),
     )
 
 

@@ -17,10 +17,21 @@ from app.catalog.queries.params import (
     SizeRequirements,
     UsdAmount,
 )
-from app.schemas.bodies import Count, Fraction, In, NonNegative, Positive, contradiction, require_exactly_one
+from app.schemas.bodies import (
+    Count,
+    Fraction,
+    In,
+    NonNegative,
+    Positive,
+    Sequences,
+    Tokens,
+    contradiction,
+    require_exactly_one,
+)
 from app.schemas.estimate_request import InferenceIn, ModelIn, TrainingIn
 
 Nodes = Annotated[int, Field(ge=1, le=10_000)]
+Rate = Annotated[float, Field(ge=1e-6, le=1e12, allow_inf_nan=False)]
 
 
 def _drop_duplicates(values: tuple[str, ...]) -> tuple[str, ...]:
@@ -65,7 +76,7 @@ class ConstraintsIn(In):
     regions: RegionSet = Field(default=(), description="Priced in one of these.")
     available_in: RegionSet = Field(default=(), description="Priced in all of these.")
     min_nodes: Nodes = Field(default=1, description="The fewest VMs.")
-    max_nodes: Nodes = Field(default=1, description="The most VMs.")
+    max_nodes: Nodes = Field(default=1, description="The most VMs; default 1, with serving 100.")
     utilization: Fraction | None = Field(
         default=None, description="Share of a GPU's memory that may be used; default 0.92, in training 0.95."
     )
@@ -134,12 +145,48 @@ Sort = Literal["cost_per_hour", "cost_per_job", "cost_per_1m_tokens", "time", "h
 Include = Literal["rejected", "assumptions", "workload"]
 
 
+class ServingIn(In):
+    """The requests that a service gets, and how fast it must answer: exactly one of the three rates."""
+
+    input_tokens: Tokens = Field(description="Tokens of a prompt.")
+    output_tokens: Tokens = Field(description="Tokens that are generated for a prompt.")
+    requests_per_second: Rate | None = Field(default=None, description="Requests a second, on average.")
+    requests_per_day: Rate | None = Field(default=None, description="Requests a day, on average.")
+    users: Sequences | None = Field(
+        default=None, description="Users who each send a request and, after think_time_s, the next; on average."
+    )
+    think_time_s: Annotated[NonNegative, Field(le=1e6)] | None = Field(
+        default=None, description="What a user waits after an answer, s; default 0: a request is always open."
+    )
+    ttft_ms: Positive | None = Field(default=None, description="The longest expected time to the first token, ms.")
+    tpot_ms: Positive | None = Field(
+        default=None, description="The longest expected time per output token after the first, ms."
+    )
+    prefix_cache_hit: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = Field(
+        default=None, description="Share of a prompt that is cached and not read again; default 0."
+    )
+    peak_to_mean: Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)] | None = Field(
+        default=None, description="Load of the busiest time over the average; default 1."
+    )
+
+    @model_validator(mode="after")
+    def _one_rate(self) -> Self:
+        require_exactly_one(self, "requests_per_second", "requests_per_day", "users")
+        if self.think_time_s is not None and self.users is None:
+            raise contradiction("think_time_s is of users, and a rate of requests is given")
+        return self
+
+
 class FitIn(ModelIn):
     """What has to fit: exactly one of resources, inference and training."""
 
     resources: ResourcesIn | None = Field(default=None, description="The resources of a VM.")
     inference: InferenceIn | None = Field(default=None, description="How the model is served.")
     training: TrainingIn | None = Field(default=None, description="How the model is trained.")
+    serving: ServingIn | None = Field(
+        default=None,
+        description="Load and targets of a service, in place of inference.concurrency; inference may be left out.",
+    )
     hardware: HardwareIn | None = Field(default=None, description="One machine, instead of the catalog.")
     constraints: ConstraintsIn = Field(default=ConstraintsIn(), description="What an option must meet.")
     pricing: PricingIn = Field(default=PricingIn(), description="Which prices are used, and for how many hours.")
@@ -152,7 +199,10 @@ class FitIn(ModelIn):
 
     @model_validator(mode="after")
     def _one_use(self) -> Self:
-        require_exactly_one(self, "resources", "inference", "training")
+        if self.serving is None:
+            require_exactly_one(self, "resources", "inference", "training")
+        elif others := [name for name in ("resources", "training") if getattr(self, name) is not None]:
+            raise contradiction(f"serving is of a model that is served, and {' and '.join(others)} is given")
         if self.resources is not None:
             _check_resources_alone(self)
         elif self.sort == "waste":

@@ -18,6 +18,7 @@ class ConvertedCostOut(Out):
     cost_per_month: Amount | None = Field(description="usd_per_month, converted.")
     cost_per_job: Omittable[FigureOut] = Field(description="usd_per_job, converted.")
     cost_per_million_tokens: Omittable[FigureOut] = Field(description="usd_per_million_tokens, converted.")
+    cost_per_request: Omittable[FigureOut] = Field(default=None, description="usd_per_request, converted.")
 
 
 class InterruptionsOut(Out):
@@ -46,7 +47,12 @@ class OptionCostOut(Out):
     usd_per_job: Omittable[FigureOut] = Field(
         description="On spot, including the time that interruptions add to a training."
     )
-    usd_per_million_tokens: Omittable[FigureOut] = Field(description="Generated, or trained on, at the expected rate.")
+    usd_per_million_tokens: Omittable[FigureOut] = Field(
+        description="Generated, or trained on, at the expected rate; of a service those it generates on average."
+    )
+    usd_per_request: Omittable[FigureOut] = Field(
+        default=None, description="Of a service: all VMs over the requests that it gets on average."
+    )
     adjustment: AdjustmentField = None
     interruptions: Omittable[InterruptionsOut] = Field(
         default=None, description="On spot, of a training: what evictions add, where `spot_overhead` is not given."
@@ -161,6 +167,26 @@ class SpeedOut(Out):
     hours: Omittable[FigureOut] = Field(description="Of the whole training, where its tokens are given.")
 
 
+class ServiceOut(Out):
+    """What an option bears of a service; its times are those of `speed`, at the peak."""
+
+    replicas: int = Field(description="Copies that share the requests.")
+    nodes_at_mean: int = Field(description="VMs that the average load takes: where autoscaling ends.")
+    nodes_at_peak: int = Field(description="VMs that the peak takes.")
+    concurrency_per_replica: int = Field(description="Requests that each replica has open at the peak.")
+    max_concurrency_per_replica: int = Field(
+        description="The most with which the targets are met and memory is enough."
+    )
+    limited_by: str = Field(
+        description="What limits that: memory, tpot, ttft, prefill (prompts of others take most of a step) or engine "
+        "(1,024 requests). Extensible."
+    )
+    request: FigureOut = Field(description="Time of a whole request at the peak: ttft + output tokens x expected_step.")
+    requests_per_s: FigureOut = Field(description="Requests that all replicas answer at most, a second.")
+    peak_requests_per_s: FigureOut = Field(description="Requests a second at the peak.")
+    mean_requests_per_s: FigureOut = Field(description="Requests a second on average.")
+
+
 class PlacedOut(Out):
     """A size that fits, and how; `parallelism`, `per_gpu` and `speed` are left out if the request gives resources."""
 
@@ -172,6 +198,7 @@ class PlacedOut(Out):
     per_gpu: Omittable[PerGpuOut] = Field(description="The fullest GPU.")
     max_concurrency: Omittable[FigureOut] = Field(description="Sequences that all copies serve at the same time.")
     speed: Omittable[SpeedOut] = Field(description="How fast it is.")
+    serving: Omittable[ServiceOut] = Field(default=None, description="With `serving`: what it bears of the load.")
     cost: CostsOut = Field(description="The cost, by purchase model.")
     headroom: list[HeadroomOut] = Field(description="The headroom of each resource.")
     limiting_resource: str | None = Field(description="The resource with the least headroom.")

@@ -16,7 +16,7 @@ from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import BoundStatement, QueryPlan, Rows, to_dicts
 from app.errors import BadWorkload, NotFound
-from app.fit.estimator.workload import TrainingWorkload
+from app.fit.estimator.workload import ServiceLevel, TrainingWorkload
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.quantities import GIB
 from app.fit.placement.evaluate import rank
@@ -44,6 +44,7 @@ class PlacementSearch(ModelSpec):
     """A model and its workload, the sizes to search or one described machine, and the constraints on an option."""
 
     workload: Workload
+    serving: ServiceLevel | None = None
     scope: DatedSelection
     hardware: Hardware | None = None
     constraints: Constraints
@@ -101,6 +102,7 @@ def _to_request(search: PlacementSearch, known: CatalogSnapshot, assumptions: As
     return PlacementRequest(
         architecture=resolve_architecture(search, find, assumptions),
         workload=search.workload,
+        serving=search.serving,
         constraints=search.constraints,
         pricing=search.pricing,
         memory_unknown=search.hardware is not None and not search.hardware.memory_known,

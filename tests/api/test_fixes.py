@@ -22,6 +22,17 @@ QUESTIONS: dict[str, Body] = {
             "budget_usd_per_month": 20000,
         }
     },
+    "a service": {
+        "model": "llama-3.1-70b",
+        "serving": {"input_tokens": 2000, "output_tokens": 300, "users": 200, "ttft_ms": 500, "tpot_ms": 35},
+        "constraints": {"max_nodes": 2},
+    },
+    "a service within a narrow target": {
+        "model": "deepseek-v3",
+        "serving": {
+            "input_tokens": 8000, "output_tokens": 500, "requests_per_second": 5, "ttft_ms": 300, "tpot_ms": 15,
+        },
+    },
     "training": {
         "model": "llama-3.1-70b",
         "training": {"sequence_tokens": 4096, "tokens": 1e9},

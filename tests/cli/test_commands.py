@@ -251,6 +251,31 @@ def test_fit_of_a_model_prints_what_the_service_answers(run: Run, seeded_url: st
     assert here
 
 
+def test_fit_of_a_service_prints_what_the_service_answers(run: Run, seeded_url: str, client: httpx.Client) -> None:
+    options = (
+        "--input-tokens",
+        "2000",
+        "--output-tokens",
+        "300",
+        "--users",
+        "64",
+        "--ttft-ms",
+        "500",
+        "--tpot-ms",
+        "40",
+    )
+    serving = {"input_tokens": 2000, "output_tokens": 300, "users": 64, "ttft_ms": 500, "tpot_ms": 40}
+    printed = run(seeded_url, "fit", "llama-3.3-70b", *options, "--json")
+    assert json.loads(printed.stdout) == client.post("/fit", json={"model": "llama-3.3-70b", "serving": serving}).json()
+    table = run(seeded_url, "fit", "llama-3.3-70b", *options).stdout
+    assert "TTFT ms" in table
+    assert "requests at a time on each copy at the peak" in table
+    refused = run(seeded_url, "fit", "llama-3.3-70b", *options, "--concurrency", "8")
+    assert refused.returncode != 0
+    assert "--concurrency" in refused.stderr
+    assert "serving" in refused.stderr
+
+
 def test_fit_of_a_training_has_hours_and_the_cost_of_the_job(run: Run, seeded_url: str) -> None:
     arguments = ("--model", "llama-3.1-8b", "--train", "--sequence", "4096", "--tokens", "1e9", "--gpu", "H100")
     done = run(seeded_url, "fit", *arguments, "--json")

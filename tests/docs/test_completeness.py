@@ -26,7 +26,7 @@ from app.ingest.registry import CSV_SOURCES
 from app.ingest.sources import adjustments, claims, disks, models, prices, reference
 from app.schemas.estimate_request import ArchitectureIn, EstimateIn, GpusIn, InferenceIn, TrainingIn
 from app.schemas.estimate_response import EstimateCostOut, FigureOut, InferenceOut, ParametersOut, TrainingOut
-from app.schemas.fit_request import ConstraintsIn, FitIn, HardwareIn, PricingIn, Sort
+from app.schemas.fit_request import ConstraintsIn, FitIn, HardwareIn, PricingIn, ServingIn, Sort
 from app.schemas.retirements import InventoryItemIn, RetirementPlanIn
 from app.schemas.sizes import Out
 from app.settings import PROJECT, Settings
@@ -116,6 +116,7 @@ def codes_in(*paths: Path | str) -> set[str]:
 
 FIT_FIELDS: dict[str, Collection[str]] = {
     "The body": FitIn.model_fields,
+    "Serving": ServingIn.model_fields,
     "Constraints": ConstraintsIn.model_fields,
     "Pricing": PricingIn.model_fields,
     "Hardware": HardwareIn.model_fields,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, get_args, get_type_hints
 
 from app.fit.estimator.report import Estimate
-from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
+from app.fit.estimator.workload import Gpus, InferenceWorkload, ServiceLevel, TrainingWorkload
 from app.fit.formulas.architecture import Architecture
 from app.fit.placement.request import Constraints, PlacementRequest, Pricing
 from app.settings import PROJECT
@@ -18,6 +18,7 @@ FIT_PARTS: dict[str, type] = {
     **WORKLOADS,
     "architecture": Architecture,
     "gpus": Gpus,
+    "serving": ServiceLevel,
     "constraints": Constraints,
     "pricing": Pricing,
 }

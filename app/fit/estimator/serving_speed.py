@@ -36,11 +36,20 @@ TYPICAL_EXPERTS = (128, 8)
 
 
 class Lengths(NamedTuple):
-    """Tokens of a request: of its prompt and its output, and how many it keeps on average while it generates."""
+    """Tokens of a request: of its prompt and its output, and how many it keeps on average while it generates.
+
+    The first `cached` tokens of the prompt were read for an earlier request, and are not read again.
+    """
 
     prompt: int
     output: int
     kept: float
+    cached: int = 0
+
+    @property
+    def read(self) -> int:
+        """Tokens of the prompt that are computed."""
+        return self.prompt - self.cached
 
 
 def request_lengths(workload: InferenceWorkload) -> Lengths | None:
@@ -58,7 +67,8 @@ def request_lengths(workload: InferenceWorkload) -> Lengths | None:
     given = workload.prompt_tokens is not None and workload.output_tokens is not None
     average = prompt + output / 2
     kept = average if context is None or (given and average < context) else float(context)
-    return Lengths(prompt, output, kept)
+    cached = min(prompt - 1, round(prompt * (workload.prefix_cache_hit or 0.0)))
+    return Lengths(prompt, output, kept, cached)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,16 +171,16 @@ def serving_speed(setup: ServingSetup, weights: Range | None, cache: KvCache | N
     if setup.gpus.bandwidth_gb_per_s is None or weights is None or not weights.mid:
         return None
     model, lengths = speed_model(setup, weights), request_lengths(setup.workload)
-    work = step_work(setup, model, lengths, _kv_bytes_read(setup, cache, lengths))
+    work = step_work(setup, model, lengths, kv_bytes_read(setup, cache, lengths))
     departures = find_departures(setup, lengths.kept if lengths else None, typical=model.of_typical_shape)
-    least = _least_step(setup, model, weights, work.kv_read_s)
+    least = least_step(setup, model, weights, work.kv_read_s)
     expected = _at_least(least, step_time(work, STEP), _spread(STEP_SPREAD, setup, model, departures))
     first = None
     if lengths is not None and setup.gpus.peak_tflops is not None:
         spread = _spread(FIRST_TOKEN_SPREAD, setup, model, departures)
-        alone = _alone(setup, work, lengths.prompt)
+        alone = prompt_work(setup, work, lengths)
         middle = first_token_time(alone, expected.mid, STEP, FIRST_TOKEN)
-        first = _at_least(_least_prompt(setup, model, lengths.prompt), middle, spread)
+        first = _at_least(least_prompt(setup, model, lengths), middle, spread)
     return ServingSpeed(
         least_s=least,
         expected_s=expected,
@@ -185,7 +195,7 @@ def request_work(setup: ServingSetup) -> StepWork:
     weights, lengths = weights_range(setup), request_lengths(setup.workload)
     if weights is None:
         raise ValueError("the weights are unknown")
-    sequence_read = _kv_bytes_read(setup, kv_cache_of(setup), lengths)
+    sequence_read = kv_bytes_read(setup, kv_cache_of(setup), lengths)
     return step_work(setup, speed_model(setup, weights), lengths, sequence_read)
 
 
@@ -194,7 +204,7 @@ def first_token_work(setup: ServingSetup) -> StepWork:
     lengths = request_lengths(setup.workload)
     if lengths is None:
         raise ValueError("the lengths of a request are unknown")
-    return _alone(setup, request_work(setup), lengths.prompt)
+    return prompt_work(setup, request_work(setup), lengths)
 
 
 def prefill_speed(setup: ServingSetup, weights: Range | None) -> Range | None:
@@ -205,12 +215,12 @@ def prefill_speed(setup: ServingSetup, weights: Range | None) -> Range | None:
     lengths, count, gpus = request_lengths(setup.workload), setup.model.count, setup.gpus
     if lengths is None or weights is None or not weights.mid or count is None or gpus.peak_tflops is None:
         return None
-    model, prompt = speed_model(setup, weights), lengths.prompt
-    least = _least_prompt(setup, model, prompt)
+    model = speed_model(setup, weights)
+    least = least_prompt(setup, model, lengths)
     if gpus.mfu is not None:
         peak = gpus.peak_tflops * 1e12 * setup.deployment.parallelism.gpus
-        return _at_least(least, prefill_flops(count.active, prompt) / (peak * gpus.mfu), Spread(1.0, 1.0))
-    alone = _alone(setup, step_work(setup, model, lengths, 0.0), prompt)
+        return _at_least(least, prefill_flops(count.active, lengths.read) / (peak * gpus.mfu), Spread(1.0, 1.0))
+    alone = prompt_work(setup, step_work(setup, model, lengths, 0.0), lengths)
     departures = find_departures(setup, lengths.kept, typical=model.of_typical_shape)
     return _at_least(least, prompt_time(alone, STEP), _spread(FIRST_TOKEN_SPREAD, setup, model, departures))
 
@@ -282,12 +292,15 @@ def _sequences_per_copy(setup: ServingSetup) -> float:
     return max(1.0, setup.concurrency / setup.deployment.copies)
 
 
-def _sequences_per_stage(setup: ServingSetup) -> float:
+def _sequences_per_stage(setup: ServingSetup, sequences: float | None = None) -> float:
     """Return the sequences per micro-batch of a stage: the mean over copies and stages, at least one."""
-    return max(1.0, setup.concurrency / (setup.deployment.copies * setup.deployment.parallelism.pipeline))
+    of_copy = setup.concurrency / setup.deployment.copies if sequences is None else sequences
+    return max(1.0, of_copy / setup.deployment.parallelism.pipeline)
 
 
-def _least_step(setup: ServingSetup, model: SpeedModel, weights: Range, kv_read_s: float) -> float:
+def least_step(
+    setup: ServingSetup, model: SpeedModel, weights: Range, kv_read_s: float, sequences: float | None = None
+) -> float:
     """Return the bound of a step, s: every weight that a token uses and the whole cache are read once."""
     parallelism, gpus, count = setup.deployment.parallelism, setup.gpus, setup.model.count
     bandwidth = (gpus.bandwidth_gb_per_s or 0.0) * 1e9
@@ -295,12 +308,12 @@ def _least_step(setup: ServingSetup, model: SpeedModel, weights: Range, kv_read_
     step = DecodeStep(
         weights_bytes=(weights.mid - unused) / parallelism.tensor,
         kv_bytes=kv_read_s * bandwidth,
-        flops=decode_flops(count.active, _sequences_per_stage(setup)) / parallelism.tensor if count else 0.0,
+        flops=decode_flops(count.active, _sequences_per_stage(setup, sequences)) / parallelism.tensor if count else 0.0,
     )
     return step_seconds(step, bandwidth, gpus.peak_tflops * 1e12 if gpus.peak_tflops is not None else None)
 
 
-def _kv_bytes_read(setup: ServingSetup, cache: KvCache | None, lengths: Lengths | None) -> float:
+def kv_bytes_read(setup: ServingSetup, cache: KvCache | None, lengths: Lengths | None) -> float:
     """Return the KV bytes of one sequence that a tensor rank reads in a step, over all stages, on average."""
     tensor = setup.deployment.parallelism.tensor
     if setup.workload.kv_bytes_per_sequence is None and cache is not None and lengths is not None:
@@ -322,13 +335,21 @@ def sparsely_read(shape: Architecture, cache: KvCache) -> KvCache:
     return replace(cache, kinds=tuple(kinds.items()))
 
 
-def step_work(setup: ServingSetup, model: SpeedModel, lengths: Lengths | None, sequence_read: float) -> StepWork:
+def step_work(
+    setup: ServingSetup,
+    model: SpeedModel,
+    lengths: Lengths | None,
+    sequence_read: float,
+    sequences: float | None = None,
+) -> StepWork:
     """Return the work of a decode step of one copy, with that of the prompts that are read meanwhile.
 
-    `sequence_read` are the KV bytes of a sequence that a tensor rank reads.
+    `sequence_read` are the KV bytes of a sequence that a tensor rank reads. `sequences` are those of the copy, where
+    they are not the workload's.
     """
     gpus, (tensor, stages) = setup.gpus, _ranks(setup)
-    batch, sequences = _sequences_per_stage(setup), _sequences_per_copy(setup)
+    batch = _sequences_per_stage(setup, sequences)
+    sequences = _sequences_per_copy(setup) if sequences is None else sequences
     bandwidth = (gpus.bandwidth_gb_per_s or inf) * 1e9 * tensor
     peak = gpus.peak_tflops * 1e12 * tensor if gpus.peak_tflops is not None else inf
     narrow = narrow_factor(setup, model)
@@ -339,9 +360,9 @@ def step_work(setup: ServingSetup, model: SpeedModel, lengths: Lengths | None, s
     link = tensor_link(gpus.link or "nvlink", gpus.link_gb_per_s, gpus.bandwidth_gb_per_s or 0.0)
     hop = stage_hop(gpus.network, link)
     message_s = model.layers * 2 * model.hidden * 2 * link.all_reduce_factor(tensor) / link.bytes_per_s
-    prompt = lengths.prompt if lengths is not None else 0
+    prompt = lengths.read if lengths is not None else 0
     linear = model.token_flops * prompt / peak / stages
-    attention = prompt_attention_flops(setup.model.shape, prompt) * narrow / peak / stages
+    attention = (_attention_flops(setup, lengths) if lengths is not None else 0.0) * narrow / peak / stages
     split = min(1.0, MAX_RANKS_OF_A_PROMPT / tensor)
     sent = message_s * prompt * split / stages + (prompt * model.hidden * 2 / hop.bytes_per_s if stages > 1 else 0.0)
     return StepWork(
@@ -390,24 +411,30 @@ def narrow_factor(setup: ServingSetup, model: SpeedModel) -> float:
     return factor if gpus.peak_tflops * 1e3 / (gpus.bandwidth_gb_per_s or 1.0) >= least else 1.0
 
 
-def _least_prompt(setup: ServingSetup, model: SpeedModel, prompt: int) -> float:
+def _attention_flops(setup: ServingSetup, lengths: Lengths) -> float:
+    """Return the FLOPs of attention of the tokens that are read: of a whole prompt, less what its cached part took."""
+    whole = prompt_attention_flops(setup.model.shape, lengths.prompt)
+    return whole - prompt_attention_flops(setup.model.shape, lengths.cached) if lengths.cached else whole
+
+
+def least_prompt(setup: ServingSetup, model: SpeedModel, lengths: Lengths) -> float:
     """Return the bound of reading a prompt, s: its FLOPs, with those of attention in 16 bits, at the peak."""
     peak = (setup.gpus.peak_tflops or inf) * 1e12 * setup.deployment.parallelism.gpus
-    attention = prompt_attention_flops(setup.model.shape, prompt) * narrow_factor(setup, model)
-    return (model.token_flops * prompt + attention) / peak
+    attention = _attention_flops(setup, lengths) * narrow_factor(setup, model)
+    return (model.token_flops * lengths.read + attention) / peak
 
 
-def _alone(setup: ServingSetup, work: StepWork, prompt: int) -> StepWork:
+def prompt_work(setup: ServingSetup, work: StepWork, lengths: Lengths, sequences: float | None = None) -> StepWork:
     """Return the work with that of one prompt on its way through all stages, and with all sequences of a copy.
 
     A prompt passes the stages in chunks: a stage idles during the p - 1 chunks that others begin and end with.
     """
-    chunks, stages = ceil(prompt / CHUNK_TOKENS), setup.deployment.parallelism.pipeline
+    chunks, stages = ceil(lengths.read / CHUNK_TOKENS), setup.deployment.parallelism.pipeline
     fill = (chunks + stages - 1) / chunks
     return replace(
         work,
         dense_prefill_s=work.dense_prefill_s * fill,
         expert_prefill_s=work.expert_prefill_s * fill,
         attention_prefill_s=work.attention_prefill_s * fill,
-        sequences=_sequences_per_copy(setup),
+        sequences=_sequences_per_copy(setup) if sequences is None else sequences,
     )

@@ -34,8 +34,28 @@ class Gpus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceLevel:
+    """The requests that a service gets, and how fast it must answer them; exactly one of the three rates is given.
+
+    Rates and users are means; the busiest time has `peak_to_mean` times as many. A user waits `think_time_s` after an
+    answer before the next request. `prefix_cache_hit` is the share of a prompt that need not be read again.
+    """
+
+    input_tokens: int
+    output_tokens: int
+    requests_per_second: float | None = None
+    requests_per_day: float | None = None
+    users: int | None = None
+    think_time_s: float | None = None
+    ttft_ms: float | None = None
+    tpot_ms: float | None = None
+    prefix_cache_hit: float | None = None
+    peak_to_mean: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InferenceWorkload:
-    """How a model is served."""
+    """How a model is served; the share of a prompt that is cached is only known of a service level."""
 
     dtype: str | None = None
     bits_per_weight: float | None = None
@@ -48,6 +68,7 @@ class InferenceWorkload:
     allow_longer_context: bool = False
     prompt_tokens: int | None = None
     output_tokens: int | None = None
+    prefix_cache_hit: float | None = None
     engine: Engine | None = None
     concurrency: int | None = None
     block_tokens: int | None = None

@@ -1,9 +1,10 @@
 """Defaults for what a workload leaves out, the record of those that were used, and the error for invalid workloads.
 
-Fields are named `part.field`: `architecture`, `inference`, `training`, `gpus`, `constraints` and `pricing` stand for
-the dataclasses Architecture, InferenceWorkload, TrainingWorkload, Gpus, Constraints and Pricing, `config` for a Hugging
-Face `config.json`; a field without a part is one of PlacementRequest. Figures are named by their path in an Estimate.
-None of these are paths of a request: who reads requests translates them.
+Fields are named `part.field`: `architecture`, `inference`, `training`, `serving`, `gpus`, `constraints` and `pricing`
+stand for the dataclasses Architecture, InferenceWorkload, TrainingWorkload, ServiceLevel, Gpus, Constraints and
+Pricing, `config` for a Hugging Face `config.json`; a field without a part is one of PlacementRequest.
+Figures are named by their path in an Estimate. None of these are paths of a request: who reads
+requests translates them.
 """
 
 from dataclasses import dataclass
@@ -51,6 +52,9 @@ DEFAULTS: dict[str, tuple[Any, str]] = {
     "inference.max_batched_tokens": (8192, "a server's usual limit with chunked prefill"),
     "inference.utilization": (0.92, "vLLM's default share of a GPU's memory"),
     "inference.engine": ("vllm", "the engine that most use"),
+    "serving.prefix_cache_hit": (0.0, "every prompt is read whole"),
+    "serving.think_time_s": (0.0, "every user always has one request open"),
+    "serving.peak_to_mean": (1.0, "the load that is given is the highest"),
     "gpus.link": ("nvlink", "tensor parallelism is for GPUs with NVLink"),
     "gpus.network": ("infiniband", "a copy on more than eight GPUs is on several VMs"),
     "inference.pipeline_parallel": (1, "tensor parallelism alone"),

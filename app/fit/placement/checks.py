@@ -3,13 +3,17 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
+from app.fit.estimator.copy_speed import LoadTimes
+from app.fit.estimator.workload import ServiceLevel
 from app.fit.formulas.memory import UNSPLIT, Parallelism
 from app.fit.formulas.quantities import GIB
 from app.fit.placement.layouts import Attempt, block_error, lay_out, partition_error
 from app.fit.placement.machine import MIN_CAPABILITY, Machine, is_legacy, is_weight_only, supports_dtype
 from app.fit.placement.prepare import Job, PreparedRequest
 from app.fit.placement.request import Constraints
+from app.fit.placement.serving import ServingJob
 from app.fit.verdict import Failure
 
 
@@ -58,15 +62,19 @@ def _check_gpu_count(context: CheckContext) -> CheckFailure | None:
 
 
 def _check_known_facts(context: CheckContext) -> CheckFailure | None:
-    machine = context.machine
+    machine, job = context.machine, context.job
     if machine.described:
+        if isinstance(job, ServingJob) and job.level is not None and not job.has_known_speed(machine):
+            return CheckFailure(constraint="gpu", detail="no source says its memory bandwidth or its peak")
         return None
-    facts = {
+    facts: dict[str, Any] = {
         "number of GPUs": machine.gpus,
         "usable GPU memory": machine.usable_bytes,
         "memory bandwidth": machine.bandwidth if context.job.workload_kind == "inference" else 0,
         "compute capability": machine.capability,
     }
+    if isinstance(job, ServingJob) and job.level is not None:
+        facts["peak"] = job.has_known_speed(machine) or None
     unknown = [name for name, value in facts.items() if value is None]
     if not unknown:
         return None
@@ -119,7 +127,7 @@ def _check_fractional_gpu(context: CheckContext) -> CheckFailure | None:
         return CheckFailure(
             constraint="gpus", required=context.parallelism.gpus, available=part, unit="count", detail=detail
         )
-    if context.constraints.max_nodes > 1 and context.attempt is not None and not context.attempt.fits:
+    if context.constraints.max_nodes > 1 and context.attempt is not None and context.attempt.lacks_memory:
         return CheckFailure(constraint="gpus", detail=f"has {part:.4g} of a GPU, and parts do not pool")
     return None
 
@@ -162,8 +170,14 @@ def _relaxed_attempt(context: CheckContext, code: str) -> Attempt | None:
 
 
 def _check_max_nodes(context: CheckContext) -> CheckFailure | None:
-    """Check that the requested parallelism and replicas need no more VMs than are allowed."""
+    """Check that the requested parallelism, replicas and load need no more VMs than are allowed."""
     machine, limits = context.machine, context.prepared.limits
+    load = context.attempt.load if context.attempt is not None else None
+    if load is not None and load.needed_nodes > (allowed := limits.usable_nodes(machine)):
+        detail = f"the load needs {load.needed_nodes} VMs, and {allowed} can be used"
+        return CheckFailure(
+            constraint="max_nodes", required=load.needed_nodes, available=allowed, unit="VMs", detail=detail
+        )
     parallelism = context.parallelism
     if parallelism == UNSPLIT and context.job.min_replicas == 1:
         return None
@@ -180,12 +194,41 @@ def _check_max_nodes(context: CheckContext) -> CheckFailure | None:
 
 def _check_gpu_memory(context: CheckContext) -> CheckFailure | None:
     attempt = context.attempt
-    if attempt is None or attempt.fits:
+    if attempt is None or not attempt.lacks_memory:
         return None
     need, budget = attempt.required_bytes / GIB, attempt.budget_bytes / GIB
     where = f"each of {attempt.gpus} GPUs" if attempt.gpus > 1 else "one GPU"
     detail = f"needs {need:.1f} GiB on {where}, and {budget:.1f} may be used"
     return CheckFailure(constraint="gpu_memory", required=need, available=budget, unit="GiB", detail=detail)
+
+
+def _check_tpot(context: CheckContext) -> CheckFailure | None:
+    """Check that a request alone gets its tokens as fast as the target wants."""
+    times, level = _missed_target(context)
+    if times is None or level is None or level.tpot_ms is None or times.step * 1e3 <= level.tpot_ms:
+        return None
+    return _slow("tpot_ms", "a token", times.step * 1e3, level.tpot_ms)
+
+
+def _check_ttft(context: CheckContext) -> CheckFailure | None:
+    """Check that a request alone gets its first token as soon as the target wants."""
+    times, level = _missed_target(context)
+    if times is None or level is None or level.ttft_ms is None or times.first_token * 1e3 <= level.ttft_ms:
+        return None
+    return _slow("ttft_ms", "the first token", times.first_token * 1e3, level.ttft_ms)
+
+
+def _missed_target(context: CheckContext) -> tuple[LoadTimes | None, ServiceLevel | None]:
+    """Return the times of a replica with one request, and the targets that they miss; None where they meet them."""
+    load = context.attempt.load if context.attempt is not None else None
+    if load is None or load.replica.sequences:
+        return None, None
+    return load.replica.times, load.level
+
+
+def _slow(field: str, what: str, takes: float, target: float) -> CheckFailure:
+    detail = f"{what} takes about {takes:.4g} ms even for one request at a time, the target is {target:g}"
+    return CheckFailure(constraint=field, required=takes, available=target, unit="ms", detail=detail)
 
 
 def _check_host_memory(context: CheckContext) -> CheckFailure | None:
@@ -229,6 +272,8 @@ CHECKS: dict[str, Check] = {
     "NO_INFINIBAND": _check_infiniband,
     "MAX_NODES": _check_max_nodes,
     "GPU_MEMORY_PER_GPU": _check_gpu_memory,
+    "TPOT": _check_tpot,
+    "TTFT": _check_ttft,
     "RAM": _check_host_memory,
     "LOCAL_DISK": _check_local_disk,
 }

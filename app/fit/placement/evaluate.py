@@ -9,7 +9,7 @@ from typing import Any
 from app.fit.placement.checks import CheckContext, find_failures
 from app.fit.placement.layouts import Attempt
 from app.fit.placement.machine import Machine
-from app.fit.placement.option import PlacementOption, find_headrooms, find_warnings
+from app.fit.placement.option import PlacementOption, find_headrooms, find_target_warnings, find_warnings
 from app.fit.placement.prepare import PreparedRequest
 from app.fit.placement.serving import ServingJob
 from app.fit.placement.training import TrainingJob
@@ -58,7 +58,11 @@ def to_option(vm: Vm, machine: Machine, attempt: Attempt, prepared: PreparedRequ
         speed=speed,
         costs={purchase: compute_cost(vm, purchase, attempt.nodes, terms) for purchase in pricing.purchases},
         headrooms=find_headrooms(job, machine, attempt),
-        warnings=(*find_warnings(job, machine, attempt), *warning_codes(vm, terms)),
+        warnings=(
+            *find_warnings(job, machine, attempt),
+            *(find_target_warnings(attempt.load.level, speed) if attempt.load is not None else ()),
+            *warning_codes(vm, terms),
+        ),
         pricing=pricing,
         interruptions=job.interruptions(attempt.nodes, hours) if isinstance(job, TrainingJob) else None,
         weights=job.serving.weights.type if isinstance(job, ServingJob) and job.serving.weights is not None else None,

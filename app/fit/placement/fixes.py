@@ -10,6 +10,7 @@ from decimal import ROUND_CEILING, Decimal
 from math import ceil
 from typing import Any
 
+from app.fit.estimator.workload import ServiceLevel
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.memory import BITS
 from app.fit.placement.evaluate import evaluate
@@ -27,7 +28,7 @@ from app.fit.vm import Vm
 class Change:
     """One field of a request set to a value (None unsets it), and a short text of that.
 
-    `part` is `constraints`, `inference` or `training`, as in the names of assumptions.
+    `part` is `constraints`, `inference`, `serving` or `training`, as in the names of assumptions.
     """
 
     part: str
@@ -59,7 +60,7 @@ def set_field(part: str, field: str, value: Any) -> tuple[Change]:
     return (Change(part=part, field=field, value=value, text=f"{field}={json.dumps(value).strip(chr(34))}"),)
 
 
-def lower_field(part: str, field: str, value: int) -> tuple[Change]:
+def lower_field(part: str, field: str, value: float) -> tuple[Change]:
     """Lower a field to the most that fits: `concurrency <= 14`."""
     return (Change(part=part, field=field, value=value, text=f"{field} <= {value}"),)
 
@@ -81,6 +82,10 @@ def _for_gpu_memory(context: FixContext) -> Iterator[Alternatives]:
 
 
 def _serving_memory(context: FixContext, job: ServingJob) -> Iterator[Alternatives]:
+    if job.level is not None:
+        yield _fewer_tokens(job.level, "input_tokens")
+        yield _narrower_weights(job)
+        return
     sequences = min(job.max_sequences(context.machine, context.prepared.limits), job.concurrency - 1)
     if sequences > 0:
         yield [lower_field("inference", "concurrency", sequences)]
@@ -90,6 +95,42 @@ def _serving_memory(context: FixContext, job: ServingJob) -> Iterator[Alternativ
     if job.serving.workload.kv_bytes_per_value is None and job.load.context_tokens:
         yield [set_field("inference", "kv_dtype", dtype) for dtype in NARROWER_DTYPES[:2] if BITS[dtype] < bits]
     yield _narrower_weights(job)
+
+
+def _fewer_tokens(level: ServiceLevel, field: str) -> Alternatives:
+    """Propose shorter prompts or outputs: half, a quarter and so on, to a sixteenth."""
+    return [lower_field("serving", field, tokens) for tokens in _halves(getattr(level, field))[:4]]
+
+
+def _for_target(context: FixContext) -> Iterator[Alternatives]:
+    """Propose a target that one request meets, else one with room for more; narrower weights; shorter prompts."""
+    job, field = context.prepared.job, context.failure.constraint
+    if not isinstance(job, ServingJob) or job.level is None or context.failure.required is None:
+        return
+    alone = context.failure.required
+    yield [_raise_target(field, alone * factor) for factor in (1, 1.5, 3)]
+    yield _narrower_weights(job)
+    if field == "ttft_ms":
+        yield _fewer_tokens(job.level, "input_tokens")
+    yield from _unset_parallelism(context)
+
+
+def _raise_target(field: str, needed: float) -> tuple[Change]:
+    """Loosen a target to this many milliseconds, rounded up to a tenth: `tpot_ms >= 12.3`."""
+    value = ceil(needed * 10) / 10
+    return (Change(part="serving", field=field, value=value, text=f"{field} >= {value:g}"),)
+
+
+def _lighter_load(level: ServiceLevel, share: float) -> Alternatives:
+    """Propose fewer users, or requests, of which this share can be served."""
+    for field in ("users", "requests_per_second", "requests_per_day"):
+        given = getattr(level, field)
+        if given is None:
+            continue
+        values = [given * share * factor for factor in (1, 0.95, 0.8)]
+        fewer = [int(value) if field == "users" else float(f"{value:.3g}") for value in values]
+        return [lower_field("serving", field, value) for value in fewer if 0 < value < given]
+    return []
 
 
 def _narrower_weights(job: ServingJob) -> Alternatives:
@@ -192,6 +233,9 @@ def _for_nvlink_domain(context: FixContext) -> Iterator[Alternatives]:
 
 
 def _for_max_nodes(context: FixContext) -> Iterator[Alternatives]:
+    job, (required, available) = context.prepared.job, (context.failure.required, context.failure.available)
+    if isinstance(job, ServingJob) and job.level is not None and required and available:
+        yield _lighter_load(job.level, available / required)
     yield [_raise_max_nodes(ceil(context.failure.required or 1), context.prepared.limits.max_nodes)]
     yield from _unset_parallelism(context)
 
@@ -258,6 +302,8 @@ PROPOSALS: dict[str, Callable[[FixContext], Iterator[Alternatives]]] = {
     "NO_INFINIBAND": _waive("require_infiniband", False),
     "MAX_NODES": _for_max_nodes,
     "GPU_MEMORY_PER_GPU": _for_gpu_memory,
+    "TPOT": _for_target,
+    "TTFT": _for_target,
     "RAM": _for_host_memory,
     "LOCAL_DISK": _waive("checkpoint_on_local_disk", False),
     "STATUS": _for_status,

@@ -12,6 +12,7 @@ from app.fit.formulas.quantities import Range
 from app.fit.formulas.quantization import Quantization, fp8_blocks
 from app.fit.formulas.weight_matrices import MatrixFormats, weight_matrices
 from app.fit.placement.machine import Machine
+from app.fit.placement.service_level import ServiceLoad
 
 
 class BlockedWidth(NamedTuple):
@@ -196,7 +197,8 @@ class Attempt(NamedTuple):
     """One parallelism on a number of VMs, and what the fullest GPU needs and may use, in bytes.
 
     The least `sort_key` is the best: attempts that fit come first, among them those that the VM's own memory can load;
-    then fewer VMs, or of those that do not fit the least need. `zero_stage` is None for serving.
+    then fewer VMs, or of those that do not fit the least need. `zero_stage` is None for serving, `load` unless a
+    service level is asked for.
     """
 
     sort_key: tuple[float, ...]
@@ -208,6 +210,12 @@ class Attempt(NamedTuple):
     required_bytes: float
     budget_bytes: float
     zero_stage: int | None = None
+    load: ServiceLoad | None = None
+
+    @property
+    def lacks_memory(self) -> bool:
+        """Whether memory is why it does not fit; a service may also miss its targets, or need more VMs."""
+        return not self.fits and self.load is None
 
     @property
     def gpus(self) -> int:

@@ -11,7 +11,7 @@ from app.fit.estimator.serving import check_context_length, has_no_context, memo
 from app.fit.estimator.training_memory import compute_need, training_memory
 from app.fit.estimator.training_rate import HOURS_FAMILY, RATE_FAMILY
 from app.fit.estimator.weights import WeightsType
-from app.fit.estimator.workload import Gpus
+from app.fit.estimator.workload import Gpus, ServiceLevel
 from app.fit.formulas.compute import MILLION, SECONDS_PER_HOUR
 from app.fit.formulas.interruptions import Interruptions
 from app.fit.formulas.quantities import GIB, Figure, Range, bound, estimate, exact, exact_gib
@@ -19,6 +19,7 @@ from app.fit.placement.layouts import Attempt, Speed
 from app.fit.placement.machine import Machine, generation
 from app.fit.placement.prepare import Job
 from app.fit.placement.request import Pricing
+from app.fit.placement.service_figures import mean_rate, service_text
 from app.fit.placement.serving import ServingJob
 from app.fit.placement.training import TrainingJob
 from app.fit.verdict import Cost, Headroom
@@ -64,7 +65,9 @@ class PlacementOption:
         """USD for a million tokens at the expected rate; None where the price or the rate is unknown."""
         if self.usd_per_hour is None or self.speed is None:
             return None
-        return float(self.usd_per_hour) / self.speed.tokens_per_s.mid / 3600 * 1e6
+        load = self.attempt.load
+        rate = self.speed.tokens_per_s.mid if load is None else load.mean_tokens_per_s
+        return float(self.usd_per_hour) / rate / 3600 * 1e6
 
     @property
     def cost(self) -> float | None:
@@ -143,6 +146,18 @@ def find_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str, ..
     return tuple(code for code, holds in raised.items() if holds)
 
 
+def find_target_warnings(level: ServiceLevel, speed: Speed | None) -> tuple[str, ...]:
+    """Return the codes of the targets that the upper end of a time misses, though its middle meets them."""
+    if speed is None:
+        return ()
+    times = {"TPOT_UNCERTAIN": (speed.step_s, level.tpot_ms), "TTFT_UNCERTAIN": (speed.first_token_s, level.ttft_ms)}
+    return tuple(
+        code
+        for code, (time, target) in times.items()
+        if time is not None and target is not None and time.high * 1e3 > target
+    )
+
+
 def _spans_nodes(job: Job, machine: Machine, attempt: Attempt) -> bool:
     """Whether GPUs of several VMs exchange data at every step. Serving replicas do not, data-parallel training does."""
     gpus = attempt.gpus if isinstance(job, TrainingJob) else attempt.parallelism.gpus
@@ -210,6 +225,8 @@ def _speed_text(option: PlacementOption) -> str:
         return ""
     if speed.hours is not None:
         return f"takes {speed.hours.low:.3g} to {speed.hours.high:.3g} hours"
+    if option.attempt.load is not None:
+        return service_text(option.attempt.load, speed)
     least, most = speed.tokens_per_s.low, speed.tokens_per_s.high
     bound = f" (at most {speed.max_tokens_per_s:.0f})" if speed.max_tokens_per_s is not None else ""
     return f"{least:.0f} to {most:.0f} tokens/s{bound}"
@@ -311,16 +328,20 @@ def speed_figures(option: PlacementOption) -> SpeedFigures | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostFigures:
-    """What an option costs by one purchase model."""
+    """What an option costs by one purchase model; per request of a service only."""
 
     cost: Cost
     per_job: Figure | None
     per_million_tokens: Figure | None
     interruptions: Interruptions | None = None
+    per_request: Figure | None = None
 
 
 def cost_figures(option: PlacementOption, purchase: str) -> CostFigures:
-    """Compute the cost of the job and of a million tokens: exact where hours are given, else ranges like the time."""
+    """Compute the cost of the job and of a million tokens: exact where hours are given, else ranges like the time.
+
+    Of a service a million tokens and a request cost what all VMs do over what they answer on average.
+    """
     cost, speed = option.costs[purchase], option.speed
     hourly = cost.usd_per_hour
     job = exact(cost.usd_per_job, "USD") if cost.usd_per_job is not None else None
@@ -330,15 +351,22 @@ def cost_figures(option: PlacementOption, purchase: str) -> CostFigures:
         hours = (speed.hours.low, speed.hours.mid, speed.hours.high)
         low, mid, high = (_interrupted_cost(option, purchase, float(hourly), one) for one in hours)
         job = estimate(Range(low=low, mid=mid, high=high), "USD") if isfinite(high) else None
+    load, answered, exactly = option.attempt.load, speed.tokens_per_s, False
+    if load is not None:
+        requests, exactly = mean_rate(load, speed), load.level.users is None
+        answered = requests.times(load.level.output_tokens)
     return CostFigures(
         cost=cost,
         per_job=job,
-        per_million_tokens=_per_million(hourly, speed.tokens_per_s),
+        per_million_tokens=_per_million(hourly, answered, exactly=exactly),
+        per_request=_per_million(hourly, requests.times(1e6), exactly=exactly) if load is not None else None,
         interruptions=option.interruptions if purchase == "spot" else None,
     )
 
 
-def _per_million(usd_per_hour: Decimal, rate: Range) -> Figure:
-    """Return the cost range of a million tokens; the highest rate gives the lowest cost."""
+def _per_million(usd_per_hour: Decimal, rate: Range, *, exactly: bool = False) -> Figure:
+    """Return the cost of a million tokens: of a rate that is given, exactly, else a range; the highest costs least."""
+    if exactly:
+        return exact(usd_per_million_tokens(usd_per_hour, rate.mid), "USD")
     low, mid, high = (float(usd_per_million_tokens(usd_per_hour, one)) for one in (rate.high, rate.mid, rate.low))
     return estimate(Range(low=low, mid=mid, high=high), "USD")

@@ -35,6 +35,7 @@ from app.fit.formulas.training import TrainedModel
 from app.fit.formulas.training_speed import PRECISION_DTYPES
 from app.fit.placement.layouts import PartitionLimits, SearchLimits, blocked_widths, checkpoint_quantization
 from app.fit.placement.request import PlacementRequest, Pricing, Workload
+from app.fit.placement.service_level import at_service_level
 from app.fit.placement.serving import ServingJob
 from app.fit.placement.training import TrainingJob
 from app.fit.vm import SizeConstraints
@@ -78,11 +79,14 @@ def prepare(request: PlacementRequest, assumptions: Assumptions) -> PreparedRequ
     if constraints.min_nodes > constraints.max_nodes:
         detail = f"{constraints.min_nodes} is more than max_nodes, {constraints.max_nodes}"
         raise InvalidWorkload("constraints.min_nodes", detail)
+    level = request.serving
+    if level is not None and isinstance(workload, InferenceWorkload):
+        workload, level = at_service_level(workload, level, assumptions)
     if request.memory_unknown and not _only_partition(workload):
         raise MemoryUnknown("memory_unknown", "only a given partition can be checked without the memory of a GPU")
     job: Job
     if isinstance(workload, InferenceWorkload):
-        job = _serving_job(request, workload, assumptions)
+        job = replace(_serving_job(request, workload, assumptions), level=level)
     else:
         job = _training_job(request, workload, assumptions)
     return PreparedRequest(
@@ -101,6 +105,7 @@ def _only_partition(workload: Workload) -> bool:
     without_cache = (
         isinstance(workload, InferenceWorkload)
         and workload.context_tokens is None
+        and workload.prompt_tokens is None
         and workload.kv_bytes_per_sequence is None
     )
     return partition_given and without_cache

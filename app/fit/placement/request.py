@@ -5,7 +5,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from app.fit.estimator.workload import InferenceWorkload, TrainingWorkload
+from app.fit.estimator.workload import InferenceWorkload, ServiceLevel, TrainingWorkload
 from app.fit.formulas.architecture import Architecture
 from app.fit.placement.layouts import SearchLimits
 from app.fit.vm import SizeConstraints
@@ -62,18 +62,24 @@ Workload = InferenceWorkload | TrainingWorkload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementRequest:
-    """A placement request; `memory_unknown` where it is about one machine whose GPU memory is not given."""
+    """A placement request; `memory_unknown` where it is about one machine whose GPU memory is not given.
+
+    `serving` is the load and the targets of a service; None where the workload says its concurrency.
+    """
 
     architecture: Architecture
     workload: Workload
+    serving: ServiceLevel | None = None
     constraints: Constraints = field(default_factory=Constraints)
     pricing: Pricing
     memory_unknown: bool = False
 
     def with_change(self, part: str, name: str, value: Any) -> "PlacementRequest":
-        """Return this request with one field changed, of its constraints or (any other `part`) of its workload."""
+        """Return this request with one field changed: of its constraints, its service level or else its workload."""
         if part == "constraints":
             return replace(self, constraints=replace(self.constraints, **{name: value}))
+        if part == "serving" and self.serving is not None:
+            return replace(self, serving=replace(self.serving, **{name: value}))
         return replace(self, workload=replace(self.workload, **{name: value}))
 
     @property

@@ -1,19 +1,30 @@
 """Serving placed on VMs of one size: the fewest VMs that hold all sequences, and how fast they generate."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from math import ceil, floor, isfinite
-from typing import NamedTuple
+from math import ceil, floor, inf, isfinite
+from typing import Any, NamedTuple
 
+from app.fit.estimator.copy_speed import CopySpeed, copy_speed
 from app.fit.estimator.model import Model
 from app.fit.estimator.parallelism import Deployment
 from app.fit.estimator.serving import ServingSetup
 from app.fit.estimator.serving_speed import serving_speed
-from app.fit.estimator.workload import Gpus
+from app.fit.estimator.workload import Gpus, ServiceLevel
 from app.fit.formulas.inference import SERVING_RUNTIME_SHARE, ServedModel, ServingLoad, inference_need, serving_overhead
 from app.fit.formulas.memory import Parallelism, kv_bytes_per_sequence
 from app.fit.formulas.quantities import Range
 from app.fit.placement.layouts import Attempt, Layout, PartitionLimits, SearchLimits, Speed, find_layouts
 from app.fit.placement.machine import Machine, compute_dtype, compute_dtype_on, is_weight_only, peak_flops
+from app.fit.placement.service_level import (
+    MAX_SEQUENCES,
+    ReplicaLimit,
+    ServiceLoad,
+    at_peak,
+    find_replica_limit,
+    replicas_for,
+    share_of_target,
+)
 
 
 class MemoryShares(NamedTuple):
@@ -47,7 +58,9 @@ class ServingJob:
     partition: PartitionLimits
     dtype: str | None
     kv_dtype: str | None
+    level: ServiceLevel | None = None
     _shares: dict[Parallelism, MemoryShares] = field(default_factory=dict, compare=False)
+    _replicas: dict[tuple[Any, ...], tuple[CopySpeed, ReplicaLimit]] = field(default_factory=dict, compare=False)
 
     workload_kind = "inference"
     min_replicas = 1
@@ -100,16 +113,37 @@ class ServingJob:
         """
         if machine.usable_bytes is None:
             return None
+        if self.level is not None and not self.has_known_speed(machine):
+            return None
         best: Attempt | None = None
         bounds = _SearchBounds(
             self.budget_bytes(machine), limits.min_nodes, limits.usable_nodes(machine), machine.domain_gpus
         )
-        for layout in find_layouts(self.partition, machine, limits):
+        for layout in self._layouts(machine, limits, bounds.budget_bytes):
             if best is not None and best.fits and best.loadable and _cannot_beat(layout, best, limits.min_nodes):
                 continue
-            attempt = self._attempt(layout, bounds, self._is_loadable(machine, layout.parallelism))
+            loadable = self._is_loadable(machine, layout.parallelism)
+            if self.level is None:
+                attempt = self._attempt(layout, bounds, loadable)
+            else:
+                attempt = self._service_attempt(machine, self.level, layout, bounds, loadable)
             best = attempt if best is None or attempt.sort_key < best.sort_key else best
-        return best
+        return self._at_peak(best) if best is not None else None
+
+    def _layouts(self, machine: Machine, limits: SearchLimits, budget: float) -> Iterator[Layout]:
+        """Yield the layouts to try: of a service those with up to twice the fewest stages that hold a sequence.
+
+        More stages answer no faster. What is left out depends on no target: a stricter one never finds more.
+        """
+        deepest = inf
+        for layout in find_layouts(self.partition, machine, limits):
+            parallelism = layout.parallelism
+            if parallelism.pipeline > deepest:
+                return
+            if self.level is not None and deepest == inf:
+                fixed, _, sequence = self.memory_shares(parallelism, self._usable_bytes(budget))
+                deepest = 2 * parallelism.pipeline if fixed + sequence <= budget else inf
+            yield layout
 
     def _is_loadable(self, machine: Machine, parallelism: Parallelism) -> bool:
         """Whether a VM has the memory to load its part of the weights; assumed where its memory is unknown."""
@@ -127,10 +161,56 @@ class ServingJob:
         required = fixed + ceil(self.concurrency / replicas) * sequence
         if not fits:
             return Attempt((2, required), fits, loadable, parallelism, replicas, nodes, required, budget)
-        tensor = parallelism.tensor
-        over_pcie = tensor > domain
-        key = (1 - loadable, nodes, parallelism.pipeline, over_pcie, tensor if over_pcie else -tensor)
+        key = _order_key(parallelism, nodes, domain, loadable)
         return Attempt(key, fits, loadable, parallelism, replicas, nodes, required, budget)
+
+    def _service_attempt(
+        self, machine: Machine, level: ServiceLevel, layout: Layout, bounds: _SearchBounds, loadable: bool
+    ) -> Attempt:
+        """Return a layout with the fewest VMs that bear the peak; it misses for memory, for a target, or for VMs."""
+        parallelism, (budget, least, most, domain) = layout.parallelism, bounds
+        fixed, _, sequence = self.memory_shares(parallelism, self._usable_bytes(budget))
+        free = budget - fixed
+        if free < sequence:
+            need = fixed + sequence
+            return Attempt((2, 2, need), False, loadable, parallelism, layout.replicas, most, need, budget)
+        in_memory = min(MAX_SEQUENCES, floor(free / sequence)) if sequence else MAX_SEQUENCES
+        copy, replica = self._replica(machine, level, parallelism, in_memory)
+        required = fixed + max(1, replica.sequences) * sequence
+        load = ServiceLoad(copy, replica, level)
+        if not replica.sequences:
+            key: tuple[float, ...] = (2, 1, share_of_target(replica.times, level))
+            return Attempt(key, False, loadable, parallelism, layout.replicas, most, required, budget, load=load)
+        nodes_at_peak, nodes_at_mean = (
+            max(least, ceil(replicas_for(level, replica, peak=peak) / layout.replicas) * layout.nodes)
+            for peak in (True, False)
+        )
+        nodes, fits = min(nodes_at_peak, most), nodes_at_peak <= most
+        replicas = nodes // layout.nodes * layout.replicas
+        load = load._replace(needed_nodes=nodes_at_peak, mean_nodes=nodes_at_mean)
+        key = _order_key(parallelism, nodes, domain, loadable) if fits else (2, 0, nodes_at_peak)
+        return Attempt(key, fits, loadable, parallelism, replicas, nodes, required, budget, load=load)
+
+    def _replica(
+        self, machine: Machine, level: ServiceLevel, parallelism: Parallelism, in_memory: int
+    ) -> tuple[CopySpeed, ReplicaLimit]:
+        """Return the times of a replica and its limit. Sizes with the same GPUs share them, so they are kept."""
+        gpus = self._gpus_on(machine, parallelism, replicas=1)
+        key = (gpus, parallelism, in_memory)
+        known = self._replicas.get(key)
+        if known is None:
+            deployment = Deployment(parallelism=parallelism, copies=1)
+            copy = copy_speed(replace(self.serving, gpus=gpus, deployment=deployment), self.weights, self.served.cache)
+            known = self._replicas[key] = (copy, find_replica_limit(copy, level, in_memory))
+        return known
+
+    def _at_peak(self, attempt: Attempt) -> Attempt:
+        """Return an attempt with the load of each replica at the peak."""
+        if attempt.load is None or not attempt.fits:
+            return attempt
+        fixed, _, sequence = self.memory_shares(attempt.parallelism, self._usable_bytes(attempt.budget_bytes))
+        replicas, load = at_peak(attempt.load, attempt.replicas)
+        return attempt._replace(replicas=replicas, required_bytes=fixed + load.sequences * sequence, load=load)
 
     def _sequences_per_replica(self, free: float, sequence: float) -> int:
         """Return how many of the sequences one replica holds in the free bytes of its fullest GPU."""
@@ -189,10 +269,17 @@ class ServingJob:
 
     def serving_on(self, machine: Machine, attempt: Attempt) -> ServingSetup:
         """Return the workload on the GPUs of an option, as the estimator takes it."""
-        tflops, narrow = peak_flops(machine, compute_dtype_on(machine, self.dtype)), peak_flops(machine, "fp16")
-        parallelism = attempt.parallelism
-        gpus = Gpus(
-            count=attempt.gpus,
+        gpus = self._gpus_on(machine, attempt.parallelism, attempt.replicas)
+        deployment = Deployment(parallelism=attempt.parallelism, copies=attempt.replicas)
+        workload = self.serving.workload
+        if attempt.load is not None:
+            workload = replace(workload, concurrency=attempt.load.sequences * attempt.replicas)
+        return replace(self.serving, gpus=gpus, deployment=deployment, workload=workload)
+
+    def _gpus_on(self, machine: Machine, parallelism: Parallelism, replicas: int) -> Gpus:
+        tflops, narrow = self._peak_flops(machine), peak_flops(machine, "fp16")
+        return Gpus(
+            count=parallelism.gpus * replicas,
             usable_gib=machine.usable_bytes / 2**30 if machine.usable_bytes is not None else None,
             bandwidth_gb_per_s=machine.bandwidth / 1e9 if machine.bandwidth is not None else None,
             peak_tflops=tflops / 1e12 if tflops is not None else None,
@@ -201,7 +288,20 @@ class ServingJob:
             link_gb_per_s=machine.link_gb_per_s if parallelism.tensor <= machine.domain_gpus else None,
             network=machine.network if parallelism.gpus > machine.joined_gpus else None,
         )
-        return replace(self.serving, gpus=gpus, deployment=Deployment(parallelism=parallelism, copies=attempt.replicas))
+
+    def _peak_flops(self, machine: Machine) -> float | None:
+        return peak_flops(machine, compute_dtype_on(machine, self.dtype))
+
+    def has_known_speed(self, machine: Machine) -> bool:
+        """Whether the figures of the GPU are known that a service level is computed from."""
+        return machine.bandwidth is not None and self._peak_flops(machine) is not None
+
+
+def _order_key(parallelism: Parallelism, nodes: int, domain_gpus: int, loadable: bool) -> tuple[float, ...]:
+    """Return the sort key of an attempt that fits."""
+    tensor = parallelism.tensor
+    over_pcie = tensor > domain_gpus
+    return (1 - loadable, nodes, parallelism.pipeline, over_pcie, tensor if over_pcie else -tensor)
 
 
 def _cannot_beat(layout: Layout, best: Attempt, least: int) -> bool:

@@ -5,7 +5,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from app.fit.estimator.workload import InferenceWorkload, TrainingWorkload
+from app.fit.estimator.workload import InferenceWorkload, ServiceLevel, TrainingWorkload
 from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.assumptions import Assumptions
 from app.fit.formulas.quantities import GIB
@@ -60,14 +60,29 @@ def training(**job: Any) -> TrainingWorkload:
     return TrainingWorkload(**{"sequence_tokens": 4096, "tokens": 1e9} | job)
 
 
+def service(**level: Any) -> ServiceLevel:
+    rate = {} if {"requests_per_second", "requests_per_day"} & level.keys() else {"users": 64}
+    defaults: dict[str, Any] = {"input_tokens": 2000, "output_tokens": 300, "ttft_ms": 1000.0, "tpot_ms": 40.0, **rate}
+    return ServiceLevel(**defaults | level)
+
+
 def prepare_request(
-    use: InferenceWorkload | TrainingWorkload, shape: Architecture = LLAMA_70B, **constraints: Any
+    use: InferenceWorkload | TrainingWorkload,
+    shape: Architecture = LLAMA_70B,
+    level: Any = None,
+    **constraints: Any,
 ) -> PreparedRequest:
     pricing = Pricing(today=TODAY)
     request = PlacementRequest(
-        architecture=shape, workload=use, constraints=Constraints(**constraints), pricing=pricing
+        architecture=shape, workload=use, serving=level, constraints=Constraints(**constraints), pricing=pricing
     )
     return prepare(request, Assumptions())
+
+
+def prepare_service(
+    level: ServiceLevel, shape: Architecture = LLAMA_70B, use: InferenceWorkload | None = None, **constraints: Any
+) -> PreparedRequest:
+    return prepare_request(use or InferenceWorkload(), shape, level, **{"max_nodes": 100, **constraints})
 
 
 def expect_option(prepared: PreparedRequest, on: Machine | None = None, of: Vm | None = None) -> PlacementOption:

@@ -1,0 +1,69 @@
+"""Expected times of one copy of a served model as functions of its load: what sizing by a service level asks for."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from app.fit.estimator.serving import ServingSetup
+from app.fit.estimator.serving_speed import (
+    Lengths,
+    SpeedModel,
+    kv_bytes_read,
+    least_prompt,
+    least_step,
+    prompt_work,
+    request_lengths,
+    speed_model,
+    step_work,
+)
+from app.fit.formulas.memory import KvCache
+from app.fit.formulas.quantities import Range
+from app.fit.formulas.serving_constants import FIRST_TOKEN, STEP
+from app.fit.formulas.serving_speed import engine_factor, first_token_time, prompt_time, step_time
+
+
+class LoadTimes(NamedTuple):
+    """Times of a copy under a load, s: of a step, to the first token, of prompts in a step, of a whole request."""
+
+    step: float
+    first_token: float
+    prompts: float
+    request: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopySpeed:
+    """Expected times of one copy under any load, the middles of what `serving_speed` gives: for sizing by a load.
+
+    `setup` must have the bandwidth and the peak of its GPUs, and the lengths of a request.
+    """
+
+    setup: ServingSetup
+    weights: Range
+    model: SpeedModel
+    lengths: Lengths
+    sequence_read: float
+
+    def times(self, sequences: int) -> LoadTimes:
+        """Return the times with so many sequences on the copy; both grow with them."""
+        setup, model, lengths = self.setup, self.model, self.lengths
+        work = step_work(setup, model, lengths, self.sequence_read, sequences)
+        step = max(least_step(setup, model, self.weights, work.kv_read_s, sequences), step_time(work, STEP))
+        alone = prompt_work(setup, work, lengths, sequences)
+        first = max(least_prompt(setup, model, lengths), first_token_time(alone, step, STEP, FIRST_TOKEN))
+        prompts = work.prompts * prompt_time(work, STEP) * engine_factor(work, STEP)
+        return LoadTimes(step, first, prompts, first + lengths.output * step)
+
+
+def copy_speed(setup: ServingSetup, weights: Range, cache: KvCache | None) -> CopySpeed:
+    """Return the times of a copy as a function of its load; raises ValueError where a request has no lengths."""
+    lengths = request_lengths(setup.workload)
+    if lengths is None:
+        raise ValueError("the lengths of a request are unknown")
+    sequence_read = kv_bytes_read(setup, cache, lengths)
+    return CopySpeed(
+        setup=setup,
+        weights=weights,
+        model=speed_model(setup, weights),
+        lengths=lengths,
+        sequence_read=sequence_read,
+    )

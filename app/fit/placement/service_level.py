@@ -1,0 +1,174 @@
+"""Sizing by a service level: how many requests a replica takes within the targets, and how many VMs the peak takes.
+
+By Little's law a replica with n open requests answers n / (TTFT + output tokens x TPOT) of them a second. Both times
+grow with n, and so does that rate, so the largest n within the targets needs the fewest replicas.
+"""
+
+from dataclasses import replace
+from math import ceil, floor
+from typing import NamedTuple
+
+from app.fit.estimator.copy_speed import CopySpeed, LoadTimes
+from app.fit.estimator.workload import InferenceWorkload, ServiceLevel
+from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
+
+MAX_SEQUENCES = 1024
+"""Requests that an engine generates for at a time: vLLM's default of max_num_seqs for a server on H100 and newer."""
+SECONDS_PER_DAY = 86_400
+_ROUNDING = 1e-9
+"""Relative error of floats that does not call for another replica."""
+
+
+class ReplicaLimit(NamedTuple):
+    """The most requests that a replica may have open, and what limits them; 0 where even one misses a target.
+
+    `limit` is memory, engine (MAX_SEQUENCES), tpot, ttft or, where prompts take most of a step that is too long,
+    prefill. `times` are those with so many requests, or with one.
+    """
+
+    sequences: int
+    limit: str
+    times: LoadTimes
+
+
+class ServiceLoad(NamedTuple):
+    """What an option bears: requests a second of the service at its peak and on average, and of its replicas at most.
+
+    `needed_nodes` and `mean_nodes` are the VMs that the peak and the average take. `sequences` are the requests that
+    each replica has open at the peak. Rates and sequences are 0 where the load is not borne.
+    """
+
+    copy: CopySpeed
+    replica: ReplicaLimit
+    level: ServiceLevel
+    needed_nodes: int = 0
+    mean_nodes: int = 0
+    sequences: int = 0
+    max_requests_per_s: float = 0.0
+    peak_requests_per_s: float = 0.0
+    mean_requests_per_s: float = 0.0
+
+    @property
+    def mean_tokens_per_s(self) -> float:
+        """Tokens a second that are generated on average."""
+        return self.mean_requests_per_s * self.level.output_tokens
+
+
+def at_service_level(
+    workload: InferenceWorkload, level: ServiceLevel, assumptions: Assumptions
+) -> tuple[InferenceWorkload, ServiceLevel]:
+    """Return the workload of one request of a service, and the level with its defaults.
+
+    Raises InvalidWorkload where the workload says what the level does, or keeps fewer tokens than a request has.
+    """
+    if workload.prompt_tokens is not None:
+        raise InvalidWorkload("inference.prompt_tokens", "and serving.input_tokens say the same thing: give one")
+    if workload.output_tokens is not None:
+        raise InvalidWorkload("inference.output_tokens", "and serving.output_tokens say the same thing: give one")
+    if workload.concurrency is not None:
+        detail = "cannot be given with serving: how many requests are open follows from its load and targets"
+        raise InvalidWorkload("inference.concurrency", detail)
+    tokens, context = level.input_tokens + level.output_tokens, workload.context_tokens
+    if context is not None and context < tokens:
+        detail = f"{context} is less than serving.input_tokens and serving.output_tokens together, {tokens}"
+        raise InvalidWorkload("inference.context_tokens", detail)
+    hit = assumptions.get(level.prefix_cache_hit, "serving.prefix_cache_hit")
+    think = assumptions.get(level.think_time_s, "serving.think_time_s") if level.users is not None else 0.0
+    peak = assumptions.get(level.peak_to_mean, "serving.peak_to_mean")
+    request = replace(
+        workload,
+        prompt_tokens=level.input_tokens,
+        output_tokens=level.output_tokens,
+        prefix_cache_hit=hit,
+        concurrency=1,
+    )
+    return request, replace(level, prefix_cache_hit=hit, think_time_s=think, peak_to_mean=peak)
+
+
+def find_replica_limit(copy: CopySpeed, level: ServiceLevel, in_memory: int) -> ReplicaLimit:
+    """Find the most requests that a replica may have open, of at least one that its memory holds.
+
+    The share of a target that a time takes grows with the requests, nearly in proportion: where a straight line through
+    two of its points meets 1 is tried first, then the middle, so that bisection ends after few steps.
+    """
+    most = min(in_memory, MAX_SEQUENCES)
+    low, times = 1, copy.times(1)
+    share = share_of_target(times, level)
+    if share > 1:
+        return ReplicaLimit(0, _missed(times, level), times)
+    over = copy.times(most)
+    over_share = share_of_target(over, level)
+    if over_share <= 1:
+        return ReplicaLimit(most, "memory" if most < MAX_SEQUENCES else "engine", over)
+    high, straight = most, True
+    while high - low > 1:
+        middle = (low + high) // 2
+        if straight:
+            middle = min(high - 1, max(low + 1, floor(low + (1 - share) * (high - low) / (over_share - share))))
+        found = copy.times(middle)
+        found_share = share_of_target(found, level)
+        straight = not straight or 0.99 < found_share <= 1  # noqa: PLR2004  # nearly there
+        if found_share <= 1:
+            low, times, share = middle, found, found_share
+        else:
+            high, over, over_share = middle, found, found_share
+    return ReplicaLimit(low, _missed(over, level), times)
+
+
+def share_of_target(times: LoadTimes, level: ServiceLevel) -> float:
+    """Return the larger share that a time takes of its target; 0 without targets."""
+    step = times.step * 1e3 / level.tpot_ms if level.tpot_ms is not None else 0.0
+    return max(step, times.first_token * 1e3 / level.ttft_ms) if level.ttft_ms is not None else step
+
+
+def _missed(times: LoadTimes, level: ServiceLevel) -> str:
+    """Return which target these times miss; where the prompts of others take most of a step, prefill."""
+    if level.tpot_ms is not None and times.step * 1e3 > level.tpot_ms:
+        return "prefill" if times.prompts > times.step / 2 else "tpot"
+    return "ttft"
+
+
+def requests_per_s(level: ServiceLevel, request_s: float, *, peak: bool) -> float:
+    """Return the requests a second of a service whose requests take so many seconds, on average or at its peak."""
+    factor = level.peak_to_mean or 1.0 if peak else 1.0
+    if level.users is not None:
+        return factor * level.users / (request_s + (level.think_time_s or 0.0))
+    if level.requests_per_second is not None:
+        return factor * level.requests_per_second
+    return factor * (level.requests_per_day or 0.0) / SECONDS_PER_DAY
+
+
+def replicas_for(level: ServiceLevel, replica: ReplicaLimit, *, peak: bool) -> int:
+    """Return the fewest replicas for the average or the peak; at least one."""
+    request_s = replica.times.request
+    needed = requests_per_s(level, request_s, peak=peak) * request_s / replica.sequences
+    return max(1, ceil(needed * (1 - _ROUNDING)))
+
+
+def sequences_at_peak(copy: CopySpeed, level: ServiceLevel, replica: ReplicaLimit, replicas: int) -> int:
+    """Find the requests that each of so many replicas has open at the peak: the fewest that yield the rate."""
+    low, high = 0, replica.sequences
+    while high - low > 1:
+        middle = (low + high) // 2
+        request_s = copy.times(middle).request
+        if replicas * middle >= requests_per_s(level, request_s, peak=True) * request_s * (1 - _ROUNDING):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def at_peak(load: ServiceLoad, replicas: int) -> tuple[int, ServiceLoad]:
+    """Return the replicas that have a request at the peak, of so many, and the load with the requests of each."""
+    copy, level, replica = load.copy, load.level, load.replica
+    alone_s = copy.times(1).request
+    busy = ceil(requests_per_s(level, alone_s, peak=True) * alone_s)
+    replicas = max(replicas_for(level, replica, peak=True), min(replicas, busy))
+    sequences = sequences_at_peak(copy, level, replica, replicas)
+    request_s = copy.times(sequences).request
+    return replicas, load._replace(
+        sequences=sequences,
+        max_requests_per_s=replicas * replica.sequences / replica.times.request,
+        peak_requests_per_s=requests_per_s(level, request_s, peak=True),
+        mean_requests_per_s=requests_per_s(level, request_s, peak=False),
+    )

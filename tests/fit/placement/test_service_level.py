@@ -1,0 +1,233 @@
+"""Sizing by a service level: replicas and VMs for a load within targets, and properties that every answer has."""
+
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.fit.estimator.workload import InferenceWorkload, ServiceLevel
+from app.fit.formulas.assumptions import InvalidWorkload
+from app.fit.formulas.quantities import GIB
+from app.fit.formulas.serving_constants import FIRST_TOKEN, STEP
+from app.fit.placement.evaluate import evaluate
+from app.fit.placement.fixes import FixFinder
+from app.fit.placement.machine import Machine
+from app.fit.placement.option import PlacementOption, cost_figures
+from app.fit.placement.service_figures import service_figures
+from app.fit.placement.service_level import ServiceLoad
+from app.fit.placement.serving import ServingJob
+from app.fit.verdict import Rejection
+from tests.fit.placement.factories import (
+    LLAMA_8B,
+    LLAMA_70B,
+    codes,
+    expect_option,
+    expect_rejection,
+    machine,
+    prepare_service,
+    service,
+    vm,
+)
+
+ONE_H100 = machine(gpus=Fraction(1), domain_gpus=1)
+
+levels = st.builds(
+    service,
+    input_tokens=st.integers(1, 20_000),
+    output_tokens=st.integers(1, 2_000),
+    ttft_ms=st.sampled_from([None, 100.0, 500.0, 3000.0]),
+    tpot_ms=st.sampled_from([None, 10.0, 30.0, 100.0]),
+    prefix_cache_hit=st.sampled_from([None, 0.5, 1.0]),
+    peak_to_mean=st.sampled_from([None, 1.5, 4.0]),
+    users=st.integers(1, 3000),
+    think_time_s=st.sampled_from([None, 5.0]),
+)
+rates = st.builds(lambda one, rate: replace(one, users=None, requests_per_second=rate), levels, st.floats(0.001, 300))
+machines = st.builds(
+    machine,
+    gpus=st.sampled_from([Fraction(1), Fraction(2), Fraction(8)]),
+    usable_bytes=st.floats(16, 180).map(lambda gib: gib * GIB),
+    domain_gpus=st.sampled_from([1, 8]),
+)
+shapes = st.sampled_from([LLAMA_8B, LLAMA_70B])
+
+
+def load_of(option: PlacementOption) -> ServiceLoad:
+    assert option.attempt.load is not None
+    return option.attempt.load
+
+
+def nodes(on: Machine, level: ServiceLevel, shape: Any) -> float:
+    """Return the VMs that a service takes; infinite where it does not fit."""
+    verdict = evaluate(vm(), on, prepare_service(level, shape))
+    return verdict.attempt.nodes if isinstance(verdict, PlacementOption) else float("inf")
+
+
+def test_the_times_of_a_replica_are_those_computed_by_hand() -> None:
+    """8B on one H100, 1,000 tokens in and 100 out, 40 requests open, in the units of the constants."""
+    option = expect_option(prepare_service(service(input_tokens=1000, output_tokens=100), LLAMA_8B), ONE_H100)
+    times = load_of(option).copy.times(40)
+    params, embedding = 8_030_261_248, 128_256 * 4096
+    read_s = (params - embedding) * 2 / 3.35e12
+    kv_s = 40 * 1050 * 131_072 / 3.35e12  # 1,000 + 100 / 2 tokens of 128 KiB
+    own_s = read_s * STEP.dense_read + kv_s * STEP.kv_read + (32 * STEP.layer_us + 40 * STEP.sequence_us) * 1e-6
+    linear_s, attention_s = 2 * (params - embedding) * 1000 / 989e12, 2 * 32 * 256 * 1000 * 32 * 500 / 989e12
+    prompt_s = linear_s * STEP.prefill_dense + attention_s * 2
+    step_s = (own_s + 40 / 100 * prompt_s) * (1 + STEP.vllm)
+    assert times.step == pytest.approx(step_s, rel=1e-6)
+    alone_s = prompt_s + 32 * FIRST_TOKEN.layer_ms * 1e-3
+    first_s = FIRST_TOKEN.base_ms * 1e-3 + alone_s * (1 + 40 * FIRST_TOKEN.waiting) + FIRST_TOKEN.steps * step_s
+    assert times.first_token == pytest.approx(first_s * (1 + FIRST_TOKEN.vllm), rel=1e-6)
+    assert times.request == pytest.approx(times.first_token + 100 * times.step)
+
+
+def test_replicas_vms_and_cost_follow_from_the_limit_of_a_replica() -> None:
+    level = service(users=None, requests_per_second=20.0, peak_to_mean=2.0, input_tokens=1000, output_tokens=100)
+    option = expect_option(prepare_service(level, LLAMA_8B), ONE_H100)
+    load = load_of(option)
+    rate = load.replica.sequences / load.replica.times.request
+    assert option.attempt.nodes == option.attempt.replicas == ceil(40 / rate)
+    assert load.mean_nodes == ceil(20 / rate)
+    assert load.max_requests_per_s == pytest.approx(rate * option.attempt.nodes)
+    cost = cost_figures(option, "on_demand")
+    assert cost.per_request is not None
+    assert cost.per_million_tokens is not None
+    hourly = 98.32 * option.attempt.nodes
+    assert float(cost.per_request.value or 0) == pytest.approx(hourly / (20 * 3600))
+    assert float(cost.per_million_tokens.value or 0) == pytest.approx(hourly / (20 * 100 * 3600) * 1e6)
+
+
+def test_the_limit_is_the_largest_concurrency_within_the_targets() -> None:
+    for level, limit in (
+        (service(tpot_ms=30.0, ttft_ms=None), "tpot"),
+        (service(tpot_ms=None, ttft_ms=400.0), "ttft"),
+        (service(input_tokens=12_000, output_tokens=50, tpot_ms=60.0, ttft_ms=None), "prefill"),
+        (service(tpot_ms=None, ttft_ms=None, input_tokens=100_000), "memory"),
+        (service(tpot_ms=None, ttft_ms=None, input_tokens=10, output_tokens=10), "engine"),
+    ):
+        load = load_of(expect_option(prepare_service(level)))
+        assert load.replica.limit == limit
+        above = load.copy.times(load.replica.sequences + 1)
+        if limit in {"tpot", "prefill"}:
+            assert load.replica.times.step * 1e3 <= (level.tpot_ms or 0) < above.step * 1e3
+        elif limit == "ttft":
+            assert load.replica.times.first_token * 1e3 <= (level.ttft_ms or 0) < above.first_token * 1e3
+
+
+def test_a_cached_prefix_is_not_read_again() -> None:
+    whole, half = (
+        load_of(expect_option(prepare_service(service(prefix_cache_hit=hit)))).copy.times(16) for hit in (None, 0.5)
+    )
+    assert half.prompts < 0.55 * whole.prompts
+    assert half.first_token < whole.first_token
+    assert nodes(machine(), service(users=2000, prefix_cache_hit=0.8), LLAMA_70B) < nodes(
+        machine(), service(users=2000), LLAMA_70B
+    )
+
+
+def test_targets_within_the_range_of_a_time_are_warned_of() -> None:
+    loose = expect_option(prepare_service(service(users=4, ttft_ms=60_000.0, tpot_ms=1000.0)))
+    assert not {"TPOT_UNCERTAIN", "TTFT_UNCERTAIN"} & set(loose.warnings)
+    step = loose.speed.step_s if loose.speed else None
+    assert step is not None
+    close = expect_option(prepare_service(service(users=4, ttft_ms=60_000.0, tpot_ms=step.mid * 1.01e3)))
+    assert "TPOT_UNCERTAIN" in close.warnings
+
+
+def test_a_load_that_the_vms_do_not_bear_names_how_many_do() -> None:
+    (failure,) = expect_rejection(prepare_service(service(users=1000), max_nodes=2)).failures
+    assert (failure.constraint, failure.code, failure.available) == ("max_nodes", "MAX_NODES", 2)
+    assert failure.required == nodes(machine(), service(users=1000), LLAMA_70B)
+
+
+def test_figures_that_a_service_needs_are_not_guessed() -> None:
+    assert codes(expect_rejection(prepare_service(service()), machine(peaks={}))) == {"GPU_UNKNOWN"}
+    assert codes(expect_rejection(prepare_service(service()), machine(peaks={}, described=True))) == {"GPU_UNKNOWN"}
+
+
+@pytest.mark.parametrize(
+    ("use", "field"),
+    [
+        (InferenceWorkload(concurrency=8), "inference.concurrency"),
+        (InferenceWorkload(context_tokens=2299), "inference.context_tokens"),
+        (InferenceWorkload(prompt_tokens=2000), "inference.prompt_tokens"),
+        (InferenceWorkload(output_tokens=300), "inference.output_tokens"),
+    ],
+)
+def test_a_workload_that_contradicts_the_service_is_refused(use: InferenceWorkload, field: str) -> None:
+    with pytest.raises(InvalidWorkload) as refused:
+        prepare_service(service(), use=use)
+    assert refused.value.field == field
+    assert "serving" in refused.value.detail
+
+
+@given(levels | rates, machines, shapes, st.floats(1.01, 3))
+def test_a_stricter_target_never_needs_fewer_vms(level: ServiceLevel, on: Machine, shape: Any, factor: float) -> None:
+    for field in ("ttft_ms", "tpot_ms"):
+        target = getattr(level, field)
+        changed: dict[str, Any] = {field: target / factor if target is not None else 50.0}
+        stricter = replace(level, **changed)
+        assert nodes(on, stricter, shape) >= nodes(on, level, shape)
+
+
+@given(levels | rates, machines, shapes, st.floats(1.01, 5))
+def test_a_larger_load_never_needs_fewer_vms(level: ServiceLevel, on: Machine, shape: Any, factor: float) -> None:
+    if level.users is not None:
+        larger = replace(level, users=ceil(level.users * factor))
+    else:
+        larger = replace(level, requests_per_second=(level.requests_per_second or 0) * factor)
+    assert nodes(on, larger, shape) >= nodes(on, level, shape)
+
+
+@given(levels | rates, machines, shapes)
+def test_every_option_bears_its_load_within_targets_bounds_and_memory(
+    level: ServiceLevel, on: Machine, shape: Any
+) -> None:
+    prepared = prepare_service(level, shape)
+    verdict = evaluate(vm(), on, prepared)
+    if not isinstance(verdict, PlacementOption):
+        return
+    load, speed, job = load_of(verdict), verdict.speed, prepared.job
+    assert isinstance(job, ServingJob)
+    assert speed is not None
+    assert speed.step_s is not None
+    assert speed.first_token_s is not None
+    assert 1 <= load.sequences <= load.replica.sequences
+    assert verdict.attempt.required_bytes <= verdict.attempt.budget_bytes
+    assert speed.step_s.mid * 1e3 <= (level.tpot_ms or float("inf")) * (1 + 1e-9)
+    assert speed.first_token_s.mid * 1e3 <= (level.ttft_ms or float("inf")) * (1 + 1e-9)
+    assert speed.step_s.low >= (speed.min_step_s or 0)
+    figures = service_figures(job, on, verdict.attempt, speed)
+    assert figures is not None
+    # Little's law: requests a second x seconds of a request = requests that are open.
+    at_most = load.max_requests_per_s * load.replica.times.request
+    assert at_most == pytest.approx(verdict.attempt.replicas * load.replica.sequences)
+    assert load.peak_requests_per_s <= load.max_requests_per_s * (1 + 1e-6)
+    assert load.mean_requests_per_s <= load.peak_requests_per_s * (1 + 1e-9)
+    assert figures.nodes_at_mean <= figures.nodes_at_peak <= verdict.attempt.nodes
+    times = load.copy.times(load.sequences)
+    assert (speed.step_s.mid, speed.first_token_s.mid) == pytest.approx((times.step, times.first_token))
+
+
+@given(levels | rates, machines, shapes, st.integers(1, 4))
+def test_every_fix_makes_the_service_fit(level: ServiceLevel, on: Machine, shape: Any, most: int) -> None:
+    prepared = prepare_service(level, shape, max_nodes=most)
+    verdict = evaluate(vm(), on, prepared)
+    if not isinstance(verdict, Rejection):
+        return
+    finder = FixFinder(prepared)
+    for fix in finder.find_fixes(vm(), on, verdict):
+        request = prepared.request
+        for change in fix.changes:
+            request = request.with_change(change.part, change.field, change.value)
+        assert request.serving is not None
+        assert isinstance(request.workload, InferenceWorkload)
+        asked = prepare_service(
+            request.serving, shape, request.workload, max_nodes=request.constraints.max_nodes,
+            checkpoint_on_local_disk=request.constraints.checkpoint_on_local_disk,
+        )  # fmt: skip
+        assert isinstance(evaluate(vm(), on, asked), PlacementOption), fix.text
