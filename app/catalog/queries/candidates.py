@@ -30,6 +30,12 @@ from app.db.statements import BoundStatement, Statement, cached_statement
 SELECTION_FILTERS = ("q", "name", "series", "category", "gpu", "gpu_vendor", "verified", "disputed")
 """Filters that select candidates; everything else is a requirement, and a fit reports what fails it."""
 
+_NAMING_FILTERS = {"q", "name", "series", "category"}
+"""Filters that say which sizes are meant: a placement then also tells why a size without a GPU does not fit.
+
+Without them such sizes, nine of ten, are no candidates: each would only be rejected for what its category says already.
+"""
+
 PEAK_DTYPES = ("fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
 GPU_FACTS = (
     *("usable_memory_gib", "memory_bandwidth_gb_per_s", "compute_capability", "interconnect_gb_per_s"),
@@ -125,6 +131,8 @@ def _statement(key: CandidateStatementKey) -> Statement:
     )
     if not key.hardware:
         return Statement(query.join(GPU, GPU.c.id == size.gpu_id, isouter=True))
+    if not any(one.name in _NAMING_FILTERS for one in key.filters):
+        query = query.where(or_(size.gpu_count.is_(None), size.gpu_count > 0))
     query = query.join(SERIES, SERIES.c.id == size.series_id, isouter=True)
     query = query.join(_SERIES_GPUS, _SERIES_GPUS.c.series_id == size.series_id, isouter=True)
     return Statement(query.join(GPU, or_(GPU.c.id == size.gpu_id, _has_gpu_of_series()), isouter=True))
