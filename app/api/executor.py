@@ -1,6 +1,7 @@
 """Runs catalog queries for endpoints: short ones on the event loop, long ones and those with a session in threads."""
 
-from collections.abc import Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
 from datetime import date
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -18,6 +19,9 @@ from app.http.revision import RevisionWatcher
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_MAX_KEPT = 64
+"""How many results `run_and_keep` keeps; those of the search page's filters have about 30 kB each."""
+
 
 class QueryExecutor:
     """Runs the catalog queries of one server process, each over the current revision of the catalog."""
@@ -26,6 +30,7 @@ class QueryExecutor:
         self._watcher, self.today = watcher, today
         self._io_threads, self._cpu_thread = SessionThreads(engine), SessionThreads(engine, 1, name="computing")
         self._freshness: tuple[str, Freshness] | None = None
+        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
         self.plan_executor = make_plan_executor(engine, self._io_threads)
 
     async def run(self, make_plan: Callable[[CatalogSnapshot, date], QueryPlan[T]]) -> T:
@@ -37,6 +42,22 @@ class QueryExecutor:
         """Run a query that takes the database long, in a thread; raises NotReady if there is no catalog."""
         snapshot = await self.snapshot()
         return await self._io_threads.run(run_plan, make_plan(snapshot, self.today()))
+
+    async def run_and_keep(self, key: Hashable, make_plan: Callable[[CatalogSnapshot, date], QueryPlan[T]]) -> T:
+        """Run a query as `run_in_thread` does, once for each key, revision and day; the result must not be changed.
+
+        The results of the last 64 are kept. Raises NotReady if there is no catalog.
+        """
+        kept = (key, (await self.snapshot()).revision, self.today())
+        if kept not in self._kept:
+            result = await self.run_in_thread(make_plan)
+            self._kept[kept] = result
+            if len(self._kept) > _MAX_KEPT:
+                self._kept.popitem(last=False)
+            return result
+        self._kept.move_to_end(kept)
+        found: T = self._kept[kept]
+        return found
 
     async def run_cpu_bound(self, make_plan: Callable[[CatalogSnapshot, date], QueryPlan[T]]) -> T:
         """Run a query with long arithmetic in the one thread for such queries; raises NotReady if there is no catalog.

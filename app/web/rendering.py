@@ -15,7 +15,13 @@ from app.web.assets import assets
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-_NAVIGATION = (("", "Search"), ("ui/compare", "Compare"), ("ui/fit", "Fit"), ("ui/changes", "Changes"))
+_NAVIGATION = (
+    ("", "Search"),
+    ("ui/compare", "Compare"),
+    ("ui/fit", "Fit"),
+    ("ui/explore", "Explore"),
+    ("ui/changes", "Changes"),
+)
 """The paths of the navigation, below the root, with their titles."""
 
 _LIVE = ' hx-boost="target:#main select:#main swap:outerMorph"'

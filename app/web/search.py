@@ -56,7 +56,7 @@ _MOST_RELAXATIONS = 6
 async def render(request: PageRequest) -> str:
     """Render the search page; without results where a parameter is invalid."""
     view: SizesView = request.params
-    found, facets = await asyncio.gather(_find(request, view), request.executor.run_in_thread(_facets_of(view)))
+    found, facets = await asyncio.gather(_find(request, view), find_view_facets(request, view))
     items = [json.loads(item, parse_float=Decimal) for item in found.items]
     disputed = [item["name"] for item in items if item["disputed"]]
     names = await request.executor.run_in_session(_find_names, disputed)
@@ -170,9 +170,11 @@ def _list_of(view: SizesView) -> SizeList:
     return SizeList(**{name: getattr(view, name) for name in view.model_fields_set & SizeList.model_fields.keys()})
 
 
-def _facets_of(view: SizesView) -> Any:
+async def find_view_facets(request: PageRequest, view: SizeFilter) -> Facets:
+    """Find the facets of a view's filters; views that differ in order, columns, units or page share them."""
     given = view.model_fields_set & SizeFilter.model_fields.keys()
-    return partial(find_facets, SizeFilter(**{name: getattr(view, name) for name in given}))
+    filters = SizeFilter(**{name: getattr(view, name) for name in given})
+    return await request.executor.run_and_keep(filters, partial(find_facets, filters))
 
 
 def _header(request: PageRequest, column: Column) -> tuple[Column, str, str]:

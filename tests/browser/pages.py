@@ -42,5 +42,10 @@ PAGES = (
     PageState("fit-invalid", "/ui/fit?model=llama-3.3-7b&concurrency=many&dtype=fp9", status=422),
     PageState("changes", "/ui/changes"),
     PageState("changes-invalid", "/ui/changes?since=tomorrow&kind=price_up&size=nd40rs_v9", status=422),
+    PageState("explore", "/ui/explore"),
+    PageState("explore-size", "/ui/explore?gpu_vendor=nvidia&region=westeurope&name=nc24ads_a100_v4&currency=EUR"),
+    PageState("explore-cpu", "/ui/explore?x=memory&max_gpus=0&category=memory_optimized&region=westeurope&unit=month"),
+    PageState("explore-empty", "/ui/explore?gpu=H100&min_vcpus=1000"),
+    PageState("explore-invalid", "/ui/explore?x=price&name=nd40rs_v9", status=422),
     PageState("not-found", "/ui/nothing", status=404),
 )

@@ -139,9 +139,14 @@ _FILLER_WORDS = frozenset(
 
 def get_gpu(name: str) -> QueryPlan[GpuRow]:
     """Return a GPU model by its id, its name, an alias, or words that only it has; raises NotFound."""
+    return match_gpu((yield from find_gpus()), name)
+
+
+def find_gpus() -> QueryPlan[Sequence[GpuRow]]:
+    """Find all GPU models, in the order of their ids."""
     query = BoundStatement(_gpus_statement(), {})
     rows = yield query
-    return match_gpu(to_dicts(query, rows), name)
+    return to_dicts(query, rows)
 
 
 @lru_cache(maxsize=1)

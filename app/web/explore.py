@@ -1,0 +1,355 @@
+"""The page that draws sizes as points of two figures, marks those that no other beats, and prices by region as bars."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from sqlmodel import Session
+
+from app.catalog.names import size_key
+from app.catalog.queries.display_names import find_currencies, find_region_names
+from app.catalog.queries.exchange_rates import USD, CurrencyRate, find_exchange_rate
+from app.catalog.queries.lookups import find_gpus, get_size_keys
+from app.catalog.queries.params import CurrencyParams, LowerText, PriceDayParams, SizeFilter, SizeList, check_days
+from app.catalog.queries.prices import PriceSearch, find_prices
+from app.catalog.queries.sizes import list_statement, normalize, render_size, to_statement_key
+from app.catalog.queries.snapshot import CatalogSnapshot
+from app.db.statements import BoundStatement, QueryPlan
+from app.errors import BadQuery, NotFound
+from app.http.canonical import clean_query
+from app.web import filter_panel
+from app.web.plot import LogAxis, log_axis, pareto_front
+from app.web.rendering import format_amount, format_number, render_page
+from app.web.search import find_view_facets
+from app.web.serving import Page, PageRequest
+from app.web.sizes_view import HOURS, PURCHASE_TITLES, UNIT_TITLES, Unit
+
+FigureName = Literal[
+    "price",
+    "price_per_gpu",
+    "gpu_memory",
+    "gpu_memory_per_gpu",
+    "gpu_bandwidth",
+    "gpu_bf16",
+    "gpus",
+    "vcpus",
+    "memory",
+    "network",
+]
+
+_MOST_PRICES = 500
+
+
+class ExploreView(PriceDayParams, SizeFilter, CurrencyParams):
+    """Which sizes are drawn, as on the search page, and by which two figures; `name` marks a size."""
+
+    name: Annotated[tuple[LowerText, ...], Field(max_length=1)] = Field(
+        default=(), description="A size to mark, whose prices by region are drawn; it is no filter here."
+    )
+    x: FigureName = Field(default="gpu_memory", description="The figure from left to right.")
+    y: FigureName = Field(default="price", description="The figure from below to above.")
+    unit: Unit = Field(default="hour", description="The time that prices are for.")
+
+
+Item = Mapping[str, Any]
+Speeds = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure that an axis can have: how it is read from a size; None where it is unknown or there is none.
+
+    Money is read in USD an hour. `base` is that of the axis' ticks.
+    """
+
+    title: str
+    unit: str
+    read: Callable[[Item, Speeds], Any]
+    base: int = 10
+    less_is_better: bool = False
+    needs_gpu: bool = False
+
+    @property
+    def is_money(self) -> bool:
+        """Return whether the figure is an amount of money."""
+        return self.less_is_better
+
+
+def _gpus_of(item: Item) -> Fraction | None:
+    count = item["gpu_fraction"] or item["gpu_count"]
+    return Fraction(count) if count else None
+
+
+def _price_per_gpu(item: Item, _speeds: Speeds) -> Fraction | None:
+    gpus, price = _gpus_of(item), item["usd_per_hour"]
+    return Fraction(price) / gpus if gpus and price is not None else None
+
+
+def _speed_of(column: str) -> Callable[[Item, Speeds], Fraction | None]:
+    """Return what multiplies a figure of one GPU by the GPUs of a size."""
+
+    def read(item: Item, speeds: Speeds) -> Fraction | None:
+        gpus, speed = _gpus_of(item), speeds.get(item["gpu_id"] or "", {}).get(column)
+        return gpus * Fraction(speed) if gpus and speed else None
+
+    return read
+
+
+def _field(name: str) -> Callable[[Item, Speeds], Any]:
+    return lambda item, _speeds: item[name]
+
+
+FIGURES: Mapping[FigureName, Figure] = {
+    "price": Figure("Price of the VM", "", _field("usd_per_hour"), less_is_better=True),
+    "price_per_gpu": Figure("Price of a GPU", "", _price_per_gpu, less_is_better=True, needs_gpu=True),
+    "gpu_memory": Figure("GPU memory of the VM", "GiB", _field("gpu_memory_gib"), base=2, needs_gpu=True),
+    "gpu_memory_per_gpu": Figure("Memory of one GPU", "GiB", _field("gpu_memory_gib_per_gpu"), base=2, needs_gpu=True),
+    "gpu_bandwidth": Figure(
+        "GPU memory bandwidth of the VM", "GB/s", _speed_of("memory_bandwidth_gb_per_s"), needs_gpu=True
+    ),
+    "gpu_bf16": Figure("BF16 of all GPUs, dense", "TFLOPS", _speed_of("bf16_tflops"), needs_gpu=True),
+    "gpus": Figure("GPUs", "", lambda item, _speeds: _gpus_of(item), base=2, needs_gpu=True),
+    "vcpus": Figure("vCPUs", "", _field("vcpus"), base=2),
+    "memory": Figure("Memory", "GiB", _field("memory_gib"), base=2),
+    "network": Figure(
+        "Network", "Gbps", lambda item, _speeds: item["network_mbps"] and Fraction(item["network_mbps"]) / 1000
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A size at its two figures, as exact numbers in the units of the page."""
+
+    item: Item
+    x: Fraction
+    y: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A point as it is drawn: in percent from the left and from the top, with what it says to the pointer.
+
+    `number` is its place in the table of the front, 0 for a point that another one beats.
+    """
+
+    name: str
+    left: float
+    top: float
+    title: str
+    number: int
+    here: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """The price of a size in a region, in percent of the dearest; `more_percent` is above the cheapest region."""
+
+    code: str
+    title: str
+    price: Decimal
+    width: float
+    more_percent: float
+    age_days: int
+    seen: str
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    regions: Mapping[str, str]
+    currencies: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    items: Sequence[Item]
+    speeds: Speeds
+    rate: CurrencyRate | None
+    key: str
+    """The key of the size that is marked, else empty."""
+
+
+async def render(request: PageRequest) -> str:
+    """Render the page; raises BadQuery for two axes of one figure."""
+    view: ExploreView = request.params
+    if view.x == view.y:
+        raise BadQuery("x" if "x" in view.model_fields_set else "y", view.x, "the two axes must have different figures")
+    facets, found, names = await asyncio.gather(
+        find_view_facets(request, view.model_copy(update={"name": ()})),
+        request.executor.run_in_thread(partial(_find, view)),
+        request.executor.run_in_session(_find_names),
+    )
+    x, y = FIGURES[view.x], FIGURES[view.y]
+    points = _points(found, view)
+    front = pareto_front(points, _goodness(x, lambda one: one.x), _goodness(y, lambda one: one.y))
+    axes = (log_axis(float(one.x) for one in points), log_axis(float(one.y) for one in points)) if points else None
+    bars = await _bars(request, found, names) if found.key else []
+    money = f"{view.currency} {UNIT_TITLES[view.unit]}"
+    query = clean_query(_list_of(view))
+    return render_page(
+        request,
+        "explore.html",
+        view=view,
+        panel=filter_panel,
+        x=x,
+        y=y,
+        x_unit=money if x.is_money else x.unit,
+        y_unit=money if y.is_money else y.unit,
+        money=money,
+        axes=axes,
+        tick_text=lambda value: f"{value:,.10g}",
+        marks=_marks(points, front, axes, view, found.key) if axes else [],
+        front=[(one.item, _text(x, one.x), _text(y, one.y)) for one in front],
+        total=len(points),
+        left_out=len(found.items) - len(points),
+        bars=bars,
+        marked=next((one["name"] for one in found.items if size_key(one["name"]) == found.key), found.key),
+        chips=filter_panel.chips(request),
+        choices=partial(filter_panel.choices, facets),
+        series=facets.counts["series"],
+        rate=found.rate,
+        search_url=f"?{query}" if query else "",
+        purchase_title=PURCHASE_TITLES[view.purchase],
+        regions=names.regions,
+        **_options(view, names, [one.value for one in facets.counts["gpu_vendor"] if one.value]),
+    )
+
+
+def _find_names(session: Session) -> _Names:
+    return _Names(find_region_names(session), find_currencies(session))
+
+
+def _options(view: ExploreView, names: _Names, vendors: Sequence[str]) -> dict[str, Any]:
+    """Return the options of the form; several regions, which a link may have, are one of them."""
+    several = [(",".join(view.region), ", ".join(view.region))] if len(view.region) > 1 else []
+    return {
+        "figure_options": [(name, figure.title) for name, figure in FIGURES.items()],
+        "vendor_options": [("", "any"), *((vendor.lower(), vendor) for vendor in vendors)],
+        "purchase_options": tuple(PURCHASE_TITLES.items()),
+        "region_options": [("", "the cheapest of each"), *several, *names.regions.items()],
+        "currency_options": [(code, code) for code in names.currencies],
+        "unit_options": tuple(UNIT_TITLES.items()),
+    }
+
+
+def _list_of(view: ExploreView) -> SizeList:
+    """Return the list of the sizes that may be drawn, the cheapest first; with GPUs where an axis is about them."""
+    given = view.model_fields_set & SizeList.model_fields.keys() - {"name"}
+    filters: dict[str, Any] = {name: getattr(view, name) for name in given}
+    if view.min_gpus is None and (FIGURES[view.x].needs_gpu or FIGURES[view.y].needs_gpu):
+        filters["min_gpus"] = "0.01"
+    return SizeList(**filters, sort="usd_per_hour")
+
+
+def _find(view: ExploreView, snapshot: CatalogSnapshot, today: date) -> QueryPlan[_Found]:
+    check_days(view, today)
+    rate = None if view.currency == USD else (yield from find_exchange_rate(view.currency, view.as_of or today))
+    key, values = to_statement_key(normalize(_list_of(view), snapshot), today, snapshot.rules)
+    rows = yield BoundStatement(list_statement(key), values)
+    gpus = yield from find_gpus()
+    marked = ""
+    if view.name:
+        try:
+            (marked,) = yield from get_size_keys(view.name)
+        except NotFound as unknown:
+            raise BadQuery("name", unknown.name, str(unknown)) from None
+    items = [json.loads(render_size(row, today), parse_float=Decimal) for row in rows]
+    return _Found(items, {gpu["id"]: gpu for gpu in gpus}, rate, marked)
+
+
+def _points(found: _Found, view: ExploreView) -> list[Point]:
+    """Return the sizes of which both figures are known and above zero, which logarithmic axes need."""
+    x, y = FIGURES[view.x], FIGURES[view.y]
+    points = []
+    for item in found.items:
+        across, up = x.read(item, found.speeds), y.read(item, found.speeds)
+        if across and up:
+            points.append(Point(item, _shown(x, across, view, found.rate), _shown(y, up, view, found.rate)))
+    return points
+
+
+def _shown(figure: Figure, value: Any, view: ExploreView, rate: CurrencyRate | None) -> Fraction:
+    """Return a figure in the units of the page."""
+    if not figure.is_money:
+        return Fraction(value)
+    usd = Fraction(value) * HOURS[view.unit]
+    return usd if rate is None else Fraction(rate.convert(usd))
+
+
+def _goodness(figure: Figure, read: Callable[[Point], Fraction]) -> Callable[[Point], float]:
+    """Return what is greater for a better point."""
+    return (lambda one: -float(read(one))) if figure.less_is_better else (lambda one: float(read(one)))
+
+
+def _text(figure: Figure, value: Fraction) -> str:
+    return format_amount(_decimal(value)) if figure.is_money else format_number(float(value), digits=4)
+
+
+def _decimal(value: Fraction) -> Decimal:
+    return Decimal(value.numerator) / Decimal(value.denominator)
+
+
+def _marks(
+    points: Sequence[Point], front: Sequence[Point], axes: tuple[LogAxis, LogAxis], view: ExploreView, key: str
+) -> list[Mark]:
+    """Return the points as they are drawn, those of the front and the marked one last, which is on top."""
+    x, y = FIGURES[view.x], FIGURES[view.y]
+    numbers = {id(one): number for number, one in enumerate(front, 1)}
+    marks = []
+    for one in points:
+        figures = [
+            f"{_text(figure, value)} {view.currency if figure.is_money else figure.unit}".strip()
+            for figure, value in ((x, one.x), (y, one.y))
+        ]
+        title = f"{one.item['name']}: {', '.join(figures)}; {_what(one.item)}"
+        left, top = axes[0].position(float(one.x)), round(100 - axes[1].position(float(one.y)), 3)
+        here = size_key(one.item["name"]) == key
+        marks.append(Mark(one.item["name"], left, top, title, numbers.get(id(one), 0), here))
+    return sorted(marks, key=lambda mark: (mark.here, mark.number > 0, mark.number))
+
+
+def _what(item: Item) -> str:
+    """Return a size in a few words."""
+    model = item["gpu_model"]
+    count = item["gpu_fraction"] or format_number(item["gpu_count"])
+    gpus = f"{count} × {model}" if model and item["gpu_count"] else f"{format_number(item['vcpus'])} vCPUs"
+    return f"{gpus}, {item['region']}" if item["region"] else gpus
+
+
+async def _bars(request: PageRequest, found: _Found, names: _Names) -> list[Bar]:
+    """Return the price of the marked size in each region, the cheapest first."""
+    view: ExploreView = request.params
+    search = PriceSearch(
+        os=view.os, purchase=view.purchase, as_of=view.as_of, known_at=view.known_at, limit=_MOST_PRICES
+    )
+    prices = await request.executor.run_in_thread(partial(find_prices, found.key, search))
+    if not prices.items:
+        return []
+    shown = [(_shown(FIGURES["price"], repr(one["usd_per_hour"]), view, found.rate), one) for one in prices.items]
+    amounts = [amount for amount, _ in shown]
+    least, most = min(amounts), max(amounts)
+    bars = [
+        Bar(
+            code=one["region"],
+            title=names.regions.get(one["region"], one["region"]),
+            price=_decimal(amount),
+            width=round(float(100 * amount / most), 2) if most else 0.0,
+            more_percent=float(100 * (amount - least) / least) if least else 0.0,
+            age_days=one["price_age_days"],
+            seen=one["seen_until"],
+            chosen=one["region"] in view.region,
+        )
+        for amount, one in shown
+    ]
+    return sorted(bars, key=lambda bar: (bar.price, bar.title))
+
+
+PAGE = Page(path="/ui/explore", params=ExploreView, render=render)
