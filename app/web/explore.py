@@ -45,6 +45,8 @@ FigureName = Literal[
 ]
 
 _MOST_PRICES = 500
+_NEAR = 3.5
+"""Points that are closer than this, in percent of both axes, share a label."""
 
 
 class ExploreView(PriceDayParams, SizeFilter, CurrencyParams):
@@ -149,6 +151,15 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
+class Label:
+    """The numbers of points of the front that lie close together, at the last of them."""
+
+    text: str
+    left: float
+    top: float
+
+
+@dataclass(frozen=True, slots=True)
 class Bar:
     """The price of a size in a region, in percent of the dearest; `more_percent` is above the cheapest region."""
 
@@ -194,6 +205,7 @@ async def render(request: PageRequest) -> str:
     bars = await _bars(request, found, names) if found.key else []
     money = f"{view.currency} {UNIT_TITLES[view.unit]}"
     query = clean_query(_list_of(view))
+    marks = _marks(points, front, axes, view, found.key) if axes else []
     return render_page(
         request,
         "explore.html",
@@ -206,7 +218,9 @@ async def render(request: PageRequest) -> str:
         money=money,
         axes=axes,
         tick_text=lambda value: f"{value:,.10g}",
-        marks=_marks(points, front, axes, view, found.key) if axes else [],
+        heading=f"{y.title} against {_in_sentence(x.title)}",
+        marks=marks,
+        labels=_labels(marks),
         front=[(one.item, _text(x, one.x), _text(y, one.y)) for one in front],
         total=len(points),
         left_out=len(found.items) - len(points),
@@ -314,6 +328,29 @@ def _marks(
         here = size_key(one.item["name"]) == key
         marks.append(Mark(one.item["name"], left, top, title, numbers.get(id(one), 0), here))
     return sorted(marks, key=lambda mark: (mark.here, mark.number > 0, mark.number))
+
+
+def _labels(marks: Sequence[Mark]) -> list[Label]:
+    """Return the numbers beside the points of the front, one label for neighbours that would cover each other's."""
+    groups: list[list[Mark]] = []
+    for mark in sorted((one for one in marks if one.number), key=lambda one: one.number):
+        near = (
+            bool(groups) and abs(mark.left - groups[-1][0].left) < _NEAR and abs(mark.top - groups[-1][0].top) < _NEAR
+        )
+        if near:
+            groups[-1].append(mark)
+        else:
+            groups.append([mark])
+    return [
+        Label(f"{group[0].number}" if len(group) == 1 else f"{group[0].number}–{group[-1].number}", one.left, one.top)
+        for group in groups
+        for one in group[-1:]
+    ]
+
+
+def _in_sentence(title: str) -> str:
+    """Return a title inside a sentence: `price of the VM`, but `GPU memory`."""
+    return title if title[:2].isupper() or title.startswith("vC") else f"{title[0].lower()}{title[1:]}"
 
 
 def _what(item: Item) -> str:

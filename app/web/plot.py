@@ -5,7 +5,7 @@ Positions are percentages of the plot, so a drawing fits any width without a scr
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from math import ceil, floor, log
+from math import ceil, floor, log, log2, log10
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -56,13 +56,13 @@ def log_axis(values: Iterable[float]) -> LogAxis:
 
 
 def _powers_of_two(axis: LogAxis) -> list[float]:
-    first, last = ceil(log(axis.least, 2)), floor(log(axis.greatest, 2))
+    first, last = ceil(log2(axis.least)), floor(log2(axis.greatest))
     step = ceil((last - first + 1) / _MOST_TICKS) or 1
     return [2.0**exponent for exponent in range(first, last + 1, step)]
 
 
 def _one_two_five(axis: LogAxis) -> list[float]:
-    decades = range(floor(log(axis.least, 10)), ceil(log(axis.greatest, 10)) + 1)
+    decades = range(floor(log10(axis.least)), ceil(log10(axis.greatest)) + 1)
     for digits in ((1, 2, 5), (1,)):
         values = [digit * 10.0**decade for decade in decades for digit in digits]
         shown = [value for value in values if axis.least <= value <= axis.greatest]
