@@ -105,7 +105,7 @@ def csv_of_h100(visitor: Visitor) -> str:
     visitor.click(visitor.page.locator("#programs > summary"))
     with visitor.page.expect_download() as download:
         visitor.click(visitor.page.get_by_role("link", name="CSV", exact=True))
-    return download.value.path().read_text(encoding="utf-8")
+    return download.value.path().read_bytes().decode()
 
 
 def comparison_of_three(visitor: Visitor) -> str:
