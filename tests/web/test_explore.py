@@ -54,7 +54,7 @@ def test_filters_are_those_of_the_search_page(client: httpx.Client) -> None:
     drawn = {one["name"].lower() for one in sizes(client, query) if one["usd_per_hour"] and one["vcpus"]}
     assert set(re.findall(r'<a href="sizes/([^"]+)" tabindex="-1"', page)) == drawn
     (link,) = re.findall(r'<a href="\.\./\?([^"]+)">All [\d,]+ sizes as a table', page)
-    assert httpx.QueryParams(link) == httpx.QueryParams("region=westeurope&gpu=a100&purchase=spot")
+    assert httpx.QueryParams(link) == httpx.QueryParams(f"{query.lower()}&sort=usd_per_hour")
 
 
 def test_a_marked_size_has_its_price_in_every_region_the_cheapest_first(client: httpx.Client) -> None:
