@@ -1,0 +1,34 @@
+"""The tables of the catalog; docs/catalog.md describes each, and how values are resolved."""
+
+from app.catalog.models.language_models import Benchmark, LanguageModel
+from app.catalog.models.offers import Offer, SizeJson
+from app.catalog.models.prices import Adjustment, CompleteList, Disk, DiskPrice, ExchangeRate, Price, PriceTracking
+from app.catalog.models.revisions import Change, IngestedFile, Revision, TableSum
+from app.catalog.models.sizes import Availability, Correction, Fact, Gpu, Region, Series, Size, SizeAlias, Source
+
+__all__ = [
+    "Adjustment",
+    "Availability",
+    "Benchmark",
+    "Change",
+    "CompleteList",
+    "Correction",
+    "Disk",
+    "DiskPrice",
+    "ExchangeRate",
+    "Fact",
+    "Gpu",
+    "IngestedFile",
+    "LanguageModel",
+    "Offer",
+    "Price",
+    "PriceTracking",
+    "Region",
+    "Revision",
+    "Series",
+    "Size",
+    "SizeAlias",
+    "SizeJson",
+    "Source",
+    "TableSum",
+]

@@ -1,0 +1,139 @@
+"""The tables of prices: price lists as runs, disks, exchange rates and adjustments."""
+
+from datetime import date
+from decimal import Decimal
+
+from sqlalchemy import BigInteger, Index
+from sqlmodel import Field, SQLModel
+
+from app.catalog.column_types import BYTEWISE, NOT_IN_DIGEST, RateColumn
+
+
+class Price(SQLModel, table=True):
+    """A run: one price of one offer that a source observed on consecutive days of its lists.
+
+    A run of a source with complete lists was observed on `valid_from`, and on the day of every complete list up to
+    `seen_until`; without complete lists the two are one day.
+    """
+
+    __table_args__ = (
+        # The cheapest prices of a size first: the cheapest region of a past day is found without reading them all.
+        Index("ix_price_cheapest", "size_key", "os", "purchase", "nano_usd_per_hour", "region"),
+        {"sqlite_with_rowid": False},
+    )
+
+    size_key: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="size.key")
+    region: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="region.code")
+    os: str = Field(sa_type=BYTEWISE, primary_key=True)
+    purchase: str = Field(sa_type=BYTEWISE, primary_key=True)
+    valid_from: date = Field(primary_key=True, description="the first day on which it was observed")
+    source_id: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="source.id")
+    known_from: date = Field(
+        primary_key=True,
+        sa_column_kwargs={"info": NOT_IN_DIGEST},
+        description="the day on which the first observation was ingested",
+    )
+    seen_until: date = Field(description="the last day on which it was observed")
+    nano_usd_per_hour: int = Field(sa_type=BigInteger, description="a billionth of a US dollar an hour")
+    approximate_date: bool = Field(description="the source is undated; valid_from is the year it points to")
+    file: str | None = Field(
+        sa_type=BYTEWISE, default=None, sa_column_kwargs={"info": NOT_IN_DIGEST}, description="the file it was read in"
+    )
+
+
+class CompleteList(SQLModel, table=True):
+    """The list of a source for one region and day with all its prices of one kind: what it lacks was not offered."""
+
+    __tablename__ = "price_list"
+    __table_args__ = {"sqlite_with_rowid": False}
+
+    source_id: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="source.id")
+    region: str = Field(sa_type=BYTEWISE, primary_key=True)
+    os: str = Field(sa_type=BYTEWISE, primary_key=True)
+    purchase: str = Field(sa_type=BYTEWISE, primary_key=True)
+    day: date = Field(primary_key=True)
+    known_from: date = Field(
+        sa_column_kwargs={"info": NOT_IN_DIGEST}, description="the day on which it was first ingested"
+    )
+    rows: int = Field(description="how many prices it has")
+    file: str | None = Field(sa_type=BYTEWISE, default=None, sa_column_kwargs={"info": NOT_IN_DIGEST})
+
+
+class PriceTracking(SQLModel, table=True):
+    """A region, system and purchase model that has had prices, so that a further price there is a new one."""
+
+    __tablename__ = "price_tracking"
+    __table_args__ = {"sqlite_with_rowid": False}
+
+    region: str = Field(sa_type=BYTEWISE, primary_key=True)
+    os: str = Field(sa_type=BYTEWISE, primary_key=True)
+    purchase: str = Field(sa_type=BYTEWISE, primary_key=True)
+
+
+class Disk(SQLModel, table=True):
+    """A managed disk: of one size, or of any size, with capacity, IOPS and throughput each billed for itself."""
+
+    id: str = Field(sa_type=BYTEWISE, primary_key=True)
+    type: str = Field(sa_type=BYTEWISE)
+    redundancy: str = Field(sa_type=BYTEWISE)
+    size: str | None = Field(sa_type=BYTEWISE, default=None, description="null for disks of any size")
+    sku: str = Field(sa_type=BYTEWISE)
+    min_gib: int | None = Field(default=None, description="of disks of any size")
+    max_gib: int
+    max_iops: int | None = None
+    max_mbps: int | None = None
+    burst_iops: int | None = None
+    burst_mbps: int | None = None
+    included_iops: int | None = Field(default=None, description="in the price of the capacity")
+    included_mbps: int | None = None
+    iops_per_gib: int | None = None
+    mbps_per_iops: float | None = None
+    max_shares: int | None = None
+    source_id: str = Field(sa_type=BYTEWISE, foreign_key="source.id")
+
+
+class DiskPrice(SQLModel, table=True):
+    """A price of a disk in a region from a date on, by source; older ones are kept as history."""
+
+    __tablename__ = "disk_price"
+    __table_args__ = {"sqlite_with_rowid": False}
+
+    region: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="region.code")
+    disk_id: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="disk.id")
+    per: str = Field(sa_type=BYTEWISE, primary_key=True, description="month, gib_hour, iops_hour or mbps_hour")
+    valid_from: date = Field(primary_key=True)
+    source_id: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="source.id")
+    nano_usd: int = Field(sa_type=BigInteger, description="a billionth of a US dollar")
+
+
+class ExchangeRate(SQLModel, table=True):
+    """How many units of a currency one euro was worth on a day; there are no rows of the euro itself."""
+
+    __tablename__ = "exchange_rate"
+    __table_args__ = {"sqlite_with_rowid": False}
+
+    currency: str = Field(sa_type=BYTEWISE, primary_key=True, description="ISO 4217")
+    day: date = Field(primary_key=True)
+    source_id: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="source.id")
+    units_per_euro: Decimal = Field(sa_type=RateColumn)
+
+
+class Adjustment(SQLModel, table=True):
+    """A rule by which the reader's own price differs from the list price; null is any size, region, system or day.
+
+    Rules apply in the order of `source_id` and `position`. One has either a discount or a fixed price.
+    """
+
+    __table_args__ = {"sqlite_with_rowid": False}
+
+    source_id: str = Field(sa_type=BYTEWISE, primary_key=True, foreign_key="source.id")
+    position: int = Field(primary_key=True, description="in the file, from 1")
+    name: str = Field(sa_type=BYTEWISE)
+    size: str | None = Field(sa_type=BYTEWISE, default=None, description="a glob on the key of a size")
+    region: str | None = Field(sa_type=BYTEWISE, default=None, foreign_key="region.code")
+    os: str | None = Field(sa_type=BYTEWISE, default=None)
+    purchase: str | None = Field(sa_type=BYTEWISE, default=None)
+    discount_basis_points: int | None = Field(default=None, description="hundredths of a percent; negative is a markup")
+    nano_usd_per_hour: int | None = Field(sa_type=BigInteger, default=None, description="the fixed price")
+    valid_from: date | None = None
+    valid_until: date | None = Field(default=None, description="the last day")
