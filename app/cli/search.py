@@ -14,7 +14,7 @@ from app.catalog.queries.params import SizeParams, SizeSearch
 from app.catalog.queries.provenance import ConflictSearch
 from app.cli import context, options
 from app.cli.currencies import flatten_converted, format_amount, in_currency, print_exchange_rate, with_list_prices
-from app.cli.options import Command, parse_gpu_and_count, parse_params, query_options
+from app.cli.options import Command, parse_params, query_options
 from app.cli.output import (
     Column,
     Format,
@@ -32,6 +32,7 @@ from app.cli.output import (
     terminal_width,
     with_output_options,
 )
+from app.cli.values import parse_gpu_and_count
 from app.errors import BadQuery
 
 app = typer.Typer()
