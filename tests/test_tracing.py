@@ -14,7 +14,11 @@ def databases(single_database: Databases) -> Databases:
     return single_database
 
 
-@pytest.mark.parametrize(("request_line", "most"), list(zip(EXAMPLES, (17, 16, 51), strict=True)))
+MOST = (17, 16, 58)
+"""Of these, the fit of a model has seven for speed and time to the first token: work, constants, links, domain."""
+
+
+@pytest.mark.parametrize(("request_line", "most"), list(zip(EXAMPLES, MOST, strict=True)))
 def test_a_request_runs_few_files(seeded_url: str, request_line: str, most: int) -> None:
     files = files_run(create_asgi_app(Settings(_env_file=None, database_url=seeded_url)), [request_line])[request_line]
     assert "app/http/middleware.py" in files

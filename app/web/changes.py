@@ -16,7 +16,6 @@ from app.catalog.queries.changes import (
     find_revision_changes,
 )
 from app.catalog.queries.params import Os
-from app.converters.change_feed import KINDS
 from app.http.canonical import clean_query
 from app.web.rendering import render_page
 from app.web.serving import Page, PageRequest
@@ -28,6 +27,8 @@ _TONES = {"price_up": "bad", "price_down": "good", "size_gone": "warn", "retirem
 
 async def render(request: PageRequest) -> str:
     """Render the page; without events where a parameter is invalid."""
+    from app.converters.change_feed import KINDS
+
     filters: ChangeFilter = request.params
     listing, revisions = (None, []) if request.errors else await _find(request, filters)
     query = clean_query(filters)

@@ -15,7 +15,6 @@ from app.catalog.queries.display_names import find_currencies, find_region_names
 from app.catalog.queries.language_models import ModelsByKey, get_model_row
 from app.catalog.queries.params import SizeRequirements
 from app.catalog.queries.snapshot import CatalogSnapshot
-from app.converters.fit_request import plan_fit
 from app.db.statements import QueryPlan
 from app.errors import BadQuery, BadWorkload, NotFound
 from app.schemas.fit_request import FitIn
@@ -108,6 +107,8 @@ async def _answer(request: PageRequest, view: FitView, body: Mapping[str, Any]) 
 
 
 def _plan(question: FitIn, snapshot: CatalogSnapshot, today: date) -> QueryPlan[FitAnswerOut]:
+    from app.converters.fit_request import plan_fit
+
     return plan_fit(question, snapshot, today)
 
 

@@ -85,7 +85,7 @@ def run(words: list[str], folder: Path, url: str, stdin: str = "") -> str:
         [PROGRAMS[program], *arguments], cwd=folder, env=environment, input=stdin, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, encoding="utf-8", check=False,
     )  # fmt: skip
-    return PROGRESS_LINE.sub("", done.stdout) if arguments[:1] == ["ingest"] else done.stdout
+    return PROGRESS_LINE.sub("", done.stdout) if arguments[:1] in (["ingest"], ["forget"]) else done.stdout
 
 
 def check(step: Example, page: Path, output: str) -> None:

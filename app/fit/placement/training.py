@@ -207,7 +207,8 @@ class TrainingJob:
         """Compute how fast the model is trained; None where the peak is unknown and no measured speed is given."""
         rate, work = self.rate(machine, attempt.gpus), self.gpu_hours(machine, attempt.gpus)
         hours = work.times(1 / attempt.gpus) if work is not None else None
-        if self.training.workload.gpu_hours is not None and self.training.workload.tokens and hours is not None:
+        measured = self.training.workload.gpu_hours is not None and hours is not None and hours.low > 0
+        if measured and hours is not None and self.training.workload.tokens:
             return Speed(tokens_per_s=hours.times(HOUR).divide(self.training.workload.tokens), hours=hours)
         if rate is None:
             return None
