@@ -20,14 +20,14 @@ def read_model_files(config: str | None, safetensors: str | None) -> dict[str, A
     return fields
 
 
-def _read_checkpoint(path: Path) -> dict[str, Any] | list[Any]:
-    """Return an index, or the headers of one file or of all files of a folder."""
+def _read_checkpoint(path: Path) -> dict[str, Any]:
+    """Return an index, or the tensors of the headers of one file or of all files of a folder."""
     if path.suffix == ".json":
         return _read_json("--safetensors", path)
     files = sorted(path.glob("*.safetensors")) if path.is_dir() else [path]
     if not files:
         raise BadQuery("--safetensors", str(path), "has no .safetensors files")
-    return [_read_header(file) for file in files]
+    return {name: tensor for file in files for name, tensor in _read_header(file).items()}
 
 
 def _read_json(option: str, path: Path) -> dict[str, Any]:
@@ -40,13 +40,16 @@ def _read_json(option: str, path: Path) -> dict[str, Any]:
     return found
 
 
-def _read_header(path: Path) -> Any:
+def _read_header(path: Path) -> dict[str, Any]:
     """Return the header of a file: 8 bytes with its length, little-endian, and as many bytes of JSON."""
     try:
         with path.open("rb") as file:
-            return json.loads(_header_bytes(file))
+            header = json.loads(_header_bytes(file))
     except (OSError, ValueError) as error:
         raise BadQuery("--safetensors", str(path), f"has no header of safetensors: {error}") from None
+    if not isinstance(header, dict):
+        raise BadQuery("--safetensors", str(path), "has no header of safetensors: it holds no JSON object")
+    return header
 
 
 def _header_bytes(file: BinaryIO) -> bytes:

@@ -82,10 +82,10 @@ class ModelIn(In):
         default=None, max_length=500, description="The model by its Hugging Face `config.json`, as it is."
     )
 
-    safetensors: dict[str, Any] | list[dict[str, Any]] | None = Field(
+    safetensors: dict[str, Any] | None = Field(
         default=None,
         description="The tensors of the model's checkpoint, which give the exact bytes of the weights: its "
-        "`model.safetensors.index.json`, the header of its file, or a list of the headers of all files.",
+        "`model.safetensors.index.json`, or the header of its file (of several files, all tensors together).",
     )
 
     @field_validator("config", "safetensors")

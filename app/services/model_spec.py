@@ -1,6 +1,6 @@
 """Resolve the model of a request (preset name, config.json or single fields) to an Architecture."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
@@ -26,7 +26,7 @@ class ModelSpec:
     model: str | None = None
     architecture: Mapping[str, Any] | None = None
     config: Mapping[str, Any] | None = None
-    safetensors: Mapping[str, Any] | Sequence[Any] | None = None
+    safetensors: Mapping[str, Any] | None = None
 
 
 def resolve_architecture(

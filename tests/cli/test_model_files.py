@@ -30,9 +30,10 @@ def test_a_configuration_may_be_longer_than_a_request(tmp_path: Path) -> None:
 
 def test_the_headers_of_all_files_of_a_folder_are_read(tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "model-1.safetensors")
-    write_checkpoint(tmp_path / "model-2.safetensors")
-    assert read_model_files(None, str(tmp_path)) == {"safetensors": [HEADER, HEADER]}
-    assert read_model_files(None, str(tmp_path / "model-1.safetensors")) == {"safetensors": [HEADER]}
+    other = {"v": HEADER["w"]}
+    write_checkpoint(tmp_path / "model-2.safetensors", other)
+    assert read_model_files(None, str(tmp_path)) == {"safetensors": HEADER | other}
+    assert read_model_files(None, str(tmp_path / "model-1.safetensors")) == {"safetensors": HEADER}
 
 
 def test_an_index_is_read_as_it_is(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ Source: the format's description in the repository huggingface/safetensors. A he
 `metadata.total_size` and `weight_map`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -40,16 +40,13 @@ class Checkpoint:
     source: str = "metadata.total_size of its index"
 
 
-def read_checkpoint(raw: Mapping[str, Any] | Sequence[Any]) -> Checkpoint:
-    """Read an index, a header, or the headers of all files; raises InvalidWorkload naming what is not understood."""
-    headers = [raw] if isinstance(raw, Mapping) else list(raw)
-    if not headers or not all(isinstance(header, Mapping) for header in headers):
-        raise InvalidWorkload(FIELD, "is no object, and no list of objects: an index, or headers")
-    if len(headers) == 1 and ("weight_map" in headers[0] or "metadata" in headers[0]):
-        return _read_index(headers[0])
+def read_checkpoint(raw: Mapping[str, Any]) -> Checkpoint:
+    """Read an index, or the tensors of a header; raises InvalidWorkload naming what is not understood."""
+    if "weight_map" in raw or "metadata" in raw:
+        return _read_index(raw)
     sizes: dict[str, int] = {}
     params: int | None = 0
-    for name, dtype, count in (tensor for header in headers for tensor in _tensors(header)):
+    for name, dtype, count in _tensors(raw):
         sizes[dtype] = sizes.get(dtype, 0) + count * BITS[dtype] // 8
         if name.endswith(NO_WEIGHTS):
             continue

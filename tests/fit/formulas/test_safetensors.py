@@ -26,7 +26,7 @@ def test_an_index_has_the_bytes_of_all_files() -> None:
 def test_headers_have_types_and_shapes() -> None:
     first = {"__metadata__": {"format": "pt"}, "embed.weight": tensor("BF16", 100, 8), "norm.weight": tensor("BF16", 8)}
     second = {"a.weight": tensor("F8_E4M3", 64, 64), "a.weight_scale_inv": tensor("F32", 1, 1)}
-    found = read_checkpoint([first, second])
+    found = read_checkpoint(first | second)
     assert (found.size, found.params, found.dtype) == (2 * 808 + 4096 + 4, 808 + 4096, "fp8")
 
 
@@ -47,8 +47,6 @@ def test_four_bits_are_half_a_byte() -> None:
         ({"metadata": {"total_size": -1}}, "safetensors.metadata.total_size"),
         ({"weight_map": {}}, "safetensors.metadata.total_size"),
         ({"__metadata__": {}}, "safetensors"),
-        ([], "safetensors"),
-        ([3], "safetensors"),
         ({"a": {"dtype": "Q4_K", "shape": [1]}}, "safetensors.a.dtype"),
         ({"a": {"dtype": ["BF16"], "shape": [1]}}, "safetensors.a.dtype"),
         ({"a": {"dtype": "BF16", "shape": [-1]}}, "safetensors.a.shape"),
