@@ -58,7 +58,7 @@ fix: .venv/dev ## format and apply the safe lint fixes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-openapi: .venv/dev ## make the OpenAPI documents in docs/ anew
+openapi: .venv/dev ## write the OpenAPI documents in docs/ again
 	$(BIN)/python -m tests.api.openapi
 
 bench: .venv/dev .venv/bench/ready ## paired benchmarks, needs wrk (about 18 minutes; make bench ARGS=--quick: 5)
@@ -67,7 +67,7 @@ bench: .venv/dev .venv/bench/ready ## paired benchmarks, needs wrk (about 18 min
 migrate: .venv/runtime ## bring the database at VMSIZES_DATABASE_URL to the newest schema
 	$(BIN)/vmsizes migrate
 
-lock: .venv/dev ## resolve the dependencies anew into the hash-locked files
+lock: .venv/dev ## resolve the dependencies again into the hash-locked files
 	$(BIN)/uv pip compile pyproject.toml --group build --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-header --upgrade --quiet -o requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --group build --group dev -c requirements.lock --universal \

@@ -18,7 +18,7 @@ MADE_FROM = ("app/**/*.py", "migrations/**/*.py", "seeds/**/*.*")
 
 
 def seeded_sqlite_url() -> str:
-    """Return the URL of the database, which nobody may write; builds it if a file that it is made from has changed."""
+    """Return the URL of the database, which is read-only; builds it if a file that it is made from has changed."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     file = FOLDER / f"{_fingerprint()}.db"
     with (FOLDER / "lock").open("w") as lock:
@@ -34,7 +34,7 @@ def seeded_sqlite_url() -> str:
 
 
 def seeded_url(databases: Databases) -> str:
-    """Return the URL of a database of this kind with everything in seeds/, which nobody may write."""
+    """Return the URL of a database of this kind with everything in seeds/, which is read-only."""
     if isinstance(databases, SqliteFiles):
         return seeded_sqlite_url()
     url = databases.create()

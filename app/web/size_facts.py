@@ -9,7 +9,7 @@ from app.catalog.fields import SIZE_FIELDS
 from app.web.size_fields import field_title, in_groups, shown_value
 
 _SKIPPED = frozenset({"preview", "withdrawn", "gpu_fraction", "parent_size", "retirement_date"})
-"""Fields that most sizes do not have: nobody states that there is none."""
+"""Fields that most sizes do not have, and for which no source states their absence."""
 
 
 Fact = Mapping[str, Any]

@@ -104,7 +104,7 @@ def shown_value(value: str, unit: str | None) -> str:
 
 
 def better_by(name: str) -> int:
-    """Return 1 where more of a field is better, -1 where less is, 0 where neither is or nobody can say."""
+    """Return 1 where more of a field is better, -1 where less is, 0 where neither is or it is unknown."""
     if "usd_per" in name or "price_per" in name:
         return -1
     return 1 if name in _BETTER_MORE or name.startswith("gpus_") else 0

@@ -96,7 +96,7 @@ def _error(constants: Constants, log: tuple[float, float, bool, bool, float]) ->
 
 
 def _leave_one_out() -> tuple[float, str]:
-    """Fit the constants anew without each log: the least mean error of the best 85 %, on a grid around the recorded."""
+    """Fit the constants without each log: the least mean error of the best 85 %, on a grid around the recorded."""
     scales = (0.5, 0.75, 1.0, 1.25, 1.5)
     mids = (SERVING_RUNTIME.mid / GIB, SERVING_RUNTIME_SHARE.mid, BUFFERS.mid / GIB, GRAPHS.mid / GIB)
     grid: list[Constants] = [

@@ -21,7 +21,7 @@ def test_the_recorded_constants_are_those_that_the_fit_finds(found: Fit) -> None
     for errors in (Fit.step_errors, Fit.first_token_errors):
         differences = np.abs(errors(found, runs) - errors(RECORDED, runs))
         assert np.quantile(differences, 0.95) < 0.02, "run python -m benchmarks.calibrate --write"
-    # Bytes of weights and caches that are counted anew move the fit a little, and it need not be recorded anew.
+    # Bytes of weights and caches that are counted differently move the fit a little, and it need not be recorded again.
     assert asdict(found.step) == pytest.approx(asdict(STEP), rel=0.2, abs=0.02)
     assert asdict(found.first_token) == pytest.approx(asdict(FIRST_TOKEN), rel=0.2, abs=0.02)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
+from app.web.assets import assets
 from tests.databases import Databases
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
@@ -38,6 +39,13 @@ def launch() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def scripts() -> None:
+    """The scripts of the pages; skips the test where they are not bundled."""
+    if "app.js" not in assets():
+        pytest.skip("the scripts of the pages are not bundled: make assets, which needs npm")
 
 
 @pytest.fixture(scope="module")

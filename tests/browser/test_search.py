@@ -24,6 +24,7 @@ def phone(browser: Browser) -> Iterator[RecordedPage]:
     context.close()
 
 
+@pytest.mark.usefixtures("scripts")
 def test_a_filter_is_applied_at_once_and_back_undoes_it(watched: RecordedPage, base_url: str) -> None:
     page = watched.page
     page.goto(base_url)
@@ -47,6 +48,7 @@ def test_a_filter_is_applied_at_once_and_back_undoes_it(watched: RecordedPage, b
     assert watched.errors == []
 
 
+@pytest.mark.usefixtures("scripts")
 def test_a_request_has_no_empty_values_and_no_defaults(watched: RecordedPage, base_url: str) -> None:
     watched.page.goto(base_url)
     watched.page.get_by_label("Tesla T4").check()
@@ -89,6 +91,7 @@ def test_a_size_is_found_with_the_keyboard_alone(watched: RecordedPage, base_url
     assert watched.errors == []
 
 
+@pytest.mark.usefixtures("scripts")
 def test_the_filters_are_a_sheet_on_a_phone(phone: RecordedPage, base_url: str) -> None:
     page = phone.page
     page.goto(base_url)
@@ -102,6 +105,7 @@ def test_the_filters_are_a_sheet_on_a_phone(phone: RecordedPage, base_url: str) 
     assert phone.errors == []
 
 
+@pytest.mark.usefixtures("scripts")
 def test_the_theme_is_chosen_and_remembered(watched: RecordedPage, base_url: str) -> None:
     page = watched.page
     page.emulate_media(color_scheme="light")

@@ -1,5 +1,6 @@
 """The page of a size and the comparison in a browser: what scripts add, and when they load it."""
 
+import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import RecordedPage
@@ -11,6 +12,7 @@ def requested(watched: RecordedPage, name: str) -> bool:
     return any(f"/{name}-" in url for url in watched.requests)
 
 
+@pytest.mark.usefixtures("scripts")
 def test_the_chart_library_is_loaded_when_the_chart_comes_into_view(watched: RecordedPage, base_url: str) -> None:
     page = watched.page
     page.goto(base_url + SIZE, wait_until="networkidle")
@@ -28,6 +30,7 @@ def test_no_other_page_loads_the_chart_library(watched: RecordedPage, base_url: 
     assert not requested(watched, "chart")
 
 
+@pytest.mark.usefixtures("scripts")
 def test_the_models_that_fit_are_put_in_place_when_they_come_into_view(watched: RecordedPage, base_url: str) -> None:
     page = watched.page
     page.goto(f"{base_url}/ui/sizes/nc24ads_a100_v4")
@@ -47,6 +50,7 @@ def test_without_scripts_there_are_a_table_of_prices_and_a_link_to_the_models(br
     context.close()
 
 
+@pytest.mark.usefixtures("scripts")
 def test_another_region_by_the_form_keeps_the_other_choices_in_the_url(watched: RecordedPage, base_url: str) -> None:
     page = watched.page
     page.goto(f"{base_url}{SIZE}&currency=EUR")

@@ -220,7 +220,7 @@ class PriceDayParams(QueryParams):
 
 
 def check_days(params: QueryParams, today: date) -> None:
-    """Raise BadQuery for an `as_of` or `known_at` later than today: nobody can tell prices that are still to come."""
+    """Raise BadQuery for an `as_of` or `known_at` later than today: no price is known for it."""
     for name in ("as_of", "known_at"):
         day = getattr(params, name, None)
         if day is not None and day > today:

@@ -61,7 +61,7 @@ class FetchedPages:
             yield from file
 
     def refuse(self, region: str) -> None:
-        """Move the pages of a region to those refused: the next refresh fetches them anew, unless it accepts them."""
+        """Move the pages of a region to those refused; the next refresh fetches it again unless it accepts them."""
         _move(self._file(region), self._refused)
 
     def restore_refused(self, regions: Iterable[str]) -> None:
@@ -70,7 +70,7 @@ class FetchedPages:
             _move(self._refused / self._file(region).name, self._fetched)
 
     def accept(self, regions: Iterable[str]) -> None:
-        """Move the pages of regions to those accepted, replacing earlier ones; the next refresh fetches anew."""
+        """Move the pages of regions to those accepted, replacing earlier ones; the next refresh fetches them again."""
         for region in regions:
             _move(self._file(region), self.root / "accepted")
 
