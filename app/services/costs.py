@@ -274,7 +274,7 @@ _PREMIUM_TYPES = ("premium_ssd", "premium_ssd_v2", "ultra_disk")
 
 
 def _warnings(size: Mapping[str, Any], vm: VmCost, disks: Sequence[DiskCost]) -> tuple[str, ...]:
-    """Return what speaks against the VM with these disks, or against the prices."""
+    """Return the problems of the VM with these disks, and of their prices."""
     types, most = {disk.type for disk in disks}, size["max_data_disks"]
     ages = [age for age in (vm.price_age_days, *(disk.price_age_days for disk in disks)) if age is not None]
     raised = {

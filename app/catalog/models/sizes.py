@@ -79,7 +79,7 @@ class Gpu(SQLModel, table=True):
 class Size(SQLModel, table=True):
     """The accepted values of one VM size; null is unknown, zero is zero.
 
-    A size is known by its key, so that a source that spells its name otherwise speaks of the same size; `name` is the
+    A size is known by its key, so that a source that spells its name otherwise means the same size; `name` is the
     spelling of the source with most authority.
     """
 

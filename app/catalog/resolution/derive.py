@@ -47,7 +47,7 @@ def derive_series(key: str, fields: Resolutions, naming: Sequence[Claim]) -> dic
     """Derive the row of a series; `naming` are the claims of sizes to belong to it.
 
     Where no source states its name, it is the one that its sizes give; where none states its provider, it is that of
-    the source with most authority among all that speak of it.
+    the source with most authority among all that describe it.
     """
     name = naming[-1].title if naming else key
     first = min((*naming, *(field.accepted for field in fields.values())), key=Claim.sort_key)

@@ -71,7 +71,8 @@ class PreparedRequest:
 def prepare(request: PlacementRequest, assumptions: Assumptions) -> PreparedRequest:
     """Prepare a request; raises InvalidWorkload where it contradicts itself or a needed field is missing.
 
-    That the memory of a GPU is missing is a MemoryUnknown: only who described the machine knows what could state it.
+    Raises MemoryUnknown where the memory of a GPU is missing: only the caller, who described the machine, can say which
+    field would state it.
 
     What is assumed is added to `assumptions`, which may already hold assumptions about the model.
     """
