@@ -7,7 +7,6 @@ from fastapi import Depends, HTTPException, Request, Response
 from app.api.executor import QueryExecutor
 from app.api.exports import ExportFileCache, ExportStreams
 from app.catalog.queries.exports import select_columns
-from app.catalog.queries.params import multi_valued_fields
 from app.http.canonical import item_columns, query_model, reject_duplicate_keys, reject_unknown_params
 from app.http.headers import is_json
 from app.http.middleware import CacheMiddleware
@@ -65,7 +64,7 @@ async def validate_request(request: Request) -> None:
         reject_duplicate_keys(await request.body())
     route = request.scope["route"]
     model = query_model(route)
-    reject_unknown_params(request.query_params.multi_items(), multi_valued_fields(model) if model else {})
+    reject_unknown_params(request.query_params.multi_items(), model)
     columns = item_columns(route)
     if columns and "fields" in request.query_params:
         names = (name.strip() for value in request.query_params.getlist("fields") for name in value.split(","))

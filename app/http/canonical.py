@@ -181,7 +181,7 @@ def are_columns(names: Sequence[str], columns: Sequence[str]) -> bool:
 def _parse_request(request: RawRequest, model: type[Model]) -> Model:
     if request.method == "GET":
         return parse_query(request.query, model)
-    reject_unknown_params(parse_qsl(request.query.decode("latin-1"), keep_blank_values=True), {})
+    reject_unknown_params(parse_qsl(request.query.decode("latin-1"), keep_blank_values=True), None)
     reject_duplicate_keys(request.body)
     return model.model_validate_json(request.body)
 
@@ -197,19 +197,23 @@ def parse_query(query: bytes, model: type[Model]) -> Model:
         else:
             values[name] = value
     if len(values) < len(pairs) or not values.keys() <= multi_valued.keys():
-        reject_unknown_params(pairs, multi_valued)
+        reject_unknown_params(pairs, model)
     try:
         return model.model_validate(values)
     except ValidationError as error:
         raise RequestValidationError([{**one, "loc": ("query", *one["loc"])} for one in error.errors()]) from None
 
 
-def reject_unknown_params(pairs: Collection[tuple[str, str]], multi_valued: Mapping[str, bool]) -> None:
-    """Raise RequestValidationError for unknown parameters, suggesting the nearest, and for repeated single values."""
+def reject_unknown_params(pairs: Collection[tuple[str, str]], model: type[BaseModel] | None) -> None:
+    """Raise RequestValidationError for unknown parameters, suggesting the nearest, and for repeated single values.
+
+    `model` has the parameters; None where there are none.
+    """
+    multi_valued = multi_valued_fields(model) if model is not None else {}
     counts = Counter(name for name, _ in pairs)
     values = dict(pairs)
     unknown = [name for name in counts if name not in multi_valued]
-    errors = [_unknown_param_error(name, values[name], multi_valued) for name in unknown[:MAX_ERRORS]]
+    errors = [_unknown_param_error(name, values[name], model, multi_valued) for name in unknown[:MAX_ERRORS]]
     errors += [{"type": "unknown_parameter", "loc": ("query", name), "msg": ""} for name in unknown[MAX_ERRORS:]]
     errors += [
         _repeated_param_error(name, times)
@@ -220,8 +224,11 @@ def reject_unknown_params(pairs: Collection[tuple[str, str]], multi_valued: Mapp
         raise RequestValidationError(errors)
 
 
-def _unknown_param_error(name: str, value: str, allowed: Mapping[str, bool]) -> dict[str, Any]:
-    hint = did_you_mean(nearest(name, allowed)) or f"allowed are {', '.join(allowed) or 'none'}"
+def _unknown_param_error(
+    name: str, value: str, model: type[BaseModel] | None, allowed: Collection[str]
+) -> dict[str, Any]:
+    hint = getattr(model, "elsewhere", {}).get(name) or did_you_mean(nearest(name, allowed))
+    hint = hint or f"allowed are {', '.join(allowed) or 'none'}"
     message = f"there is no such parameter; {hint}"
     return {"type": "unknown_parameter", "loc": ("query", name), "input": value, "msg": message}
 

@@ -1,11 +1,11 @@
 """The base of request bodies: strict JSON types, helpful errors, and bounded types for their fields."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cache
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, ClassVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -77,12 +77,15 @@ class In(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
+    elsewhere: ClassVar[Mapping[str, str]] = {}
+    """Names that are no fields here, and the path of the field that is meant."""
+
     @model_validator(mode="before")
     @classmethod
     def _reject_unknown_fields(cls, data: Any) -> Any:
         unknown = [name for name in data if name not in cls.model_fields] if isinstance(data, dict) else []
         if unknown:
-            errors = [_unknown_field(name, data[name], cls.model_fields) for name in unknown[:MAX_ERRORS]]
+            errors = [_unknown_field(name, data[name], cls) for name in unknown[:MAX_ERRORS]]
             more = len(unknown) - len(errors)
             if more:
                 several = PydanticCustomError("unknown_field", "there are {times} more such fields", {"times": more})
@@ -99,13 +102,33 @@ class In(BaseModel):
         return value
 
 
-def _unknown_field(name: str, value: Any, known: Collection[str]) -> InitErrorDetails:
-    hint = did_you_mean(nearest(name, known)) or f"there are {', '.join(known)}"
+def _unknown_field(name: str, value: Any, body: type[In]) -> InitErrorDetails:
+    known = body.model_fields
+    hint = did_you_mean(_meant_fields(name, body)) or f"there are {', '.join(known)}"
     return InitErrorDetails(
         type=PydanticCustomError("unknown_field", "there is no such field; {hint}", {"hint": hint}),
         loc=(name,),
         input=value,
     )
+
+
+def _meant_fields(name: str, body: type[In]) -> Collection[str]:
+    """Return the fields that a name means: of the body, else of others, as `region` of a fit: `constraints.regions`."""
+    if name in body.elsewhere:
+        return (body.elsewhere[name],)
+    return nearest(name, body.model_fields) or [
+        f"{field}.{nested}"
+        for field, about in body.model_fields.items()
+        for part in _object_types(about.annotation)
+        for nested in nearest(name, part.model_fields)
+    ]
+
+
+def _object_types(annotation: Any) -> Iterator[type[In]]:
+    if isinstance(annotation, type) and issubclass(annotation, In):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _object_types(part)
 
 
 def contradiction(detail: str) -> PydanticCustomError:

@@ -99,6 +99,8 @@ class ConstraintsIn(In):
 class PricingIn(In):
     """The prices to use."""
 
+    elsewhere = dict.fromkeys(("region", "regions", "location"), "constraints.regions")
+
     purchases: Annotated[
         tuple[Purchase, ...],
         Field(min_length=1, max_length=len(PURCHASE_MODELS)),

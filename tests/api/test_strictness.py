@@ -160,3 +160,11 @@ def test_the_documentation_loads_nothing_from_elsewhere(client: httpx.Client) ->
     assert "https://" not in page
     assert client.get("/docs/assets/swagger-ui-bundle.js").status_code == 200
     assert client.get("/openapi.json").json()["openapi"].startswith("3.1")
+
+
+def test_a_model_as_a_parameter_of_fit_is_sent_to_post(client: httpx.Client) -> None:
+    refused = client.get("/fit?model=llama-3.3-70b&concurrency=64")
+    assert refused.status_code == 422
+    assert [error["detail"].partition("; ")[2] for error in refused.json()["errors"]] == [
+        "sizes for a model are found by POST /fit"
+    ] * 2

@@ -6,7 +6,7 @@ from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Annotated, Any, Literal, get_origin
+from typing import Annotated, Any, ClassVar, Literal, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -162,6 +162,9 @@ class QueryParams(BaseModel):
     """Base of all parameter models: unknown names are errors, an empty value is absent, `a,b` is two values."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+    elsewhere: ClassVar[Mapping[str, str]] = {}
+    """Names that are no parameters here, and the hint that says what takes them."""
 
     @model_validator(mode="before")
     @classmethod
@@ -420,6 +423,11 @@ class DatedSelection(PriceDayParams, SizeSelection):
 
 class FitSearch(DatedSelection, SizeRequirements, CurrencyParams, PageParams):
     """What a job needs of its VMs, and what it may cost."""
+
+    elsewhere: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("model", "config", "inference", "training", "serving", "concurrency", "users", "context", "context_tokens"),
+        "sizes for a model are found by POST /fit",
+    )
 
     max_nodes: int = Field(
         default=1, ge=1, le=10_000, description="Pooled amounts may be met by up to so many VMs.", examples=[2]
