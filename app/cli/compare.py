@@ -7,7 +7,7 @@ import typer
 
 from app.catalog.queries.params import CompareSearch, SimilarSearch
 from app.cli import context, options
-from app.cli.currencies import print_exchange_rate
+from app.cli.currencies import print_exchange_rate, with_list_prices
 from app.cli.options import Command, parse_params, query_options
 from app.cli.output import (
     Column,
@@ -61,12 +61,13 @@ def similar(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOption
     with context.session() as session:
         page = to_similar_page(run_plan(session, find_similar(name, params, load_snapshot(session), context.today())))
     items = page.model_dump(mode="json")["items"]
+    rows, columns = with_list_prices(items, SIMILAR_COLUMNS)
     if output.format is not Format.json:
-        for item in items:
-            item["terms"] = [f"{term['term']} {term['contribution']:g} ({term['detail']})" for term in item["terms"]]
-    print_rows(items, SIMILAR_COLUMNS, output)
+        for row in rows:
+            row["terms"] = [f"{term['term']} {term['contribution']:g} ({term['detail']})" for term in row["terms"]]
+    print_rows(rows, columns, output, json_value=items, objects=items)
     if output.format is Format.table:
-        for item in items[:1]:
+        for item in rows[:1]:
             print_line()
             print_text(f"{item['size']}: {'; '.join(item['terms'])}.")
         print_line()

@@ -8,6 +8,7 @@ import typer
 
 from app.catalog.queries.retirements import RetirementSearch
 from app.cli import context
+from app.cli.currencies import with_list_prices
 from app.cli.options import Command, option_name, parse_body, parse_params, query_options
 from app.cli.output import (
     Column,
@@ -116,8 +117,9 @@ def _plan(inventory: Path, values: Mapping[str, Any], output: OutputOptions) -> 
     with context.session() as session:
         plan = run_plan(session, plan_inventory(items, needs, load_snapshot(session), context.today()))
     data = plan.model_dump(mode="json")
-    rows = [_row(item) for item in data["items"]]
-    print_rows(rows, PLAN_COLUMNS, output, json_value=data, objects=data["items"])
+    rows, columns = with_list_prices([_row(item) for item in data["items"]], PLAN_COLUMNS)
+    rows, columns = with_list_prices(rows, columns, "successor_")
+    print_rows(rows, columns, output, json_value=data, objects=data["items"])
     if output.format is Format.table:
         _print_remarks(data)
     if data["summary"]["outcomes"]["error"]:
@@ -129,6 +131,11 @@ def _row(item: Record) -> dict[str, Any]:
     best = next(iter(item["successors"]), None)
     change = best.get("change") if best else None
     plain = ("id", "size", "region", "count", "status", "retirement_date", "days_left", "source_url", "outcome")
+    adjusted = {
+        f"{name}adjustment": one["adjustment"]
+        for name, one in (("", item), ("successor_", best))
+        if one and "adjustment" in one
+    }
     return {name: item[name] for name in plain} | {
         "usd_per_hour": item["usd_per_hour"],
         "successor": best["size"] if best else None,
@@ -141,6 +148,7 @@ def _row(item: Record) -> dict[str, Any]:
         "unknown": item["unknown"],
         "give_up": [" ".join(fix["give_up"]) for fix in item["fixes"]],
         "errors": [error["detail"] for error in item["errors"]],
+        **adjusted,
     }
 
 

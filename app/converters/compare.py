@@ -1,5 +1,6 @@
 """Converts similar sizes and comparisons to their schemas."""
 
+from app.converters.adjustments import to_adjustment_out
 from app.fit.similarity import DISTANCE_DIGITS, Neighbour, Number, TermDistance
 from app.schemas.compare import ComparisonOut, SimilarOut, SimilarPage, TermOut
 from app.services.compare import Comparison
@@ -39,6 +40,7 @@ def _neighbour(neighbour: Neighbour) -> SimilarOut:
         memory_gib=size.memory_gib,
         region=size.region,
         usd_per_hour=size.usd_per_hour,
+        adjustment=to_adjustment_out(size.adjustment),
         terms=[_term(term) for term in neighbour.terms],
     )
 

@@ -5,6 +5,7 @@ from math import isfinite
 from typing import Any
 
 from app.catalog.queries.exchange_rates import CurrencyRate
+from app.converters.adjustments import to_adjustment_out
 from app.converters.body_paths import to_patch, with_paths
 from app.fit.estimator.estimate import parameter_figures
 from app.fit.formulas.interruptions import Interruptions
@@ -24,7 +25,6 @@ from app.fit.placement.prepare import Job
 from app.fit.placement.service_figures import service_figures
 from app.fit.placement.serving import ServingJob
 from app.fit.verdict import Headroom, Rejection
-from app.fit.vm import Adjustment
 from app.schemas.estimate_request import ArchitectureOut
 from app.schemas.estimate_response import AssumptionOut, FigureOut, ParametersOut, WeightsTypeOut
 from app.schemas.fit_response import (
@@ -44,7 +44,7 @@ from app.schemas.fit_response import (
     SpeedOut,
     WorkloadOut,
 )
-from app.schemas.sizes import AdjustmentOut, ExchangeRateOut
+from app.schemas.sizes import ExchangeRateOut
 from app.services.placement import PlacementResult
 
 
@@ -158,15 +158,11 @@ def to_cost_out(known: CostFigures, rate: CurrencyRate | None) -> OptionCostOut:
         usd_per_month=known.cost.usd_per_month,
         usd_per_job=to_figure_out(known.per_job),
         usd_per_million_tokens=to_figure_out(known.per_million_tokens),
-        adjustment=_adjustment(known.cost.adjustment),
+        adjustment=to_adjustment_out(known.cost.adjustment),
         interruptions=_interruptions(known.interruptions) if known.interruptions is not None else None,
         usd_per_request=to_figure_out(known.per_request),
         converted=_converted_cost(known, rate) if rate is not None else None,
     )
-
-
-def _adjustment(known: Adjustment | None) -> AdjustmentOut | None:
-    return AdjustmentOut.model_validate(known) if known is not None else None
 
 
 def _interruptions(known: Interruptions) -> InterruptionsOut:

@@ -6,6 +6,7 @@ from typing import Any
 
 from app.catalog.names import RegionCode, as_written
 from app.catalog.queries.snapshot import CatalogSnapshot
+from app.converters.adjustments import to_adjustment_out
 from app.db.statements import QueryPlan
 from app.fit.shortcomings import Refusal
 from app.schemas.fit_response import FailureOut, RejectionOut
@@ -21,11 +22,13 @@ from app.schemas.retirements import (
     SuccessorOut,
     VmCostOut,
 )
-from app.services.ranked import to_fraction
+from app.schemas.sizes import AdjustmentOut
+from app.services.ranked import to_adjustment, to_fraction
 from app.services.retirement_plan import (
     Cost,
     InventoryItem,
     PlannedItem,
+    Price,
     RetirementPlan,
     RetirementRequest,
     Successor,
@@ -81,12 +84,19 @@ def _item(planned: PlannedItem) -> PlannedItemOut:
         unknown=list(planned.unknown),
         usd_per_hour=planned.price.usd_per_hour if planned.price is not None else None,
         price_as_of=planned.price.as_of if planned.price is not None else None,
+        adjustment=_adjustment(planned.price),
         cost=_cost(planned.cost),
         successors=[_successor(one) for one in planned.successors],
         rejection_summary=dict(refusals.summary) if refusals is not None else {},
         nearest_misses=[_refusal(one) for one in refusals.nearest] if refusals is not None else [],
         fixes=[
-            GiveUpOut(give_up=list(fix.give_up), size=fix.size, usd_per_hour=fix.usd_per_hour) for fix in planned.fixes
+            GiveUpOut(
+                give_up=list(fix.give_up),
+                size=fix.size,
+                usd_per_hour=fix.price.usd_per_hour,
+                adjustment=_adjustment(fix.price),
+            )
+            for fix in planned.fixes
         ],
         errors=[ItemErrorOut.model_validate(error) for error in planned.errors],
     )
@@ -105,6 +115,7 @@ def _successor(successor: Successor) -> SuccessorOut:
         unknown=list(changes.unknown),
         usd_per_hour=successor.price.usd_per_hour,
         price_as_of=successor.price.as_of,
+        adjustment=_adjustment(successor.price),
         cost=VmCostOut.model_validate(successor.cost),
         change=_cost(successor.change),
     )
@@ -118,6 +129,10 @@ def _figures(facts: Mapping[str, Any]) -> dict[str, Any]:
         "gpu_count": round(float(gpus), 4) if gpus is not None else None,
         "gpu_fraction": str(gpus) if gpus is not None and gpus.denominator > 1 else None,
     }
+
+
+def _adjustment(price: Price | None) -> AdjustmentOut | None:
+    return to_adjustment_out(to_adjustment(price.adjustment)) if price is not None else None
 
 
 def _cost(cost: Cost | None) -> VmCostOut | None:

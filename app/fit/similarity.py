@@ -9,6 +9,8 @@ from decimal import Decimal
 from fractions import Fraction
 from math import log2
 
+from app.fit.vm import Adjustment
+
 Number = int | float | Decimal | Fraction
 
 
@@ -56,7 +58,7 @@ DISTANCE_DIGITS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeTraits:
-    """The name and compared attributes of a size; None is unknown."""
+    """The name and compared attributes of a size; None is unknown. `adjustment` is None for a list price."""
 
     name: str
     status: str
@@ -72,6 +74,7 @@ class SizeTraits:
     memory_gib: float | None
     region: str | None
     usd_per_hour: Decimal | None
+    adjustment: Adjustment | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

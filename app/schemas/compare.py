@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from app.schemas.sizes import ExchangeRateField, NextCursor, Out, Total, Usd
+from app.schemas.sizes import AdjustmentField, ExchangeRateField, NextCursor, Out, Total, Usd
 
 
 class TermOut(Out):
@@ -40,6 +40,7 @@ class SimilarOut(Out):
     memory_gib: float | None = Field(description="Memory of the VM, GiB.")
     region: str | None = Field(description="Where the price holds.")
     usd_per_hour: Usd | None = Field(description="Price under the requested purchase model; null is unknown.")
+    adjustment: AdjustmentField = None
     terms: list[TermOut] = Field(
         description="The terms of the distance whose value is known for the size in the request."
     )

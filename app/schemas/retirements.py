@@ -11,7 +11,7 @@ from app.catalog.queries.params import Day, Hours, Os, PlainText
 from app.fit.features import ESSENTIAL_FEATURES, FEATURE_NAMES
 from app.schemas.bodies import In, Keyword, OneOf
 from app.schemas.fit_response import RejectionOut
-from app.schemas.sizes import Omittable, Out, PageOut, SourcedOut, Usd
+from app.schemas.sizes import AdjustmentField, Omittable, Out, PageOut, SourcedOut, Usd
 
 MAX_ITEMS = 1000
 
@@ -123,6 +123,7 @@ class SuccessorOut(FiguresOut):
     unknown: list[str] = Field(description="Features of the old size of which no source says what the successor has.")
     usd_per_hour: Usd = Field(description="One VM, USD an hour.")
     price_as_of: date = Field(description="The day from which the price is known to hold.")
+    adjustment: AdjustmentField = None
     cost: VmCostOut = Field(description="What all VMs of the item will cost.")
     change: Omittable[VmCostOut] = Field(
         description="Its cost less that of the old size; absent where the price of the old size is unknown."
@@ -135,6 +136,7 @@ class GiveUpOut(Out):
     give_up: list[str] = Field(description="The features to leave out of `keep`.")
     size: str = Field(description="Name of the best successor then.")
     usd_per_hour: Usd = Field(description="One VM of it, USD an hour.")
+    adjustment: AdjustmentField = None
 
 
 class ItemErrorOut(Out):
@@ -170,6 +172,7 @@ class PlannedItemOut(Out):
     )
     usd_per_hour: Usd | None = Field(description="One VM of the old size, USD an hour; null is unknown.")
     price_as_of: date | None = Field(description="The day from which the price is known to hold.")
+    adjustment: AdjustmentField = None
     cost: Omittable[VmCostOut] = Field(description="What all VMs cost now; absent where the price is unknown.")
     successors: list[SuccessorOut] = Field(description="The successors, best first.")
     rejection_summary: dict[str, int] = Field(

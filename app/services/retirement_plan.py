@@ -50,10 +50,14 @@ class ItemError:
 
 
 class Price(NamedTuple):
-    """A price in force, USD an hour, and the day from which it is known to hold."""
+    """A price in force, USD an hour, and the day from which it is known to hold.
+
+    `adjustment` is JSON of the list price and the rules; None where no rule applies.
+    """
 
     usd_per_hour: Decimal
     as_of: date
+    adjustment: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +86,7 @@ class Fix:
 
     give_up: tuple[str, ...]
     size: str
-    usd_per_hour: Decimal
+    price: Price
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

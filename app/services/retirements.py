@@ -58,8 +58,8 @@ def plan_retirements(request: RetirementRequest, known: CatalogSnapshot, today: 
     prices: dict[str, dict[str, Price]] = {region: {} for region in regions}
     if regions:
         params = OfferParams(os=request.os, purchase=request.purchase, region=regions)
-        for region, key, usd, as_of in (yield prices_query(params)):
-            prices[region][key] = Price(usd_per_hour=usd, as_of=as_of)
+        for region, key, usd, as_of, adjustment in (yield prices_query(params)):
+            prices[region][key] = Price(usd_per_hour=usd, as_of=as_of, adjustment=adjustment)
     planner = _Planner(
         request=request,
         facts={row["key"]: row for row in rows},
@@ -196,8 +196,8 @@ class _Planner:
         for names in features_to_give_up(self._shortcomings_of(old), market.usd_per_hour):
             kept = [name for name in keep if name not in names]
             for match in find_successors(old, market, kept, 1):
-                key = match.machine.key
-                yield Fix(give_up=names, size=match.machine.name, usd_per_hour=market.usd_per_hour[key])
+                price = self._prices[region][match.machine.key]
+                yield Fix(give_up=names, size=match.machine.name, price=price)
 
     def _cost(self, usd_per_hour: Decimal, count: int) -> Cost:
         hourly = count * usd_per_hour

@@ -11,7 +11,7 @@ from app.catalog.queries.params import SimilarSearch, check_days
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan, Row
 from app.fit.similarity import Neighbour, SizeTraits, sort_by_distance
-from app.services.ranked import paginate, to_fraction
+from app.services.ranked import paginate, to_adjustment, to_fraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ def find_similar(name: str, search: SimilarSearch, known: CatalogSnapshot, today
 
 
 def to_traits(row: Row) -> SizeTraits:
-    """Map a row to the fields that similarity compares."""
+    """Map a row to the fields that similarity compares, and those that stand beside them."""
     known = to_neighbour(row)
     return SizeTraits(
         name=known["name"],
@@ -54,6 +54,7 @@ def to_traits(row: Row) -> SizeTraits:
         **{name: known[name] for name in ("gpu_id", "gpu_model", "gpu_family", "gpu_vendor", "gpu_memory_gib")},
         gpus=to_fraction(known["gpu_count_numerator"], known["gpu_count_denominator"]),
         **{name: known[name] for name in ("vcpus", "memory_gib", "region", "usd_per_hour")},
+        adjustment=to_adjustment(known["adjustment"]),
     )
 
 

@@ -204,6 +204,40 @@ def test_a_cost_has_the_list_price_beside_it(client: httpx.Client, adjusted: htt
     assert get(adjusted, f"/sizes/{ND}/cost")["region"] == "eastus"
 
 
+@pytest.mark.parametrize("asked", [{}, {"region": "westeurope"}, {"region": "eastus,westeurope"}, {"as_of": TODAY}])
+def test_similar_sizes_have_the_list_price_beside_what_is_paid(
+    client: httpx.Client, adjusted: httpx.Client, asked: dict[str, Any]
+) -> None:
+    items = get(adjusted, f"/sizes/{A100}/similar", limit=500, **asked)["items"]
+    assert any("adjustment" in one for one in items)
+    for one in items:
+        if one["usd_per_hour"] is None:
+            assert "adjustment" not in one
+            continue
+        offer = {"size": one["size"], "region": one["region"], "os": "linux", "purchase": "on_demand"}
+        (listed,) = get(client, "/prices", **offer)["items"]
+        usd, names = paid(offer, listed, str(TODAY))
+        assert one["usd_per_hour"] == usd
+        expected = {"list_usd_per_hour": listed["usd_per_hour"], "rules": names} if names else None
+        assert one.get("adjustment") == expected
+
+
+def test_a_plan_for_retirements_has_list_prices_beside_what_is_paid(
+    client: httpx.Client, adjusted: httpx.Client
+) -> None:
+    body = {"items": [{"size": "nc6s_v3", "region": "westeurope"}, {"size": "nv12s_v3", "region": "eastus"}]}
+    listed, plan = (each.post("/retirements", json=body).raise_for_status().json() for each in (client, adjusted))
+    here, there = plan["items"]
+    (before, _) = listed["items"]
+    assert "adjustment" not in {**before, **before["successors"][0], **there, **there["successors"][0]}
+    rules = {"rules": ["EA discount"]}
+    assert here["adjustment"] == {"list_usd_per_hour": before["usd_per_hour"], **rules}
+    usd = {one["size"]: one["usd_per_hour"] for one in before["successors"]}
+    for one in here["successors"]:
+        assert one["adjustment"] == {"list_usd_per_hour": usd[one["size"]], **rules}
+        assert one["usd_per_hour"] == times(usd[one["size"]], "0.88")
+
+
 def test_a_comparison_has_list_prices_where_any_is_adjusted(client: httpx.Client, adjusted: httpx.Client) -> None:
     query = {"size": f"{A100},{ND}", "region": "westeurope"}
     listed, compared = ({one["field"]: one for one in get(each, "/compare", **query)["fields"]}

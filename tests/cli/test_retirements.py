@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
 import httpx
@@ -137,3 +138,22 @@ def test_bad_data_names_file_line_and_column(
     assert (refused.value.line, refused.value.column) == (line, column)
     assert detail in refused.value.detail
     assert refused.value.file.endswith("vms.csv")
+
+
+def test_list_prices_stand_beside_what_is_paid(run: Run, few_prices_url: str, tmp_path: Path) -> None:
+    rules, vms = tmp_path / "contoso.csv", tmp_path / "vms.csv"
+    rules.write_text("name,region,discount_percent\nEA discount,eastus,12\n", encoding="utf-8")
+    vms.write_text("size,region\nnc6s_v3,eastus\nnc6s_v3,westus2\n", encoding="utf-8")
+    assert run(few_prices_url, "ingest", "adjustments", str(rules)).returncode == 0
+    here, there = csv.DictReader(io.StringIO(run(few_prices_url, "retirements", str(vms), "--csv").stdout))
+    assert (here["adjustments"], here["successor_adjustments"]) == ("EA discount", "EA discount")
+    for prefix in ("", "successor_"):
+        listed, paid = (Decimal(here[f"{prefix}{name}usd_per_hour"]) for name in ("list_", ""))
+        assert paid == (listed * Decimal("0.88")).quantize(Decimal("1e-9"), ROUND_HALF_UP)
+        assert (there[f"{prefix}list_usd_per_hour"], there[f"{prefix}adjustments"]) == (
+            there[f"{prefix}usd_per_hour"],
+            "",
+        )
+    table = run(few_prices_url, "similar", "nc24ads_a100_v4", "--region", "eastus", "--wide").stdout
+    assert "list USD/h" in table.splitlines()[0]
+    assert "EA discount" in table

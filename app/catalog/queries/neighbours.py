@@ -53,8 +53,8 @@ _SIZE_COLUMNS = (
     *("name", "verified", "series_id", "gpu_id", "gpu_vendor", "gpu_model", "gpu_count", "gpu_count_numerator"),
     *("gpu_count_denominator", "gpu_memory_gib", "vcpus", "memory_gib"),
 )
-NEIGHBOUR_COLUMNS = ("key", "status", "gpu_family", "region", "usd_per_hour", *_SIZE_COLUMNS)
-"""The columns of a row: what a similarity is computed from."""
+NEIGHBOUR_COLUMNS = ("key", "status", "gpu_family", "region", "usd_per_hour", "adjustment", *_SIZE_COLUMNS)
+"""The columns of a row: what a similarity is computed from, and JSON of what rules did to the price, else null."""
 
 
 def to_neighbour(row: Row) -> Mapping[str, Any]:
@@ -125,9 +125,8 @@ def _computed_statement(scope_key: PriceScopeKey, *, with_gpu: bool) -> Statemen
         is_orderable(size.retirement_date, size.withdrawn),
     )
     priced = PriceScope.for_sizes(scope_key, candidates)
-    columns = (
-        priced.offer[name] for name in ("size_key", "priced_in", f"{priced.purchase}_rank_usd", "gpu_memory_gib")
-    )
+    prices = (f"{priced.purchase}_{what}" for what in ("rank_usd", "adjustment"))
+    columns = (priced.offer[name] for name in ("size_key", "priced_in", "gpu_memory_gib", *prices))
     offers = select(*columns).select_from(priced.source).where(priced.has_offer).cte("priced")
     scope = replace(priced, offers=offers, has_offer=true(), cheapest=None)
     scans = [
@@ -176,6 +175,7 @@ def _with_columns(these: FromClause, scope: PriceScope) -> Select[Any]:
         "gpu_family": gpu.family,
         "region": scope.offer.priced_in,
         "usd_per_hour": cast(scope.usd, UsdColumn),
+        "adjustment": scope.offer[f"{scope.purchase}_adjustment"],
         **{name: size[name] for name in _SIZE_COLUMNS},
     }
     shown = (columns[name].label(name) for name in NEIGHBOUR_COLUMNS)

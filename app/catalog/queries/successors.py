@@ -69,7 +69,10 @@ def _aliases_statement() -> Statement:
 
 
 def prices_query(params: OfferParams) -> BoundStatement:
-    """Return the query of the prices in force in each region of `params`: region, key of the size, USD/h, its day."""
+    """Return the query of the prices in force in each region of `params`.
+
+    Its rows: region, key of the size, USD/h, its day, and JSON of what rules did to it, else null.
+    """
     return BoundStatement(_prices_statement(PriceScopeKey.of(params, ())), region_parameters(params))
 
 
@@ -81,6 +84,7 @@ def _prices_statement(key: PriceScopeKey) -> Statement:
         offer.size_key,
         cast(usd_by(offer, key.purchase), UsdColumn).label("usd_per_hour"),
         offer[f"{key.purchase}_as_of"],
+        offer[f"{key.purchase}_adjustment"],
     )
     there = (offer.region.in_(region_binds(key.regions)), matches_offer(offer, key), is_priced(offer, key.purchase))
     return Statement(query.where(*there))
