@@ -46,25 +46,17 @@ LIST_PRICE_COLUMNS = {
 def with_list_prices(
     rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Column], prefix: str = ""
 ) -> tuple[list[dict[str, Any]], dict[str, Column]]:
-    """Return rows with list prices as fields of their own, and their columns, if rules changed the price of any row.
+    """Return rows with list prices as fields of their own, and their columns, if rules changed the price of any row."""
+    from app.converters.adjustments import flatten_adjustments
 
-    The list price of a row that no rule changed is its price. The new fields have the
-    `prefix` of the price's field.
-    """
     name = f"{prefix}adjustment"
     if not any(name in row for row in rows):
         return [dict(row) for row in rows], dict(columns)
-    flat = []
-    for row in rows:
-        adjustment = row.get(name, {"list_usd_per_hour": row[f"{prefix}usd_per_hour"], "rules": []})
-        plain = {field: value for field, value in row.items() if field != name}
-        listed = {"list_usd_per_hour": adjustment["list_usd_per_hour"], "adjustments": adjustment["rules"]}
-        flat.append({**plain, **{f"{prefix}{field}": value for field, value in listed.items()}})
     headings = {
         f"{prefix}{field}": replace(column, heading=f"{prefix.replace('_', ' ')}{column.heading}")
         for field, column in LIST_PRICE_COLUMNS.items()
     }
-    return flat, {**columns, **headings}
+    return flatten_adjustments(rows, prefix), {**columns, **headings}
 
 
 def print_exchange_rate(rate: Mapping[str, Any] | None) -> None:

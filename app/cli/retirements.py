@@ -109,47 +109,21 @@ def _list(values: Mapping[str, Any], output: OutputOptions) -> None:
 def _plan(inventory: Path, values: Mapping[str, Any], output: OutputOptions) -> None:
     """Print a plan; exits with the code of bad data where an item names something that the catalog does not have."""
     from app.catalog.queries.snapshot import load_snapshot
-    from app.cli.inventory import read_inventory
-    from app.converters.retirements import plan_inventory
+    from app.converters.inventory import read_inventory
+    from app.converters.retirements import plan_inventory, to_plan_row
     from app.db.statements import run_plan
 
     needs, items = parse_body(SuccessorNeedsIn, values), read_inventory(inventory)
     with context.session() as session:
         plan = run_plan(session, plan_inventory(items, needs, load_snapshot(session), context.today()))
     data = plan.model_dump(mode="json")
-    rows, columns = with_list_prices([_row(item) for item in data["items"]], PLAN_COLUMNS)
+    rows, columns = with_list_prices([to_plan_row(item) for item in data["items"]], PLAN_COLUMNS)
     rows, columns = with_list_prices(rows, columns, "successor_")
     print_rows(rows, columns, output, json_value=data, objects=data["items"])
     if output.format is Format.table:
         _print_remarks(data)
     if data["summary"]["outcomes"]["error"]:
         raise typer.Exit(context.EXIT_BAD_DATA)
-
-
-def _row(item: Record) -> dict[str, Any]:
-    """Return an item as one flat row, with its best successor."""
-    best = next(iter(item["successors"]), None)
-    change = best.get("change") if best else None
-    plain = ("id", "size", "region", "count", "status", "retirement_date", "days_left", "source_url", "outcome")
-    adjusted = {
-        f"{name}adjustment": one["adjustment"]
-        for name, one in (("", item), ("successor_", best))
-        if one and "adjustment" in one
-    }
-    return {name: item[name] for name in plain} | {
-        "usd_per_hour": item["usd_per_hour"],
-        "successor": best["size"] if best else None,
-        "successor_usd_per_hour": best["usd_per_hour"] if best else None,
-        "change_usd_per_hour": change["usd_per_hour"] if change else None,
-        "change_usd_per_month": change["usd_per_month"] if change else None,
-        "gained": [one["detail"] for one in best["gained"]] if best else [],
-        "lost": [one["detail"] for one in best["lost"]] if best else [],
-        "other_successors": [one["size"] for one in item["successors"][1:]],
-        "unknown": item["unknown"],
-        "give_up": [" ".join(fix["give_up"]) for fix in item["fixes"]],
-        "errors": [error["detail"] for error in item["errors"]],
-        **adjusted,
-    }
 
 
 def _print_remarks(data: Record) -> None:

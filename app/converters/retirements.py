@@ -69,6 +69,32 @@ def to_plan_out(plan: RetirementPlan) -> RetirementPlanOut:
     )
 
 
+def to_plan_row(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert an item of a plan's JSON to one flat row, with its best successor."""
+    best = next(iter(item["successors"]), None)
+    change = best.get("change") if best else None
+    plain = ("id", "size", "region", "count", "status", "retirement_date", "days_left", "source_url", "outcome")
+    adjusted = {
+        f"{name}adjustment": one["adjustment"]
+        for name, one in (("", item), ("successor_", best))
+        if one and "adjustment" in one
+    }
+    return {name: item[name] for name in plain} | {
+        "usd_per_hour": item["usd_per_hour"],
+        "successor": best["size"] if best else None,
+        "successor_usd_per_hour": best["usd_per_hour"] if best else None,
+        "change_usd_per_hour": change["usd_per_hour"] if change else None,
+        "change_usd_per_month": change["usd_per_month"] if change else None,
+        "gained": [one["detail"] for one in best["gained"]] if best else [],
+        "lost": [one["detail"] for one in best["lost"]] if best else [],
+        "other_successors": [one["size"] for one in item["successors"][1:]],
+        "unknown": item["unknown"],
+        "give_up": [" ".join(fix["give_up"]) for fix in item["fixes"]],
+        "errors": [error["detail"] for error in item["errors"]],
+        **adjusted,
+    }
+
+
 def _item(planned: PlannedItem) -> PlannedItemOut:
     item, facts, refusals = planned.item, planned.facts, planned.refusals
     region_known = all(error.field != "region" for error in planned.errors)

@@ -82,7 +82,7 @@ _CACHED_METHODS = {"GET": "GET", "HEAD": "GET", "POST": "POST"}
 HOME = "/"
 """The one path whose media type depends on Accept."""
 
-_KEPT_HEADERS = {b"content-type", b"content-security-policy"}
+_KEPT_HEADERS = {b"content-type", b"content-security-policy", b"content-disposition", b"referrer-policy"}
 """Headers of the app's response that are stored with it."""
 
 _CONDITIONAL_HEADERS = {b"accept-encoding", b"if-none-match"}

@@ -1,6 +1,6 @@
 """The pages, in the order of their routes."""
 
-from app.web import changes, compare, explore, fit, search, size_page
+from app.web import changes, compare, conflicts, explore, fit, retirement_plan, retirements, search, size_page
 from app.web.serving import Page
 
 PAGES: tuple[Page, ...] = (
@@ -10,5 +10,9 @@ PAGES: tuple[Page, ...] = (
     compare.PAGE,
     fit.PAGE,
     changes.PAGE,
+    conflicts.PAGE,
+    retirements.PAGE,
+    retirement_plan.PAGE,
+    retirement_plan.CSV,
     explore.PAGE,
 )

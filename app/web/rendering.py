@@ -21,6 +21,8 @@ _NAVIGATION = (
     ("ui/fit", "Fit"),
     ("ui/explore", "Explore"),
     ("ui/changes", "Changes"),
+    ("ui/conflicts", "Conflicts"),
+    ("ui/retirements", "Retirements"),
 )
 """The paths of the navigation, below the root, with their titles."""
 

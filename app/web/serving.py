@@ -87,12 +87,14 @@ class Page:
     """A page: its path, as of a route; the model of its query; what renders it to HTML.
 
     With `posts` a form may send the parameters as a body, which holds more than a URL; such a response is not cached.
+    With `file_name` it renders a CSV file of this name instead, or an error page where a parameter is invalid.
     """
 
     path: str
     params: type[QueryParams]
     render: Callable[[PageRequest], Awaitable[str]]
     posts: bool = False
+    file_name: str = ""
 
 
 class NoParams(QueryParams):
@@ -172,11 +174,18 @@ async def _respond(page: Page, request: Request) -> Response:
         except Exception as error:  # noqa: BLE001  # the API's handlers know each error, and log what they do not know
             response = await _problem(request, error)
             found = _errors_of(response, {name for name, _ in left})
-            if response.status_code != _UNPROCESSABLE or not found:
+            if response.status_code != _UNPROCESSABLE or not found or page.file_name:
                 return error_page(request, response, error)
             errors |= found
         else:
-            return HTMLResponse(html, _UNPROCESSABLE if errors else 200, headers=_HEADERS)
+            return _rendered(page, html, _UNPROCESSABLE if errors else 200)
+
+
+def _rendered(page: Page, text: str, status: int) -> Response:
+    if page.file_name:
+        headers = {"content-disposition": f'attachment; filename="{page.file_name}"'}
+        return Response(text, status, media_type="text/csv; charset=utf-8", headers=headers)
+    return HTMLResponse(text, status, headers=_HEADERS)
 
 
 def _redirect_to_clean(request: Request, params: BaseModel) -> Response:

@@ -4,6 +4,7 @@ To add a page is to add its rows here.
 """
 
 from dataclasses import dataclass
+from urllib.parse import quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +15,14 @@ class PageState:
     url: str
     status: int = 200
 
+
+INVENTORY = """id,size,region,count
+render,Standard_NV12s_v3,West Europe,4
+train,nc24rs_v3,centralindia,2
+web,d8s_v3,eastus,20
+new,nc24ads_a100_v4,eastus,1
+wrong,d8s_v33,eastus,1"""
+"""VMs with a successor, without one, without a retirement, and of a size that there is not."""
 
 PAGES = (
     PageState("search", "/"),
@@ -42,6 +51,14 @@ PAGES = (
     PageState("fit-invalid", "/ui/fit?model=llama-3.3-7b&concurrency=many&dtype=fp9", status=422),
     PageState("changes", "/ui/changes"),
     PageState("changes-invalid", "/ui/changes?since=tomorrow&kind=price_up&size=nd40rs_v9", status=422),
+    PageState("conflicts", "/ui/conflicts"),
+    PageState("conflicts-invalid", "/ui/conflicts?field=max_nic&series=nvv4", status=422),
+    PageState("retirements", "/ui/retirements"),
+    PageState("retirements-past", "/ui/retirements?past=true&region=westeurope&purchase=spot"),
+    PageState("retirements-empty", "/ui/retirements?gpu=H100"),
+    PageState("retirement-plan", f"/ui/retirements/plan?inventory={quote(INVENTORY)}"),
+    PageState("retirement-plan-empty", "/ui/retirements/plan"),
+    PageState("retirement-plan-invalid", "/ui/retirements/plan?inventory=size%2Cregion%0A%2Ceastus", status=422),
     PageState("explore", "/ui/explore"),
     PageState("explore-size", "/ui/explore?gpu_vendor=nvidia&region=westeurope&name=nc24ads_a100_v4&currency=EUR"),
     PageState("explore-cpu", "/ui/explore?x=memory&max_gpus=0&category=memory_optimized&region=westeurope&unit=month"),

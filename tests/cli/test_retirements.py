@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.cli.inventory import read_inventory
+from app.converters.inventory import read_inventory
 from app.errors import BadData
 from app.services.retirement_plan import InventoryItem
 from tests.cli.conftest import Run

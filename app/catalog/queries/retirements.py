@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Date, FromClause, Integer, Select, and_, b
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Fact, Source
+from app.catalog.purchases import ANY_REGION
 from app.catalog.queries.filters import FILTERS, ActiveFilter, Filter, active_filters, filter_condition
 from app.catalog.queries.lookups import check_regions, resolve_gpus, resolve_series
 from app.catalog.queries.pagination import (
@@ -22,7 +23,7 @@ from app.catalog.queries.pagination import (
     read_page,
     read_position,
 )
-from app.catalog.queries.params import Day, LowerTextSet, OfferParams, PageParams, QueryParams, RegionSet
+from app.catalog.queries.params import Day, LowerTextSet, OfferParams, Os, PageParams, QueryParams, RegionSet
 from app.catalog.queries.price_scope import (
     GPU,
     OFFER,
@@ -200,6 +201,23 @@ def find_all_retirements(
     query = BoundStatement(_list_statement(key), values)
     rows = yield query
     return [_to_item(row, today) for row in to_dicts(query, rows)]
+
+
+def find_usual_region(os: Os) -> QueryPlan[str | None]:
+    """Return the region in which most sizes that retire are cheapest on demand; None where none has a price."""
+    query = BoundStatement(_usual_region_statement(), {"os": os, "any": ANY_REGION["on_demand"]})
+    rows = yield query
+    return next((row[0] for row in rows), None)
+
+
+@cached_statement(1)
+def _usual_region_statement() -> Statement:
+    offer, number = OFFER.c, func.count()
+    of_any = and_(
+        offer.region == bindparam("any", type_=offer.region.type), offer.os == bindparam("os", type_=offer.os.type)
+    )
+    query = select(offer.priced_in).where(of_any, offer.retirement_date.is_not(None), offer.priced_in.is_not(None))
+    return Statement(query.group_by(offer.priced_in).order_by(number.desc(), offer.priced_in).limit(1))
 
 
 def _normalize(filters: FilterT, snapshot: CatalogSnapshot) -> FilterT:

@@ -1,8 +1,10 @@
-"""Reads inventories of VMs from CSV files: which sizes, where, how many."""
+"""Reads inventories of VMs: which sizes, where, how many; from CSV files, or as it is copied from a spreadsheet."""
 
 import csv
+import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 
 from app.catalog.names import RegionCode
@@ -18,23 +20,35 @@ HEADERS: Mapping[str, tuple[str, ...]] = {
 }
 """What each column may be called, in any case and with spaces or hyphens: cloud consoles and bills differ."""
 REQUIRED = ("size", "region")
+SEPARATORS = ",;\t"
+"""What separates cells, whichever the header has most of: spreadsheets copy tabs, and some save semicolons."""
 
 
 def read_inventory(path: Path) -> list[InventoryItem]:
-    """Read an inventory; raises BadData naming file, line and column for what is not one."""
-    return [_to_item(row) for row in _read_rows(path)]
-
-
-def _read_rows(path: Path) -> Iterator[CsvRow]:
+    """Read an inventory from a file; raises BadData naming file, line and column for what is not one."""
     with open_csv(path) as file:
-        reader = csv.reader(file, strict=True)
-        header = _read_header(next(reader, []), str(path))
-        for cells in reader:
-            if not any(cell.strip() for cell in cells):
-                continue
-            if len(cells) != len(header):
-                raise wrong_width(str(path), reader.line_num, len(cells), len(header))
-            yield CsvRow(str(path), reader.line_num, dict(zip(header, map(str.strip, cells), strict=True)))
+        return [_to_item(row) for row in _rows(file, str(path))]
+
+
+def parse_inventory(text: str, name: str) -> list[InventoryItem]:
+    """Read an inventory from a text, which errors call by a name; raises BadData as `read_inventory`."""
+    try:
+        return [_to_item(row) for row in _rows(io.StringIO(text, newline=""), name)]
+    except csv.Error as error:
+        raise BadData(f"is not CSV: {error}", file=name) from error
+
+
+def _rows(lines: Iterable[str], name: str) -> Iterator[CsvRow]:
+    remaining = iter(lines)
+    first = next(remaining, "")
+    reader = csv.reader(chain([first], remaining), strict=True, delimiter=max(SEPARATORS, key=first.count))
+    header = _read_header(next(reader, []), name)
+    for cells in reader:
+        if not any(cell.strip() for cell in cells):
+            continue
+        if len(cells) != len(header):
+            raise wrong_width(name, reader.line_num, len(cells), len(header))
+        yield CsvRow(name, reader.line_num, dict(zip(header, map(str.strip, cells), strict=True)))
 
 
 def _read_header(cells: list[str], file: str) -> list[str]:

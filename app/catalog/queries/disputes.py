@@ -1,0 +1,152 @@
+"""Read the figures on which sources disagree, each with everything that is said of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field
+from sqlalchemy import ColumnElement, Subquery, and_, case, func, or_, select
+from sqlalchemy.orm import Session
+
+from app.catalog.column_types import table_of
+from app.catalog.fields import FIELDS
+from app.catalog.models import Fact, Size, Source
+from app.catalog.queries.lookups import check_field, get_subject_key, load_series_ids, resolve_series
+from app.catalog.queries.params import LowerTextSet, PlainText, QueryParams
+from app.errors import BadQuery
+from app.nearest import did_you_mean, nearest
+
+FACT, SIZE, SOURCE = table_of(Fact), table_of(Size), table_of(Source)
+_FIGURE = ("kind", "subject", "field")
+"""What a figure is of: of a size, a series or a GPU; which one; which field of it."""
+
+
+class DisputeFilter(QueryParams):
+    """Which figures."""
+
+    field: PlainText | None = Field(default=None, description="Of this field: `gpu_memory_gib`.")
+    series: LowerTextSet = Field(default=(), description="Of a series or its sizes, by id or name; of any of several.")
+    source: PlainText | None = Field(default=None, description="Of which this source says something, by its id.")
+    subject: PlainText | None = Field(
+        default=None, description="Of this size, in any spelling; or series or GPU by id."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisputedFigure:
+    """A figure, and the facts about it: the accepted one first, then those that agree, then those that disagree.
+
+    `name` is that of the subject: a size, or the id of a series or GPU.
+    """
+
+    kind: str
+    subject: str
+    name: str
+    series: str | None
+    field: str
+    facts: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisputeListing:
+    """A page of disputed figures, the number of all, and how many the other filters leave by field and by source.
+
+    Sources are counted by their id, each with its title.
+    """
+
+    figures: Sequence[DisputedFigure]
+    total: int
+    fields: Mapping[str, int]
+    sources: Mapping[str, tuple[str, int]]
+
+
+def find_disputes(session: Session, filters: DisputeFilter, *, offset: int, limit: int) -> DisputeListing:
+    """Find the disputed figures by subject; raises BadQuery for a field, series, source or subject that is unknown."""
+    conditions = _conditions(session, filters)
+    found = _figures(conditions)
+    of_any_field = _figures({name: one for name, one in conditions.items() if name != "field"})
+    of_any_source = _figures({name: one for name, one in conditions.items() if name != "source"})
+    by_field = session.execute(select(of_any_field.c.field, func.count()).group_by(of_any_field.c.field))
+    by_source = session.execute(
+        select(SOURCE.c.id, SOURCE.c.title, func.count())
+        .join_from(of_any_source, FACT, _same_figure(of_any_source.c))
+        .join(SOURCE, SOURCE.c.id == FACT.c.source_id)
+        .group_by(SOURCE.c.id, SOURCE.c.title)
+        .order_by(SOURCE.c.title, SOURCE.c.id)
+    )
+    return DisputeListing(
+        figures=_read(session, found, offset, limit),
+        total=session.execute(select(func.count()).select_from(found)).scalar_one(),
+        fields=dict(tuple(row) for row in by_field),
+        sources={key: (title, count) for key, title, count in by_source},
+    )
+
+
+def _conditions(session: Session, filters: DisputeFilter) -> dict[str, ColumnElement[bool]]:
+    """Return the conditions on a fact that disputes, by parameter."""
+    conditions: dict[str, ColumnElement[bool]] = {}
+    if filters.field is not None:
+        check_field(filters.field, {name: None for fields in FIELDS.values() for name in fields})
+        conditions["field"] = FACT.c.field == filters.field
+    if filters.subject is not None:
+        conditions["subject"] = FACT.c.subject == get_subject_key(session, filters.subject)
+    if filters.series:
+        ids = resolve_series(load_series_ids(session), filters.series)
+        sizes = select(SIZE.c.key).where(SIZE.c.series_id.in_(ids))
+        conditions["series"] = or_(
+            and_(FACT.c.kind == "size", FACT.c.subject.in_(sizes)),
+            and_(FACT.c.kind == "series", FACT.c.subject.in_(ids)),
+        )
+    if filters.source is not None:
+        _check_source(session, filters.source)
+        other = FACT.alias("of_source")
+        conditions["source"] = (
+            select(other.c.line).where(_same_figure(other.c), other.c.source_id == filters.source).exists()
+        )
+    return conditions
+
+
+def _check_source(session: Session, name: str) -> None:
+    known = session.execute(select(SOURCE.c.id)).scalars().all()
+    if name not in known:
+        hint = did_you_mean(nearest(name, known))
+        raise BadQuery("source", name, f"no such source{hint and f'; {hint}'}. GET /sources lists them.")
+
+
+def _figures(conditions: Mapping[str, ColumnElement[bool]]) -> Subquery:
+    """Select the figures, each once."""
+    columns = (FACT.c[name] for name in _FIGURE)
+    return select(*columns).where(FACT.c.verdict == "disputed", *conditions.values()).distinct().subquery("figure")
+
+
+def _same_figure(figure: Any) -> ColumnElement[bool]:
+    return and_(*(FACT.c[name] == figure[name] for name in _FIGURE))
+
+
+def _read(session: Session, found: Subquery, offset: int, limit: int) -> list[DisputedFigure]:
+    """Read the figures of a page with their facts."""
+    figure = select(found).order_by(*(found.c[name] for name in ("subject", "kind", "field")))
+    page = figure.offset(offset).limit(limit).subquery("page")
+    rank = case((FACT.c.verdict == "accepted", 0), (FACT.c.verdict == "agrees", 1), else_=2)
+    stated = ("kind", "subject", "field", "value", "unit", "corrected_value", "verdict", "reason", "raw", "source_id")
+    rows = session.execute(
+        select(
+            *(FACT.c[name] for name in stated),
+            *(SOURCE.c[name].label(f"source_{name}") for name in ("title", "kind", "url", "published_on")),
+            func.coalesce(SIZE.c.name, FACT.c.subject).label("name"),
+            SIZE.c.series_id,
+        )
+        .join_from(page, FACT, _same_figure(page.c))
+        .join(SOURCE, SOURCE.c.id == FACT.c.source_id)
+        .join(SIZE, and_(FACT.c.kind == "size", SIZE.c.key == FACT.c.subject), isouter=True)
+        .order_by(FACT.c.subject, FACT.c.kind, FACT.c.field, rank, FACT.c.source_id)
+    ).mappings()
+    by_figure: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        by_figure.setdefault(tuple(row[name] for name in _FIGURE), []).append(dict(row))
+    return [
+        DisputedFigure(
+            kind=kind, subject=subject, name=facts[0]["name"], series=facts[0]["series_id"], field=field, facts=facts
+        )
+        for (kind, subject, field), facts in by_figure.items()
+    ]

@@ -1,0 +1,112 @@
+"""The page of conflicts: each figure on which sources disagree, who says what, and why one value is accepted."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from pydantic import Field
+from sqlmodel import Session
+
+from app.catalog.queries.disputes import DisputedFigure, DisputeFilter, DisputeListing, find_disputes
+from app.http.canonical import clean_query
+from app.web.rendering import path_segment, render_page
+from app.web.serving import Page, PageRequest
+from app.web.size_fields import field_title, shown_value
+
+_ROWS = 50
+
+
+class ConflictsView(DisputeFilter):
+    """Which figures, and which page of them."""
+
+    page: int = Field(default=1, ge=1, le=10_000, description="Which page, from 1.")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A value, the facts that give it, and why it is not accepted; `accepted` is what the catalog shows."""
+
+    shown: str
+    accepted: bool
+    reason: str
+    facts: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A disputed figure as the page shows it; `path` is that of its page below the root, `anchor` the place there."""
+
+    name: str
+    path: str
+    kind: str
+    series: str | None
+    title: str
+    said: Sequence[Said]
+
+
+async def render(request: PageRequest) -> str:
+    """Render the page; without figures where a parameter is invalid."""
+    view: ConflictsView = request.params
+    found = await request.executor.run_in_session(_find, view) if not request.errors else None
+    fields = sorted((field_title(name), name, count) for name, count in found.fields.items()) if found else []
+    sources = [(key, *about) for key, about in found.sources.items()] if found else []
+    return render_page(
+        request,
+        "conflicts.html",
+        view=view,
+        found=found,
+        figures=[_figure(one) for one in found.figures] if found else [],
+        first=(view.page - 1) * _ROWS + 1,
+        pages=ceil(found.total / _ROWS) if found else 0,
+        fields=_options(view.field, [(name, f"{title} ({count})") for title, name, count in fields]),
+        sources=_options(view.source, [(key, f"{title} ({count})") for key, title, count in sources]),
+        json_url=_json_url(view),
+    )
+
+
+def _find(session: Session, view: ConflictsView) -> DisputeListing:
+    return find_disputes(session, view, offset=(view.page - 1) * _ROWS, limit=_ROWS)
+
+
+def _options(chosen: str | None, known: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the options of a select; what is chosen is among them, also where nothing has it."""
+    missing = [(chosen, chosen)] if chosen and chosen not in dict(known) else []
+    return [("", "any"), *known, *missing]
+
+
+def _figure(figure: DisputedFigure) -> Figure:
+    paths = {
+        "size": f"ui/sizes/{path_segment(figure.subject)}#sources",
+        "series": f"series/{path_segment(figure.subject)}",
+    }
+    return Figure(
+        figure.name.removeprefix("Standard_"),
+        paths.get(figure.kind, f"conflicts?subject={path_segment(figure.subject)}"),
+        figure.kind,
+        figure.series,
+        field_title(figure.field),
+        _said(figure.facts),
+    )
+
+
+def _said(facts: Sequence[Mapping[str, Any]]) -> list[Said]:
+    """Return what is said by value, the accepted one first."""
+    by_value: dict[tuple[str, bool], list[Mapping[str, Any]]] = {}
+    for fact in facts:
+        value = shown_value(fact["corrected_value"] or fact["value"], fact["unit"])
+        by_value.setdefault((value, fact["verdict"] != "disputed"), []).append(fact)
+    return [
+        Said(value, is_accepted, next((fact["reason"] for fact in of_value), ""), of_value)
+        for (value, is_accepted), of_value in by_value.items()
+    ]
+
+
+def _json_url(view: ConflictsView) -> str:
+    """Return the URL of the same figures for programs, relative to the root, by the filters that GET /conflicts has."""
+    kept = {name: getattr(view, name) for name in ("field", "subject") if getattr(view, name) is not None}
+    query = clean_query(DisputeFilter(**kept))
+    return f"conflicts?{query}" if query else "conflicts"
+
+
+PAGE = Page(path="/ui/conflicts", params=ConflictsView, render=render)

@@ -1,0 +1,179 @@
+"""The calendar of retirements: what retires in which month, with what can take its place at what cost."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from app.catalog.names import RegionCode
+from app.catalog.purchases import Purchase
+from app.catalog.queries.display_names import find_region_names
+from app.catalog.queries.params import JsonBool, LowerTextSet, Os, PlainText, QueryParams
+from app.catalog.queries.retirements import RetirementFilter, find_all_retirements, find_usual_region
+from app.http.canonical import clean_query
+from app.web.rendering import render_page
+from app.web.retirement_plan import EXAMPLE
+from app.web.serving import Page, PageRequest
+from app.web.size_fields import field_title
+from app.web.sizes_view import PURCHASE_TITLES
+
+if TYPE_CHECKING:
+    from app.services.retirement_plan import PlannedItem
+
+
+class RetirementsView(QueryParams):
+    """Which retirements, and whose prices say what successors cost."""
+
+    series: LowerTextSet = Field(default=(), description="Of the sizes of a series, by its id or name.")
+    gpu: LowerTextSet = Field(default=(), description="Of sizes with this GPU: a name or a glob.")
+    region: Annotated[PlainText, AfterValidator(RegionCode)] | None = Field(
+        default=None, description="Of sizes that have a price in this region, which is that of successors, too."
+    )
+    os: Os = Field(default="linux", description="Whose prices are meant.")
+    purchase: Purchase = Field(default="on_demand", description="How the VMs are paid for.")
+    past: JsonBool = Field(default=False, description="Sizes that have retired, in place of those that will.")
+
+    def filters(self) -> RetirementFilter:
+        """Return the filters of `GET /retirements`; those of dates are left to the page."""
+        given = {name: getattr(self, name) for name in ("series", "gpu")}
+        return RetirementFilter(**given, region=(self.region,) if self.region else ())
+
+
+@dataclass(frozen=True, slots=True)
+class RetiringSize:
+    """A size with the best size that can take its place, and what that costs more a month, of one VM."""
+
+    name: str
+    facts: Mapping[str, Any]
+    planned: "PlannedItem | None"
+
+    @property
+    def change(self) -> Decimal | None:
+        """Return the change of cost in USD a month; None where it is unknown."""
+        best = next(iter(self.planned.successors), None) if self.planned else None
+        return best.change.usd_per_month if best and best.change else None
+
+
+@dataclass(frozen=True, slots=True)
+class RetiringSeries:
+    """The sizes of a series that retire on one day; `series` is None for sizes of none."""
+
+    day: date
+    days_left: int
+    series: str | None
+    title: str
+    source: Mapping[str, Any]
+    sizes: Sequence[RetiringSize]
+
+    @property
+    def changes(self) -> list[Decimal]:
+        """Return the known changes of cost, in order."""
+        return sorted(size.change for size in self.sizes if size.change is not None)
+
+    @property
+    def replaceable(self) -> int:
+        """Return how many of the sizes have a successor."""
+        return sum(bool(size.planned and size.planned.successors) for size in self.sizes)
+
+
+@dataclass(slots=True)
+class Month:
+    """A month of the calendar; `day` is its first."""
+
+    day: date
+    series: list[RetiringSeries] = field(default_factory=list)
+
+    @property
+    def sizes(self) -> int:
+        """Return how many sizes retire in it."""
+        return sum(len(one.sizes) for one in self.series)
+
+
+async def render(request: PageRequest) -> str:
+    """Render the calendar; without months where a parameter is invalid."""
+    view: RetirementsView = request.params
+    run, filters = request.executor, view.filters()
+    found = [] if request.errors else await run.run_in_thread(partial(find_all_retirements, filters))
+    rows = [row for row in found if (row["days_left"] <= 0) == view.past]
+    region = view.region or (
+        await run.run_in_thread(lambda _snapshot, _today: find_usual_region(view.os)) if rows else None
+    )
+    planned = await _find_successors(request, rows, region)
+    regions = await run.run_in_session(find_region_names)
+    months = _months(rows, planned)
+    return render_page(
+        request,
+        "retirements.html",
+        view=view,
+        months=list(reversed(months)) if view.past else months,
+        total=len(rows),
+        others=len(found) - len(rows),
+        region=region,
+        region_title=regions.get(region or "", region),
+        regions=[("", "any"), *regions.items()],
+        purchases=tuple(PURCHASE_TITLES.items()),
+        purchase_title=PURCHASE_TITLES[view.purchase],
+        calendar=_url("retirements.ics", filters),
+        json_url=_url("retirements", filters),
+        field_title=field_title,
+        example=EXAMPLE,
+    )
+
+
+async def _find_successors(
+    request: PageRequest, rows: Sequence[Mapping[str, Any]], region: str | None
+) -> Mapping[str, "PlannedItem"]:
+    """Return the plan for one VM of each size in a region, by name of the size."""
+    if region is None or not rows:
+        return {}
+    from app.fit.features import ESSENTIAL_FEATURES
+    from app.services.retirement_plan import InventoryItem, RetirementRequest
+    from app.services.retirements import plan_retirements
+
+    wanted = RetirementRequest(
+        items=[InventoryItem(size=row["size"], region=RegionCode(region)) for row in rows],
+        keep=ESSENTIAL_FEATURES,
+        os=request.params.os,
+        purchase=request.params.purchase,
+        before=None,
+        max_successors=1,
+        successor_days=1095,
+        hours_per_month=Decimal(730),
+    )
+    plan = await request.executor.run_cpu_bound(partial(plan_retirements, wanted))
+    return {item.item.size: item for item in plan.items}
+
+
+def _months(rows: Sequence[Mapping[str, Any]], planned: Mapping[str, "PlannedItem"]) -> list[Month]:
+    """Return the months of retirements, which come in the order of their days."""
+    months: list[Month] = []
+    for day, of_day in groupby(rows, key=lambda row: row["retirement_date"]):
+        first = day.replace(day=1)
+        if not months or months[-1].day != first:
+            months.append(Month(first))
+        by_series: dict[str | None, list[Mapping[str, Any]]] = {}
+        for row in of_day:
+            by_series.setdefault(row["series"], []).append(row)
+        months[-1].series += [_series(day, listed, planned) for listed in by_series.values()]
+    return months
+
+
+def _series(day: date, rows: Sequence[Mapping[str, Any]], planned: Mapping[str, "PlannedItem"]) -> RetiringSeries:
+    first = rows[0]
+    sizes = [RetiringSize(row["size"].removeprefix("Standard_"), row, planned.get(row["size"])) for row in rows]
+    title = first["series_name"] or sizes[0].name
+    return RetiringSeries(day, first["days_left"], first["series"], title, first, sizes)
+
+
+def _url(path: str, filters: RetirementFilter) -> str:
+    kept = {name: getattr(filters, name) for name in ("series", "gpu", "region") if getattr(filters, name)}
+    query = clean_query(RetirementFilter(**kept))
+    return f"{path}?{query}" if query else path
+
+
+PAGE = Page(path="/ui/retirements", params=RetirementsView, render=render)

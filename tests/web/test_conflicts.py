@@ -1,0 +1,93 @@
+"""The page of conflicts over HTTP: the disputed figures of the catalog, who says what, and filters with counts."""
+
+import re
+from html import unescape
+
+import httpx
+import pytest
+
+HTML = {"accept": "text/html"}
+
+
+def page(client: httpx.Client, url: str, status: int = 200) -> str:
+    answer = client.get(url, headers=HTML)
+    assert answer.status_code == status, answer.text
+    return unescape(answer.text)
+
+
+def rows(text: str) -> list[str]:
+    """Return the rows of the table as text."""
+    body = text.partition("<tbody")[2].partition("</tbody>")[0]
+    return [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in body.split('<tr role="row">')[1:]]
+
+
+def conflicts(client: httpx.Client, query: str = "") -> set[tuple[str, str]]:
+    """Return the subject and the field of each conflict of the API."""
+    answer = client.get(f"/conflicts?limit=500{query}").json()
+    return {(item["subject"], item["field"]) for item in answer["items"]}
+
+
+def heading(text: str) -> int:
+    return int(re.findall(r"<h1>(\d+) disputed figures?</h1>", text)[0])
+
+
+def test_all_disputed_figures_of_the_api_are_there_each_once(client: httpx.Client) -> None:
+    wanted = conflicts(client)
+    first = page(client, "/ui/conflicts")
+    assert heading(first) == len(wanted)
+    second = page(client, "/ui/conflicts?page=2")
+    assert len(rows(first)) == 50
+    assert len(rows(first)) + len(rows(second)) == len(wanted)
+    assert 'rel="next"' in first
+    assert 'rel="next"' not in second
+
+
+def test_a_row_says_who_says_what_and_why_one_is_accepted(client: httpx.Client) -> None:
+    (conflict,) = client.get("/conflicts?subject=v710").json()["items"]
+    (row,) = rows(page(client, "/ui/conflicts?subject=v710"))
+    assert row.startswith("v710 GPU Memory")
+    assert f"{conflict['value']} GiB {conflict['source_title']}" in row
+    assert row.endswith(conflict["reason"])
+    assert "Accepted 24 GiB" in row
+
+
+@pytest.mark.parametrize("query", ["field=max_nics", "subject=nd40rs_v2", "field=gpu_memory_gib_per_gpu"])
+def test_filters_that_the_api_has_find_what_it_finds(client: httpx.Client, query: str) -> None:
+    text = page(client, f"/ui/conflicts?{query}")
+    assert heading(text) == len(conflicts(client, f"&{query}"))
+    assert f'href="../conflicts?{query}"' in text
+
+
+def test_a_series_is_its_sizes_and_itself(client: httpx.Client) -> None:
+    sizes = {name.lower().removeprefix("standard_") for name in client.get("/series/nc").json()["sizes"]}
+    wanted = {one for one in conflicts(client) if one[0] in sizes | {"nc"}}
+    assert heading(page(client, "/ui/conflicts?series=nc")) == len(wanted) > 0
+
+
+def test_the_count_beside_a_filter_is_what_it_finds(client: httpx.Client) -> None:
+    text = page(client, "/ui/conflicts")
+    counted = re.findall(r'<option value="([^"]+)">[^<]*\((\d+)\)</option>', text)
+    field, of_field = next(one for one in counted if one[0] == "temp_disk_gib")
+    assert heading(page(client, f"/ui/conflicts?field={field}")) == int(of_field)
+    source, of_source = next(one for one in counted if one[0] == "nvadsa10v5-series-2022")
+    assert heading(page(client, f"/ui/conflicts?source={source}")) == int(of_source)
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("field=max_nic", "no such field; did you mean max_nics?"),
+        ("source=wikipedia", "no such source. GET /sources lists them."),
+        ("series=nd_h1000", "There is no series named 'nd_h1000'"),
+        ("subject=nd40rs_v9", "no size, series or GPU has this name"),
+    ],
+)
+def test_an_unknown_name_is_an_error_at_its_field(client: httpx.Client, query: str, says: str) -> None:
+    text = page(client, f"/ui/conflicts?{query}", 422)
+    assert says in text
+    assert f'id="{query.partition("=")[0]}' in text
+
+
+def test_where_nothing_is_disputed_the_page_says_so(client: httpx.Client) -> None:
+    assert "No disputed figure meets all of this" in page(client, "/ui/conflicts?series=dsv2")
+    assert "There are no more" in page(client, "/ui/conflicts?page=9")
