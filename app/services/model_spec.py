@@ -42,7 +42,7 @@ def resolve_architecture(
 
 def _with_checkpoint(shape: Architecture, checkpoint: Checkpoint) -> Architecture:
     """Return the architecture with the bytes of a checkpoint; its parameters and type where nothing else says them."""
-    known = shape.params is not None or not missing_for_count(shape)
+    known = shape.params is not None or not (shape.unknown_type or missing_for_count(shape))
     stated = shape.released
     released = ReleasedWeights(
         dtype=stated.dtype if stated is not None else checkpoint.dtype,

@@ -64,6 +64,7 @@ WARNINGS: Mapping[str, str] = {
     "TP_KV_REPLICATED": "KV heads kept several times",
     "NODES_WITHOUT_INFINIBAND": "VMs talk over Ethernet",
     "WEIGHT_ONLY": "weights unpacked to 16 bits",
+    "MODEL_ASSUMED": "unknown type of model",
     "NO_KV_CACHE": "no KV cache counted",
     "LONG_CONTEXT": "longer than made for",
     "TIGHT": "tight",

@@ -1,6 +1,6 @@
 """Every family of measurements. To add one: a module with its points, and a line here."""
 
-from benchmarks.accuracy.memory import CHECKPOINT_WEIGHTS, CONFIG_PARAMETERS, KV_CAPACITY
+from benchmarks.accuracy.memory import CHECKPOINT_WEIGHTS, CONFIG_PARAMETERS, KV_CAPACITY, STANDARD_DECODERS
 from benchmarks.accuracy.points import Family
 from benchmarks.accuracy.serving import DECODE_STEP, TTFT
 from benchmarks.accuracy.throughput import MAX_THROUGHPUT
@@ -16,4 +16,5 @@ FAMILIES: tuple[Family, ...] = (
     KV_CAPACITY,
     CHECKPOINT_WEIGHTS,
     CONFIG_PARAMETERS,
+    STANDARD_DECODERS,
 )

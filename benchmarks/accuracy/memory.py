@@ -159,6 +159,26 @@ def _config_points() -> Iterator[Point]:
         yield Point(measured=measured, low=low, mid=mid, high=high, labels={"model": model["name"]})
 
 
+def _standard_decoder_points() -> Iterator[Point]:
+    for row in json.loads((HERE / "standard_decoders.json").read_text(encoding="utf-8")):
+        config = {**row["config"], "model_type": "unknown"}
+        answer = estimate({"config": config, "inference": {"context_tokens": 1}})
+        low, mid, high = figure_range(answer, "parameters.total")
+        yield Point(measured=float(row["params"]), low=low, mid=mid, high=high, labels={"type": row["type"]})
+
+
+STANDARD_DECODERS = Family(
+    id="standard_decoder",
+    title="Parameters of a configuration of unknown type",
+    figure="parameters.total",
+    unit="parameters",
+    source="the default configuration of each type of decoder in transformers 5.23 that can be read without its type, "
+    "counted on the meta device: benchmarks/accuracy/standard_decoders.json",
+    license="Apache-2.0",
+    points=_standard_decoder_points,
+)
+
+
 CONFIG_PARAMETERS = Family(
     id="config_parameters",
     title="Parameters of a configuration",

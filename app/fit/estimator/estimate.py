@@ -4,7 +4,7 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 from app.fit.accuracy import evidence_of
-from app.fit.estimator.model import Model, resolve_model, weight_figure
+from app.fit.estimator.model import ONE, Model, range_figure, resolve_model
 from app.fit.estimator.parallelism import plan_serving, plan_training
 from app.fit.estimator.report import CostFigures, Estimate, InferenceFigures, ParameterFigures, TrainingFigures
 from app.fit.estimator.serving import (
@@ -41,7 +41,7 @@ from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
 from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.compute import per_hour, per_job, per_million_tokens, per_month
-from app.fit.formulas.quantities import Figure, estimate, exact
+from app.fit.formulas.quantities import Figure, estimate, exact, single_value
 
 
 def serving_cost(gpus: Gpus, count: int, speed: ServingSpeed | None) -> CostFigures | None:
@@ -127,7 +127,7 @@ def estimate_serving(
     _mark_missing_prefill(setup)
     speed, prefill = serving_speed(setup, weights, cache), prefill_speed(setup, weights)
     figures = InferenceFigures(
-        weights=weight_figure(weights) if weights else None,
+        weights=range_figure(weights) if weights else None,
         kv_cache=kv_figures(setup, cache),
         memory_per_gpu=memory_figures(setup, weights, cache) if weights else None,
         decode=decode_figures(speed) if speed else None,
@@ -230,4 +230,11 @@ def parameter_figures(model: Model) -> ParameterFigures | None:
     count = model.count
     if count is None:
         return None
-    return ParameterFigures(total=exact(count.total, "parameters"), active=exact(count.active, "parameters"))
+    within = model.counted_within
+    if within == ONE:
+        return ParameterFigures(total=exact(count.total, "parameters"), active=exact(count.active, "parameters"))
+    evidence = evidence_of("standard_decoder")
+    total, active = (
+        estimate(single_value(number).within(within), "parameters", evidence) for number in (count.total, count.active)
+    )
+    return ParameterFigures(total=total, active=active)

@@ -7,10 +7,23 @@ from typing import Any
 
 from app.fit.formulas.architecture import Architecture, ParameterCount, count_parameters, missing_for_count
 from app.fit.formulas.assumptions import DEFAULTS, Assumptions, InvalidWorkload
-from app.fit.formulas.quantities import Figure, Range, estimate_gib, exact_or_bound_gib
+from app.fit.formulas.quantities import Figure, Range, estimate_gib, exact_or_bound_gib, single_value
 
 PARAMS_TOLERANCE = 0.01
 """Relative difference to the counted parameters that a published, rounded number may have without being recorded."""
+
+
+ONE = single_value(1.0)
+"""The factor of what is known."""
+
+UNKNOWN_TYPE_PARAMS = Range(low=0.95, mid=1.0, high=1.12)
+"""Parameters of a model of an unknown type, of those that a standard decoder with its fields has.
+
+That of nine in ten types of transformers is within: benchmarks/accuracy/standard_decoders.json.
+"""
+
+UNKNOWN_TYPE_CACHE = Range(low=0.5, mid=1.0, high=1.25)
+"""The same of the KV cache: less with windows and narrower heads that the fields do not tell, more with an indexer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +32,16 @@ class Model:
 
     shape: Architecture
     count: ParameterCount | None
+
+    @property
+    def counted_within(self) -> Range:
+        """What the parameters may be, as factors of those counted: not just these if the type is unknown."""
+        return UNKNOWN_TYPE_PARAMS if self.shape.unknown_type and self.shape.params is None else ONE
+
+    @property
+    def cached_within(self) -> Range:
+        """What the KV cache may be, as factors of what is counted."""
+        return UNKNOWN_TYPE_CACHE if self.shape.unknown_type else ONE
 
 
 _AT_MOST = (
@@ -37,9 +60,9 @@ def architecture_paths(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"architecture.{name}" for name in names)
 
 
-def weight_figure(weights: Range, *, is_exact: bool = True) -> Figure:
-    """Return the weights, GiB: exact where their bytes are known and no pipeline stage is rounded up."""
-    return exact_or_bound_gib(weights.mid, is_exact=is_exact) if weights.low == weights.high else estimate_gib(weights)
+def range_figure(size: Range, *, is_exact: bool = True) -> Figure:
+    """Return bytes as GiB: exact where they are known and no pipeline stage is rounded up."""
+    return exact_or_bound_gib(size.mid, is_exact=is_exact) if size.low == size.high else estimate_gib(size)
 
 
 def build_architecture(

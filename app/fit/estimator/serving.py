@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from math import ceil
 
-from app.fit.estimator.model import Model, architecture_paths, weight_figure
+from app.fit.estimator.model import ONE, Model, architecture_paths, range_figure
 from app.fit.estimator.parallelism import ONE_GPU, Deployment
 from app.fit.estimator.report import KvFigures, ServingMemory
 from app.fit.estimator.weights import Weights, count_weights
@@ -34,9 +34,9 @@ from app.fit.formulas.quantities import (
     bound,
     estimate,
     estimate_gib,
-    exact,
     exact_gib,
-    exact_or_bound_gib,
+    exact_within,
+    single_value,
 )
 
 
@@ -63,6 +63,11 @@ class ServingSetup:
     def engine(self) -> Engine:
         """The serving engine."""
         return self.assumptions.get(self.workload.engine, "inference.engine")
+
+    @property
+    def cached_within(self) -> Range:
+        """What the KV cache may be, of what is counted; nothing else where the bytes of a sequence are given."""
+        return ONE if self.workload.kv_bytes_per_sequence is not None else self.model.cached_within
 
     @property
     def sequences(self) -> int:
@@ -134,19 +139,23 @@ def kv_figures(setup: ServingSetup, cache: KvCache | None) -> KvFigures | None:
     if cache is None and sequence is None:
         return None
     room = budget * GIB if budget is not None else None
+    within = setup.cached_within
+    fitting = within.divide(1.0)
     return KvFigures(
-        per_token=exact(kv_bytes_per_token(cache), "bytes") if cache else None,
-        per_sequence=exact_gib(sequence) if sequence is not None else None,
-        total=exact_gib(sequence * setup.concurrency) if sequence is not None else None,
-        tokens_in_budget=_tokens_in_budget(cache, room) if cache and room is not None else None,
-        sequences_in_budget=exact(int(room // sequence), "sequences") if room is not None and sequence else None,
+        per_token=exact_within(kv_bytes_per_token(cache), "bytes", setup.model.cached_within) if cache else None,
+        per_sequence=exact_within(sequence / GIB, "GiB", within) if sequence is not None else None,
+        total=exact_within(sequence * setup.concurrency / GIB, "GiB", within) if sequence is not None else None,
+        tokens_in_budget=_tokens_in_budget(cache, room, fitting) if cache and room is not None else None,
+        sequences_in_budget=exact_within(int(room // sequence), "sequences", fitting)
+        if room is not None and sequence
+        else None,
     )
 
 
-def _tokens_in_budget(cache: KvCache, room: float) -> Figure:
+def _tokens_in_budget(cache: KvCache, room: float, fitting: Range) -> Figure:
     """Return the tokens that fit; a bound where layers have windows, which can only let more fit."""
     tokens = tokens_in_budget(cache, room)
-    return bound(tokens, "tokens") if cache.windowed_layers else exact(tokens, "tokens")
+    return bound(tokens, "tokens") if cache.windowed_layers else exact_within(tokens, "tokens", fitting)
 
 
 def memory_figures(setup: ServingSetup, weights: Range, cache: KvCache | None) -> ServingMemory:
@@ -159,8 +168,8 @@ def memory_figures(setup: ServingSetup, weights: Range, cache: KvCache | None) -
     )
     overhead = _overhead(setup)
     need = _apply_given_cache(setup, inference_need(model, load, parallelism, overhead))
-    held = weights.times(need.weights / weights.mid)
-    total = need.total + held.spread
+    held, cached = weights.times(need.weights / weights.mid), single_value(need.kv_cache).within(setup.cached_within)
+    total = need.total + held.spread + cached.spread
     budget = _memory_budget(setup)
     counted = budget is not None and load.context_tokens
     most = max_sequences(model, load, parallelism, budget or 0.0, overhead) if counted else None
@@ -168,8 +177,8 @@ def memory_figures(setup: ServingSetup, weights: Range, cache: KvCache | None) -
         tensor_parallel=parallelism.tensor,
         pipeline_parallel=parallelism.pipeline,
         copies=setup.deployment.copies,
-        weights=weight_figure(held, is_exact=parallelism.pipeline == 1),
-        kv_cache=exact_or_bound_gib(need.kv_cache, is_exact=parallelism.pipeline == 1),
+        weights=range_figure(held, is_exact=parallelism.pipeline == 1),
+        kv_cache=range_figure(cached, is_exact=parallelism.pipeline == 1),
         activations=estimate_gib(need.activations),
         overhead=estimate_gib(need.overhead),
         need=estimate_gib(total),

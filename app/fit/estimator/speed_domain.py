@@ -31,6 +31,7 @@ def find_departures(setup: ServingSetup, kept_tokens: float | None, *, typical: 
         "context": kept_tokens is None or kept_tokens > MAX_CONTEXT_TOKENS,
         "dtype": dtype not in MEASURED_DTYPES,
         "model": typical
+        or shape.unknown_type
         or (shape.kv_layers is not None and shape.kv_layers != shape.layers)
         or any(is_sparse(group.content) for group in shape.groups),
     }
@@ -46,7 +47,7 @@ DEPARTURES = {
     "sequences": "more than 1,024 sequences of a copy",
     "context": "more than 16,384 tokens of a sequence, or an unknown number",
     "dtype": "a type of weights that was not measured",
-    "model": "a model whose layers are not all full or windowed attention, or are unknown",
+    "model": "a model whose layers are not all full or windowed attention, or are unknown, or whose type is",
 }
 """What each departure means."""
 

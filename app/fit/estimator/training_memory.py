@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from app.fit.accuracy import evidence_of
-from app.fit.estimator.model import Model, architecture_paths, weight_figure
+from app.fit.estimator.model import Model, architecture_paths, range_figure
 from app.fit.estimator.parallelism import ONE_GPU, Deployment
 from app.fit.estimator.report import ActivationFigures, StateFigures, TrainingMemory
 from app.fit.estimator.weights import weights_in_dtype
@@ -160,9 +160,9 @@ def state_figures(setup: TrainingSetup, model: TrainedModel, need: TrainingNeed)
         weights=exact_or_bound_gib(need.states.weights, is_exact=whole),
         gradients=exact_or_bound_gib(need.states.gradients, is_exact=whole),
         optimizer=exact_or_bound_gib(need.states.optimizer, is_exact=whole),
-        frozen_base=weight_figure(base, is_exact=whole),
+        frozen_base=range_figure(base, is_exact=whole),
         static=exact_gib(need.static),
-        total=weight_figure(base + (need.states.total + need.static), is_exact=whole),
+        total=range_figure(base + (need.states.total + need.static), is_exact=whole),
         host=estimate_gib(host) if host else None,
     )
 
@@ -185,7 +185,7 @@ def training_memory(setup: TrainingSetup, model: TrainedModel, need: TrainingNee
         tensor_parallel=deployment.parallelism.tensor,
         pipeline_parallel=deployment.parallelism.pipeline,
         data_parallel=deployment.copies,
-        states=weight_figure(base + (need.states.total + need.static), is_exact=deployment.parallelism.pipeline == 1),
+        states=range_figure(base + (need.states.total + need.static), is_exact=deployment.parallelism.pipeline == 1),
         activations=estimate_gib(need.activations) if model.forward_pass else None,
         buffers=estimate_gib(need.buffers),
         overhead=estimate_gib(need.overhead),

@@ -88,12 +88,13 @@ def count_weights(model: Model, workload: InferenceWorkload, assumptions: Assump
         return None
     if kind.dtype is None:
         stored = uniform_bytes(count, workload.bits_per_weight or 0.0)
-        return replace(_to_weights(kind, stored), replicated=_replicated(model, 1.0))
+        size = single_value(stored.total).within(model.counted_within)
+        return replace(_to_weights(kind, stored, size), replicated=_replicated(model, 1.0))
     stored, size = weights_in_dtype(model, count, kind.dtype)
     attention = attention_params(model.shape)
     width = stored.attention / attention if stored.attention and attention else stored.total / count.total
     share = _replicated(model, width * count.total / stored.total)
-    return replace(_to_weights(kind, stored, size), replicated=share)
+    return replace(_to_weights(kind, stored, size.within(model.counted_within)), replicated=share)
 
 
 _ON_EVERY_RANK = ("q_a_proj", "kv_a_proj_with_mqa", "kv_proj", "wk", "f_a_proj", "g_a_proj")

@@ -25,6 +25,8 @@ class Architecture:
     A model whose layers differ by more than that has `groups`, and its parameters and KV cache are those of the groups;
     the other fields then describe it in outline. `outside` are parameters beside layers, embeddings and the final norm,
     in 16 bits: those of a vision tower, for example; `outside_active` of them are used by each token.
+
+    `unknown_type` is a model whose type is not known: it was read as a standard decoder, and its figures are estimates.
     """
 
     params: int | None = None
@@ -73,6 +75,7 @@ class Architecture:
     outside: int = 0
     outside_active: int = 0
 
+    unknown_type: bool = False
     released: ReleasedWeights | None = None
     fp8_block: int | None = None
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any
 
 from app.fit.formulas.architecture import Architecture, missing_for_count
@@ -10,6 +9,7 @@ from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.hf_families import FAMILIES
 from app.fit.formulas.hf_fields import ConfigReader, longest_context
 from app.fit.formulas.hf_quantization import read_released_weights
+from app.fit.formulas.hf_standard import standard_decoder
 from app.fit.formulas.hf_vision import vision_parameters
 from app.fit.formulas.weight_matrices import MatrixFormats, weight_matrices
 
@@ -28,8 +28,9 @@ def read_config(raw: Mapping[str, Any], assumptions: Assumptions) -> Architectur
         inherited = {name: raw[name] for name in ("model_type", "tie_word_embeddings") if raw.get(name) is not None}
         raw = inherited | {name: value for name, value in text.items() if name != "model_type" or value is not None}
     config = ConfigReader(raw, assumptions)
-    family = FAMILIES[_family_name(config)]
-    fields = _common_fields(config) | family(config)
+    family = FAMILIES.get(_family_name(config), standard_decoder)
+    own = family(config)
+    fields = _common_fields(config) | own
     if not fields.get("groups"):
         fields |= _fields_of_layer_types(config)
     fields["outside"] = fields.get("outside", 0) + vision_parameters(outer, fields["hidden"], assumptions)
@@ -67,13 +68,8 @@ def _family_name(config: ConfigReader) -> str:
     name = config.raw.get("model_type")
     if name is None:
         raise InvalidWorkload("config.model_type", "is missing; it says how the other fields are to be read")
-    if not isinstance(name, str) or name not in FAMILIES:
-        near = get_close_matches(str(name), FAMILIES, 1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        known = ", ".join(FAMILIES)
-        raise InvalidWorkload(
-            "config.model_type", f"{str(name)[:80]!r} is not understood; {hint}known are {known}; or give architecture"
-        )
+    if not isinstance(name, str):
+        raise InvalidWorkload("config.model_type", f"{str(name)[:80]} is no text")
     return name
 
 

@@ -9,8 +9,17 @@ from math import ceil
 
 from app.fit.formulas.assumptions import InvalidWorkload
 from app.fit.formulas.hf_fields import ArchitectureFields, ConfigReader
-from app.fit.formulas.hf_hybrids import deepseek_v4, gemma4, kimi_linear, llama4, nemotron_h, qwen_hybrid, sparse_mla
-from app.fit.formulas.hf_mixed import mimo_v2, minimax_m3, nemotron_nas, step3
+from app.fit.formulas.hf_hybrids import (
+    deepseek_v4,
+    gemma4,
+    kimi_linear,
+    llama4,
+    mistral_large4,
+    nemotron_h,
+    qwen_hybrid,
+    sparse_mla,
+)
+from app.fit.formulas.hf_mixed import lfm2, mimo_v2, minimax_m3, minimax_m3_text, nemotron_nas, step3
 
 
 def gated_mlp(config: ConfigReader, *, tied: bool = False, bias: bool = False) -> ArchitectureFields:
@@ -51,6 +60,15 @@ def qwen2(config: ConfigReader) -> ArchitectureFields:
 def qwen3(config: ConfigReader) -> ArchitectureFields:
     """Read Qwen3: norms on queries and keys instead of biases."""
     return qwen2(config) | {"qkv_bias": gated_mlp(config)["qkv_bias"], "qk_norm": "per_head"}
+
+
+def _seed_oss(config: ConfigReader) -> ArchitectureFields:
+    return gated_mlp(config, bias=True) | {"output_bias": bool(config.raw.get("attention_out_bias"))}
+
+
+def _ernie4_5(config: ConfigReader) -> ArchitectureFields:
+    bias = bool(config.raw.get("use_bias"))
+    return gated_mlp(config, tied=True) | {"qkv_bias": bias, "output_bias": bias, "mlp_bias": bias}
 
 
 def _gemma(config: ConfigReader) -> ArchitectureFields:
@@ -302,6 +320,12 @@ FAMILIES: dict[str, Callable[[ConfigReader], ArchitectureFields]] = {
     "nemotron_h": nemotron_h,
     "nemotron-nas": nemotron_nas,
     "minimax_m3": minimax_m3,
+    "minimax_m3_vl_text": minimax_m3_text,
+    "lfm2": lfm2,
+    "lfm2_moe": lfm2,
+    "seed_oss": _seed_oss,
+    "ernie4_5": _ernie4_5,
+    "mistral_large4_text": mistral_large4,
     "mimo_v2_flash": mimo_v2,
     "step3p5": step3,
     "step3p7": step3,

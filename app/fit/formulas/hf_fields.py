@@ -24,6 +24,10 @@ class ConfigReader:
         """Return a reader of an object under `name`."""
         return ConfigReader(raw, self._assumptions, f"{self._path}.{name}")
 
+    def with_fields(self, raw: Mapping[str, Any]) -> "ConfigReader":
+        """Return a reader of other fields in place of these."""
+        return ConfigReader(raw, self._assumptions, self._path)
+
     def note(self, name: str, value: Any, why: str) -> None:
         """Record what is assumed of a field."""
         self._assumptions.record(f"{self._path}.{name}", value, why)

@@ -149,27 +149,55 @@ def llama4(config: ConfigReader) -> ArchitectureFields:
 
 def sparse_mla(config: ConfigReader) -> ArchitectureFields:
     """Read DeepSeek-V3.2 and GLM-5: MLA with an indexer; some layers share the selection of an earlier one."""
-    layers = config.layers()
+    mixers = {selects: latent_attention(config, indexer=selects) for selects in (True, False)}
+    return _mla_with_experts(config, [mixers[selects] for selects in _selecting_layers(config)])
+
+
+def _selecting_layers(config: ConfigReader) -> list[bool]:
+    """Return which layers have an indexer of their own."""
     kinds = kinds_of_layers(config, "indexer_types", ("full", "shared"))
-    if kinds is None:
-        every, first = (config.raw.get(name, value) for name, value in (("index_topk_freq", 1), _SKIPPED))
-        if type(every) is not int or type(first) is not int or every < 1:
-            raise InvalidWorkload("config.index_topk_freq", "and index_skip_topk_offset are no whole numbers")
-        kinds = ["full" if max(number - first + 1, 0) % every == 0 else "shared" for number in range(layers)]
-    mixers = {kind: latent_attention(config, indexer=kind == "full") for kind in ("full", "shared")}
-    return _mla_with_experts(config, [mixers[kind] for kind in kinds])
+    if kinds is not None:
+        return [kind == "full" for kind in kinds]
+    every, first = (config.raw.get(name, value) for name, value in (("index_topk_freq", 1), _SKIPPED))
+    if type(every) is not int or type(first) is not int or every < 1:
+        raise InvalidWorkload("config.index_topk_freq", "and index_skip_topk_offset are no whole numbers")
+    return [max(number - first + 1, 0) % every == 0 for number in range(config.layers())]
+
+
+def mistral_large4(config: ConfigReader) -> ArchitectureFields:
+    """Read Mistral Large 4: sparse MLA, in every fourth layer without positions; layers may share a latent."""
+    layers, hidden = config.layers(), hidden_of(config)
+    every = config.count_or_default("no_rope_layer_interval", 4)
+    rotated = config.get_list("no_rope_layers") or [int((number + 1) % every != 0) for number in range(layers)]
+    sources = config.get_list("kv_source_layers") or list(range(layers))
+    if len(rotated) < layers or len(sources) < layers:
+        raise InvalidWorkload("config.no_rope_layers", f"or kv_source_layers has less than {layers} entries")
+    # Heads have a scale and a bias, those of an indexer, too, whose queries have a norm of their own.
+    scales = LayerPart(others=2 * config.count("num_attention_heads"))
+    own = LayerPart(others=2 * hidden + 2 * config.count("index_n_heads"))
+    mixers = [
+        latent_attention(config, indexer=selects, rotates=bool(rotates), shares_cache=source != number).join(
+            scales, *((own,) if selects else ())
+        )
+        for number, (rotates, source, selects) in enumerate(
+            zip(rotated[:layers], sources[:layers], _selecting_layers(config), strict=True)
+        )
+    ]
+    return _mla_with_experts(config, mixers, router_bias=False)
 
 
 _SKIPPED = ("index_skip_topk_offset", 2)
 _LATENT_FIELDS = ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "kv_lora_rank")
 
 
-def _mla_with_experts(config: ConfigReader, mixers: Sequence[LayerPart], **moe: Any) -> ArchitectureFields:
+def _mla_with_experts(
+    config: ConfigReader, mixers: Sequence[LayerPart], *, router_bias: bool = True, **moe: Any
+) -> ArchitectureFields:
     """Return layers with experts, of which some at the start have a dense MLP, and the fields of MLA."""
     experts, width = config.count("n_routed_experts", "num_experts"), config.count("moe_intermediate_size")
     shared = config.number("n_shared_experts", "num_shared_experts") * width
     sparse = sparse_layers(config, "mlp_layer_types", ("sparse",))
-    routed = routed_experts(config, experts=experts, width=width, shared_width=shared, router_bias=True, **moe)
+    routed = routed_experts(config, experts=experts, width=width, shared_width=shared, router_bias=router_bias, **moe)
     dense = routed if all(sparse) else dense_mlp(config, config.count("intermediate_size"))
     latent: ArchitectureFields = {name: config.count(name) for name in _LATENT_FIELDS}
     return in_groups(

@@ -5,7 +5,7 @@ from typing import Any
 from app.fit.formulas.assumptions import InvalidWorkload
 from app.fit.formulas.hf_fields import ArchitectureFields, ConfigReader
 from app.fit.formulas.hf_hybrids import in_groups, kinds_of_layers, sparse_layers
-from app.fit.formulas.hf_mixers import attention, hidden_of, indexer_cache, matrix, section
+from app.fit.formulas.hf_mixers import CONV_BYTES, attention, hidden_of, indexer_cache, matrix, section
 from app.fit.formulas.hf_mlps import dense_mlp, routed_experts
 from app.fit.formulas.layers import LayerPart
 
@@ -78,6 +78,78 @@ def _block_indexer(config: ConfigReader) -> LayerPart:
         others=2 * width,
         caches=(indexer_cache(width)._replace(value_bytes=None),),
     )
+
+
+def minimax_m3_text(config: ConfigReader) -> ArchitectureFields:
+    """Read MiniMax-M3 by the names that transformers gives its fields."""
+    kinds = kinds_of_layers(config, "layer_types", ("full_attention", "minimax_m3_sparse"))
+    renamed: dict[str, Any] = {
+        "use_qk_norm": True,
+        "qk_norm_type": "per_head",
+        "use_routing_bias": True,
+        "n_shared_experts": 1,
+        "moe_layer_freq": [int(one) for one in sparse_layers(config, "mlp_layer_types", ("sparse",))],
+    }
+    if kinds is not None:
+        renamed["sparse_attention_config"] = {
+            "sparse_attention_freq": [int(kind != "full_attention") for kind in kinds],
+            "sparse_num_index_heads": config.raw.get("index_n_heads"),
+            "sparse_index_dim": config.raw.get("index_head_dim"),
+        }
+    given = {name: value for name, value in config.raw.items() if value is not None}
+    return minimax_m3(config.with_fields(renamed | given))
+
+
+def lfm2(config: ConfigReader) -> ArchitectureFields:
+    """Read LFM2: short convolutions in most layers, attention in the others; from some layer on experts (LFM2-MoE)."""
+    layers, hidden, kernel = config.layers(), hidden_of(config), config.count_or_default("conv_L_cache", 3)
+    kinds = kinds_of_layers(config, "layer_types", ("conv", "full_attention"))
+    attending = set(config.get_list("full_attn_idxs"))
+    kinds = kinds or ["full_attention" if number in attending else "conv" for number in range(layers)]
+    heads, kv_heads = config.count("num_attention_heads"), config.count("num_key_value_heads")
+    biases = (4 * hidden + hidden) if config.raw.get("conv_bias") else 0
+    conv = LayerPart(
+        matrices=(matrix("conv.in_proj", 3 * hidden, hidden), matrix("conv.out_proj", hidden, hidden)),
+        others=hidden * kernel + biases,
+        state_bytes=hidden * kernel * CONV_BYTES,
+    )
+    softmax = attention(config, heads=heads, kv_heads=kv_heads, head_dim=hidden // heads, qk_norm="per_head")
+    width, experts = _lfm2_width(config), config.optional_count("num_experts")
+    dense = dense_mlp(config, width, prefix="feed_forward")
+    moe, sparse, fields = dense, 0, {}
+    if experts is not None:
+        expert_width = config.count("moe_intermediate_size")
+        moe = routed_experts(
+            config,
+            experts=experts,
+            width=expert_width,
+            router_bias=bool(config.raw.get("use_expert_bias", True)),
+            prefix="feed_forward",
+        )
+        sparse = layers - min(layers, config.number("num_dense_layers"))
+        fields = {
+            "experts": experts,
+            "experts_per_token": config.count("num_experts_per_tok"),
+            "moe_intermediate": expert_width,
+            "moe_layers": sparse,
+        }
+    parts = [
+        (conv if kind == "conv" else softmax).join(dense if number < layers - sparse else moe)
+        for number, kind in enumerate(kinds)
+    ]
+    tied = bool(config.raw.get("tie_embedding", True))
+    return in_groups(config, parts, tied=tied, intermediate=width, **fields)
+
+
+def _lfm2_width(config: ConfigReader) -> int:
+    """Return the width of a dense MLP: two thirds of the stated one, rounded up, unless the file says otherwise."""
+    width = config.count("block_ff_dim", "intermediate_size")
+    if config.has("num_experts") or config.raw.get("block_auto_adjust_ff_dim") is False:
+        return width
+    factor, unit = config.raw.get("block_ffn_dim_multiplier", 1), config.count_or_default("block_multiple_of", 256)
+    if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 < factor <= 64:  # noqa: PLR2004
+        raise InvalidWorkload("config.block_ffn_dim_multiplier", f"{factor!r} is no factor")
+    return -(-int(factor * int(2 * width / 3)) // unit) * unit
 
 
 def mimo_v2(config: ConfigReader) -> ArchitectureFields:

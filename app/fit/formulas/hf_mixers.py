@@ -78,27 +78,37 @@ def hidden_of(config: ConfigReader) -> int:
     return config.count("hidden_size", "n_embd", "d_model")
 
 
-def latent_attention(config: ConfigReader, *, indexer: bool | None = None, output_gate: bool = False) -> LayerPart:
+def latent_attention(
+    config: ConfigReader,
+    *,
+    indexer: bool | None = None,
+    output_gate: bool = False,
+    rotates: bool = True,
+    shares_cache: bool = False,
+) -> LayerPart:
     """Count MLA (arXiv 2405.04434, section 2.1); with an `indexer`, sparse (DeepSeek-V3.2, arXiv 2512.02556).
 
-    `indexer` None is dense, False sparse with the selection of an earlier layer.
+    `indexer` None is dense, False sparse with the selection of an earlier layer. A layer that does not rotate has no
+    part with positions; with `shares_cache` the latent is that of an earlier layer.
     """
     hidden, heads, latent = hidden_of(config), config.count("num_attention_heads"), config.count("kv_lora_rank")
     nope, rope, values = (config.count(name) for name in ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"))
     rank, queries = config.optional_count("q_lora_rank"), heads * (nope + rope)
+    nope, rope = (nope, rope) if rotates else (nope + rope, 0)
     inward: tuple[LayerMatrix, ...] = (matrix("self_attn.q_proj", queries, hidden),)
     if rank is not None:
         inward = (matrix("self_attn.q_a_proj", rank, hidden), matrix("self_attn.q_b_proj", queries, rank))
     matrices = (
         *inward,
-        matrix("self_attn.kv_a_proj_with_mqa", latent + rope, hidden),
+        *(() if shares_cache else (matrix("self_attn.kv_a_proj_with_mqa", latent + rope, hidden),)),
         matrix("self_attn.kv_b_proj", heads * (nope + values), latent),
         matrix("self_attn.o_proj", hidden, heads * values),
         *((matrix("self_attn.g_proj", heads * values, hidden),) if output_gate else ()),
     )
     fp8 = SPARSE_MLA_FP8_BYTES if indexer is not None and latent + rope == 576 else None  # noqa: PLR2004
     cache = LayerCache(heads=1, values=latent + rope, latent=True, fp8_bytes=fp8)
-    dense = LayerPart(matrices=matrices, others=(rank or 0) + latent, caches=(cache,))
+    norms = (rank or 0) + (0 if shares_cache else latent)
+    dense = LayerPart(matrices=matrices, others=norms, caches=() if shares_cache else (cache,))
     return dense.join(_indexer(config, rank or hidden)) if indexer else dense
 
 

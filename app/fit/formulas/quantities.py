@@ -28,6 +28,10 @@ class Range:
         """Return the range multiplied by a factor, which must not be negative."""
         return Range(low=self.low * factor, mid=self.mid * factor, high=self.high * factor)
 
+    def within(self, factors: "Range") -> "Range":
+        """Return the range multiplied by factors end by end."""
+        return Range(low=self.low * factors.low, mid=self.mid * factors.mid, high=self.high * factors.high)
+
     @property
     def spread(self) -> "Range":
         """The range relative to its middle: the uncertainty that a part adds to a sum of middles."""
@@ -89,6 +93,11 @@ def bound(value: Number, unit: str) -> Figure:
 def estimate(value: Range, unit: str, evidence: Evidence | None = None) -> Figure:
     """Return an estimate with the range seen in practice, and the measurements that say so."""
     return Figure(unit=unit, certainty="estimate", low=value.low, mid=value.mid, high=value.high, evidence=evidence)
+
+
+def exact_within(value: float, unit: str, factors: Range) -> Figure:
+    """Return an exact figure where the factors are 1, else an estimate: the value multiplied by them."""
+    return exact(value, unit) if factors.low == factors.high else estimate(single_value(value).within(factors), unit)
 
 
 def exact_gib(size_bytes: float) -> Figure:

@@ -2,7 +2,7 @@
 
 Source: the format's description in the repository huggingface/safetensors. A header is an object of tensors, each with
 `dtype`, `shape` and `data_offsets`, and `__metadata__`; an index (`model.safetensors.index.json`) has
-`metadata.total_size` and `weight_map`.
+`metadata.total_size` and `weight_map`, newer ones `metadata.total_parameters`, too.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,6 +28,9 @@ NO_WEIGHTS = ("_scale", "_scale_inv", "_scale_2", "_zero_point", ".scales", ".qz
 
 MAX_SIZE = 10**16
 """Larger than any checkpoint, bytes; rejects absurd input before it is computed with."""
+
+MAX_BYTES_PER_PARAM, MAX_PARAMS_PER_BYTE = 8, 8
+"""From 64 bits to one bit a parameter; another number of parameters is not that of the checkpoint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,11 @@ def _read_index(raw: Mapping[str, Any]) -> Checkpoint:
         total = int(total)
     if isinstance(total, bool) or not isinstance(total, int):
         raise InvalidWorkload(f"{FIELD}.metadata.total_size", "is missing or no number of bytes; or give the headers")
-    return Checkpoint(size=_checked(total, f"{FIELD}.metadata.total_size"))
+    size = _checked(total, f"{FIELD}.metadata.total_size")
+    params = metadata.get("total_parameters") if isinstance(metadata, Mapping) else None
+    # Some writers count one rank of a sharded model only: fewer than a parameter for 8 bytes.
+    believed = type(params) is int and size <= params * MAX_BYTES_PER_PARAM and params <= size * MAX_PARAMS_PER_BYTE
+    return Checkpoint(size=size, params=params if believed else None)
 
 
 def _checked(size: int, field: str) -> int:

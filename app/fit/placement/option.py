@@ -137,6 +137,7 @@ def find_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str, ..
         "NO_KV_CACHE": isinstance(job, ServingJob)
         and isfinite(attempt.budget_bytes)
         and has_no_context(job.serving.workload),
+        "MODEL_ASSUMED": job.model.shape.unknown_type,
         "LONG_CONTEXT": isinstance(job, ServingJob) and check_context_length(job.serving),
         "TIGHT": job.max_required_bytes(attempt) > attempt.budget_bytes,
         "GPU_OF_SERIES": machine.of_series,

@@ -32,6 +32,15 @@ DEEPSEEK: dict[str, Any] = {
     "topk_method": "noaux_tc", "moe_layer_freq": 1, "tie_word_embeddings": False,
 }  # fmt: skip
 
+LFM2: dict[str, Any] = {
+    "num_hidden_layers": 16, "hidden_size": 2048, "num_attention_heads": 32, "num_key_value_heads": 8,
+    "conv_L_cache": 3, "vocab_size": 65536,
+}  # fmt: skip
+MLA: dict[str, Any] = {
+    "num_attention_heads": 64, "num_key_value_heads": 64, "kv_lora_rank": 512, "qk_nope_head_dim": 64,
+    "qk_rope_head_dim": 64, "v_head_dim": 128, "tie_word_embeddings": False,
+}  # fmt: skip
+
 RELEASED: list[tuple[str, dict[str, Any], int]] = [
     ("Llama-3.1-8B", LLAMA, 8_030_261_248),
     ("Mistral-7B-v0.1", LLAMA | {"model_type": "mistral", "vocab_size": 32000, "sliding_window": 4096}, 7_241_732_096),
@@ -135,7 +144,42 @@ RELEASED: list[tuple[str, dict[str, Any], int]] = [
         "num_experts_per_tok": 4, "vocab_size": 201088, "sliding_window": 128, "attention_bias": True,
         "tie_word_embeddings": False,
     }, 20_914_757_184),
+    ("LFM2-1.2B", LFM2 | {
+        "model_type": "lfm2", "intermediate_size": 12288, "block_auto_adjust_ff_dim": True, "block_multiple_of": 256,
+        "full_attn_idxs": [2, 5, 8, 10, 12, 14],
+    }, 1_170_340_608),
+    ("LFM2-8B-A1B", LFM2 | {
+        "model_type": "lfm2_moe", "num_hidden_layers": 24, "intermediate_size": 7168, "moe_intermediate_size": 1792,
+        "num_experts": 32, "num_experts_per_tok": 4, "num_dense_layers": 2,
+        "layer_types": ["full_attention" if i in (2, 6, 10, 14, 18, 21) else "conv" for i in range(24)],
+    }, 8_339_929_856 + 22 * 32),
+    ("Seed-OSS, the default", LLAMA | {
+        "model_type": "seed_oss", "num_hidden_layers": 64, "num_attention_heads": 80, "head_dim": 128,
+        "intermediate_size": 27648, "vocab_size": 155136, "hidden_size": 4096, "attention_bias": True,
+    }, 28_921_040_896),
+    ("ERNIE 4.5, the default", LLAMA | {
+        "model_type": "ernie4_5", "num_hidden_layers": 18, "hidden_size": 1024, "num_attention_heads": 16,
+        "num_key_value_heads": 2, "head_dim": 128, "intermediate_size": 3072, "vocab_size": 103424,
+        "tie_word_embeddings": True,
+    }, 360_748_032),
+    ("MiniMax-M3 by transformers' names", {
+        "model_type": "minimax_m3_vl_text", "num_hidden_layers": 60, "hidden_size": 6144, "num_attention_heads": 64,
+        "num_key_value_heads": 4, "head_dim": 128, "intermediate_size": 3072, "dense_intermediate_size": 12288,
+        "shared_intermediate_size": 3072, "num_local_experts": 128, "num_experts_per_tok": 4, "vocab_size": 200064,
+        "index_n_heads": 4, "index_head_dim": 128, "tie_word_embeddings": False,
+        "layer_types": ["full_attention"] * 3 + ["minimax_m3_sparse"] * 57,
+        "mlp_layer_types": ["dense"] * 3 + ["sparse"] * 57,
+    }, 426_174_565_632 + 57 * 128),
+    ("Mistral Large 4, the default", MLA | {
+        "model_type": "mistral_large4_text", "num_hidden_layers": 72, "hidden_size": 6144, "vocab_size": 204800,
+        "intermediate_size": 24576, "moe_intermediate_size": 6144, "n_routed_experts": 128, "n_shared_experts": 1,
+        "num_experts_per_tok": 4, "first_k_dense_replace": 1, "index_n_heads": 32, "index_head_dim": 128,
+    }, 1_048_859_911_680 + 204800 * 6144),
 ]  # fmt: skip
+"""Parameters of released checkpoints, and of default configurations as transformers 5.23 counts them.
+
+To its counts are added the biases of routers, which it keeps as buffers, and an output layer where it has none.
+"""
 
 
 def shape(config: dict[str, Any]) -> Architecture:
@@ -203,7 +247,7 @@ def test_defaults_of_a_family_are_recorded() -> None:
     ("change", "message"),
     [
         ({"model_type": None}, "config.model_type: is missing"),
-        ({"model_type": "lama"}, "did you mean llama?"),
+        ({"model_type": "lama", "vocab_size": None}, "did you mean llama?"),
         ({"hidden_size": None}, "config.hidden_size: is missing (or n_embd, d_model)"),
         ({"vocab_size": 32000.5}, "config.vocab_size: 32000.5 is no whole number"),
         ({"vocab_size": 10**12}, "config.vocab_size"),

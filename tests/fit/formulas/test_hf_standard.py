@@ -1,0 +1,121 @@
+"""Configurations whose type is not known, read as standard decoders."""
+
+from typing import Any
+
+import pytest
+
+from app.fit.estimator.estimate import estimate_serving
+from app.fit.estimator.report import Estimate
+from app.fit.estimator.workload import Gpus, InferenceWorkload
+from app.fit.formulas.architecture import Architecture, count_parameters
+from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
+from app.fit.formulas.hf_config import read_config
+from app.services.model_spec import ModelSpec, resolve_architecture
+from tests.fit.formulas.test_hf_config import DEEPSEEK, LLAMA, RELEASED
+
+UNKNOWN = LLAMA | {"model_type": "novel"}
+
+
+def shape(config: dict[str, Any]) -> Architecture:
+    return read_config(config, Assumptions())
+
+
+def served(config: dict[str, Any], safetensors: dict[str, Any] | None = None) -> Estimate:
+    assumptions = Assumptions()
+    architecture = resolve_architecture(
+        ModelSpec(config=config, safetensors=safetensors), dict.__getitem__, assumptions
+    )
+    return estimate_serving(architecture, InferenceWorkload(context_tokens=8192), Gpus(), assumptions)
+
+
+@pytest.mark.parametrize("name", ["Llama-3.1-8B", "Mixtral-8x7B", "Qwen3-30B-A3B", "DeepSeek-V3", "Mistral-7B-v0.1"])
+def test_the_usual_fields_give_nearly_the_parameters_that_the_type_would(name: str) -> None:
+    config, params = next((config, params) for one, config, params in RELEASED if one == name)
+    read = shape(config | {"model_type": "novel"})
+    assert read.unknown_type
+    assert count_parameters(read).total == pytest.approx(params, rel=1e-4)
+
+
+def test_what_is_assumed_is_recorded_with_the_type_that_may_be_meant() -> None:
+    ledger = Assumptions()
+    read_config(LLAMA | {"model_type": "lama"}, ledger)
+    note = next(note for note in ledger.recorded if note.field == "config.model_type")
+    assert note.value == "standard decoder"
+    assert note.why.startswith("'lama' (did you mean llama?) is not known: read as layers of attention with grouped")
+
+
+def test_figures_of_an_unknown_type_are_estimates_around_those_of_a_standard_decoder() -> None:
+    unknown, known = served(UNKNOWN), served(LLAMA)
+    assert unknown.parameters is not None
+    assert known.parameters is not None
+    assert (unknown.parameters.total.certainty, unknown.parameters.total.mid) == (
+        "estimate", known.parameters.total.value,
+    )  # fmt: skip
+    assert unknown.parameters.total.evidence is not None
+    assert unknown.parameters.total.evidence.n > 70
+    assert unknown.inference is not None
+    assert known.inference is not None
+    for path in (
+        "weights",
+        "kv_cache.per_token",
+        "kv_cache.total",
+        "memory_per_gpu.weights",
+        "memory_per_gpu.kv_cache",
+    ):
+        ours: Any = unknown.inference
+        theirs: Any = known.inference
+        for name in path.split("."):
+            ours, theirs = getattr(ours, name), getattr(theirs, name)
+        assert (ours.certainty, ours.mid) == ("estimate", theirs.value), path
+        assert ours.low < ours.mid < ours.high
+
+
+def test_the_parameters_that_a_checkpoint_states_take_precedence() -> None:
+    """An index of safetensors says them where transformers wrote it."""
+    index = {"metadata": {"total_size": 17_000_000_000, "total_parameters": 8_500_000_000}, "weight_map": {}}
+    read = served(UNKNOWN, index)
+    assert read.parameters is not None
+    assert read.inference is not None
+    assert read.inference.weights is not None
+    assert (read.parameters.total.certainty, read.parameters.total.value) == ("exact", 8_500_000_000)
+    assert (read.inference.weights.certainty, read.inference.weights.value) == ("exact", 17_000_000_000 / 2**30)
+
+
+def test_a_stated_number_of_parameters_that_the_bytes_do_not_bear_is_not_believed() -> None:
+    read = served(UNKNOWN, {"metadata": {"total_size": 16_060_522_496, "total_parameters": 569_856}, "weight_map": {}})
+    assert read.parameters is not None
+    assert read.parameters.total.certainty == "estimate"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_key_value_heads": None}, "since num_key_value_heads is missing"),
+        ({"intermediate_size": None, "vocab_size": None}, "since vocab_size, intermediate_size is missing"),
+        ({"num_experts": 8}, "since num_experts_per_tok is missing"),
+        ({"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 64, "intermediate_size": None,
+          "num_dense_layers": 1}, "since intermediate_size is missing"),
+        ({"kv_lora_rank": 512}, "since qk_nope_head_dim, qk_rope_head_dim, v_head_dim is missing"),
+        ({"mamba_d_state": 128}, "since mamba_d_state is of parts that it does not have"),
+        ({"hidden_size_per_layer_input": 256}, "since hidden_size_per_layer_input is of parts"),
+        ({"compress_ratios": [0, 4] * 16}, "since compress_ratios is of parts"),
+        ({"architectures": ["NovelForMaskedLM"]}, "since it is NovelForMaskedLM"),
+        ({"is_encoder_decoder": True}, "since it is an encoder and a decoder"),
+        ({"layer_types": ["telepathy"] * 32}, "config.layer_types: telepathy is not understood"),
+    ],
+)  # fmt: skip
+def test_what_is_no_standard_decoder_is_refused_with_the_reason(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidWorkload) as refused:
+        shape(UNKNOWN | change)
+    assert message in str(refused.value)
+
+
+def test_experts_are_read_by_their_usual_names() -> None:
+    ernie = UNKNOWN | {
+        "moe_num_experts": 64, "moe_k": 6, "moe_intermediate_size": 1536, "moe_num_shared_experts": 2,
+        "moe_layer_start_index": 1, "moe_layer_interval": 1,
+    }  # fmt: skip
+    read = shape(ernie)
+    assert (read.experts, read.experts_per_token, read.moe_layers, read.shared_intermediate) == (64, 6, 31, 3072)
+    latent = shape(DEEPSEEK | {"model_type": "novel"})
+    assert (latent.attention, latent.experts, latent.moe_layers) == ("mla", 256, 58)
