@@ -20,11 +20,13 @@ def shape(config: dict[str, Any]) -> Architecture:
     return read_config(config, Assumptions())
 
 
+def no_preset(name: str) -> dict[str, Any]:
+    raise KeyError(name)
+
+
 def served(config: dict[str, Any], safetensors: dict[str, Any] | None = None) -> Estimate:
     assumptions = Assumptions()
-    architecture = resolve_architecture(
-        ModelSpec(config=config, safetensors=safetensors), dict.__getitem__, assumptions
-    )
+    architecture = resolve_architecture(ModelSpec(config=config, safetensors=safetensors), no_preset, assumptions)
     return estimate_serving(architecture, InferenceWorkload(context_tokens=8192), Gpus(), assumptions)
 
 
