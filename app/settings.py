@@ -54,6 +54,12 @@ class Settings(BaseSettings):
         default="",
         description="A copy of the European Central Bank's eurofxref-hist.zip, for `vmsizes refresh`. Empty: its own.",
     )
+    wait_seconds: float = Field(
+        default=300,
+        ge=0,
+        le=86_400,
+        description="How long a command that writes waits for another one to end, seconds; 0: not at all.",
+    )
     stale_after_days: int = Field(
         default=7,
         ge=0,

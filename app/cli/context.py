@@ -25,12 +25,15 @@ from app.catalog.queries.pagination import get_revision
 from app.cli.options import OPTION_OF_FIELD, option_name
 from app.cli.output import print_error
 from app.db.engines import driver_message, has_no_tables, make_engine, outage_cause, read_session
+from app.db.migrations import NewerSchema
+from app.db.writing import WriterBusy, set_wait
 from app.errors import BadData, BadQuery, BadWorkload, FetchError, NotFound, NotReady, VmsizesError
 from app.settings import Settings
 from app.validation import explain
 
 EXIT_OK, EXIT_NOT_FOUND, EXIT_USAGE, EXIT_BAD_DATA, EXIT_NOT_READY = 0, 1, 2, 3, 4
-"""Exit codes: 0 success; 1 nothing found; 2 a bad option or setting; 3 bad data; 4 no catalog or no database."""
+"""Exit codes: 0 success; 1 nothing found; 2 a bad option or setting; 3 bad data; 4 no catalog or no database,
+or another command writes to it."""
 
 _EXIT_CODES: dict[type[VmsizesError], int] = {
     NotFound: EXIT_NOT_FOUND,
@@ -68,6 +71,11 @@ def engine() -> Engine:
     return made
 
 
+def use_wait(seconds: float | None) -> None:
+    """Let commands wait so long for another one that writes: the option `--wait`, else the setting."""
+    set_wait(engine(), settings().wait_seconds if seconds is None else seconds)
+
+
 def now() -> datetime:
     """Return the current time in UTC."""
     return datetime.now(UTC)
@@ -101,6 +109,10 @@ def error_message(error: Exception) -> str | None:
     """Return the text of an error of the project or the database, None for any other."""
     if isinstance(error, VmsizesError):
         return to_cli_text(error)
+    if isinstance(error, WriterBusy):
+        return f"{error} Try again when it has ended, or wait longer with --wait."
+    if isinstance(error, NewerSchema):
+        return f"{error} Install the version that migrated it or a later one, or restore a copy from before."
     if isinstance(error, OperationalError | ProgrammingError | InterfaceError):
         return _database_message(error)
     return None

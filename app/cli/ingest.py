@@ -16,7 +16,7 @@ from app.catalog.queries.freshness import load_freshness
 from app.catalog.readings import Reading, SourceKind
 from app.catalog.store.revisions import list_revisions, list_sources
 from app.cli import context
-from app.cli.options import Group
+from app.cli.options import Group, Wait
 from app.cli.outcomes import plural, print_outcome, print_reports, print_tables
 from app.cli.output import Column, Format, Json, OutputOptions, get_console, print_rows, with_output_options
 from app.cli.progress import progress
@@ -67,6 +67,7 @@ def documents(
     ] = None,
     dry_run: DryRun = False,
     strict: Strict = False,
+    wait: Wait = None,
     as_json: Json = False,
 ) -> None:
     """Read documentation pages: tables, feature lists and stated figures become facts."""
@@ -75,7 +76,7 @@ def documents(
     if dry_run:
         _dry_run_pages(reading, strict=strict, as_json=as_json)
     else:
-        _ingest(reading, strict=strict, as_json=as_json)
+        _ingest(reading, strict=strict, as_json=as_json, wait=wait)
 
 
 @ingest_app.command()
@@ -84,13 +85,14 @@ def seeds(
     *,
     dry_run: DryRun = False,
     strict: Strict = False,
+    wait: Wait = None,
     as_json: Json = False,
 ) -> None:
     """Read a whole folder of sources, regions, GPUs, series, documents, prices …; by default the project's own."""
     folder = folder or context.settings().seeds
     with progress() as step:
         reading = relative_to(folder, read_seeds(folder, progress=step))
-    _ingest(reading, strict=strict, as_json=as_json, dry_run=dry_run)
+    _ingest(reading, strict=strict, as_json=as_json, dry_run=dry_run, wait=wait)
 
 
 Sources = Annotated[Path | None, typer.Option(help="List of the sources it cites. (default: sources.csv beside it)")]
@@ -99,9 +101,15 @@ File = Annotated[Path, typer.Argument(help="The CSV file.")]
 
 def _csv_command(name: str) -> Callable[..., None]:
     def read(
-        path: File, *, sources: Sources = None, dry_run: DryRun = False, strict: Strict = False, as_json: Json = False
+        path: File,
+        *,
+        sources: Sources = None,
+        dry_run: DryRun = False,
+        strict: Strict = False,
+        wait: Wait = None,
+        as_json: Json = False,
     ) -> None:
-        _ingest(read_csv_source(name, path, sources), strict=strict, as_json=as_json, dry_run=dry_run)
+        _ingest(read_csv_source(name, path, sources), strict=strict, as_json=as_json, dry_run=dry_run, wait=wait)
 
     return read
 
@@ -113,18 +121,20 @@ def prices(
     new_sizes: NewSizes = False,
     dry_run: DryRun = False,
     strict: Strict = False,
+    wait: Wait = None,
     as_json: Json = False,
 ) -> None:
     """Read a price list."""
     reading = read_csv_source("prices", path, sources, new_sizes=new_sizes)
-    _ingest(reading, strict=strict, as_json=as_json, dry_run=dry_run)
+    _ingest(reading, strict=strict, as_json=as_json, dry_run=dry_run, wait=wait)
 
 
 for _name, _source in CSV_SOURCES.items():
     ingest_app.command(_name, help=_source.help)(prices if _name == "prices" else _csv_command(_name))
 
 
-def _ingest(reading: Reading, *, strict: bool, as_json: bool, dry_run: bool = False) -> None:
+def _ingest(reading: Reading, *, strict: bool, as_json: bool, wait: float | None, dry_run: bool = False) -> None:
+    context.use_wait(wait)
     with progress() as step:
         outcome = ingest(context.engine(), reading, now=context.now(), strict=strict, dry_run=dry_run, progress=step)
     print_outcome(outcome, as_json=as_json)
@@ -181,9 +191,11 @@ def forget(
     source: Annotated[str, typer.Argument(help="The id of the source, as `vmsizes sources` lists it.")],
     *,
     dry_run: DryRun = False,
+    wait: Wait = None,
     as_json: Json = False,
 ) -> None:
     """Remove a source in a new revision: facts that only it states go, others are decided again without it."""
+    context.use_wait(wait)
     with context.session(), progress() as step:
         outcome = forget_source(context.engine(), source, now=context.now(), dry_run=dry_run, progress=step)
     print_outcome(outcome, as_json=as_json)

@@ -254,6 +254,14 @@ def _metavar(cli_type: Any, choices: Sequence[str]) -> str:
 
 # Options of language models
 
+Wait = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        metavar="SECONDS",
+        help="How long to wait for another command that writes. (default: VMSIZES_WAIT_SECONDS)",
+    ),
+]
 ContextTokens = Annotated[int, ParsedBy(amount_parser(1024))]
 TokenCount = Annotated[float, ParsedBy(amount_parser(1000))]
 Dtype = Annotated[str, ParsedBy(parse_dtype)]

@@ -12,11 +12,12 @@ import typer
 
 from app.catalog.readings import Progress, no_progress
 from app.cli import context
-from app.cli.options import Command, Group
+from app.cli.options import Command, Group, Wait
 from app.cli.outcomes import outcome_json, plural, print_reports, print_tables
 from app.cli.output import Json, get_console, print_json, print_note
 from app.cli.progress import progress
 from app.cli.schedule import parse_interval, repeat
+from app.db.writing import WriterBusy
 from app.errors import BadData, FetchError
 from app.ingest.registry import read_pages, relative_to
 from app.ingest.run import IngestOutcome, ingest
@@ -111,9 +112,11 @@ def azure_prices(
     accept: Accept = False,
     dry_run: DryRun = False,
     strict: Strict = False,
+    wait: Wait = None,
     as_json: Json = False,
 ) -> None:
     """Fetch the prices of all sizes from the Azure Retail Prices API: six ways to buy, for Linux and Windows."""
+    context.use_wait(wait)
     if day and not file:
         raise typer.BadParameter("--day is of saved pages: it needs --file")
     if file and (url or cache):
@@ -203,9 +206,11 @@ def azure_skus(
     accept: Accept = False,
     dry_run: DryRun = False,
     strict: Strict = False,
+    wait: Wait = None,
     as_json: Json = False,
 ) -> None:
     """Read what the Resource SKUs API says of sizes: a saved answer, or that of a subscription with a token."""
+    context.use_wait(wait)
     settings = context.settings()
     if file and url:
         raise typer.BadParameter("--file fetches nothing: it cannot be given with --url")
@@ -270,9 +275,11 @@ def exchange_rates(
     ] = None,
     dry_run: DryRun = False,
     strict: Strict = False,
+    wait: Wait = None,
     as_json: Json = False,
 ) -> None:
     """Fetch the euro reference rates of the European Central Bank, of the days that the catalog lacks."""
+    context.use_wait(wait)
     if file and url:
         raise typer.BadParameter("--file fetches nothing: it cannot be given with --url")
     with context.session():
@@ -315,9 +322,11 @@ def azure_docs(
     *,
     dry_run: DryRun = False,
     strict: Strict = False,
+    wait: Wait = None,
     as_json: Json = False,
 ) -> None:
     """Read the pages about sizes in a checkout of Azure's documentation, with the files that they include."""
+    context.use_wait(wait)
     folder = folder or context.settings().azure_docs
     if folder is None:
         raise typer.BadParameter("give the folder of a checkout, or set VMSIZES_AZURE_DOCS")
@@ -354,6 +363,7 @@ def refresh_all(
     accept: Accept = False,
     dry_run: DryRun = False,
     strict: Strict = False,
+    wait: Wait = None,
     every: Every = None,
     as_json: Json = False,
 ) -> None:
@@ -361,9 +371,10 @@ def refresh_all(
     if ctx.invoked_subcommand:
         if every:
             raise typer.BadParameter("--every refreshes every feed that is set up: it cannot be given with one feed")
-        if accept or dry_run or strict or as_json:
+        if accept or dry_run or strict or as_json or wait is not None:
             raise typer.BadParameter(f"give options behind the feed: vmsizes refresh {ctx.invoked_subcommand} …")
         return
+    context.use_wait(wait)
     run = RunOptions(dry_run=dry_run, strict=strict, quiet=bool(every))
     if every:
         if accept or as_json:
@@ -380,7 +391,7 @@ def _refresh_feeds(run: RunOptions, *, accept: bool) -> list[FeedResult]:
     for feed, refresh in _feeds(run, accept=accept):
         try:
             results.append(refresh())
-        except (BadData, FetchError) as error:
+        except (BadData, FetchError, WriterBusy) as error:
             results.append(FeedResult(feed=feed, headline=f"{feed}: failed", refused={feed: (str(error),)}))
     return results
 

@@ -5,7 +5,9 @@ from typing import Annotated
 import typer
 
 from app.cli import context
+from app.cli.options import Wait
 from app.cli.output import print_line
+from app.cli.progress import progress
 from app.errors import BadQuery
 
 app = typer.Typer()
@@ -56,13 +58,16 @@ def _check_address(host: str, port: int) -> None:
 
 
 @app.command()
-def migrate() -> None:
+def migrate(*, wait: Wait = None) -> None:
     """Upgrade the database to the newest schema, and rebuild the derived tables that this emptied."""
     from app.catalog.store.offers import is_derived, save_derived
-    from app.db.engines import analyze, write_session
+    from app.db.engines import analyze
     from app.db.migrations import upgrade
+    from app.db.writing import waiting_text, write_session
 
-    upgrade(context.engine())
+    context.use_wait(wait)
+    with progress() as step:
+        upgrade(context.engine(), on_wait=lambda seconds: step(waiting_text(seconds), None))
     with write_session(context.engine()) as session:
         if not is_derived(session):
             derived = save_derived(session, context.today())

@@ -61,15 +61,6 @@ def read_session(engine: Engine) -> Iterator[Session]:
         yield session
 
 
-@contextmanager
-def write_session(engine: Engine, *, commit: bool = True) -> Iterator[Session]:
-    """Open a session with one transaction: committed at the end, rolled back on an error or if `commit` is false."""
-    with Session(engine) as session, session.begin() as transaction:
-        yield session
-        if not commit:
-            transaction.rollback()
-
-
 _NO_TABLE = "42P01"
 """PostgreSQL's SQLSTATE for a missing table."""
 

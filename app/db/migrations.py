@@ -9,32 +9,36 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.orm import Session
 
+from app.db.writing import OnWait, begin_writing
+
 if TYPE_CHECKING:
     from alembic.config import Config
 
 MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
 
-_LOCKS = {
-    "sqlite": ("pragma foreign_keys = off", "begin immediate"),
-    "postgresql": ("select pg_advisory_xact_lock(hashtext('vmsizes migrations'))",),
-}
-"""Statements that start a migration's transaction, for which a second migration waits. SQLite alters a table by
-rebuilding it, which foreign keys would reject, and they can only be turned off outside a transaction."""
+
+class NewerSchema(Exception):
+    """A newer version of the program has migrated the database further than this one knows."""
 
 
-def upgrade(engine: Engine, revision: str = "head") -> None:
-    """Migrate forward in one transaction."""
+def upgrade(engine: Engine, revision: str = "head", *, on_wait: OnWait | None = None) -> None:
+    """Migrate forward in one transaction, which waits for another that writes.
+
+    Raises NewerSchema where a newer version of the program has migrated the database further.
+    """
     from alembic import command
 
-    with _migrating(engine) as connection:
+    with _migrating(engine, on_wait) as connection:
+        _check_known(connection)
         command.upgrade(_config(connection), revision)
 
 
 def downgrade(engine: Engine, revision: str) -> None:
-    """Migrate back in one transaction; `base` is the empty database."""
+    """Migrate back in one transaction; `base` is the empty database. Raises as `upgrade` does."""
     from alembic import command
 
     with _migrating(engine) as connection:
+        _check_known(connection)
         command.downgrade(_config(connection), revision)
 
 
@@ -74,11 +78,22 @@ def _config(connection: Connection) -> "Config":
     return config
 
 
+def _check_known(connection: Connection) -> None:
+    """Raise NewerSchema where the database has a revision that this program does not know."""
+    from alembic.migration import MigrationContext
+
+    revision = MigrationContext.configure(connection).get_current_revision()
+    if revision is not None and revision > newest_revision():
+        raise NewerSchema(f"The database has schema {revision}; this version knows up to {newest_revision()}.")
+
+
 @contextmanager
-def _migrating(engine: Engine) -> Iterator[Connection]:
+def _migrating(engine: Engine, on_wait: OnWait | None = None) -> Iterator[Connection]:
     with engine.connect() as connection:
-        for statement in _LOCKS[engine.dialect.name]:
-            connection.exec_driver_sql(statement)
+        if engine.dialect.name == "sqlite":
+            # A table is altered by rebuilding it, which foreign keys would reject; they can only be turned off here.
+            connection.exec_driver_sql("pragma foreign_keys = off")
+        begin_writing(connection, on_wait=on_wait)
         try:
             yield connection
             _check_foreign_keys(connection)

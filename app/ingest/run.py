@@ -1,5 +1,6 @@
 """Runs an ingest in one transaction, and makes a revision of what changed."""
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -16,7 +17,8 @@ from app.catalog.models import IngestedFile
 from app.catalog.readings import Progress, Reading, StatedFact, no_progress
 from app.catalog.store.ingest import IngestSummary, forget_source, save_reading
 from app.catalog.store.revisions import latest_revision, save_revision
-from app.db.engines import analyze, write_session
+from app.db.engines import analyze
+from app.db.writing import waiting_text, write_session
 from app.errors import BadData
 
 JsonValue = int | float | bool | str
@@ -67,9 +69,10 @@ def ingest(
     """Write a reading in one transaction: all of it or, where anything is wrong, nothing; raises BadData.
 
     With `strict` a report of what could not be read is an error, too. A reading that changes nothing makes no
-    revision. With `dry_run` everything is done and then rolled back.
+    revision. With `dry_run` everything is done and then rolled back. Waits while another process writes;
+    raises WriterBusy where that takes too long.
     """
-    with write_session(engine, commit=not dry_run) as session:
+    with _writing(engine, dry_run=dry_run, progress=progress) as session:
         summary = save_reading(session, reading, today=now.date(), progress=progress)
         if strict and summary.reports:
             first = summary.reports[0]
@@ -86,9 +89,13 @@ def forget(
     engine: Engine, source: str, *, now: datetime, dry_run: bool = False, progress: Progress = no_progress
 ) -> IngestOutcome:
     """Delete a source and what only it states, in one transaction; raises NotFound for an unknown source."""
-    with write_session(engine, commit=not dry_run) as session:
+    with _writing(engine, dry_run=dry_run, progress=progress) as session:
         summary = forget_source(session, source, today=now.date(), progress=progress)
         return _to_outcome(session, summary, now, dry_run=dry_run, progress=progress)
+
+
+def _writing(engine: Engine, *, dry_run: bool, progress: Progress) -> AbstractContextManager[Session]:
+    return write_session(engine, commit=not dry_run, on_wait=lambda seconds: progress(waiting_text(seconds), None))
 
 
 def _to_outcome(

@@ -11,7 +11,7 @@ from app.catalog.column_types import table_of
 from app.catalog.models import Change, Offer, Revision
 from app.catalog.readings import AliasRow, PriceRow, Reading
 from app.db.engines import read_session as reads
-from app.db.engines import write_session as writes
+from app.db.writing import write_session as writes
 from app.ingest.run import forget, ingest
 from tests.factories import NOW, price, reading, size, source, statement
 

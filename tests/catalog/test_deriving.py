@@ -22,8 +22,8 @@ from app.catalog.queries.snapshot import load_snapshot
 from app.catalog.readings import Reading
 from app.catalog.store.offers import is_derived, save_derived
 from app.db.engines import read_session as reads
-from app.db.engines import write_session
 from app.db.statements import run_plan
+from app.db.writing import write_session
 from app.ingest.run import ingest
 from tests.factories import NOW, price, reading, size, source
 

@@ -20,7 +20,7 @@ from app.catalog.store.bulk import temporary_tables
 from app.catalog.store.price_runs import RUN_TABLES, merge_lists
 from app.catalog.store.prices import STAGED_PRICE, PriceStaging, merge_prices, stage_prices
 from app.catalog.store.revisions import compute_digest
-from app.db.engines import write_session
+from app.db.writing import write_session
 from app.ingest.run import forget, ingest
 from tests.catalog.test_deriving import offered
 from tests.factories import NOW, price, reading
