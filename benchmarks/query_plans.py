@@ -43,14 +43,18 @@ SEARCHES = (
 def statements_of(
     engine: Engine, search: SizeSearch, known: CatalogSnapshot, today: date
 ) -> tuple[BoundStatement, BoundStatement, BoundStatement]:
-    """Return the statements of a search: its first page, its count, and its second page."""
+    """Return the statements of a search: its first page, its count, and its second page.
+
+    Pages are small, because a list that fits on one is not counted, and then there is nothing but its page.
+    """
+    search = search.model_copy(update={"limit": 3})
     question = find_sizes(search, known, today)
-    first = next(question)
+    first = count = next(question)
     compiled = first.statement.compiled_for(engine.dialect.name)
     with engine.connect() as connection:
         rows = connection.exec_driver_sql(compiled.sql, {**compiled.constants, **first.parameters}).all()
-    count = question.send([tuple(row) for row in rows])
     try:
+        count = question.send([tuple(row) for row in rows])
         question.send([(0,)])
     except StopIteration as end:
         cursor = end.value.next_cursor

@@ -5,7 +5,7 @@ set of build arguments. A query plan is a generator: it yields statements, is se
 so the same plan runs synchronously in a session or asynchronously in a server.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial, wraps
 from typing import Any, ParamSpec, TypeVar, cast
@@ -62,7 +62,7 @@ class Statement:
             raise RuntimeError("the statement has dropped its query")
         if self._rebuild is not None:
             self._query = None
-        return _compile(query, _dialect(kind))
+        return compile_query(query, kind)
 
 
 def cached_statement(max_size: int) -> Callable[[Callable[P, Statement]], Callable[P, Statement]]:
@@ -129,12 +129,19 @@ def _convert_row(row: Row, converters: tuple[tuple[int, Converter], ...]) -> Row
     return tuple(values)
 
 
-def _compile(query: Select[Any], dialect: Dialect) -> CompiledStatement:
+def compile_query(query: Select[Any], kind: str) -> CompiledStatement:
+    """Compile a query for a database dialect."""
+    dialect = _dialect(kind)
     compiled = query.compile(dialect=dialect)
-    column_converters = [_converter(column.type, dialect) for column in query.selected_columns]
-    converters = tuple((index, converter) for index, converter in enumerate(column_converters) if converter is not None)
+    converters = converters_of((column.type for column in query.selected_columns), kind)
     constants = {name: bind.value for bind, name in compiled.bind_names.items() if bind.value is not None}
     return CompiledStatement(sql=str(compiled), constants=constants, converters=converters)
+
+
+def converters_of(types: Iterable[TypeEngine[Any]], kind: str) -> tuple[tuple[int, Converter], ...]:
+    """Return the conversions that columns of these types need, each with the column's index."""
+    each = [_converter(one, _dialect(kind)) for one in types]
+    return tuple((index, converter) for index, converter in enumerate(each) if converter is not None)
 
 
 def _converter(kind: TypeEngine[Any], dialect: Dialect) -> Converter | None:

@@ -19,7 +19,8 @@ from app.catalog.queries.exchange_rates import USD, CurrencyRate, find_exchange_
 from app.catalog.queries.lookups import find_gpus, get_size_keys
 from app.catalog.queries.params import CurrencyParams, LowerText, PriceDayParams, SizeFilter, SizeList, check_days
 from app.catalog.queries.prices import PriceSearch, find_prices
-from app.catalog.queries.sizes import list_statement, normalize, render_size, to_statement_key
+from app.catalog.queries.size_statements import list_statement
+from app.catalog.queries.sizes import normalize, render_size, to_statement_key
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import BoundStatement, QueryPlan
 from app.errors import BadQuery, NotFound

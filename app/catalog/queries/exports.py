@@ -26,7 +26,8 @@ from app.catalog.queries.prices import (
     to_price_statement_key,
 )
 from app.catalog.queries.provenance import LIST_COLUMNS, conflicts_query
-from app.catalog.queries.sizes import STATUS_AND_OFFER_FIELDS, list_statement, normalize, render_size, to_statement_key
+from app.catalog.queries.size_statements import list_statement
+from app.catalog.queries.sizes import STATUS_AND_OFFER_FIELDS, normalize, render_size, to_statement_key
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.functions import usd_of
 from app.db.statements import BoundStatement, QueryPlan, Row, Statement

@@ -35,7 +35,8 @@ from app.catalog.queries.price_scope import (
     size,
     status_of,
 )
-from app.catalog.queries.sizes import join_tables, normalize, uses_table
+from app.catalog.queries.size_statements import join_tables, uses_table
+from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import BoundStatement, QueryPlan, Statement, cached_statement
 

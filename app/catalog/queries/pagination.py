@@ -177,7 +177,8 @@ class ListQuery:
     """A page to read of a totally ordered list.
 
     `identity` is the query without its cursor and limit; `page` reads one row more than `limit`, which tells whether
-    there is a next page; `key_of` returns the values of the sort keys of a row.
+    there is a next page; `key_of` returns the values of the sort keys of a row. A page that `skips` rows without a
+    position does not begin where the list does.
     """
 
     identity: str
@@ -186,6 +187,7 @@ class ListQuery:
     limit: int
     position: CursorPosition | None
     key_of: Callable[[Row], Sequence[Any]]
+    skips: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,13 +227,16 @@ def read_page(query: ListQuery, snapshot: RevisionTotals | None = None) -> Query
     rows = yield query.page
     if position is not None:
         yield from ensure_same_revision(position)
-    total = snapshot.cached_total(query.identity) if snapshot is not None else None
+    page = rows[: query.limit]
+    more = len(rows) > len(page)
+    if position is None and not query.skips and not more:
+        total: int | None = len(rows)  # the page is the whole list
+    else:
+        total = snapshot.cached_total(query.identity) if snapshot is not None else None
     if total is None:
         ((total,),) = yield query.count()
         if snapshot is not None:
             snapshot.remember_total(query.identity, total)
-    page = rows[: query.limit]
-    more = len(rows) > len(page)
     next_cursor = write_cursor(query.identity, revision, query.key_of(page[-1])) if more else None
     return RowPage(rows=page, next_cursor=next_cursor, total=total)
 

@@ -11,7 +11,8 @@ from sqlalchemy import ColumnElement, Double, cast, func, literal_column, select
 
 from app.catalog.queries.facets import FACET_OF_PARAM, RANGE_FACETS
 from app.catalog.queries.params import SizeList
-from app.catalog.queries.sizes import StatementKey, join_tables, list_conditions, normalize, to_statement_key
+from app.catalog.queries.size_statements import StatementKey, join_tables, list_conditions
+from app.catalog.queries.sizes import normalize, to_statement_key
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import BoundStatement, QueryPlan, Statement, cached_statement
 

@@ -23,7 +23,8 @@ from app.catalog.queries.price_scope import (
     size,
     status_of,
 )
-from app.catalog.queries.sizes import SIZE_JSON, render_size
+from app.catalog.queries.size_statements import SIZE_JSON
+from app.catalog.queries.sizes import render_size
 from app.db.statements import BoundStatement, QueryPlan, Statement, cached_statement
 
 GPU_FIGURES = tuple(

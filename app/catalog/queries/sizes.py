@@ -1,12 +1,10 @@
-"""Search sizes: the SQL of a page, of its total and of one size, and each size rendered as JSON text.
+"""Search sizes, and render each as JSON text.
 
-A statement is built once for each combination of filters and order (`StatementKey`) and cached; what a client may
-choose freely is a parameter of it. Rows become JSON text without objects: `size_json` and `offer` hold the size and
-its offer as JSON that was written at ingest.
+Rows become JSON text without objects: `size_json` and `offer` hold the size and its offer as JSON that was written at
+ingest. The statements are in `app.catalog.queries.size_statements`.
 """
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
@@ -14,14 +12,9 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 import orjson
-from sqlalchemy import FromClause, Integer, Select, bindparam, func, literal_column, select, union_all
 from sqlalchemy.orm import Session
-from sqlalchemy.sql import visitors
-from sqlalchemy.sql.elements import ColumnElement
 
 from app.catalog.adjustments import Rules, load_rules
-from app.catalog.column_types import table_of
-from app.catalog.models import SizeJson
 from app.catalog.projections import MAX_MEMORY_BUCKET, NO_OFFER_JSON, OFFER_JSON_FIELDS, memory_bucket
 from app.catalog.queries.exchange_rates import (
     USD,
@@ -32,21 +25,14 @@ from app.catalog.queries.exchange_rates import (
 )
 from app.catalog.queries.filters import (
     FILTERS,
-    SCOPE_FILTERS,
-    ActiveFilter,
-    Condition,
     active_filters,
     check_sort,
-    filter_condition,
     to_sort_keys,
 )
 from app.catalog.queries.lookups import check_gpu_vendor, check_regions, get_size_key, resolve_gpus, resolve_series
 from app.catalog.queries.pagination import (
     CursorPosition,
     ListQuery,
-    SortKey,
-    after_cursor,
-    cursor_binds,
     read_page,
     read_position,
     write_cursor,
@@ -60,150 +46,13 @@ from app.catalog.queries.params import (
     check_days,
 )
 from app.catalog.queries.price_scope import (
-    GPU,
-    SIZE,
     PriceScope,
     PriceScopeKey,
     price_parameters,
-    status_of,
-    use_memory_index,
 )
+from app.catalog.queries.size_statements import StatementKey, count_statement, page_statement, size_statement
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
-from app.db.statements import BoundStatement, QueryPlan, Row, Statement, cached_statement, run_plan, single_statement
-
-SIZE_JSON = table_of(SizeJson)
-_INDEXED_SORTS = {("name",), ("usd_per_hour",)}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatementKey:
-    """All of a search but its values: what its statement is cached under.
-
-    `after` says which values of the cursor are not null, and is None for the first page. With `memory_buckets` a list
-    by price is merged from one index scan for each bucket of GPU memory; with `skips` it begins
-    at the parameter `offset`.
-    """
-
-    price_scope: PriceScope
-    filters: tuple[ActiveFilter, ...]
-    sort: tuple[str, ...]
-    after: tuple[bool, ...] | None = None
-    memory_buckets: tuple[int, ...] = ()
-    skips: bool = False
-
-
-@cached_statement(256)
-def page_statement(key: StatementKey) -> Statement:
-    """Build the statement of a page: JSON of the size, status, JSON of the offer, then the values of the sort keys.
-
-    The offers of the page are read first, so that only as many sizes are looked up as the page has.
-    """
-    scope, conditions = key.price_scope, list_conditions(key)
-    sort_keys = to_sort_keys(key.sort, scope)
-    labels = [sort_key.expression.label(f"key_{index}") for index, sort_key in enumerate(sort_keys)]
-    page = _page_of_offers(key, sort_keys, labels, conditions)
-    order = [
-        clause
-        for index, sort_key in enumerate(sort_keys)
-        for clause in replace(sort_key, expression=page.c[f"key_{index}"]).order_by
-    ]
-    size_key = page.c[f"key_{[sort_key.name for sort_key in sort_keys].index('name')}"]
-    offer = scope.json_of(page.c).label("offer")
-    shown = (SIZE_JSON.c.doc, page.c.status, offer, *(page.c[label.key] for label in labels))
-    query = select(*shown).join_from(page, SIZE_JSON, SIZE_JSON.c.size_key == size_key)
-    short = not scope.past and key.sort in _INDEXED_SORTS and not uses_table(SIZE, [*conditions, *labels])
-    return Statement(query.order_by(*order), short=short)
-
-
-@cached_statement(64)
-def list_statement(key: StatementKey) -> Statement:
-    """Build the statement of a whole list in its order; rows begin as those of a page."""
-    scope, conditions = key.price_scope, list_conditions(key)
-    order = [clause for sort_key in to_sort_keys(key.sort, scope) for clause in sort_key.order_by]
-    rows = join_tables(select(SIZE_JSON.c.doc, *_columns(scope)), scope, [*conditions, *order])
-    rows = rows.join(SIZE_JSON, SIZE_JSON.c.size_key == scope.key)
-    return Statement(rows.where(scope.has_offer, *conditions).order_by(*order))
-
-
-@cached_statement(256)
-def count_statement(key: StatementKey) -> Statement:
-    """Build the statement that counts a list."""
-    conditions, scope = list_conditions(key), key.price_scope
-    query = join_tables(select(func.count()), scope, conditions).where(scope.has_offer, *conditions)
-    if key.memory_buckets:
-        first = literal_column(str(key.memory_buckets[0]), Integer)
-        query = use_memory_index(query, scope.offers, scope.purchase).where(scope.offer.gpu_octave >= first)
-    return Statement(query)
-
-
-@cached_statement(4)
-def size_statement(scope_key: PriceScopeKey) -> Statement:
-    """Build the statement of one size by `key`; its row begins as one of a page."""
-    key = bindparam("key", type_=SIZE_JSON.c.size_key.type)
-    scope = PriceScope.for_sizes(scope_key, select(SIZE.c.key).where(SIZE.c.key == key))
-    query = select(SIZE_JSON.c.doc, *_columns(scope)).join_from(
-        SIZE_JSON, scope.offers, scope.key == SIZE_JSON.c.size_key
-    )
-    return Statement(query.where(scope.has_offer, SIZE_JSON.c.size_key == key), short=True)
-
-
-def list_conditions(key: StatementKey) -> list[Condition]:
-    """Return the conditions of a list, without those that choose offers."""
-    return [filter_condition(one, key.price_scope) for one in key.filters if one.name not in SCOPE_FILTERS]
-
-
-def _page_of_offers(
-    key: StatementKey, sort_keys: Sequence[SortKey], labels: Sequence[Any], conditions: Sequence[Condition]
-) -> FromClause:
-    """Select the offers of a page: one index scan in their order, or one a memory bucket, merged.
-
-    Prices rise with GPU memory, so a scan by price alone would pass nearly all cheap sizes before it finds a large one.
-    """
-    scope = key.price_scope
-    status = status_of(scope.offer).label("status")
-    offers = join_tables(select(status, *scope.json_columns, *labels), scope, [*conditions, *labels])
-    offers = offers.where(scope.has_offer, *conditions)
-    if key.after is not None:
-        offers = offers.where(after_cursor(sort_keys, cursor_binds(sort_keys, key.after)))
-    limit = bindparam("limit", type_=Integer)
-    offset = bindparam("offset", type_=Integer) if key.skips else None
-    order = [clause for sort_key in sort_keys for clause in sort_key.order_by]
-    if not key.memory_buckets:
-        return offers.order_by(*order).limit(limit).offset(offset).subquery("page")
-    bucket, hinted = scope.offer.gpu_octave, use_memory_index(offers, scope.offers, scope.purchase)
-    merged = union_all(
-        *(
-            select(hinted.where(bucket == literal_column(str(number), Integer)).order_by(*order).subquery())
-            for number in key.memory_buckets
-        )
-    )
-    return (
-        merged.order_by(*(merged.selected_columns[label.key] for label in labels))
-        .limit(limit)
-        .offset(offset)
-        .subquery("page")
-    )
-
-
-def _columns(scope: PriceScope) -> list[ColumnElement[Any]]:
-    """Return what a size is rendered from besides its own JSON."""
-    return [status_of(scope.offer).label("status"), scope.json_of(scope.offer).label("offer")]
-
-
-def join_tables(query: Select[Any], scope: PriceScope, used: Sequence[ColumnElement[Any]]) -> Select[Any]:
-    """Join the size, and its GPU, to the offers only where an expression uses one of their columns."""
-    query = query.select_from(scope.source)
-    if uses_table(SIZE, used):
-        query = query.join(SIZE, SIZE.c.key == scope.key)
-    if uses_table(GPU, used):
-        query = query.join(GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True)
-    return query
-
-
-def uses_table(table: FromClause, used: Sequence[ColumnElement[Any]]) -> bool:
-    """Return whether an expression uses a column of the table."""
-    return any(getattr(part, "table", None) is table for each in used for part in visitors.iterate(each))
-
+from app.db.statements import BoundStatement, QueryPlan, Row, run_plan, single_statement
 
 STATUS_AND_OFFER_FIELDS = ("status", *OFFER_JSON_FIELDS, "price_age_days")
 """The fields of a size after those of its own JSON, in order."""
@@ -288,6 +137,7 @@ def find_sizes(search: SizeSearch, snapshot: CatalogSnapshot, today: date, *, of
         limit=search.limit + before,
         position=position,
         key_of=lambda row: row[RENDERED_COLUMNS:],
+        skips=key.skips,
     )
     found = yield from read_page(query, snapshot)
     rows = found.rows[before:]
