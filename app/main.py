@@ -22,6 +22,7 @@ from app.http.canonical import cacheable_endpoints
 from app.http.middleware import CacheMiddleware
 from app.http.problems import HANDLERS
 from app.http.revision import RevisionWatcher
+from app.mcp.http import McpEndpoint
 from app.settings import Settings
 from app.web.pages import PAGES
 from app.web.serving import page_endpoints, page_routes
@@ -90,7 +91,9 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
     routers = (*_API_ROUTERS, system.router, docs.router)
     for router in routers:
         app.include_router(router, dependencies=[Depends(validate_request)])
-    app.state.routes = [*(route for router in routers for route in router.routes), *pages]
+    agents = [app.state.mcp.route()] if app.state.mcp is not None else []
+    app.router.routes.extend(agents)
+    app.state.routes = [*(route for router in routers for route in router.routes), *pages, *agents]
     docs.mount_docs(app)
     install_openapi(app)
     return app
@@ -105,12 +108,15 @@ def _init_state(state: State, settings: Settings, today: Callable[[], date], app
     state.watcher = RevisionWatcher(state.engine, today, app_version)
     state.executor = QueryExecutor(state.engine, state.watcher, today)
     state.plan_executor = state.executor.plan_executor
+    state.mcp = McpEndpoint(state.engine, today, public_url=settings.public_url) if settings.mcp else None
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Release at shutdown what `_init_state` created."""
     yield
+    if app.state.mcp is not None:
+        await app.state.mcp.close()
     app.state.streams.close()
     app.state.files.close()
     await app.state.executor.close()

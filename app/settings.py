@@ -66,6 +66,7 @@ class Settings(BaseSettings):
         le=36_500,
         description="Prices or exchange rates that are older than so many days are called stale.",
     )
+    mcp: bool = Field(default=True, description="Whether the service has tools for agents (MCP) at /mcp.")
     public_url: str = Field(
         default="",
         description="The URL at which clients reach the service, for the OpenAPI document and links. Empty: relative.",

@@ -30,6 +30,7 @@ _log = logging.getLogger(__name__)
 
 STATUS_PROBLEMS = {
     400: ("bad-request", "Bad request"),
+    403: ("foreign-origin", "Foreign host or origin"),
     404: ("not-found", "Not found"),
     405: ("method-not-allowed", "Method not allowed"),
     412: ("precondition-failed", "Precondition failed"),
@@ -271,6 +272,13 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "Send `next_cursor` unchanged, with the parameters of the page that returned it, or follow `link` rel=next.",
         "GET /sizes?cursor=abc",
         "cursor=abc: use next_cursor as it was returned, with the same filters and order",
+    ),
+    "foreign-origin": Explanation(
+        "The request to the tools for agents names another host, or comes from a page of another origin: a page that a "
+        "browser shows could reach a service in the browser's network that way.",
+        "Use the service's own URL. Where that has a name, whoever runs the service sets VMSIZES_PUBLIC_URL to it.",
+        "POST /mcp, origin: https://pages.example",
+        "Pages of https://pages.example may not use the tools for agents of this service.",
     ),
     "not-found": Explanation(
         "No size, series, model or type of problem has this name, or the path does not exist.",

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from hashlib import blake2b
+from typing import NamedTuple
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -53,6 +55,14 @@ class CatalogSnapshot:
     def cached_total(self, query: str) -> int | None:
         """Return the total of a list that was counted before."""
         return self.totals.get(_digest(query))
+
+
+class Catalog(NamedTuple):
+    """What a question is answered from: a session, what its revision has, and the day."""
+
+    session: Session
+    snapshot: CatalogSnapshot
+    today: date
 
 
 def _digest(query: str) -> bytes:

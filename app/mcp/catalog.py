@@ -1,0 +1,82 @@
+"""The catalog for tools and resources: sessions in threads, the snapshot of a revision, and how old its prices are."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, TypeVar
+
+from sqlalchemy import Engine
+from sqlmodel import Session
+
+from app.catalog.queries.freshness import load_freshness
+from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, load_snapshot
+from app.catalog.store.revisions import latest_revision
+from app.db.executors import SessionThreads
+from app.errors import NotReady
+
+T = TypeVar("T")
+
+MAX_THREADS = 2
+"""With the threads of the API these are as many as the pool has connections (`app.db.engines`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevisionInfo:
+    """The revision that an answer is from, the day of the answer, and the newest day of any price."""
+
+    number: int
+    digest: str
+    created_at: datetime
+    day: date
+    prices_as_of: date | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON data, with the age of the newest prices in days."""
+        age = (self.day - self.prices_as_of).days if self.prices_as_of else None
+        return {
+            "revision": self.number,
+            "digest": self.digest,
+            "created_at": self.created_at.isoformat(),
+            "day": self.day.isoformat(),
+            "prices_as_of": self.prices_as_of.isoformat() if self.prices_as_of else None,
+            "prices_age_days": age,
+        }
+
+
+class CatalogReader:
+    """Runs work that reads the catalog, each with a session of its own in a thread."""
+
+    def __init__(self, engine: Engine, today: Callable[[], date]) -> None:
+        self._threads, self._today = SessionThreads(engine, MAX_THREADS, name="mcp"), today
+        self._lock = threading.Lock()
+        self._known: tuple[RevisionInfo, CatalogSnapshot] | None = None
+
+    async def run(self, work: Callable[[Catalog, RevisionInfo], T]) -> T:
+        """Call a function with the catalog in a thread; raises NotReady for an empty catalog."""
+        return await self._threads.run(self._work, work)
+
+    def close(self) -> None:
+        """Stop the threads."""
+        self._threads.close()
+
+    def _work(self, session: Session, work: Callable[[Catalog, RevisionInfo], T]) -> T:
+        revision, snapshot = self._load(session)
+        return work(Catalog(session, snapshot, revision.day), revision)
+
+    def _load(self, session: Session) -> tuple[RevisionInfo, CatalogSnapshot]:
+        """Return the current revision and its snapshot, which are read again only after a change or a new day."""
+        latest, today = latest_revision(session), self._today()
+        if latest is None:
+            raise NotReady("The catalog is empty; run `vmsizes ingest seeds`.")
+        with self._lock:
+            if self._known is None or (self._known[0].digest, self._known[0].day) != (latest["digest"], today):
+                revision = RevisionInfo(
+                    number=latest["number"],
+                    digest=latest["digest"],
+                    created_at=latest["created_at"],
+                    day=today,
+                    prices_as_of=load_freshness(session, today).newest_prices_as_of,
+                )
+                self._known = revision, load_snapshot(session)
+            return self._known

@@ -1,0 +1,160 @@
+"""The tool find_sizes: sizes by GPU, memory, region and price, the cheapest first."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, get_args
+
+from app.catalog.fields import SIZE_FLAGS
+from app.catalog.queries.params import Arch, SizeSearch
+from app.errors import BadQuery
+from app.mcp.arguments import (
+    Argument,
+    read_count,
+    read_gbps,
+    read_gib,
+    read_gpus,
+    read_number,
+    read_texts,
+    read_word,
+    read_words,
+)
+from app.mcp.tool import (
+    CURRENCY,
+    DAY,
+    FIELDS,
+    GPU,
+    LIST,
+    OBJECT,
+    OMITTED,
+    OS,
+    PURCHASE,
+    REGION,
+    Inquiry,
+    Reply,
+    Tool,
+    given,
+    plural,
+    read_limit,
+)
+from app.nearest import did_you_mean, nearest
+from app.schemas.sizes import SizeOut
+
+DEFAULT_LIMIT = 6
+FEATURES = ("nvlink", "infiniband", *SIZE_FLAGS)
+"""The fields of a size that are true or false, as the argument `features` takes them."""
+
+_BASIC = ("region", "usd_per_hour", "price_as_of", "vcpus", "memory_gib", "gpu_count")
+_OF_GPUS = ("gpu_model", "gpu_memory_gib", "gpu_memory_gib_per_gpu")
+_FILTERS = (
+    *("gpu", "min_gpu_mem", "min_gpu_mem_per_gpu", "min_gpus", "max_gpus", "min_vcpus", "max_vcpus", "min_memory"),
+    *("max_memory", "min_local_disk", "min_network_gbps", "arch", "name", "series", "category", "status", "region"),
+    *("os", "purchase", "max_usd_per_hour", "as_of", "currency"),
+)
+
+_GIB = Argument(type="number", read=read_gib)
+_COUNT = Argument(type="number", read=read_count)
+ARGUMENTS: Mapping[str, Argument] = {
+    "gpu": replace(GPU, description="H100, 'A100 80GB'; any of several with commas"),
+    "min_gpu_mem": Argument(type="number", description="GiB of all GPUs together", read=read_gib),
+    "min_gpu_mem_per_gpu": _GIB,
+    "min_gpus": Argument(type="string", description="8, or a part: 1/6", read=read_gpus),
+    "max_gpus": Argument(type="string", description="0: CPU sizes", read=read_gpus),
+    "min_vcpus": _COUNT,
+    "max_vcpus": _COUNT,
+    "min_memory": Argument(type="number", description="GiB of RAM", read=read_gib),
+    "max_memory": _GIB,
+    "min_local_disk": _GIB,
+    "min_network_gbps": Argument(type="number", read=read_gbps),
+    "arch": Argument(type="string", allowed=get_args(Arch), read=read_word),
+    "features": Argument(type="string", description="nvlink, infiniband, ultra_disk …", read=read_words),
+    "name": Argument(type="string", description="glob: Standard_NC*_v5", read=read_texts),
+    "series": Argument(type="string", read=read_texts),
+    "category": Argument(type="string", description="memory_optimized …", read=read_words),
+    "status": Argument(type="string", description="current, preview, retiring, retired, any", read=read_words),
+    "region": REGION,
+    "os": OS,
+    "purchase": PURCHASE,
+    "max_usd_per_hour": Argument(type="number", read=read_number),
+    "as_of": DAY,
+    "currency": CURRENCY,
+    "sort": Argument(
+        type="string", description="usd_per_hour (default), -gpu_memory_gib, usd_per_gpu_hour …", read=read_texts
+    ),
+    "fields": FIELDS,
+    "limit": Argument(type="integer", description=f"default {DEFAULT_LIMIT}", read=read_limit),
+}
+
+
+def find_sizes(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
+    """Find sizes; raises what the search raises, and BadQuery for a feature or a field that there is not."""
+    params = {"sort": ["usd_per_hour"], **given(values, *_FILTERS, "sort"), **_flags(values.get("features", ()))}
+    if "gpu" in values:
+        params["gpu"] = inquiry.find_gpus(values["gpu"])
+    fields = _check_fields(values.get("fields", ()))
+    search = SizeSearch.model_validate({**params, "limit": values.get("limit", DEFAULT_LIMIT)})
+    page = inquiry.ask("GET /sizes", search)
+    items = [_to_item(item, fields) for item in page["items"]]
+    content: dict[str, Any] = {"total": page["total"], "items": items}
+    if "exchange_rate" in page:
+        content["exchange_rate"] = {name: page["exchange_rate"][name] for name in ("currency", "units_per_usd", "day")}
+    return Reply(
+        text=_to_text(page, search),
+        content=content,
+        lists=("items",),
+        totals={"items": page["total"]},
+        narrow="add gpu, region, max_usd_per_hour or another bound; limit shows up to 50",
+    )
+
+
+def _flags(features: list[str]) -> dict[str, bool]:
+    for name in features:
+        if name not in FEATURES:
+            hint = did_you_mean(nearest(name, FEATURES), " ")
+            raise BadQuery("features", name, f"{hint}allowed are {', '.join(FEATURES)}")
+    return dict.fromkeys(features, True)
+
+
+def _check_fields(fields: list[str]) -> list[str]:
+    for name in fields:
+        if name not in SizeOut.model_fields:
+            hint = did_you_mean(nearest(name, SizeOut.model_fields))
+            raise BadQuery("fields", name, f"no such field{hint and f'; {hint}'}")
+    return fields
+
+
+def _to_item(item: Mapping[str, Any], fields: list[str]) -> dict[str, Any]:
+    """Return the fields that were asked for, else those that matter for most questions; of CPU sizes no GPU."""
+    if fields:
+        return {"name": item["name"], **{name: item.get(name) for name in fields}}
+    shown = {"name": item["name"], **{name: item[name] for name in _BASIC}}
+    if item["gpu_count"] != 0:
+        shown |= {name: item[name] for name in _OF_GPUS}
+    if item["gpu_fraction"]:
+        shown["gpu_fraction"] = item["gpu_fraction"]
+    if item["status"] != "current":
+        shown |= {"status": item["status"], "retirement_date": item["retirement_date"]}
+    if item["disputed"]:
+        shown["disputed_fields"] = item["disputed_fields"]
+    if "converted" in item:
+        shown["price_per_hour"] = item["converted"]["price_per_hour"]
+    return shown
+
+
+def _to_text(page: Mapping[str, Any], search: SizeSearch) -> str:
+    if not page["items"]:
+        return "No size has all of this; drop a filter. status=any includes sizes that can no longer be ordered."
+    first = page["items"][0]
+    price = "price unknown"
+    if first["usd_per_hour"] is not None:
+        price = f"{first['usd_per_hour']} USD/h {search.purchase} in {first['region']} since {first['price_as_of']}"
+    return f"{plural(page['total'], 'size')}; first by {', '.join(search.sort)}: {first['name']}, {price}."
+
+
+TOOL = Tool(
+    name="find_sizes",
+    description="Find VM sizes by GPU, memory, vCPUs, region, price; cheapest first. total counts all that match.",
+    arguments=ARGUMENTS,
+    output={"total": {"type": "integer"}, "items": LIST, "exchange_rate": OBJECT, **OMITTED},
+    always=("total", "items"),
+    run=find_sizes,
+)

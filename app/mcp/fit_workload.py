@@ -1,0 +1,230 @@
+"""The tool fit_workload: the sizes that hold a model or meet raw needs, why others do not, and what would help."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, get_args
+
+from app.catalog.queries.params import parse_gpu_count
+from app.mcp.arguments import (
+    Argument,
+    ArgumentError,
+    BadArguments,
+    read_count,
+    read_gib,
+    read_number,
+    read_purchase,
+    read_tokens,
+    read_word,
+)
+from app.mcp.tool import (
+    CURRENCY,
+    DAY,
+    GPU,
+    LIST,
+    OBJECT,
+    OMITTED,
+    OS,
+    REGION,
+    SAME_PURCHASE,
+    Inquiry,
+    Reply,
+    Tool,
+    plural,
+    read_limit,
+)
+from app.schemas.estimate_request import TrainingMethod
+from app.schemas.fit_request import FitIn
+
+DEFAULT_LIMIT = 3
+
+
+def _number(sets: str, description: str = "") -> Argument:
+    return Argument(type="number", sets=sets, description=description, read=read_number)
+
+
+def _tokens(sets: str, description: str = "") -> Argument:
+    return Argument(type="string", sets=sets, description=description, read=read_tokens)
+
+
+ARGUMENTS: Mapping[str, Argument] = {
+    "model": Argument(type="string", description="'Llama 3.1 70B', llama-3.1-70b, a Hugging Face repository"),
+    "users": Argument(
+        type="integer",
+        description="sequences at a time",
+        sets="inference.concurrency",
+        read=read_count,
+    ),
+    "context": _tokens("inference.context_tokens", "tokens a user keeps: 32k"),
+    "dtype": Argument(type="string", description="of weights: bf16, fp8, int4", sets="inference.dtype", read=read_word),
+    "kv_dtype": Argument(type="string", sets="inference.kv_dtype", read=read_word),
+    "input_tokens": _tokens("serving.input_tokens", "of a request; with output_tokens: a service with a load"),
+    "output_tokens": _tokens("serving.output_tokens"),
+    "requests_per_second": _number("serving.requests_per_second", "load; or users"),
+    "ttft_ms": _number("serving.ttft_ms", "most time to first token"),
+    "tpot_ms": _number("serving.tpot_ms", "most time per token"),
+    "train": Argument(
+        type="string",
+        description="instead of serving",
+        sets="training.method",
+        allowed=get_args(TrainingMethod),
+        read=read_word,
+    ),
+    "min_gpu_mem": Argument(
+        type="number", description="raw needs, without model: GiB", sets="resources.min_gpu_mem", read=read_gib
+    ),
+    "min_gpus": Argument(type="string", sets="resources.min_gpus", read=parse_gpu_count),
+    "min_vcpus": Argument(type="number", sets="resources.min_vcpus", read=read_count),
+    "min_memory": Argument(type="number", sets="resources.min_memory", read=read_gib),
+    "gpu": replace(GPU, sets="constraints.gpu"),
+    "region": replace(REGION, sets="constraints.regions"),
+    "max_nodes": Argument(type="integer", description="VMs", sets="constraints.max_nodes", read=read_count),
+    "max_usd_per_month": _number("constraints.budget_usd_per_month"),
+    "purchase": replace(SAME_PURCHASE, sets="pricing.purchases", read=lambda value: [read_purchase(value)]),
+    "os": replace(OS, sets="pricing.os"),
+    "as_of": replace(DAY, sets="pricing.as_of"),
+    "currency": replace(CURRENCY, sets="pricing.currency"),
+    "limit": Argument(type="integer", description=f"default {DEFAULT_LIMIT}", read=read_limit),
+}
+
+
+_SERVICE = ("input_tokens", "output_tokens", "requests_per_second", "ttft_ms", "tpot_ms")
+_OF_MODELS = ("users", "context", "dtype", "kv_dtype", *_SERVICE, "train")
+_NEEDS = tuple(name for name, argument in ARGUMENTS.items() if argument.sets.startswith("resources."))
+
+
+def fit_workload(inquiry: Inquiry, values: dict[str, Any]) -> Reply:
+    """Find the sizes that fit; raises BadArguments for what contradicts, and what the fit raises."""
+    _check_use(values)
+    if "gpu" in values:
+        values = values | {"gpu": inquiry.find_gpus(values["gpu"])}
+    body = FitIn.model_validate(_to_body(values))
+    found = inquiry.ask("POST /fit", body)
+    currency = values.get("currency", "").upper()
+    content: dict[str, Any] = {
+        "fits": found["fits"],
+        "total": found["total"],
+        "options": [_to_option(option, currency) for option in found["items"]],
+        "rejected": found["rejection_summary"],
+        "nearest_misses": [_to_miss(miss) for miss in found["nearest_misses"]],
+    }
+    return Reply(
+        text=_to_text(found),
+        content=content,
+        lists=("nearest_misses", "options"),
+        totals={"options": found["total"]},
+        narrow="region, gpu, max_usd_per_month; limit shows up to 50 options",
+    )
+
+
+def _check_use(values: Mapping[str, Any]) -> None:
+    """Check that the arguments are of a model or of raw needs, not of both."""
+    needs = [name for name in _NEEDS if name in values]
+    of_models = [name for name in _OF_MODELS if name in values]
+    if "model" not in values and (of_models or not needs):
+        allowed = f"is required{f' with {of_models[0]}' if of_models else ', or raw needs such as min_gpu_mem'}"
+        raise BadArguments([ArgumentError(field="model", value=None, allowed=allowed)])
+    if "model" in values and needs:
+        allowed = "is for raw needs; a model's needs are computed, leave it out"
+        raise BadArguments([ArgumentError(field=name, value=str(values[name]), allowed=allowed) for name in needs])
+    serving = [name for name in _SERVICE if name in values]
+    if "train" in values and (serving or "users" in values):
+        allowed = "is for a model that is served; leave it or train out"
+        name = [*serving, "users"][0]
+        raise BadArguments([ArgumentError(field=name, value=str(values[name]), allowed=allowed)])
+
+
+def _to_body(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body of POST /fit that the arguments mean; with a load, `users` are those of a service."""
+    body: dict[str, Any] = {"limit": values.get("limit", DEFAULT_LIMIT)}
+    if "model" in values:
+        body |= {"model": values["model"]}
+        part = "training" if "train" in values else "serving" if set(_SERVICE) & set(values) else "inference"
+        body[part] = {}
+    for name, value in values.items():
+        part, _, field = ARGUMENTS[name].sets.partition(".")
+        if name == "users" and "serving" in body:
+            part, field = "serving", "users"
+        elif name == "context" and "training" in body:
+            part, field = "training", "sequence_tokens"
+        if field:
+            body.setdefault(part, {})[field] = value
+    return body
+
+
+def _to_option(option: Mapping[str, Any], currency: str) -> dict[str, Any]:
+    costs = {name: cost for name, cost in option["cost"].items() if cost is not None}
+    shown: dict[str, Any] = {"size": option["size"], "region": option["region"], "vms": option["nodes"]}
+    if layout := option.get("parallelism"):
+        names = (("tensor", "TP"), ("pipeline", "PP"), ("data", "DP"))
+        shown["layout"] = " ".join(f"{short}={layout[name]}" for name, short in names if layout[name] > 1) or "1 GPU"
+    for purchase, cost in costs.items():
+        shown[purchase] = {"usd_per_hour": cost["usd_per_hour"], "usd_per_month": cost["usd_per_month"]}
+        if currency and "converted" in cost:
+            shown[purchase][f"{currency.lower()}_per_hour"] = cost["converted"]["cost_per_hour"]
+    first = next(iter(costs.values()), None)
+    shown["price_as_of"] = first["as_of"] if first else None
+    shown |= _speeds(option)
+    if option["status"] != "current":
+        shown["status"] = option["status"]
+    return shown | {"warnings": option["warnings"], "why": option["explanation"]}
+
+
+def _speeds(option: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the estimates as ranges `[low, high]`."""
+    speed = option.get("speed") or {}
+    figures = {
+        "max_users": option.get("max_concurrency"),
+        "tokens_per_s": speed.get("expected_tokens_per_s"),
+        "ttft_ms": speed.get("ttft"),
+        "hours": speed.get("hours"),
+    }
+    return {name: _range(figure) for name, figure in figures.items() if figure is not None}
+
+
+def _range(figure: Mapping[str, Any]) -> list[float]:
+    ends = (figure["low"], figure["high"]) if figure["value"] is None else (figure["value"],) * 2
+    return [float(f"{end:.3g}") for end in ends]
+
+
+def _to_miss(miss: Mapping[str, Any]) -> dict[str, Any]:
+    """Return why a size does not fit, and changes of the arguments, each of which makes it fit."""
+    return {
+        "size": miss["size"],
+        "why_not": [failure["detail"] for failure in miss["failures"][:2]],
+        "fixes": [arguments for fix in miss["fixes"] if (arguments := _to_arguments(fix["patch"]))],
+    }
+
+
+def _to_arguments(patch: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return a patch of the body as arguments; empty where no arguments make the change."""
+    names = {argument.sets: name for name, argument in ARGUMENTS.items() if argument.sets}
+    names |= {"serving.users": "users", "training.sequence_tokens": "context"}
+    changes = {f"{part}.{field}": value for part, fields in patch.items() for field, value in fields.items()}
+    return {names[path]: value for path, value in changes.items()} if changes.keys() <= names.keys() else {}
+
+
+def _to_text(found: Mapping[str, Any]) -> str:
+    if found["items"]:
+        best = found["items"][0]
+        return f"{plural(found['total'], 'size')} can do it. {best['size']}: {best['explanation']}"
+    misses = found["nearest_misses"]
+    nearest = f" The nearest, {misses[0]['size']}: {misses[0]['failures'][0]['detail']}." if misses else ""
+    return f"No size fits; {found['rejected_total']:,} were checked.{nearest}"
+
+
+TOOL = Tool(
+    name="fit_workload",
+    description="Which VMs hold a language model (served or trained) or meet raw needs, at what cost and speed; why "
+    "the nearest others do not, and arguments that would make them fit. Ranges are [low, high].",
+    arguments=ARGUMENTS,
+    output={
+        "fits": {"type": "boolean"},
+        "total": {"type": "integer"},
+        "options": LIST,
+        "rejected": OBJECT,
+        "nearest_misses": LIST,
+        **OMITTED,
+    },
+    always=("fits", "total", "options", "nearest_misses"),
+    run=fit_workload,
+)

@@ -1,0 +1,106 @@
+"""Serves MCP at `/mcp` over streamable HTTP: stateless, answers as JSON, for programs only.
+
+Any page that a browser shows may send requests to an address of its own network (DNS rebinding), so requests are
+refused whose Host or Origin is another name than this service's own.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import date
+from importlib.util import find_spec
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+from sqlalchemy import Engine
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from app.errors import NotReady
+from app.mcp.catalog import CatalogReader
+from app.mcp.stdio import NOT_INSTALLED
+
+PATH = "/mcp"
+_FORBIDDEN = 403
+
+
+def is_installed() -> bool:
+    """Return whether the SDK is installed, without importing it."""
+    return find_spec("mcp") is not None
+
+
+class McpEndpoint:
+    """The ASGI application at `/mcp`; it imports the SDK with its first request."""
+
+    def __init__(self, engine: Engine, today: Callable[[], date], *, public_url: str = "") -> None:
+        self._catalog = CatalogReader(engine, today)
+        self._public_host = urlsplit(public_url).hostname
+        self._starting: asyncio.Task[Any] | None = None
+        self._serving: asyncio.Task[None] | None = None
+        self._stop = asyncio.Event()
+
+    def route(self) -> Route:
+        """Return the route; other methods than POST are for streams and sessions, which there are not."""
+        return Route(PATH, self, methods=["POST"])
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request; raises HTTPException 403 for a foreign Host or Origin, NotReady without the SDK."""
+        self._check_origin(Request(scope))
+        if self._starting is None:
+            self._starting = asyncio.create_task(self._start())
+        manager = await asyncio.shield(self._starting)
+        await manager.handle_request(scope, receive, send)
+
+    async def close(self) -> None:
+        """Stop what the first request started."""
+        self._stop.set()
+        if self._serving is not None:
+            await self._serving
+        self._catalog.close()
+
+    async def _start(self) -> Any:
+        """Import the SDK in a thread, because it takes a second, and start its session manager."""
+        if not is_installed():
+            self._starting = None
+            raise NotReady(NOT_INSTALLED)
+        manager = await asyncio.to_thread(_make_manager, self._catalog)
+        started = asyncio.Event()
+        self._serving = asyncio.create_task(self._serve(manager, started))
+        await started.wait()
+        return manager
+
+    async def _serve(self, manager: Any, started: asyncio.Event) -> None:
+        """Keep the manager running: its task group must end in the task in which it began."""
+        async with manager.run():
+            started.set()
+            await self._stop.wait()
+
+    def _check_origin(self, request: Request) -> None:
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        if not self._is_own(urlsplit(f"//{host}").hostname):
+            detail = f"Host says {host}, which is not this service; set VMSIZES_PUBLIC_URL to the URL that clients use."
+            raise HTTPException(_FORBIDDEN, detail)
+        if origin is not None and not self._is_own(urlsplit(origin).hostname):
+            raise HTTPException(_FORBIDDEN, f"Pages of {origin} may not use the tools for agents of this service.")
+
+    def _is_own(self, name: str | None) -> bool:
+        """Check for a name that no foreign page can have: this machine's, an address, or that of the public URL."""
+        if name is None:
+            return False
+        if name in ("localhost", self._public_host):
+            return True
+        try:
+            ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+
+def _make_manager(catalog: CatalogReader) -> Any:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    from app.mcp.server import make_server
+
+    return StreamableHTTPSessionManager(make_server(catalog), json_response=True, stateless=True)

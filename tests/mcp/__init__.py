@@ -1,0 +1,1 @@
+"""Tests of the tools and resources for agents, with the official client."""

@@ -1,0 +1,242 @@
+"""The tools as an agent uses them: what they understand, what they answer, and what they refuse."""
+
+from typing import Any
+
+import pytest
+from mcp import MCPError
+
+from app.mcp.catalog import CatalogReader
+from tests.mcp.asking import ask, call, refused, with_client
+
+FIVE = ["find_sizes", "explain_size", "fit_workload", "compare_sizes", "price_history"]
+MODES = ["auto", "legacy"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_there_are_five_tools_that_only_read(catalog: CatalogReader, mode: str) -> None:
+    tools = with_client(catalog, lambda client: client.list_tools(), mode=mode).tools
+    assert [tool.name for tool in tools] == FIVE
+    for tool in tools:
+        assert tool.annotations is not None
+        assert tool.annotations.read_only_hint
+        assert tool.input_schema["additionalProperties"] is False
+        assert tool.output_schema is not None
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_reply_is_one_line_of_text_and_the_rows_once(catalog: CatalogReader, mode: str) -> None:
+    result = call(catalog, "find_sizes", {"gpu": "H100"}, mode=mode)
+    (text,) = result.content
+    assert "\n" not in text.text  # type: ignore[union-attr]  # it is text
+    assert text.text.startswith("5 sizes; first by usd_per_hour: Standard_NC40ads_H100_v5")  # type: ignore[union-attr]
+    assert result.structured_content["items"][0]["name"] == "Standard_NC40ads_H100_v5"
+    assert "Standard_ND96isr_H100_v5" not in text.text  # type: ignore[union-attr]
+
+
+def test_a_reply_tells_its_revision_and_the_age_of_prices(catalog: CatalogReader) -> None:
+    meta: Any = call(catalog, "find_sizes", {"gpu": "H100"}).meta
+    revision = meta["vmsizes/revision"]
+    assert revision["revision"] >= 1
+    assert len(revision["digest"]) == 64
+    assert (revision["day"], revision["prices_as_of"], revision["prices_age_days"]) == ("2026-09-01", "2026-08-22", 10)
+
+
+def names(content: Any) -> list[str]:
+    return [item["name"] for item in content["items"]]
+
+
+def test_plain_spellings_are_understood(catalog: CatalogReader) -> None:
+    plain = ask(catalog, "find_sizes", gpu="A100 80GB", region="East US", purchase="On demand", limit="50")
+    exact = ask(catalog, "find_sizes", gpu="a100-*-80", region="eastus", purchase="on_demand", limit=50)
+    assert names(plain) == names(exact)
+    assert {item["gpu_memory_gib_per_gpu"] for item in plain["items"]} == {80.0}
+    assert {item["gpu_model"] for item in plain["items"]} == {"A100 80GB", "A100 80GB PCIe"}
+    assert ask(catalog, "find_sizes", min_gpu_mem="320 GB") == ask(catalog, "find_sizes", min_gpu_mem=320)
+    assert ask(catalog, "explain_size", size="ND40rs v2") == ask(catalog, "explain_size", size="standard_nd40rs_v2")
+    spoken = {"model": "Llama 3.1 70B", "users": "32", "context": "32k", "region": "West Europe"}
+    terse = {"model": "llama-3.1-70b", "users": 32, "context": 32768, "region": "westeurope"}
+    assert ask(catalog, "fit_workload", **spoken) == ask(catalog, "fit_workload", **terse)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("pay as you go", "on_demand"),
+        ("Spot", "spot"),
+        ("3-year reserved", "reserved_3y"),
+        ("reservation of one year", "reserved_1y"),
+        ("savings plan, 1 year", "savings_1y"),
+    ],
+)
+def test_a_way_to_buy_may_be_in_words(catalog: CatalogReader, written: str, meant: str) -> None:
+    said = ask(catalog, "price_history", size="D4s_v5", region="eastus", purchase=written)
+    assert said["purchase"] == meant
+
+
+UNKNOWN = [
+    ("find_sizes", "min_gpu_memory", "min_gpu_mem"),
+    ("find_sizes", "vram", "min_gpu_mem"),
+    ("find_sizes", "location", "region"),
+    ("fit_workload", "concurrency", "users"),
+    ("fit_workload", "quantization", "dtype"),
+    ("compare_sizes", "size", "sizes"),
+    ("price_history", "vm_size", "size"),
+    ("explain_size", "field", "fields"),
+]
+
+
+@pytest.mark.parametrize(("tool", "given", "meant"), UNKNOWN)
+def test_an_unknown_argument_is_refused_with_the_nearest(
+    catalog: CatalogReader, tool: str, given: str, meant: str
+) -> None:
+    errors = refused(catalog, tool, **{given: "80"})
+    error = next(one for one in errors if one["field"] == given)
+    assert error["value"] == "80"
+    assert error["suggestions"] == [meant], error
+
+
+WRONG: list[tuple[str, dict[str, Any], str, str]] = [
+    ("find_sizes", {"region": "atlantis"}, "region", "no such region"),
+    ("find_sizes", {"gpu": "A1000"}, "gpu", "no GPU of the catalog"),
+    ("find_sizes", {"min_gpu_mem": "much"}, "min_gpu_mem", "expected GiB"),
+    ("find_sizes", {"min_gpu_mem": -1}, "min_gpu_mem", "must be at least 0"),
+    ("find_sizes", {"purchase": "gift"}, "purchase", "allowed are on_demand, spot"),
+    ("find_sizes", {"features": "warp_drive"}, "features", "allowed are nvlink"),
+    ("find_sizes", {"fields": "gpu_modell"}, "fields", "did you mean gpu_model?"),
+    ("find_sizes", {"limit": 51}, "limit", "from 1 to 50"),
+    ("find_sizes", {"as_of": "2030-01-01"}, "as_of", "must not be later than"),
+    ("find_sizes", {"sort": "pryce"}, "sort", "usd_per_hour"),
+    ("explain_size", {}, "size", "is required"),
+    ("explain_size", {"size": "nd40rs_v3"}, "size", "Did you mean Standard_ND40rs_v2"),
+    ("explain_size", {"size": "nd40rs_v2", "fields": "gpu_memmory_gib"}, "fields", "gpu_memory_gib"),
+    ("fit_workload", {}, "model", "is required, or raw needs"),
+    ("fit_workload", {"users": 8}, "model", "is required with users"),
+    ("fit_workload", {"model": "llama-3.1-71b"}, "model", "Did you mean llama-3.1-70b"),
+    ("fit_workload", {"model": "llama-3.1-70b", "min_gpu_mem": 80}, "min_gpu_mem", "raw needs"),
+    ("fit_workload", {"model": "llama-3.1-70b", "context": "1M"}, "context", "131072"),
+    ("fit_workload", {"model": "llama-3.1-70b", "dtype": "fp9"}, "dtype", "allowed are"),
+    ("fit_workload", {"model": "llama-3.1-70b", "train": "lora", "users": 4}, "users", "train"),
+    ("fit_workload", {"model": "llama-3.1-70b", "input_tokens": 100}, "output_tokens", "is required"),
+    ("compare_sizes", {"sizes": "d4s_v5"}, "sizes", "at least 2"),
+    ("compare_sizes", {"sizes": "d4s_v5, d4s_v9"}, "sizes", "Did you mean"),
+    ("compare_sizes", {"sizes": "d4s_v5, d8s_v5", "baseline": "d2s_v5"}, "baseline", "must be one of"),
+    ("price_history", {"size": "d4s_v5", "region": "eastus9"}, "region", "no such region"),
+    ("price_history", {"size": "d4s_v5", "region": "eastus", "since": "2026"}, "since", "must be a date"),
+]
+
+
+@pytest.mark.parametrize(("tool", "arguments", "field", "allowed"), WRONG)
+def test_an_error_names_the_argument_its_value_and_what_is_allowed(
+    catalog: CatalogReader, tool: str, arguments: dict[str, Any], field: str, allowed: str
+) -> None:
+    error = refused(catalog, tool, **arguments)[0]
+    assert error["field"] == field, error
+    assert allowed in error["allowed"], error
+    if field in arguments:
+        assert error["value"] is not None
+
+
+def test_an_unknown_tool_is_an_error_of_the_protocol(catalog: CatalogReader) -> None:
+    with pytest.raises(MCPError, match="did you mean find_sizes"):
+        call(catalog, "find_size", {})
+
+
+def test_find_sizes_counts_all_that_match(catalog: CatalogReader) -> None:
+    found = ask(catalog, "find_sizes", min_gpu_mem=80)
+    assert found["total"] == len(found["items"]) + found["omitted"]["items"]
+    assert "limit" in found["narrow"]
+    prices = [item["usd_per_hour"] for item in found["items"]]
+    assert prices == sorted(prices)
+
+
+def test_fields_and_features_choose_what_is_shown_and_found(catalog: CatalogReader) -> None:
+    found = ask(catalog, "find_sizes", features="nvlink, infiniband", fields="nvlink,infiniband_gbps", limit=50)
+    assert found["items"]
+    for item in found["items"]:
+        assert item.keys() == {"name", "nvlink", "infiniband_gbps"}
+        assert item["nvlink"] is True
+
+
+def test_a_part_of_a_gpu_is_exact(catalog: CatalogReader) -> None:
+    (item,) = ask(catalog, "find_sizes", gpu="A10", max_gpus="1/6")["items"]
+    assert (item["gpu_fraction"], item["gpu_memory_gib"]) == ("1/6", 4.0)
+
+
+def test_a_cpu_size_has_no_fields_of_gpus(catalog: CatalogReader) -> None:
+    item = ask(catalog, "find_sizes", name="Standard_D4s_v5")["items"][0]
+    assert item["gpu_count"] == 0
+    assert "gpu_model" not in item
+
+
+def test_explain_size_has_facts_with_sources_and_disputes_with_reasons(catalog: CatalogReader) -> None:
+    said = ask(catalog, "explain_size", size="nd40rs_v2", fields="gpu_memory_gib", region="eastus")
+    (fact,) = said["facts"]
+    assert fact == {
+        "field": "gpu_memory_gib",
+        "value": "256",
+        "unit": "GiB",
+        "source": "ndv2-series-2020-02-03",
+        "line": fact["line"],
+    }
+    (dispute,) = said["disputes"]
+    assert (dispute["accepted"], dispute["other"], dispute["other_source"]) == ("256", "128", "nd-series-third-party")
+    assert "a vendor page counts before a third party" in dispute["reason"]
+    assert {price["region"] for price in said["prices"]} == {"eastus"}
+
+
+def test_explain_size_tells_when_a_size_retires(catalog: CatalogReader) -> None:
+    retiring = ask(catalog, "find_sizes", status="retiring", limit=1)["items"][0]
+    said = ask(catalog, "explain_size", size=retiring["name"])
+    assert said["status"] == "retiring"
+    assert said["retirement_date"] == retiring["retirement_date"]
+
+
+def test_fit_workload_says_why_others_do_not_fit_and_what_would_help(catalog: CatalogReader) -> None:
+    asked = {"model": "llama-3.1-70b", "users": 32, "context": "8k", "region": "westeurope"}
+    said = ask(catalog, "fit_workload", **asked)
+    assert said["options"][0]["size"] == "Standard_NC96ads_A100_v4"
+    assert said["options"][0]["on_demand"]["usd_per_hour"] == 19.1
+    miss = next(one for one in said["nearest_misses"] if one["fixes"])
+    for fix in miss["fixes"]:
+        fixed = ask(catalog, "fit_workload", **{**asked, "region": "", **fix}, limit=50)
+        assert miss["size"] in [option["size"] for option in fixed["options"]], fix
+
+
+def test_fit_workload_meets_a_load_with_targets(catalog: CatalogReader) -> None:
+    load = {"input_tokens": 1000, "output_tokens": 200, "requests_per_second": 5, "ttft_ms": 2000}
+    said = ask(catalog, "fit_workload", model="Llama 3.1 8B", **load)
+    assert said["fits"]
+    assert "to the first token" in said["options"][0]["why"]
+    users = ask(catalog, "fit_workload", model="Llama 3.1 8B", users=50, input_tokens=1000, output_tokens=200)
+    assert users["fits"]
+
+
+def test_fit_workload_trains(catalog: CatalogReader) -> None:
+    said = ask(catalog, "fit_workload", model="Llama 3.1 8B", train="qlora", context=2048)
+    assert said["fits"]
+
+
+def test_fit_workload_takes_raw_needs(catalog: CatalogReader) -> None:
+    said = ask(catalog, "fit_workload", min_gpu_mem="320 GiB", region="East US")
+    assert said["options"][0]["size"] == "Standard_NC96ads_A100_v4"
+
+
+def test_compare_sizes_shows_differences_from_the_baseline(catalog: CatalogReader) -> None:
+    said = ask(catalog, "compare_sizes", sizes="nc24ads_a100_v4, nc40ads_h100_v5", baseline="nc40ads_h100_v5")
+    assert said["baseline"] == "Standard_NC40ads_H100_v5"
+    memory = next(line for line in said["fields"] if line["field"] == "gpu_memory_gib")
+    assert memory == {"field": "gpu_memory_gib", "values": [80.0, 94.0], "unit": "GiB", "percent": [-14.9, 0.0]}
+
+
+def test_price_history_tells_the_price_of_a_day_and_each_change(catalog: CatalogReader) -> None:
+    said = ask(catalog, "price_history", size="nv36ads_a10_v5", region="Central US", as_of="2026-01-01")
+    assert said["in_force"]["usd_per_hour"] == 3.936
+    assert [price["usd_per_hour"] for price in said["prices"]] == [3.2, 3.936]
+    unknown = ask(catalog, "price_history", size="nv36ads_a10_v5", region="Central US", as_of="2020-01-01")
+    assert unknown["in_force"]["usd_per_hour"] is None
+
+
+def test_a_price_in_another_currency_is_beside_dollars(catalog: CatalogReader) -> None:
+    said = ask(catalog, "find_sizes", gpu="H100", currency="eur", limit=1)
+    assert said["exchange_rate"]["currency"] == "EUR"
+    assert 0 < said["items"][0]["price_per_hour"] < said["items"][0]["usd_per_hour"]
