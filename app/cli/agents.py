@@ -3,7 +3,6 @@
 import typer
 
 from app.cli import context
-from app.errors import NotReady
 
 app = typer.Typer()
 
@@ -11,11 +10,6 @@ app = typer.Typer()
 @app.command()
 def mcp() -> None:
     """Serve the tools for agents (MCP) on standard input and output, for programs that start this one."""
-    from app.mcp import stdio
+    from app.mcp.stdio import serve
 
-    try:
-        stdio.serve(context.engine(), context.today)
-    except ModuleNotFoundError as error:
-        if error.name not in ("mcp", "mcp_types"):
-            raise
-        raise NotReady(stdio.NOT_INSTALLED) from None
+    serve(context.engine(), context.today)

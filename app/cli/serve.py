@@ -25,7 +25,7 @@ def serve(
     settings = context.settings()
     _check_address(host or settings.host, port or settings.port)
     where = f"http://{host or settings.host}:{port or settings.port}"
-    print_line(f"Serving {where} - documentation at {where}/docs")
+    print_line(f"Serving {where} - documentation at {where}/docs{_agents_note(where, on=settings.mcp)}")
     uvicorn.run(
         "app.asgi:service",
         factory=True,
@@ -36,6 +36,15 @@ def serve(
         log_level="info",
         access_log=False,
     )
+
+
+def _agents_note(where: str, *, on: bool) -> str:
+    """Return where the tools for agents are, or what to install for them; nothing if they are off."""
+    from app.mcp.sdk import is_installed
+
+    if not on:
+        return ""
+    return f", tools for agents at {where}/mcp" if is_installed() else "; for /mcp: pip install 'vmsizes[mcp]'"
 
 
 def _check_address(host: str, port: int) -> None:

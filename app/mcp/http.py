@@ -7,7 +7,6 @@ refused whose Host or Origin is another name than this service's own.
 import asyncio
 from collections.abc import Callable
 from datetime import date
-from importlib.util import find_spec
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,15 +19,10 @@ from starlette.types import Receive, Scope, Send
 
 from app.errors import NotReady
 from app.mcp.catalog import CatalogReader
-from app.mcp.stdio import NOT_INSTALLED
+from app.mcp.sdk import NOT_INSTALLED, is_installed
 
 PATH = "/mcp"
 _FORBIDDEN = 403
-
-
-def is_installed() -> bool:
-    """Return whether the SDK is installed, without importing it."""
-    return find_spec("mcp") is not None
 
 
 class McpEndpoint:

@@ -6,13 +6,15 @@ from datetime import date
 import anyio
 from sqlalchemy import Engine
 
+from app.errors import NotReady
 from app.mcp.catalog import CatalogReader
-
-NOT_INSTALLED = "MCP needs the official SDK, which is not installed; run `pip install 'vmsizes[mcp]'`."
+from app.mcp.sdk import NOT_INSTALLED, is_installed
 
 
 def serve(engine: Engine, today: Callable[[], date]) -> None:
-    """Serve until standard input ends; raises ModuleNotFoundError where the SDK is not installed."""
+    """Serve until standard input ends; raises NotReady where the SDK is not installed."""
+    if not is_installed():
+        raise NotReady(NOT_INSTALLED)
     anyio.run(_serve, engine, today)
 
 

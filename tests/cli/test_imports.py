@@ -24,7 +24,17 @@ def test_a_command_loads_only_its_own_module(command: str, module: str) -> None:
 
 
 NOT_TO_SEARCH = (
-    *("mcp", "rich", "fastapi", "alembic", "app.api", "app.converters", "app.schemas", "app.services", "app.fit.placement"),
+    *(
+        "mcp",
+        "rich",
+        "fastapi",
+        "alembic",
+        "app.api",
+        "app.converters",
+        "app.schemas",
+        "app.services",
+        "app.fit.placement",
+    ),
     "app.ingest",
 )
 

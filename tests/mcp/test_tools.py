@@ -28,7 +28,7 @@ def test_a_reply_is_one_line_of_text_and_the_rows_once(catalog: CatalogReader, m
     result = call(catalog, "find_sizes", {"gpu": "H100"}, mode=mode)
     (text,) = result.content
     assert "\n" not in text.text  # type: ignore[union-attr]  # it is text
-    assert text.text.startswith("5 sizes; first by usd_per_hour: Standard_NC40ads_H100_v5")  # type: ignore[union-attr]
+    assert text.text.startswith("9 sizes; first by usd_per_hour: Standard_NC40ads_H100_v5")  # type: ignore[union-attr]
     assert result.structured_content["items"][0]["name"] == "Standard_NC40ads_H100_v5"
     assert "Standard_ND96isr_H100_v5" not in text.text  # type: ignore[union-attr]
 
