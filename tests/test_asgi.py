@@ -8,17 +8,8 @@ from functools import cache
 import pytest
 
 NOT_FOR_SERVING = (
-    *(
-        "mcp",
-        "mcp_types",
-        "app.mcp.server",
-        "alembic",
-        "psycopg",
-        "pyarrow",
-        "sqlalchemy.dialects.postgresql",
-        "app.ingest",
-        "app.cli",
-    ),
+    *("mcp", "mcp_types", "app.mcp.server"),
+    *("alembic", "psycopg", "pyarrow", "sqlalchemy.dialects.postgresql", "app.ingest", "app.cli"),
     *("app.fit.placement", "app.fit.estimator", "app.converters", "app.services"),
 )
 

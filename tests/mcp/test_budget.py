@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-import bpe_openai
+import bpe_openai  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from app.mcp.budget import MAX_TOKENS, estimate_tokens, shorten
