@@ -138,7 +138,9 @@ def _first(query: Select[Any], offset: int = 0) -> ScalarSelect[Any]:
 def _is_listed(run: Any, day: ColumnElement[date], known: ColumnElement[date]) -> ColumnElement[bool]:
     """Return the condition that fewer than MISSING_LISTS complete lists came since a run was last observed."""
     first_missing = _first(_newest_list(LIST.alias(), run, day, known), MISSING_LISTS - 1)
-    return func.coalesce(first_missing, run.valid_from, type_=Date) <= last_observed(run, day, known)
+    still_listed = func.coalesce(first_missing, run.valid_from, type_=Date) <= last_observed(run, day, known)
+    # Most sources have no complete lists: they are told by one set, without a look at the lists for each run.
+    return or_(run.source_id.not_in(select(LIST.c.source_id)), still_listed)
 
 
 def _counts(run: Any, spot_since: ColumnElement[date] | None) -> ColumnElement[bool]:

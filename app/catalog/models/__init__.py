@@ -2,7 +2,16 @@
 
 from app.catalog.models.language_models import Benchmark, LanguageModel
 from app.catalog.models.offers import Offer, SizeJson
-from app.catalog.models.prices import Adjustment, CompleteList, Disk, DiskPrice, ExchangeRate, Price, PriceTracking
+from app.catalog.models.prices import (
+    Adjustment,
+    CompleteList,
+    Disk,
+    DiskPrice,
+    ExchangeRate,
+    Price,
+    PriceTotal,
+    PriceTracking,
+)
 from app.catalog.models.revisions import Change, IngestedFile, Revision, TableSum
 from app.catalog.models.sizes import Availability, Correction, Fact, Gpu, Region, Series, Size, SizeAlias, Source
 
@@ -22,6 +31,7 @@ __all__ = [
     "LanguageModel",
     "Offer",
     "Price",
+    "PriceTotal",
     "PriceTracking",
     "Region",
     "Revision",

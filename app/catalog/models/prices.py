@@ -70,6 +70,24 @@ class PriceTracking(SQLModel, table=True):
     purchase: str = Field(sa_type=BYTEWISE, primary_key=True)
 
 
+class PriceTotal(SQLModel, table=True):
+    """How many prices a region, system and purchase model has on every day from `since` to the one before `until`.
+
+    Derived at ingest for its day. No price begins and no complete list comes in between, so the numbers do not change.
+    """
+
+    __tablename__ = "price_total"
+    __table_args__ = {"sqlite_with_rowid": False}
+
+    region: str = Field(sa_type=BYTEWISE, primary_key=True)
+    os: str = Field(sa_type=BYTEWISE, primary_key=True)
+    purchase: str = Field(sa_type=BYTEWISE, primary_key=True)
+    since: date | None = Field(default=None, description="null where no price has begun and no list came")
+    until: date | None = Field(default=None, description="null where no price begins and no list comes later")
+    in_force: int = Field(description="how many prices are in force")
+    begun: int = Field(description="how many prices have begun, in force or not")
+
+
 class Disk(SQLModel, table=True):
     """A managed disk: of one size, or of any size, with capacity, IOPS and throughput each billed for itself."""
 

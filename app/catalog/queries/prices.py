@@ -10,12 +10,14 @@ from typing import Annotated, Any, TypeVar
 
 import orjson
 from pydantic import AfterValidator, Field
-from sqlalchemy import Date, Double, Integer, Select, String, and_, bindparam, cast, func, select
+from sqlalchemy import Date, Double, Integer, Select, String, and_, bindparam, case, cast, func, or_, select
 from sqlalchemy.sql import ColumnElement
 
 from app.catalog.adjustments import Rules, adjustment_json
+from app.catalog.column_types import table_of
 from app.catalog.fields import FieldKind
 from app.catalog.in_force import EVER_KNOWN, PRICE, is_in_force, known_on, last_observed, usd_per_hour
+from app.catalog.models import PriceTotal
 from app.catalog.names import region_key
 from app.catalog.purchases import Purchase
 from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
@@ -70,15 +72,34 @@ PRICE_COLUMNS: Mapping[str, FieldKind] = {
 PRICE_ROW_COLUMNS = (*(name for name in PRICE_COLUMNS if name != "price_age_days"), "adjustment")
 """The columns of a row as the database returns it; the adjustment is JSON, or null where no rule applies."""
 
+
+def _of_sizes(which: Filter) -> Filter:
+    """Return the filter of the prices of the sizes that a filter of sizes finds; the database looks for these first."""
+
+    def is_of_size(scope: PriceScope, value: Any) -> ColumnElement[bool]:
+        found = select(SIZE.c.key).join_from(SIZE, GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True)
+        return price.size_key.in_(found.where(which.sql(scope, value)))
+
+    return Filter(is_of_size, which.values)
+
+
 PRICE_FILTERS: Mapping[str, Filter] = {
     "size": any_of(price.size_key),
-    "series": FILTERS["series"],
-    "gpu": FILTERS["gpu"],
+    "series": _of_sizes(FILTERS["series"]),
+    "gpu": _of_sizes(FILTERS["gpu"]),
     "region": any_of(price.region),
     "os": equals(price.os),
     "purchase": equals(price.purchase),
 }
 """Every filter of prices by its name, except the two days and `history`."""
+
+TOTAL = table_of(PriceTotal)
+TOTAL_FILTERS: Mapping[str, Filter] = {
+    "region": any_of(TOTAL.c.region),
+    "os": equals(TOTAL.c.os),
+    "purchase": equals(TOTAL.c.purchase),
+}
+"""The filters of prices by which totals are kept."""
 
 PRICE_KEY = ("size_key", "region", "os", "purchase", "valid_from", "source_id", "known_from")
 PRICE_ORDER = [SortKey(name=name, expression=price[name], nullable=False) for name in PRICE_KEY]
@@ -117,8 +138,23 @@ def price_list_statement(key: PriceStatementKey) -> Statement:
 @cached_statement(64)
 def price_count_statement(key: PriceStatementKey) -> Statement:
     """Build the statement that counts a list."""
-    query = _join_tables(select(func.count()), {one.name for one in key.filters})
-    return Statement(query.where(_is_listed(key), *_conditions(key)))
+    query = select(func.count()).select_from(PRICE)
+    return Statement(query.where(_is_listed(key), *_conditions(key, PRICE_FILTERS)))
+
+
+@cached_statement(64)
+def price_total_statement(key: PriceStatementKey) -> Statement:
+    """Build the statement that takes the length of a list from PriceTotal; it counts only where that is of other days.
+
+    The filters are among those of TOTAL_FILTERS, and nothing but the day says what was known.
+    """
+    total = TOTAL.c
+    holds = and_(total.since <= _DAY, or_(total.until.is_(None), total.until > _DAY))
+    others = func.count().filter(func.coalesce(holds, False).is_(False))
+    number = func.coalesce(func.sum(total.begun if key.history else total.in_force), 0)
+    counted = select(func.count()).select_from(PRICE).where(_is_listed(key), *_conditions(key, PRICE_FILTERS))
+    listed = case((others == 0, number), else_=counted.scalar_subquery())
+    return Statement(select(listed.label("total")).where(*_conditions(key, TOTAL_FILTERS)).select_from(TOTAL))
 
 
 def _rows(key: PriceStatementKey) -> Select[tuple[object, ...]]:
@@ -133,8 +169,8 @@ def _rows(key: PriceStatementKey) -> Select[tuple[object, ...]]:
         cast(price.known_from, String).label("known_from"),
         adjustment_json(price, _DAY, key.rules).label("adjustment"),
     ]
-    query = _join_tables(select(*shown), {"size", *(one.name for one in key.filters)})
-    return query.where(_is_listed(key), *_conditions(key)).order_by(*(price[name] for name in PRICE_KEY))
+    query = select(*shown).join_from(PRICE, SIZE, SIZE.c.key == price.size_key)
+    return query.where(_is_listed(key), *_conditions(key, PRICE_FILTERS)).order_by(*(price[name] for name in PRICE_KEY))
 
 
 def _is_listed(key: PriceStatementKey) -> ColumnElement[bool]:
@@ -144,17 +180,9 @@ def _is_listed(key: PriceStatementKey) -> ColumnElement[bool]:
     return and_(known, price.seen_until >= bindparam("since", type_=Date)) if key.since else known
 
 
-def _conditions(key: PriceStatementKey) -> list[ColumnElement[bool]]:
+def _conditions(key: PriceStatementKey, filters: Mapping[str, Filter]) -> list[ColumnElement[bool]]:
     scope = PriceScope.of(OfferParams())  # required by filters of sizes; those of prices do not use it
-    return [filter_condition(one, scope, PRICE_FILTERS) for one in key.filters]
-
-
-def _join_tables(query: Select[tuple[object, ...]], used: set[str]) -> Select[tuple[object, ...]]:
-    """Join the size, and its GPU, only where a column or filter uses them."""
-    query = query.select_from(PRICE)
-    if used & {"size", "series", "gpu"}:
-        query = query.join(SIZE, SIZE.c.key == price.size_key)
-    return query.join(GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True) if "gpu" in used else query
+    return [filter_condition(one, scope, filters) for one in key.filters]
 
 
 class PriceFilter(QueryParams):
@@ -294,12 +322,14 @@ def _find_page(
         key = replace(key, since=True)
         values |= {"since": since.isoformat()}
     values |= {"limit": search.limit + 1}
+    has_total = since is None and search.known_at is None and TOTAL_FILTERS.keys() >= {one.name for one in key.filters}
+    count = price_total_statement if has_total else price_count_statement
     position = read_position(search.cursor, identity, PRICE_ORDER) if search.cursor else None
     parameters = values if position is None else values | position.parameters
     query = ListQuery(
         identity=identity,
         page=BoundStatement(price_page_statement(replace(key, after=position is not None)), parameters),
-        count=lambda: BoundStatement(price_count_statement(key), values),
+        count=lambda: BoundStatement(count(key), values),
         limit=search.limit,
         position=position,
         key_of=_key_of,

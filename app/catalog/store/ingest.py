@@ -37,6 +37,7 @@ from app.catalog.store.offers import (
     sizes_with_expired_spot,
 )
 from app.catalog.store.price_runs import RUN_TABLES, merge_lists, sizes_of_lists
+from app.catalog.store.price_totals import changed_groups
 from app.catalog.store.prices import (
     PRICE,
     STAGED_PRICE,
@@ -361,4 +362,12 @@ def _derive(session: Session, summary: IngestSummary, since: date | None, today:
         expired = sizes_with_expired_spot(since, today)
         may_remove = may_remove or session.execute(select(expired.exists())).scalar_one()
         mark_dirty(session, expired)
-    summary.changes["offer"] = save_derived(session, today, dirty_only=True, may_remove=may_remove, collect=True)
+    read_prices = any(summary.changes[name].has_changes for name in ("price", "price_list") if name in summary.changes)
+    summary.changes["offer"] = save_derived(
+        session,
+        today,
+        dirty_only=True,
+        price_groups=changed_groups(session, today, read_prices=read_prices),
+        may_remove=may_remove,
+        collect=True,
+    )

@@ -4,7 +4,7 @@ Only dirty sizes are derived again where possible: those whose row, prices or so
 that came into force or expired since the last ingest.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -34,7 +34,7 @@ from sqlalchemy.orm import Session
 from app.catalog.adjustments import load_rules
 from app.catalog.column_types import BYTEWISE, table_of
 from app.catalog.in_force import EVER_KNOWN, earliest_spot_day, prices_in_force
-from app.catalog.models import CompleteList, Offer, Price, Size, SizeJson, Source
+from app.catalog.models import CompleteList, Offer, Price, PriceTotal, Size, SizeJson, Source
 from app.catalog.projections import (
     COPIED_SIZE_COLUMNS,
     PRICE_COLUMNS,
@@ -57,6 +57,7 @@ from app.catalog.store.bulk import (
     upsert_staged,
 )
 from app.catalog.store.changes import collect_changed_offers, collect_lost_offers
+from app.catalog.store.price_totals import Group, save_price_totals
 from app.catalog.store.prices import OPERATING_SYSTEMS
 from app.catalog.store.upsert import TableChange, save_rows
 
@@ -123,10 +124,13 @@ def sizes_with_expired_spot(after: date, until: date) -> Select[Any]:
 
 
 def is_derived(session: Session) -> bool:
-    """Check whether every size has a document and there are offers; some migrations empty these tables."""
+    """Check whether every size has a document and there are offers and totals; some migrations empty these tables."""
     size, doc = (select(func.count()).select_from(table_of(model)).scalar_subquery() for model in (Size, SizeJson))
-    sizes, docs, offered = session.execute(select(size, doc, exists(select(table_of(Offer).c.size_key)))).one()
-    return bool(sizes == docs and (offered or not sizes))
+    offered, priced, counted = (
+        exists(select(table_of(model).c.region)).label(model.__name__) for model in (Offer, Price, PriceTotal)
+    )
+    sizes, docs, has_offers, has_prices, has_totals = session.execute(select(size, doc, offered, priced, counted)).one()
+    return bool(sizes == docs and (has_offers or not sizes) and has_totals == has_prices)
 
 
 def in_scope(column: ColumnElement[str], *, dirty_only: bool) -> ColumnElement[bool]:
@@ -135,15 +139,23 @@ def in_scope(column: ColumnElement[str], *, dirty_only: bool) -> ColumnElement[b
 
 
 def save_derived(
-    session: Session, today: date, *, dirty_only: bool = False, may_remove: bool = False, collect: bool = False
+    session: Session,
+    today: date,
+    *,
+    dirty_only: bool = False,
+    price_groups: Sequence[Group] = (),
+    may_remove: bool = False,
+    collect: bool = False,
 ) -> TableChange:
-    """Derive offers as of `today`, and size documents; write those that differ, and return the change of offers.
+    """Derive offers as of `today`, size documents and totals of prices; write those that differ.
 
-    With `dirty_only`, only those of DIRTY_SIZES; else of all sizes. `may_remove` says that a dirty size may have lost
+    Returns the change of offers. With `dirty_only`, only those of DIRTY_SIZES and totals of `price_groups`; else of all
+    sizes and prices. `may_remove` says that a dirty size may have lost
     an offer; without it no outdated offers are searched for. With `collect`, offers whose prices change go to
     CHANGED_OFFERS.
     """
     _save_size_docs(session, dirty_only=dirty_only)
+    save_price_totals(session, today, price_groups if dirty_only else None)
     offer = _OFFER
     with temporary_tables(session, _OFFERS):
         _derive_offers(session, today, dirty_only=dirty_only)
