@@ -14,8 +14,9 @@ from app.catalog.models import Gpu, PriceTotal, Size
 from app.catalog.queries.prices import AllPricesSearch, find_all_prices
 from app.catalog.queries.snapshot import load_snapshot
 from app.catalog.store.offers import save_derived
-from app.db.engines import read_session, write_session
+from app.db.engines import read_session
 from app.db.statements import run_plan
+from app.db.writing import write_session
 from app.ingest.run import forget, ingest
 from tests.catalog.test_price_runs import X1, X2, on, one_list
 from tests.conftest import TODAY
