@@ -21,6 +21,7 @@ from starlette.types import Message, Receive
 
 from app.errors import VmsizesError
 from app.http.cache import (
+    MAX_INLINE_BYTES,
     NO_CACHE,
     NOSNIFF,
     VARY,
@@ -311,7 +312,10 @@ class CacheMiddleware:
         encoding = preferred_encoding(headers.accept_encoding)
         variant = response.variants.get(encoding)
         if variant is None:
-            variant = response.variant(encoding)
+            if response.length > MAX_INLINE_BYTES:
+                variant = await asyncio.to_thread(response.variant, encoding)
+            else:
+                variant = response.variant(encoding)
             self._cache.recount(response)
         sent = [*variant.headers, (b"x-request-id", scope[REQUEST_ID]), status]
         await send({"type": "http.response.start", "status": 200, "headers": sent})

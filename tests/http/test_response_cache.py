@@ -6,6 +6,7 @@ import json
 import time
 from contextlib import ExitStack
 from datetime import date
+from secrets import token_bytes
 
 import brotli  # type: ignore[import-untyped]  # has no type information
 import httpx
@@ -239,12 +240,19 @@ def test_the_first_encoding_counts_towards_the_size(service: CacheMiddleware) ->
         assert service.cached_bytes - before > len(gzip.decompress(encoded)) + len(encoded)
 
 
+def response_of(number: int, body: bytes) -> CachedResponse:
+    key = str(number).encode()
+    return CachedResponse(key=key, etag=b"", cache_control=NO_CACHE, headers=[], body=body, created_at=0.0)
+
+
 def test_the_cache_is_bounded_and_evicts_the_least_recently_used() -> None:
     cache = ResponseCache(max_bytes=50_500)
     for number in range(100):
         key = str(number).encode()
         cache.put(
-            CachedResponse(key=key, etag=b"", cache_control=NO_CACHE, headers=[], body=b"x" * 1000, created_at=0.0)
+            CachedResponse(
+                key=key, etag=b"", cache_control=NO_CACHE, headers=[], body=token_bytes(1000), created_at=0.0
+            )
         )
         cache.get(b"0")
         cache.remember_url("/sizes", key, key)
@@ -264,3 +272,36 @@ def test_the_cache_is_bounded_and_evicts_the_least_recently_used() -> None:
     assert cache.size_bytes <= 50_500
     cache.clear()
     assert (len(cache), cache.get(b"0")) == (0, None)
+
+
+def page_of(number: int) -> bytes:
+    return b"[%s]" % b",".join(b'{"name":"Standard_%d_%d"}' % (number, item) for item in range(1000))
+
+
+def test_responses_are_packed_before_any_is_evicted() -> None:
+    cache = ResponseCache(max_bytes=1_000_000)
+    pages = [page_of(number) for number in range(100)]
+    for number, page in enumerate(pages):
+        cache.put(response_of(number, page))
+    assert sum(map(len, pages)) > 2_000_000
+    assert (len(cache), cache.size_bytes <= 1_000_000) == (100, True)
+    first, last = cache.get(b"0"), cache.get(b"99")
+    assert first is not None
+    assert last is not None
+    assert (first.is_packed, last.is_packed) == (True, False)
+    assert first.variant(None).body["body"] == pages[0]
+    cache.recount(first)
+    assert (first.is_packed, cache.size_bytes <= 1_000_000) == (False, True)
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip"])
+def test_a_response_is_packed_in_the_encoding_that_clients_accept(encoding: str) -> None:
+    page = page_of(1)
+    response = response_of(1, page)
+    sent = response.variant(encoding)
+    response.pack()
+    assert response.is_packed
+    assert response.size_bytes < len(page) / 2
+    assert response.variant(encoding) is sent
+    assert response.variant(None).body["body"] == page
+    assert (b"content-encoding", encoding.encode()) not in response.variant(None).headers
