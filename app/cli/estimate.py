@@ -269,7 +269,13 @@ def _placement_row(item: Mapping[str, Any], purchase: str) -> dict[str, Any]:
     """Return a placement as a row of the table, with the cost for one purchase model."""
     parallelism, memory, speed = item["parallelism"], item["per_gpu"], item["speed"]
     cost = item["cost"][purchase]
-    degrees = {"TP": parallelism["tensor"], "PP": parallelism["pipeline"], "DP": parallelism["data"]}
+    degrees = {
+        "TP": parallelism["tensor"],
+        "PP": parallelism["pipeline"],
+        "EP": parallelism["expert"],
+        "DPA": parallelism["data_attention"],
+        "DP": parallelism["data"],
+    }
     return {
         "size": item["size"],
         "nodes": item["nodes"],

@@ -300,6 +300,10 @@ class ModelOptions(BaseModel):
     )
     tensor_parallel: int | None = Field(default=None, description="GPUs that share each layer.")
     pipeline_parallel: int | None = Field(default=None, description="Stages that the layers are split into.")
+    expert_parallel: int | None = Field(default=None, description="For serving: GPUs that experts are dealt out over.")
+    data_parallel_attention: int | None = Field(
+        default=None, description="For serving: groups of GPUs that each have the attention of their own sequences."
+    )
 
 
 class ServiceOptions(BaseModel):
@@ -331,6 +335,8 @@ class GpuOptions(BaseModel):
 
 _PARALLEL_FIELDS = {"tensor_parallel": "tensor_parallel", "pipeline_parallel": "pipeline_parallel"}
 INFERENCE_FIELDS = _PARALLEL_FIELDS | {
+    "expert_parallel": "expert_parallel",
+    "data_parallel_attention": "data_parallel_attention",
     "context": "context_tokens",
     "concurrency": "concurrency",
     "allow_longer_context": "allow_longer_context",

@@ -95,6 +95,8 @@ def _option(answer: PlacementResult, option: PlacementOption) -> PlacedOut:
         parallelism=ParallelismOut(
             tensor=attempt.parallelism.tensor,
             pipeline=attempt.parallelism.pipeline,
+            expert=attempt.parallelism.expert,
+            data_attention=attempt.parallelism.data,
             data=attempt.replicas,
             zero_stage=attempt.zero_stage,
             gpus=attempt.gpus,

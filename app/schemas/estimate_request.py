@@ -223,6 +223,16 @@ class InferenceIn(In):
     )
     tensor_parallel: Count | None = Field(default=None, description="GPUs that a layer is cut over.")
     pipeline_parallel: Count | None = Field(default=None, description="Stages that the layers are cut into; default 1.")
+    expert_parallel: Count | None = Field(
+        default=None,
+        description="GPUs that routed experts are dealt out over, whole; default 1: every expert is cut. With "
+        "data_parallel_attention the default is all GPUs of a layer.",
+    )
+    data_parallel_attention: Count | None = Field(
+        default=None,
+        description="Groups of tensor_parallel GPUs that each have the attention and the KV cache of their own "
+        "sequences, and share the experts; default 1.",
+    )
 
     @model_validator(mode="after")
     def _one_size_of_weights(self) -> "InferenceIn":

@@ -54,6 +54,8 @@ class ServingMemoryOut(Out):
 
     tensor_parallel: int = Field(description="GPUs that each layer is cut over.")
     pipeline_parallel: int = Field(description="Stages that the layers are cut into.")
+    expert_parallel: int = Field(description="GPUs that routed experts are dealt out over, whole; 1: each is cut.")
+    data_parallel_attention: int = Field(description="Groups of GPUs with sequences and attention of their own.")
     copies: int = Field(description="Copies of the model that the GPUs hold.")
     weights: FigureOut = Field(description="Weights on the fullest GPU.")
     kv_cache: FigureOut = Field(description="With heads that tensor ranks replicate.")

@@ -137,6 +137,8 @@ class ParallelismOut(Out):
 
     tensor: int = Field(description="GPUs that each layer is cut over.")
     pipeline: int = Field(description="Stages that the layers are cut into.")
+    expert: int = Field(description="GPUs that routed experts are dealt out over, whole; 1: each is cut.")
+    data_attention: int = Field(description="Groups of a copy with sequences and attention of their own.")
     data: int = Field(description="Copies: replicas of a server, data-parallel ranks of a training.")
     zero_stage: int | None = Field(description="0 DDP to 3 FULL_SHARD; null for a server.")
     gpus: int = Field(description="GPUs that are used, over all VMs.")

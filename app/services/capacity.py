@@ -135,7 +135,7 @@ def measure_capacity(prepared: PreparedRequest, machine: Machine) -> Capacity:
         dtype=job.dtype,
         context_tokens=context,
         bounded=bounded,
-        users=job.max_sequences(machine, _ONE_VM),
+        users=job.max_sequences(machine, _ONE_VM, groups=False),
         users_context=job.load.context_tokens,
         tensor_parallel=parallelism.tensor,
     )

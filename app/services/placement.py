@@ -16,6 +16,7 @@ from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import BoundStatement, QueryPlan, Rows, to_dicts
 from app.errors import BadWorkload, NotFound
+from app.fit.estimator.parallelism import requested_gpus
 from app.fit.estimator.workload import ServiceLevel, TrainingWorkload
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.quantities import GIB
@@ -155,7 +156,7 @@ def _described_machine(
             )
     gpus = hardware.gpus
     if gpus is None:
-        gpus_of_split = (search.workload.tensor_parallel or 1) * (search.workload.pipeline_parallel or 1)
+        gpus_of_split = requested_gpus(search.workload)
         gpus = assumptions.record(
             "hardware.gpus", gpus_of_split, "as many as the split needs" if gpus_of_split > 1 else "one GPU"
         )

@@ -79,7 +79,8 @@ DEPARTURES: Mapping[str, str] = {
     "gpu": "this GPU",
     "peak": "a GPU of unknown peak",
     "link": "TP over PCIe",
-    "tensor_parallel": "so many tensor ranks",
+    "tensor_parallel": "so many GPUs of a layer",
+    "data_parallel_attention": "data-parallel attention",
     "pipeline_parallel": "stages",
     "sequences": "so many users",
     "context": "so long a context",
@@ -171,6 +172,10 @@ def layout_words(nodes: int, split: ParallelismOut | None) -> list[str]:
         words.append(f"layers cut over {split.tensor} GPUs (TP {split.tensor})")
     if split.pipeline > 1:
         words.append(f"{split.pipeline} stages (PP {split.pipeline})")
+    if split.data_attention > 1:
+        words.append(f"{split.data_attention} groups with their own sequences (DP attention {split.data_attention})")
+    if split.expert > 1:
+        words.append(f"experts dealt out over {split.expert} GPUs (EP {split.expert})")
     if split.data > 1:
         words.append(f"{split.data} replicas")
     if split.gpus == 1:

@@ -81,6 +81,8 @@ class FitView(SizeRequirements, CurrencyParams):
     allow_longer_context: JsonBool | None = Field(default=None, description="Allow more than the model is made for.")
     tensor_parallel: Count | None = Field(default=None, description="GPUs that a layer is cut over.")
     pipeline_parallel: Count | None = Field(default=None, description="Stages that the layers are cut into.")
+    expert_parallel: Count | None = Field(default=None, description="GPUs that experts are dealt out over.")
+    data_parallel_attention: Count | None = Field(default=None, description="Groups with sequences of their own.")
     region: RegionSet = Field(default=(), description="Priced in one of these.")
     gpu: LowerTextSet = Field(default=(), description="Only these GPUs, by any name or a glob.")
     series: LowerTextSet = Field(default=(), description="Only these series.")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from benchmarks.accuracy.estimates import estimate, figure_range
 from benchmarks.accuracy.points import Family, Point
-from benchmarks.accuracy.runs import ServingRun, serving_runs
+from benchmarks.accuracy.runs import ServingRun, data_parallel_runs, serving_runs
 
 SOURCE = "ai-dynamo/aiconfigurator 095f58a, silicon_sample.csv: runs of SemiAnalysis InferenceX and NVIDIA"
 LICENSE = "Apache-2.0"
@@ -44,6 +44,13 @@ def _ttft_left_out() -> tuple[float, str]:
     return ttft_left_out(), "model"
 
 
+def _data_parallel_points() -> Iterator[Point]:
+    for run in data_parallel_runs():
+        low, mid, high = figure_range(estimate(run.body()), "inference.decode.expected_step")
+        names = labels(run) | {"data_parallel": run.data_parallel}
+        yield Point(measured=run.tpot_s * 1e3, low=low, mid=mid, high=high, labels=names)
+
+
 DECODE_STEP = Family(
     id="decode_step",
     title="Time per output token",
@@ -53,6 +60,15 @@ DECODE_STEP = Family(
     license=LICENSE,
     points=_points("inference.decode.expected_step", lambda run: run.tpot_s * 1e3),
     leave_one_out=_decode_left_out,
+)
+DECODE_STEP_DATA_PARALLEL = Family(
+    id="decode_step_data_parallel",
+    title="Time per output token with data-parallel attention",
+    figure="inference.decode.expected_step",
+    unit="ms",
+    source=SOURCE,
+    license=LICENSE,
+    points=_data_parallel_points,
 )
 TTFT = Family(
     id="ttft",

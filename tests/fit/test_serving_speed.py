@@ -9,14 +9,8 @@ from hypothesis import strategies as st
 
 from app.fit.estimator.estimate import serving_setup
 from app.fit.estimator.serving import ServingSetup, kv_cache_of, weights_range
-from app.fit.estimator.serving_speed import (
-    Lengths,
-    ServingSpeed,
-    expert_shares,
-    prefill_speed,
-    request_lengths,
-    serving_speed,
-)
+from app.fit.estimator.serving_speed import ServingSpeed, prefill_speed, serving_speed
+from app.fit.estimator.speed_model import Lengths, expert_shares, request_lengths
 from app.fit.estimator.workload import Gpus, InferenceWorkload
 from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.assumptions import Assumptions

@@ -4,17 +4,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from app.fit.estimator.serving import ServingSetup
-from app.fit.estimator.serving_speed import (
-    Lengths,
-    SpeedModel,
-    kv_bytes_read,
-    least_prompt,
-    least_step,
-    prompt_work,
-    request_lengths,
-    speed_model,
-    step_work,
-)
+from app.fit.estimator.serving_speed import kv_bytes_read, least_prompt, least_step, prompt_work, step_work
+from app.fit.estimator.speed_model import Lengths, SpeedModel, request_lengths, speed_model
 from app.fit.formulas.memory import KvCache
 from app.fit.formulas.quantities import Range
 from app.fit.formulas.serving_constants import FIRST_TOKEN, STEP

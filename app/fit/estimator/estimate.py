@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 
 from app.fit.accuracy import evidence_of
 from app.fit.estimator.model import ONE, Model, range_figure, resolve_model
-from app.fit.estimator.parallelism import plan_serving, plan_training
+from app.fit.estimator.parallelism import check_experts, plan_serving, plan_training
 from app.fit.estimator.report import CostFigures, Estimate, InferenceFigures, ParameterFigures, TrainingFigures
 from app.fit.estimator.serving import (
     ServingSetup,
@@ -102,6 +102,7 @@ def serving_setup(
 ) -> ServingSetup:
     """Return a serving workload with its model, deployment and weights; raises InvalidWorkload for a contradiction."""
     model = resolve_model(shape, assumptions)
+    check_experts(workload, model.shape.experts)
     deployment = plan_serving(workload, gpus, model.shape.heads, assumptions)
     return with_weights(
         ServingSetup(

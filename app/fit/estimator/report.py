@@ -33,6 +33,8 @@ class ServingMemory:
 
     tensor_parallel: int
     pipeline_parallel: int
+    expert_parallel: int
+    data_parallel_attention: int
     copies: int
     weights: Figure
     kv_cache: Figure

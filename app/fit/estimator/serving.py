@@ -20,6 +20,8 @@ from app.fit.formulas.inference import (
 )
 from app.fit.formulas.memory import (
     BITS,
+    NO_EXPERTS,
+    ExpertShare,
     KvCache,
     build_kv_cache,
     kv_bytes_per_sequence,
@@ -176,6 +178,8 @@ def memory_figures(setup: ServingSetup, weights: Range, cache: KvCache | None) -
     return ServingMemory(
         tensor_parallel=parallelism.tensor,
         pipeline_parallel=parallelism.pipeline,
+        expert_parallel=parallelism.expert,
+        data_parallel_attention=parallelism.data,
         copies=setup.deployment.copies,
         weights=range_figure(held, is_exact=parallelism.pipeline == 1),
         kv_cache=range_figure(cached, is_exact=parallelism.pipeline == 1),
@@ -213,8 +217,15 @@ def served_model(setup: ServingSetup, weights: Range, cache: KvCache | None) -> 
         layers=setup.model.shape.layers,
         embeddings=setup.weights.embeddings if setup.weights is not None else 0.0,
         replicated=setup.weights.replicated if setup.weights is not None else 0.0,
+        experts=_experts(setup),
         step_bytes_per_token=6 * width if width is not None else 0.0,
     )
+
+
+def _experts(setup: ServingSetup) -> ExpertShare:
+    """Return the routed experts of a layer and their share of the bytes."""
+    count, weights = setup.model.shape.experts, setup.weights
+    return ExpertShare(count, weights.experts) if count and weights is not None else NO_EXPERTS
 
 
 def _activation_width(setup: ServingSetup) -> int | None:
@@ -234,7 +245,8 @@ def _apply_given_cache(setup: ServingSetup, need: InferenceNeed) -> InferenceNee
     given = setup.workload.kv_bytes_per_sequence
     if given is None:
         return need
-    return replace(need, kv_cache=given * setup.sequences / setup.deployment.parallelism.gpus)
+    parallelism = setup.deployment.parallelism
+    return replace(need, kv_cache=given * ceil(setup.sequences / parallelism.data) / parallelism.group_gpus)
 
 
 def _memory_budget(setup: ServingSetup) -> float | None:

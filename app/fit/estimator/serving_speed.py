@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil, inf, log2
-from typing import NamedTuple
 
 from app.fit.accuracy import evidence_of
-from app.fit.estimator.model import Model
+from app.fit.estimator.expert_ranks import GPUS_OF_A_VM, spans_vms, spread_over_experts
 from app.fit.estimator.report import DecodeFigures
 from app.fit.estimator.serving import ServingSetup, kv_cache_of, sequence_bytes, weights_range
-from app.fit.estimator.speed_domain import find_departures, widened
-from app.fit.estimator.workload import Gpus, InferenceWorkload
-from app.fit.formulas.architecture import Architecture, missing_for_count, typical_shape
+from app.fit.estimator.speed_domain import find_departures, step_evidence, widened
+from app.fit.estimator.speed_model import Lengths, SpeedModel, request_lengths, speed_model
+from app.fit.estimator.workload import Gpus
+from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.assumptions import Assumptions
 from app.fit.formulas.compute import prefill_flops, prompt_attention_flops
 from app.fit.formulas.inference import DecodeStep, decode_flops, experts_read, step_seconds
@@ -28,121 +28,6 @@ from app.fit.formulas.serving_speed import (
     prompt_time,
     step_time,
 )
-
-DEQUANTIZED_BITS = 14
-"""Fewer average bits a weight than this are quantized: 16 less what stays in 16 bits."""
-TYPICAL_EXPERTS = (128, 8)
-"""Experts of a layer and of a token where only the active parameters are known: Qwen3, gpt-oss (128 and 4)."""
-
-
-class Lengths(NamedTuple):
-    """Tokens of a request: of its prompt and its output, and how many it keeps on average while it generates.
-
-    The first `cached` tokens of the prompt were read for an earlier request, and are not read again.
-    """
-
-    prompt: int
-    output: int
-    kept: float
-    cached: int = 0
-
-    @property
-    def read(self) -> int:
-        """Tokens of the prompt that are computed."""
-        return self.prompt - self.cached
-
-
-def request_lengths(workload: InferenceWorkload) -> Lengths | None:
-    """Return the lengths of a request; None where none is given.
-
-    Without prompt and output there are as many tokens out as in, and the context is the average of what is kept: a
-    prompt of two thirds of it. Without an output it is as long as the prompt.
-    """
-    context, prompt, output = workload.context_tokens, workload.prompt_tokens, workload.output_tokens
-    if prompt is None:
-        if context is None:
-            return None
-        prompt = max(1, round(context * 2 / 3) if output is None else context - output // 2)
-    output = prompt if output is None else output
-    given = workload.prompt_tokens is not None and workload.output_tokens is not None
-    average = prompt + output / 2
-    kept = average if context is None or (given and average < context) else float(context)
-    cached = min(prompt - 1, round(prompt * (workload.prefix_cache_hit or 0.0)))
-    return Lengths(prompt, output, kept, cached)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpeedModel:
-    """What the speed of a model depends on, the same on all GPUs: bytes of weights, FLOPs of a token, layers, experts.
-
-    `dense_bytes` are read for every token, without the input embedding; of `expert_bytes` only the experts that are
-    chosen. `of_typical_shape`: layers and widths are those of a usual model of so many parameters.
-    """
-
-    dense_bytes: float
-    expert_bytes: float
-    experts: int
-    experts_per_token: int
-    quantized: bool
-    token_flops: float
-    layers: int
-    latent_layers: int
-    routed: int
-    hidden: int
-    of_typical_shape: bool
-
-
-def speed_model(setup: ServingSetup, weights: Range) -> SpeedModel:
-    """Return what the speed of a model depends on."""
-    model, shares = setup.model, setup.weights
-    shape, known = _complete_shape(model, weights)
-    experts, experts_per_token, expert_share = expert_shares(setup)
-    embeddings = shares.embeddings if shares is not None else 0.0
-    input_share = 0.0 if shape.tied_embeddings else embeddings / 2
-    count = model.count
-    input_params = 0.0 if count is None or shape.tied_embeddings else count.embeddings / 2
-    params = count.total if count is not None else weights.mid / 2
-    layers, hidden = shape.require("layers", "hidden")
-    moe_layers = (shape.layers_with_experts if shape.experts is not None else layers) if experts else 0
-    return SpeedModel(
-        dense_bytes=weights.mid * (1 - expert_share - input_share),
-        expert_bytes=weights.mid * expert_share,
-        experts=experts,
-        experts_per_token=experts_per_token,
-        quantized=weights.mid * 8 / params < DEQUANTIZED_BITS,
-        token_flops=2 * (count.active - input_params) if count is not None else weights.mid,
-        layers=layers,
-        latent_layers=layers if shape.kv_lora_rank is not None else 0,
-        routed=moe_layers * experts_per_token,
-        hidden=hidden,
-        of_typical_shape=not known,
-    )
-
-
-def _complete_shape(model: Model, weights: Range) -> tuple[Architecture, bool]:
-    """Return the architecture with layers and width, and whether they are known: else a usual model's."""
-    shape = model.shape
-    if not shape.missing_fields("layers", "hidden"):
-        return shape, True
-    params = model.count.total if model.count is not None else max(1, int(weights.mid / 2))
-    return typical_shape(replace(shape, params=params)), False
-
-
-def expert_shares(setup: ServingSetup) -> tuple[int, int, float]:
-    """Return the experts of a layer and of a token, and the experts' share of the bytes; 0, 0, 0 without experts.
-
-    Where the experts cannot be counted, they follow from the active parameters: N - N_act = N_experts (1 - e / E).
-    """
-    shape, count = setup.model.shape, setup.model.count
-    share = setup.weights.experts if setup.weights is not None else 0.0
-    if shape.experts and shape.experts_per_token and share:
-        return shape.experts, shape.experts_per_token, share
-    if count is None or count.active >= count.total or not (shape.experts or missing_for_count(shape)):
-        return 0, 0, 0.0
-    experts, per_token = shape.experts or TYPICAL_EXPERTS[0], shape.experts_per_token or TYPICAL_EXPERTS[1]
-    if experts <= per_token:
-        return 0, 0, 0.0
-    return experts, per_token, min(0.98, (1 - count.active / count.total) / (1 - per_token / experts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +119,7 @@ def _spread(
 
 def decode_figures(speed: ServingSpeed) -> DecodeFigures:
     """Return step time and token rate, as bounds and as expected."""
-    rests_on = evidence_of("decode_step", speed.departures)
+    rests_on = step_evidence(speed.departures)
     return DecodeFigures(
         step=bound(speed.least_s * 1e3, "ms"),
         expected_step=estimate(speed.expected_s.times(1e3), "ms", rests_on),
@@ -265,9 +150,6 @@ def record_lengths(setup: ServingSetup) -> None:
     setup.assumptions.get(workload.engine, "inference.engine")
 
 
-GPUS_OF_A_VM = 8
-
-
 def assume_links(gpus: Gpus, parallelism: Parallelism, assumptions: Assumptions) -> Gpus:
     """Return the GPUs with the link between tensor ranks and the network between stages, where these are not given."""
     network, speed = gpus.network, gpus.link_gb_per_s
@@ -277,7 +159,8 @@ def assume_links(gpus: Gpus, parallelism: Parallelism, assumptions: Assumptions)
     if speed is None:
         known = tensor_link(link, None, gpus.bandwidth_gb_per_s).bytes_per_s * 2 / 1e9
         speed = assumptions.record("gpus.link_gb_per_s", known, "usual of GPUs with such a memory bandwidth")
-    if parallelism.pipeline > 1 and parallelism.gpus > GPUS_OF_A_VM:
+    several = parallelism.pipeline > 1 or (spans_vms(parallelism) and gpus.link is None)
+    if several and parallelism.gpus > GPUS_OF_A_VM:
         network = assumptions.get(network, "gpus.network")
     return replace(gpus, link=link, link_gb_per_s=speed, network=network)
 
@@ -293,9 +176,10 @@ def _sequences_per_copy(setup: ServingSetup) -> float:
 
 
 def _sequences_per_stage(setup: ServingSetup, sequences: float | None = None) -> float:
-    """Return the sequences per micro-batch of a stage: the mean over copies and stages, at least one."""
+    """Return the sequences per micro-batch of a group of tensor ranks: the mean, at least one."""
     of_copy = setup.concurrency / setup.deployment.copies if sequences is None else sequences
-    return max(1.0, of_copy / setup.deployment.parallelism.pipeline)
+    parallelism = setup.deployment.parallelism
+    return max(1.0, of_copy / (parallelism.pipeline * parallelism.data))
 
 
 def least_step(
@@ -304,12 +188,16 @@ def least_step(
     """Return the bound of a step, s: every weight that a token uses and the whole cache are read once."""
     parallelism, gpus, count = setup.deployment.parallelism, setup.gpus, setup.model.count
     bandwidth = (gpus.bandwidth_gb_per_s or 0.0) * 1e9
-    unused = model.expert_bytes * (1 - model.experts_per_token / model.experts) if model.experts else 0.0
-    step = DecodeStep(
-        weights_bytes=(weights.mid - unused) / parallelism.tensor,
-        kv_bytes=kv_read_s * bandwidth,
-        flops=decode_flops(count.active, _sequences_per_stage(setup, sequences)) / parallelism.tensor if count else 0.0,
-    )
+    used = model.expert_bytes * model.experts_per_token / model.experts if model.experts else 0.0
+    unused = model.expert_bytes - used if model.experts else 0.0
+    read = (weights.mid - unused) / parallelism.tensor
+    flops = decode_flops(count.active, _sequences_per_stage(setup, sequences)) / parallelism.tensor if count else 0.0
+    if parallelism.data > 1:
+        of_stage = max(1.0, (_sequences_per_copy(setup) if sequences is None else sequences) / parallelism.pipeline)
+        own = model.expert_flops * _sequences_per_stage(setup, sequences) / parallelism.tensor
+        flops += model.expert_flops * of_stage / parallelism.stage_gpus - own
+        read += used / parallelism.stage_gpus - used / parallelism.tensor
+    step = DecodeStep(weights_bytes=read, kv_bytes=kv_read_s * bandwidth, flops=flops)
     return step_seconds(step, bandwidth, gpus.peak_tflops * 1e12 if gpus.peak_tflops is not None else None)
 
 
@@ -348,7 +236,8 @@ def step_work(
     they are not the workload's.
     """
     gpus, (tensor, stages) = setup.gpus, _ranks(setup)
-    batch = _sequences_per_stage(setup, sequences)
+    batch, groups = _sequences_per_stage(setup, sequences), setup.deployment.parallelism.data
+    plain = groups == setup.deployment.parallelism.expert == 1
     sequences = _sequences_per_copy(setup) if sequences is None else sequences
     bandwidth = (gpus.bandwidth_gb_per_s or inf) * 1e9 * tensor
     peak = gpus.peak_tflops * 1e12 * tensor if gpus.peak_tflops is not None else inf
@@ -365,7 +254,7 @@ def step_work(
     attention = (_attention_flops(setup, lengths) if lengths is not None else 0.0) * narrow / peak / stages
     split = min(1.0, MAX_RANKS_OF_A_PROMPT / tensor)
     sent = message_s * prompt * split / stages + (prompt * model.hidden * 2 / hop.bytes_per_s if stages > 1 else 0.0)
-    return StepWork(
+    work = StepWork(
         dense_read_s=dense_read,
         expert_read_s=expert_read,
         dequantized_s=dequantized,
@@ -377,7 +266,7 @@ def step_work(
         routed=model.routed,
         doublings=model.layers * log2(tensor) * link.latency_factor,
         sequences=batch,
-        prompts=sequences / lengths.output if lengths is not None else 0.0,
+        prompts=sequences / groups / lengths.output if lengths is not None else 0.0,
         dense_prefill_s=0.0 if model.experts else linear,
         expert_prefill_s=linear if model.experts else 0.0,
         attention_prefill_s=attention,
@@ -386,6 +275,7 @@ def step_work(
         sglang=float(setup.engine == "sglang"),
         vllm=float(setup.engine == "vllm"),
     )
+    return work if plain else spread_over_experts(work, setup, model, lengths, sequences)
 
 
 def _ranks(setup: ServingSetup) -> tuple[int, int]:
@@ -427,14 +317,16 @@ def least_prompt(setup: ServingSetup, model: SpeedModel, lengths: Lengths) -> fl
 def prompt_work(setup: ServingSetup, work: StepWork, lengths: Lengths, sequences: float | None = None) -> StepWork:
     """Return the work with that of one prompt on its way through all stages, and with all sequences of a copy.
 
-    A prompt passes the stages in chunks: a stage idles during the p - 1 chunks that others begin and end with.
+    A prompt passes the stages in chunks: a stage idles during the p - 1 chunks that others begin and end with. It waits
+    for the prompts of all groups with their own sequences, as these meet at every layer with experts.
     """
-    chunks, stages = ceil(lengths.read / CHUNK_TOKENS), setup.deployment.parallelism.pipeline
+    parallelism = setup.deployment.parallelism
+    chunks, stages = ceil(lengths.read / CHUNK_TOKENS), parallelism.pipeline
     fill = (chunks + stages - 1) / chunks
     return replace(
         work,
         dense_prefill_s=work.dense_prefill_s * fill,
-        expert_prefill_s=work.expert_prefill_s * fill,
+        expert_prefill_s=work.expert_prefill_s / parallelism.data * fill,
         attention_prefill_s=work.attention_prefill_s * fill,
         sequences=_sequences_per_copy(setup) if sequences is None else sequences,
     )

@@ -1,7 +1,9 @@
 """What the measured runs of serving cover. Outside of it the range of a speed is wider, and says so."""
 
+from app.fit.accuracy import evidence_of
 from app.fit.estimator.serving import ServingSetup
 from app.fit.formulas.layers import is_sparse
+from app.fit.formulas.quantities import Evidence
 from app.fit.formulas.serving_constants import STEP, Spread
 
 MIN_BANDWIDTH_GB_PER_S = 3000.0
@@ -24,10 +26,11 @@ def find_departures(setup: ServingSetup, kept_tokens: float | None, *, typical: 
     departs = {
         "gpu": (gpus.bandwidth_gb_per_s or 0.0) < MIN_BANDWIDTH_GB_PER_S,
         "peak": gpus.peak_tflops is None,
-        "link": parallelism.tensor > 1 and gpus.link == "pcie",
-        "tensor_parallel": parallelism.tensor > MAX_TENSOR_PARALLEL,
+        "link": parallelism.stage_gpus > 1 and gpus.link == "pcie",
+        "tensor_parallel": parallelism.stage_gpus > MAX_TENSOR_PARALLEL,
+        "data_parallel_attention": parallelism.data > 1,
         "pipeline_parallel": parallelism.pipeline > 1,
-        "sequences": setup.sequences > MAX_SEQUENCES,
+        "sequences": setup.sequences > MAX_SEQUENCES * parallelism.data,
         "context": kept_tokens is None or kept_tokens > MAX_CONTEXT_TOKENS,
         "dtype": dtype not in MEASURED_DTYPES,
         "model": typical
@@ -42,7 +45,8 @@ DEPARTURES = {
     "gpu": "a GPU with less memory bandwidth than an H100",
     "peak": "a GPU whose peak is unknown: computing and prompts are not counted",
     "link": "tensor parallelism over PCIe",
-    "tensor_parallel": "more than 8 tensor ranks",
+    "tensor_parallel": "a layer on more than 8 GPUs",
+    "data_parallel_attention": "groups of GPUs with sequences of their own",
     "pipeline_parallel": "pipeline stages",
     "sequences": "more than 1,024 sequences of a copy",
     "context": "more than 16,384 tokens of a sequence, or an unknown number",
@@ -60,3 +64,9 @@ def widened(spread: Spread, departures: tuple[str, ...], *, engine_unknown: bool
         factors = (1.0, 1 + STEP.sglang, 1 + STEP.vllm)
         low, high = low * min(factors) / (1 + STEP.vllm), high * max(factors) / (1 + STEP.vllm)
     return Spread(low, high)
+
+
+def step_evidence(departures: tuple[str, ...]) -> Evidence:
+    """Return what the time of a step rests on: runs with data-parallel attention are a family of their own."""
+    grouped = "data_parallel_attention" in departures
+    return evidence_of("decode_step_data_parallel" if grouped else "decode_step", departures)

@@ -55,7 +55,10 @@ class ServiceLevel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferenceWorkload:
-    """How a model is served; the share of a prompt that is cached is only known of a service level."""
+    """How a model is served; the share of a prompt that is cached is only known of a service level.
+
+    A copy is on `tensor_parallel` x `data_parallel_attention` x `pipeline_parallel` GPUs, see Parallelism.
+    """
 
     dtype: str | None = None
     bits_per_weight: float | None = None
@@ -76,6 +79,8 @@ class InferenceWorkload:
     utilization: float | None = None
     tensor_parallel: int | None = None
     pipeline_parallel: int | None = None
+    expert_parallel: int | None = None
+    data_parallel_attention: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

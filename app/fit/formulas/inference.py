@@ -1,9 +1,16 @@
 """Serving a model: speed of decoding, memory that each GPU needs and may use, and how many sequences fit."""
 
 from dataclasses import dataclass
-from math import floor
+from math import ceil, floor
 
-from app.fit.formulas.memory import KvCache, Parallelism, kv_bytes_per_sequence, largest_gpu_share
+from app.fit.formulas.memory import (
+    NO_EXPERTS,
+    ExpertShare,
+    KvCache,
+    Parallelism,
+    kv_bytes_per_sequence,
+    largest_gpu_share,
+)
 from app.fit.formulas.quantities import GIB, ZERO, Range, plus_minus
 
 BANDWIDTH_EFFICIENCY = Range(low=0.60, mid=0.75, high=0.85)
@@ -84,8 +91,7 @@ class ServedModel:
     """A model as it is served, the same on every candidate of a placement.
 
     `embeddings` is their share of the parameters, 0 to 1, `replicated` the share of what every tensor rank holds whole.
-    `step_bytes_per_token` is 6 (f + h); 0 where the widths are
-    unknown.
+    `step_bytes_per_token` is 6 (f + h); 0 where the widths are unknown.
     """
 
     weights_bytes: float
@@ -93,6 +99,7 @@ class ServedModel:
     layers: int | None = None
     embeddings: float = 0.0
     replicated: float = 0.0
+    experts: ExpertShare = NO_EXPERTS
     step_bytes_per_token: float = 0.0
 
 
@@ -123,19 +130,20 @@ class InferenceNeed:
 def inference_need(
     model: ServedModel, load: ServingLoad, parallelism: Parallelism, overhead: Range | None = None
 ) -> InferenceNeed:
-    """Return the memory that the fullest GPU of one copy needs: W share + B KV + A_step + C.
+    """Return the memory that the fullest GPU of one copy needs: W share + ceil(B / d) KV + A_step + C.
 
     A_step = 6 (f + h) x batched tokens / t.  Weights and KV exact for p = 1, else bounds; A_step and C estimates.
-    W weights, B sequences, f intermediate, h hidden, t tensor parallel, C `overhead`; bytes.
+    W weights, B sequences, f intermediate, h hidden, t tensor parallel, C `overhead`; bytes. With data-parallel
+    attention each of d groups holds the cache of its own sequences.
     Source: vLLM's memory profiling; A_step was fitted to two start-up logs of vLLM (its GitHub, 10517; within 0.6 %).
     """
     sequence = kv_bytes_per_sequence(model.cache, load.context_tokens, parallelism) if model.cache else 0.0
     step = model.step_bytes_per_token * load.batched_tokens / parallelism.tensor
-    share = largest_gpu_share(parallelism, layers=model.layers, embeddings=model.embeddings)
+    share = largest_gpu_share(parallelism, layers=model.layers, embeddings=model.embeddings, experts=model.experts)
     share += model.replicated * (1 - 1 / parallelism.tensor) / parallelism.pipeline
     return InferenceNeed(
         weights=model.weights_bytes * share,
-        kv_cache=load.sequences * sequence,
+        kv_cache=ceil(load.sequences / parallelism.data) * sequence,
         activations=plus_minus(step, STEP_SPREAD),
         overhead=serving_overhead(parallelism) if overhead is None else overhead,
     )
@@ -170,14 +178,14 @@ def max_sequences(
 ) -> Range | None:
     """Return how many sequences of the load's context one copy serves at once; None without a KV cache.
 
-    floor((budget - W share - A_step - C) / KV of a sequence), never below 0.  An estimate, as A_step and C are.
+    d floor((budget - W share - A_step - C) / KV of a sequence), never below 0.  An estimate, as A_step and C are.
     Source: vLLM, arXiv 2309.06180, section 4: the memory that profiling leaves is divided into pages.
     """
     if model.cache is None:
         return None
     sequence = kv_bytes_per_sequence(model.cache, load.context_tokens, parallelism)
-    need = inference_need(model, load, parallelism, overhead)
+    need, groups = inference_need(model, load, parallelism, overhead), parallelism.data
     beside = need.activations + need.overhead + need.weights
     room = Range(low=budget - beside.high, mid=budget - beside.mid, high=budget - beside.low)
-    low, mid, high = (max(0, floor(free / sequence)) for free in (room.low, room.mid, room.high))
+    low, mid, high = (groups * max(0, floor(free / sequence)) for free in (room.low, room.mid, room.high))
     return Range(low=low, mid=mid, high=high)

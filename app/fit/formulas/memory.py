@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from math import ceil, floor
+from typing import NamedTuple
 
 from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.layers import LayerCache, count_state_bytes
@@ -9,32 +10,76 @@ from app.fit.formulas.layers import LayerCache, count_state_bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parallelism:
-    """One copy of a model split over `tensor` x `pipeline` GPUs."""
+    """One copy of a model split over `tensor` x `data` x `pipeline` GPUs.
+
+    `tensor` GPUs share the attention of a sequence. `data` groups of them have sequences of their own and share the
+    routed experts: data-parallel attention, where every group holds all other weights. The experts are dealt out over
+    `expert` GPUs; where these are fewer than the GPUs of a stage, each expert is split over the rest.
+    """
 
     tensor: int = 1
     pipeline: int = 1
+    expert: int = 1
+    data: int = 1
 
     @property
     def gpus(self) -> int:
         """Number of GPUs that hold the copy."""
+        return self.tensor * self.pipeline * self.data
+
+    @property
+    def stage_gpus(self) -> int:
+        """Number of GPUs that a layer is on."""
+        return self.tensor * self.data
+
+    @property
+    def group_gpus(self) -> int:
+        """Number of GPUs that share a sequence, over all stages."""
         return self.tensor * self.pipeline
 
 
 UNSPLIT = Parallelism()
 
 
-def largest_gpu_share(parallelism: Parallelism, *, layers: int | None = None, embeddings: float = 0.0) -> float:
+class ExpertShare(NamedTuple):
+    """The routed experts of a layer, and their share of the model's bytes, 0 to 1."""
+
+    per_layer: int = 1
+    share: float = 0.0
+
+
+NO_EXPERTS = ExpertShare()
+
+
+def largest_gpu_share(
+    parallelism: Parallelism,
+    *,
+    layers: int | None = None,
+    embeddings: float = 0.0,
+    experts: ExpertShare = NO_EXPERTS,
+) -> float:
     """Return the share of the parameters that the fullest GPU holds, 0 to 1.
 
     p = 1: 1 / t.  p > 1: ((1 - m) ceil(L / p) / L + m) / t: the largest stage has ceil(L / p) layers, and one end
-    stage has embeddings, at most all m of them.  Exact for p = 1, else a bound from above. t tensor, p pipeline,
-    L layers, m the embeddings' share of the parameters.
-    Source: Megatron-LM places embeddings on the end stages (arXiv 2104.04473).
+    stage has embeddings, at most all m of them.  Of routed experts, x of the parameters, a GPU holds
+    ceil(E / ep) / E x ep / (t d) in place of 1 / t: whole experts, and of each its part.  Exact for p = 1, else a
+    bound from above. t tensor, d data, ep expert, p pipeline, L layers, m the embeddings' share of the parameters.
+    Sources: Megatron-LM places embeddings on the end stages (arXiv 2104.04473); DeepSeek-V3 (arXiv 2412.19437), section
+    3.4, and vLLM (FusedMoEParallelConfig) for experts and data-parallel attention.
     """
-    if parallelism.pipeline == 1:
-        return 1 / parallelism.tensor
-    stage = 1 / parallelism.pipeline if layers is None else ceil(layers / parallelism.pipeline) / layers
-    return ((1 - embeddings) * stage + embeddings) / parallelism.tensor
+    stage = 1.0
+    if parallelism.pipeline > 1:
+        stage = 1 / parallelism.pipeline if layers is None else ceil(layers / parallelism.pipeline) / layers
+    held = ((1 - embeddings) * stage + embeddings) / parallelism.tensor if stage < 1 else 1 / parallelism.tensor
+    if parallelism.expert == 1 and parallelism.data == 1:
+        return held
+    return held + stage * experts.share * (expert_share_of_gpu(parallelism, experts.per_layer) - 1 / parallelism.tensor)
+
+
+def expert_share_of_gpu(parallelism: Parallelism, experts: int) -> float:
+    """Return the share of a layer's experts that the fullest GPU holds: ceil(E / ep) / E x ep / (t d)."""
+    whole = ceil(experts / parallelism.expert) / experts
+    return whole * parallelism.expert / parallelism.stage_gpus
 
 
 FULL_BITS: dict[str, float] = {
@@ -197,7 +242,7 @@ def kv_bytes_per_sequence(cache: KvCache, tokens: int, parallelism: Parallelism 
         ceil(count / parallelism.pipeline) * _entries(layer, tokens, cache) * _entry_bytes(layer, cache, parallelism)
         for layer, count in cache.layers
     )
-    return kept + cache.state_bytes / parallelism.gpus
+    return kept + cache.state_bytes / parallelism.group_gpus
 
 
 def _entries(kept: LayerCache, tokens: int, cache: KvCache) -> int:

@@ -9,8 +9,9 @@ from app.fit.estimator.copy_speed import LoadTimes
 from app.fit.estimator.workload import ServiceLevel
 from app.fit.formulas.memory import UNSPLIT, Parallelism
 from app.fit.formulas.quantities import GIB
-from app.fit.placement.layouts import Attempt, block_error, lay_out, partition_error
+from app.fit.placement.layouts import Attempt, find_group_layouts, find_layouts, lay_out
 from app.fit.placement.machine import MIN_CAPABILITY, Machine, is_legacy, is_weight_only, supports_dtype
+from app.fit.placement.partition import block_error, partition_error
 from app.fit.placement.prepare import Job, PreparedRequest
 from app.fit.placement.request import Constraints
 from app.fit.placement.serving import ServingJob
@@ -98,14 +99,34 @@ def _check_dtypes(context: CheckContext) -> CheckFailure | None:
 
 def _check_heads(context: CheckContext) -> CheckFailure | None:
     """Check that heads, KV heads and widths divide over the requested tensor ranks."""
-    error = partition_error(context.job.partition, context.parallelism.tensor)
+    error = partition_error(context.job.partition, context.parallelism.tensor, _expert_parts(context))
     return CheckFailure(constraint="tensor_parallel", detail=error) if error else None
 
 
 def _check_blocks(context: CheckContext) -> CheckFailure | None:
     """Check that each requested tensor rank gets whole blocks of quantized weights."""
-    error = block_error(context.job.partition, context.parallelism.tensor)
+    error = block_error(context.job.partition, context.parallelism.tensor, _expert_parts(context))
     return CheckFailure(constraint="tensor_parallel", detail=error) if error else None
+
+
+def _expert_parts(context: CheckContext) -> int:
+    """Return how many parts each expert is cut into, as requested."""
+    parallelism = context.parallelism
+    return max(1, parallelism.stage_gpus // parallelism.expert)
+
+
+def _check_groups(context: CheckContext) -> CheckFailure | None:
+    """Check that experts can be dealt out, and groups be formed, as requested."""
+    partition, limits, machine = context.job.partition, context.prepared.limits, context.machine
+    if context.attempt is not None or (partition.expert is None and partition.data is None):
+        return None
+    if find_layouts(partition, machine, limits) or find_group_layouts(partition, machine, limits):
+        return None
+    name = "expert_parallel" if partition.data is None else "data_parallel_attention"
+    wanted = f"experts over {partition.expert} GPUs" if partition.data is None else f"{partition.data} groups"
+    return CheckFailure(
+        constraint=name, detail=f"no split of the model with {wanted} is possible on {limits.max_nodes} VMs or fewer"
+    )
 
 
 def _check_layers(context: CheckContext) -> CheckFailure | None:
@@ -266,6 +287,7 @@ CHECKS: dict[str, Check] = {
     "DTYPE_UNSUPPORTED": _check_dtypes,
     "TP_HEADS": _check_heads,
     "TP_BLOCKS": _check_blocks,
+    "EP_GROUPS": _check_groups,
     "PP_LAYERS": _check_layers,
     "FRACTIONAL_GPU": _check_fractional_gpu,
     "NVLINK_DOMAIN": _check_nvlink_domain,

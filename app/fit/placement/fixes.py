@@ -10,13 +10,14 @@ from decimal import ROUND_CEILING, Decimal
 from math import ceil
 from typing import Any
 
+from app.fit.estimator.parallelism import PARALLEL_FIELDS
 from app.fit.estimator.workload import ServiceLevel
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.memory import BITS
 from app.fit.placement.evaluate import evaluate
-from app.fit.placement.layouts import can_partition
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import PlacementOption
+from app.fit.placement.partition import can_partition
 from app.fit.placement.prepare import PreparedRequest, prepare
 from app.fit.placement.serving import ServingJob
 from app.fit.placement.training import TrainingJob
@@ -182,7 +183,7 @@ def _halves(number: int) -> list[int]:
 def _unset_parallelism(context: FixContext) -> Iterator[Alternatives]:
     """Propose to leave the given parallelism to the search."""
     workload = context.prepared.request.workload
-    names = [name for name in ("tensor_parallel", "pipeline_parallel") if getattr(workload, name) is not None]
+    names = [name for name in PARALLEL_FIELDS if getattr(workload, name, None) is not None]
     if names:
         yield [tuple(change for name in names for change in set_field(context.part, name, None))]
 
@@ -220,6 +221,8 @@ def _for_tensor_parallel(context: FixContext) -> Iterator[Alternatives]:
         (t for t in range(1, 2 * tensor) if can_partition(partition, t)), key=lambda t: (abs(t - tensor), t)
     )
     yield [set_field(context.part, "tensor_parallel", ranks) for ranks in nearest[:4]]
+    if partition.experts is not None and partition.experts % tensor == 0 and partition.expert is None:
+        yield [set_field(context.part, "expert_parallel", tensor)]
     yield from _unset_parallelism(context)
 
 
@@ -296,6 +299,7 @@ PROPOSALS: dict[str, Callable[[FixContext], Iterator[Alternatives]]] = {
     "DTYPE_UNSUPPORTED": _for_dtype,
     "TP_HEADS": _for_tensor_parallel,
     "TP_BLOCKS": _for_tensor_parallel,
+    "EP_GROUPS": _unset_parallelism,
     "PP_LAYERS": _unset_parallelism,
     "FRACTIONAL_GPU": _for_gpu_memory,
     "NVLINK_DOMAIN": _for_nvlink_domain,

@@ -1,4 +1,4 @@
-"""How a model can be partitioned over VMs of one size: tensor ranks, pipeline stages, replicas."""
+"""How a model can be laid out on VMs of one size: tensor ranks, groups, pipeline stages, replicas."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -6,112 +6,11 @@ from functools import lru_cache
 from math import ceil, inf
 from typing import NamedTuple
 
-from app.fit.formulas.architecture import Architecture, missing_for_count
 from app.fit.formulas.memory import Parallelism
 from app.fit.formulas.quantities import Range
-from app.fit.formulas.quantization import Quantization, fp8_blocks
-from app.fit.formulas.weight_matrices import MatrixFormats, weight_matrices
 from app.fit.placement.machine import Machine
+from app.fit.placement.partition import PartitionLimits, can_partition
 from app.fit.placement.service_level import ServiceLoad
-
-
-class BlockedWidth(NamedTuple):
-    """A matrix width split over tensor ranks, the size of its quantization blocks, and the least share of a rank."""
-
-    width: int
-    block: int
-    min_share: int = 0
-
-    def misalignment(self, tensor: int) -> str | None:
-        """Return why `tensor` ranks cannot split it into whole blocks; None where they can."""
-        each = max(self.width // tensor, self.min_share)
-        if tensor == 1 or each % self.block == 0:
-            return None
-        return f"{tensor} tensor ranks get {each} of a width of {self.width}, and its blocks are of {self.block}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionLimits:
-    """What a partition must divide (heads, KV heads, layers, widths), and the ranks and stages that are requested.
-
-    None is unknown or not requested. The latent KV cache of MLA has no KV heads to split.
-    """
-
-    heads: int | None = None
-    kv_heads: int | None = None
-    mlp_widths: tuple[int, ...] = ()
-    blocked_widths: tuple[BlockedWidth, ...] = ()
-    layers: int | None = None
-    tensor: int | None = None
-    pipeline: int | None = None
-
-    @property
-    def requested(self) -> Parallelism:
-        """The requested parallelism; 1 where unset."""
-        return Parallelism(tensor=self.tensor or 1, pipeline=self.pipeline or 1)
-
-
-_ROW_PARALLEL = ("down_proj", "o_proj")
-"""Matrices whose input columns are split over the ranks; of the others the output rows are."""
-_UNALIGNED = ("q_a_proj", "kv_a_proj_with_mqa", "lm_head")
-"""Matrices that every rank holds whole, and the output layer, which is padded."""
-
-
-def checkpoint_quantization(shape: Architecture, dtype: str | None) -> Quantization | None:
-    """Return how weights of a type are stored: as released, or as in the vendor's FP8 checkpoint; else None.
-
-    FP8 that an engine converts from 16-bit weights on loading has one scale for each matrix and no blocks.
-    """
-    released = shape.released
-    if dtype is not None and released is not None and released.dtype == dtype:
-        return released.quantization
-    return fp8_blocks(shape.fp8_block) if dtype == "fp8" and shape.fp8_block is not None else None
-
-
-def blocked_widths(shape: Architecture, quantization: Quantization | None) -> tuple[BlockedWidth, ...]:
-    """Return the widths that must be split into whole blocks; none where there are no blocks or fields are missing.
-
-    Source: vLLM, validate_fp8_block_shape and Fp8MoEMethod.create_weights.
-    """
-    if quantization is None or quantization.block is None or missing_for_count(shape):
-        return ()
-    formats, found = MatrixFormats(quantization), set()
-    for matrix in weight_matrices(shape):
-        suffix = matrix.name.rpartition(".")[2]
-        for coding, _ in () if suffix in _UNALIGNED else formats.formats(matrix):
-            if coding is None or min(coding.block) <= 1:
-                continue
-            least = shape.head_dim or 0 if suffix in {"k_proj", "v_proj"} else 0
-            inward = suffix in _ROW_PARALLEL
-            found.add(BlockedWidth(matrix.columns if inward else matrix.rows, coding.block[1 if inward else 0], least))
-    return tuple(sorted(found))
-
-
-def partition_error(partition: PartitionLimits, tensor: int) -> str | None:
-    """Return why a layer cannot be split over `tensor` ranks; None where it can.
-
-    Heads are assigned whole, KV heads assigned or replicated whole, and MLP widths divided evenly.
-    Source: vLLM rejects anything else, vllm/config/model.py and vllm/distributed/utils.py.
-    """
-    if partition.heads is not None and partition.heads % tensor:
-        return f"{tensor} tensor ranks do not divide {partition.heads} heads"
-    if partition.kv_heads is not None and partition.kv_heads % tensor and tensor % partition.kv_heads:
-        return f"{partition.kv_heads} KV heads can neither be dealt out to nor replicated on {tensor} tensor ranks"
-    for width in partition.mlp_widths:
-        if width % tensor:
-            return f"{tensor} tensor ranks do not divide the MLP's width {width}"
-    return None
-
-
-def block_error(partition: PartitionLimits, tensor: int) -> str | None:
-    """Return why `tensor` ranks cannot get whole quantization blocks; None where they can."""
-    return next((why for one in partition.blocked_widths if (why := one.misalignment(tensor)) is not None), None)
-
-
-def can_partition(partition: PartitionLimits, tensor: int) -> bool:
-    """Whether a layer can be split over `tensor` ranks."""
-    return partition_error(partition, tensor) is None and block_error(partition, tensor) is None
-
 
 PIPELINE_STAGES = (*range(1, 17), 20, 24, 28, 32, 40, 48, 56, 64)
 """Numbers of pipeline stages to try."""
@@ -161,24 +60,94 @@ def find_layouts(partition: PartitionLimits, machine: Machine, limits: SearchLim
 def enumerate_layouts(partition: PartitionLimits, gpus: int, reach: int, nodes: int) -> tuple[Layout, ...]:
     """Return the layouts on up to `nodes` VMs with `gpus` GPUs each: fewest stages first, then most tensor ranks.
 
-    `reach` is over how many GPUs a layer can be split. Cached, because many sizes have the same GPU count.
+    `reach` is over how many GPUs a layer can be split. Experts are dealt out where that is requested, or where those
+    ranks cannot cut them. Cached, because many sizes have the same GPU count.
     """
-    ranks = _tensor_ranks(partition, gpus, reach)
-    stages = PIPELINE_STAGES if partition.pipeline is None else (partition.pipeline,)
-    pipelines = [p for p in stages if partition.layers is None or p <= partition.layers]
+    if (partition.data or 1) > 1:
+        return ()
+    ranks = list(_tensor_ranks(partition, gpus, reach))
     return tuple(
         layout
-        for p in pipelines
-        for t in ranks
-        if (layout := lay_out(Parallelism(tensor=t, pipeline=p), gpus)).nodes <= nodes
+        for p in _stages(partition)
+        for t, ep in ranks
+        if (layout := lay_out(Parallelism(tensor=t, pipeline=p, expert=ep), gpus)).nodes <= nodes
     )
 
 
-def _tensor_ranks(partition: PartitionLimits, gpus: int, reach: int) -> list[int]:
+def _stages(partition: PartitionLimits) -> list[int]:
+    stages = PIPELINE_STAGES if partition.pipeline is None else (partition.pipeline,)
+    return [p for p in stages if partition.layers is None or p <= partition.layers]
+
+
+def _tensor_ranks(partition: PartitionLimits, gpus: int, reach: int) -> Iterator[tuple[int, int]]:
+    """Yield numbers of tensor ranks that a layer can be split over, each with the GPUs that experts are dealt to."""
+    for t in _tensor_candidates(partition, gpus, reach):
+        for ep in _expert_candidates(partition, t):
+            if can_partition(partition, t, t // ep):
+                yield t, ep
+                break
+
+
+def _tensor_candidates(partition: PartitionLimits, gpus: int, reach: int) -> list[int]:
     if partition.tensor is not None:
-        return [partition.tensor] if partition.tensor <= reach and can_partition(partition, partition.tensor) else []
+        return [partition.tensor] if partition.tensor <= reach else []
     whole = partition.heads if partition.heads is not None else max(gpus, reach)
-    return [t for t in range(reach, 0, -1) if whole % t == 0 and can_partition(partition, t)]
+    return [t for t in range(reach, 0, -1) if whole % t == 0]
+
+
+def _expert_candidates(partition: PartitionLimits, tensor: int) -> tuple[int, ...]:
+    """Return the numbers of GPUs to deal experts out over: as requested, else one, else all, if all get as many."""
+    if partition.expert is not None:
+        return (partition.expert,) if tensor % partition.expert == 0 else ()
+    chosen = partition.experts is not None and partition.tensor is None and partition.experts % tensor == 0
+    return (1, tensor) if chosen and tensor > 1 else (1,)
+
+
+def find_group_layouts(partition: PartitionLimits, machine: Machine, limits: SearchLimits) -> tuple[Layout, ...]:
+    """Return the layouts with data-parallel attention that VMs of this size allow.
+
+    All GPUs of a stage share NVLink, or are whole VMs of one NVLink domain each that InfiniBand joins. Where the number
+    of groups is requested, they may be joined by anything that the limits allow.
+    """
+    if machine.fractional or partition.experts is None or (partition.data or 2) < 2:  # noqa: PLR2004  # no groups
+        return ()
+    nodes, reach = limits.usable_nodes(machine), limits.max_tensor_ranks(machine)
+    joined = machine.infiniband is True and machine.domain_gpus >= machine.ranks
+    near = reach if partition.data is not None else min(reach, machine.domain_gpus)
+    return enumerate_group_layouts(partition, machine.ranks, near, nodes, joined or partition.data is not None)
+
+
+@lru_cache(maxsize=1024)
+def enumerate_group_layouts(
+    partition: PartitionLimits, gpus: int, reach: int, nodes: int, joined: bool
+) -> tuple[Layout, ...]:
+    """Return the layouts with data-parallel attention on up to `nodes` VMs: fewest stages, then fewest GPUs of a copy.
+
+    `reach` is how many GPUs a link joins; beyond that whole VMs are taken, where they are `joined`. A stage is on all
+    of them, on half or on a quarter. The experts are dealt out over all GPUs of a stage, each as many, unless another
+    number is requested. Stages are one unless requested.
+    """
+    several = {gpus * 2**k for k in range(1, 7)} if joined and reach == gpus else set()
+    sizes = {reach, reach // 2, reach // 4} | several
+    if partition.data is not None:
+        sizes = {partition.data * t for t in _tensor_candidates(partition, gpus, reach)}
+    layouts = (
+        lay_out(parallelism, gpus)
+        for p in (_stages(partition) if partition.data is not None else (partition.pipeline or 1,))
+        for size in sorted(one for one in sizes if one > 1)
+        for parallelism in _groups(partition, size, p, reach)
+    )
+    return tuple(layout for layout in layouts if layout.nodes <= nodes)
+
+
+def _groups(partition: PartitionLimits, size: int, stages: int, reach: int) -> Iterator[Parallelism]:
+    """Yield the splits of a stage on so many GPUs into groups of tensor ranks: of one GPU first."""
+    for tensor in (t for t in range(1, min(size // 2, reach) + 1) if size % t == 0):
+        groups, ep = size // tensor, partition.expert or size
+        wanted = partition.tensor in {None, tensor} and partition.data in {None, groups}
+        even = (partition.experts or 0) % ep == 0 or partition.expert is not None
+        if wanted and even and size % ep == 0 and can_partition(partition, tensor, size // ep):
+            yield Parallelism(tensor=tensor, pipeline=stages, expert=ep, data=groups)
 
 
 def lay_out(parallelism: Parallelism, gpus: int) -> Layout:
@@ -188,9 +157,9 @@ def lay_out(parallelism: Parallelism, gpus: int) -> Layout:
     """
     if parallelism.gpus <= gpus:
         return Layout(parallelism, gpus // parallelism.gpus, 1)
-    if parallelism.tensor <= gpus:
-        return Layout(parallelism, 1, ceil(parallelism.pipeline / (gpus // parallelism.tensor)))
-    return Layout(parallelism, 1, parallelism.pipeline * ceil(parallelism.tensor / gpus))
+    if parallelism.stage_gpus <= gpus:
+        return Layout(parallelism, 1, ceil(parallelism.pipeline / (gpus // parallelism.stage_gpus)))
+    return Layout(parallelism, 1, parallelism.pipeline * ceil(parallelism.stage_gpus / gpus))
 
 
 class Attempt(NamedTuple):

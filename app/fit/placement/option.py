@@ -8,6 +8,7 @@ from app.fit.accuracy import evidence_of
 from app.fit.estimator.estimate import decimal
 from app.fit.estimator.parallelism import Deployment
 from app.fit.estimator.serving import check_context_length, has_no_context, memory_figures
+from app.fit.estimator.speed_domain import step_evidence
 from app.fit.estimator.training_memory import compute_need, training_memory
 from app.fit.estimator.training_rate import HOURS_FAMILY, RATE_FAMILY
 from app.fit.estimator.weights import WeightsType
@@ -20,7 +21,7 @@ from app.fit.placement.machine import Machine, generation
 from app.fit.placement.prepare import Job
 from app.fit.placement.request import Pricing
 from app.fit.placement.service_figures import mean_rate, service_text
-from app.fit.placement.serving import ServingJob
+from app.fit.placement.serving import ServingJob, linked_gpus
 from app.fit.placement.training import TrainingJob
 from app.fit.verdict import Cost, Headroom
 from app.fit.vm import Vm
@@ -130,7 +131,7 @@ def find_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str, ..
     """Return the codes of warnings about how a model is placed on VMs."""
     tensor, kv_heads = attempt.parallelism.tensor, job.partition.kv_heads
     raised = {
-        "TP_OVER_PCIE": tensor > machine.domain_gpus,
+        "TP_OVER_PCIE": linked_gpus(machine, attempt.parallelism) > machine.domain_gpus,
         "TP_KV_REPLICATED": kv_heads is not None and tensor > kv_heads and not isinstance(job, TrainingJob),
         "NODES_WITHOUT_INFINIBAND": machine.infiniband is not True and _spans_nodes(job, machine, attempt),
         "WEIGHT_ONLY": isinstance(job, ServingJob) and job.is_weight_only(machine),
@@ -171,6 +172,7 @@ def explain(option: PlacementOption) -> str:
     nodes = f"{attempt.nodes} VMs" if attempt.nodes > 1 else "1 VM"
     parts = [
         f"Fits on {nodes}{_parallelism_text(option)}: {_memory_text(option)}",
+        _experts_text(option),
         _weights_text(option),
         _speed_text(option),
         _price_text(option),
@@ -180,15 +182,26 @@ def explain(option: PlacementOption) -> str:
 
 def _parallelism_text(option: PlacementOption) -> str:
     parallelism, stage = option.attempt.parallelism, option.attempt.zero_stage
-    over = " over PCIe" if parallelism.tensor > option.machine.domain_gpus else ""
+    over = " over PCIe" if linked_gpus(option.machine, parallelism) > option.machine.domain_gpus else ""
     parts = {
         f"TP={parallelism.tensor}{over}": parallelism.tensor > 1,
         f"PP={parallelism.pipeline}": parallelism.pipeline > 1,
+        f"EP={parallelism.expert}": parallelism.expert > 1,
+        f"DP attention={parallelism.data}": parallelism.data > 1,
         f"DP={option.attempt.replicas}": option.attempt.replicas > 1,
         f"ZeRO-{stage}": bool(stage) and option.attempt.replicas > 1,
     }
     shown = [part for part, applies in parts.items() if applies]
     return f" with {', '.join(shown)}" if shown else ""
+
+
+def _experts_text(option: PlacementOption) -> str:
+    """Return what it means that experts are dealt out, and attention is data-parallel, where they are."""
+    parallelism = option.attempt.parallelism
+    if parallelism.data > 1:
+        whose = "each GPU" if parallelism.tensor == 1 else f"each group of {parallelism.tensor} GPUs"
+        return f"{whose} has the attention and the cache of its own sequences, and the experts are dealt out"
+    return "the experts are dealt out whole" if parallelism.expert > 1 else ""
 
 
 def _memory_text(option: PlacementOption) -> str:
@@ -314,7 +327,8 @@ def speed_figures(option: PlacementOption) -> SpeedFigures | None:
     if speed is None:
         return None
     most, least, first = speed.max_tokens_per_s, speed.min_step_s, speed.first_token_s
-    rests_on = evidence_of("decode_step" if speed.step_s is not None else RATE_FAMILY, speed.departures)
+    served = speed.step_s is not None
+    rests_on = step_evidence(speed.departures) if served else evidence_of(RATE_FAMILY, speed.departures)
     return SpeedFigures(
         step=bound(least * 1e3, "ms") if least is not None else None,
         expected_step=estimate(speed.step_s.times(1e3), "ms", rests_on) if speed.step_s is not None else None,

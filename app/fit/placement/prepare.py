@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from app.fit.estimator.estimate import raise_missing
 from app.fit.estimator.model import Model, resolve_model
+from app.fit.estimator.parallelism import PARALLEL_FIELDS, check_experts
 from app.fit.estimator.serving import (
     ServingSetup,
     check_context_length,
@@ -33,7 +34,8 @@ from app.fit.formulas.memory import Parallelism
 from app.fit.formulas.quantities import ZERO
 from app.fit.formulas.training import TrainedModel
 from app.fit.formulas.training_speed import PRECISION_DTYPES
-from app.fit.placement.layouts import PartitionLimits, SearchLimits, blocked_widths, checkpoint_quantization
+from app.fit.placement.layouts import SearchLimits
+from app.fit.placement.partition import PartitionLimits, blocked_widths, checkpoint_quantization
 from app.fit.placement.request import PlacementRequest, Pricing, Workload
 from app.fit.placement.service_level import at_service_level
 from app.fit.placement.serving import ServingJob
@@ -102,7 +104,7 @@ def prepare(request: PlacementRequest, assumptions: Assumptions) -> PreparedRequ
 
 def _only_partition(workload: Workload) -> bool:
     """Whether the request only checks that the model can be partitioned in a given way, without any memory."""
-    partition_given = workload.tensor_parallel is not None or workload.pipeline_parallel is not None
+    partition_given = any(getattr(workload, name, None) is not None for name in PARALLEL_FIELDS)
     without_cache = (
         isinstance(workload, InferenceWorkload)
         and workload.context_tokens is None
@@ -114,6 +116,7 @@ def _only_partition(workload: Workload) -> bool:
 
 def _serving_job(request: PlacementRequest, workload: InferenceWorkload, assumptions: Assumptions) -> ServingJob:
     model, workload = resolve_model(request.architecture, assumptions), with_context(workload, assumptions)
+    check_experts(workload, model.shape.experts)
     utilization = _utilization(request, workload, assumptions)
     serving = with_weights(
         ServingSetup(
@@ -141,6 +144,9 @@ def _serving_job(request: PlacementRequest, workload: InferenceWorkload, assumpt
         utilization=utilization,
         partition=replace(
             _partition_limits(model, workload.tensor_parallel, workload.pipeline_parallel),
+            experts=model.shape.experts if weights.mid else None,
+            expert=workload.expert_parallel,
+            data=workload.data_parallel_attention,
             blocked_widths=blocked_widths(model.shape, checkpoint_quantization(model.shape, dtype)),
         ),
         dtype=dtype,
@@ -157,11 +163,12 @@ def _utilization(request: PlacementRequest, workload: InferenceWorkload, assumpt
 
 def _partition_limits(model: Model, tensor: int | None, pipeline: int | None) -> PartitionLimits:
     shape = model.shape
-    widths = {shape.intermediate, shape.moe_intermediate if shape.experts else None, shape.shared_intermediate or None}
+    widths = {shape.intermediate, shape.shared_intermediate or None}
     return PartitionLimits(
         heads=shape.heads,
         kv_heads=shape.kv_heads if shape.kv_lora_rank is None else None,
         mlp_widths=tuple(sorted(width for width in widths if width is not None)),
+        expert_widths=(shape.moe_intermediate,) if shape.experts and shape.moe_intermediate is not None else (),
         layers=shape.layers,
         tensor=tensor,
         pipeline=pipeline,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from app.fit.accuracy import evidence_of
+from app.fit.estimator.speed_domain import step_evidence
 from app.fit.estimator.workload import ServiceLevel
 from app.fit.formulas.quantities import Figure, Range, estimate, exact
 from app.fit.placement.layouts import Attempt, Speed
@@ -36,7 +36,7 @@ def service_figures(job: ServingJob, machine: Machine, attempt: Attempt, speed: 
     at_most = job.speed(machine, attempt._replace(load=load._replace(sequences=most)))
     if at_most is None:
         return None
-    rests_on = evidence_of("decode_step", speed.departures)
+    rests_on = step_evidence(speed.departures)
     answered = _request_seconds(load.level, at_most).divide(most * attempt.replicas)
     return ServiceFigures(
         replicas=attempt.replicas,

@@ -22,8 +22,8 @@ _ROUNDING = 1e-9
 class ReplicaLimit(NamedTuple):
     """The most requests that a replica may have open, and what limits them; 0 where even one misses a target.
 
-    `limit` is memory, engine (MAX_SEQUENCES), tpot, ttft or, where prompts take most of a step that is too long,
-    prefill. `times` are those with so many requests, or with one.
+    `limit` is memory, engine (MAX_SEQUENCES of each group with its own attention), tpot, ttft or, where prompts take
+    most of a step that is too long, prefill. `times` are those with so many requests, or with one.
     """
 
     sequences: int
@@ -91,7 +91,8 @@ def find_replica_limit(copy: CopySpeed, level: ServiceLevel, in_memory: int) -> 
     The share of a target that a time takes grows with the requests, nearly in proportion: where a straight line through
     two of its points meets 1 is tried first, then the middle, so that bisection ends after few steps.
     """
-    most = min(in_memory, MAX_SEQUENCES)
+    engine = MAX_SEQUENCES * copy.setup.deployment.parallelism.data
+    most = min(in_memory, engine)
     low, times = 1, copy.times(1)
     share = share_of_target(times, level)
     if share > 1:
@@ -99,7 +100,7 @@ def find_replica_limit(copy: CopySpeed, level: ServiceLevel, in_memory: int) -> 
     over = copy.times(most)
     over_share = share_of_target(over, level)
     if over_share <= 1:
-        return ReplicaLimit(most, "memory" if most < MAX_SEQUENCES else "engine", over)
+        return ReplicaLimit(most, "memory" if most < engine else "engine", over)
     high, straight = most, True
     while high - low > 1:
         middle = (low + high) // 2

@@ -1,6 +1,6 @@
 """Serving placed on VMs of one size: the fewest VMs that hold all sequences, and how fast they generate."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import ceil, floor, inf, isfinite
 from typing import Any, NamedTuple
@@ -14,8 +14,9 @@ from app.fit.estimator.workload import Gpus, ServiceLevel
 from app.fit.formulas.inference import SERVING_RUNTIME_SHARE, ServedModel, ServingLoad, inference_need, serving_overhead
 from app.fit.formulas.memory import Parallelism, kv_bytes_per_sequence
 from app.fit.formulas.quantities import Range
-from app.fit.placement.layouts import Attempt, Layout, PartitionLimits, SearchLimits, Speed, find_layouts
+from app.fit.placement.layouts import Attempt, Layout, SearchLimits, Speed, find_group_layouts, find_layouts
 from app.fit.placement.machine import Machine, compute_dtype, compute_dtype_on, is_weight_only, peak_flops
+from app.fit.placement.partition import PartitionLimits
 from app.fit.placement.service_level import (
     MAX_SEQUENCES,
     ReplicaLimit,
@@ -25,6 +26,10 @@ from app.fit.placement.service_level import (
     replicas_for,
     share_of_target,
 )
+
+SERVICE_GPUS_OF_A_GROUP = 2
+SERVICE_VMS_OF_A_COPY = 4
+"""Of a service data-parallel attention is tried in groups of so many GPUs, on so many VMs."""
 
 
 class MemoryShares(NamedTuple):
@@ -101,7 +106,7 @@ class ServingJob:
 
     def _sequence(self, parallelism: Parallelism) -> float:
         if self.sequence_bytes is not None:
-            return self.sequence_bytes / parallelism.gpus
+            return self.sequence_bytes / parallelism.group_gpus
         cache = self.served.cache
         return kv_bytes_per_sequence(cache, self.load.context_tokens, parallelism) if cache else 0.0
 
@@ -109,18 +114,30 @@ class ServingJob:
         """Find the best layout on VMs of one size, or the nearest miss; None where no partition is possible.
 
         Fewest VMs, then fewest stages. Layers are split over as many GPUs as share NVLink, since each then reads less;
-        over PCIe only where they must be, and then over as few as possible.
+        over PCIe only where they must be, and then over as few as possible. Experts are dealt out where ranks cannot
+        cut them, and attention is data-parallel where that takes fewer VMs.
         """
         if machine.usable_bytes is None:
             return None
         if self.level is not None and not self.has_known_speed(machine):
             return None
-        best: Attempt | None = None
         bounds = _SearchBounds(
             self.budget_bytes(machine), limits.min_nodes, limits.usable_nodes(machine), machine.domain_gpus
         )
-        for layout in self._layouts(machine, limits, bounds.budget_bytes):
-            if best is not None and best.fits and best.loadable and _cannot_beat(layout, best, limits.min_nodes):
+        best = self._best_of(self._layouts(machine, limits, bounds.budget_bytes), machine, bounds, None)
+        grouped = self._best_of(self._group_layouts(machine, limits), machine, bounds, best)
+        if grouped is not None and (best is None or self._beats(machine, grouped, best)):
+            best = grouped
+        return self._at_peak(best) if best is not None else None
+
+    def _best_of(
+        self, layouts: Iterable[Layout], machine: Machine, bounds: _SearchBounds, known: Attempt | None
+    ) -> Attempt | None:
+        """Return the best attempt of layouts, leaving out those that cannot beat the best or a known one."""
+        best: Attempt | None = None
+        for layout in layouts:
+            first = best if best is not None and best.fits else known
+            if first is not None and first.fits and first.loadable and _cannot_beat(layout, first, bounds.min_nodes):
                 continue
             loadable = self._is_loadable(machine, layout.parallelism)
             if self.level is None:
@@ -128,7 +145,24 @@ class ServingJob:
             else:
                 attempt = self._service_attempt(machine, self.level, layout, bounds, loadable)
             best = attempt if best is None or attempt.sort_key < best.sort_key else best
-        return self._at_peak(best) if best is not None else None
+        return best
+
+    def _group_layouts(self, machine: Machine, limits: SearchLimits) -> Iterator[Layout]:
+        """Yield the layouts with data-parallel attention to try: of a service, where each takes long, a few."""
+        for layout in find_group_layouts(self.partition, machine, limits):
+            several = layout.replicas == 1 and layout.nodes <= SERVICE_VMS_OF_A_COPY
+            few = several and layout.parallelism.tensor <= SERVICE_GPUS_OF_A_GROUP
+            if few or self.level is None or self.partition.data is not None:
+                yield layout
+
+    def _beats(self, machine: Machine, grouped: Attempt, best: Attempt) -> bool:
+        """Whether data-parallel attention is better: it takes fewer VMs, or as many, is faster, and saves stages."""
+        if grouped.sort_key[:2] != best.sort_key[:2] or not (grouped.fits and best.fits) or self.level is not None:
+            return grouped.sort_key < best.sort_key
+        if grouped.parallelism.pipeline >= best.parallelism.pipeline:
+            return False
+        speed, other = self.speed(machine, grouped), self.speed(machine, best)
+        return speed is not None and other is not None and speed.time < other.time
 
     def _layouts(self, machine: Machine, limits: SearchLimits, budget: float) -> Iterator[Layout]:
         """Yield the layouts to try: of a service those with up to twice the fewest stages that hold a sequence.
@@ -152,13 +186,13 @@ class ServingJob:
     def _attempt(self, layout: Layout, bounds: _SearchBounds, loadable: bool) -> Attempt:
         parallelism, (budget, least, most, domain) = layout.parallelism, bounds
         fixed, _, sequence = self.memory_shares(parallelism, self._usable_bytes(budget))
-        per_replica = self._sequences_per_replica(budget - fixed, sequence)
+        per_replica = self._sequences_per_replica(budget - fixed, sequence, parallelism.data)
         units = ceil(ceil(self.concurrency / per_replica) / layout.replicas) if per_replica else 0
         fits = 0 < units * layout.nodes <= most
         nodes = max(least, units * layout.nodes) if fits else most
         # All VMs share the sequences, so each GPU may hold fewer than it could; a replica without a sequence is idle.
         replicas = min(nodes // layout.nodes * layout.replicas, self.concurrency)
-        required = fixed + ceil(self.concurrency / replicas) * sequence
+        required = fixed + ceil(self.concurrency / (replicas * parallelism.data)) * sequence
         if not fits:
             return Attempt((2, required), fits, loadable, parallelism, replicas, nodes, required, budget)
         key = _order_key(parallelism, nodes, domain, loadable)
@@ -175,8 +209,8 @@ class ServingJob:
             need = fixed + sequence
             return Attempt((2, 2, need), False, loadable, parallelism, layout.replicas, most, need, budget)
         in_memory = min(MAX_SEQUENCES, floor(free / sequence)) if sequence else MAX_SEQUENCES
-        copy, replica = self._replica(machine, level, parallelism, in_memory)
-        required = fixed + max(1, replica.sequences) * sequence
+        copy, replica = self._replica(machine, level, parallelism, in_memory * parallelism.data)
+        required = fixed + ceil(max(1, replica.sequences) / parallelism.data) * sequence
         load = ServiceLoad(copy, replica, level)
         if not replica.sequences:
             key: tuple[float, ...] = (2, 1, share_of_target(replica.times, level))
@@ -210,13 +244,14 @@ class ServingJob:
             return attempt
         fixed, _, sequence = self.memory_shares(attempt.parallelism, self._usable_bytes(attempt.budget_bytes))
         replicas, load = at_peak(attempt.load, attempt.replicas)
-        return attempt._replace(replicas=replicas, required_bytes=fixed + load.sequences * sequence, load=load)
+        required = fixed + ceil(load.sequences / attempt.parallelism.data) * sequence
+        return attempt._replace(replicas=replicas, required_bytes=required, load=load)
 
-    def _sequences_per_replica(self, free: float, sequence: float) -> int:
-        """Return how many of the sequences one replica holds in the free bytes of its fullest GPU."""
+    def _sequences_per_replica(self, free: float, sequence: float, groups: int) -> int:
+        """Return how many of the sequences one replica holds in the free bytes of the fullest GPU of each group."""
         if free < 0:
             return 0
-        return min(self.concurrency, floor(free / sequence)) if sequence else self.concurrency
+        return min(self.concurrency, groups * floor(free / sequence)) if sequence else self.concurrency
 
     def max_required_bytes(self, attempt: Attempt) -> float:
         """Return the upper bound of what the fullest GPU needs, bytes."""
@@ -231,14 +266,16 @@ class ServingJob:
         """Return the memory of a GPU by its budget; 0 where it is not known and not limited."""
         return budget / self.utilization if isfinite(budget) else 0.0
 
-    def max_sequences(self, machine: Machine, limits: SearchLimits) -> int:
-        """Return how many sequences all allowed VMs hold in the layout that holds most."""
+    def max_sequences(self, machine: Machine, limits: SearchLimits, *, groups: bool = True) -> int:
+        """Return how many sequences all allowed VMs hold in the layout that holds most, with `groups` or without."""
         most, nodes = 0, limits.usable_nodes(machine)
-        for layout in find_layouts(self.partition, machine, limits):
+        others = find_group_layouts(self.partition, machine, limits) if groups else ()
+        for layout in (*find_layouts(self.partition, machine, limits), *others):
             fixed, _, sequence = self.memory_shares(layout.parallelism, machine.usable_bytes or 0.0)
             free = self.budget_bytes(machine) - fixed
             if free >= 0 and sequence:
-                most = max(most, nodes // layout.nodes * layout.replicas * floor(free / sequence))
+                copies = nodes // layout.nodes * layout.replicas
+                most = max(most, copies * layout.parallelism.data * floor(free / sequence))
         return most
 
     def host_bytes(self, machine: Machine, attempt: Attempt) -> float:
@@ -278,14 +315,15 @@ class ServingJob:
 
     def _gpus_on(self, machine: Machine, parallelism: Parallelism, replicas: int) -> Gpus:
         tflops, narrow = self._peak_flops(machine), peak_flops(machine, "fp16")
+        in_nvlink = linked_gpus(machine, parallelism) <= machine.domain_gpus
         return Gpus(
             count=parallelism.gpus * replicas,
             usable_gib=machine.usable_bytes / 2**30 if machine.usable_bytes is not None else None,
             bandwidth_gb_per_s=machine.bandwidth / 1e9 if machine.bandwidth is not None else None,
             peak_tflops=tflops / 1e12 if tflops is not None else None,
             peak_16_bits_tflops=narrow / 1e12 if narrow is not None else None,
-            link="nvlink" if parallelism.tensor <= machine.domain_gpus else "pcie",
-            link_gb_per_s=machine.link_gb_per_s if parallelism.tensor <= machine.domain_gpus else None,
+            link="nvlink" if in_nvlink else "pcie",
+            link_gb_per_s=machine.link_gb_per_s if in_nvlink else None,
             network=machine.network if parallelism.gpus > machine.joined_gpus else None,
         )
 
@@ -297,14 +335,28 @@ class ServingJob:
         return machine.bandwidth is not None and self._peak_flops(machine) is not None
 
 
+def linked_gpus(machine: Machine, parallelism: Parallelism) -> int:
+    """Return how many GPUs of a stage a link joins: all, or those of one group where the stage is on several VMs."""
+    stage = parallelism.stage_gpus
+    return stage if stage <= machine.joined_gpus else parallelism.tensor
+
+
 def _order_key(parallelism: Parallelism, nodes: int, domain_gpus: int, loadable: bool) -> tuple[float, ...]:
     """Return the sort key of an attempt that fits."""
     tensor = parallelism.tensor
     over_pcie = tensor > domain_gpus
-    return (1 - loadable, nodes, parallelism.pipeline, over_pcie, tensor if over_pcie else -tensor)
+    dealt = parallelism.expert > 1
+    grouped = parallelism.data > 1
+    return (1 - loadable, nodes, grouped, parallelism.pipeline, dealt, over_pcie, tensor if over_pcie else -tensor)
 
 
 def _cannot_beat(layout: Layout, best: Attempt, least: int) -> bool:
-    """Whether a layout cannot beat one that fits: it takes more VMs, or more stages where no fewer VMs are allowed."""
+    """Whether a layout cannot beat one that fits.
+
+    It takes more VMs, or more stages where no fewer VMs are allowed. Of two with as many VMs data-parallel attention
+    may only beat one with several stages.
+    """
+    if layout.parallelism.data > best.parallelism.data == 1 and best.parallelism.pipeline == 1:
+        return layout.nodes >= best.nodes
     deeper = layout.parallelism.pipeline > best.parallelism.pipeline
     return layout.nodes > best.nodes or (deeper and best.nodes == least)

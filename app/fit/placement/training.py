@@ -16,8 +16,9 @@ from app.fit.formulas.optimizer import Loading, loaded_host_bytes, offloaded_hos
 from app.fit.formulas.quantities import Range, single_value
 from app.fit.formulas.training import WEIGHT_SHARDING_STAGE, TrainedModel, training_need
 from app.fit.formulas.training_speed import Accelerator, TokenWork
-from app.fit.placement.layouts import Attempt, Layout, PartitionLimits, SearchLimits, Speed, find_layouts
+from app.fit.placement.layouts import Attempt, Layout, SearchLimits, Speed, find_layouts
 from app.fit.placement.machine import Machine, generation, peak_flops
+from app.fit.placement.partition import PartitionLimits
 
 HOUR = 3600
 MIN_CAPABILITY_USUAL_SPEED = 8.0

@@ -36,6 +36,7 @@ PROVOKED: Mapping[str, tuple[PreparedRequest, Machine, dict[str, Any]]] = {
     "DTYPE_UNSUPPORTED": (prepare_request(serving()), machine(capability="7.0"), {}),
     "TP_HEADS": (prepare_request(serving(tensor_parallel=3)), machine(), {}),
     "TP_BLOCKS": (prepare_request(serving(dtype="fp8", tensor_parallel=8), QWEN_235B), machine(), {}),
+    "EP_GROUPS": (prepare_request(serving(dtype="fp8", data_parallel_attention=3), QWEN_235B), machine(), {}),
     "PP_LAYERS": (prepare_request(serving(pipeline_parallel=81), max_nodes=100), machine(), {}),
     "FRACTIONAL_GPU": (prepare_request(serving(), max_nodes=8), machine(gpus=Fraction(1, 6)), {}),
     "NVLINK_DOMAIN": (prepare_request(serving(pipeline_parallel=1), tp_in_nvlink=True), machine(domain_gpus=1), {}),

@@ -10,8 +10,9 @@ from app.fit.formulas.optimizer import Loading
 from app.fit.formulas.quantities import GIB
 from app.fit.placement.evaluate import evaluate, rank
 from app.fit.placement.fixes import FixFinder
-from app.fit.placement.layouts import PartitionLimits, lay_out, partition_error
+from app.fit.placement.layouts import lay_out
 from app.fit.placement.option import PlacementOption
+from app.fit.placement.partition import PartitionLimits, partition_error
 from app.fit.verdict import Rejection
 from tests.fit.placement.factories import (
     LLAMA_8B,
@@ -66,7 +67,7 @@ def test_quantized_weights_are_split_into_whole_blocks(dtype: str, block: int | 
     assert codes(verdict) == {"TP_BLOCKS"}
     assert verdict.failures[0].detail == "8 tensor ranks get 192 of a width of 1536, and its blocks are of 128"
     assert [fix.text for fix in FixFinder(prepared).find_fixes(vm(), on, verdict)] == [
-        "tensor_parallel=4", "tensor_parallel=null"
+        "tensor_parallel=4", "expert_parallel=8", "tensor_parallel=null"
     ]  # fmt: skip
     assert expect_option(prepare_request(load, shape), on).attempt.parallelism.tensor == 4
 
