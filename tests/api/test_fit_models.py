@@ -24,7 +24,8 @@ def test_llama_70b_fits_on_four_a100_and_not_on_two_h100(client: httpx.Client) -
     answer = fit(client, LLAMA, include=["rejected"], limit=500)
     placed = option(answer, "Standard_NC96ads_A100_v4")
     assert placed["parallelism"] == {
-        "tensor": 4, "pipeline": 1, "data": 1, "zero_stage": None, "gpus": 4, "idle_gpus": 0,
+        "tensor": 4, "pipeline": 1, "expert": 1, "data_attention": 1, "data": 1, "zero_stage": None, "gpus": 4,
+        "idle_gpus": 0,
     }  # fmt: skip
     assert placed["per_gpu"]["need"]["mid"] == pytest.approx(57.36, abs=0.01)
     assert placed["per_gpu"]["budget"]["value"] == pytest.approx(72.91, abs=0.01)

@@ -183,11 +183,15 @@ def test_the_parts_of_a_gpu_fill_its_bar() -> None:
 
 
 def test_a_layout_is_said_in_words() -> None:
-    split = ParallelismOut(tensor=8, pipeline=2, data=3, zero_stage=None, gpus=48, idle_gpus=1)
+    split = ParallelismOut(
+        tensor=8, pipeline=2, expert=16, data_attention=2, data=3, zero_stage=None, gpus=96, idle_gpus=1
+    )
     assert fit_answer.layout_words(6, split) == [
         "6 VMs",
         "layers cut over 8 GPUs (TP 8)",
         "2 stages (PP 2)",
+        "2 groups with their own sequences (DP attention 2)",
+        "experts dealt out over 16 GPUs (EP 16)",
         "3 replicas",
         "1 GPU idle",
     ]
