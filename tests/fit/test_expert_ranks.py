@@ -100,7 +100,7 @@ def test_dealing_experts_out_on_tensor_ranks_takes_the_same_time_as_cutting_them
 def test_no_time_beats_its_bound_and_none_falls_with_more_sequences(
     split: tuple[int, int], sequences: int, prompt: int, stages: int
 ) -> None:
-    workload = {
+    workload: dict[str, Any] = {
         "tensor_parallel": split[0], "data_parallel_attention": split[1], "prompt_tokens": prompt,
         "context_tokens": prompt + 1000, "pipeline_parallel": stages,
     }  # fmt: skip
@@ -158,7 +158,7 @@ def test_the_figures_of_data_parallel_attention_name_the_runs_that_had_it() -> N
     ],
 )
 def test_experts_that_cannot_be_dealt_out_are_refused(
-    shape: Architecture, workload: dict[str, int], field: str
+    shape: Architecture, workload: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(InvalidWorkload) as error:
         answer(shape, **workload)
