@@ -7,7 +7,9 @@ import pytest
 
 from app.catalog.names import model_keys
 from app.catalog.presets import Preset
+from app.catalog.queries.language_models import ModelsByKey, get_model_row
 from app.catalog.readings import Reading
+from app.errors import NotFound
 from app.fit.estimator.model import resolve_model
 from app.fit.estimator.weights import Weights, count_weights
 from app.fit.estimator.workload import InferenceWorkload
@@ -31,6 +33,15 @@ Presets = dict[str, Preset]
 @pytest.fixture(scope="module")
 def presets(by_file: ByFile) -> Presets:
     return {model.preset.id: model.preset for model in by_file["models"].models}
+
+
+@pytest.fixture(scope="module")
+def by_id(presets: Presets) -> ModelsByKey:
+    return {
+        key: {"id": id_}
+        for id_, preset in presets.items()
+        for key in model_keys(name for names in preset.names.values() for name in names)
+    }
 
 
 def test_the_families_that_are_asked_for_are_there(presets: Presets) -> None:
@@ -69,13 +80,63 @@ def test_a_configuration_gives_the_parameters_and_the_outline_that_stand_beside_
 
 
 def test_the_most_used_models_of_2026_are_there(presets: Presets) -> None:
-    """Those of which a configuration is at hand: no Gemma 4 E2B and E4B, GLM-4.7, Mistral Small 4 and Large 3."""
+    """Those of which a configuration is at hand: no Mistral Large 3."""
     asked = (
         "qwen3-vl-2b qwen3-vl-8b qwen3.6-35b-a3b qwen3.6-27b gemma-4-26b-a4b gemma-4-31b qwen3.5-122b-a10b "
         "qwen3.5-397b-a17b qwen3-coder-480b-a35b deepseek-v3.2 deepseek-v4-flash deepseek-v4-pro glm-5.2 kimi-k2.5 "
-        "kimi-k3 minimax-m2.7 minimax-m3 nemotron-3-nano-30b-a3b nemotron-3-super-120b-a12b llama-4-scout"
+        "kimi-k3 minimax-m2.7 minimax-m3 nemotron-3-nano-30b-a3b nemotron-3-super-120b-a12b llama-4-scout gemma-4-e2b "
+        "gemma-4-e4b qwen3.5-9b qwen2.5-vl-7b qwen3-coder-next glm-4.7 mistral-small-4"
     )
     assert [id_ for id_ in asked.split() if id_ not in presets] == []
+
+
+def test_models_that_transformers_has_are_counted_like_it(presets: Presets) -> None:
+    """As transformers 5.23 does on the meta device; the biases of GLM's routers, which it keeps as buffers, are added."""
+    counted = {
+        "gemma-4-e2b": 4_628_569_344,
+        "gemma-4-e4b": 7_463_013_376,
+        "qwen3.5-9b": 8_953_803_264,
+        "qwen2.5-vl-7b": 8_292_166_656,
+        "qwen3-coder-next": 79_674_391_296,
+        "glm-4.7": 352_797_814_784 + 89 * 160,
+        "mistral-small-4": 118_972_826_624,
+    }
+    assert {id_: presets[id_].params for id_ in counted} == counted
+
+
+@pytest.mark.parametrize(
+    ("written", "id_"),
+    [
+        ("Llama 3.1 70B", "llama-3.1-70b"),
+        ("llama-3.1-70b-instruct", "llama-3.1-70b"),
+        ("Llama 3.1 70B Instruct", "llama-3.1-70b"),
+        ("llama3.1:70b", "llama-3.1-70b"),
+        ("meta-llama/Llama-3.1-70B-Instruct", "llama-3.1-70b"),
+        ("META-LLAMA/Meta-Llama-3.1-70B-Instruct", "llama-3.1-70b"),
+        ("Gemma 4 E4B", "gemma-4-e4b"),
+        ("google/gemma-4-e4b-it", "gemma-4-e4b"),
+        ("Qwen/Qwen3-Coder-Next", "qwen3-coder-next"),
+    ],
+)
+def test_a_model_is_found_as_people_write_its_name(by_id: ModelsByKey, written: str, id_: str) -> None:
+    assert get_model_row(by_id, written)["id"] == id_
+
+
+@pytest.mark.parametrize(
+    ("written", "suggested"),
+    [
+        ("llama-3.1-70b-instruct-awq", ("llama-3.1-70b",)),
+        ("TheBloke/Llama-2-13B-GPTQ", ("llama-2-13b",)),
+        ("Qwen3-30B-A3B-Instruct-2507-FP8", ("qwen3-30b-a3b",)),
+        ("bert-base-uncased", ()),
+    ],
+)
+def test_a_name_that_is_not_known_has_the_model_that_it_is_a_variant_of(
+    by_id: ModelsByKey, written: str, suggested: tuple[str, ...]
+) -> None:
+    with pytest.raises(NotFound) as unknown:
+        get_model_row(by_id, written)
+    assert unknown.value.suggestions == suggested
 
 
 def embedding(p: Preset) -> int:
@@ -151,6 +212,9 @@ def test_only_unconfirmed_values_are_left_blank(presets: Presets) -> None:
         ("olmo-2-13b", "dtype"),
         *((id_, "license") for id_ in presets if id_.startswith(("nemotron-3-", "minimax-"))),
         *((id_, "license") for id_ in ("kimi-k3", "step-3.7-flash")),
+        *((id_, "license") for id_ in ("qwen3.5-9b", "qwen2.5-vl-7b", "glm-4.7", "mistral-small-4")),
+        *((id_, "max_context_tokens") for id_ in ("qwen3.5-9b", "glm-4.7")),
+        ("mistral-small-4", "dtype"),
     }
 
 

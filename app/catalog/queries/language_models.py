@@ -1,5 +1,6 @@
 """Search language models, and get one by any of its names."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -75,10 +76,23 @@ def load_models(session: Session) -> ModelsByKey:
     }
 
 
+def _beginning_of(key: str, models: ModelsByKey) -> tuple[str, ...]:
+    """Return the longest known key that a key begins with: of a variant, as `llama-3.1-70b-awq`, its model.
+
+    The known one ends in a size, and a letter follows: another size is another model.
+    """
+    begun = [one for one in models if key.startswith(one) and _SIZED.search(one) and key[len(one) :][:1].isalpha()]
+    return (max(begun, key=len),) if begun else ()
+
+
+_SIZED = re.compile(r"\d[bm]$")
+
+
 def get_model_row(models: ModelsByKey, name: str) -> Mapping[str, Any]:
     """Return the row of a model by any of its names; raises NotFound naming the nearest."""
     key = model_key(name)
     if key not in models:
-        nearest = dict.fromkeys(models[near]["id"] for near in starting_with(key, models, 4))
+        near_keys = _beginning_of(key.rpartition("/")[2], models) or starting_with(key, models, 4)
+        nearest = dict.fromkeys(models[near]["id"] for near in near_keys)
         raise NotFound("model", name, suggestions=tuple(nearest)[:2])
     return models[key]
