@@ -91,7 +91,7 @@ def test_the_most_used_models_of_2026_are_there(presets: Presets) -> None:
 
 
 def test_models_that_transformers_has_are_counted_like_it(presets: Presets) -> None:
-    """As transformers 5.23 does on the meta device; the biases of GLM's routers, which it keeps as buffers, are added."""
+    """On the meta device, by transformers 5.23, and the biases of GLM's routers, which it keeps as buffers."""
     counted = {
         "gemma-4-e2b": 4_628_569_344,
         "gemma-4-e4b": 7_463_013_376,
