@@ -67,6 +67,10 @@ class Settings(BaseSettings):
         description="Prices or exchange rates that are older than so many days are called stale.",
     )
     mcp: bool = Field(default=True, description="Whether the service has tools for agents (MCP) at /mcp.")
+    webhook_allowed_networks: str = Field(
+        default="",
+        description="Hosts and networks, separated by commas, that webhooks may be at although they are not public.",
+    )
     public_url: str = Field(
         default="",
         description="The URL at which clients reach the service, for the OpenAPI document and links. Empty: relative.",

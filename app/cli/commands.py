@@ -29,6 +29,7 @@ COMMAND_MODULES: Mapping[str, tuple[str, str]] = {
     "migrate": ("serve", "Upgrade the database to the newest schema."),
     "ingest": ("ingest", "Read documents, prices and other figures into the catalog."),
     "refresh": ("refresh", "Fetch the newest prices, sizes and pages from the vendor."),
+    "webhooks": ("webhooks", "Send changes to receivers of yours: add, list, test, deliver …"),
     "sources": ("ingest", "List the sources of the catalog."),
     "forget": ("ingest", "Remove a source and what only it states."),
     "revisions": ("ingest", "List the ingests that changed the catalog."),
@@ -50,6 +51,7 @@ SYNONYMS: Mapping[str, str] = {
     **dict.fromkeys(("import", "load", "add"), "ingest"),
     **dict.fromkeys(("fetch", "update", "sync", "pull"), "refresh"),
     **dict.fromkeys(("upgrade", "init"), "migrate"),
+    **dict.fromkeys(("webhook", "hooks", "notify", "subscribe"), "webhooks"),
     "version": "--version",
     "help": "--help",
 }

@@ -14,6 +14,7 @@ from app.catalog.models.prices import (
 )
 from app.catalog.models.revisions import Change, IngestedFile, Revision, TableSum
 from app.catalog.models.sizes import Availability, Correction, Fact, Gpu, Region, Series, Size, SizeAlias, Source
+from app.catalog.models.webhooks import Webhook, WebhookMessage
 
 __all__ = [
     "Adjustment",
@@ -41,4 +42,6 @@ __all__ = [
     "SizeJson",
     "Source",
     "TableSum",
+    "Webhook",
+    "WebhookMessage",
 ]

@@ -189,6 +189,14 @@ class ChangeStatementKey:
     filters: tuple[ActiveFilter, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextChanges:
+    """The events after one, the oldest first, and the id of the newest event of all."""
+
+    items: list[dict[str, Any]]
+    newest: int
+
+
 # Statements
 
 
@@ -254,6 +262,7 @@ _TRACKED = Statement(
     select(REVISION.c.created_at).where(REVISION.c.changes.is_(None)).order_by(REVISION.c.number.desc()).limit(1),
     short=True,
 )
+_NEWEST = Statement(select(func.coalesce(func.max(change.id), 0)), short=True)
 _BEFORE = Statement(
     select(func.coalesce(func.max(REVISION.c.number), 0)).where(
         REVISION.c.created_at < bindparam("day", type_=DateTime(timezone=True))
@@ -270,7 +279,7 @@ _KNOWN = Statement(
 
 def find_changes(search: ChangeSearch, snapshot: CatalogSnapshot, _today: date) -> QueryPlan[ChangeListing]:
     """Find one page of events, the oldest first; raises BadQuery for a size, series, GPU or region that is unknown."""
-    filters = yield from _normalize(search, snapshot)
+    filters = yield from normalize(search, snapshot)
     key, values = yield from _to_statement_key(filters)
     identity = f"changes {filters.model_dump_json(exclude=search.page_param_names())}"
     position = read_position(search.cursor, identity, _ORDER) if search.cursor else None
@@ -299,7 +308,7 @@ def find_revision_changes(
     filters: ChangeFilter, snapshot: CatalogSnapshot, _today: date
 ) -> QueryPlan[list[RevisionChanges]]:
     """Find the newest revisions with events that match, the newest first; raises as `find_changes`."""
-    normalized = yield from _normalize(filters, snapshot)
+    normalized = yield from normalize(filters, snapshot)
     key, values = yield from _to_statement_key(normalized)
     entries = yield BoundStatement(_entries_statement(key), values | {"limit": MAX_ENTRIES})
     if not entries:
@@ -319,10 +328,19 @@ def find_revision_changes(
     ]
 
 
+def find_next_changes(filters: ChangeFilter, after: int, limit: int) -> QueryPlan[NextChanges]:
+    """Find the first events after one by its id; `filters` are normalized, and no name in them is looked up again."""
+    ((newest,),) = yield BoundStatement(_NEWEST, {})
+    key, values = yield from _to_statement_key(filters)
+    page = BoundStatement(_page_statement(key), values | {"at_0": after, "limit": limit})
+    rows = yield page
+    return NextChanges(items=to_dicts(page, rows), newest=newest)
+
+
 FilterT = TypeVar("FilterT", bound=ChangeFilter)
 
 
-def _normalize(filters: FilterT, snapshot: CatalogSnapshot) -> QueryPlan[FilterT]:
+def normalize(filters: FilterT, snapshot: CatalogSnapshot) -> QueryPlan[FilterT]:
     """Replace names of sizes, series and GPUs by those of the catalog; raises BadQuery for one that it lacks."""
     check_regions(snapshot.regions, "region", filters.region)
     sizes = [*filters.size]

@@ -1,0 +1,273 @@
+"""Commands that send changes to receivers: `vmsizes webhooks …`. The API has none of this: it stays read-only."""
+
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.catalog.queries.changes import ChangeFilter
+from app.cli import context
+from app.cli.options import Command, Group, parse_params, query_options
+from app.cli.outcomes import plural
+from app.cli.output import (
+    Column,
+    Format,
+    Json,
+    OutputOptions,
+    print_json,
+    print_line,
+    print_note,
+    print_rows,
+    print_text,
+    with_output_options,
+)
+from app.cli.schedule import parse_interval, repeat
+
+if TYPE_CHECKING:
+    from app.webhooks.delivery import DeliveryRun
+    from app.webhooks.sending import Sender
+
+app = typer.Typer()
+webhooks_app = typer.Typer(
+    cls=Group, help="Send changes to receivers of yours, by the convention of Standard Webhooks.", no_args_is_help=True
+)
+app.add_typer(webhooks_app, name="webhooks")
+
+Name = Annotated[str, typer.Argument(help="The name of the webhook, as `vmsizes webhooks list` has it.")]
+WEBHOOK_COLUMNS = {
+    "name": Column(heading="name"),
+    "url": Column(heading="URL", rank=2),
+    "filters": Column(heading="filters", rank=3, wraps=True),
+    "state": Column(heading="state"),
+    "last_message_at": Column(heading="last message", rank=4),
+    "next_attempt_at": Column(heading="next attempt", rank=5),
+    "error": Column(heading="error", rank=1, wraps=True),
+}
+MESSAGE_COLUMNS = {
+    "created_at": Column(heading="at"),
+    "webhook": Column(heading="webhook"),
+    "type": Column(heading="type", rank=3),
+    "events": Column(heading="events", rank=2),
+    "status": Column(heading="status"),
+    "attempts": Column(heading="attempts", rank=2),
+    "error": Column(heading="error", rank=1, wraps=True),
+    "id": Column(heading="id", rank=4),
+}
+
+
+@webhooks_app.command(cls=Command)
+@query_options(ChangeFilter, leave_out=frozenset({"since", "revision", "kind"}))
+def add(
+    url: Annotated[str, typer.Argument(metavar="URL", help="Where messages are posted; https only.")],
+    *,
+    name: Annotated[str | None, typer.Option(help="A name for it. (default: that of the host)")] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--events",
+            "--kind",
+            metavar="A,B",
+            help="Only these kinds of events: price_down, size_new … (default: all)",
+        ),
+    ] = None,
+    secret_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Read the secret, whsec_…, from a file; `-` is standard input. (default: a new one)"
+        ),
+    ] = None,
+    as_json: Json = False,
+    **filters: Any,
+) -> None:
+    """Add a webhook, which gets the changes of later ingests; prints its secret, which is shown only now."""
+    from app.catalog.queries.snapshot import load_snapshot
+    from app.db.engines import write_session
+    from app.webhooks.registry import WebhookRequest, add_webhook
+    from app.webhooks.sending import new_secret
+    from app.webhooks.targets import AllowedTargets
+
+    wanted = parse_params(ChangeFilter, {**filters, "kind": kind})
+    secret = _read_secret(secret_file) if secret_file else new_secret()
+    request = WebhookRequest(url=url, filters=wanted, secret=secret, name=name)
+    with context.session() as session:
+        snapshot = load_snapshot(session)
+    allowed = AllowedTargets.parse(context.settings().webhook_allowed_networks)
+    with write_session(context.engine()) as session:
+        webhook = add_webhook(session, request, snapshot, allowed, context.now())
+        added: dict[str, Any] = {"name": webhook.name, "url": webhook.url, "filters": webhook.filters}
+    shown = {} if secret_file else {"secret": secret}
+    if as_json:
+        print_json(added | shown)
+        return
+    print_text(f"{added['name']} gets {_filters_text(added['filters'])} from now on.")
+    for text in shown.values():
+        print_line(f"Secret, shown only now: {text}")
+
+
+def _read_secret(file: Path) -> str:
+    from app.webhooks.sending import check_secret
+
+    return check_secret(sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8"), str(file))
+
+
+def _filters_text(filters: Mapping[str, Any]) -> str:
+    words = (f"{name} {', '.join(value) if isinstance(value, list) else value}" for name, value in filters.items())
+    return "; ".join(words) or "all changes"
+
+
+@webhooks_app.command("list", cls=Command)
+@with_output_options
+def list_all(*, output: OutputOptions) -> None:
+    """List the webhooks: which changes each gets, and whether it takes them."""
+    from app.webhooks.registry import list_webhooks
+
+    with context.session() as session:
+        rows = [_with_texts(row) for row in list_webhooks(session)]
+    tables = output.format is Format.table
+    shown = [row | {"filters": _filters_text(row["filters"])} for row in rows] if tables else rows
+    print_rows(shown, WEBHOOK_COLUMNS, output)
+    if not rows:
+        print_note("There are no webhooks: `vmsizes webhooks add URL` adds one.")
+
+
+@webhooks_app.command(cls=Command)
+@with_output_options
+def log(
+    name: Annotated[str | None, typer.Argument(help="The name of a webhook. (default: all)")] = None,
+    *,
+    limit: Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="At most so many messages.")] = 20,
+    output: OutputOptions,
+) -> None:
+    """List what was sent, the newest first: whether it was taken, after how many attempts, and the last error."""
+    from app.webhooks.registry import list_messages
+
+    with context.session() as session:
+        rows = [_with_texts(row) for row in list_messages(session, name, limit)]
+    print_rows(rows, MESSAGE_COLUMNS, output)
+
+
+def _with_texts(row: Mapping[str, Any]) -> dict[str, Any]:
+    times = {name: _moment(value) for name, value in row.items() if isinstance(value, datetime)}
+    return {**row, **times}
+
+
+def _moment(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
+@webhooks_app.command()
+def test(name: Name) -> None:
+    """Send a message of type `ping` now, once; exits with 3 where it is not taken."""
+    from app.webhooks.delivery import send_ping
+
+    with context.session():
+        pass  # says what to do where there is no catalog yet
+    result = send_ping(context.engine(), _sender(), context.now, name)
+    if result.error is not None:
+        print_note(f"{name}: {result.error}")
+        raise typer.Exit(context.EXIT_BAD_DATA)
+    print_text(f"{name}: it answered {result.status_code}.")
+
+
+@webhooks_app.command()
+def enable(name: Name) -> None:
+    """Try a webhook again that is disabled or waits for its next attempt; it gets what it has missed."""
+    from app.db.engines import write_session
+    from app.webhooks.registry import enable_webhook
+
+    with write_session(context.engine()) as session:
+        enable_webhook(session, name)
+    print_text(f"{name} is enabled. `vmsizes webhooks deliver` sends what it has missed.")
+
+
+@webhooks_app.command()
+def remove(name: Name) -> None:
+    """Remove a webhook with its log."""
+    from app.db.engines import write_session
+    from app.webhooks.registry import remove_webhook
+
+    with write_session(context.engine()) as session:
+        remove_webhook(session, name)
+    print_text(f"{name} is removed.")
+
+
+@webhooks_app.command()
+def deliver(
+    *,
+    every: Annotated[
+        int | None,
+        typer.Option(
+            parser=parse_interval,
+            metavar="INTERVAL",
+            help="Go on delivering at this interval (30s, 5m, 1h), with one line a run, until SIGTERM.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Send every webhook the changes that it does not have yet; exits with 3 where any is not taken."""
+    if every and as_json:
+        raise typer.BadParameter("--every prints lines: it cannot be given with --json")
+    sender = _sender()
+    if every:
+        repeat(lambda: runs_text(_deliver(sender)), every)
+    runs = _deliver(sender)
+    if as_json:
+        print_json(runs_json(runs))
+    for run in [] if as_json else runs:
+        print_text(_run_text(run))
+    if not runs and not as_json:
+        print_note("Nothing is due.")
+    if any(run.error for run in runs):
+        raise typer.Exit(context.EXIT_BAD_DATA)
+
+
+def _deliver(sender: "Sender") -> "list[DeliveryRun]":
+    from app.webhooks.delivery import deliver_due
+
+    with context.session():
+        pass  # says what to do where there is no catalog yet
+    return deliver_due(context.engine(), sender, context.now)
+
+
+def deliver_after_refresh() -> "list[DeliveryRun]":
+    """Deliver what a refresh brought; a webhook that fails does not make the refresh fail."""
+    from app.webhooks.delivery import deliver_due, has_webhooks
+
+    return deliver_due(context.engine(), _sender(), context.now) if has_webhooks(context.engine()) else []
+
+
+def _sender() -> "Sender":
+    from app.webhooks.sending import Sender
+    from app.webhooks.targets import AllowedTargets
+
+    return Sender(AllowedTargets.parse(context.settings().webhook_allowed_networks))
+
+
+def runs_text(runs: "Iterable[DeliveryRun]") -> str:
+    """Return what was delivered as one line."""
+    return "; ".join(map(_run_text, runs)) or "nothing is due"
+
+
+def _run_text(run: "DeliveryRun") -> str:
+    sent = f"{run.webhook}: {plural(run.messages, 'message')} with {plural(run.events, 'event')}"
+    if run.error is None:
+        return f"{sent} delivered"
+    then = f"next attempt at {_moment(run.next_attempt_at)}" if run.next_attempt_at else "disabled"
+    return f"{sent} delivered, then failed: {run.error}; {then}"
+
+
+def runs_json(runs: "Iterable[DeliveryRun]") -> list[dict[str, Any]]:
+    """Return what was delivered as JSON objects."""
+    return [
+        {
+            "webhook": run.webhook,
+            "messages": run.messages,
+            "events": run.events,
+            "error": run.error,
+            "next_attempt_at": _moment(run.next_attempt_at) if run.next_attempt_at else None,
+        }
+        for run in runs
+    ]

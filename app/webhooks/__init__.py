@@ -1,0 +1,1 @@
+"""Sends change events to webhooks, by the convention of Standard Webhooks."""

@@ -1,0 +1,271 @@
+"""Delivers what is due: to each webhook the events after those that it has, some at a time and in their order.
+
+A message is written before it is sent, and sent again with the same id until the receiver takes it. A webhook is
+claimed for the time of a run, so that two processes at once do not send the same twice. A process that is killed leaves
+a claim that ends by itself, and a message that the next run sends again.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import orjson
+from sqlalchemy import Engine, and_, delete, or_, select, update
+from sqlmodel import Session
+
+from app.catalog.models import Webhook, WebhookMessage
+from app.catalog.queries.changes import ChangeFilter, find_next_changes
+from app.db.engines import read_session, write_session
+from app.db.statements import run_plan
+from app.schemas.changes import ChangeOut
+from app.webhooks.registry import MESSAGE, WEBHOOK, get_webhook
+from app.webhooks.sending import Sender, SendResult
+
+CHANGED, PING = "catalog.changed", "ping"
+"""The types of messages."""
+
+MAX_EVENTS = 100
+MAX_BODY_BYTES = 64 * 1024
+"""How many events a message has at most, and how many bytes; an event has some 300."""
+MAX_MESSAGES = 100
+"""How many messages a webhook gets in one run."""
+KEPT_MESSAGES = 100
+"""How many messages of a webhook, that are not sent again, stay in the log."""
+
+CLAIM = timedelta(minutes=5)
+"""How long a claim lasts: longer than the attempts of one message; it is renewed for each."""
+FIRST_WAIT, LONGEST_WAIT = timedelta(minutes=5), timedelta(hours=24)
+"""The wait after the first run that failed, which doubles with each further one, and the longest."""
+JITTER = 0.1
+"""A wait is longer or shorter by up to this share."""
+DISABLED_AFTER = timedelta(days=5)
+"""A webhook that has failed for so long is disabled."""
+
+Clock = Callable[[], datetime]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryRun:
+    """What a webhook got in one run, and why no more: an error, with the time of the next attempt or without one."""
+
+    webhook: str
+    messages: int
+    events: int
+    error: str | None = None
+    next_attempt_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outgoing:
+    """A message with what is needed to send it."""
+
+    id: str
+    url: str
+    secret: str
+    body: str
+    events: int
+
+
+def deliver_due(engine: Engine, sender: Sender, now: Clock) -> list[DeliveryRun]:
+    """Deliver to every webhook that is due; leaves out those that have nothing new, or that another process claims."""
+    with read_session(engine) as session:
+        names = session.execute(select(WEBHOOK.c.name).where(_is_due(now())).order_by(WEBHOOK.c.name)).scalars().all()
+    runs = (_deliver(engine, sender, now, name) for name in names)
+    return [run for run in runs if run is not None and (run.messages or run.error)]
+
+
+def has_webhooks(engine: Engine) -> bool:
+    """Return whether there is any webhook."""
+    with read_session(engine) as session:
+        return session.execute(select(WEBHOOK.c.name).limit(1)).first() is not None
+
+
+def send_ping(engine: Engine, sender: Sender, now: Clock, name: str) -> SendResult:
+    """Send a message of type `ping` once, also to a webhook that is disabled, and log it; raises NotFound."""
+    body = _body(PING, now(), {"webhook": name})
+    with write_session(engine) as session:
+        webhook = get_webhook(session, name)
+        message = _message(webhook.name, PING, body, now(), events=0, last_change=None)
+        session.add(message)
+        outgoing = _outgoing(webhook, message)
+        message.body = None  # it is not sent again
+    result = sender.send(outgoing.url, outgoing.secret, outgoing.id, outgoing.body, once=True)
+    with write_session(engine) as session:
+        _record_attempts(session, outgoing.id, result, now())
+    return result
+
+
+def _is_due(now: datetime) -> Any:
+    return and_(
+        WEBHOOK.c.disabled_at.is_(None),
+        or_(WEBHOOK.c.next_attempt_at.is_(None), WEBHOOK.c.next_attempt_at <= now),
+        or_(WEBHOOK.c.claimed_until.is_(None), WEBHOOK.c.claimed_until <= now),
+    )
+
+
+class _Claim:
+    """The right of this process to deliver to a webhook, which it may lose where it takes longer than CLAIM."""
+
+    def __init__(self, name: str, until: datetime) -> None:
+        self._name, self._until = name, until
+
+    @staticmethod
+    def take(engine: Engine, name: str, now: datetime) -> "_Claim | None":
+        """Claim a webhook that is still due; None where another process was faster."""
+        until = now + CLAIM
+        with write_session(engine) as session:
+            claimed = update(WEBHOOK).where(WEBHOOK.c.name == name, _is_due(now)).values(claimed_until=until)
+            return _Claim(name, until) if _count(session, claimed) else None
+
+    def renew(self, session: Session, now: datetime) -> bool:
+        """Claim it for longer; False where the claim has ended and another process has taken it."""
+        until = now + CLAIM
+        held = self._set(session, until)
+        self._until = until if held else self._until
+        return held
+
+    def release(self, engine: Engine) -> None:
+        """Give it back."""
+        with write_session(engine) as session:
+            self._set(session, None)
+
+    def _set(self, session: Session, until: datetime | None) -> bool:
+        held = and_(WEBHOOK.c.name == self._name, WEBHOOK.c.claimed_until == self._until)
+        return _count(session, update(WEBHOOK).where(held).values(claimed_until=until)) == 1
+
+
+def _count(session: Session, statement: Any) -> int:
+    result: Any = session.execute(statement)
+    return int(result.rowcount)
+
+
+def _deliver(engine: Engine, sender: Sender, now: Clock, name: str) -> DeliveryRun | None:
+    """Send a webhook its messages one after the other, until it has all events, one fails, or MAX_MESSAGES are sent."""
+    claim = _Claim.take(engine, name, now())
+    if claim is None:
+        return None
+    messages = events = 0
+    try:
+        while messages < MAX_MESSAGES:
+            with write_session(engine) as session:
+                outgoing = _next_outgoing(session, name, now()) if claim.renew(session, now()) else None
+            if outgoing is None:
+                break
+            result = sender.send(outgoing.url, outgoing.secret, outgoing.id, outgoing.body)
+            with write_session(engine) as session:
+                if not claim.renew(session, now()):  # removed, or sent again by another process after CLAIM
+                    break
+                webhook = _record(session, outgoing.id, result, now())
+                if not result.delivered:
+                    return DeliveryRun(
+                        webhook=name,
+                        messages=messages,
+                        events=events,
+                        error=webhook.disabled_reason or result.error,
+                        next_attempt_at=webhook.next_attempt_at,
+                    )
+            messages, events = messages + 1, events + outgoing.events
+        return DeliveryRun(webhook=name, messages=messages, events=events)
+    finally:
+        claim.release(engine)
+
+
+def _next_outgoing(session: Session, name: str, now: datetime) -> _Outgoing | None:
+    """Return the message that was not delivered yet, else a new one of the next events; None where there are none."""
+    webhook = get_webhook(session, name)
+    unsent = and_(MESSAGE.c.webhook == name, MESSAGE.c.body.is_not(None))
+    message = session.execute(select(WebhookMessage).where(unsent)).scalar()
+    if message is None:
+        found = run_plan(
+            session,
+            find_next_changes(ChangeFilter.model_validate(webhook.filters), webhook.after_change, MAX_EVENTS + 1),
+        )
+        if not found.items:
+            webhook.after_change = max(webhook.after_change, found.newest)
+            return None
+        message = _changes_message(name, found.items, now)
+        session.add(message)
+    return _outgoing(webhook, message)
+
+
+def _changes_message(name: str, rows: Sequence[dict[str, Any]], now: datetime) -> WebhookMessage:
+    """Return a message of the first rows, as GET /changes shows them: at most MAX_EVENTS, and MAX_BODY_BYTES."""
+    items: list[dict[str, Any]] = []
+    size = 0
+    for row in rows[:MAX_EVENTS]:
+        item = ChangeOut.model_validate(row).model_dump(mode="json")
+        size += len(orjson.dumps(item))
+        if items and size > MAX_BODY_BYTES:
+            break
+        items.append(item)
+    last = rows[len(items) - 1]
+    body = _body(CHANGED, last["at"], {"items": items, "more": len(items) < len(rows)})
+    return _message(name, CHANGED, body, now, events=len(items), last_change=last["id"])
+
+
+def _body(kind: str, timestamp: datetime, data: Any) -> str:
+    return orjson.dumps({"type": kind, "timestamp": timestamp, "data": data}).decode()
+
+
+def _message(name: str, kind: str, body: str, now: datetime, *, events: int, last_change: int | None) -> WebhookMessage:
+    return WebhookMessage(
+        id=f"msg_{uuid4().hex}",
+        webhook=name,
+        type=kind,
+        body=body,
+        events=events,
+        last_change=last_change,
+        created_at=now,
+    )
+
+
+def _outgoing(webhook: Webhook, message: WebhookMessage) -> _Outgoing:
+    assert message.body is not None  # noqa: S101  # only what is not sent yet has a body
+    return _Outgoing(id=message.id, url=webhook.url, secret=webhook.secret, body=message.body, events=message.events)
+
+
+def _record(session: Session, message_id: str, result: SendResult, now: datetime) -> Webhook:
+    """Write the outcome of a message to the log, and what follows from it to its webhook."""
+    message = _record_attempts(session, message_id, result, now)
+    webhook = get_webhook(session, message.webhook)
+    if result.delivered:
+        message.body = None
+        webhook.after_change = message.last_change or webhook.after_change
+        webhook.failures, webhook.failing_since, webhook.next_attempt_at = 0, None, None
+        _delete_old_messages(session, webhook.name)
+        return webhook
+    webhook.failures += 1
+    webhook.failing_since = webhook.failing_since or now
+    if result.gone or now - webhook.failing_since >= DISABLED_AFTER:
+        webhook.disabled_at, webhook.next_attempt_at = now, None
+        reason = "it wants no more messages" if result.gone else f"it failed for {DISABLED_AFTER.days} days"
+        webhook.disabled_reason = f"{reason}: {result.error}"
+    else:
+        webhook.next_attempt_at = now + _wait(webhook.failures, result.retry_after)
+    return webhook
+
+
+def _record_attempts(session: Session, message_id: str, result: SendResult, now: datetime) -> WebhookMessage:
+    message = session.get_one(WebhookMessage, message_id)
+    message.attempts += result.attempts
+    message.last_attempt_at, message.status_code, message.error = now, result.status_code, result.error
+    message.delivered_at = now if result.delivered else None
+    return message
+
+
+def _wait(failures: int, retry_after: float | None) -> timedelta:
+    """Return how long to wait after so many runs that failed; longer where the receiver asks for it."""
+    wait = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(failures - 1, 20))
+    # No secret depends on this chance.
+    wait *= random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311
+    return max(wait, min(LONGEST_WAIT, timedelta(seconds=retry_after or 0)))
+
+
+def _delete_old_messages(session: Session, name: str) -> None:
+    done = and_(MESSAGE.c.webhook == name, MESSAGE.c.body.is_(None))
+    order = (MESSAGE.c.created_at.desc(), MESSAGE.c.id)
+    kept = select(MESSAGE.c.id).where(done).order_by(*order).limit(KEPT_MESSAGES)
+    session.execute(delete(MESSAGE).where(done, MESSAGE.c.id.not_in(kept)))
