@@ -380,7 +380,7 @@ def refresh_all(
         if accept or as_json:
             raise typer.BadParameter("--every prints lines and accepts no list: give neither --json nor --accept")
         context.engine()  # a wrong setting ends the command instead of failing each run
-        repeat(lambda: _summarize(_refresh_feeds(run, accept=False)), every)
+        repeat(lambda: "; ".join([_summarize(_refresh_feeds(run, accept=False)), *_deliver()]), every)
     results = _refresh_feeds(run, accept=accept)
     _finish(results, as_json=as_json)
 
@@ -434,7 +434,7 @@ def _feeds(run: RunOptions, *, accept: bool) -> Iterator[tuple[str, Callable[[],
 
 
 def _finish(results: Sequence[FeedResult], *, as_json: bool) -> None:
-    """Print what each feed did; exit with the code for bad data where anything was refused."""
+    """Print what each feed did and deliver it to webhooks; exit with the code for bad data if anything was refused."""
     for result in results:
         print_reports(result.outcome.summary.reports if result.outcome else ())
     if as_json:
@@ -449,8 +449,18 @@ def _finish(results: Sequence[FeedResult], *, as_json: bool) -> None:
             print_note(hint)
         if result.outcome is None or not result.outcome.written:
             print_note(f"{result.feed}: nothing was written.")
+    if any(result.outcome and result.outcome.written for result in results):
+        for text in _deliver():
+            print_note(text)
     if any(result.refused for result in results):
         sys.exit(context.EXIT_BAD_DATA)
+
+
+def _deliver() -> list[str]:
+    """Send webhooks what is due, and return a line about it; one that fails does not make the refresh fail."""
+    from app.cli.webhooks import deliver_after_refresh
+
+    return deliver_after_refresh()
 
 
 def _print_result(result: FeedResult) -> None:

@@ -212,10 +212,10 @@ def deliver(
         raise typer.BadParameter("--every prints lines: it cannot be given with --json")
     sender = _sender()
     if every:
-        repeat(lambda: runs_text(_deliver(sender)), every)
+        repeat(lambda: _runs_text(_deliver(sender)), every)
     runs = _deliver(sender)
     if as_json:
-        print_json(runs_json(runs))
+        print_json([_run_json(run) for run in runs])
     for run in [] if as_json else runs:
         print_text(_run_text(run))
     if not runs and not as_json:
@@ -232,11 +232,14 @@ def _deliver(sender: "Sender") -> "list[DeliveryRun]":
     return deliver_due(context.engine(), sender, context.now)
 
 
-def deliver_after_refresh() -> "list[DeliveryRun]":
-    """Deliver what a refresh brought; a webhook that fails does not make the refresh fail."""
+def deliver_after_refresh() -> list[str]:
+    """Deliver what is due, and return a line about it; none where nothing is, as where there are no webhooks."""
     from app.webhooks.delivery import deliver_due, has_webhooks
 
-    return deliver_due(context.engine(), _sender(), context.now) if has_webhooks(context.engine()) else []
+    if not has_webhooks(context.engine()):
+        return []
+    runs = deliver_due(context.engine(), _sender(), context.now)
+    return [f"webhooks: {_runs_text(runs)}"] if runs else []
 
 
 def _sender() -> "Sender":
@@ -246,7 +249,7 @@ def _sender() -> "Sender":
     return Sender(AllowedTargets.parse(context.settings().webhook_allowed_networks))
 
 
-def runs_text(runs: "Iterable[DeliveryRun]") -> str:
+def _runs_text(runs: "Iterable[DeliveryRun]") -> str:
     """Return what was delivered as one line."""
     return "; ".join(map(_run_text, runs)) or "nothing is due"
 
@@ -259,15 +262,12 @@ def _run_text(run: "DeliveryRun") -> str:
     return f"{sent} delivered, then failed: {run.error}; {then}"
 
 
-def runs_json(runs: "Iterable[DeliveryRun]") -> list[dict[str, Any]]:
-    """Return what was delivered as JSON objects."""
-    return [
-        {
-            "webhook": run.webhook,
-            "messages": run.messages,
-            "events": run.events,
-            "error": run.error,
-            "next_attempt_at": _moment(run.next_attempt_at) if run.next_attempt_at else None,
-        }
-        for run in runs
-    ]
+def _run_json(run: "DeliveryRun") -> dict[str, Any]:
+    next_attempt = _moment(run.next_attempt_at) if run.next_attempt_at else None
+    return {
+        "webhook": run.webhook,
+        "messages": run.messages,
+        "events": run.events,
+        "error": run.error,
+        "next_attempt_at": next_attempt,
+    }
