@@ -47,11 +47,11 @@ def with_list_prices(
     rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Column], prefix: str = ""
 ) -> tuple[list[dict[str, Any]], dict[str, Column]]:
     """Return rows with list prices as fields of their own, and their columns, if rules changed the price of any row."""
-    from app.converters.adjustments import flatten_adjustments
-
     name = f"{prefix}adjustment"
     if not any(name in row for row in rows):
         return [dict(row) for row in rows], dict(columns)
+    from app.converters.adjustments import flatten_adjustments  # loaded where there are rules: a search starts faster
+
     headings = {
         f"{prefix}{field}": replace(column, heading=f"{prefix.replace('_', ' ')}{column.heading}")
         for field, column in LIST_PRICE_COLUMNS.items()
