@@ -97,9 +97,9 @@ def test_the_stack_starts_in_order() -> None:
 
 
 def test_the_stack_serves_from_a_read_only_root_and_keeps_only_the_database() -> None:
-    for service in ("seed", "api", "refresh"):
+    for service in ("seed", "api", "refresh", "webhooks"):
         assert COMPOSE["services"][service]["read_only"] is True
-    for service in ("seed", "api"):
+    for service in ("seed", "api", "webhooks"):
         assert "volumes" not in COMPOSE["services"][service]
     (volume,) = COMPOSE["services"]["postgres"]["volumes"]
     assert volume.split(":")[0] in COMPOSE["volumes"]
@@ -114,6 +114,13 @@ def test_the_stack_refreshes_the_seeded_database_every_day_or_as_often_as_is_set
     assert volume == "feeds:/data", "the working folder of the image, where fetched pages are kept"
     assert "WORKDIR /data" in DOCKERFILE
     assert "feeds" in COMPOSE["volumes"]
+
+
+def test_the_stack_delivers_to_webhooks_by_the_settings_of_the_refresh() -> None:
+    webhooks, refresh = COMPOSE["services"]["webhooks"], COMPOSE["services"]["refresh"]
+    assert webhooks["command"] == ["vmsizes", "webhooks", "deliver", "--every", "5m"]
+    assert waits_for("webhooks") == waits_for("refresh")
+    assert webhooks["environment"] == refresh["environment"]
 
 
 def test_the_stack_talks_to_its_own_database() -> None:

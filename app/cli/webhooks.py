@@ -27,6 +27,8 @@ from app.cli.output import (
 from app.cli.schedule import parse_interval, repeat
 
 if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
     from app.webhooks.delivery import DeliveryRun
     from app.webhooks.sending import Sender
 
@@ -84,7 +86,7 @@ def add(
 ) -> None:
     """Add a webhook, which gets the changes of later ingests; prints its secret, which is shown only now."""
     from app.catalog.queries.snapshot import load_snapshot
-    from app.db.engines import write_session
+    from app.db.writing import write_session
     from app.webhooks.registry import WebhookRequest, add_webhook
     from app.webhooks.sending import new_secret
     from app.webhooks.targets import AllowedTargets
@@ -95,7 +97,7 @@ def add(
     with context.session() as session:
         snapshot = load_snapshot(session)
     allowed = AllowedTargets.parse(context.settings().webhook_allowed_networks)
-    with write_session(context.engine()) as session:
+    with write_session(_writer()) as session:
         webhook = add_webhook(session, request, snapshot, allowed, context.now())
         added: dict[str, Any] = {"name": webhook.name, "url": webhook.url, "filters": webhook.filters}
     shown = {} if secret_file else {"secret": secret}
@@ -165,7 +167,7 @@ def test(name: Name) -> None:
 
     with context.session():
         pass  # says what to do where there is no catalog yet
-    result = send_ping(context.engine(), _sender(), context.now, name)
+    result = send_ping(_writer(), _sender(), context.now, name)
     if result.error is not None:
         print_note(f"{name}: {result.error}")
         raise typer.Exit(context.EXIT_BAD_DATA)
@@ -175,10 +177,10 @@ def test(name: Name) -> None:
 @webhooks_app.command()
 def enable(name: Name) -> None:
     """Try a webhook again that is disabled or waits for its next attempt; it gets what it has missed."""
-    from app.db.engines import write_session
+    from app.db.writing import write_session
     from app.webhooks.registry import enable_webhook
 
-    with write_session(context.engine()) as session:
+    with write_session(_writer()) as session:
         enable_webhook(session, name)
     print_text(f"{name} is enabled. `vmsizes webhooks deliver` sends what it has missed.")
 
@@ -186,10 +188,10 @@ def enable(name: Name) -> None:
 @webhooks_app.command()
 def remove(name: Name) -> None:
     """Remove a webhook with its log."""
-    from app.db.engines import write_session
+    from app.db.writing import write_session
     from app.webhooks.registry import remove_webhook
 
-    with write_session(context.engine()) as session:
+    with write_session(_writer()) as session:
         remove_webhook(session, name)
     print_text(f"{name} is removed.")
 
@@ -229,7 +231,7 @@ def _deliver(sender: "Sender") -> "list[DeliveryRun]":
 
     with context.session():
         pass  # says what to do where there is no catalog yet
-    return deliver_due(context.engine(), sender, context.now)
+    return deliver_due(_writer(), sender, context.now)
 
 
 def deliver_after_refresh() -> list[str]:
@@ -240,6 +242,11 @@ def deliver_after_refresh() -> list[str]:
         return []
     runs = deliver_due(context.engine(), _sender(), context.now)
     return [f"webhooks: {_runs_text(runs)}"] if runs else []
+
+
+def _writer() -> "Engine":
+    context.use_wait(None)
+    return context.engine()
 
 
 def _sender() -> "Sender":

@@ -18,8 +18,9 @@ from sqlmodel import Session
 
 from app.catalog.models import Webhook, WebhookMessage
 from app.catalog.queries.changes import ChangeFilter, find_next_changes
-from app.db.engines import read_session, write_session
+from app.db.engines import read_session
 from app.db.statements import run_plan
+from app.db.writing import write_session
 from app.schemas.changes import ChangeOut
 from app.webhooks.registry import MESSAGE, WEBHOOK, get_webhook
 from app.webhooks.sending import Sender, SendResult

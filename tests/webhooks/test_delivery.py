@@ -20,7 +20,8 @@ from app.catalog.models import Change, Webhook, WebhookMessage
 from app.catalog.queries.changes import ChangeFilter
 from app.catalog.queries.snapshot import load_snapshot
 from app.catalog.store.revisions import compute_digest
-from app.db.engines import read_session, write_session
+from app.db.engines import read_session
+from app.db.writing import write_session
 from app.errors import BadQuery, NotFound
 from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
