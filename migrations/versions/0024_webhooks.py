@@ -5,8 +5,8 @@ from alembic import op
 
 from app.catalog.column_types import BYTEWISE, UtcDateTime
 
-revision = "0023"
-down_revision = "0022"
+revision = "0024"
+down_revision = "0023"
 branch_labels = None
 depends_on = None
 
