@@ -154,7 +154,7 @@ def test_what_was_refused_is_accepted_as_it_was_fetched(engine: Engine, tmp_path
     assert stored(engine, "seen_until = '2026-08-23' and region = 'westus'") == 24
 
 
-def test_a_region_that_was_refused_is_fetched_anew_by_the_next_refresh(engine: Engine, tmp_path: Path) -> None:
+def test_a_region_that_was_refused_is_fetched_again_by_the_next_refresh(engine: Engine, tmp_path: Path) -> None:
     later = DAY + timedelta(days=1)
     with serving(FakeApi(items=everywhere(), page_size=100)) as api:
         refresh(engine, tmp_path, api)

@@ -89,7 +89,7 @@ def test_a_reservation_of_five_years_is_left_out() -> None:
         ({"effectiveStartDate": "soon"}, "effectiveStartDate: is not a date"),
     ],
 )
-def test_a_value_that_nobody_knows_is_reported_and_not_guessed(fields: dict[str, Any], said: str) -> None:
+def test_an_unknown_value_is_reported_and_not_guessed(fields: dict[str, Any], said: str) -> None:
     assert reason(**fields).startswith(said)
 
 

@@ -194,7 +194,7 @@ def test_pages_of_another_day_are_not_continued(store: FetchedPages) -> None:
     assert not store.has("eastus")
 
 
-def test_accepted_pages_are_kept_and_fetched_anew(store: FetchedPages) -> None:
+def test_accepted_pages_are_kept_and_fetched_again(store: FetchedPages) -> None:
     with serving(FakeApi(items=EASTUS)) as api:
         fetch(api, store)
         store.accept(["eastus"])
@@ -204,7 +204,7 @@ def test_accepted_pages_are_kept_and_fetched_anew(store: FetchedPages) -> None:
     assert api.requests == 6
 
 
-def test_refused_pages_are_fetched_anew_unless_they_are_accepted(store: FetchedPages) -> None:
+def test_refused_pages_are_fetched_again_unless_they_are_accepted(store: FetchedPages) -> None:
     with serving(FakeApi(items=EASTUS)) as api:
         fetch(api, store)
     store.refuse("eastus")
