@@ -2,9 +2,11 @@
 
 import gc
 import os
+import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -143,6 +145,9 @@ def main() -> None:
     """
     gc.set_threshold(100_000)
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else every installed package's metadata is read
+    # The interpreter has None for a stream that was closed before it began; what is printed there goes nowhere.
+    sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # open to the end
+    sys.stderr = sys.stderr or sys.stdout
     try:
         app(prog_name="vmsizes")  # the name that shells complete, however it was started
     except Exception as error:  # noqa: BLE001  # re-raised unless a known error

@@ -1,6 +1,7 @@
 """What commands share: the settings, the engine, the clock, and the message and exit code of each error."""
 
 import atexit
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -53,6 +54,8 @@ def settings() -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         raise BadQuery(f"VMSIZES_{first['loc'][0]}".upper(), first["input"], explain(first)) from None
+    except UnicodeDecodeError as error:
+        raise BadData(f"is not UTF-8 text (byte {error.start})", file=".env") from None
 
 
 @cache
@@ -102,6 +105,10 @@ def exit_with_error(error: Exception) -> NoReturn:
     if isinstance(error, BrokenPipeError):  # the reader of a pipe has stopped: `vmsizes search | head -1`
         sys.stderr.close()
         sys.exit(EXIT_OK)
+    if isinstance(error, OSError) and error.strerror:
+        # Text that could not be written stays in the buffer, and would fail again when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _exit(f"{error.filename or 'the output'}: {error.strerror}", EXIT_USAGE)
     raise error
 
 

@@ -59,10 +59,6 @@ class Passage:
     footnote_marks: tuple[str, ...] = ()
     level: int = 0
 
-    def line_at(self, offset: int) -> int:
-        """Return the source line of an offset in the text."""
-        return self.line + self.text.count(LINE_END, 0, offset)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Include:

@@ -11,7 +11,7 @@ import yaml
 
 from app.catalog.fields import FactValue
 from app.catalog.readings import AUTHORITY, Report, SourceKind, SourceRow, StatedFact
-from app.ingest.documents.blocks import Blocks, Passage
+from app.ingest.documents.blocks import LINE_END, Blocks, Passage
 from app.ingest.documents.markdown import to_blocks
 from app.ingest.documents.values import find_date, to_lines
 
@@ -140,13 +140,15 @@ class SourceDocument:
         for page, passage in self.passages():
             if passage.kind == "heading":
                 continue
-            start = 0
+            start, line, counted = 0, passage.line, 0
             for end in [*(found.end() for found in _SENTENCE_END.finditer(passage.text)), len(passage.text)]:
                 part = passage.text[start:end]
                 before = _BEFORE_SENTENCE.match(part)
                 indent = before.end() if before else 0
                 if text := re.sub(r"\s+", " ", part[indent:].strip()):
-                    yield Sentence(page=page, text=text, line=passage.line_at(start + indent), heading=passage.heading)
+                    line += passage.text.count(LINE_END, counted, start + indent)
+                    counted = start + indent
+                    yield Sentence(page=page, text=text, line=line, heading=passage.heading)
                 start = end
 
 

@@ -53,10 +53,12 @@ def split_by_series(document: SourceDocument) -> list[SourceDocument]:
 
 def _sections(page: SourcePage) -> Iterator[_PageSection]:
     headings = [passage for passage in page.blocks.passages if passage.kind == "heading"]
-    opening = _PageSection(page=page, heading=None, start=0, end=_end_line(page))
+    last = _end_line(page)
+    opening = _PageSection(page=page, heading=None, start=0, end=last)
     depth = 0
     for at, heading in enumerate(headings):
-        until = next((later.line for later in headings[at + 1 :] if later.level <= heading.level), _end_line(page))
+        later = (headings[index] for index in range(at + 1, len(headings)))
+        until = next((one.line for one in later if one.level <= heading.level), last)
         series = _section_series(page, heading, until)
         named = series is not None or _names_series(heading.text)
         # A second heading with the same name, such as `NDv2-series (NVMe)`, continues the section.
@@ -69,7 +71,7 @@ def _sections(page: SourcePage) -> Iterator[_PageSection]:
             continue
         if named or (depth and heading.level <= depth):
             yield replace(opening, end=heading.line)
-            opening = _PageSection(page=page, heading=heading, start=heading.line, end=_end_line(page), series=series)
+            opening = _PageSection(page=page, heading=heading, start=heading.line, end=last, series=series)
             depth = heading.level
     yield opening
 

@@ -1,7 +1,8 @@
 """Tables of sizes to rows: finds the column of names, assigns cells to fields, joins different spellings of a name."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.catalog.fields import FactValue
@@ -235,31 +236,42 @@ def find_alternate_spellings(document: SourceDocument) -> Mapping[str, str]:
     have the version that is left without the digit.
     """
     tables = [names for page in document.pages for table in page.blocks.tables if (names := _size_keys(table))]
-    seen = list(dict.fromkeys(name for names in tables for name in names))
+    ranks = _spelling_ranks(list(dict.fromkeys(name for names in tables for name in names)))
     marked = _has_numeric_footnotes(document)
-    together = {(one, other) for names in tables for one in names for other in names}
+    by_letters: dict[str, list[str]] = defaultdict(list)
+    for name in ranks:
+        by_letters[_DASHES.sub("", name)].append(name)
+    tables_of: dict[str, set[int]] = defaultdict(set)
+    for number, names in enumerate(tables):
+        for name in names:
+            tables_of[name].add(number)
     found: dict[str, str] = {}
-    for name in seen:
-        for other in seen:
-            if (name, other) not in together and _is_alternate(name, other, seen, tables, marked=marked):
-                found[name] = other
+    for name in ranks:
+        apart = [other for other in by_letters[_DASHES.sub("", name)] if tables_of[name].isdisjoint(tables_of[other])]
+        better = [other for other in apart if ranks[other] < ranks[name]]
+        unmarked = _without_footnote(name, ranks, marked=marked)
+        if better:
+            found[name] = better[-1]
+        elif unmarked in ranks and _is_same_table(name, unmarked, tables):
+            found[name] = unmarked
     return found
 
 
-def _is_alternate(name: str, other: str, seen: Sequence[str], tables: Sequence[Sequence[str]], *, marked: bool) -> bool:
-    if _DASHES.sub("", name) == _DASHES.sub("", other):
-        return _spelling_rank(other, seen) < _spelling_rank(name, seen)
+def _without_footnote(name: str, seen: Collection[str], *, marked: bool) -> str:
+    """Return a name without the digit at its end that may be a footnote's mark; empty where it is none."""
     found = _LONG_VERSION.match(name)
     if found is None:
         found = _ENDS_WITH_DIGIT.match(name) if marked else None
     elif not marked and not all(each == name or each.endswith(found["version"]) for each in seen):
-        return False
-    return found is not None and found["name"] == other and _is_same_table(name, other, tables)
+        return ""
+    return found["name"] if found else ""
 
 
-def _spelling_rank(name: str, seen: Sequence[str]) -> tuple[int, int]:
-    """Return a sort key: the spelling that most of the page's sizes follow comes first, then the earliest."""
-    return -sum(_NUMBER.sub("#", each) == _NUMBER.sub("#", name) for each in seen), seen.index(name)
+def _spelling_ranks(seen: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Return the sort key of each name: the spelling that most of the page's sizes follow first, then the earliest."""
+    shapes = [_NUMBER.sub("#", name) for name in seen]
+    counts = Counter(shapes)
+    return {name: (-counts[shape], at) for at, (name, shape) in enumerate(zip(seen, shapes, strict=True))}
 
 
 def _is_same_table(name: str, other: str, tables: Sequence[Sequence[str]]) -> bool:
