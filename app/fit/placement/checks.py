@@ -9,7 +9,7 @@ from app.fit.estimator.copy_speed import LoadTimes
 from app.fit.estimator.workload import ServiceLevel
 from app.fit.formulas.memory import UNSPLIT, Parallelism
 from app.fit.formulas.quantities import GIB
-from app.fit.placement.layouts import Attempt, find_group_layouts, find_layouts, lay_out
+from app.fit.placement.layouts import Attempt, lay_out
 from app.fit.placement.machine import MIN_CAPABILITY, Machine, is_legacy, is_weight_only, supports_dtype
 from app.fit.placement.partition import block_error, partition_error
 from app.fit.placement.prepare import Job, PreparedRequest
@@ -117,10 +117,8 @@ def _expert_parts(context: CheckContext) -> int:
 
 def _check_groups(context: CheckContext) -> CheckFailure | None:
     """Check that experts can be dealt out, and groups be formed, as requested."""
-    partition, limits, machine = context.job.partition, context.prepared.limits, context.machine
+    partition, limits = context.job.partition, context.prepared.limits
     if context.attempt is not None or (partition.expert is None and partition.data is None):
-        return None
-    if find_layouts(partition, machine, limits) or find_group_layouts(partition, machine, limits):
         return None
     name = "expert_parallel" if partition.data is None else "data_parallel_attention"
     wanted = f"experts over {partition.expert} GPUs" if partition.data is None else f"{partition.data} groups"

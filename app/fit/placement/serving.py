@@ -152,7 +152,8 @@ class ServingJob:
         for layout in find_group_layouts(self.partition, machine, limits):
             several = layout.replicas == 1 and layout.nodes <= SERVICE_VMS_OF_A_COPY
             few = several and layout.parallelism.tensor <= SERVICE_GPUS_OF_A_GROUP
-            if few or self.level is None or self.partition.data is not None:
+            requested = self.partition.data is not None or self.partition.expert is not None
+            if few or requested or self.level is None:
                 yield layout
 
     def _beats(self, machine: Machine, grouped: Attempt, best: Attempt) -> bool:

@@ -1,6 +1,7 @@
 """Where experts are dealt out, and where attention is data-parallel, on VMs of one size."""
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from app.fit.estimator.workload import InferenceWorkload
 from app.fit.formulas.memory import Parallelism
 from app.fit.formulas.quantities import GIB
 from app.fit.placement.evaluate import evaluate
+from app.fit.placement.fixes import FixFinder
 from app.fit.placement.layouts import find_group_layouts
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import PlacementOption, explain, per_gpu_memory
@@ -110,6 +112,19 @@ def test_groups_are_joined_by_nvlink_or_are_whole_vms_that_infiniband_joins(
     layouts = find_group_layouts(prepared.job.partition, machine(**facts), prepared.limits)
     assert {layout.parallelism.stage_gpus for layout in layouts} == sizes
     assert all(layout.parallelism.expert == layout.parallelism.stage_gpus for layout in layouts)
+
+
+def test_a_split_that_no_vm_allows_is_a_reason_to_fail() -> None:
+    asked = InferenceWorkload(dtype="fp8", expert_parallel=8)
+    prepared = prepare_service(service(), DEEPSEEK_V3, asked, max_nodes=10)
+    for facts in (
+        {"gpus": Fraction(1)},
+        {"gpus": Fraction(2), "domain_gpus": 2},
+        {"gpus": Fraction(4), "infiniband": False},
+    ):
+        rejection = expect_rejection(prepared, machine(**facts))
+        assert "EP_GROUPS" in codes(rejection)
+        assert FixFinder(prepared).find_fixes(vm(), machine(**facts), rejection) is not None
 
 
 def test_a_dense_model_is_never_split_into_groups() -> None:
