@@ -6,11 +6,11 @@ from functools import lru_cache
 from math import ceil, inf
 from typing import NamedTuple
 
+from app.fit.estimator.service_level import ServiceLoad
 from app.fit.formulas.memory import Parallelism
 from app.fit.formulas.quantities import Range
 from app.fit.placement.machine import Machine
 from app.fit.placement.partition import PartitionLimits, can_partition
-from app.fit.placement.service_level import ServiceLoad
 
 PIPELINE_STAGES = (*range(1, 17), 20, 24, 28, 32, 40, 48, 56, 64)
 """Numbers of pipeline stages to try."""
@@ -123,18 +123,18 @@ def enumerate_group_layouts(
 ) -> tuple[Layout, ...]:
     """Return the layouts with data-parallel attention on up to `nodes` VMs: fewest stages, then fewest GPUs of a copy.
 
-    `reach` is how many GPUs a link joins; beyond that whole VMs are taken, where they are `joined`. A stage is on all
-    of them, on half or on a quarter. The experts are dealt out over all GPUs of a stage, each as many, unless another
-    number is requested. Stages are one unless requested.
+    `reach` is how many GPUs a link joins; beyond that whole VMs are taken, where they are `joined`. A stage is on a
+    quarter, half or all of a VM, or on 2, 4, 8 … VMs: more VMs only add to what is tried. The experts are dealt out
+    over all GPUs of a stage, each as many, unless another number is requested. Stages are one unless requested.
     """
-    several = {gpus * 2**k for k in range(1, 7)} if joined and reach == gpus else set()
-    sizes = {reach, reach // 2, reach // 4} | several
+    most = max(nodes * gpus if joined and reach >= gpus else 0, reach)
+    sizes = {size for k in range(-2, 8) if 1 < (size := int(gpus * 2.0**k)) <= most}
     if partition.data is not None:
-        sizes = {partition.data * t for t in _tensor_candidates(partition, gpus, reach)}
+        sizes = {partition.data * t for t in _tensor_candidates(partition, gpus, reach)} - {1}
     layouts = (
         lay_out(parallelism, gpus)
         for p in (_stages(partition) if partition.data is not None else (partition.pipeline or 1,))
-        for size in sorted(one for one in sizes if one > 1)
+        for size in sorted(sizes)
         for parallelism in _groups(partition, size, p, reach)
     )
     return tuple(layout for layout in layouts if layout.nodes <= nodes)

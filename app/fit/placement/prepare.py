@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from app.fit.estimator.estimate import raise_missing
 from app.fit.estimator.model import Model, resolve_model
 from app.fit.estimator.parallelism import PARALLEL_FIELDS, check_experts
+from app.fit.estimator.service_level import at_service_level
 from app.fit.estimator.serving import (
     ServingSetup,
     check_context_length,
@@ -37,7 +38,6 @@ from app.fit.formulas.training_speed import PRECISION_DTYPES
 from app.fit.placement.layouts import SearchLimits
 from app.fit.placement.partition import PartitionLimits, blocked_widths, checkpoint_quantization
 from app.fit.placement.request import PlacementRequest, Pricing, Workload
-from app.fit.placement.service_level import at_service_level
 from app.fit.placement.serving import ServingJob
 from app.fit.placement.training import TrainingJob
 from app.fit.vm import SizeConstraints

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
+from app.fit.estimator.service_level import ServiceLoad, rate_figure, rate_range, request_seconds
 from app.fit.estimator.speed_domain import step_evidence
 from app.fit.estimator.workload import ServiceLevel
-from app.fit.formulas.quantities import Figure, Range, estimate, exact
+from app.fit.formulas.quantities import Figure, Range, estimate
 from app.fit.placement.layouts import Attempt, Speed
 from app.fit.placement.machine import Machine
-from app.fit.placement.service_level import ServiceLoad, requests_per_s
 from app.fit.placement.serving import ServingJob
 
 
@@ -47,8 +47,8 @@ def service_figures(job: ServingJob, machine: Machine, attempt: Attempt, speed: 
         limited_by=load.replica.limit,
         request=estimate(_request_seconds(load.level, speed), "s", rests_on),
         requests_per_s=estimate(answered, "requests/s", rests_on),
-        peak_requests_per_s=_rate_figure(load.level, _rate(load, speed, peak=True)),
-        mean_requests_per_s=_rate_figure(load.level, mean_rate(load, speed)),
+        peak_requests_per_s=rate_figure(load.level, _rate(load, speed, peak=True)),
+        mean_requests_per_s=rate_figure(load.level, mean_rate(load, speed)),
     )
 
 
@@ -70,21 +70,10 @@ def service_text(load: ServiceLoad, speed: Speed) -> str:
 
 
 def _request_seconds(level: ServiceLevel, speed: Speed) -> Range:
-    """Return the time of a whole request, s: TTFT + output tokens x TPOT."""
-    first, step, tokens = speed.first_token_s, speed.step_s, level.output_tokens
-    if first is None or step is None:
+    if speed.first_token_s is None or speed.step_s is None:
         raise ValueError("a service needs the times of its option")
-    return Range(
-        low=first.low + tokens * step.low, mid=first.mid + tokens * step.mid, high=first.high + tokens * step.high
-    )
+    return request_seconds(level, speed.first_token_s, speed.step_s)
 
 
 def _rate(load: ServiceLoad, speed: Speed, *, peak: bool) -> Range:
-    level, seconds = load.level, _request_seconds(load.level, speed)
-    low, mid, high = (requests_per_s(level, one, peak=peak) for one in (seconds.high, seconds.mid, seconds.low))
-    return Range(low=low, mid=mid, high=high)
-
-
-def _rate_figure(level: ServiceLevel, rate: Range) -> Figure:
-    """Return a rate: exact where it is given, of users an estimate."""
-    return exact(rate.mid, "requests/s") if level.users is None else estimate(rate, "requests/s")
+    return rate_range(load.level, _request_seconds(load.level, speed), peak=peak)

@@ -8,6 +8,15 @@ from typing import Any, NamedTuple
 from app.fit.estimator.copy_speed import CopySpeed, copy_speed
 from app.fit.estimator.model import Model
 from app.fit.estimator.parallelism import Deployment
+from app.fit.estimator.service_level import (
+    MAX_SEQUENCES,
+    ReplicaLimit,
+    ServiceLoad,
+    at_peak,
+    find_replica_limit,
+    replicas_for,
+    share_of_target,
+)
 from app.fit.estimator.serving import ServingSetup
 from app.fit.estimator.serving_speed import serving_speed
 from app.fit.estimator.workload import Gpus, ServiceLevel
@@ -17,15 +26,6 @@ from app.fit.formulas.quantities import Range
 from app.fit.placement.layouts import Attempt, Layout, SearchLimits, Speed, find_group_layouts, find_layouts
 from app.fit.placement.machine import Machine, compute_dtype, compute_dtype_on, is_weight_only, peak_flops
 from app.fit.placement.partition import PartitionLimits
-from app.fit.placement.service_level import (
-    MAX_SEQUENCES,
-    ReplicaLimit,
-    ServiceLoad,
-    at_peak,
-    find_replica_limit,
-    replicas_for,
-    share_of_target,
-)
 
 SERVICE_GPUS_OF_A_GROUP = 2
 SERVICE_VMS_OF_A_COPY = 4

@@ -102,7 +102,8 @@ def test_a_requested_split_is_kept(workload: dict[str, int], expected: tuple[int
     [
         ({}, 1, {2, 4, 8}), ({}, 4, {2, 4, 8, 16, 32}), ({"infiniband": False}, 4, {2, 4, 8}),
         ({"domain_gpus": 2}, 4, {2}), ({"domain_gpus": 1}, 4, set()),
-        ({"gpus": 4, "domain_gpus": 72, "domain_vms": 18}, 4, {4, 8, 16}),
+        ({"gpus": 4, "domain_gpus": 72, "domain_vms": 18}, 7, {2, 4, 8, 16}),
+        ({"gpus": 4, "domain_gpus": 72, "domain_vms": 18}, 4, {2, 4, 8, 16}),
     ],
 )  # fmt: skip
 def test_groups_are_joined_by_nvlink_or_are_whole_vms_that_infiniband_joins(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.fit.estimator.service_level import ServiceLoad
 from app.fit.estimator.workload import InferenceWorkload, ServiceLevel
 from app.fit.formulas.assumptions import InvalidWorkload
 from app.fit.formulas.quantities import GIB
@@ -18,7 +19,6 @@ from app.fit.placement.fixes import FixFinder
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import PlacementOption, cost_figures
 from app.fit.placement.service_figures import service_figures
-from app.fit.placement.service_level import ServiceLoad
 from app.fit.placement.serving import ServingJob
 from app.fit.verdict import Rejection
 from tests.fit.placement.factories import (

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from app.fit.estimator.copy_speed import CopySpeed, LoadTimes
 from app.fit.estimator.workload import InferenceWorkload, ServiceLevel
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
+from app.fit.formulas.quantities import Figure, Range, estimate, exact
 
 MAX_SEQUENCES = 1024
 """Requests that an engine generates for at a time: vLLM's default of max_num_seqs for a server on H100 and newer."""
@@ -173,3 +174,19 @@ def at_peak(load: ServiceLoad, replicas: int) -> tuple[int, ServiceLoad]:
         peak_requests_per_s=requests_per_s(level, request_s, peak=True),
         mean_requests_per_s=requests_per_s(level, request_s, peak=False),
     )
+
+
+def request_seconds(level: ServiceLevel, first_token_s: Range, step_s: Range) -> Range:
+    """Return the time of a whole request, s: TTFT + output tokens x TPOT."""
+    return first_token_s + step_s.times(level.output_tokens)
+
+
+def rate_range(level: ServiceLevel, request_s: Range, *, peak: bool) -> Range:
+    """Return the requests a second of a service, on average or at its peak; of users those that their requests take."""
+    low, mid, high = (requests_per_s(level, one, peak=peak) for one in (request_s.high, request_s.mid, request_s.low))
+    return Range(low=low, mid=mid, high=high)
+
+
+def rate_figure(level: ServiceLevel, rate: Range) -> Figure:
+    """Return a rate: exact where it is given, of users an estimate."""
+    return exact(rate.mid, "requests/s") if level.users is None else estimate(rate, "requests/s")
