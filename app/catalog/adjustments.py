@@ -5,9 +5,12 @@ is exact and rounded once, to a billionth of a dollar, half away from zero. An u
 """
 
 import json
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
+from fractions import Fraction
 from functools import reduce
+from math import ceil, prod
 from operator import add
 from typing import Any
 
@@ -21,9 +24,11 @@ from sqlalchemy import (
     and_,
     case,
     cast,
+    false,
     func,
     literal,
     literal_column,
+    or_,
     select,
     true,
 )
@@ -80,6 +85,49 @@ def adjustment_json(run: Any, day: ColumnElement[date], rules: Rules) -> ColumnE
     return case((names != "", start + usd + middle + func.substr(names, 2) + end), else_=nothing)
 
 
+@dataclass(frozen=True, slots=True)
+class UnevenRules:
+    """Where the rules of a system and purchase model may change the order of the prices of one size among regions.
+
+    Elsewhere all regions have the same rules, and what is paid rises with the list price: list prices that differ by
+    more than `tie_nano_usd` nano-dollars are not rounded to one amount.
+    """
+
+    regions: tuple[str, ...]
+    levelling: Rules
+    tie_nano_usd: int
+
+    @staticmethod
+    def of(rules: Rules, os: str, purchase: str) -> "UnevenRules":
+        """Find the regions that rules name, and the rules without a region that make all prices of a size the same."""
+        ours = [rule for rule in rules if rule.os in (None, os) and rule.purchase in (None, purchase)]
+        everywhere = [rule for rule in ours if rule.region is None]
+        levelling = tuple(rule for rule in everywhere if not _factor(rule))
+        least = prod(
+            (Fraction(min(_factor(rule), Decimal(1))) for rule in everywhere if _factor(rule)), start=Fraction(1)
+        )
+        regions = sorted({rule.region for rule in ours if rule.region is not None})
+        return UnevenRules(regions=tuple(regions), levelling=levelling, tie_nano_usd=ceil(1 / least))
+
+    def names(self, region: ColumnElement[str]) -> list[ColumnElement[bool]]:
+        """Return the conditions that a region is one of those that rules name, of which one must hold."""
+        return [region == literal(code, String) for code in self.regions]
+
+    def levels(self, size: Any, day: ColumnElement[date]) -> ColumnElement[bool]:
+        """Return the condition that all prices of a size, a row with `size_key`, are the same on a day."""
+        anywhere = (replace(rule, os=None, purchase=None) for rule in self.levelling)
+        return or_(false(), *(_applies(rule, size, day) for rule in anywhere))
+
+
+def _factor(rule: AdjustmentRule) -> Decimal:
+    """Return what a rule multiplies a price by; zero for a fixed price, which does not depend on it either."""
+    return (
+        Decimal(0)
+        if rule.nano_usd_per_hour is not None
+        else 1 - Decimal(rule.discount_basis_points or 0) / BASIS_POINTS
+    )
+
+
 def _named(rule: AdjustmentRule) -> str:
     comma = f",{json.dumps(rule.name, ensure_ascii=False)}"
     return comma if rule.nano_usd_per_hour is None else _RESET + comma
@@ -89,8 +137,7 @@ def _step(rule: AdjustmentRule) -> ColumnElement[Any]:
     """Return a rule's step of `adjusted_nano`; figures are written into the statement."""
     if rule.nano_usd_per_hour is not None:
         return literal_column(str(rule.nano_usd_per_hour), BigInteger)
-    factor = 1 - Decimal(rule.discount_basis_points or 0) / BASIS_POINTS
-    return literal_column(f"{factor:f}", Numeric)
+    return literal_column(f"{_factor(rule):f}", Numeric)
 
 
 def _applies(rule: AdjustmentRule, run: Any, day: ColumnElement[date]) -> ColumnElement[bool]:

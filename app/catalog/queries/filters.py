@@ -242,6 +242,9 @@ ALWAYS_ACTIVE = ("status",)
 SCOPE_FILTERS = ("os", "purchase", "region")
 """Filters that choose the price scope and are no conditions of their own."""
 
+PRICE_FILTERS = frozenset({"min_usd_per_hour", "max_usd_per_hour"})
+"""Filters by the price of an offer itself."""
+
 
 def check_sort(keys: Iterable[str], allowed: Collection[str] = SORT_KEYS) -> None:
     """Refuse a key that is not among those allowed; raises BadQuery naming the nearest."""

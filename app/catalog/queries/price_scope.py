@@ -1,11 +1,13 @@
 """Which offers (region, OS, purchase model) a size query joins, and expressions over the columns of a size."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     BindParameter,
     Date,
     Double,
@@ -26,7 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.elements import ColumnElement
 
-from app.catalog.adjustments import Rules, adjusted_nano_usd
+from app.catalog.adjustments import Rules, UnevenRules, adjusted_nano_usd
 from app.catalog.column_types import table_of
 from app.catalog.in_force import EVER_KNOWN, PRICE, earliest_spot_day, is_in_force, prices_in_force
 from app.catalog.models import Gpu, Offer, Series, Size
@@ -85,8 +87,9 @@ class PriceScope:
     """Which offers (region, OS, purchase model) a size query joins: one row of `offers` a size, where `has_offer`.
 
     `cheapest` are the keys of the offers that count, where they must be searched among several regions. `all_offers`
-    are the offers of every region; those of a `past` day have only the columns that lists read. The regions and days of
-    the scope are the parameters of `price_parameters`.
+    are the offers of every region; those of a `past` day have only the columns that lists read, and take long to
+    compute: `unpriced` are the same rows without prices, where every size has an offer. The regions and days of the
+    scope are the parameters of `price_parameters`.
     """
 
     os: str
@@ -96,6 +99,7 @@ class PriceScope:
     cheapest: FromClause | None = None
     all_offers: FromClause = OFFER
     past: bool = False
+    unpriced: FromClause | None = None
 
     @staticmethod
     def of(params: OfferParams, rules: Rules = ()) -> "PriceScope":
@@ -252,39 +256,75 @@ def _past_scope(key: PriceScopeKey, sizes: Select[Any] | None = None) -> PriceSc
         has_offer=true(),
         all_offers=_past_prices(key),
         past=True,
+        unpriced=None if key.regions or sizes is not None else _unpriced_offers(),
     )
+
+
+def _unpriced_offers() -> FromClause:
+    columns = (size.key.label("size_key"), *(size[name] for name in COPIED_SIZE_COLUMNS))
+    return select(*columns).subquery("past_offer")
 
 
 def _cheapest_regions(key: PriceScopeKey, sizes: Select[Any]) -> FromClause:
     """Select the region where each size was cheapest, of several or of all; null for a size without any price.
 
-    Without rules the prices of a size come from an index, the cheapest first; with rules those of all regions are read.
+    The prices of a size come from an index, the cheapest by list price first. By rules another region may be cheaper,
+    or as cheap: `_dearest_rivals` says up to which list price.
 
     A size that has no price by the purchase model of the scope is in the first region where it has another.
     """
-    these = sizes.subquery("these")
-    (size_key,) = these.c
-
-    def first(*, by_price: bool, **equal: str) -> ColumnElement[str]:
-        run = PRICE.alias()
-        found = select(run.c.region).where(
-            run.c.size_key == size_key,
-            run.c.os == literal_text(key.os),
-            *(run.c[name] == literal_text(value) for name, value in equal.items()),
-            *([run.c.region.in_(region_binds(key.regions))] if key.regions else []),
-            is_in_force(run.c, *_DAYS),
-        )
-        paid = [adjusted_nano_usd(run.c, _DAYS[0], key.rules)] if by_price else []
-        ordered = found.order_by(*paid, run.c.region)
-        return ordered.limit(literal_column("1", Integer)).correlate(these).scalar_subquery()
-
-    region = func.coalesce(first(by_price=True, purchase=key.purchase), first(by_price=False))
+    these = _dearest_rivals(key, sizes) if key.rules else _keys_of(sizes)
+    run = PRICE.alias().c
+    by_purchase = [run.purchase == literal_text(key.purchase)]
+    order: list[ColumnElement[Any]] = [run.nano_usd_per_hour]
+    if key.rules:
+        uneven = UnevenRules.of(key.rules, key.os, key.purchase)
+        by_purchase.append(or_(run.nano_usd_per_hour <= these.c.most_nano_usd, *uneven.names(run.region)))
+        order = [adjusted_nano_usd(run, _DAYS[0], key.rules)]
+    cheapest = _first_in_force(run.region, run, key, these, *by_purchase, order=[*order, run.region])
+    other = PRICE.alias().c
+    region = func.coalesce(cheapest, _first_in_force(other.region, other, key, these, order=[other.region]))
     # Materialized, because PostgreSQL would otherwise compute the prices of all regions and throw most of them away.
-    return (
-        select(size_key.label("size_key"), region.label("region"))
-        .cte("cheapest")
-        .prefix_with("materialized", dialect="postgresql")
+    found = select(these.c.size_key, region.label("region")).cte("cheapest")
+    return found.prefix_with("materialized", dialect="postgresql")
+
+
+def _dearest_rivals(key: PriceScopeKey, sizes: Select[Any]) -> FromClause:
+    """Select the list price up to which a region may be the cheapest of a size, where no rule names the region."""
+    these, run = _keys_of(sizes), PRICE.alias().c
+    uneven = UnevenRules.of(key.rules, key.os, key.purchase)
+    even = [run.purchase == literal_text(key.purchase)]
+    even += [~named for named in uneven.names(run.region)]
+    least = _first_in_force(run.nano_usd_per_hour, run, key, these, *even, order=[run.nano_usd_per_hour])
+    bounded = least + literal_column(str(uneven.tie_nano_usd), BigInteger)
+    if uneven.levelling:
+        bounded = case((uneven.levels(these.c, _DAYS[0]), literal_column(str(2**63 - 1), BigInteger)), else_=bounded)
+    # Materialized, because both databases would otherwise compute the bound again for each price.
+    return select(these.c.size_key, bounded.label("most_nano_usd")).cte("rival").prefix_with("materialized")
+
+
+def _first_in_force(
+    column: ColumnElement[Any],
+    run: Any,
+    key: PriceScopeKey,
+    these: FromClause,
+    *conditions: ColumnElement[bool],
+    order: Sequence[ColumnElement[Any]],
+) -> ColumnElement[Any]:
+    """Select a column of the first price in force of each of some sizes, for the system and regions of a scope."""
+    found = select(column).where(
+        run.size_key == these.c.size_key,
+        run.os == literal_text(key.os),
+        *conditions,
+        *([run.region.in_(region_binds(key.regions))] if key.regions else []),
+        is_in_force(run, *_DAYS),
     )
+    return found.order_by(*order).limit(literal_column("1", Integer)).correlate(these).scalar_subquery()
+
+
+def _keys_of(sizes: Select[Any]) -> FromClause:
+    (key,) = sizes.subquery().c
+    return select(key.label("size_key")).subquery("these")
 
 
 def _past_prices(key: PriceScopeKey) -> FromClause:

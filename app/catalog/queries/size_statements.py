@@ -5,7 +5,7 @@ of filters (`StatementKey`), are joined from fragments; the others are built by 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -15,7 +15,14 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from app.catalog.column_types import table_of
 from app.catalog.models import SizeJson
-from app.catalog.queries.filters import SCOPE_FILTERS, ActiveFilter, Condition, filter_condition, to_sort_keys
+from app.catalog.queries.filters import (
+    PRICE_FILTERS,
+    SCOPE_FILTERS,
+    ActiveFilter,
+    Condition,
+    filter_condition,
+    to_sort_keys,
+)
 from app.catalog.queries.pagination import SortKey, after_cursor, cursor_binds
 from app.catalog.queries.price_scope import GPU, SIZE, PriceScope, PriceScopeKey, status_of, use_memory_index
 from app.db.fragments import Fragment, JoinedStatement, Source, StatementText, order_text, select_text
@@ -153,6 +160,8 @@ def _join_count(key: StatementKey, kind: str) -> CompiledStatement:
     where = text.conditions([_has_offer(scope), *_conditions(key)])
     if key.memory_buckets:
         where.append(f"{text.sql(_bucket(scope))} >= {key.memory_buckets[0]}")
+    if scope.unpriced is not None and PRICE_FILTERS.isdisjoint(one.name for one in key.filters):
+        key = replace(key, price_scope=replace(scope, offers=scope.unpriced))
     return text.compiled(select_text(["count(*) AS count"], text.sql(_source(key)), where=where))
 
 
