@@ -95,7 +95,8 @@ def send_ping(engine: Engine, sender: Sender, now: Clock, name: str) -> SendResu
         message.body = None  # it is not sent again
     result = sender.send(outgoing.url, outgoing.secret, outgoing.id, outgoing.body, once=True)
     with write_session(engine) as session:
-        _record_attempts(session, outgoing.id, result, now())
+        message = _record_attempts(session, outgoing.id, result, now())
+        _delete_old_messages(session, message.webhook)
     return result
 
 
@@ -208,7 +209,7 @@ def _changes_message(name: str, rows: Sequence[dict[str, Any]], now: datetime) -
 
 
 def _body(kind: str, timestamp: datetime, data: Any) -> str:
-    return orjson.dumps({"type": kind, "timestamp": timestamp, "data": data}).decode()
+    return orjson.dumps({"type": kind, "timestamp": timestamp, "data": data}, option=orjson.OPT_UTC_Z).decode()
 
 
 def _message(name: str, kind: str, body: str, now: datetime, *, events: int, last_change: int | None) -> WebhookMessage:

@@ -85,6 +85,13 @@ def deliver(engine: Engine, clock: Clock, policy: SendPolicy = ONCE) -> list[Del
     return deliver_due(engine, Sender(LOOPBACK, policy), clock)
 
 
+def delivering(url: str, *arguments: str) -> "subprocess.Popen[bytes]":
+    """Start `vmsizes webhooks deliver` as a process."""
+    program = str(Path(sys.executable).with_name("vmsizes"))
+    environment = os.environ | {"VMSIZES_DATABASE_URL": url, "VMSIZES_WEBHOOK_ALLOWED_NETWORKS": "localhost"}
+    return subprocess.Popen([program, "webhooks", "deliver", *arguments], env=environment)
+
+
 def webhook(engine: Engine, name: str = "ops") -> Webhook:
     with read_session(engine) as session:
         return session.get_one(Webhook, name)
@@ -114,7 +121,7 @@ def test_a_webhook_gets_later_events_as_the_list_of_changes_shows_them(
     message = request.verified()
     assert message == {
         "type": "catalog.changed",
-        "timestamp": "2026-09-01T12:00:00+00:00",
+        "timestamp": "2026-09-01T12:00:00Z",
         "data": {"items": listed, "more": False},
     }
     assert {item["kind"] for item in listed} == {"field_changed", "size_new"}
@@ -265,12 +272,7 @@ def test_a_process_that_is_killed_leaves_a_message_that_is_sent_again_with_its_i
     add(catalog, receiver)
     change_prices(catalog, "3.6")
     receiver.seconds = 5
-    program = str(Path(sys.executable).with_name("vmsizes"))
-    environment = os.environ | {
-        "VMSIZES_DATABASE_URL": database_url,
-        "VMSIZES_WEBHOOK_ALLOWED_NETWORKS": "localhost",
-    }
-    with subprocess.Popen([program, "webhooks", "deliver"], env=environment) as process:
+    with delivering(database_url) as process:
         while not receiver.requests:
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
@@ -283,6 +285,24 @@ def test_a_process_that_is_killed_leaves_a_message_that_is_sent_again_with_its_i
     assert deliver(catalog, clock) == [DeliveryRun(webhook="ops", messages=1, events=1)]
     killed, sent = receiver.requests
     assert (killed.id, killed.body) == (sent.id, sent.body)
+
+
+def test_a_process_that_is_told_to_end_gives_its_claim_back(
+    catalog: Engine, database_url: str, receiver: Receiver, clock: Clock
+) -> None:
+    add(catalog, receiver)
+    change_prices(catalog, "3.6")
+    receiver.seconds = 2
+    with delivering(database_url, "--every", "1h") as process:
+        while not receiver.requests:
+            time.sleep(0.02)
+        process.terminate()
+        assert process.wait(timeout=10) == 0
+    assert webhook(catalog).claimed_until is None
+    receiver.seconds = 0
+    assert deliver(catalog, clock) == [DeliveryRun(webhook="ops", messages=1, events=1)]
+    first, second = receiver.requests
+    assert first.id == second.id
 
 
 def test_a_run_that_was_overtaken_writes_nothing(
