@@ -31,8 +31,8 @@ CHANGED, PING = "catalog.changed", "ping"
 MAX_EVENTS = 100
 MAX_BODY_BYTES = 64 * 1024
 """How many events a message has at most, and how many bytes; an event has some 300."""
-MAX_MESSAGES = 100
-"""How many messages a webhook gets in one run."""
+MAX_RUN = timedelta(minutes=2)
+"""How long one run sends messages to a webhook before it goes on to the next."""
 KEPT_MESSAGES = 100
 """How many messages of a webhook, that are not sent again, stay in the log."""
 
@@ -145,13 +145,13 @@ def _count(session: Session, statement: Any) -> int:
 
 
 def _deliver(engine: Engine, sender: Sender, now: Clock, name: str) -> DeliveryRun | None:
-    """Send a webhook its messages one after the other, until it has all events, one fails, or MAX_MESSAGES are sent."""
+    """Send a webhook its messages one after the other, until it has all events, one fails, or MAX_RUN is over."""
     claim = _Claim.take(engine, name, now())
     if claim is None:
         return None
-    messages = events = 0
+    messages, events, end = 0, 0, now() + MAX_RUN
     try:
-        while messages < MAX_MESSAGES:
+        while now() < end:
             with write_session(engine) as session:
                 outgoing = _next_outgoing(session, name, now()) if claim.renew(session, now()) else None
             if outgoing is None:

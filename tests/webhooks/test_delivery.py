@@ -45,12 +45,13 @@ NAME = "Standard_NC24ads_A100_v4"
 
 
 class Clock:
-    """The time of deliveries, which stands still until it is told to go on."""
+    """The time of deliveries: it goes on by `step` whenever it is asked, else when it is told to."""
 
     def __init__(self) -> None:
-        self.now = NOW + timedelta(hours=1)
+        self.now, self.step = NOW + timedelta(hours=1), timedelta()
 
     def __call__(self) -> datetime:
+        self.now += self.step
         return self.now
 
 
@@ -243,14 +244,14 @@ def test_a_message_has_at_most_so_many_bytes(
     assert len(receiver.requests) > 4
 
 
-def test_a_run_ends_after_so_many_messages_and_the_next_goes_on(
+def test_a_run_ends_after_two_minutes_and_the_next_goes_on(
     catalog: Engine, receiver: Receiver, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery, "MAX_EVENTS", 2)
-    monkeypatch.setattr(delivery, "MAX_MESSAGES", 3)
     monkeypatch.setattr(delivery, "KEPT_MESSAGES", 4)
     add(catalog, receiver, kind=["size_new"])
     ingest(catalog, reading([one for number in range(10) for one in size(f"Standard_E{number}", vcpus=2)]), now=NOW)
+    clock.step = timedelta(seconds=10)
     assert [deliver(catalog, clock)[0].events for _ in range(2)] == [6, 4]
     assert len(items(receiver)) == 10
     assert len(messages(catalog)) == 4, "the log is bounded"
