@@ -110,7 +110,8 @@ def nearest(name: str, known: Iterable[str], limit: int = 1) -> tuple[str, ...]:
 def starting_with(name: str, known: Iterable[str], limit: int = 1) -> tuple[str, ...]:
     """Return the known names that start with a name, shortest first, else those within a few typos."""
     names, begun = list(known), _normalize(name)
-    longer = [one for one in names if len(begun) >= ONE_TYPO_LENGTH and _normalize(one).startswith(begun)]
+    long_enough = len(begun) >= ONE_TYPO_LENGTH
+    longer = [one for one in names if _normalize(one).startswith(begun)] if long_enough else []
     return tuple(sorted(longer, key=lambda one: (len(one), one))[:limit]) or closest_spellings(name, names, limit)
 
 
@@ -132,13 +133,22 @@ def did_you_mean(names: Iterable[str], after: str = "") -> str:
 
 def _normalize(name: str) -> str:
     """Return a name in lowercase and without separators, which do not count as typos."""
-    return re.sub(r"[\W_]", "", name.lower())
+    lowered = name.lower()
+    return lowered.translate(_ASCII_SEPARATORS) if lowered.isascii() else re.sub(r"[\W_]", "", lowered)
+
+
+_ASCII_SEPARATORS = {number: None for number in range(128) if not chr(number).isalnum()}
+"""What `[\\W_]` matches among ASCII characters; to leave them out takes a fifth of the time of the expression."""
 
 
 def _typos_between(one: str, other: str, allowed: int) -> int:
     """Return the optimal string alignment distance of two names, or `allowed` + 1 if it is greater."""
     if abs(len(one) - len(other)) > allowed:
         return allowed + 1
+    while one and other and one[0] == other[0]:  # what both begin or end with makes no typo
+        one, other = one[1:], other[1:]
+    while one and other and one[-1] == other[-1]:
+        one, other = one[:-1], other[:-1]
     before: list[int] = []
     row = list(range(len(other) + 1))
     for index, letter in enumerate(one, 1):

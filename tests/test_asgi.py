@@ -9,7 +9,7 @@ import pytest
 
 NOT_FOR_SERVING = (
     *("mcp", "mcp_types", "app.mcp.server"),
-    *("alembic", "psycopg", "pyarrow", "sqlalchemy.dialects.postgresql", "app.ingest", "app.cli"),
+    *("alembic", "numpy", "psycopg", "pyarrow", "sqlalchemy.dialects.postgresql", "app.ingest", "app.cli"),
     *("app.fit.placement", "app.fit.estimator", "app.converters", "app.services"),
 )
 

@@ -13,7 +13,7 @@ from sqlmodel import Session
 
 from app.db import functions
 from app.db.engines import read_session
-from app.db.statements import CompiledStatement, QueryPlan, convert_rows
+from app.db.statements import CompiledStatement, QueryPlan, Rows, convert_rows, fetch_rows
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -82,6 +82,7 @@ class SqliteExecutor:
             while True:
                 compiled = bound.statement.compiled_for("sqlite")
                 parameters = {**compiled.constants, **bound.parameters}
+                rows: Rows
                 if small_catalog or bound.statement.short:
                     rows = self._read(compiled, parameters)
                 else:
@@ -97,7 +98,7 @@ class SqliteExecutor:
             self._loop_connection.close()
             self._loop_connection = None
 
-    def _read(self, compiled: CompiledStatement, parameters: dict[str, Any]) -> list[Any]:
+    def _read(self, compiled: CompiledStatement, parameters: dict[str, Any]) -> Rows:
         try:
             return self._connection().execute(compiled.sql, parameters).fetchall()
         except sqlite3.DatabaseError as error:
@@ -116,5 +117,5 @@ class SqliteExecutor:
         return self._loop_connection
 
 
-def _fetch(session: Session, compiled: CompiledStatement, parameters: dict[str, Any]) -> list[Any]:
-    return [tuple(row) for row in session.connection().exec_driver_sql(compiled.sql, parameters)]
+def _fetch(session: Session, compiled: CompiledStatement, parameters: dict[str, Any]) -> Rows:
+    return fetch_rows(session.connection(), compiled, parameters)

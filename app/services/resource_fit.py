@@ -12,7 +12,7 @@ from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
 from app.catalog.queries.params import ORDERABLE_STATUSES, FitSearch, SizeRequirements, check_days
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
-from app.db.statements import QueryPlan, run_plan, to_dicts
+from app.db.statements import QueryPlan, run_plan
 from app.fit.resources import QUANTITIES, ResourceNeeds, rank_sizes
 from app.fit.verdict import Option, Ranking
 from app.fit.vm import Vm
@@ -60,8 +60,8 @@ def plan_resource_fit(
     needs = replace(to_needs(search, today), verified_only=verified_only)
     priced = ("on_demand", "spot", search.purchase) if purchases is None else purchases
     query = candidates_query(search, priced, TRAITS, today=today, rules=known.rules)
-    rows = yield query
-    ranking = rank_sizes([_to_vm(row) for row in to_dicts(query, rows)], needs, search.sort)
+    vms = yield from known.keep_list(query, lambda rows: [_to_vm(row) for row in rows])
+    ranking = rank_sizes(vms, needs, search.sort)
     request_key = f"{search.model_dump_json(exclude=search.page_param_names())} {today}"
     page = yield from paginate(ranking.options, search, request_key, known)
     return ResourceFit(needs=needs, ranking=ranking, page=page.items, next_cursor=page.next_cursor, exchange_rate=rate)

@@ -10,7 +10,7 @@ from app.catalog.queries.neighbours import ReferenceSize, neighbours_query, refe
 from app.catalog.queries.params import SimilarSearch, check_days
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan, Row
-from app.fit.similarity import Neighbour, SizeTraits, sort_by_distance
+from app.fit.similarity import Neighbour, SizeTraits, measure_distance, sort_by_distance
 from app.services.ranked import paginate, to_adjustment, to_fraction
 
 
@@ -37,10 +37,11 @@ def find_similar(name: str, search: SimilarSearch, known: CatalogSnapshot, today
     size = to_traits(tuple(own))
     reference = ReferenceSize(key=key, gpu_memory_gib=size.gpu_memory_gib, usd_per_hour=usd)
     rows = yield neighbours_query(reference, search, today, known.rules)
-    neighbours = sort_by_distance(size, map(to_traits, rows))
+    nearest = sort_by_distance(size, map(to_traits, rows))
     request_key = f"{key} {search.model_dump_json(exclude=search.page_param_names())} {today}"
-    page = yield from paginate(neighbours, search, request_key, known)
-    return SimilarSizes(size=size, page=page.items, next_cursor=page.next_cursor, total=len(neighbours))
+    page = yield from paginate(nearest, search, request_key, known)
+    neighbours = [measure_distance(size, other) for other in page.items]
+    return SimilarSizes(size=size, page=neighbours, next_cursor=page.next_cursor, total=len(nearest))
 
 
 def to_traits(row: Row) -> SizeTraits:

@@ -13,7 +13,7 @@ from typing import Any, get_args
 from sqlmodel import Session
 
 from app.catalog.queries.display_names import find_currencies, find_disputing_sources, find_region_names
-from app.catalog.queries.facets import Facets, find_facets
+from app.catalog.queries.facets import Facets
 from app.catalog.queries.params import Category, SizeFilter, SizeList, Status
 from app.catalog.queries.relaxations import find_relaxations
 from app.catalog.queries.sizes import JsonPage, find_sizes
@@ -172,6 +172,8 @@ def _list_of(view: SizesView) -> SizeList:
 
 async def find_view_facets(request: PageRequest, view: SizeFilter) -> Facets:
     """Find the facets of a view's filters; views that differ in order, columns, units or page share them."""
+    from app.catalog.queries.facet_counts import find_facets
+
     given = view.model_fields_set & SizeFilter.model_fields.keys()
     filters = SizeFilter(**{name: getattr(view, name) for name in given})
     return await request.executor.run_and_keep(filters, partial(find_facets, filters))

@@ -111,7 +111,7 @@ def test_the_nearest_comes_first_then_the_cheaper_then_the_name() -> None:
         replace(A100, name="Standard_a", usd_per_hour=Decimal("7.346")),
         replace(A100, name="Standard_half", usd_per_hour=Decimal("1.8365")),
     ]
-    found = [one.size.name for one in sort_by_distance(A100, others)]
+    found = [one.name for one in sort_by_distance(A100, others)]
     assert found == ["Standard_half", "Standard_a", "Standard_b", "Standard_far"]
 
 
@@ -174,3 +174,15 @@ def test_a_part_of_a_gpu_does_its_part_and_nothing_is_divided_by_nothing() -> No
     assert usd_per_unit(Decimal("3.673"), 2) == 1.8365
     assert usd_per_unit(Decimal("3.673"), 0) is None
     assert usd_per_unit(None, 2) is None
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([None, 0.0, 16.0, 80.0, 640.0]), st.sampled_from([None, 0, 24, 96])), max_size=9)
+)
+def test_sizes_are_ordered_by_the_distances_that_are_shown(figures: list[tuple[float | None, int | None]]) -> None:
+    others = [
+        replace(A100, name=f"X{number}", gpu_memory_gib=memory, vcpus=vcpus, gpu_id=None if vcpus else "h100")
+        for number, (memory, vcpus) in enumerate(figures)
+    ]
+    shown = [round(measure_distance(A100, one).distance, 4) for one in sort_by_distance(A100, others)]
+    assert shown == sorted(shown)

@@ -1,16 +1,16 @@
 """Endpoints for sizes: search, one size, similar sizes, facts, prices, costs and facets."""
 
-from dataclasses import asdict
+from datetime import date
 from functools import partial
 from typing import Annotated, Any
 
+import orjson
 from fastapi import APIRouter, Path, Query, Response
 
 from app.api.deps import Executor, json_response
 from app.api.executor import QueryExecutor
 from app.catalog.queries.availability import AvailabilitySearch, find_availability
 from app.catalog.queries.costs import CostSearch
-from app.catalog.queries.facets import find_facets
 from app.catalog.queries.params import PlainText, SimilarSearch, SizeFilter, SizeParams, SizeSearch
 from app.catalog.queries.prices import (
     AllPricesSearch,
@@ -22,6 +22,8 @@ from app.catalog.queries.prices import (
 )
 from app.catalog.queries.provenance import FactSearch, find_facts
 from app.catalog.queries.sizes import find_sizes, get_size, render_page
+from app.catalog.queries.snapshot import CatalogSnapshot
+from app.db.statements import QueryPlan
 from app.schemas.compare import SimilarPage
 from app.schemas.costs import CostOut
 from app.schemas.sizes import (
@@ -114,10 +116,16 @@ async def list_size_price_history(
 
 
 @router.get("/facets", response_model=FacetsOut)
-async def list_facets(search: Annotated[SizeFilter, Query()], executor: Executor) -> Any:
+async def list_facets(search: Annotated[SizeFilter, Query()], executor: Executor) -> Response:
     """Count what a search finds by GPU, series, region, status and flags, and return the ranges of its figures."""
-    facets = asdict(await executor.run_in_thread(partial(find_facets, search)))
-    return {"total": facets["total"], **facets["counts"], **facets["ranges"]}
+    return json_response(await executor.run_in_thread(partial(_render_facets, search)))
+
+
+def _render_facets(search: SizeFilter, snapshot: CatalogSnapshot, today: date) -> QueryPlan[str]:
+    from app.catalog.queries.facet_counts import find_facets
+
+    facets = yield from find_facets(search, snapshot, today)
+    return orjson.dumps({"total": facets.total, **facets.counts, **facets.ranges}).decode()
 
 
 @router.get("/prices", response_model=SizePricePage)

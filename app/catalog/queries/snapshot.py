@@ -1,10 +1,12 @@
 """What every search needs to know of a revision of the catalog: small, read once for each revision and kept."""
 
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from hashlib import blake2b
-from typing import NamedTuple
+from threading import Lock
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -15,9 +17,13 @@ from app.catalog.models import Size
 from app.catalog.projections import memory_bucket
 from app.catalog.queries.language_models import ModelsByKey, load_models
 from app.catalog.queries.lookups import GpuNames, load_gpu_names, load_region_codes, load_series_ids
-from app.catalog.queries.pagination import get_revision
+from app.catalog.queries.pagination import current_revision, get_revision
+from app.db.statements import BoundStatement, QueryPlan, to_dicts
+
+T = TypeVar("T")
 
 _MAX_TOTALS = 10_000
+_MAX_LISTS, _MAX_LIST_LENGTH = 4, 2_000
 SMALL_CATALOG = 2_000
 """A catalog of up to so many sizes is scanned in a millisecond, which an event loop can spare."""
 
@@ -28,7 +34,7 @@ class CatalogSnapshot:
 
     `regions` are codes, `series` ids by the key of each name, `models` rows of language models by the key of each
     name, `memory_buckets` those that any size has, `rules` those by which prices are adjusted; `totals` are lengths of
-    lists, counted once for each query.
+    lists, counted once for each query. More is loaded when it is first needed: `keep`.
     """
 
     revision: str
@@ -40,6 +46,9 @@ class CatalogSnapshot:
     gpus: GpuNames
     rules: Rules = ()
     totals: dict[bytes, int] = field(default_factory=dict)
+    _kept: dict[Hashable, Any] = field(default_factory=dict)
+    _loading: Lock = field(default_factory=Lock)
+    _lists: OrderedDict[Hashable, list[Any]] = field(default_factory=OrderedDict)
 
     @property
     def small(self) -> bool:
@@ -55,6 +64,39 @@ class CatalogSnapshot:
     def cached_total(self, query: str) -> int | None:
         """Return the total of a list that was counted before."""
         return self.totals.get(_digest(query))
+
+    def keep(self, key: Hashable, load: Callable[[], QueryPlan[T]]) -> QueryPlan[T]:
+        """Load something of this revision once, and keep it as long as the snapshot: in a thread, never in a loop.
+
+        What was read while an ingest committed may be of two revisions, and is not kept.
+        """
+        with self._loading:
+            if key in self._kept:
+                kept: T = self._kept[key]
+                return kept
+            loaded = yield from load()
+            if (yield from current_revision()) == self.revision:
+                self._kept[key] = loaded
+            return loaded
+
+    def keep_list(
+        self, query: BoundStatement, convert: Callable[[list[dict[str, Any]]], list[T]]
+    ) -> QueryPlan[list[T]]:
+        """Run a query and convert its rows, or return the list that was converted before; it must not be changed.
+
+        The last few lists are kept, but no long ones: 1,500 candidates of a fit take 4 MB.
+        """
+        key = (query.statement, frozenset(query.parameters.items()))
+        kept: list[T] | None = self._lists.get(key)
+        if kept is not None:
+            return kept
+        rows = yield query
+        found = convert(to_dicts(query, rows))
+        if len(found) <= _MAX_LIST_LENGTH:
+            self._lists[key] = found
+            while len(self._lists) > _MAX_LISTS:
+                self._lists.popitem(last=False)
+        return found
 
 
 class Catalog(NamedTuple):

@@ -1,0 +1,120 @@
+"""Counts the facets of a search, on the columns of all sizes."""
+
+from collections.abc import Iterable, Mapping
+from datetime import date
+from functools import reduce
+from operator import and_
+from typing import Any
+
+import numpy as np
+
+from app.catalog.queries.column_filters import COLUMN_FILTERS, PRICE_FILTERS, ColumnScope
+from app.catalog.queries.columns import Codes, Mask, Numbers, load_offers, load_sizes
+from app.catalog.queries.facets import (
+    COUNTED_FACETS,
+    FACET_OF_PARAM,
+    FLAG_FACETS,
+    RANGE_FACETS,
+    FacetCount,
+    FacetRange,
+    Facets,
+)
+from app.catalog.queries.filters import FILTERS, SCOPE_FILTERS, active_filters
+from app.catalog.queries.params import SizeFilter
+from app.catalog.queries.sizes import normalize
+from app.catalog.queries.snapshot import CatalogSnapshot
+from app.db.statements import QueryPlan
+
+_COLUMNS = {"series": "series_id"}
+"""The column of a counted facet that has another name."""
+
+
+def find_facets(search: SizeFilter, snapshot: CatalogSnapshot, today: date) -> QueryPlan[Facets]:
+    """Find the facets of a search, in a thread; raises BadQuery for a name that the catalog does not have."""
+    search = normalize(search, snapshot)
+    sizes = yield from load_sizes(snapshot)
+    offers = yield from load_offers(snapshot, sizes, search.os, search.purchase)
+    ranks = offers.ranks(len(sizes.positions), search.region)
+    scope = ColumnScope(sizes=sizes, offers=offers, ranks=ranks, statuses=sizes.status(today), today=today)
+    active, _ = active_filters(search, FILTERS)
+    given = {one.name: getattr(search, one.name) for one in active if one.name not in SCOPE_FILTERS}
+    masks = {name: COLUMN_FILTERS[name](scope, value) for name, value in given.items()}
+    found = _Found(scope, masks)
+    counts = {name: found.count(name, _column(scope, name)) for name in COUNTED_FACETS}
+    counts["region"] = _count_regions(scope, masks, {name: given[name] for name in PRICE_FILTERS if name in given})
+    counts["flags"] = [FacetCount(value=name, count=found.count_flag(name)) for name in FLAG_FACETS]
+    ranges = {name: found.range_of(name, _numbers(scope, name)) for name in RANGE_FACETS}
+    return Facets(total=found.total, counts=counts, ranges=ranges)
+
+
+class _Found:
+    """The sizes that a search finds, and for each facet those that it would find without the facet's own filters."""
+
+    def __init__(self, scope: ColumnScope, masks: Mapping[str, Mask]) -> None:
+        self._scope = scope
+        narrowing = [mask for name, mask in masks.items() if name not in FACET_OF_PARAM]
+        # Only these sizes are looked at further.
+        at = np.flatnonzero(reduce(and_, narrowing, ~np.isnan(scope.ranks)))
+        own: dict[str, list[Mask]] = {}
+        for name, mask in masks.items():
+            if name in FACET_OF_PARAM:
+                own.setdefault(FACET_OF_PARAM[name], []).append(mask[at])
+        meets = {facet: reduce(and_, each) for facet, each in own.items()}
+        self._all = at[_every(meets.values(), len(at))]
+        self._without = {
+            facet: at[_every((each for other, each in meets.items() if other != facet), len(at))] for facet in meets
+        }
+
+    @property
+    def total(self) -> int:
+        """The number of sizes that meet all filters."""
+        return len(self._all)
+
+    def count(self, facet: str, column: Codes) -> list[FacetCount]:
+        """Count the values of a facet, the greatest count first, unknown behind others of its count."""
+        counted = np.bincount(column.codes[self._without.get(facet, self._all)], minlength=len(column.values))
+        pairs = [(value, count) for value, count in zip(column.values, counted.tolist(), strict=True) if count]
+        pairs.sort(key=lambda pair: (-pair[1], pair[0] is None, pair[0] or ""))
+        return [FacetCount(value=value, count=count) for value, count in pairs]
+
+    def count_flag(self, flag: str) -> int:
+        """Return how many sizes have a flag."""
+        return int(np.count_nonzero(self._scope.sizes.flags[flag][self._without.get(flag, self._all)] == 1))
+
+    def range_of(self, facet: str, numbers: Numbers) -> FacetRange:
+        """Return the ends of a facet's known figures."""
+        figures = numbers[self._without.get(facet, self._all)]
+        known = figures[np.isfinite(figures)]
+        ends = (float(known.min()), float(known.max())) if len(known) else (None, None)
+        least, most = (_shown(facet, end) for end in ends)
+        return FacetRange(min=least, max=most, unknown=len(figures) - len(known))
+
+
+def _every(masks: Iterable[Mask], count: int) -> Mask:
+    return reduce(and_, masks, np.ones(count, dtype=bool))
+
+
+def _column(scope: ColumnScope, facet: str) -> Codes:
+    return scope.statuses if facet == "status" else scope.sizes.texts[_COLUMNS.get(facet, facet)]
+
+
+def _numbers(scope: ColumnScope, facet: str) -> Numbers:
+    return scope.ranks if facet == "usd_per_hour" else scope.sizes.numbers[facet]
+
+
+def _count_regions(scope: ColumnScope, masks: Mapping[str, Mask], prices: Mapping[str, Any]) -> list[FacetCount]:
+    """Count how many sizes a search in each region alone would find, the greatest count first."""
+    found = _every((mask for name, mask in masks.items() if name not in prices), len(scope.ranks))
+    counts: dict[str, int] = {}
+    for region, sizes in scope.offers.sizes.items():
+        if region != scope.offers.any_region:
+            usd = scope.offers.usd[region]
+            met = [PRICE_FILTERS[name](usd, value) for name, value in prices.items()]
+            counts[region] = int(np.count_nonzero(reduce(and_, met, found[sizes])))
+    ordered = sorted((-count, code) for code, count in counts.items() if count)
+    return [FacetCount(value=code, count=-count) for count, code in ordered]
+
+
+def _shown(name: str, value: float | None) -> float | None:
+    """Round a number of GPUs to four digits, as in a list: a sixth is 0.1667."""
+    return round(value, 4) if name == "gpu_count" and value is not None else value
