@@ -1,6 +1,6 @@
 """The sizes and prices of a revision as columns of numbers, for what must look at all of them.
 
-Loaded by the first question that needs them, and kept as long as the revision is current. 100,000 sizes take 45 MB,
+Loaded by the first question that needs them, and kept as long as the revision is current. 100,000 sizes take 80 MB,
 the offers of an OS and a purchase model 12 bytes each.
 """
 
