@@ -69,13 +69,20 @@ def to_usage(inference: InferenceIn | None, training: TrainingIn | None) -> Infe
     )
 
 
-def plan_fit(body: FitIn, snapshot: CatalogSnapshot, today: date) -> QueryPlan[FitAnswerOut]:
-    """Plan the query that answers a body; raises BadWorkload naming the path in the body that is wrong."""
+def plan_fit(
+    body: FitIn, snapshot: CatalogSnapshot, today: date, *, most_of_reason: int | None = None
+) -> QueryPlan[FitAnswerOut]:
+    """Plan the query that answers a body; raises BadWorkload naming the path in the body that is wrong.
+
+    With `most_of_reason`, `rejected` has so many sizes at most of each reason: fixes of the others are not looked for.
+    """
     search = to_search(body, today)
     try:
         if isinstance(search, PlacementSearch):
             placements = yield from plan_placement(search, snapshot, today)
-            return to_placement_answer_out(placements, limit=body.limit, include=body.include)
+            return to_placement_answer_out(
+                placements, limit=body.limit, include=body.include, most_of_reason=most_of_reason
+            )
         recommendation = yield from plan_resource_fit(
             search,
             snapshot,
@@ -85,7 +92,7 @@ def plan_fit(body: FitIn, snapshot: CatalogSnapshot, today: date) -> QueryPlan[F
         )
     except (BadQuery, BadWorkload) as error:
         raise to_body_error(error) from None
-    return to_resource_answer_out(recommendation, include=body.include)
+    return to_resource_answer_out(recommendation, include=body.include, most_of_reason=most_of_reason)
 
 
 def to_search(body: FitIn, today: date) -> FitSearch | PlacementSearch:

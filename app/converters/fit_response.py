@@ -1,6 +1,7 @@
 """Converts the results of a fit to the response of POST /fit."""
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Sequence
 from math import isfinite
 from typing import Any
 
@@ -48,10 +49,12 @@ from app.schemas.sizes import ExchangeRateOut
 from app.services.placement import PlacementResult
 
 
-def to_placement_answer_out(answer: PlacementResult, *, limit: int, include: Collection[str]) -> FitAnswerOut:
-    """Convert placements: the best options, and the nearest misses or all rejected sizes."""
+def to_placement_answer_out(
+    answer: PlacementResult, *, limit: int, include: Collection[str], most_of_reason: int | None = None
+) -> FitAnswerOut:
+    """Convert placements: the best options, and the nearest misses or all rejected sizes, or some of each reason."""
     ranking, job = answer.ranking, answer.prepared.job
-    rejected = ranking.rejections if "rejected" in include else ()
+    rejected = nearest_of_each(ranking.rejections, most_of_reason) if "rejected" in include else ()
     misses = {one.vm.name: _miss(answer, one) for one in (*ranking.nearest_misses, *rejected)}
     model = job.model
     parameters = parameter_figures(model)
@@ -77,6 +80,19 @@ def to_placement_answer_out(answer: PlacementResult, *, limit: int, include: Col
         if "workload" in include
         else None,
     )
+
+
+def nearest_of_each(rejections: Sequence[Rejection], most: int | None) -> Sequence[Rejection]:
+    """Return the first so many rejections with each code as the first, in their order; all of them for None."""
+    if most is None:
+        return rejections
+    counts: Counter[str] = Counter()
+    kept = []
+    for one in rejections:
+        counts[one.failures[0].code] += 1
+        if counts[one.failures[0].code] <= most:
+            kept.append(one)
+    return kept
 
 
 def to_exchange_rate_out(rate: CurrencyRate | None) -> ExchangeRateOut | None:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries.exchange_rates import CurrencyRate
-from app.converters.fit_response import to_cost_out, to_exchange_rate_out, to_headroom_out
+from app.converters.fit_response import nearest_of_each, to_cost_out, to_exchange_rate_out, to_headroom_out
 from app.fit.formulas.quantities import exact
 from app.fit.placement.option import CostFigures
 from app.fit.resources import explain_option, unused_gpu_memory_gib
@@ -73,14 +73,18 @@ def _rejection(rejection: Rejection) -> RejectionOut:
     return RejectionOut(size=rejection.vm.name, status=rejection.vm.status, failures=failures)
 
 
-def to_resource_answer_out(answer: ResourceFit, *, include: Collection[str]) -> FitAnswerOut:
+def to_resource_answer_out(
+    answer: ResourceFit, *, include: Collection[str], most_of_reason: int | None = None
+) -> FitAnswerOut:
     """Convert the sizes that have the given resources; there are no assumptions and no fixes for resources."""
     ranking = answer.ranking
     return FitAnswerOut(
         fits=bool(ranking.options),
         items=[_pooled_option(option, answer) for option in answer.page],
         total=len(ranking.options),
-        rejected=[_pooled_miss(one) for one in ranking.rejections] if "rejected" in include else [],
+        rejected=[_pooled_miss(one) for one in nearest_of_each(ranking.rejections, most_of_reason)]
+        if "rejected" in include
+        else [],
         rejected_total=len(ranking.rejections),
         rejection_summary=ranking.summary,
         nearest_misses=[_pooled_miss(one) for one in ranking.nearest_misses],

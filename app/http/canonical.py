@@ -295,8 +295,14 @@ def next_cursor(body: bytes) -> str:
     return body[start : body.index(b'"', start)].decode() if start >= len(_NEXT_CURSOR_KEY) else ""
 
 
+_MAX_PLAIN = 1e15
+"""Whole numbers below this are written without an exponent."""
+
+
 def to_query_text(value: object) -> str:
-    """Return a value as a query writes it: `true`, `a,b`."""
+    """Return a value as a query writes it: `true`, `a,b`, `40` for 40.0."""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() and abs(value) < _MAX_PLAIN else str(value)
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -20,7 +20,7 @@ from app.errors import BadQuery, BadWorkload, NotFound
 from app.schemas.fit_request import FitIn
 from app.schemas.fit_response import FitAnswerOut
 from app.web import fit_answer
-from app.web.fit_view import MODEL_SORTS, RESOURCE_SORTS, FitView, check_kind, param_of, read_body, to_body
+from app.web.fit_view import FitView, check_kind, param_of, read_body, sorts_of, to_body
 from app.web.rendering import render_page
 from app.web.serving import Page, PageRequest
 from app.web.sizes_view import PURCHASE_TITLES
@@ -29,6 +29,9 @@ _DEFAULT_ORIGIN = "http://127.0.0.1:8000"
 _DTYPES = ("fp16", "bf16", "fp8", "int8", "awq_int4", "gptq_int4", "mxfp4", "nvfp4", "gguf_q4_k_m", "gguf_q8_0")
 _KV_DTYPES = ("bf16", "fp8")
 _KINDS = {"model": "Model", "config": "config.json", "resources": "Raw needs"}
+_USES = {"context": "Users", "service": "Service level", "training": "Training"}
+_MODEL = ("by", "model", "config", "dtype", "kv_dtype", "engine", "tensor_parallel", "pipeline_parallel")
+_SERVED = ("dtype", "kv_dtype", "engine")
 _AMOUNTS = ("min_gpu_mem", "min_gpu_mem_per_gpu", "min_gpus", "min_vcpus", "min_memory", "min_local_disk")
 _RATES = ("min_network_gbps", "min_infiniband_gbps")
 _TRAITS = tuple(name for name in SizeRequirements.model_fields if name not in (*_AMOUNTS, *_RATES, "arch"))
@@ -39,6 +42,22 @@ EXAMPLES = (
     ("Llama 3.3 70B in FP8 for 64 users", {"model": "llama-3.3-70b", "dtype": "fp8", "concurrency": 64}),
     ("Llama 3.1 8B with 32,768 tokens of context", {"model": "llama-3.1-8b", "context_tokens": 32768}),
     ("gpt-oss 120B for 16 users", {"model": "gpt-oss-120b", "concurrency": 16}),
+    (
+        "Llama 3.1 70B for 5 requests a second, the first token in half a second",
+        {
+            "model": "llama-3.1-70b",
+            "use": "service",
+            "input_tokens": 2000,
+            "output_tokens": 300,
+            "requests_per_second": 5,
+            "ttft_ms": 500,
+            "tpot_ms": 40,
+        },
+    ),
+    (
+        "Fine-tune Llama 3.1 8B by QLoRA on 100 million tokens",
+        {"model": "llama-3.1-8b", "use": "training", "method": "qlora", "tokens": 100_000_000, "sequence_tokens": 2048},
+    ),
     ("DeepSeek R1 on up to four VMs", {"model": "deepseek-r1", "max_nodes": 4}),
     ("640 GiB of GPU memory with InfiniBand", {"by": "resources", "min_gpu_mem": 640, "infiniband": True}),
     ("64 vCPUs and 256 GiB of memory", {"by": "resources", "min_vcpus": 64, "min_memory": 256}),
@@ -66,11 +85,13 @@ async def render(request: PageRequest) -> str:
         title=_title(view, row),
         kinds=[(kind, title, _kind_url(request, kind)) for kind, title in _KINDS.items()],
         models=_presets(snapshot.models),
-        rows=fit_answer.rows_of(answer, view.purchase) if answer else (),
+        uses=[(use, title, _use_url(request, use)) for use, title in _USES.items()],
+        rows=fit_answer.rows_of(answer, view) if answer else (),
         groups=fit_answer.groups_of(answer, request) if answer else (),
         evidence=fit_answer.evidence_of(answer) if answer else (),
         warnings=fit_answer.WARNINGS,
         resources=fit_answer.RESOURCES,
+        limits=fit_answer.LIMITS,
         departures=fit_answer.DEPARTURES,
         context=body.get("inference", {}).get("context_tokens"),
         examples=[(text, request.url(**{**_nothing(view), **changes})) for text, changes in EXAMPLES],
@@ -80,7 +101,7 @@ async def render(request: PageRequest) -> str:
         currencies=[(code, code) for code in currencies],
         purchases=tuple(PURCHASE_TITLES.items()),
         purchase_title=PURCHASE_TITLES[view.purchase],
-        sorts=tuple((RESOURCE_SORTS if view.by == "resources" else MODEL_SORTS).items()),
+        sorts=_sorts(view),
         dtypes=_with_chosen(_DTYPES, view.dtype, "as released"),
         kv_dtypes=_with_chosen(_KV_DTYPES, view.kv_dtype, "16 bits"),
         body=_shown_body(body),
@@ -109,7 +130,7 @@ async def _answer(request: PageRequest, view: FitView, body: Mapping[str, Any]) 
 def _plan(question: FitIn, snapshot: CatalogSnapshot, today: date) -> QueryPlan[FitAnswerOut]:
     from app.converters.fit_request import plan_fit
 
-    return plan_fit(question, snapshot, today)
+    return plan_fit(question, snapshot, today, most_of_reason=fit_answer.SHOWN_MISSES)
 
 
 def _model_row(view: FitView, models: ModelsByKey) -> Mapping[str, Any] | None:
@@ -151,6 +172,23 @@ def _presets(models: ModelsByKey) -> list[Mapping[str, Any]]:
 def _kind_url(request: PageRequest, kind: str) -> str:
     kept = {name: getattr(request.params, name) for name in _SHARED if name in request.params.model_fields_set}
     return request.url(**{**_nothing(request.params), **kept, "by": None if kind == "model" else kind})
+
+
+def _use_url(request: PageRequest, use: str) -> str:
+    """Return the URL of the same model for another use."""
+    given = request.params.model_fields_set
+    names = [name for name in (*_MODEL, *_SHARED) if use != "training" or name not in _SERVED]
+    kept = {name: getattr(request.params, name) for name in names if name in given}
+    return request.url(**{**_nothing(request.params), **kept, "use": None if use == "context" else use})
+
+
+def _sorts(view: FitView) -> list[tuple[str, str]]:
+    """Return the options of the order, the default first without a value."""
+    sorts = sorts_of(view.by, view.use)
+    default = view.model_copy(update={"sort": None}).order
+    others = [(name, title) for name, title in sorts.items() if name != default]
+    named = [(view.sort, sorts[default])] if view.sort == default else [("", sorts[default])]
+    return [*named, *others]
 
 
 def _nothing(view: FitView) -> dict[str, None]:

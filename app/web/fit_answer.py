@@ -9,15 +9,26 @@ from typing import Any
 from app.catalog.queries.params import SizeRequirements
 from app.fit.accuracy import FamilyAccuracy, read_accuracy
 from app.schemas.estimate_response import FigureOut
-from app.schemas.fit_response import FailureOut, FitAnswerOut, FixOut, MissOut, OptionCostOut, ParallelismOut, PerGpuOut
-from app.web.fit_view import param_of
+from app.schemas.fit_response import (
+    FailureOut,
+    FitAnswerOut,
+    FixOut,
+    InterruptionsOut,
+    MissOut,
+    OptionCostOut,
+    ParallelismOut,
+    PerGpuOut,
+    PlacedOut,
+)
+from app.schemas.sizes import AdjustmentOut
+from app.web.fit_view import FitView, param_of
 from app.web.rendering import format_number, middle
 from app.web.serving import PageRequest
 from app.web.sizes_view import PURCHASE_TITLES
 
 MAX_URL = 7_500
 """A link with a longer query might be refused: servers and proxies take 8 KiB."""
-_SHOWN_MISSES = 6
+SHOWN_MISSES = 3
 """So many sizes of a reason are named, the nearest to fitting first."""
 
 REASONS: Mapping[str, str] = {
@@ -33,6 +44,8 @@ REASONS: Mapping[str, str] = {
     "NVLINK_DOMAIN": "More tensor ranks than NVLink joins",
     "MAX_NODES": "More VMs than allowed",
     "TIME": "Too slow",
+    "TPOT": "Too long for each token",
+    "TTFT": "Too long to the first token",
     "VCPU": "Too few vCPUs",
     "RAM": "Too little memory of the VM",
     "LOCAL_DISK": "Too little local disk, or none known",
@@ -67,6 +80,8 @@ WARNINGS: Mapping[str, str] = {
     "MODEL_ASSUMED": "unknown type of model",
     "NO_KV_CACHE": "no KV cache counted",
     "LONG_CONTEXT": "longer than made for",
+    "TPOT_UNCERTAIN": "a token may take longer",
+    "TTFT_UNCERTAIN": "the first token may take longer",
     "TIGHT": "tight",
     "GPU_OF_SERIES": "GPU known by series",
     "USABLE_MEMORY_ASSUMED": "usable memory assumed",
@@ -77,17 +92,31 @@ WARNINGS: Mapping[str, str] = {
 
 DEPARTURES: Mapping[str, str] = {
     "gpu": "this GPU",
+    "gpus": "this number of GPUs",
     "peak": "a GPU of unknown peak",
-    "link": "TP over PCIe",
+    "link": "GPUs joined by PCIe",
     "tensor_parallel": "so many GPUs of a layer",
     "data_parallel_attention": "data-parallel attention",
     "pipeline_parallel": "stages",
     "sequences": "so many users",
     "context": "so long a context",
     "dtype": "such weights",
-    "model": "such layers",
+    "model": "such a model",
+    "sequence": "such sequences",
 }
 """What the evidence of an estimate does not cover, in a few words."""
+
+TRAINING_METHODS: Mapping[str, str] = {"full": "all weights", "lora": "LoRA", "qlora": "QLoRA"}
+"""What a method of training is called."""
+
+LIMITS: Mapping[str, str] = {
+    "memory": "memory of the KV cache",
+    "tpot": "the time per token",
+    "ttft": "the time to the first token",
+    "prefill": "prompts of other requests",
+    "engine": "1,024 requests of an engine",
+}
+"""What limits the requests that a replica has open at a time."""
 
 RESOURCES: Mapping[str, str] = {
     "gpu_memory": "GPU memory",
@@ -115,7 +144,9 @@ class Part:
 
 _PARTS = (
     ("weights", "weights"),
+    ("states", "weights, gradients, optimizer"),
     ("kv_cache", "KV cache"),
+    ("buffers", "buffers"),
     ("activations", "activations"),
     ("overhead", "overhead"),
 )
@@ -138,29 +169,34 @@ def memory_parts(memory: PerGpuOut) -> list[Part]:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A range, and where it is on a bar of 100 that all options share; `outside` is what was not measured."""
+    """A range, and where it is on a bar of 100 that all options share.
+
+    `outside` is what was not measured; `target` is what it must not be more than.
+    """
 
     low: float
     mid: float
     high: float
     scale: float
     outside: Sequence[str] = ()
+    target: float | None = None
 
     def at(self, value: float) -> float:
         """Return where a value is on the bar."""
         return round(100 * value / self.scale, 2)
 
 
-def spans(figures: Sequence[FigureOut | None]) -> list[Span | None]:
-    """Return the ranges of estimates with one scale for all; None where there is no estimate."""
+def spans(figures: Sequence[FigureOut | None], target: float | None = None) -> list[Span | None]:
+    """Return the ranges of estimates with one scale for all, on which a target is, too; None where there is none."""
     highs = [figure.high for figure in figures if figure is not None and figure.high is not None]
-    return [_span(figure, max(highs, default=1.0) or 1.0) for figure in figures]
+    return [_span(figure, max([*highs, target or 0.0]) or 1.0, target) for figure in figures]
 
 
-def _span(figure: FigureOut | None, scale: float) -> Span | None:
+def _span(figure: FigureOut | None, scale: float, target: float | None) -> Span | None:
     if figure is None or figure.low is None or figure.mid is None or figure.high is None:
         return None
-    return Span(figure.low, figure.mid, figure.high, scale, figure.evidence.outside if figure.evidence else ())
+    outside = figure.evidence.outside if figure.evidence else ()
+    return Span(figure.low, figure.mid, figure.high, scale, outside, target)
 
 
 def layout_words(nodes: int, split: ParallelismOut | None) -> list[str]:
@@ -177,7 +213,9 @@ def layout_words(nodes: int, split: ParallelismOut | None) -> list[str]:
     if split.expert > 1:
         words.append(f"experts dealt out over {split.expert} GPUs (EP {split.expert})")
     if split.data > 1:
-        words.append(f"{split.data} replicas")
+        words.append(f"{split.data} replicas" if split.zero_stage is None else f"{split.data} data-parallel ranks")
+    if split.zero_stage is not None:
+        words.append(f"ZeRO stage {split.zero_stage}" if split.zero_stage else "no ZeRO")
     if split.gpus == 1:
         words.append("on one GPU")
     if split.idle_gpus:
@@ -193,6 +231,10 @@ class CostLine:
     hour: Decimal | float | None
     month: Decimal | float | None
     million: FigureOut | None
+    job: FigureOut | None
+    request: FigureOut | None
+    adjustment: AdjustmentOut | None
+    interruptions: InterruptionsOut | None
     age: int | None
     day: str
 
@@ -206,39 +248,59 @@ def cost_lines(costs: Mapping[str, OptionCostOut | None], first: str) -> list[Co
 
 def _cost_line(name: str, cost: OptionCostOut) -> CostLine:
     other = cost.converted
-    hour, month, million = (
-        (other.cost_per_hour, other.cost_per_month, other.cost_per_million_tokens)
+    hour, month, million, job, request = (
+        (
+            *(other.cost_per_hour, other.cost_per_month, other.cost_per_million_tokens),
+            *(other.cost_per_job, other.cost_per_request),
+        )
         if other is not None
-        else (cost.usd_per_hour, cost.usd_per_month, cost.usd_per_million_tokens)
+        else (
+            *(cost.usd_per_hour, cost.usd_per_month, cost.usd_per_million_tokens),
+            *(cost.usd_per_job, cost.usd_per_request),
+        )
     )
     return CostLine(
-        PURCHASE_TITLES[name],
-        hour,
-        month,
-        million,
-        cost.price_age_days,
-        cost.as_of.isoformat() if cost.as_of is not None else "",
+        title=PURCHASE_TITLES[name],
+        hour=hour,
+        month=month,
+        million=million,
+        job=job,
+        request=request,
+        adjustment=cost.adjustment,
+        interruptions=cost.interruptions,
+        age=cost.price_age_days,
+        day=cost.as_of.isoformat() if cost.as_of is not None else "",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An option as the table shows it."""
+    """An option as the table shows it; `token` is the time per token in ms, `hours` how long a training takes."""
 
-    option: Any
+    option: PlacedOut
     layout: Sequence[str]
     memory: Sequence[Part]
     speed: Span | None
     first_token: Span | None
+    token: Span | None
+    hours: Span | None
     per_user: float | None
     costs: Sequence[CostLine]
 
+    def gpu_hours(self, hours: float) -> float:
+        """Return the GPU-hours that are paid for in so many hours."""
+        split = self.option.parallelism
+        return hours * (split.gpus + split.idle_gpus) if split is not None else hours
 
-def rows_of(answer: FitAnswerOut, purchase: str) -> list[Row]:
+
+def rows_of(answer: FitAnswerOut, view: FitView) -> list[Row]:
     """Return the options of an answer."""
     items = answer.items
-    rates = spans([item.speed.expected_tokens_per_s if item.speed else None for item in items])
-    first = spans([item.speed.ttft if item.speed else None for item in items])
+    speeds = [item.speed for item in items]
+    rates = spans([speed.expected_tokens_per_s if speed else None for speed in speeds])
+    first = spans([speed.ttft if speed else None for speed in speeds], view.ttft_ms)
+    steps = spans([speed.expected_step if speed else None for speed in speeds], view.tpot_ms)
+    hours = spans([speed.hours if speed else None for speed in speeds], view.max_hours)
     return [
         Row(
             option=item,
@@ -246,10 +308,12 @@ def rows_of(answer: FitAnswerOut, purchase: str) -> list[Row]:
             memory=memory_parts(item.per_gpu) if item.per_gpu else (),
             speed=rate,
             first_token=ttft,
+            token=step,
+            hours=duration,
             per_user=_per_user(item.speed.expected_step) if item.speed else None,
-            costs=cost_lines({name: getattr(item.cost, name) for name in type(item.cost).model_fields}, purchase),
+            costs=cost_lines({name: getattr(item.cost, name) for name in type(item.cost).model_fields}, view.purchase),
         )
-        for item, rate, ttft in zip(items, rates, first, strict=True)
+        for item, rate, ttft, step, duration in zip(items, rates, first, steps, hours, strict=True)
     ]
 
 
@@ -261,7 +325,8 @@ def _per_user(step: FigureOut | None) -> float | None:
 def evidence_of(answer: FitAnswerOut) -> list[FamilyAccuracy]:
     """Return the families of measurements that the shown estimates rest on."""
     speeds = [item.speed for item in answer.items if item.speed is not None]
-    figures = [figure for speed in speeds for figure in (speed.expected_tokens_per_s, speed.ttft) if figure]
+    shown = ((speed.expected_tokens_per_s, speed.ttft, speed.hours) for speed in speeds)
+    figures = [figure for of_one in shown for figure in of_one if figure]
     names = {figure.evidence.family for figure in figures if figure.evidence is not None}
     return [family for family in read_accuracy() if family.family in names]
 
@@ -300,8 +365,8 @@ def groups_of(answer: FitAnswerOut, request: PageRequest) -> list[Group]:
         Group(
             code,
             REASONS.get(code, code.replace("_", " ").capitalize()),
-            len(misses),
-            [_miss(one, request) for one in misses[:_SHOWN_MISSES]],
+            answer.rejection_summary[code],
+            [_miss(one, request) for one in misses[:SHOWN_MISSES]],
         )
         for code, misses in by_code.items()
     ]
@@ -364,6 +429,8 @@ def _change_words(name: str, value: Any) -> str:
         return f"a budget of {format_number(value)} USD a month"
     if name == "checkpoint_on_local_disk" and value is False:
         return "no checkpoint on the local disk"
+    if name == "method":
+        return f"training by {TRAINING_METHODS.get(value, value)}"
     if name in _CHANGES and value is not None:
         return _CHANGES[name].format(value=format_number(value) if isinstance(value, int | float) else value)
     if value in (None, ()):
@@ -377,6 +444,19 @@ _CHANGES: Mapping[str, str] = {
     "dtype": "weights in {value}",
     "kv_dtype": "KV cache in {value}",
     "max_nodes": "up to {value} VMs",
+    "users": "{value} users",
+    "requests_per_second": "{value} requests a second",
+    "requests_per_day": "{value} requests a day",
+    "input_tokens": "prompts of {value} tokens",
+    "output_tokens": "answers of {value} tokens",
+    "ttft_ms": "{value} ms to the first token",
+    "tpot_ms": "{value} ms a token",
+    "micro_batch": "a micro-batch of {value}",
+    "recompute": "{value} recomputation",
+    "offload": "offload: {value}",
+    "precision": "matrix products in {value}",
+    "max_hours": "{value} hours",
+    "budget_usd_per_job": "a budget of {value} USD for the job",
 }
 _AMOUNT_TITLES: Mapping[str, str] = {
     "min_gpu_mem": "GiB of GPU memory",

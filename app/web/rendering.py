@@ -5,7 +5,7 @@ Autoescaping is always on: names come from feeds. Nothing is marked as safe but 
 
 from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -135,6 +135,7 @@ def format_age(days: int | None) -> str:
 _DAYS_IN_DAYS, _DAYS_IN_MONTHS = 61, 730
 
 
+@lru_cache(maxsize=8192)
 def path_segment(name: str) -> str:
     """Return a name as one segment of a URL's path; a size's name in lower case, as `lower` before it says."""
     return quote(str(name), safe="")

@@ -48,6 +48,12 @@ PAGES = (
     PageState("fit-none", "/ui/fit?model=llama-3.1-405b&concurrency=400&context_tokens=32768"),
     PageState("fit-config", "/ui/fit?by=config"),
     PageState("fit-resources", "/ui/fit?by=resources&min_gpu_mem=640&max_nodes=2&budget_usd_per_month=30000"),
+    PageState(
+        "fit-service",
+        "/ui/fit?model=llama-3.1-70b&use=service&input_tokens=2000&output_tokens=300&requests_per_second=5"
+        "&peak_to_mean=3&ttft_ms=500&tpot_ms=40",
+    ),
+    PageState("fit-training", "/ui/fit?model=llama-3.1-8b&use=training&method=qlora&tokens=100000000&max_nodes=2"),
     PageState("fit-invalid", "/ui/fit?model=llama-3.3-7b&concurrency=many&dtype=fp9", status=422),
     PageState("changes", "/ui/changes"),
     PageState("changes-invalid", "/ui/changes?since=tomorrow&kind=price_up&size=nd40rs_v9", status=422),

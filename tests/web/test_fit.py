@@ -4,7 +4,7 @@ import json
 import re
 from html import unescape
 from typing import Any
-from urllib.parse import urljoin
+from urllib.parse import urlencode, urljoin
 
 import httpx
 import pytest
@@ -138,7 +138,7 @@ def test_a_long_configuration_has_no_link_and_says_so(client: httpx.Client) -> N
         ("model=llama-3.1-8b&sort=waste", "sort", "allowed are cost_per_hour"),
         ("by=config&config={", "config", "is not JSON"),
         ("by=config&config=[]", "config", "must be a JSON object"),
-        ('by=config&config={"model_type":"lama"}', "config", "is not understood; did you mean llama?"),
+        ('by=config&config={"model_type":"lama"}', "config", "(did you mean llama?) is not known"),
     ],
 )
 def test_what_is_wrong_is_said_at_its_field(client: httpx.Client, query: str, name: str, said: str) -> None:
@@ -202,7 +202,78 @@ def test_reasons_warnings_and_departures_have_words() -> None:
     documented = set().union(*codes.values())
     assert set(fit_answer.REASONS) - {"UNVERIFIED"} <= documented
     assert set(fit_answer.WARNINGS) <= documented
-    assert set(fit_answer.DEPARTURES) == set(DEPARTURES)
+    assert set(fit_answer.DEPARTURES) == set(DEPARTURES) | {"gpus", "sequence"}
+
+
+def plain(text: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", text).split())
+
+
+SERVICE = {"input_tokens": 2000, "output_tokens": 300, "requests_per_second": 5, "ttft_ms": 500, "tpot_ms": 40}
+TRAINING = {"method": "qlora", "tokens": 100_000_000, "sequence_tokens": 2048}
+
+
+def test_a_service_level_has_replicas_vms_limits_and_costs_of_the_api(client: httpx.Client) -> None:
+    body = {"model": "llama-3.1-70b", "serving": {**SERVICE, "peak_to_mean": 3}}
+    first = client.post("/fit", json=body).json()["items"][0]
+    text = get(
+        client, f"/ui/fit?{urlencode({'model': 'llama-3.1-70b', 'use': 'service', **SERVICE, 'peak_to_mean': 3})}"
+    )
+    assert re.search(r"<h1>\d+ sizes serve Llama 3.1 70B</h1>", text)
+    row = plain(text.partition("<tbody")[2].partition("</tr>")[0])
+    service, cost = first["serving"], first["cost"]["on_demand"]
+    assert first["size"].removeprefix("Standard_") in row
+    assert f"{service['replicas']} replicas on {service['nodes_at_peak']} VMs at the peak" in row
+    assert f"{service['nodes_at_mean']} VM" in row
+    assert f"{service['concurrency_per_replica']} of {service['max_concurrency_per_replica']} requests at a time" in row
+    assert f"limited by {fit_answer.LIMITS[service['limited_by']]}" in row
+    assert f"${cost['usd_per_hour']:.2f} an hour" in row
+    assert "per 1M tokens" in row
+    assert "a request" in row
+    assert "at most 0.5" in row
+    assert "at most 40" in row
+
+
+def test_a_training_has_its_duration_gpu_hours_and_cost_as_ranges(client: httpx.Client) -> None:
+    body = {"model": "llama-3.1-8b", "training": TRAINING, "sort": "cost_per_job"}
+    first = client.post("/fit", json=body).json()["items"][0]
+    text = get(client, f"/ui/fit?{urlencode({'model': 'llama-3.1-8b', 'use': 'training', **TRAINING})}")
+    assert re.search(r"<h1>\d+ sizes train Llama 3.1 8B</h1>", text)
+    row = plain(text.partition("<tbody")[2].partition("</tr>")[0])
+    assert first["size"].removeprefix("Standard_") in row
+    hours, gpus = first["speed"]["hours"], first["parallelism"]["gpus"]
+    assert f"{hours['mid'] * gpus:.0f} GPU-hours" in row
+    assert f"${first['cost']['on_demand']['usd_per_job']['mid']:.2f}" in row
+    assert "the job" in row
+
+
+def test_a_service_without_its_load_is_asked_for_it(client: httpx.Client) -> None:
+    assert "How much is it used?" in get(client, "/ui/fit?model=llama-3.1-70b&use=service&input_tokens=2000")
+
+
+@pytest.mark.parametrize(
+    ("query", "name", "said"),
+    [
+        ("model=llama-3.1-8b&use=training&concurrency=4", "concurrency", "it is for use=context"),
+        ("model=llama-3.1-8b&ttft_ms=500", "ttft_ms", "it is for use=service"),
+        ("by=resources&min_gpus=8&tokens=1000", "tokens", "it is for use=training"),
+        ("model=llama-3.1-8b&use=service&users=4&requests_per_second=2", "users", "give only one of"),
+        ("model=llama-3.1-8b&use=service&prefix_cache_hit=2", "prefix_cache_hit", "must be at most 1"),
+        ("model=llama-3.1-8b&use=training&sort=cost_per_1m_token", "sort", "allowed are"),
+    ],
+)
+def test_parameters_of_another_use_are_refused_at_their_field(
+    client: httpx.Client, query: str, name: str, said: str
+) -> None:
+    text = get(client, f"/ui/fit?{query}", 422)
+    assert said in text
+    assert f'href="#{name}"' in text
+
+
+def test_a_link_to_another_use_keeps_the_model(client: httpx.Client) -> None:
+    text = get(client, "/ui/fit?model=llama-3.1-70b&dtype=fp8&concurrency=64&region=eastus")
+    assert 'href="?use=training&model=llama-3.1-70b&region=eastus"' in text
+    assert 'href="?use=service&model=llama-3.1-70b&dtype=fp8&region=eastus"' in text
 
 
 def test_the_page_documents_its_parameters() -> None:

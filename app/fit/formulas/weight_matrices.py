@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from app.fit.formulas.architecture import Architecture, ParameterCount, count_parameters, missing_for_count
 from app.fit.formulas.assumptions import InvalidWorkload
@@ -176,12 +177,13 @@ def uniform_bytes(count: ParameterCount, bits: float) -> StoredBytes:
     return StoredBytes(total=count.total * size, experts=count.experts * size, embeddings=count.embeddings * size)
 
 
+@lru_cache(maxsize=128)
 def quantized_bytes(shape: Architecture, count: ParameterCount, quantization: Quantization) -> StoredBytes:
     """Return the bytes of the weights: 2 N, less 2 per weight of a quantized matrix, plus the bytes of that matrix.
 
     Exact for a quantization of the matrices of the layers with everything else in 16 bits. Where the widths of the
     matrices are unknown, everything but the embeddings is taken to be quantized. N parameters; a stated N scales the
-    parts.
+    parts. Cached, because each change of a request that is tried for each size asks for the same.
     """
     if missing_for_count(shape):
         return _quantized_bytes_by_count(count, quantization)
