@@ -41,7 +41,17 @@ def _cell(item: Mapping[str, Any], column: Column, price: Price) -> Cell:
         return Cell("none", "nowrap muted")
     if value is None:
         return Cell(UNKNOWN_CELL, f"{kind} unknown")
-    return _CELLS.get(column.kind, _text)(value, item)
+    cell = _CELLS.get(column.kind, _text)(value, item)
+    adjustment = item.get("adjustment") if column.kind == "price" else None
+    if adjustment is None:
+        return cell
+    listed = price({**item, "usd_per_hour": adjustment["list_usd_per_hour"]})
+    return Cell(paid_text(cell.text, format_amount(listed)), cell.kind, f"by {', '.join(adjustment['rules'])}")
+
+
+def paid_text(paid: str, listed: str) -> Markup:
+    """Return what is paid with the list price below it, which is struck out and called so."""
+    return Markup('{}<span class="list-price">list <s>{}</s></span>').format(paid, listed)
 
 
 def _value(item: Mapping[str, Any], column: Column, price: Price) -> Any:

@@ -217,6 +217,8 @@ def _row(field: "ComparedField", comparison: "Comparison", view: CompareView, di
             amount, change = (None if one is None else by_hours(one) for one in (amount, change))
         elif isinstance(amount, float | int) and not isinstance(amount, bool):
             amount, change = shown_amount(amount, field.unit), shown_amount(change, field.unit)
+        elif isinstance(amount, tuple | list):
+            amount = ", ".join(map(str, amount))
         shown = describe(change, value.difference_percent, better=better_by(name), money=money) if change else None
         is_base = value.size == comparison.baseline
         same = not is_base and value.value is not None and value.value == base
@@ -226,6 +228,8 @@ def _row(field: "ComparedField", comparison: "Comparison", view: CompareView, di
 
 def _title(name: str) -> str:
     """Return the title of a row: prices are named by the way to buy, or by what they are divided by."""
+    if name in _PRICE_TITLES:
+        return _PRICE_TITLES[name]
     for purchase, title in PURCHASE_TITLES.items():
         if name in (f"{purchase}_usd_per_hour", f"{purchase}_price_per_hour"):
             return title.capitalize()
@@ -234,7 +238,15 @@ def _title(name: str) -> str:
         return f"Price per {PER_TITLES.get(divisor) or _divisor_title(divisor)}"
     if name.startswith("gpus_"):
         return f"All GPUs: {field_title(name.removeprefix('gpus_'))}"
-    return {"region": "Region of the price", "price_age_days": "Age of the price"}.get(name, field_title(name))
+    return field_title(name)
+
+
+_PRICE_TITLES = {
+    "region": "Region of the price",
+    "price_age_days": "Age of the price",
+    "list_usd_per_hour": "List price",
+    "adjustments": "Rules that change it",
+}
 
 
 def _divisor_title(name: str) -> str:
@@ -264,10 +276,10 @@ def _in_groups(rows: Iterable[Row]) -> dict[str, list[Row]]:
     """Return rows by group: prices first, then as on the page of a size."""
     by_name = {row.field: row for row in rows}
     prices = [row for row in by_name.values() if row.kind == "money" or row.field == "region"]
-    ages = [row for row in by_name.values() if row.field == "price_age_days"]
+    ages = [row for row in by_name.values() if row.field in ("price_age_days", "adjustments")]
     first = {row.field for row in (*prices, *ages)}
     per_unit = [row for row in prices if row.title.startswith("Price per")]
-    plain = [row for row in prices if row not in per_unit]
+    plain = sorted((row for row in prices if row not in per_unit), key=lambda row: row.field == "list_usd_per_hour")
     grouped = {"Price": [*plain, *ages], "Price by what it buys": per_unit}
     together = [name for name in by_name if name.startswith("gpus_")]
     others = in_groups(name for name in by_name if name not in first and name not in together)

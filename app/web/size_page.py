@@ -26,7 +26,7 @@ from app.web.rendering import path_segment, render_page
 from app.web.serving import NoParams, Page, PageRequest
 from app.web.size_facts import group_facts
 from app.web.size_fields import field_title
-from app.web.size_prices import purchases_of, region_rows
+from app.web.size_prices import listed_price, purchases_of, region_rows
 from app.web.sizes_view import HOURS, PURCHASE_TITLES, UNIT_TITLES, Unit
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ async def render(request: PageRequest) -> str:
         view=view,
         item=item,
         segment=path_segment(item["name"].lower()),
+        listed=listed_price(item.get("adjustment"), shown),
         facts=group_facts(facts.items, item),
         field_title=field_title,
         regions=regions,

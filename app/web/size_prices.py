@@ -1,11 +1,24 @@
 """The prices of a size by region and purchase model, and where it is available."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 from app.web.sizes_view import PURCHASE_TITLES
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPrice:
+    """The list price in the unit and currency of the page, and the rules that make another price of it."""
+
+    shown: Decimal
+    rules: Sequence[str]
+
+
+def listed_price(adjustment: Mapping[str, Any] | None, shown: Callable[[Any], Decimal]) -> ListedPrice | None:
+    """Return the list price beside a price that rules changed; None where none did."""
+    return ListedPrice(shown(adjustment["list_usd_per_hour"]), adjustment["rules"]) if adjustment else None
 
 
 @dataclass(slots=True)
@@ -35,7 +48,11 @@ def region_rows(
         return rows.setdefault(code, RegionRow(code, titles.get(code, code)))
 
     for price in prices:
-        row_of(price["region"]).prices[price["purchase"]] = {**price, "shown": shown(price["usd_per_hour"])}
+        row_of(price["region"]).prices[price["purchase"]] = {
+            **price,
+            "shown": shown(price["usd_per_hour"]),
+            "adjustment": listed_price(price.get("adjustment"), shown),
+        }
     for one in available:
         row = row_of(one["region"])
         if row.zones is None or (one["as_of"] and row.zones_as_of and one["as_of"] > row.zones_as_of):
