@@ -110,6 +110,9 @@ class ModelIn(In):
 class ArchitectureOut(Out):
     """The architecture that the figures are computed from; null is unknown."""
 
+    kind: str = Field(
+        description="decoder (generates text), encoder (reads it only), speech or diffusion (images). Extensible."
+    )
     params: int | None = Field(description="As stated; `parameters` has the figures that are used.")
     active_params: int | None = Field(description="Parameters that a token passes through.")
     layers: int | None = Field(description="Layers.")

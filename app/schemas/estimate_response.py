@@ -76,6 +76,15 @@ class DecodeOut(Out):
     expected_tokens_per_s: FigureOut = Field(description="Of all copies together, as expected.")
 
 
+class EncodeOut(Out):
+    """Reading a batch of sequences without generating: the bound that no system beats, and an assumption."""
+
+    step: FigureOut = Field(description="The least time of a batch: `concurrency` sequences of `context_tokens`.")
+    expected_step: FigureOut = Field(description="The expected time of a batch.")
+    tokens_per_s: FigureOut = Field(description="The most that all copies together read.")
+    expected_tokens_per_s: FigureOut = Field(description="Of all copies together; compared with no measurement yet.")
+
+
 class InferenceOut(Out):
     """A model that is served."""
 
@@ -87,6 +96,7 @@ class InferenceOut(Out):
     ttft: Omittable[FigureOut] = Field(
         description="Time to the first token under the load; needs gpus.peak_tflops and gpus.bandwidth_gb_per_s."
     )
+    encode: Omittable[EncodeOut] = Field(default=None, description="Of an encoder; needs gpus.peak_tflops.")
 
 
 class StatesOut(Out):

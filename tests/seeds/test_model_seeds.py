@@ -100,6 +100,8 @@ def test_models_that_transformers_has_are_counted_like_it(presets: Presets) -> N
         "qwen3-coder-next": 79_674_391_296,
         "glm-4.7": 352_797_814_784 + 89 * 160,
         "mistral-small-4": 118_972_826_624,
+        "bge-m3": 567_754_752,
+        "whisper-large-v3": 1_543_490_560,
     }
     assert {id_: presets[id_].params for id_ in counted} == counted
 
@@ -213,6 +215,8 @@ def test_only_unconfirmed_values_are_left_blank(presets: Presets) -> None:
         *((id_, "license") for id_ in presets if id_.startswith(("nemotron-3-", "minimax-"))),
         *((id_, "license") for id_ in ("kimi-k3", "step-3.7-flash")),
         *((id_, "license") for id_ in ("qwen3.5-9b", "qwen2.5-vl-7b", "glm-4.7", "mistral-small-4")),
+        *((id_, "license") for id_ in ("bge-m3", "whisper-large-v3")),
+        ("whisper-large-v3", "dtype"),
         *((id_, "max_context_tokens") for id_ in ("qwen3.5-9b", "glm-4.7")),
         ("mistral-small-4", "dtype"),
     }

@@ -4,6 +4,7 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 from app.fit.accuracy import evidence_of
+from app.fit.estimator.kinds import refuse_other_kinds, speed_of_kind, workload_of_kind
 from app.fit.estimator.model import ONE, Model, range_figure, resolve_model
 from app.fit.estimator.parallelism import check_experts, plan_serving, plan_training
 from app.fit.estimator.report import CostFigures, Estimate, InferenceFigures, ParameterFigures, TrainingFigures
@@ -24,7 +25,6 @@ from app.fit.estimator.serving_speed import (
     first_token_figure,
     prefill_speed,
     record_lengths,
-    serving_speed,
 )
 from app.fit.estimator.training_memory import (
     TrainingSetup,
@@ -38,7 +38,7 @@ from app.fit.estimator.training_memory import (
 )
 from app.fit.estimator.training_time import compute_figures
 from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
-from app.fit.formulas.architecture import Architecture
+from app.fit.formulas.architecture import Architecture, ModelKind
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.compute import per_hour, per_job, per_million_tokens, per_month
 from app.fit.formulas.quantities import Figure, estimate, exact, single_value
@@ -102,6 +102,7 @@ def serving_setup(
 ) -> ServingSetup:
     """Return a serving workload with its model, deployment and weights; raises InvalidWorkload for a contradiction."""
     model = resolve_model(shape, assumptions)
+    workload = workload_of_kind(model.shape, workload, assumptions)
     check_experts(workload, model.shape.experts)
     deployment = plan_serving(workload, gpus, model.shape.heads, assumptions)
     return with_weights(
@@ -123,19 +124,24 @@ def estimate_serving(
     model = setup.model
     check_context_length(setup)
     weights, cache = weights_range(setup), kv_cache_of(setup)
-    if gpus.bandwidth_gb_per_s is not None or gpus.peak_tflops is not None:
-        record_lengths(setup)
-    _mark_missing_prefill(setup)
-    speed, prefill = serving_speed(setup, weights, cache), prefill_speed(setup, weights)
+    generates = model.shape.kind == "decoder"
+    prefill = None
+    if generates:
+        if gpus.bandwidth_gb_per_s is not None or gpus.peak_tflops is not None:
+            record_lengths(setup)
+        _mark_missing_prefill(setup)
+        prefill = prefill_speed(setup, weights)
+    speed = speed_of_kind(setup, weights, cache)
     figures = InferenceFigures(
         weights=range_figure(weights) if weights else None,
         kv_cache=kv_figures(setup, cache),
         memory_per_gpu=memory_figures(setup, weights, cache) if weights else None,
-        decode=decode_figures(speed) if speed else None,
+        decode=decode_figures(speed) if speed and generates else None,
         prefill=estimate(prefill, "s", evidence_of("ttft")) if prefill else None,
         ttft=first_token_figure(speed) if speed else None,
+        encode=decode_figures(speed) if speed and not generates else None,
     )
-    _check_serving(workload, figures, assumptions)
+    _check_serving(setup.workload, figures, assumptions, kind=model.shape.kind)
     return Estimate(
         architecture=model.shape,
         parameters=parameter_figures(model),
@@ -155,10 +161,12 @@ def _mark_missing_prefill(setup: ServingSetup) -> None:
         setup.assumptions.mark_missing("inference.prefill", missing)
 
 
-def _check_serving(workload: InferenceWorkload, figures: InferenceFigures, assumptions: Assumptions) -> None:
+def _check_serving(
+    workload: InferenceWorkload, figures: InferenceFigures, assumptions: Assumptions, *, kind: ModelKind
+) -> None:
     """Raise InvalidWorkload where a figure that the workload asks for by a field, or every figure, is missing."""
     nothing = not any((figures.weights, figures.kv_cache, figures.decode, figures.prefill))
-    context = workload.context_tokens is not None and figures.kv_cache is None
+    context = kind != "encoder" and workload.context_tokens is not None and figures.kv_cache is None
     for field, figure, refused in (
         ("inference.context_tokens", "inference.kv_cache", context),
         (
@@ -169,7 +177,10 @@ def _check_serving(workload: InferenceWorkload, figures: InferenceFigures, assum
         (
             "inference.prompt_tokens",
             "inference.prefill",
-            workload.prompt_tokens is not None and workload.output_tokens is None and figures.prefill is None,
+            kind == "decoder"
+            and workload.prompt_tokens is not None
+            and workload.output_tokens is None
+            and figures.prefill is None,
         ),
         ("inference", "inference", nothing),
     ):
@@ -187,6 +198,7 @@ def raise_missing(field: str, figure: str, assumptions: Assumptions) -> NoReturn
 
 def estimate_training(shape: Architecture, job: TrainingWorkload, gpus: Gpus, assumptions: Assumptions) -> Estimate:
     """Estimate a trained model; raise InvalidWorkload where a requested figure, or every figure, cannot be computed."""
+    refuse_other_kinds(shape, "training")
     model = resolve_model(shape, assumptions)
     deployment = plan_training(job, gpus, model.shape.heads, assumptions)
     setup = TrainingSetup(model=model, workload=job, gpus=gpus, deployment=deployment, assumptions=assumptions)

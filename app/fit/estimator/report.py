@@ -66,6 +66,7 @@ class InferenceFigures:
     decode: DecodeFigures | None
     prefill: Figure | None
     ttft: Figure | None
+    encode: DecodeFigures | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from app.fit.estimator.weights import Weights, count_weights
 from app.fit.estimator.workload import Engine, Gpus, InferenceWorkload
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.inference import (
+    STEP_SPREAD,
     InferenceNeed,
     ServedModel,
     ServingLoad,
@@ -38,6 +39,7 @@ from app.fit.formulas.quantities import (
     estimate_gib,
     exact_gib,
     exact_within,
+    plus_minus,
     single_value,
 )
 
@@ -116,6 +118,8 @@ def weights_range(setup: ServingSetup) -> Range | None:
 
 def kv_cache_of(setup: ServingSetup) -> KvCache | None:
     """Return the KV cache in the requested type and pages; None where the architecture is incomplete."""
+    if not setup.model.shape.keeps_cache:
+        return None
     missing = architecture_paths(missing_for_cache(setup.model.shape))
     if setup.assumptions.mark_missing("inference.kv_cache", missing):
         return None
@@ -166,14 +170,14 @@ def memory_figures(setup: ServingSetup, weights: Range, cache: KvCache | None) -
     load = ServingLoad(
         context_tokens=setup.workload.context_tokens or 0,
         sequences=setup.sequences,
-        batched_tokens=setup.assumptions.get(setup.workload.max_batched_tokens, "inference.max_batched_tokens"),
+        batched_tokens=batched_tokens(setup),
     )
     overhead = _overhead(setup)
     need = _apply_given_cache(setup, inference_need(model, load, parallelism, overhead))
     held, cached = weights.times(need.weights / weights.mid), single_value(need.kv_cache).within(setup.cached_within)
     total = need.total + held.spread + cached.spread
     budget = _memory_budget(setup)
-    counted = budget is not None and load.context_tokens
+    counted = budget is not None and (load.context_tokens or model.pass_bytes.mid)
     most = max_sequences(model, load, parallelism, budget or 0.0, overhead) if counted else None
     return ServingMemory(
         tensor_parallel=parallelism.tensor,
@@ -206,6 +210,13 @@ TYPICAL_USABLE_GIB = 80.0
 
 def served_model(setup: ServingSetup, weights: Range, cache: KvCache | None) -> ServedModel:
     """Return the model as all candidates of a placement share it."""
+    if not setup.model.shape.keeps_cache:
+        return ServedModel(
+            weights_bytes=weights.mid,
+            layers=setup.model.shape.layers,
+            embeddings=setup.weights.embeddings if setup.weights is not None else 0.0,
+            pass_bytes=_pass_bytes(setup),
+        )
     width = _activation_width(setup)
     if has_no_context(setup.workload):
         setup.assumptions.record(
@@ -226,6 +237,38 @@ def _experts(setup: ServingSetup) -> ExpertShare:
     """Return the routed experts of a layer and their share of the bytes."""
     count, weights = setup.model.shape.experts, setup.weights
     return ExpertShare(count, weights.experts) if count and weights is not None else NO_EXPERTS
+
+
+def batched_tokens(setup: ServingSetup) -> int:
+    """Return the tokens that one step computes; 0 of a model whose passes are counted by their sequences."""
+    if not setup.model.shape.keeps_cache:
+        return 0
+    return setup.assumptions.get(setup.workload.max_batched_tokens, "inference.max_batched_tokens")
+
+
+IMAGE_BYTES = Range(low=1.0, mid=3.0, high=8.0).times(GIB)
+VIDEO_BYTES = Range(low=4.0, mid=12.0, high=40.0).times(GIB)
+"""What an image, or a video, takes while it is made: latents, activations and its decoding.
+
+An assumption: it grows with the resolution and the length, which a request does not say.
+"""
+
+EAGER_SCORE_BYTES = 6
+"""Bytes of a score of attention where it is not fused: in 16 and in 32 bits."""
+
+
+def _pass_bytes(setup: ServingSetup) -> Range:
+    """Return the activations of one sequence of an encoder, 6 (f + h) S, ±40 %, or of one image; an estimate.
+
+    At most with the scores of one layer, a S^2, as code without fused attention has them.
+    """
+    shape = setup.model.shape
+    if shape.kind == "diffusion":
+        return VIDEO_BYTES if shape.makes_video else IMAGE_BYTES
+    tokens = setup.workload.context_tokens or 0
+    width = _activation_width(setup) or 0
+    fused = plus_minus(6.0 * width * tokens, STEP_SPREAD)
+    return replace(fused, high=fused.high + EAGER_SCORE_BYTES * (shape.heads or 0) * float(tokens) ** 2)
 
 
 def _activation_width(setup: ServingSetup) -> int | None:

@@ -35,7 +35,8 @@ class ServingSpeed:
     """Speed of all copies: least and expected time of a step, s, the tokens that a step yields, and the first token.
 
     `first_token_s` is the time to the first token under the load; None where the peak or the prompt is unknown.
-    `departures` are what no measurement covers.
+    `departures` are what no measurement covers, of those of the `family` if not of decode steps. Of an encoder a step
+    is a batch that it reads.
     """
 
     least_s: float
@@ -43,6 +44,7 @@ class ServingSpeed:
     tokens_per_step: float
     first_token_s: Range | None
     departures: tuple[str, ...]
+    family: str | None = None
 
 
 def serving_speed(setup: ServingSetup, weights: Range | None, cache: KvCache | None) -> ServingSpeed | None:
@@ -119,7 +121,7 @@ def _spread(
 
 def decode_figures(speed: ServingSpeed) -> DecodeFigures:
     """Return step time and token rate, as bounds and as expected."""
-    rests_on = step_evidence(speed.departures)
+    rests_on = step_evidence(speed.departures) if speed.family is None else evidence_of(speed.family)
     return DecodeFigures(
         step=bound(speed.least_s * 1e3, "ms"),
         expected_step=estimate(speed.expected_s.times(1e3), "ms", rests_on),

@@ -9,6 +9,7 @@ from app.fit.formulas.quantization import ReleasedWeights
 AttentionKind = Literal["mha", "gqa", "mqa", "mla"]
 QkNorm = Literal["per_head", "all_heads"]
 Mlp = Literal["gated", "plain"]
+ModelKind = Literal["decoder", "encoder", "speech", "diffusion"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,9 +27,14 @@ class Architecture:
     the other fields then describe it in outline. `outside` are parameters beside layers, embeddings and the final norm,
     in 16 bits: those of a vision tower, for example; `outside_active` of them are used by each token.
 
+    `kind` is what a model does: a decoder generates text, an encoder reads it only, speech is an encoder of audio and a
+    decoder, diffusion makes images, or video where it `makes_video`.
+
     `unknown_type` is a model whose type is not known: it was read as a standard decoder, and its figures are estimates.
     """
 
+    kind: ModelKind = "decoder"
+    makes_video: bool = False
     params: int | None = None
     active_params: int | None = None
     layers: int | None = None
@@ -69,6 +75,7 @@ class Architecture:
     attention_sinks: bool = False
     norms_per_layer: int = 2
     embedding_norm: bool = False
+    final_norm: bool = True
     learned_positions: int = 0
 
     groups: tuple[LayerGroup, ...] = ()
@@ -89,6 +96,11 @@ class Architecture:
     def missing_fields(self, *names: str) -> tuple[str, ...]:
         """Return the names of those fields that are unknown."""
         return tuple(name for name in dict.fromkeys(names) if getattr(self, name) is None)
+
+    @property
+    def keeps_cache(self) -> bool:
+        """Whether it generates text, and keeps keys and values meanwhile."""
+        return self.kind in {"decoder", "speech"}
 
     @property
     def has_gated_mlp(self) -> bool:
@@ -184,7 +196,7 @@ def _parameters_at_ends(shape: Architecture) -> tuple[int, int]:
     hidden, vocab = shape.require("hidden", "vocab")
     embeddings = vocab * hidden * (1 if shape.tied_embeddings else 2)
     ends = embeddings + shape.learned_positions * hidden + (vocab if shape.lm_head_bias else 0)
-    return embeddings, ends + _norm_parameters(shape) * (2 if shape.embedding_norm else 1)
+    return embeddings, ends + _norm_parameters(shape) * (shape.embedding_norm + shape.final_norm)
 
 
 def _count_groups(shape: Architecture) -> ParameterCount:

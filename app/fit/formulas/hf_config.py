@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from app.fit.formulas.architecture import Architecture, missing_for_count
+from app.fit.formulas.architecture import Architecture, count_parameters, missing_for_count
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
+from app.fit.formulas.hf_diffusion import read_diffusion
+from app.fit.formulas.hf_encoders import ENCODERS, reads_only
 from app.fit.formulas.hf_families import FAMILIES
 from app.fit.formulas.hf_fields import ConfigReader, longest_context
 from app.fit.formulas.hf_quantization import read_released_weights
@@ -23,20 +25,37 @@ def read_config(raw: Mapping[str, Any], assumptions: Assumptions) -> Architectur
     Of a multimodal model, `text_config` is read, and the vision tower is counted where its type is known. Defaults of
     the family that are used are recorded.
     """
+    if "_class_name" in raw:
+        return _read_diffusion(raw, assumptions)
     outer, text = raw, raw.get("text_config")
     if isinstance(text, Mapping):
         inherited = {name: raw[name] for name in ("model_type", "tie_word_embeddings") if raw.get(name) is not None}
         raw = inherited | {name: value for name, value in text.items() if name != "model_type" or value is not None}
     config = ConfigReader(raw, assumptions)
-    family = FAMILIES.get(_family_name(config), standard_decoder)
-    own = family(config)
+    name = _family_name(config)
+    if name in ENCODERS:
+        return Architecture(
+            **ENCODERS[name](config), released=read_released_weights(outer, raw, assumptions, experts=False)
+        )
+    own = FAMILIES.get(name, standard_decoder)(config)
     fields = _common_fields(config) | own
     if not fields.get("groups"):
         fields |= _fields_of_layer_types(config)
+    if reads_only(ConfigReader(outer, assumptions)):
+        why = "none of them generates: read as an encoder, without an output layer"
+        config.note("architectures", outer["architectures"], why)
+        fields |= {"kind": "encoder", "tied_embeddings": True}
     fields["outside"] = fields.get("outside", 0) + vision_parameters(outer, fields["hidden"], assumptions)
     released = read_released_weights(outer, raw, assumptions, experts=fields.get("experts") is not None)
     _record_draft_layers(config)
     return _name_by_most_weights(Architecture(**fields, released=released))
+
+
+def _read_diffusion(raw: Mapping[str, Any], assumptions: Assumptions) -> Architecture:
+    def count_model(config: Mapping[str, Any]) -> int:
+        return count_parameters(read_config(config, Assumptions())).total
+
+    return Architecture(**read_diffusion(raw, assumptions, count_model))
 
 
 def _name_by_most_weights(shape: Architecture) -> Architecture:

@@ -1,6 +1,6 @@
 """Serving a model: speed of decoding, memory that each GPU needs and may use, and how many sequences fit."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor
 
 from app.fit.formulas.memory import (
@@ -91,7 +91,8 @@ class ServedModel:
     """A model as it is served, the same on every candidate of a placement.
 
     `embeddings` is their share of the parameters, 0 to 1, `replicated` the share of what every tensor rank holds whole.
-    `step_bytes_per_token` is 6 (f + h); 0 where the widths are unknown.
+    `step_bytes_per_token` is 6 (f + h); 0 where the widths are unknown. `pass_bytes` are the activations of one
+    sequence, or image, of a model that keeps no cache.
     """
 
     weights_bytes: float
@@ -101,6 +102,7 @@ class ServedModel:
     replicated: float = 0.0
     experts: ExpertShare = NO_EXPERTS
     step_bytes_per_token: float = 0.0
+    pass_bytes: Range = ZERO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +146,7 @@ def inference_need(
     return InferenceNeed(
         weights=model.weights_bytes * share,
         kv_cache=ceil(load.sequences / parallelism.data) * sequence,
-        activations=plus_minus(step, STEP_SPREAD),
+        activations=plus_minus(step, STEP_SPREAD) + model.pass_bytes.times(load.sequences / parallelism.gpus),
         overhead=serving_overhead(parallelism) if overhead is None else overhead,
     )
 
@@ -176,16 +178,18 @@ def memory_budget_bytes(usable_bytes: float, utilization: float) -> float:
 def max_sequences(
     model: ServedModel, load: ServingLoad, parallelism: Parallelism, budget: float, overhead: Range | None = None
 ) -> Range | None:
-    """Return how many sequences of the load's context one copy serves at once; None without a KV cache.
+    """Return how many sequences of the load's context one copy serves at once; None where a sequence takes nothing.
 
     d floor((budget - W share - A_step - C) / KV of a sequence), never below 0.  An estimate, as A_step and C are.
     Source: vLLM, arXiv 2309.06180, section 4: the memory that profiling leaves is divided into pages.
     """
-    if model.cache is None:
+    cached = kv_bytes_per_sequence(model.cache, load.context_tokens, parallelism) if model.cache is not None else 0.0
+    sequence = model.pass_bytes.times(1 / parallelism.gpus) + cached
+    if not sequence.low:
         return None
-    sequence = kv_bytes_per_sequence(model.cache, load.context_tokens, parallelism)
-    need, groups = inference_need(model, load, parallelism, overhead), parallelism.data
+    need, groups = inference_need(model, replace(load, sequences=0), parallelism, overhead), parallelism.data
     beside = need.activations + need.overhead + need.weights
     room = Range(low=budget - beside.high, mid=budget - beside.mid, high=budget - beside.low)
-    low, mid, high = (groups * max(0, floor(free / sequence)) for free in (room.low, room.mid, room.high))
+    ends = ((room.low, sequence.high), (room.mid, sequence.mid), (room.high, sequence.low))
+    low, mid, high = (groups * max(0, floor(free / each)) for free, each in ends)
     return Range(low=low, mid=mid, high=high)

@@ -93,7 +93,8 @@ def _serving_memory(context: FixContext, job: ServingJob) -> Iterator[Alternativ
     else:
         yield from _shorter_context(context, job)
     bits = BITS[job.kv_dtype or "bf16"]
-    if job.serving.workload.kv_bytes_per_value is None and job.load.context_tokens:
+    cached = job.served.cache is not None and job.load.context_tokens
+    if job.serving.workload.kv_bytes_per_value is None and cached:
         yield [set_field("inference", "kv_dtype", dtype) for dtype in NARROWER_DTYPES[:2] if BITS[dtype] < bits]
     yield _narrower_weights(job)
 

@@ -196,7 +196,8 @@ class Attempt(NamedTuple):
 class Speed:
     """How fast an option is; None is unknown. A step is one token of every sequence; `hours` are of the whole job.
 
-    `departures` are what no measurement covers.
+    `departures` are what no measurement covers, of those of the `family`, if that is not the usual one. Of an encoder a
+    step is a batch that it reads.
     """
 
     tokens_per_s: Range
@@ -205,6 +206,7 @@ class Speed:
     max_tokens_per_s: float | None = None
     first_token_s: Range | None = None
     departures: tuple[str, ...] = ()
+    family: str | None = None
     hours: Range | None = None
 
     @property

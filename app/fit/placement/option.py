@@ -137,6 +137,7 @@ def find_warnings(job: Job, machine: Machine, attempt: Attempt) -> tuple[str, ..
         "WEIGHT_ONLY": isinstance(job, ServingJob) and job.is_weight_only(machine),
         "NO_KV_CACHE": isinstance(job, ServingJob)
         and isfinite(attempt.budget_bytes)
+        and job.model.shape.keeps_cache
         and has_no_context(job.serving.workload),
         "MODEL_ASSUMED": job.model.shape.unknown_type,
         "LONG_CONTEXT": isinstance(job, ServingJob) and check_context_length(job.serving),
@@ -329,6 +330,7 @@ def speed_figures(option: PlacementOption) -> SpeedFigures | None:
     most, least, first = speed.max_tokens_per_s, speed.min_step_s, speed.first_token_s
     served = speed.step_s is not None
     rests_on = step_evidence(speed.departures) if served else evidence_of(RATE_FAMILY, speed.departures)
+    rests_on = evidence_of(speed.family) if speed.family is not None else rests_on
     return SpeedFigures(
         step=bound(least * 1e3, "ms") if least is not None else None,
         expected_step=estimate(speed.step_s.times(1e3), "ms", rests_on) if speed.step_s is not None else None,

@@ -3,11 +3,13 @@
 from dataclasses import dataclass, replace
 
 from app.fit.estimator.estimate import raise_missing
+from app.fit.estimator.kinds import refuse_other_kinds, workload_of_kind
 from app.fit.estimator.model import Model, resolve_model
 from app.fit.estimator.parallelism import PARALLEL_FIELDS, check_experts
 from app.fit.estimator.service_level import at_service_level
 from app.fit.estimator.serving import (
     ServingSetup,
+    batched_tokens,
     check_context_length,
     kv_cache_of,
     sequence_bytes,
@@ -115,7 +117,10 @@ def _only_partition(workload: Workload) -> bool:
 
 
 def _serving_job(request: PlacementRequest, workload: InferenceWorkload, assumptions: Assumptions) -> ServingJob:
-    model, workload = resolve_model(request.architecture, assumptions), with_context(workload, assumptions)
+    model = resolve_model(request.architecture, assumptions)
+    if request.serving is not None:
+        refuse_other_kinds(model.shape, "serving")
+    workload = with_context(workload_of_kind(model.shape, workload, assumptions), assumptions)
     check_experts(workload, model.shape.experts)
     utilization = _utilization(request, workload, assumptions)
     serving = with_weights(
@@ -124,22 +129,29 @@ def _serving_job(request: PlacementRequest, workload: InferenceWorkload, assumpt
         )
     )
     check_context_length(serving)
-    record_lengths(serving)
+    if model.shape.kind == "decoder":
+        record_lengths(serving)
     weights, cache = weights_range(serving), kv_cache_of(serving)
     if weights is None and not request.memory_unknown:
         raise_missing("inference", "inference.weights", assumptions)
-    if cache is None and workload.kv_bytes_per_sequence is None and workload.context_tokens is not None:
+    known = cache is not None or workload.kv_bytes_per_sequence is not None or not model.shape.keeps_cache
+    if not known and workload.context_tokens is not None:
         raise_missing("inference.context_tokens", "inference.kv_cache", assumptions)
     weights = weights or ZERO
     dtype = serving.weights.type.dtype if serving.weights is not None else workload.dtype
-    batched = assumptions.get(workload.max_batched_tokens, "inference.max_batched_tokens")
     concurrency = assumptions.get(workload.concurrency, "inference.concurrency")
+    served = served_model(serving, weights, cache)
+    given = sequence_bytes(serving, cache) if workload.kv_bytes_per_sequence is not None else None
     return ServingJob(
         serving=serving,
         weights=weights,
-        served=served_model(serving, weights, cache),
-        load=ServingLoad(context_tokens=workload.context_tokens or 0, sequences=concurrency, batched_tokens=batched),
-        sequence_bytes=sequence_bytes(serving, cache) if workload.kv_bytes_per_sequence is not None else None,
+        served=served,
+        load=ServingLoad(
+            context_tokens=workload.context_tokens or 0,
+            sequences=concurrency,
+            batched_tokens=batched_tokens(serving),
+        ),
+        sequence_bytes=given if model.shape.keeps_cache else served.pass_bytes.mid,
         concurrency=concurrency,
         utilization=utilization,
         partition=replace(
@@ -176,6 +188,7 @@ def _partition_limits(model: Model, tensor: int | None, pipeline: int | None) ->
 
 
 def _training_job(request: PlacementRequest, workload: TrainingWorkload, assumptions: Assumptions) -> TrainingJob:
+    refuse_other_kinds(request.architecture, "training")
     model = resolve_model(_with_typical_shape(request.architecture, workload, assumptions), assumptions)
     # Where no stage is requested, `_zero_stages` copies this model to every stage to try.
     sharded = replace(workload, zero_stage=workload.zero_stage or 0)

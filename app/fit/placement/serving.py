@@ -6,6 +6,7 @@ from math import ceil, floor, inf, isfinite
 from typing import Any, NamedTuple
 
 from app.fit.estimator.copy_speed import CopySpeed, copy_speed
+from app.fit.estimator.kinds import speed_of_kind
 from app.fit.estimator.model import Model
 from app.fit.estimator.parallelism import Deployment
 from app.fit.estimator.service_level import (
@@ -18,7 +19,6 @@ from app.fit.estimator.service_level import (
     share_of_target,
 )
 from app.fit.estimator.serving import ServingSetup
-from app.fit.estimator.serving_speed import serving_speed
 from app.fit.estimator.workload import Gpus, ServiceLevel
 from app.fit.formulas.inference import SERVING_RUNTIME_SHARE, ServedModel, ServingLoad, inference_need, serving_overhead
 from app.fit.formulas.memory import Parallelism, kv_bytes_per_sequence
@@ -257,7 +257,9 @@ class ServingJob:
     def max_required_bytes(self, attempt: Attempt) -> float:
         """Return the upper bound of what the fullest GPU needs, bytes."""
         fixed, at_most, _ = self.memory_shares(attempt.parallelism, self._usable_bytes(attempt.budget_bytes))
-        return attempt.required_bytes - fixed + at_most
+        each = self.served.pass_bytes.spread.high / attempt.parallelism.gpus
+        sequences = ceil(self.concurrency / attempt.replicas) if each else 0
+        return attempt.required_bytes - fixed + at_most + sequences * each
 
     def budget_bytes(self, machine: Machine) -> float:
         """Return what may be used of one GPU, bytes."""
@@ -293,7 +295,7 @@ class ServingJob:
 
     def speed(self, machine: Machine, attempt: Attempt) -> Speed | None:
         """Compute how fast all replicas generate; None where the bandwidth or the bytes read in a step are unknown."""
-        speed = serving_speed(self.serving_on(machine, attempt), self.weights, self.served.cache)
+        speed = speed_of_kind(self.serving_on(machine, attempt), self.weights, self.served.cache)
         if speed is None or speed.least_s <= 0 or speed.expected_s.low <= 0:
             return None
         return Speed(
@@ -303,6 +305,7 @@ class ServingJob:
             max_tokens_per_s=speed.tokens_per_step / speed.least_s,
             first_token_s=speed.first_token_s,
             departures=speed.departures,
+            family=speed.family,
         )
 
     def serving_on(self, machine: Machine, attempt: Attempt) -> ServingSetup:
