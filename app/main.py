@@ -16,7 +16,19 @@ from app.api.executor import QueryExecutor
 from app.api.exports import ExportFileCache, ExportStreams
 from app.api.openapi import docs
 from app.api.openapi.build import install_openapi, operation_id
-from app.api.routes import accuracy, catalog, changes, compare, exports, fit, models, retirements, sizes, system
+from app.api.routes import (
+    accuracy,
+    catalog,
+    changes,
+    compare,
+    exports,
+    fit,
+    models,
+    receipts,
+    retirements,
+    sizes,
+    system,
+)
 from app.db.engines import make_engine
 from app.http.canonical import cacheable_endpoints
 from app.http.middleware import CacheMiddleware
@@ -88,7 +100,7 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
     )
     pages = page_routes(PAGES)
     app.router.routes.extend(pages)  # before `/` for programs
-    routers = (*_API_ROUTERS, system.router, docs.router)
+    routers = (*_API_ROUTERS, receipts.router, system.router, docs.router)
     for router in routers:
         app.include_router(router, dependencies=[Depends(validate_request)])
     agents = [app.state.mcp.route()] if app.state.mcp is not None else []

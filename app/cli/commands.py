@@ -27,6 +27,7 @@ COMMAND_MODULES: Mapping[str, tuple[str, str]] = {
     "conflicts": ("search", "List every figure on which sources disagree."),
     "models": ("search", "List the language models whose configuration is known."),
     "serve": ("serve", "Serve the API over HTTP."),
+    "verify": ("receipts", "Compute the answers of a receipt again: `vmsizes verify receipt.json`."),
     "mcp": ("agents", "Serve the tools for agents (MCP) on standard input and output."),
     "migrate": ("serve", "Upgrade the database to the newest schema."),
     "ingest": ("ingest", "Read documents, prices and other figures into the catalog."),

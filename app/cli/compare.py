@@ -25,6 +25,7 @@ from app.cli.output import (
     terminal_width,
     with_output_options,
 )
+from app.cli.receipts import Receipt, write_receipt
 
 app = typer.Typer()
 
@@ -90,6 +91,7 @@ def compare(
         ),
     ],
     *,
+    receipt: Receipt = None,
     output: OutputOptions,
     **values: Any,
 ) -> None:
@@ -102,6 +104,7 @@ def compare(
     params = parse_params(CompareSearch, {**values, "size": sizes})
     with context.session() as session:
         result = to_comparison_out(run_plan(session, compare_sizes(params, load_snapshot(session), context.today())))
+        write_receipt(session, receipt, "GET /compare", params)
     comparison = result.model_dump(mode="json")
     if output.columns:
         fields = {field["field"]: field for field in comparison["fields"]}

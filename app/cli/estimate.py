@@ -5,6 +5,7 @@ Services and wire shapes are imported when a command runs: help and completion o
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -32,6 +33,7 @@ from app.cli.options import (
     query_options,
 )
 from app.cli.output import Column, Format, OutputOptions, print_line, print_rows, print_text, with_output_options
+from app.cli.receipts import Receipt, write_receipt
 from app.errors import BadQuery
 from app.validation import display_value
 
@@ -137,6 +139,7 @@ def fit(
         ),
     ] = None,
     *,
+    receipt: Receipt = None,
     output: OutputOptions,
     **values: Any,
 ) -> None:
@@ -145,12 +148,12 @@ def fit(
         model_name, {field: values.pop(field) for field in (*ModelOptions.model_fields, *SERVICE_FIELDS)}
     )
     if any(value is not None for value in model.values()):
-        _fit_model(model, _drop_unset(values), output)
+        _fit_model(model, _drop_unset(values), output, receipt)
     else:
-        _fit_requirements(values, output)
+        _fit_requirements(values, output, receipt)
 
 
-def _fit_requirements(values: Mapping[str, Any], output: OutputOptions) -> None:
+def _fit_requirements(values: Mapping[str, Any], output: OutputOptions, receipt: Path | None) -> None:
     """Print the sizes that meet raw amounts of resources."""
     from app.converters.resource_fit import to_fit_out
     from app.services.resource_fit import fit_resources
@@ -158,6 +161,7 @@ def _fit_requirements(values: Mapping[str, Any], output: OutputOptions) -> None:
     params = parse_params(FitSearch, values)
     with context.session() as session:
         result = fit_resources(session, params, today=context.today())
+        write_receipt(session, receipt, "GET /fit", params)
     data = to_fit_out(result, rejected="rejected" in params.include).model_dump(mode="json", by_alias=True)
     items = data["items"]
     rows = [item | _plain_cost(item["cost"][params.purchase]) for item in items]
@@ -175,7 +179,9 @@ def _plain_cost(cost: Mapping[str, Any]) -> dict[str, Any]:
     return {name: part["value"] if isinstance(part, dict) else part for name, part in parts.items()}
 
 
-def _fit_model(model: Mapping[str, Any], values: Mapping[str, Any], output: OutputOptions) -> None:
+def _fit_model(
+    model: Mapping[str, Any], values: Mapping[str, Any], output: OutputOptions, receipt: Path | None
+) -> None:
     """Print the sizes that hold a model; raises BadQuery for options that only apply to raw amounts."""
     from app.schemas.fit_request import FitIn
 
@@ -192,7 +198,12 @@ def _fit_model(model: Mapping[str, Any], values: Mapping[str, Any], output: Outp
     selection = {name: values[name] for name in SCOPE_OPTIONS if name in values}
     if values.get("verified") is False:  # a body's verified_only=false means any size, --no-verified the others
         selection["verified"] = False
+    if receipt is not None and selection:
+        raise BadQuery("--receipt", receipt, f"cannot be given with {option_name(next(iter(selection)))}")
     parsed = parse_body(FitIn, body)
+    if receipt is not None:
+        with context.session() as session:
+            write_receipt(session, receipt, "POST /fit", parsed)
     result = _run_fit(parsed, parse_params(SizeSelection, selection))
     data = result.model_dump(mode="json", by_alias=True)
     columns = PLACEMENT_COLUMNS

@@ -18,6 +18,7 @@ from app.cli.output import (
     print_text,
     with_output_options,
 )
+from app.cli.receipts import Receipt, write_receipt
 from app.db.statements import run_plan
 
 app = typer.Typer()
@@ -34,11 +35,14 @@ COLUMNS = {
 @app.command(cls=Command)
 @query_options(PriceHistorySearch)
 @with_output_options
-def history(name: Annotated[str, options.SIZE_ARGUMENT], *, output: OutputOptions, **values: Any) -> None:
+def history(
+    name: Annotated[str, options.SIZE_ARGUMENT], *, receipt: Receipt = None, output: OutputOptions, **values: Any
+) -> None:
     """List what a size cost in a region over time, with the days between which each source has a price."""
     params = parse_params(PriceHistorySearch, values)
     with context.session() as session:
         found = run_plan(session, find_price_history(name, params, load_snapshot(session), context.today()))
+        write_receipt(session, receipt, "GET /sizes/{name}/price-history", params, name)
     print_rows(found.items, COLUMNS, output)
     if output.format is Format.table:
         print_line()

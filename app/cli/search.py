@@ -32,6 +32,7 @@ from app.cli.output import (
     terminal_width,
     with_output_options,
 )
+from app.cli.receipts import Receipt, write_receipt
 from app.cli.values import parse_gpu_and_count
 from app.errors import BadQuery
 
@@ -141,6 +142,7 @@ def search(
             rich_help_panel="What a VM must have",
         ),
     ] = None,
+    receipt: Receipt = None,
     output: OutputOptions,
     **values: Any,
 ) -> None:
@@ -155,6 +157,7 @@ def search(
     with context.session() as session:
         params = parse_params(SizeSearch, _add_search_words(session, words or [], values))
         page = search_sizes(session, params, today=context.today())
+        write_receipt(session, receipt, "GET /sizes", params)
     items = [json.loads(item) for item in page.items]
     rows = [flatten_converted(item) for item in items]
     rows, columns = with_list_prices(rows, in_currency(_size_columns(params.purchase), params.currency))
@@ -258,6 +261,7 @@ def show_size(
     *,
     with_facts: Annotated[bool, typer.Option("--facts", help="What each source says of it.")] = False,
     with_prices: Annotated[bool, typer.Option("--prices", help="All its prices in force.")] = False,
+    receipt: Receipt = None,
     output: OutputOptions,
     **values: Any,
 ) -> None:
@@ -277,6 +281,7 @@ def show_size(
         facts = find_facts(session, name, FactSearch(limit=500)).items
         plan = find_prices(name, PriceSearch(limit=500, **params.model_dump()), load_snapshot(session), context.today())
         prices = run_plan(session, plan).items
+        write_receipt(session, receipt, "GET /sizes/{name}", params, name)
     rate = size.pop("exchange_rate", None)
     if with_facts:
         print_rows(facts, FACT_COLUMNS, output)

@@ -45,8 +45,9 @@ class Question:
 
     def to_json(self) -> dict[str, Any]:
         """Return the question as JSON data; only what was given is in it."""
-        given = self.params.model_dump(mode="json", exclude_unset=True)
-        return {"endpoint": self.endpoint, **({"name": self.name} if self.name is not None else {}), "params": given}
+        dumped = orjson.dumps(self.params.model_dump(exclude_unset=True), default=float)  # amounts of money are numbers
+        name = {"name": self.name} if self.name is not None else {}
+        return {"endpoint": self.endpoint, **name, "params": orjson.loads(dumped)}
 
 
 class _Endpoint(NamedTuple):

@@ -1,6 +1,7 @@
 """The MCP server: the tools and resources, as the official SDK serves them."""
 
 import logging
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import Any
@@ -11,11 +12,14 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from sqlalchemy.exc import DBAPIError
 
+from app.catalog.queries.snapshot import Catalog
+from app.converters.receipts import make_receipt
 from app.errors import VmsizesError
 from app.mcp.arguments import ArgumentError, BadArguments
 from app.mcp.budget import to_json
 from app.mcp.catalog import CatalogReader, RevisionInfo
 from app.mcp.resources import RESOURCES, TEMPLATES, read_resource
+from app.mcp.tool import Tool
 from app.mcp.tools import INSTRUCTIONS, TOOLS, Called, call
 from app.nearest import did_you_mean, nearest
 
@@ -98,8 +102,8 @@ async def _call_tool(
         hint = did_you_mean(nearest(request.name, TOOLS)) or f"there are {', '.join(TOOLS)}"
         raise MCPError(code=types.INVALID_PARAMS, message=f"There is no tool named {request.name}; {hint}")
     try:
-        called, revision = await catalog.run(
-            lambda opened, revision: (call(tool, request.arguments or {}, opened), revision)
+        called, meta = await catalog.run(
+            lambda opened, revision: _call_with_meta(tool, request.arguments or {}, opened, revision)
         )
     except BadArguments as error:
         return _error_result(str(error), error.errors)
@@ -108,7 +112,16 @@ async def _call_tool(
     except Exception:  # noqa: BLE001  # logged with its traceback; the agent is told without it
         _log.exception("tool %s crashed", tool.name)
         return _error_result("This is a fault of the service; it has been logged.", ())
-    return _result(called, revision, protocol_version)
+    return _result(called, meta, protocol_version)
+
+
+def _call_with_meta(
+    tool: Tool, arguments: Mapping[str, Any], catalog: Catalog, revision: RevisionInfo
+) -> tuple[Called, dict[str, Any]]:
+    """Call a tool; return its answer, and the revision and the receipt for `_meta`."""
+    called = call(tool, arguments, catalog)
+    receipt = make_receipt(catalog, called.asked, full=False)
+    return called, {"vmsizes/revision": revision.to_json(), "vmsizes/receipt": receipt}
 
 
 def _explain(error: Exception) -> str:
@@ -118,13 +131,13 @@ def _explain(error: Exception) -> str:
     return str(error)
 
 
-def _result(called: Called, revision: RevisionInfo, protocol_version: str) -> types.CallToolResult:
+def _result(called: Called, meta: dict[str, Any], protocol_version: str) -> types.CallToolResult:
     structured = protocol_version >= _STRUCTURED_SINCE
     text = called.text if structured else f"{called.text}\n{to_json(called.content).decode()}"
     return types.CallToolResult(
         content=[types.TextContent(text=text)],
         structured_content=called.content if structured else None,
-        _meta={"vmsizes/revision": revision.to_json()},
+        _meta=meta,
     )
 
 

@@ -1,0 +1,212 @@
+"""Receipts: what answers rest on, so that anyone with the catalog can compute them again.
+
+A receipt has the revision of the catalog, the day, the questions with a digest of each answer, and the facts and prices
+of the sizes that the answers name, each with its source. `check_receipt` asks again and says what differs.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import orjson
+from pydantic import ValidationError
+from sqlalchemy import func, select
+
+import app.fit
+from app.catalog.column_types import table_of
+from app.catalog.models import Fact, Size
+from app.catalog.queries.prices import PriceSearch, find_prices
+from app.catalog.queries.sizes import get_size
+from app.catalog.queries.snapshot import Catalog
+from app.catalog.store.revisions import compute_digest, latest_revision
+from app.converters.questions import Question, answer, parse_question
+from app.db.statements import run_plan
+from app.errors import VmsizesError
+
+FORMAT = 1
+"""The version of the format of receipts."""
+
+Asked = Sequence[tuple[Question, Mapping[str, Any]]]
+
+_FACT_COLUMNS = ("size", "field", "value", "source_id")
+_PRICE_COLUMNS = ("region", "os", "purchase", "usd_per_hour", "valid_from", "source_id")
+_MOST = 500
+
+
+def make_receipt(catalog: Catalog, asked: Asked, *, full: bool = True) -> dict[str, Any]:
+    """Return the receipt of answers as JSON data; one that is not `full` has only the digest of facts and prices."""
+    latest = latest_revision(catalog.session)
+    body = {
+        "receipt": FORMAT,
+        "program": version("vmsizes"),
+        "formulas": formulas_digest(),
+        "revision": latest["number"] if latest else None,
+        "digest": latest["digest"] if latest else None,
+        "day": catalog.today.isoformat(),
+        "questions": [question.to_json() | {"answer_sha256": _digest_of_answer(found)} for question, found in asked],
+        "rests_on": _rests_on(catalog, asked, full=full),
+    }
+    return body | {"sha256": digest_of(body)}
+
+
+def check_receipt(catalog: Catalog, receipt: Mapping[str, Any]) -> list[str]:
+    """Ask the questions of a receipt again; return what differs, a line each, and none if all is equal.
+
+    The catalog must be that of the day of the receipt. Its content is summed up again, so a changed row is found even
+    where the catalog still has the digest of its revision.
+    """
+    differences = []
+    if receipt.get("receipt") != FORMAT:
+        return [f"receipt: is of format {receipt.get('receipt')!r}, and {FORMAT} can be checked"]
+    if receipt.get("sha256") != digest_of({name: value for name, value in receipt.items() if name != "sha256"}):
+        differences.append("sha256: the receipt was altered after it was written")
+    digest, _ = compute_digest(catalog.session)
+    if receipt.get("digest") != digest:
+        differences.append(f"digest: the receipt is of a catalog with {receipt.get('digest')}, this one has {digest}")
+    asked, wrong = _ask_again(catalog, receipt.get("questions", []))
+    differences += wrong
+    if any(question.endpoint.endswith("/fit") for question, _ in asked) and receipt["formulas"] != formulas_digest():
+        differences.append(f"formulas: of program {receipt.get('program')}, this is {version('vmsizes')}")
+    before = receipt.get("rests_on", {})
+    now = _rests_on(catalog, asked, full="facts" in before)
+    return differences + [line for name in before for line in _changes(name, before[name], now.get(name))]
+
+
+def digest_of(data: Any) -> str:
+    """Return the SHA-256 of JSON data in canonical form: sorted keys, no blanks."""
+    return hashlib.sha256(orjson.dumps(data, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _digest_of_answer(found: Mapping[str, Any]) -> str:
+    """Return the digest of an answer without its cursor, which names the revision."""
+    return digest_of({name: value for name, value in found.items() if name != "next_cursor"})
+
+
+@cache
+def formulas_digest() -> str:
+    """Return the SHA-256 of the source of `app.fit`: the formulas and constants of every estimate."""
+    digest = hashlib.sha256()
+    folder = Path(app.fit.__path__[0])
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(f"{path.relative_to(folder).as_posix()}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _ask_again(catalog: Catalog, questions: Iterable[Any]) -> tuple[list[tuple[Question, dict[str, Any]]], list[str]]:
+    asked, wrong = [], []
+    for number, data in enumerate(questions, 1):
+        try:
+            question = parse_question(data)
+            found = answer(catalog, question)
+        except (VmsizesError, ValidationError, AttributeError) as error:
+            wrong.append(f"question {number}: cannot be asked: {error}")
+            continue
+        asked.append((question, found))
+        if _digest_of_answer(found) != data.get("answer_sha256"):
+            wrong.append(f"question {number} ({question.endpoint}): the answer is another one")
+    return asked, wrong
+
+
+def _rests_on(catalog: Catalog, asked: Asked, *, full: bool) -> dict[str, Any]:
+    """Return the facts and prices behind answers: their number, sources and digest, and if `full` each of them."""
+    facts = _facts(catalog, {name for question, found in asked for name in _all_names(catalog, question, found)})
+    priced = {tuple(price.items()) for question, found in asked for price in _prices(catalog, question, found)}
+    listed = {"facts": facts, "prices": [dict(price) for price in sorted(priced, key=str)]}
+    sources = sorted({item["source_id"] for items in listed.values() for item in items})
+    summary = {"fact_count": len(facts), "price_count": len(priced), "sources": sources, "sha256": digest_of(listed)}
+    return summary | listed if full else summary
+
+
+def _facts(catalog: Catalog, names: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the accepted facts of sizes."""
+    fact, size = table_of(Fact).c, table_of(Size).c
+    value = func.coalesce(fact.corrected_value, fact.value)
+    rows = catalog.session.execute(
+        select(size.name, fact.field, value, fact.source_id)
+        .join_from(table_of(Fact), table_of(Size), size.key == fact.subject)
+        .where(fact.kind == "size", fact.verdict == "accepted", size.name.in_(sorted(names)))
+    )
+    return sorted((dict(zip(_FACT_COLUMNS, row, strict=True)) for row in rows), key=lambda one: str(list(one.values())))
+
+
+def _prices(catalog: Catalog, question: Question, found: Any) -> Iterable[dict[str, Any]]:
+    """Yield the prices that are in force on the day of a question, of the sizes and regions that its answer names."""
+    pricing = getattr(question.params, "pricing", question.params)
+    day = {name: value for name in ("as_of", "known_at") if isinstance(value := getattr(pricing, name, None), date)}
+    regions: dict[str, set[str]] = {}
+    for name, region in _all_places(catalog, question, found):
+        regions.setdefault(name, set()).add(region)
+    for name in sorted(regions):
+        search = PriceSearch(region=tuple(regions[name]), os=getattr(pricing, "os", None), limit=_MOST, **day)
+        listing = run_plan(catalog.session, find_prices(name, search, catalog.snapshot, catalog.today))
+        for item in listing.items:
+            yield {"size": name} | {column: item[column] for column in _PRICE_COLUMNS}
+
+
+def _all_names(catalog: Catalog, question: Question, found: Any) -> set[str]:
+    """Return the sizes that a question or its answer names."""
+    return {*_names(found), *_own_name(catalog, question)}
+
+
+def _all_places(catalog: Catalog, question: Question, found: Any) -> set[tuple[str, str]]:
+    """Return the sizes with the regions that a question or its answer names."""
+    places = set(_places(found))
+    for name in _own_name(catalog, question):
+        asked = getattr(question.params, "region", ())
+        regions = {asked} if isinstance(asked, str) else set(asked)
+        regions |= {item["region"] for item in found.get("items", ()) if "region" in item}
+        places |= {(name, region) for region in regions}
+    return places
+
+
+def _own_name(catalog: Catalog, question: Question) -> list[str]:
+    """Return the full name of the size in the path of a question; none of a path without a size."""
+    if question.name is None or "/sizes/" not in question.endpoint:
+        return []
+    return [orjson.loads(get_size(catalog.session, question.name, today=catalog.today))["name"]]
+
+
+def _names(found: Any) -> Iterable[str]:
+    """Yield the names of sizes in an answer: those of items, options and misses, and of a comparison."""
+    if isinstance(found, dict):
+        for key in ("size", "name"):
+            if isinstance(found.get(key), str):
+                yield found[key]
+        for key, value in found.items():
+            if key == "sizes" and isinstance(value, list):
+                yield from (name for name in value if isinstance(name, str))
+            else:
+                yield from _names(value)
+    elif isinstance(found, list):
+        for item in found:
+            yield from _names(item)
+
+
+def _places(found: Any) -> Iterable[tuple[str, str]]:
+    """Yield each size in an answer with the region whose prices are told."""
+    if isinstance(found, dict):
+        name, region = found.get("size") or found.get("name"), found.get("region")
+        if isinstance(name, str) and isinstance(region, str):
+            yield name, region
+        if found.get("field") == "region":
+            yield from ((cell["size"], cell["value"]) for cell in found["values"] if cell["value"])
+        for value in found.values():
+            yield from _places(value)
+    elif isinstance(found, list):
+        for item in found:
+            yield from _places(item)
+
+
+def _changes(name: str, before: Any, now: Any) -> Iterable[str]:
+    """Yield a line for each fact or price that is not as before, and one for another part that differs."""
+    if not isinstance(before, list) or not all(isinstance(item, dict) for item in [*before, *(now or [])]):
+        if before != now:
+            yield f"rests_on.{name}: {before} in the receipt, {now} now"
+        return
+    then, today = ({orjson.dumps(item, option=orjson.OPT_SORT_KEYS) for item in items} for items in (before, now or []))
+    yield from (f"rests_on.{name}: no longer {line.decode()}" for line in sorted(then - today))
+    yield from (f"rests_on.{name}: now {line.decode()}" for line in sorted(today - then))

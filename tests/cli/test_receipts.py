@@ -1,0 +1,111 @@
+"""Receipts of commands, and `vmsizes verify`: equal, altered, and of a catalog that has changed."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from app.db.engines import make_engine
+from tests.cli.conftest import Run
+
+COMMANDS = [
+    ("search", "H100", "--region", "eastus", "--limit", "3"),
+    ("show", "nd40rs_v2"),
+    ("compare", "nc24ads_a100_v4", "nc40ads_h100_v5"),
+    ("history", "nv36ads_a10_v5", "--region", "centralus"),
+    ("fit", "--min-gpu-mem", "320", "--region", "eastus", "--hours", "24", "--sort", "cost_per_job"),
+    ("fit", "llama-3.1-70b", "--concurrency", "32", "--context", "8k", "--hours-per-month", "700.5"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: "-".join(command[:2]))
+def test_a_receipt_is_computed_again_from_the_catalog(
+    run: Run, seeded_url: str, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    file = tmp_path / "receipt.json"
+    assert run(seeded_url, *command, "--receipt", str(file)).returncode == 0
+    receipt = json.loads(file.read_text())
+    rests_on = receipt["rests_on"]
+    assert rests_on["fact_count"] == len(rests_on["facts"]) > 0
+    assert rests_on["price_count"] == len(rests_on["prices"]) > 0
+    assert {item["source_id"] for item in (*rests_on["facts"], *rests_on["prices"])} == set(rests_on["sources"])
+    checked = run(seeded_url, "verify", str(file))
+    assert (checked.returncode, checked.stdout.split(":")[0]) == (0, "Equal")
+
+
+@pytest.fixture
+def receipt(run: Run, few_prices_url: str, tmp_path: Path) -> Path:
+    """A receipt of sizes in a catalog of one's own."""
+    file = tmp_path / "receipt.json"
+    command = ("search", "H100", "--region", "eastus", "--receipt", str(file))
+    assert run(few_prices_url, *command).returncode == 0
+    return file
+
+
+def altered(file: Path, **changes: Any) -> Path:
+    data = json.loads(file.read_text())
+    file.write_text(json.dumps(data | changes))
+    return file
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"day": "2026-08-31"},
+        {"digest": "0" * 64},
+        {"sha256": "0" * 64},
+        {"questions": []},
+        {"questions": [{"endpoint": "GET /sizes", "params": {"gpu": ["A100"]}, "answer_sha256": "0" * 64}]},
+        {"questions": [{"endpoint": "GET /nothing"}]},
+        {"receipt": 2},
+        {"day": "tomorrow"},
+    ],
+    ids="-".join,
+)
+def test_an_altered_receipt_is_caught(run: Run, few_prices_url: str, receipt: Path, changes: dict[str, Any]) -> None:
+    checked = run(few_prices_url, "verify", str(altered(receipt, **changes)))
+    assert checked.returncode == 1, checked.stdout
+
+
+def test_an_altered_price_is_shown_with_the_one_in_the_catalog(run: Run, few_prices_url: str, receipt: Path) -> None:
+    data = json.loads(receipt.read_text())
+    true = data["rests_on"]["prices"][0]["usd_per_hour"]
+    data["rests_on"]["prices"][0]["usd_per_hour"] = 0.01
+    receipt.write_text(json.dumps(data))
+    checked = run(few_prices_url, "verify", str(receipt))
+    assert checked.returncode == 1
+    assert '"usd_per_hour":0.01' in checked.stdout
+    assert f'"usd_per_hour":{true}' in checked.stdout
+
+
+def test_a_catalog_with_another_price_is_not_equal(run: Run, few_prices_url: str, receipt: Path) -> None:
+    size = json.loads(receipt.read_text())["rests_on"]["prices"][0]["size"]
+    engine = make_engine(few_prices_url)
+    with engine.begin() as connection:
+        changed = text("update price set nano_usd_per_hour = nano_usd_per_hour + 1000000 where size_key = :key")
+        connection.execute(changed, {"key": size.lower().removeprefix("standard_")})
+    engine.dispose()
+    checked = run(few_prices_url, "verify", str(receipt))
+    assert checked.returncode == 1
+    assert "digest: the receipt is of a catalog" in checked.stdout
+    assert "rests_on.prices: now" in checked.stdout
+
+
+def test_another_database_can_be_named(run: Run, seeded_url: str, few_prices_url: str, receipt: Path) -> None:
+    assert run(seeded_url, "verify", str(receipt), "--database", few_prices_url).returncode == 0
+    assert run(few_prices_url, "verify", str(receipt), "--database", seeded_url).returncode == 1
+
+
+def test_a_file_that_is_no_receipt_is_bad_data(run: Run, seeded_url: str, tmp_path: Path) -> None:
+    for content in ("{", "[]", '{"items": []}'):
+        (tmp_path / "none.json").write_text(content)
+        checked = run(seeded_url, "verify", str(tmp_path / "none.json"))
+        assert (checked.returncode, "is no receipt" in checked.stderr) == (3, True)
+
+
+def test_a_selection_that_the_api_does_not_have_gets_no_receipt(run: Run, seeded_url: str, tmp_path: Path) -> None:
+    file = tmp_path / "receipt.json"
+    done = run(seeded_url, "fit", "llama-3.1-8b", "--no-verified", "--receipt", str(file))
+    assert (done.returncode, file.exists()) == (2, False)
