@@ -36,6 +36,7 @@ from app.http.problems import HANDLERS
 from app.http.revision import RevisionWatcher
 from app.mcp.http import McpEndpoint
 from app.settings import Settings
+from app.web.llms import ROUTE as LLMS_ROUTE
 from app.web.pages import PAGES
 from app.web.serving import page_endpoints, page_routes
 
@@ -99,6 +100,7 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
         max_age_seconds=settings.max_age_seconds,
     )
     pages = page_routes(PAGES)
+    pages.append(LLMS_ROUTE)
     app.router.routes.extend(pages)  # before `/` for programs
     routers = (*_API_ROUTERS, receipts.router, system.router, docs.router)
     for router in routers:

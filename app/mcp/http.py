@@ -56,10 +56,11 @@ class McpEndpoint:
 
     async def _start(self) -> Any:
         """Import the SDK in a thread, because it takes a second, and start its session manager."""
-        if not is_installed():
-            self._starting = None
-            raise NotReady(NOT_INSTALLED)
-        manager = await asyncio.to_thread(_make_manager, self._catalog)
+        try:
+            manager = await asyncio.to_thread(_make_manager, self._catalog)
+        except BaseException:
+            self._starting = None  # the next request tries again
+            raise
         started = asyncio.Event()
         self._serving = asyncio.create_task(self._serve(manager, started))
         await started.wait()
@@ -93,6 +94,8 @@ class McpEndpoint:
 
 
 def _make_manager(catalog: CatalogReader) -> Any:
+    if not is_installed():
+        raise NotReady(NOT_INSTALLED)
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     from app.mcp.server import make_server

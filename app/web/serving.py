@@ -87,7 +87,8 @@ class Page:
     """A page: its path, as of a route; the model of its query; what renders it to HTML.
 
     With `posts` a form may send the parameters as a body, which holds more than a URL; such a response is not cached.
-    With `file_name` it renders a CSV file of this name instead, or an error page where a parameter is invalid.
+    With `file_name` it renders a CSV file of this name instead, or an error page where a parameter is invalid; with
+    `media_type` text of that type.
     """
 
     path: str
@@ -95,6 +96,7 @@ class Page:
     render: Callable[[PageRequest], Awaitable[str]]
     posts: bool = False
     file_name: str = ""
+    media_type: str = ""
 
 
 class NoParams(QueryParams):
@@ -185,6 +187,8 @@ def _rendered(page: Page, text: str, status: int) -> Response:
     if page.file_name:
         headers = {"content-disposition": f'attachment; filename="{page.file_name}"'}
         return Response(text, status, media_type="text/csv; charset=utf-8", headers=headers)
+    if page.media_type:
+        return Response(text, status, media_type=page.media_type)
     return HTMLResponse(text, status, headers=_HEADERS)
 
 

@@ -1,0 +1,114 @@
+"""The page of a size as Markdown, for agents: its figures with their sources, disputes, and prices by region."""
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+from app.catalog.queries.params import SizeParams
+from app.catalog.queries.prices import PriceSearch, find_prices
+from app.catalog.queries.provenance import FactSearch, find_facts
+from app.catalog.queries.sizes import get_size
+from app.web.rendering import path_segment
+from app.web.serving import NoParams, Page, PageRequest
+from app.web.size_facts import SizeFacts, group_facts
+from app.web.size_prices import RegionRow, purchases_of, region_rows
+from app.web.sizes_view import PURCHASE_TITLES
+
+_MOST = 500
+
+
+async def render(request: PageRequest) -> str:
+    """Render a size as Markdown; raises NotFound for its name."""
+    name, run = request.names["name"], request.executor
+    size_json, facts, prices = await asyncio.gather(
+        run.run_in_session(get_size, name, SizeParams(), today=run.today()),
+        run.run_in_session(find_facts, name, FactSearch(limit=_MOST)),
+        run.run_in_thread(partial(find_prices, name, PriceSearch(os="linux", limit=_MOST))),
+    )
+    item = json.loads(size_json, parse_float=Decimal)
+    grouped = group_facts(facts.items, item)
+    regions = region_rows(prices.items, [], {}, lambda usd: Decimal(str(usd)))
+    api = f"{request.public_url or request.root.rstrip('/')}/sizes/{path_segment(item['name'].lower())}"
+    parts = [
+        f"# {item['name']}",
+        _summary(item),
+        "## Figures",
+        _figures(grouped),
+        *(["## Disputed", _disputes(grouped)] if grouped.disputed else []),
+        "## Prices",
+        _prices(regions),
+        "## As JSON",
+        "\n".join(f"- [{title}]({api}{path})" for title, path in _LINKS),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+_LINKS = (
+    ("the size", ""),
+    ("what each source says", "/facts"),
+    ("prices", "/prices"),
+    ("similar sizes", "/similar"),
+)
+
+
+def _summary(item: Mapping[str, Any]) -> str:
+    """Return the status in a sentence, and what a page says at its top."""
+    ends = {"retiring": f", retires on {item['retirement_date']}", "retired": f" on {item['retirement_date']}"}
+    status = f"{item['status']}{ends.get(item['status'], '')}"
+    verified = "" if item["verified"] else " The vendor's own documents do not name it."
+    return f"Azure VM size of the series {item['series'] or 'unknown'}; status: {status}.{verified}"
+
+
+def _figures(facts: SizeFacts) -> str:
+    """Return a table of the accepted values; figures that no source states follow by name."""
+    rows = [
+        (one.title, one.accepted["shown"], f"{one.accepted['source_id']}, line {one.accepted['line']}")
+        for listed in facts.groups.values()
+        for one in listed
+        if one.accepted
+    ]
+    unknown = f"\n\nUnknown: {', '.join(facts.unknown)}." if facts.unknown else ""
+    return f"{_table(('figure', 'value', 'source'), rows)}{unknown}"
+
+
+def _disputes(facts: SizeFacts) -> str:
+    rows = [
+        (one.title, one.accepted["shown"], other["shown"], other["source_id"], other["reason"])
+        for one in facts.disputed
+        if one.accepted
+        for other in one.disputing
+    ]
+    return _table(("figure", "accepted", "not accepted", "source", "why not"), rows)
+
+
+def _prices(regions: Sequence[RegionRow]) -> str:
+    """Return a table of the prices in force with Linux, USD an hour, by region."""
+    if not regions:
+        return "No price is known."
+    purchases = purchases_of(regions)
+    heads = ("region", *(PURCHASE_TITLES[purchase] for purchase in purchases), "last seen")
+    rows = [
+        (
+            row.code,
+            *(str(row.prices[one]["usd_per_hour"]) if one in row.prices else "unknown" for one in purchases),
+            max(price["seen_until"] for price in row.prices.values()),
+        )
+        for row in regions
+    ]
+    return f"USD an hour, Linux, list prices in force today.\n\n{_table(heads, rows)}"
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    """Return text that stays within its cell."""
+    return str(text).replace("\n", " ").replace("|", "\\|")
+
+
+PAGE = Page(path="/ui/sizes/{name}.md", params=NoParams, render=render, media_type="text/markdown; charset=utf-8")
