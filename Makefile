@@ -11,7 +11,7 @@ FRONTEND := app/web/frontend
 ASSETS   := app/web/static/dist
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check contract sdk clients fix openapi bench migrate lock clean assets screenshots
+.PHONY: help run test check contract sdk clients fix openapi bench migrate lock clean assets screenshots snapshots
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -50,6 +50,9 @@ assets: $(ASSETS)/licences.txt ## bundle the scripts and fonts of the pages (npm
 
 screenshots: .venv/dev $(ASSETS)/licences.txt ## write every page, light and dark, on phone and desktop, to build/screenshots
 	VMSIZES_TEST_DATABASES=sqlite $(BIN)/python -m tests.browser
+
+snapshots: .venv/dev $(ASSETS)/licences.txt ## keep how the main pages look now, which a test compares (ARGS=search for some)
+	VMSIZES_TEST_DATABASES=sqlite $(BIN)/python -m tests.browser.snapshots $(ARGS)
 
 clients: .venv/dev .venv/sdk/ready $(NPM)/.quick ## build the Python and TypeScript clients into build/clients
 	$(BIN)/python -m tests.sdk packages $(ARGS)

@@ -74,7 +74,7 @@ def plan_fit(
 ) -> QueryPlan[FitAnswerOut]:
     """Plan the query that answers a body; raises BadWorkload naming the path in the body that is wrong.
 
-    With `most_of_reason`, `rejected` has so many sizes at most of each reason: fixes of the others are not looked for.
+    With `most_of_reason`, `rejected` has so many sizes at most of each reason, the nearest of them with its fixes.
     """
     search = to_search(body, today)
     try:

@@ -52,10 +52,17 @@ from app.services.placement import PlacementResult
 def to_placement_answer_out(
     answer: PlacementResult, *, limit: int, include: Collection[str], most_of_reason: int | None = None
 ) -> FitAnswerOut:
-    """Convert placements: the best options, and the nearest misses or all rejected sizes, or some of each reason."""
+    """Convert placements: the best options, and the nearest misses or all rejected sizes.
+
+    With `most_of_reason` it is so many of each reason, and fixes are found for the nearest of each: that is most of the
+    work of an answer, and sizes that fail for one reason mostly have the same fixes.
+    """
     ranking, job = answer.ranking, answer.prepared.job
     rejected = nearest_of_each(ranking.rejections, most_of_reason) if "rejected" in include else ()
-    misses = {one.vm.name: _miss(answer, one) for one in (*ranking.nearest_misses, *rejected)}
+    fixed = {one.vm.name for one in nearest_of_each(ranking.rejections, None if most_of_reason is None else 1)}
+    misses = {
+        one.vm.name: _miss(answer, one, fixed=one.vm.name in fixed) for one in (*ranking.nearest_misses, *rejected)
+    }
     model = job.model
     parameters = parameter_figures(model)
     return FitAnswerOut(
@@ -213,13 +220,13 @@ def _converted_figure(usd: Figure | None, rate: CurrencyRate) -> Figure | None:
     return Figure(unit=rate.currency, certainty=usd.certainty, value=value, low=low, mid=mid, high=high)
 
 
-def _miss(answer: PlacementResult, rejection: Rejection) -> MissOut:
+def _miss(answer: PlacementResult, rejection: Rejection, *, fixed: bool) -> MissOut:
     vm, machine = answer.machines[rejection.vm.name]
     return MissOut(
         size=vm.name,
         status=vm.status,
         failures=[FailureOut.model_validate(failure) for failure in rejection.failures],
-        fixes=[to_fix_out(fix) for fix in answer.fixer.find_fixes(vm, machine, rejection)],
+        fixes=[to_fix_out(fix) for fix in answer.fixer.find_fixes(vm, machine, rejection)] if fixed else [],
     )
 
 

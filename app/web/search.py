@@ -86,6 +86,7 @@ async def render(request: PageRequest) -> str:
         exports=_exports(view, found.cursor),
         all_columns=COLUMNS.values(),
         disputes=names.disputes,
+        region_names=names.regions,
         origin=request.public_url or _DEFAULT_ORIGIN,
         purchase_title=PURCHASE_TITLES[view.purchase],
         price_header=f"per {PER_TITLES[view.per]}" if view.per != "vm" else "Price",

@@ -5,7 +5,7 @@ const watcher = new IntersectionObserver((entries) => {
     watcher.unobserve(target);
     import(new URL(target.dataset.chartScript, location.href).href);
   }
-}, { rootMargin: "200px" });
+});
 
 function watch() {
   for (const element of document.querySelectorAll("[data-chart-script$='.js']")) if (!element.dataset.drawn) watcher.observe(element);
