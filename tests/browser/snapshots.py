@@ -1,8 +1,8 @@
 """`python -m tests.browser.snapshots [NAME ...]`: keep how the main pages look, which `test_snapshots.py` compares.
 
 A snapshot is a screenshot at a quarter of its width and height: it shows layout and colours, in some kilobytes. Two are
-alike where at most MAX_SHARE of their pixels differ by more than MAX_DIFFERENCE in a channel, which a figure that changes
-does not reach, and rows that become a fifth higher do.
+alike where at most MAX_SHARE of their pixels differ by more than MAX_DIFFERENCE in a channel, which a figure that
+changes does not reach, and rows that become a fifth higher do.
 """
 
 import sys
