@@ -51,7 +51,7 @@ async def _ask(port: int, targets: Sequence[str], connections: int) -> Answers:
     async def work() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for target in left:
-            status, took = await _get(reader, writer, target)
+            status, took = await fetch(reader, writer, target)
             answers.took.append(took)
             answers.statuses[status] += 1
         writer.close()
@@ -59,7 +59,7 @@ async def _ask(port: int, targets: Sequence[str], connections: int) -> Answers:
     async def probe() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         while True:
-            _, took = await _get(reader, writer, "/healthz")
+            _, took = await fetch(reader, writer, "/healthz")
             answers.probes.append(took)
             await asyncio.sleep(PROBE_SECONDS)
 
@@ -71,7 +71,7 @@ async def _ask(port: int, targets: Sequence[str], connections: int) -> Answers:
     return answers
 
 
-async def _get(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, target: str) -> tuple[int, float]:
+async def fetch(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, target: str) -> tuple[int, float]:
     """Send a request and read its answer; returns the status, and the milliseconds."""
     begun = time.perf_counter()
     writer.write(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())

@@ -19,22 +19,38 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MAX_READERS = 4
-"""How many queries run in threads at once. With one thread for revisions and one for computing these are fewer than the
-pool's connections (`app.db.engines`): a running query never waits for a connection, and one that waits for a thread
-holds nothing."""
+"""How many queries run in threads at once. With one thread each for revisions, for computing and for counting these are
+fewer than the pool's connections (`app.db.engines`): a running query never waits for a connection, and one that waits
+for a thread holds nothing."""
+
+MAX_WAITING = 256
+"""How many queries may wait for threads: with the slowest ones each would wait minutes, and its client is gone."""
+
+
+class QueueFull(Exception):
+    """Too many queries wait for a thread."""
 
 
 class SessionThreads:
     """Runs functions that need a session, each in one thread with a session of its own."""
 
     def __init__(self, engine: Engine, max_threads: int = MAX_READERS, *, name: str = "reading") -> None:
-        self._engine = engine
+        self._engine, self._most, self._unfinished = engine, max_threads + MAX_WAITING, 0
         self._threads = ThreadPoolExecutor(max_threads, thread_name_prefix=name)
 
     async def run(self, work: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs) -> T:
-        """Call a function with a session as soon as a thread is free; return or raise what it does."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, partial(self._with_session, work, *args, **more))
+        """Call a function with a session as soon as a thread is free; return or raise what it does.
+
+        Raises QueueFull at once where MAX_WAITING others wait already.
+        """
+        if self._unfinished >= self._most:
+            raise QueueFull
+        self._unfinished += 1
+        try:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._threads, partial(self._with_session, work, *args, **more))
+        finally:
+            self._unfinished -= 1
 
     def close(self) -> None:
         """Stop the threads; work that has not started is cancelled."""

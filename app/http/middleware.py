@@ -240,7 +240,7 @@ class CacheMiddleware:
             await self._inner(scope, receive, send)
             return
         if not self._watcher.is_fresh:
-            await self._watcher.refresh()
+            await self._watcher.refresh_soon()
         response = self._lookup((path, query) if method == "GET" else (path, digest(query, body)))
         if response is not None:
             await self._send_cached(response, headers, scope, send)

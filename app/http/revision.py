@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
@@ -21,7 +21,12 @@ _log = logging.getLogger(__name__)
 
 NO_TABLES = "The database has no catalog tables; run `vmsizes migrate`, then `vmsizes ingest seeds`."
 REFRESH_SECONDS = 0.5
-"""A new revision is noticed after at most this long, plus the query that reads it."""
+"""A state is read again after this long; requests are answered from it for as long again while that is done."""
+PATIENCE_SECONDS = 0.25
+"""So long a stored response may wait for the database, once; then it is sent as it is until the database answers."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class CatalogState(NamedTuple):
@@ -40,7 +45,8 @@ class RevisionWatcher:
         self._today, self._version = today, version
         self._threads = SessionThreads(engine, 1, name="watching")  # its own thread: long queries may occupy the others
         self._expires_at = 0.0
-        self._refreshing: asyncio.Task[CatalogState] | None = None
+        self._began_at = 0.0
+        self._reading: asyncio.Task[CatalogState] | None = None
         self._last_outage = ""
         self.state = CatalogState()
 
@@ -58,14 +64,39 @@ class RevisionWatcher:
         """Return the current state, reading it if it is not fresh; concurrent calls share one read."""
         if self.is_fresh:
             return self.state
-        if self._refreshing is None:
-            self._refreshing = asyncio.create_task(self._load())
+        return await asyncio.shield(self._begin())
+
+    async def refresh_soon(self) -> None:
+        """Refresh the state for a request that may be answered from it; waits for the database only for a moment.
+
+        A state that has just expired is read again behind the request. After a longer pause the request waits, at most
+        PATIENCE_SECONDS from the beginning of the read, so that a database that hangs delays no stored response.
+        """
+        if self.generation is None:
+            await self.refresh()
+            return
+        reading, now = self._begin(), time.monotonic()
+        if now >= self._expires_at + REFRESH_SECONDS:
+            await asyncio.wait({reading}, timeout=max(0.0, self._began_at + PATIENCE_SECONDS - now))
+
+    async def read(self, work: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs) -> T:
+        """Call a function with a session in the watcher's thread, where no slow query is waited for."""
+        return await self._threads.run(work, *args, **more)
+
+    def _begin(self) -> asyncio.Task[CatalogState]:
+        """Return the running read, or begin one."""
+        if self._reading is None:
+            self._began_at = time.monotonic()
+            self._reading = asyncio.create_task(self._refresh())
+        return self._reading
+
+    async def _refresh(self) -> CatalogState:
         try:
-            self.state = await asyncio.shield(self._refreshing)
+            self.state = await self._load()
+            self._expires_at = time.monotonic() + REFRESH_SECONDS
+            return self.state
         finally:
-            self._refreshing = None
-        self._expires_at = time.monotonic() + REFRESH_SECONDS
-        return self.state
+            self._reading = None
 
     def explain_outage(self, error: DBAPIError) -> str | None:
         """Return why the database cannot be reached, None for any other error; logged once until it answers again."""

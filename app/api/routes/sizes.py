@@ -118,7 +118,7 @@ async def list_size_price_history(
 @router.get("/facets", response_model=FacetsOut)
 async def list_facets(search: Annotated[SizeFilter, Query()], executor: Executor) -> Response:
     """Count what a search finds by GPU, series, region, status and flags, and return the ranges of its figures."""
-    return json_response(await executor.run_in_thread(partial(_render_facets, search)))
+    return json_response(await executor.run_on_columns(partial(_render_facets, search)))
 
 
 def _render_facets(search: SizeFilter, snapshot: CatalogSnapshot, today: date) -> QueryPlan[str]:

@@ -1,0 +1,109 @@
+"""Stored responses wait for no database, and only so many requests wait for a thread."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from threading import Event
+
+import pytest
+from sqlalchemy import Engine, create_engine
+from sqlmodel import Session
+
+from app.api.executor import QueryExecutor
+from app.db import executors
+from app.db.executors import QueueFull, SessionThreads
+from app.errors import Busy
+from app.http.revision import PATIENCE_SECONDS, REFRESH_SECONDS, RevisionWatcher
+from app.ingest.run import ingest
+from tests.conftest import TODAY
+from tests.factories import NOW, reading, size
+
+
+@pytest.fixture
+def narrow(engine: Engine) -> Iterator[Engine]:
+    """A catalog with one connection: while it is taken, the database answers nobody."""
+    ingest(engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
+    narrow = create_engine(engine.url, pool_size=1, max_overflow=0)
+    yield narrow
+    narrow.dispose()
+
+
+async def seconds_to_refresh(watcher: RevisionWatcher) -> float:
+    begun = time.monotonic()
+    await watcher.refresh_soon()
+    return time.monotonic() - begun
+
+
+def test_a_database_that_hangs_delays_a_stored_response_once_and_for_a_moment(narrow: Engine) -> None:
+    async def ask() -> list[float]:
+        watcher = RevisionWatcher(narrow, lambda: TODAY, "1")
+        try:
+            await watcher.refresh()
+            kept = watcher.generation
+            with narrow.connect():
+                await asyncio.sleep(2.2 * REFRESH_SECONDS)
+                waits = [await seconds_to_refresh(watcher) for _ in range(3)]
+            assert watcher.generation == kept is not None
+            return waits
+        finally:
+            watcher.close()
+
+    first, *others = asyncio.run(ask())
+    assert first < PATIENCE_SECONDS + 0.2
+    assert max(others) < 0.1
+
+
+def test_a_state_that_has_just_expired_is_read_again_behind_the_request(narrow: Engine) -> None:
+    async def ask() -> None:
+        watcher = RevisionWatcher(narrow, lambda: TODAY, "1")
+        try:
+            before = await watcher.refresh()
+            await asyncio.sleep(1.1 * REFRESH_SECONDS)
+            await watcher.refresh_soon()
+            assert watcher.state is before
+            await watcher.refresh()
+            assert watcher.state is not before
+            assert watcher.is_fresh
+        finally:
+            watcher.close()
+
+    asyncio.run(ask())
+
+
+def test_requests_that_find_the_queue_full_are_told_to_come_again(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executors, "MAX_WAITING", 2)
+    ingest(engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
+    go_on = Event()
+
+    def wait(_session: Session) -> str:
+        go_on.wait(10)
+        return "answered"
+
+    async def ask() -> None:
+        threads = SessionThreads(engine, 1)
+        jobs = [asyncio.create_task(threads.run(wait)) for _ in range(3)]
+        await asyncio.sleep(0.1)
+        with pytest.raises(QueueFull):
+            await threads.run(wait)
+        go_on.set()
+        assert await asyncio.gather(*jobs) == ["answered"] * 3
+        assert await threads.run(wait) == "answered"
+        threads.close()
+
+    asyncio.run(ask())
+
+
+def test_an_executor_says_that_it_is_busy(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executors, "MAX_WAITING", -executors.MAX_READERS)
+
+    async def ask() -> None:
+        watcher = RevisionWatcher(engine, lambda: TODAY, "1")
+        executor = QueryExecutor(engine, watcher, lambda: TODAY)
+        with pytest.raises(Busy, match="Retry"):
+            await executor.run_in_session(lambda _session: None)
+        await executor.close()
+        watcher.close()
+
+    asyncio.run(ask())
