@@ -6,6 +6,7 @@ that came into force or expired since the last ingest.
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
@@ -200,12 +201,14 @@ def _derive_offers(session: Session, today: date, *, dirty_only: bool) -> None:
             session.execute(insert(_OFFERS).from_select(_OFFERS.c.keys(), offers))
 
 
+@cache
 def _regional_offers() -> Select[Any]:
     """Select the offers of each region and system that has a price."""
     size = table_of(Size)
     return _select_offers(_priced_values()).join_from(_CURRENT_PRICES, size, size.c.key == _CURRENT_PRICES.c.size_key)
 
 
+@cache
 def _cheapest_offers(purchase: str) -> Select[Any]:
     """Select the cheapest regional offer of each size and system, as its offer in any region."""
     size, values = table_of(Size), _priced_values() | {"region": literal(ANY_REGION[purchase])}
@@ -234,6 +237,7 @@ def _copied_columns() -> dict[str, ColumnElement[Any]]:
     return copied | {"gpu_octave": memory_bucket_sql(size.gpu_memory_gib)}
 
 
+@cache
 def _unpriced_offers(purchase: str, *, dirty_only: bool) -> Select[Any]:
     """Select an offer without a price for each size and system that has none in any region."""
     size = table_of(Size)
