@@ -1,4 +1,8 @@
-"""Every page in every state: accessible in both themes, on phone and desktop, without errors, and without scripts."""
+"""Every page in every state: accessible in both themes, on phone and desktop, without errors, and without scripts.
+
+Each state is tried on both devices, in both themes, with and without scripts; not in every combination of these, since
+the colours of a theme do not depend on the width, and a page of several states has all pairs.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,8 +16,20 @@ from tests.browser.pages import PAGES, PageState
 
 AXE = PROJECT / "app/web/frontend/node_modules/axe-core/axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-EACH_STATE = pytest.mark.parametrize("state", PAGES, ids=lambda state: state.name)
-EACH_DEVICE = pytest.mark.parametrize("device", VIEWPORTS)
+RUN_AXE = """async (tags) => {
+  const found = await axe.run({ runOnly: tags, resultTypes: ["violations"], elementRef: false });
+  return { violations: found.violations, passes: found.passes.length };
+}"""
+
+
+def in_pairs(name: str, values: tuple[object, object]) -> pytest.MarkDecorator:
+    """Try every state with both values of a parameter, one on a phone and one on a desktop, by turns."""
+    rows = [
+        pytest.param(state, device, value, id=f"{state.name}-{device}-{value}")
+        for number, state in enumerate(PAGES)
+        for device, value in zip(VIEWPORTS, values[:: -1 if number % 2 else 1], strict=True)
+    ]
+    return pytest.mark.parametrize(("state", "device", name), rows)
 
 
 def opened(watched: RecordedPage, base_url: str, state: PageState) -> Page:
@@ -38,9 +54,7 @@ def watched(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Record
     context.close()
 
 
-@EACH_STATE
-@EACH_DEVICE
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@in_pairs("theme", ("light", "dark"))
 def test_axe_finds_no_violation(
     watched: RecordedPage, base_url: str, state: PageState, device: str, theme: str
 ) -> None:
@@ -48,7 +62,7 @@ def test_axe_finds_no_violation(
         pytest.skip("axe-core is not installed: npm ci --prefix app/web/frontend")
     page = opened(watched, base_url, state)
     page.evaluate(AXE.read_text())
-    found: Any = page.evaluate("(tags) => axe.run({ runOnly: tags })", RULES)
+    found: Any = page.evaluate(RUN_AXE, RULES)
     nodes = [
         (one["id"], node["html"][:160], node["failureSummary"]) for one in found["violations"] for node in one["nodes"]
     ]
@@ -56,9 +70,7 @@ def test_axe_finds_no_violation(
     assert found["passes"]
 
 
-@EACH_STATE
-@EACH_DEVICE
-@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
+@in_pairs("scripts", (True, False))
 def test_a_page_has_one_heading_no_errors_and_fits_the_screen(
     watched: RecordedPage, base_url: str, state: PageState, device: str, scripts: bool
 ) -> None:
