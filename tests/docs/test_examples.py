@@ -1,6 +1,5 @@
 """Every example of the documentation is done as a reader does it, and prints what the page says."""
 
-import os
 import re
 import shlex
 import shutil
@@ -12,6 +11,7 @@ import httpx
 import pytest
 
 from app.settings import PROJECT
+from tests.command_line import run_command
 from tests.docs.matching import matches
 from tests.docs.pages import PAGES, Example, examples, read
 
@@ -31,7 +31,6 @@ PROGRESS_LINE = re.compile(
 )
 """What `vmsizes ingest` prints of its progress after some seconds; `revision 1 (new)` is none of it."""
 PROGRAMS = {
-    "vmsizes": str(Path(sys.executable).with_name("vmsizes")),
     "python": sys.executable,
     "jq": shutil.which("jq") or "",
 }
@@ -79,15 +78,17 @@ def request(arguments: list[str], client: httpx.Client) -> str:
 
 
 def run(words: list[str], folder: Path, url: str, stdin: str = "") -> str:
-    """Run one of PROGRAMS and return its output, without lines of progress: only a busy machine has them."""
+    """Run vmsizes or one of PROGRAMS; returns its output, without lines of progress: only a busy machine has them."""
     program, *arguments = words
-    assert program in PROGRAMS, f"an example can run curl, {', '.join(PROGRAMS)}, not {program}"
-    environment = {**os.environ, "VMSIZES_DATABASE_URL": url, "NO_COLOR": "1"}
+    if program == "vmsizes":
+        shown = run_command(url, *arguments, folder=folder, merged=True).stdout
+        return PROGRESS_LINE.sub("", shown) if arguments[0] in ("ingest", "forget") else shown
+    assert program in PROGRAMS, f"an example can run curl, vmsizes, {', '.join(PROGRAMS)}, not {program}"
     done = subprocess.run(
-        [PROGRAMS[program], *arguments], cwd=folder, env=environment, input=stdin, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, encoding="utf-8", check=False,
+        [PROGRAMS[program], *arguments], cwd=folder, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        encoding="utf-8", check=False,
     )  # fmt: skip
-    return PROGRESS_LINE.sub("", done.stdout) if arguments[:1] in (["ingest"], ["forget"]) else done.stdout
+    return done.stdout
 
 
 def check(step: Example, page: Path, output: str) -> None:
