@@ -59,8 +59,8 @@ def _file(url: str) -> str:
 class PostgresServer:
     """PostgreSQL databases on one running server."""
 
-    def __init__(self, maintenance_url: str) -> None:
-        self._url, self._numbers = make_url(maintenance_url), count(1)
+    def __init__(self, maintenance: Engine) -> None:
+        self._engine, self._numbers = maintenance, count(1)
 
     def create(self) -> str:
         return self._create("")
@@ -74,13 +74,11 @@ class PostgresServer:
     def _create(self, clause: str) -> str:
         name = f"test_{next(self._numbers)}"
         self._run(f'create database "{name}"{clause}')
-        return self._url.set(database=name).render_as_string(hide_password=False)
+        return self._engine.url.set(database=name).render_as_string(hide_password=False)
 
     def _run(self, statement: str) -> None:
-        engine = make_engine(self._url.render_as_string(hide_password=False))
-        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             connection.execute(text(statement))
-        engine.dispose()
 
 
 @contextmanager
@@ -91,7 +89,9 @@ def _sqlite(folder: Path) -> Iterator[Databases]:
 @contextmanager
 def _postgresql(_folder: Path) -> Iterator[Databases]:
     with postgres_running() as maintenance_url:
-        yield PostgresServer(maintenance_url)
+        engine = make_engine(maintenance_url)
+        yield PostgresServer(engine)
+        engine.dispose()
 
 
 START: dict[str, Callable[[Path], AbstractContextManager[Databases]]] = {"sqlite": _sqlite, "postgresql": _postgresql}
