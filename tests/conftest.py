@@ -1,13 +1,15 @@
 """Shared fixtures; a test that uses a database runs once on each kind named in `VMSIZES_TEST_DATABASES`."""
 
+import gc
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import httpx
 import hypothesis
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Dialect, Engine, event, make_url
 
 from app.db import migrations
 from app.db.engines import make_engine
@@ -19,7 +21,7 @@ from app.settings import PROJECT, Settings
 from tests import seeded
 from tests.databases import SELECTED_KINDS, START, Databases, make_read_only, versions
 from tests.factories import NOW, reading, size
-from tests.servers import server
+from tests.servers import open_client, server
 
 TODAY = date(2026, 9, 1)
 """The date of the service under test: after the newest price of seeds/, before the next size retires."""
@@ -38,15 +40,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests that another process runs."""
+    """Deselect the tests that another process runs, and those that need one kind of database on the other kinds."""
     chosen = config.getoption("--databases")
+    kept = [item for item in items if _is_of_every_kind(item) or _kind_of(item) in (None, SELECTED_KINDS[0])]
     if chosen:
-        with_databases = {
-            item for item in items if "databases" in getattr(getattr(item, "callspec", None), "params", {})
-        }
-        left = [item for item in items if (item in with_databases) != (chosen == "with")]
-        config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if item not in set(left)]
+        kept = [item for item in kept if (_kind_of(item) is not None and _is_of_every_kind(item)) == (chosen == "with")]
+    config.hook.pytest_deselected(items=list(set(items) - set(kept)))
+    items[:] = kept
+
+
+def _kind_of(item: pytest.Item) -> str | None:
+    """Return the kind of database that a test is run on; None if its folder says that it needs but one."""
+    params: dict[str, str] = getattr(getattr(item, "callspec", None), "params", {})
+    return params.get("databases")
+
+
+def _is_of_every_kind(item: pytest.Item) -> bool:
+    return item.get_closest_marker("one_database") is None
 
 
 def pytest_configure() -> None:
@@ -110,12 +120,29 @@ def database_url(databases: Databases, template_url: str) -> Iterator[str]:
     databases.drop(url)
 
 
-@pytest.fixture
-def engine(database_url: str) -> Iterator[Engine]:
-    """An engine for a new database with the schema and no rows."""
-    engine = make_engine(database_url)
+@pytest.fixture(scope="session")
+def reused_engine(template_url: str) -> Iterator[Engine]:
+    """An engine that is connected to one database after the other: it compiles each statement only once."""
+    engine = make_engine(template_url)
     yield engine
     engine.dispose()
+
+
+@pytest.fixture
+def engine(reused_engine: Engine, database_url: str) -> Iterator[Engine]:
+    """An engine for a new database with the schema and no rows."""
+    reused_engine.url = make_url(database_url)
+
+    def connect(dialect: Dialect, _record: object, arguments: list[Any], parameters: dict[str, Any]) -> None:
+        if dialect.name == "sqlite":
+            arguments[0] = reused_engine.url.database
+        else:
+            parameters["dbname"] = reused_engine.url.database
+
+    event.listen(reused_engine, "do_connect", connect)
+    yield reused_engine
+    event.remove(reused_engine, "do_connect", connect)
+    reused_engine.dispose()
 
 
 @pytest.fixture(scope="session")
@@ -180,14 +207,20 @@ def base_url(seeded_url: str) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def client(base_url: str) -> Iterator[httpx.Client]:
     """An HTTP client of the service."""
-    with httpx.Client(base_url=base_url, trust_env=False) as client:
+    with open_client(base_url) as client:
         yield client
 
 
 @pytest.fixture
-def service(database_url: str) -> Iterator[CacheMiddleware]:
+def service(engine: Engine, database_url: str) -> Iterator[CacheMiddleware]:
     """A service over a catalog with one size."""
     service = create_asgi_app(Settings(_env_file=None, database_url=database_url), today=lambda: TODAY)
-    ingest(service.app.state.engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
+    ingest(engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
     yield service
     service.app.state.engine.dispose()
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is loaded by now to no later garbage collection: each full one would read all of it."""
+    gc.collect()
+    gc.freeze()

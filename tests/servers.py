@@ -1,4 +1,4 @@
-"""Runs a real HTTP server on a free loopback port, in a thread of the test process."""
+"""Runs a real HTTP server on a free loopback port, in a thread of the test process, and opens clients of it."""
 
 import socket
 import time
@@ -7,7 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+import httpx
 import uvicorn
+
+CLIENT_TIMEOUT = 30.0  # seconds: httpx's 5 are too few on a machine that does much else
 
 
 @contextmanager
@@ -26,3 +29,8 @@ def server(app: Any) -> Iterator[str]:
         finally:
             uvicorn_server.should_exit = True
         running.result(timeout=10)
+
+
+def open_client(url: str) -> httpx.Client:
+    """Return an HTTP client of the service at a URL."""
+    return httpx.Client(base_url=url, trust_env=False, timeout=CLIENT_TIMEOUT)

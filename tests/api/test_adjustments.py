@@ -2,6 +2,7 @@
 
 import csv
 import io
+import time
 from collections.abc import Iterator, Mapping
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from app.http.revision import REFRESH_SECONDS
 from app.ingest.registry import read_csv_source
 from app.ingest.run import forget, ingest
 from app.main import create_asgi_app
@@ -17,7 +19,7 @@ from app.settings import Settings
 from tests.conftest import TODAY
 from tests.databases import Databases, make_read_only
 from tests.factories import NOW
-from tests.servers import server
+from tests.servers import open_client, server
 
 RULES = """\
 name,size,region,os,purchase,discount_percent,usd_per_hour,valid_from,valid_until
@@ -44,7 +46,7 @@ def adjusted(
     assert outcome.summary.changes["adjustment"].added == 5
     assert outcome.summary.events == 0
     make_read_only(service.app.state.engine)
-    with server(service) as base, httpx.Client(base_url=base, trust_env=False, timeout=60) as client:
+    with server(service) as base, open_client(base) as client:
         yield client
     service.app.state.engine.dispose()
     databases.drop(url)
@@ -279,21 +281,20 @@ def test_without_rules_no_answer_has_an_adjustment(client: httpx.Client) -> None
         assert "adjustment" not in client.get(path).text
 
 
-def test_the_source_of_the_rules_is_listed_and_can_be_forgotten(
-    databases: Databases, seeded_template_url: str, client: httpx.Client, tmp_path: Path
-) -> None:
+def test_the_source_of_the_rules_is_listed_and_can_be_forgotten(few_prices_url: str, tmp_path: Path) -> None:
     path = tmp_path / "contoso.csv"
     path.write_text(RULES)
-    url = databases.copy(seeded_template_url)
-    service = create_asgi_app(Settings(_env_file=None, database_url=url), today=lambda: TODAY)
+    service = create_asgi_app(Settings(_env_file=None, database_url=few_prices_url), today=lambda: TODAY)
     engine = service.app.state.engine
-    ingest(engine, read_csv_source("adjustments", path), now=NOW)
-    query = "/sizes?region=westeurope&limit=500&fields=name,usd_per_hour,adjustment,spot_usd_per_hour"
-    with server(service) as base, httpx.Client(base_url=base, trust_env=False) as own:
-        assert get(own, query)["items"] != get(client, query)["items"]
-        (source,) = [one for one in get(own, "/sources?limit=500")["items"] if one["id"] == "adjustments-contoso"]
+    query = "/sizes?region=eastus&limit=500&fields=name,usd_per_hour,adjustment,spot_usd_per_hour"
+    with server(service) as url, open_client(url) as client:
+        listed = get(client, query)["items"]
+        ingest(engine, read_csv_source("adjustments", path), now=NOW)
+        time.sleep(REFRESH_SECONDS)
+        assert get(client, query)["items"] != listed
+        (source,) = [one for one in get(client, "/sources?limit=500")["items"] if one["id"] == "adjustments-contoso"]
         assert source["publisher"] == "own"
         forget(engine, "adjustments-contoso", now=NOW)
-        assert get(own, query)["items"] == get(client, query)["items"]
+        time.sleep(REFRESH_SECONDS)
+        assert get(client, query)["items"] == listed
     engine.dispose()
-    databases.drop(url)

@@ -17,7 +17,7 @@ from app.settings import Settings
 from tests.conftest import TODAY
 from tests.databases import Databases
 from tests.factories import NOW, price, reading, size, source
-from tests.servers import server
+from tests.servers import open_client, server
 
 JULY, AUGUST = date(2026, 7, 1), date(2026, 8, 1)
 DAYS = [NOW - timedelta(days=days) for days in (4, 3, 2, 1)]
@@ -52,7 +52,7 @@ def database_url(databases: Databases, changed_url: str) -> Iterator[str]:
 @pytest.fixture
 def api(database_url: str) -> Iterator[httpx.Client]:
     app = create_asgi_app(Settings(_env_file=None, database_url=database_url), today=lambda: TODAY)
-    with server(app) as url, httpx.Client(base_url=url) as client:
+    with server(app) as url, open_client(url) as client:
         yield client
 
 

@@ -24,7 +24,7 @@ from app.settings import Settings
 from tests.conftest import TODAY
 from tests.databases import Databases
 from tests.factories import NOW
-from tests.servers import server
+from tests.servers import open_client, server
 
 SIZES, REGIONS = 2500, 40
 PRICES = SIZES * REGIONS
@@ -78,7 +78,7 @@ def service(filled_url: str) -> CacheMiddleware:
 
 @pytest.fixture
 def large(service: CacheMiddleware) -> Iterator[httpx.Client]:
-    with server(service) as url, httpx.Client(base_url=url, trust_env=False, timeout=30) as client:
+    with server(service) as url, open_client(url) as client:
         yield client
 
 
@@ -153,7 +153,7 @@ def test_an_error_before_the_first_rows_is_a_problem_and_a_later_one_breaks_the_
         connection.execute(update(doc).where(doc.c.size_key == key).values(doc='{"name":'))
     engine.dispose()
     service = create_asgi_app(Settings(_env_file=None, database_url=url), today=lambda: TODAY)
-    with server(service) as base, httpx.Client(base_url=base, trust_env=False) as client:
+    with server(service) as base, open_client(base) as client:
         if begun:
             with pytest.raises(httpx.RemoteProtocolError):
                 client.get("/sizes.csv")
@@ -186,7 +186,7 @@ def test_the_files_of_a_worker_are_bounded_and_deleted_when_it_stops(filled_url:
     settings = Settings(_env_file=None, database_url=filled_url, exports_mib=0)
     service = create_asgi_app(settings, today=lambda: TODAY)
     files = service.app.state.files
-    with server(service) as url, httpx.Client(base_url=url, trust_env=False) as client:
+    with server(service) as url, open_client(url) as client:
         folders = set()
         for region in ("r01", "r02", "r03"):
             size_bytes = len(client.get(f"/prices.parquet?region={region}").content)
@@ -209,7 +209,7 @@ def test_a_parquet_file_is_written_once_for_concurrent_requests(large: httpx.Cli
 def test_a_new_revision_has_files_of_its_own(databases: Databases, filled_url: str) -> None:
     url = databases.copy(filled_url)
     service = create_asgi_app(Settings(_env_file=None, database_url=url), today=lambda: TODAY)
-    with server(service) as base, httpx.Client(base_url=base, trust_env=False) as client:
+    with server(service) as base, open_client(base) as client:
         first = client.get("/prices.parquet?region=r01")
         engine = make_engine(url)
         with engine.begin() as connection:

@@ -8,7 +8,7 @@ from app.main import create_app, create_asgi_app
 from app.settings import Settings
 from tests.api.bodies import LLAMA, Body, fit, post_rejected
 from tests.conftest import TODAY
-from tests.servers import server
+from tests.servers import open_client, server
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_the_same_body_has_the_same_bytes_from_every_worker(seeded_url: str, cli
     body = LLAMA | {"include": ["rejected", "assumptions"], "limit": 500}
     kept = client.post("/fit", json=body)
     service = create_asgi_app(Settings(_env_file=None, database_url=seeded_url, cache_mib=0), today=lambda: TODAY)
-    with server(service) as url, httpx.Client(base_url=url, trust_env=False) as other:
+    with server(service) as url, open_client(url) as other:
         fresh = [other.post("/fit", json=body).content for _ in range(2)]
     assert {kept.content, client.post("/fit", json=body).content, *fresh} == {kept.content}
 
@@ -78,7 +78,7 @@ def test_the_whole_catalog_with_fifty_regions_takes_one_statement(seeded_url: st
     assert len(regions) == 50
     app = create_app(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
     asked: list[str] = []
-    with server(app) as url, httpx.Client(base_url=url, trust_env=False) as other:
+    with server(app) as url, open_client(url) as other:
         other.get("/sizes").raise_for_status()  # the revision is looked at, and what is known of it
         event.listen(app.state.engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
         answer = fit(other, LLAMA, constraints={"regions": regions}, limit=500)

@@ -10,7 +10,7 @@ import pytest
 from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
 from tests.factories import NOW, price, reading, size
-from tests.servers import server
+from tests.servers import open_client, server
 
 OF_ONE: dict[str, Any] = {"gpu_memory_gib_per_gpu": 96}
 
@@ -26,7 +26,7 @@ def gpu_share_client(service: CacheMiddleware) -> Iterator[httpx.Client]:
     ]
     prices = [price(f"Standard_{name}", "1.5") for name in ("G1", "G4th", "GUnknown", "GCountUnknown")]
     ingest(service.app.state.engine, reading(statements, regions=["eastus"], prices=prices), now=NOW)
-    with server(service) as url, httpx.Client(base_url=url) as client:
+    with server(service) as url, open_client(url) as client:
         yield client
 
 

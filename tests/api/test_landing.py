@@ -12,7 +12,7 @@ from app.http.problems import EXPLANATIONS
 from app.main import create_asgi_app
 from app.settings import Settings
 from tests.conftest import TODAY
-from tests.servers import server
+from tests.servers import open_client, server
 
 HTML = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 PUBLIC = "https://vms.example/api"
@@ -23,7 +23,7 @@ def prefixed(seeded_url: str) -> Iterator[httpx.Client]:
     """A client of a service behind a proxy with a path prefix, requesting as the proxy does."""
     settings = Settings(_env_file=None, database_url=seeded_url, public_url=f"{PUBLIC}/")
     service = create_asgi_app(settings, today=lambda: TODAY)
-    with server(service) as url, httpx.Client(base_url=url) as client:
+    with server(service) as url, open_client(url) as client:
         yield client
     service.app.state.engine.dispose()
 

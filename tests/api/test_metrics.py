@@ -10,14 +10,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from app.main import create_asgi_app
 from app.settings import PROJECT, Settings
 from tests.conftest import TODAY
-from tests.servers import server
+from tests.servers import open_client, server
 
 
 @pytest.fixture
 def fresh(seeded_url: str) -> Iterator[httpx.Client]:
     """A client of a server that has served no request yet."""
     service = create_asgi_app(Settings(_env_file=None, database_url=seeded_url), today=lambda: TODAY)
-    with server(service) as url, httpx.Client(base_url=url) as client:
+    with server(service) as url, open_client(url) as client:
         yield client
 
 

@@ -5,23 +5,24 @@ from datetime import timedelta
 
 import httpx
 import pytest
+from sqlalchemy import Engine
 
 from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
 from tests.catalog.test_price_runs import X1, on, one_list
 from tests.factories import NOW
-from tests.servers import server
+from tests.servers import open_client, server
 
 PATH = "/sizes/x1/price-history"
 
 
 @pytest.fixture
-def history(service: CacheMiddleware) -> Iterator[httpx.Client]:
+def history(service: CacheMiddleware, engine: Engine) -> Iterator[httpx.Client]:
     """A service with lists of three days: 2, 2 and 3 USD an hour. The last was ingested two days later."""
     for number, usd in ((1, 2), (2, 2), (3, 3)):
         known = NOW + timedelta(days=2 * (number == 3))
-        ingest(service.app.state.engine, one_list(number, {X1: usd}, file=f"{number}.csv"), now=known)
-    with server(service) as url, httpx.Client(base_url=url, trust_env=False) as client:
+        ingest(engine, one_list(number, {X1: usd}, file=f"{number}.csv"), now=known)
+    with server(service) as url, open_client(url) as client:
         yield client
 
 

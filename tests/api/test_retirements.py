@@ -9,12 +9,13 @@ from typing import Any
 import httpx
 import pytest
 from icalendar import Calendar
+from sqlalchemy import Engine
 
 from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
 from tests.conftest import TODAY
 from tests.factories import NOW, price, reading, size
-from tests.servers import server
+from tests.servers import open_client, server
 
 
 def plan(client: httpx.Client, *items: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -257,7 +258,7 @@ def test_a_thousand_items_are_answered(client: httpx.Client) -> None:
 
 
 @pytest.fixture
-def small_client(service: CacheMiddleware) -> Iterator[httpx.Client]:
+def small_client(service: CacheMiddleware, engine: Engine) -> Iterator[httpx.Client]:
     """A client of a catalog with a retiring size that has InfiniBand, and candidates that each lack something."""
     ordinary: dict[str, Any] = {"vcpus": 8, "memory_gib": 64, "arch": "x64"}
     soon = TODAY + timedelta(days=200)
@@ -280,8 +281,8 @@ def small_client(service: CacheMiddleware) -> Iterator[httpx.Client]:
     prices += [price("Standard_Soon", "2.5"), price("Standard_Mystery", "3.25")]
     prices += [price("Standard_Elsewhere", "1.5", region="northeurope")]
     everywhere = reading(statements, regions=["eastus", "northeurope"], prices=prices)
-    ingest(service.app.state.engine, everywhere, now=NOW)
-    with server(service) as url, httpx.Client(base_url=url) as client:
+    ingest(engine, everywhere, now=NOW)
+    with server(service) as url, open_client(url) as client:
         yield client
 
 

@@ -7,12 +7,13 @@ from urllib.parse import urljoin
 
 import httpx
 import pytest
+from sqlalchemy import Engine
 
 from app.catalog.readings import Reading
 from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
 from tests.factories import NOW, reading, size
-from tests.servers import server
+from tests.servers import open_client, server
 from tests.walks import walk
 
 WITH_GAPS = ("usd_per_hour", "usd_per_gpu_hour", "usd_per_vcpu_hour", "gpu_memory_gib", "retirement_date")
@@ -20,9 +21,9 @@ WITH_GAPS = ("usd_per_hour", "usd_per_gpu_hour", "usd_per_vcpu_hour", "gpu_memor
 
 
 @pytest.fixture
-def service(service: CacheMiddleware) -> CacheMiddleware:
+def service(service: CacheMiddleware, engine: Engine) -> CacheMiddleware:
     """A service of the test's own, with six sizes in its catalog."""
-    ingest(service.app.state.engine, reading_of("ABCDE"), now=NOW)
+    ingest(engine, reading_of("ABCDE"), now=NOW)
     return service
 
 
@@ -81,7 +82,7 @@ def test_every_list_links_to_its_next_page(client: httpx.Client, path: str) -> N
 def test_a_cursor_is_gone_after_an_ingest(service: CacheMiddleware, path: str) -> None:
     engine = service.app.state.engine
     ingest(engine, reading_of("ABCDEF"), now=NOW)
-    with server(service) as url, httpx.Client(base_url=url) as client:
+    with server(service) as url, open_client(url) as client:
         first = client.get(path).json()
         following = {"cursor": first["next_cursor"]}
         assert client.get(path, params=following).status_code == 200

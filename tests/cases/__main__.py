@@ -6,15 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
-
 from app.main import create_app
 from app.settings import Settings
 from tests.cases.case_file import read_cases
 from tests.cases.markdown import table
 from tests.cases.runner import Result, run
 from tests.seeded import seeded_sqlite_url
-from tests.servers import server
+from tests.servers import open_client, server
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--url", help="base URL of a service; by default, the app in this process")
     parser.add_argument("--table", action="store_true", help="print the table of docs/estimate.md instead")
     options = parser.parse_args(arguments)
-    with service(options.url) as url, httpx.Client(base_url=url, trust_env=False, timeout=60) as client:
+    with service(options.url) as url, open_client(url) as client:
         results = list(run(read_cases(options.file), client))
     passed = sum(result.passed for result in results)
     shown = (

@@ -15,7 +15,7 @@ from tests.cases.case_file import Case, read_cases
 from tests.cases.markdown import table
 from tests.cases.requests import KINDS
 from tests.cases.runner import Result, run
-from tests.servers import server
+from tests.servers import open_client, server
 
 HERE = Path(__file__).parent
 PUBLISHED = read_cases(HERE / "published.csv")
@@ -26,7 +26,7 @@ FEASIBILITY = read_cases(HERE / "feasibility.csv")
 def service() -> Iterator[httpx.Client]:
     """The service without a catalog: its requests need none."""
     app = create_app(Settings(_env_file=None, database_url="sqlite://"))
-    with server(app) as url, httpx.Client(base_url=url, trust_env=False) as client:
+    with server(app) as url, open_client(url) as client:
         yield client
 
 

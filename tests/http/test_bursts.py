@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from threading import Event, Thread
 
-import httpx
 import pytest
 
 from tests.processes import ServiceProcess, run_service
+from tests.servers import open_client
 
 CONNECTIONS = 200
 SOON = 0.3  # seconds
@@ -45,7 +45,7 @@ async def burst(port: int, asked: Asked) -> Counter[int]:
 
 def probing(url: str, over: Event, waits: list[float]) -> None:
     """Request /healthz repeatedly and record how long each response took."""
-    with httpx.Client(base_url=url, trust_env=False) as client:
+    with open_client(url) as client:
         while not over.is_set():
             begun = time.monotonic()
             assert client.get("/healthz").status_code == 200

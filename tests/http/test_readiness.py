@@ -21,13 +21,12 @@ from app.main import create_asgi_app
 from app.settings import Settings
 from tests.factories import NOW, reading, size
 from tests.postgres import postgres_running
-from tests.servers import server
+from tests.servers import open_client, server
 
 
 @contextmanager
 def client_of(url: str) -> Iterator[httpx.Client]:
-    with server(create_asgi_app(Settings(_env_file=None, database_url=url))) as served, httpx.Client() as client:
-        client.base_url = served
+    with server(create_asgi_app(Settings(_env_file=None, database_url=url))) as served, open_client(served) as client:
         yield client
 
 

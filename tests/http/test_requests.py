@@ -10,7 +10,7 @@ import pytest
 
 from app.http.middleware import CacheMiddleware
 from tests.api.bodies import LLAMA
-from tests.servers import server
+from tests.servers import open_client, server
 
 JSON = {"content-type": "application/json"}
 MIB = 1024 * 1024
@@ -19,7 +19,7 @@ PATHS = ["/sizes", "/sizes/nd40rs_v2", "/fit", "/gpus", "/healthz", "/readyz", "
 
 @pytest.fixture
 def own(service: CacheMiddleware) -> Iterator[httpx.Client]:
-    with server(service) as url, httpx.Client(base_url=url) as client:
+    with server(service) as url, open_client(url) as client:
         yield client
 
 

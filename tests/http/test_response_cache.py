@@ -20,7 +20,7 @@ from app.main import create_asgi_app
 from app.settings import Settings
 from tests.conftest import TODAY
 from tests.factories import NOW, reading, size
-from tests.servers import server
+from tests.servers import open_client, server
 
 JSON = {"content-type": "application/json"}
 EQUAL_URLS = [
@@ -37,7 +37,7 @@ def cache_status(answer: httpx.Response) -> str:
 
 
 def test_equal_requests_share_a_response(service: CacheMiddleware) -> None:
-    with server(service) as url, httpx.Client(base_url=url) as client:
+    with server(service) as url, open_client(url) as client:
         answers = [client.get(path) for path in EQUAL_URLS]
         assert [cache_status(answer) for answer in answers] == ["fwd=miss", "hit", "hit", "hit"]
         assert len({answer.content for answer in answers}) == 1
@@ -52,7 +52,7 @@ def test_equal_requests_share_a_response(service: CacheMiddleware) -> None:
 def test_equal_bodies_share_a_response(service: CacheMiddleware) -> None:
     small = {"architecture": {"params": 8_000_000_000}, "inference": {"dtype": "fp8"}}
     same = '{"inference": {"dtype":"fp8"},   "architecture": {"layers": null, "params": 8000000000}}'
-    with server(service) as url, httpx.Client(base_url=url) as client:
+    with server(service) as url, open_client(url) as client:
         first, second = client.post("/estimate", json=small), client.post("/estimate", content=same, headers=JSON)
         assert (first.status_code, cache_status(first)) == (200, "fwd=miss")
         assert (second.content, cache_status(second)) == (first.content, "hit")
@@ -62,7 +62,7 @@ def test_equal_bodies_share_a_response(service: CacheMiddleware) -> None:
 
 def test_an_uncacheable_body_reaches_the_app_complete(service: CacheMiddleware) -> None:
     asked = {"architecture": {"params": 8_000_000_000}, "inference": {}}
-    with server(service) as url, httpx.Client(base_url=url) as client:
+    with server(service) as url, open_client(url) as client:
         assert client.post("/estimate", json=asked).status_code == 200
         assert client.post("/estimate", content=json.dumps(asked), headers={"content-type": "text/plain"}).is_error
         assert client.post("/estimate?limit=3", json=asked).status_code == 422
@@ -72,14 +72,14 @@ def test_an_uncacheable_body_reaches_the_app_complete(service: CacheMiddleware) 
 
 
 def test_different_requests_have_different_responses(service: CacheMiddleware) -> None:
-    with server(service) as url, httpx.Client(base_url=url) as client:
+    with server(service) as url, open_client(url) as client:
         paths = ["/sizes", "/sizes?limit=1", "/sizes?sort=-name", "/sizes?min_vcpus=9", "/fit?min_vcpus=9", "/gpus"]
         assert {cache_status(client.get(path)) for path in paths} == {"fwd=miss"}
         assert len({client.get(path).headers["etag"] for path in paths}) == len(paths)
 
 
 def test_revalidation_runs_no_query(service: CacheMiddleware) -> None:
-    with server(service) as url, httpx.Client(base_url=url) as client:
+    with server(service) as url, open_client(url) as client:
         etag = client.get("/sizes").headers["etag"]
         assert etag.startswith('W/"')
         asked = service.app.state.plan_executor.query_count
@@ -136,7 +136,7 @@ def test_head_has_the_headers_and_no_body(client: httpx.Client) -> None:
 def test_a_cache_of_no_bytes_stores_nothing(database_url: str) -> None:
     service = create_asgi_app(Settings(_env_file=None, database_url=database_url, cache_mib=0), today=lambda: TODAY)
     ingest(service.app.state.engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
-    with server(service) as url, httpx.Client(base_url=url) as client:
+    with server(service) as url, open_client(url) as client:
         assert [client.get("/sizes").json()["total"] for _ in range(3)] == [1, 1, 1]
     service.app.state.engine.dispose()
     assert service.app.state.plan_executor.query_count == 3
@@ -149,7 +149,7 @@ def test_max_age_applies_except_to_pages_with_a_next_page(
     service = create_asgi_app(settings, today=lambda: TODAY)
     ingest(service.app.state.engine, reading([*size("X1", vcpus=8), *size("X2", vcpus=8)]), now=NOW)
     lasting = {"/sizes": "public, max-age=60", "/sizes?limit=1": "no-cache", "/sizes.csv": "public, max-age=60"}
-    with server(service) as url, httpx.Client(base_url=url) as client:
+    with server(service) as url, open_client(url) as client:
         for path, told in lasting.items():
             first = client.get(path)
             assert (first.status_code, first.headers["cache-control"]) == (200, told)
@@ -165,7 +165,7 @@ def test_copies_are_revalidated_by_default(client: httpx.Client) -> None:
 
 
 def test_errors_are_never_cached(service: CacheMiddleware) -> None:
-    with server(service) as url, httpx.Client(base_url=url) as client:
+    with server(service) as url, open_client(url) as client:
         for path in ("/sizes/nope", "/sizes?region=mars", "/sizes?nonsense=1", "/sizes?limit=1&limit=2"):
             first, second = client.get(path), client.get(path)
             assert first.status_code == second.status_code in (404, 422)
@@ -177,7 +177,7 @@ def test_a_crash_is_a_problem_and_not_cached(service: CacheMiddleware, monkeypat
     def break_down() -> date:
         raise RuntimeError("no calendar")
 
-    with server(service) as url, httpx.Client(base_url=url) as client:
+    with server(service) as url, open_client(url) as client:
         assert client.get("/gpus").status_code == 200
         monkeypatch.setattr(service.app.state.executor, "today", break_down)
         for _ in range(2):
@@ -187,7 +187,7 @@ def test_a_crash_is_a_problem_and_not_cached(service: CacheMiddleware, monkeypat
 
 
 def test_a_new_revision_is_served_within_a_second(service: CacheMiddleware) -> None:
-    with server(service) as url, httpx.Client(base_url=url) as client:
+    with server(service) as url, open_client(url) as client:
         before = client.get("/sizes")
         ingest(service.app.state.engine, reading([*size("X1", vcpus=8), *size("X2", vcpus=16)]), now=NOW)
         deadline = time.monotonic() + 1
@@ -203,7 +203,7 @@ def test_every_worker_serves_a_new_revision_within_a_second_with_the_same_etag(
     other = create_asgi_app(Settings(_env_file=None, database_url=database_url), today=lambda: TODAY)
     with ExitStack() as stack:
         urls = [stack.enter_context(server(worker)) for worker in (service, other)]
-        workers = [stack.enter_context(httpx.Client(base_url=url)) for url in urls]
+        workers = [stack.enter_context(open_client(url)) for url in urls]
         before = [worker.get("/sizes").headers["etag"] for worker in workers]
         ingest(service.app.state.engine, reading([*size("X1", vcpus=8), *size("X2", vcpus=16)]), now=NOW)
         time.sleep(1)
@@ -232,7 +232,7 @@ def test_a_thousand_concurrent_misses_run_one_query(service: CacheMiddleware) ->
 
 
 def test_the_first_encoding_counts_towards_the_size(service: CacheMiddleware) -> None:
-    with server(service) as url, httpx.Client(base_url=url) as client:
+    with server(service) as url, open_client(url) as client:
         before = service.cached_bytes
         with client.stream("GET", "/sizes", headers={"accept-encoding": "gzip"}) as response:
             encoded = b"".join(response.iter_raw())

@@ -17,7 +17,7 @@ from app.main import create_asgi_app
 from app.settings import Settings
 from tests.conftest import TODAY
 from tests.factories import NOW, price, reading, size
-from tests.servers import server
+from tests.servers import open_client, server
 
 LAST_WEEK, YESTERDAY = TODAY - timedelta(days=8), TODAY - timedelta(days=1)
 GAUGES = ("vmsizes_prices_age_days", "vmsizes_exchange_rates_age_days", "vmsizes_catalog_stale")
@@ -29,7 +29,7 @@ def client_of(url: str, **settings: int) -> Iterator[httpx.Client]:
         Settings(_env_file=None, database_url=url, **settings),  # type: ignore[arg-type]  # names of settings
         today=lambda: TODAY,
     )
-    with server(service) as served, httpx.Client(base_url=served) as client:
+    with server(service) as served, open_client(served) as client:
         yield client
 
 

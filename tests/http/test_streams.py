@@ -19,7 +19,7 @@ from app.http.streaming import ETAG_KEY
 from app.main import create_asgi_app
 from app.settings import Settings
 from tests.conftest import TODAY
-from tests.servers import server
+from tests.servers import open_client, server
 
 ROWS = 4_000
 
@@ -61,7 +61,7 @@ def client(seeded_url: str, made: list[int]) -> Iterator[httpx.Client]:
 
     known = cacheable_endpoints([app.router], {})
     watched = CacheMiddleware(app, known, app.state.watcher, max_bytes=2**20)
-    with server(watched) as url, httpx.Client(base_url=url) as client:
+    with server(watched) as url, open_client(url) as client:
         yield client
     app.state.engine.dispose()
 

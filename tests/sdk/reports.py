@@ -4,6 +4,8 @@ from typing import Any
 
 import httpx
 
+from tests.servers import open_client
+
 Report = dict[str, Any]
 
 FIT = {
@@ -17,7 +19,7 @@ ESTIMATE = {"model": "llama-3.1-70b", "inference": {"context_tokens": 8192, "con
 
 def expected(url: str) -> Report:
     """Fetch by plain HTTP what every program fetches by its generated client."""
-    with httpx.Client(base_url=url, trust_env=False) as client:
+    with open_client(url) as client:
         return {**_of_sizes(client), **_of_models(client), "problem": _problem(client)}
 
 

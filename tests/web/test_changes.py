@@ -11,7 +11,7 @@ import pytest
 from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
 from tests.factories import NOW, price, reading, size
-from tests.servers import server
+from tests.servers import open_client, server
 
 HTML = {"accept": "text/html"}
 
@@ -25,7 +25,7 @@ def changed(service: CacheMiddleware) -> Iterator[httpx.Client]:
     ingest(engine, reading(facts, regions=["eastus"], prices=prices), now=NOW - timedelta(days=3))
     ingest(engine, reading(prices=[price("x1", "3"), price("y1", "1.5")]), now=NOW - timedelta(days=2))
     ingest(engine, reading(size("Standard_Z1", vcpus=9)), now=NOW - timedelta(days=1))
-    with server(service) as url, httpx.Client(base_url=url, trust_env=False) as client:
+    with server(service) as url, open_client(url) as client:
         yield client
 
 

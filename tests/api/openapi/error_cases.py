@@ -13,7 +13,7 @@ from app.api.openapi.responses import PROBLEM_STATUSES
 from app.main import create_asgi_app
 from app.settings import Settings
 from tests.api.openapi.parts import Part
-from tests.servers import server
+from tests.servers import open_client, server
 
 REQUEST_ID = "0f8fad5bd9cb469fa16570867728950e"
 _JSON = {"content-type": "application/json"}
@@ -66,7 +66,7 @@ def clients(seeded_url: str, empty_url: str, today: date) -> Iterator[Mapping[st
             if state == "broken":
                 service.app.state.executor.today = _fail
             base_url = stack.enter_context(server(service))
-            services[state] = stack.enter_context(httpx.Client(base_url=base_url, trust_env=False))
+            services[state] = stack.enter_context(open_client(base_url))
         yield services
 
 

@@ -11,11 +11,11 @@ from app.api.openapi.examples import shorten
 from app.main import create_asgi_app
 from app.settings import PROJECT, Settings
 from tests.api.openapi.error_cases import ERROR_CASES, clients, get_problem
-from tests.api.openapi.generated_files import document
+from tests.api.openapi.generated_files import make_document
 from tests.api.openapi.parts import Part, operations
 from tests.conftest import TODAY
 from tests.seeded import seeded_sqlite_url
-from tests.servers import server
+from tests.servers import open_client, server
 
 EXAMPLE_PATHS: Mapping[str, str] = {
     "listSizes": "/sizes?gpu=A100&min_gpu_mem=80&region=eastus&sort=usd_per_hour&limit=2",
@@ -83,8 +83,8 @@ def write_examples() -> None:
     with TemporaryDirectory() as folder:
         url = seeded_sqlite_url()
         service = create_asgi_app(Settings(_env_file=None, database_url=url), today=lambda: TODAY)
-        with server(service) as base_url, httpx.Client(base_url=base_url, trust_env=False) as client:
-            for place, operation in operations(document()):
+        with server(service) as base_url, open_client(base_url) as client:
+            for place, operation in operations(make_document()):
                 _write_operation_example(client, place.partition(" ")[2], operation)
         with clients(url, f"sqlite:///{folder}/empty.db", TODAY) as services:
             for name in ERROR_CASES:
