@@ -4,14 +4,9 @@ import pytest
 
 from app.main import create_asgi_app
 from app.settings import Settings
-from tests.databases import Databases
 from tests.tracing import EXAMPLES, files_run
 
-
-@pytest.fixture(scope="session")
-def databases(single_database: Databases) -> Databases:
-    """One kind: the files are the same but for the driver's."""
-    return single_database
+pytestmark = pytest.mark.one_database  # one kind: the files are the same but for the driver's
 
 
 MOST = (17, 16, 58)

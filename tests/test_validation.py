@@ -1,8 +1,5 @@
 """What errors say: the field, the value and what is allowed, in plain English, whoever found the error."""
 
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,6 +7,9 @@ import pytest
 from pydantic_core._pydantic_core import list_all_errors
 
 from app.validation import explain
+from tests.command_line import run_command
+
+pytestmark = pytest.mark.one_database  # requests are refused before a database is asked
 
 LLAMA = {"model": "llama-3.1-70b", "inference": {"context_tokens": 8192}}
 OF_PYDANTIC = ("Input should", "Value error", "tuple", "after validation", "Assertion", "extract fields", "literal")
@@ -98,10 +98,7 @@ def test_no_type_of_error_speaks_of_python(known: dict[str, Any]) -> None:
     ],
 )
 def test_the_command_line_says_the_same(seeded_url: str, arguments: list[str], told: str) -> None:
-    program = str(Path(sys.executable).with_name("vmsizes"))
-    done = subprocess.run(
-        [program, *arguments], env={"VMSIZES_DATABASE_URL": seeded_url}, capture_output=True, text=True, check=False
-    )
+    done = run_command(seeded_url, *arguments)
     said = " ".join(done.stderr.split())
     assert (done.returncode, told in said) == (2, True), said
     assert not [words for words in (*OF_PYDANTIC, "['") if words in said]

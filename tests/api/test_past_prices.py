@@ -124,9 +124,10 @@ def test_a_cursor_belongs_to_its_day(client: httpx.Client) -> None:
 
 TOMORROW = "2026-09-02"
 GETS = (
-    *("/sizes?", f"/sizes/{SIZE}?", "/fit?min_vcpus=2&", "/compare?size=d2s_v5,d4s_v5&", "/sizes.csv?", "/prices?"),
-    *("/prices.csv?", f"/sizes/{SIZE}/prices?", f"/sizes/{SIZE}/cost?", "/sizes.parquet?", "/sizes?currency=EUR&"),
-    f"/sizes/{SIZE}/similar?",
+    *(f"/sizes?name={SIZE}&", f"/sizes/{SIZE}?", f"/fit?name={SIZE}&", "/compare?size=d2s_v5,d4s_v5&"),
+    *(f"/sizes.csv?name={SIZE}&", f"/prices?size={SIZE}&", f"/prices.csv?size={SIZE}&", f"/sizes/{SIZE}/prices?"),
+    *(f"/sizes/{SIZE}/cost?", f"/sizes.parquet?name={SIZE}&", f"/sizes?name={SIZE}&currency=EUR&"),
+    f"/sizes/{SIZE}/similar?limit=1&",
 )
 
 

@@ -62,8 +62,8 @@ def test_a_hundredth_of_the_changed_file_is_changed(made: PriceFiles) -> None:
 
 
 def test_a_measurement_gives_every_figure_for_every_pair(tmp_path: Path) -> None:
-    figures = measure_ingest("sqlite", tmp_path, scale=FEW, pairs=2)
-    assert {figure.count for figure in figures.values()} == {2}
+    figures = measure_ingest("sqlite", tmp_path, scale=FEW, pairs=1)
+    assert {figure.count for figure in figures.values()} == {1}
     assert all(figure.min > 0 for figure in figures.values())
     assert list(figures)[:2] == ["ratio", "whole ratio"]
     assert {"subject rows per second", "again rows per second", "changed rows per second", "whole MB"} <= set(figures)

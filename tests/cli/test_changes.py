@@ -2,12 +2,15 @@
 
 import json
 
+import pytest
 from sqlalchemy import Engine
 
 from app.ingest.run import ingest
 from tests.cli.conftest import Run
 from tests.factories import NOW, reading, size
 from tests.price_changes import ingest_a_price_that_rises
+
+pytestmark = pytest.mark.one_database  # what a command prints does not depend on the kind of database
 
 
 def test_changes_are_printed_as_a_table_and_as_json(run: Run, engine: Engine, database_url: str) -> None:

@@ -28,6 +28,7 @@ def test_a_search_gives_the_rows_of_the_api(run: Run, seeded_url: str, client: h
     assert json.loads(done.stdout) == client.get("/sizes", params=params).json()["items"]
 
 
+@pytest.mark.one_database
 def test_a_table_is_for_people_and_csv_for_scripts(run: Run, seeded_url: str) -> None:
     table = run(seeded_url, "search", "--gpu", "H200")
     assert "Standard_ND96isr_H200_v5" in table.stdout
@@ -36,6 +37,7 @@ def test_a_table_is_for_people_and_csv_for_scripts(run: Run, seeded_url: str) ->
     assert (row["gpu_memory_gib"], row["infiniband"]) == ("1128.0", "true")
 
 
+@pytest.mark.one_database
 def test_the_price_of_a_reservation_comes_before_the_others(run: Run, seeded_url: str) -> None:
     shown = run(seeded_url, "search", "--gpu", "H200", "--purchase", "reserved_3y").stdout
     assert shown.split()[:6] == ["size", "reserved", "3y", "USD/h", "status", "vCPUs"]
@@ -61,6 +63,7 @@ def test_commands_take_the_prices_of_a_day(
     assert item["cost"]["on_demand"]["usd_per_hour"] is None
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -93,6 +96,7 @@ def test_the_installed_program_says_what_to_do_where_there_is_no_catalog(empty_u
     assert "run `vmsizes migrate`, then `vmsizes ingest seeds`" in done.stderr
 
 
+@pytest.mark.one_database
 def test_fit_explains_the_best_option_and_counts_the_rest(run: Run, seeded_url: str) -> None:
     done = run(seeded_url, "fit", "--min-gpu-mem", "320", "--region", "eastus")
     assert done.returncode == 0
@@ -100,6 +104,7 @@ def test_fit_explains_the_best_option_and_counts_the_rest(run: Run, seeded_url: 
     assert "GPU_MEMORY_TOTAL" in done.stdout
 
 
+@pytest.mark.one_database
 def test_show_lists_what_each_source_says(run: Run, seeded_url: str) -> None:
     data = json.loads(run(seeded_url, "show", "nd40rs_v2", "--json").stdout)
     assert data["size"]["gpu_memory_gib"] == 256
@@ -107,6 +112,7 @@ def test_show_lists_what_each_source_says(run: Run, seeded_url: str) -> None:
     assert "verbatim" in run(seeded_url, "show", "nd40rs_v2", "--facts").stdout
 
 
+@pytest.mark.one_database
 def test_conflicts_are_listed(run: Run, seeded_url: str) -> None:
     rows = json.loads(run(seeded_url, "conflicts", "--field", "gpu_memory_gib", "--json").stdout)
     assert {(row["name"], row["accepted_value"], row["value"]) for row in rows} == {
@@ -192,6 +198,7 @@ ms.date: 01/02/2026
 """
 
 
+@pytest.mark.one_database
 def test_a_dry_run_prints_every_fact_on_a_line_and_writes_nothing(run: Run, empty_url: str, tmp_path: Path) -> None:
     page = tmp_path / "x.md"
     page.write_text(PAGE)
@@ -221,6 +228,7 @@ def test_an_ingested_page_is_in_the_catalog(run: Run, database_url: str, tmp_pat
     assert (row["name"], row["gpu_memory_gib_per_gpu"], row["verified"]) == ("Standard_X16_A100", 80, True)
 
 
+@pytest.mark.one_database
 def test_every_command_has_a_help_text(run: Run, seeded_url: str) -> None:
     for command in ("serve", "migrate", "ingest", "search", "show", "fit", "conflicts", "export"):
         assert command in run(seeded_url, "--help").stdout
@@ -230,6 +238,7 @@ def test_every_command_has_a_help_text(run: Run, seeded_url: str) -> None:
 LLAMA = ("--model", "llama-3.1-70b", "--context", "8192", "--concurrency", "32")
 
 
+@pytest.mark.one_database
 def test_fit_of_a_model_explains_the_best_option_and_what_would_help_the_rest(run: Run, seeded_url: str) -> None:
     done = run(seeded_url, "fit", *LLAMA, "--region", "westeurope")
     assert done.returncode == 0
@@ -276,6 +285,7 @@ def test_fit_of_a_service_prints_what_the_service_answers(run: Run, seeded_url: 
     assert "serving" in refused.stderr
 
 
+@pytest.mark.one_database
 def test_fit_of_a_training_has_hours_and_the_cost_of_the_job(run: Run, seeded_url: str) -> None:
     arguments = ("--model", "llama-3.1-8b", "--train", "--sequence", "4096", "--tokens", "1e9", "--gpu", "H100")
     done = run(seeded_url, "fit", *arguments, "--json")
@@ -284,6 +294,7 @@ def test_fit_of_a_training_has_hours_and_the_cost_of_the_job(run: Run, seeded_ur
     assert best["cost"]["on_demand"]["usd_per_job"]["mid"] > 0
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -302,6 +313,7 @@ def test_fit_of_a_model_refuses_what_it_cannot_answer(
     assert message in done.stderr.replace("\n", " ")
 
 
+@pytest.mark.one_database
 def test_a_budget_of_a_model_is_met_by_known_prices_only_and_fixes_read_one_way(run: Run, seeded_url: str) -> None:
     command = ("fit", "--model", "llama-3.3-70b", "--context", "8192", "--concurrency", "32", "--limit", "500")
     done = run(seeded_url, *command, "--budget-usd-per-month", "8000")
@@ -314,6 +326,7 @@ def test_a_budget_of_a_model_is_met_by_known_prices_only_and_fixes_read_one_way(
     assert re.search(fixes, done.stdout)
 
 
+@pytest.mark.one_database
 def test_a_model_that_fits_nowhere_ends_with_the_code_of_nothing(run: Run, seeded_url: str) -> None:
     done = run(seeded_url, "fit", "--model", "llama-3.1-405b", "--context", "131072", "--concurrency", "64")
     assert done.returncode == 1
@@ -350,6 +363,7 @@ def test_similar_and_compare_give_the_answers_of_the_api(run: Run, seeded_url: s
     assert json.loads(beside.stdout) == response.json()
 
 
+@pytest.mark.one_database
 def test_similar_and_compare_have_rows_for_scripts(run: Run, seeded_url: str) -> None:
     near = list(csv.DictReader(io.StringIO(run(seeded_url, "similar", "nc24ads_a100_v4", "--csv").stdout)))
     assert (len(near), near[0]["size"], near[0]["bigger"]) == (10, "Standard_NC48ads_A100_v4", "true")
@@ -358,6 +372,7 @@ def test_similar_and_compare_have_rows_for_scripts(run: Run, seeded_url: str) ->
     assert list(memory.values()) == ["gpu_memory_gib", "GiB", "80.0", "94.0", "17.5"]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -384,6 +399,7 @@ def page(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("page", "message", "more"),
     [
@@ -406,6 +422,7 @@ def test_a_file_without_any_figure_is_refused_and_makes_no_revision(
     assert "run `vmsizes ingest seeds`" in run(database_url, "search").stderr
 
 
+@pytest.mark.one_database
 def test_a_page_without_figures_in_a_folder_is_reported_and_no_source(
     run: Run, database_url: str, tmp_path: Path
 ) -> None:
@@ -451,6 +468,7 @@ def test_a_slip_in_a_price_list_is_refused_tried_and_taken_back(run: Run, few_pr
     assert "my-list" not in run(few_prices_url, "sources").stdout
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("kind", ["seeds", "gpus", "regions"])
 def test_every_kind_of_file_can_be_tried_without_writing(
     run: Run, few_prices_url: str, few_price_seeds: Path, kind: str
@@ -462,6 +480,7 @@ def test_every_kind_of_file_can_be_tried_without_writing(
     assert run(few_prices_url, "revisions", "--json").stdout == before
 
 
+@pytest.mark.one_database
 def test_a_dry_run_of_pages_says_what_an_ingest_would_do(run: Run, database_url: str, tmp_path: Path) -> None:
     page = tmp_path / "x.md"
     page.write_text(PAGE)
@@ -472,6 +491,7 @@ def test_a_dry_run_of_pages_says_what_an_ingest_would_do(run: Run, database_url:
     assert tried.stderr.count("not read:") == done.stderr.count("not read:") == 1
 
 
+@pytest.mark.one_database
 def test_fit_and_estimate_name_the_type_of_the_weights_and_who_says_so(run: Run, seeded_url: str) -> None:
     fitting = run(seeded_url, "fit", "--model", "gpt-oss-120b", "--region", "eastus").stdout
     assert "mxfp4 weights as released" in fitting

@@ -7,6 +7,8 @@ import pytest
 
 from tests.cli.conftest import Run
 
+pytestmark = pytest.mark.one_database  # what a command prints does not depend on the kind of database
+
 RATE = "1 USD = 0.862813 EUR by the rates of 2026-09-01 (ecb-reference-rates-2026-10-30)."
 
 

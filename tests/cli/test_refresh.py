@@ -16,6 +16,10 @@ from tests.ingest.feeds.meters import in_region
 from tests.ingest.feeds.skus import entry as sku_entry
 from tests.servers import server
 
+pytestmark = (
+    pytest.mark.one_database
+)  # what a command prints does not depend on it; tests/ingest/feeds writes to every kind
+
 PAGE = """---
 title: NX v1 size series
 kind: vendor_page

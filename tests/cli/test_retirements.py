@@ -14,6 +14,8 @@ from app.errors import BadData
 from app.services.retirement_plan import InventoryItem
 from tests.cli.conftest import Run
 
+pytestmark = pytest.mark.one_database  # what a command prints does not depend on the kind of database
+
 INVENTORY = """VM Name,VM-Size,Location,Quantity
 render,Standard_NV12s_v3,West Europe,4
 train,nc6s_v3,eastus,

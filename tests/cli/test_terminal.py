@@ -17,8 +17,8 @@ from sqlalchemy import Engine
 
 from app.cli import main
 from app.cli.commands import COMMAND_MODULES, SYNONYMS, unknown_command_message
-from tests.cli.conftest import CommandResult, Run
-from tests.databases import Databases
+from tests.cli.conftest import Run
+from tests.command_line import CommandResult
 from tests.price_changes import ingest_a_price_that_rises
 
 PROGRAM = str(Path(sys.executable).with_name("vmsizes"))
@@ -26,10 +26,7 @@ ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 Terminal = Callable[..., list[str]]
 
 
-@pytest.fixture(scope="session")
-def databases(single_database: Databases) -> Databases:
-    """One kind of database: output does not depend on it."""
-    return single_database
+pytestmark = pytest.mark.one_database  # one kind of database: output does not depend on it
 
 
 def environment(url: str) -> dict[str, str]:

@@ -10,7 +10,6 @@ import httpx
 import pytest
 
 from app.http.headers import MAX_HEADER_BYTES, MAX_URL_BYTES
-from tests.databases import Databases
 from tests.processes import ServiceProcess, run_service
 
 CACHE_MIB = 8
@@ -18,10 +17,7 @@ ROOM_MIB = CACHE_MIB + 16
 """How much a worker may grow: the cache, and temporary memory that the allocator releases late."""
 
 
-@pytest.fixture(scope="session")
-def databases(single_database: Databases) -> Databases:
-    """One kind of database: the memory under test is the cache's."""
-    return single_database
+pytestmark = pytest.mark.one_database  # one kind of database: the memory under test is the cache's
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
 from sqlalchemy import Engine
 
 from app.catalog.store.revisions import compute_digest, latest_revision
@@ -10,9 +11,7 @@ from app.db.engines import make_engine
 from app.db.engines import read_session as reads
 from app.ingest.registry import read_seeds, relative_to
 from app.ingest.run import ingest
-from tests.databases import SqliteFiles
 from tests.seeded import seeded_sqlite_url
-from tests.seeds.conftest import SEEDS
 
 
 def test_any_database_gets_the_same_digest(seeded_engine: Engine) -> None:
@@ -27,12 +26,17 @@ def test_any_database_gets_the_same_digest(seeded_engine: Engine) -> None:
     assert content[0] == revision["digest"] == expected["digest"]
 
 
-def test_all_seeds_read_again_in_another_folder_change_nothing(tmp_path: Path) -> None:
-    engine = make_engine(SqliteFiles(tmp_path).copy(seeded_sqlite_url()))
+@pytest.mark.one_database  # that prices are written again without a change is tested in tests/catalog, on each kind
+def test_seeds_read_again_in_another_folder_change_nothing(
+    few_prices_url: str, few_price_seeds: Path, tmp_path: Path
+) -> None:
+    engine = make_engine(few_prices_url)
     with reads(engine) as session:
         before = latest_revision(session)
-    reading = relative_to(SEEDS, read_seeds(SEEDS))
-    assert not any(str(SEEDS) in str(report) for report in reading.reports)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.symlink_to(few_price_seeds)
+    reading = relative_to(elsewhere, read_seeds(elsewhere))
+    assert not any(str(tmp_path) in str(report) for report in reading.reports)
     again = ingest(engine, reading, now=datetime.now(UTC))
     engine.dispose()
     assert before is not None

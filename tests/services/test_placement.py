@@ -16,7 +16,6 @@ from app.db.statements import run_plan
 from app.errors import BadWorkload
 from app.schemas.fit_request import FitIn
 from tests.conftest import TODAY
-from tests.databases import Databases
 from tests.services.test_estimate import dtypes, flags, many, maybe, serving, shapes, some, training
 
 nodes = st.sampled_from([1, 2, 7, 64, 10_000])
@@ -52,10 +51,7 @@ uses = st.one_of(
 )
 
 
-@pytest.fixture(scope="session")
-def databases(single_database: Databases) -> Databases:
-    """One kind of database: answers do not depend on where the rows were stored."""
-    return single_database
+pytestmark = pytest.mark.one_database  # one kind of database: answers do not depend on where the rows were stored
 
 
 def numbers(part: Any) -> list[float]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,14 @@ from app.settings import PROJECT, Settings
 from tests.api.openapi.tables import fill
 
 
-def document() -> Document:
+def make_document() -> Document:
     """Return the document of a service without a public URL."""
     document: dict[str, Any] = create_app(Settings(_env_file=None, database_url="sqlite://", public_url="")).openapi()
     return document
+
+
+document = cache(make_document)
+"""The same, made once for all who only read it."""
 
 
 def _as_text(document: Document) -> str:

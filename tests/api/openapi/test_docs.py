@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from app.api.openapi.openapi30 import to_openapi30
-from tests.api.openapi.generated_files import document
+from tests.api.openapi.generated_files import document, make_document
 
 
 def test_both_documents_are_served_as_generated(client: httpx.Client) -> None:
@@ -14,7 +14,7 @@ def test_both_documents_are_served_as_generated(client: httpx.Client) -> None:
 
 def test_documents_can_be_generated_concurrently() -> None:
     with ThreadPoolExecutor() as threads:
-        made = [threads.submit(document) for _ in range(4)]
+        made = [threads.submit(make_document) for _ in range(4)]
     assert all(one.result() == made[0].result() for one in made)
 
 
