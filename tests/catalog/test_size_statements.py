@@ -32,7 +32,7 @@ SORTS = (
 )
 QUESTIONS = [
     "&".join(part for part in (FILTERS[number % len(FILTERS)], SCOPES[number % len(SCOPES)], sort) if part)
-    for number, sort in enumerate(f"sort={SORTS[number % len(SORTS)]}&limit=40" for number in range(60))
+    for number, sort in enumerate(f"sort={SORTS[number % len(SORTS)]}&limit=100" for number in range(60))
 ]
 
 
@@ -74,5 +74,5 @@ def test_the_questions_find_sizes(session: Session) -> None:
     found = [
         search_sizes(session, parse_query(question.encode(), SizeSearch), today=TODAY).total for question in QUESTIONS
     ]
-    assert sum(total > 40 for total in found) > 10  # more than a page
+    assert sum(total > 100 for total in found) > 10  # more than a page
     assert sum(total > 0 for total in found) > len(QUESTIONS) / 2

@@ -14,7 +14,7 @@ from mcp import Client
 from app.main import create_asgi_app
 from app.settings import Settings
 from tests.conftest import TODAY
-from tests.servers import server
+from tests.servers import open_client, server
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 PUBLIC = "https://vms.example/api"
@@ -24,7 +24,7 @@ PUBLIC = "https://vms.example/api"
 def public(seeded_url: str) -> Iterator[httpx.Client]:
     """A client of a service whose public URL is known."""
     service = create_asgi_app(Settings(_env_file=None, database_url=seeded_url, public_url=PUBLIC), today=lambda: TODAY)
-    with server(service) as url, httpx.Client(base_url=url, trust_env=False) as client:
+    with server(service) as url, open_client(url) as client:
         yield client
     service.app.state.engine.dispose()
 

@@ -14,7 +14,7 @@ from app.settings import Settings
 from tests.conftest import TODAY
 from tests.databases import Databases, make_read_only
 from tests.factories import NOW
-from tests.servers import server
+from tests.servers import open_client, server
 
 RULES = "name,size,region,discount_percent\nEA discount,,eastus,12\n"
 A100 = "nc24ads_a100_v4"
@@ -31,7 +31,7 @@ def adjusted(
     service = create_asgi_app(Settings(_env_file=None, database_url=url), today=lambda: TODAY)
     ingest(service.app.state.engine, read_csv_source("adjustments", path), now=NOW)
     make_read_only(service.app.state.engine)
-    with server(service) as base, httpx.Client(base_url=base, trust_env=False, timeout=60) as client:
+    with server(service) as base, open_client(base) as client:
         yield client
     service.app.state.engine.dispose()
     databases.drop(url)
