@@ -21,6 +21,12 @@ class FieldSpec:
     column: bool = True
 
 
+MAX_INTEGER = 2**31 - 1
+"""The largest whole number that a column of PostgreSQL's `integer` holds, and more than any size has of anything."""
+
+MAX_NUMBER = Decimal(10**12)
+"""A bound above every amount, in any unit, that a size, series or GPU has."""
+
 _COUNT = FieldSpec(kind="integer", unit="count")
 _FLAG = FieldSpec(kind="boolean")
 _FACT_ONLY_FLAG = FieldSpec(kind="boolean", column=False)
@@ -227,6 +233,13 @@ _PARSERS: dict[FieldKind, Callable[[str], FactValue]] = {
     "date": date.fromisoformat,
     "list": str,
 }
+
+
+def too_large(kind: FieldKind, number: Decimal) -> str | None:
+    """Return what is wrong with a number that no column of its kind holds; None for any other."""
+    if kind == "integer" and number > MAX_INTEGER:
+        return f"must be at most {MAX_INTEGER}"
+    return f"must be below {MAX_NUMBER:,}" if number >= MAX_NUMBER else None
 
 
 def parse_text(kind: FieldKind, text: str) -> FactValue:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TextIO, TypeVar, cast
 
 from app.catalog.column_types import SIGNIFICANT_DIGITS, USD_DECIMALS, is_exact
+from app.catalog.names import size_key
 from app.errors import BadData
 
 ChoiceText = TypeVar("ChoiceText", bound=str)
@@ -23,8 +24,12 @@ NumberedCells = tuple[int, list[str]]
 BLOCK_LINES = 1_000
 """Lines per block: few enough that their cells stay in the processor's cache."""
 
-_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
+_NUMBER = re.compile(r"[0-9]{1,30}(\.[0-9]{1,30})?")
 _INTEGER = re.compile(r"[0-9]{1,18}")
+_QUOTED_CHARACTERS = 100
+_SIZE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
+_FIRST_YEAR, _LAST_YEAR = 2006, 2099
+"""Virtual machines are sold since 2006; a date outside of these years is a typing error."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -37,14 +42,23 @@ class CsvRow:
     cells: Mapping[str, str]
 
     def error(self, column: str, detail: str) -> BadData:
-        """Return the error for a cell, which it quotes; a missing column counts as a blank cell."""
-        return BadData(f"{self.cells.get(column, '')!r}: {detail}", file=self.file, line=self.line, column=column)
+        """Return the error for a cell, whose beginning it quotes; a missing column counts as a blank cell."""
+        cell = self.cells.get(column, "")
+        quoted = repr(cell) if len(cell) <= _QUOTED_CHARACTERS else f"{cell[:_QUOTED_CHARACTERS]!r}…"
+        return BadData(f"{quoted}: {detail}", file=self.file, line=self.line, column=column)
 
     def text(self, column: str) -> str:
         """Return the cell; it must not be blank."""
         if not self.cells[column]:
             raise self.error(column, "must not be blank")
         return self.cells[column]
+
+    def size_name(self, column: str) -> str:
+        """Return the cell as the name of a size."""
+        name = self.text(column)
+        if not _SIZE_NAME.fullmatch(name) or not size_key(name):
+            raise self.error(column, "must be the name of a size: up to 100 letters, digits, `_`, `-`, `.` and `+`")
+        return name
 
     def optional(self, column: str) -> str | None:
         """Return the cell, or None where it is blank."""
@@ -82,11 +96,14 @@ class CsvRow:
         if not (cell := self.cells[column]):
             return None
         try:
-            if _DATE.fullmatch(cell):
-                return date.fromisoformat(cell)
+            day = date.fromisoformat(cell) if _DATE.fullmatch(cell) else None
         except ValueError:
-            pass
-        raise self.error(column, "must be a date written as YYYY-MM-DD")
+            day = None
+        if day is None:
+            raise self.error(column, "must be a date written as YYYY-MM-DD")
+        if not _FIRST_YEAR <= day.year <= _LAST_YEAR:
+            raise self.error(column, f"must be a date from {_FIRST_YEAR} to {_LAST_YEAR}")
+        return day
 
     def date(self, column: str) -> date:
         """Return the cell as a date; it must not be blank."""

@@ -160,6 +160,22 @@ def test_a_figure_of_a_gpu_that_its_field_cannot_hold_is_refused(
         read_facts(write(tmp_path, f"id,{column},source\nt4,{cell},list\n"), sources, kind="gpu")
 
 
+@pytest.mark.parametrize(
+    ("vcpus", "detail"),
+    [
+        ("2147483648", "must be at most 2147483647"),
+        ("9" * 20, "must be at most 2147483647"),
+        ("9" * 5_000, "must be a number above 0"),
+    ],
+)
+def test_a_count_that_no_column_holds_is_refused(
+    tmp_path: Path, sources: Mapping[str, SourceRow], vcpus: str, detail: str
+) -> None:
+    path = write(tmp_path, f"id,source,vcpus\nNC6,list,{vcpus}\n")
+    with pytest.raises(BadData, match=f"some.csv:2: column 'vcpus': .*{detail}"):
+        read_facts(path, sources, kind="size")
+
+
 def test_a_size_may_have_no_disk_but_not_no_memory(tmp_path: Path, sources: Mapping[str, SourceRow]) -> None:
     path = write(tmp_path, "id,temp_disk_gib,gpu_count,source\nx1,0,0,list\n")
     assert {s.field: s.value for s in read_facts(path, sources, kind="size").facts} == {

@@ -121,3 +121,24 @@ def test_a_blank_cell_is_refused_where_a_text_is_needed() -> None:
     with pytest.raises(BadData, match="must not be blank"):
         row("").text("cell")
     assert row("").optional("cell") is None
+
+
+@pytest.mark.parametrize(
+    "name", ["=cmd()", "Standard_", "NC6 v3", "N" * 101, "\u202eNC6", "NC6\x00", "-NC6", "@SUM(1)", "NC\n6"]
+)
+def test_a_text_that_can_be_no_name_of_a_size_is_refused(name: str) -> None:
+    with pytest.raises(BadData, match="must be the name of a size") as refused:
+        CsvRow("some.csv", 7, {"size": name}).size_name("size")
+    assert (refused.value.line, refused.value.column) == (7, "size")
+    assert len(str(refused.value)) < 300
+
+
+@pytest.mark.parametrize("name", ["Standard_NC6s_v3", "m5.large", "n1-standard-1", "u-6tb1.112xlarge", "A1+"])
+def test_names_of_sizes_of_every_provider_are_taken(name: str) -> None:
+    assert CsvRow("some.csv", 7, {"size": name}).size_name("size") == name
+
+
+@pytest.mark.parametrize("day", ["0001-01-01", "1999-12-31", "9999-01-01"])
+def test_a_year_without_virtual_machines_is_refused(day: str) -> None:
+    with pytest.raises(BadData, match="must be a date from 2006 to 2099"):
+        CsvRow("some.csv", 7, {"valid_from": day}).date("valid_from")

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 
-from app.catalog.fields import SIZE_FIELDS, FactValue
+from app.catalog.fields import SIZE_FIELDS, FactValue, too_large
 from app.ingest.documents.columns import ColumnField
 from app.ingest.documents.cpu import to_cpu
 from app.ingest.documents.features import FeatureFlag, read_flag
@@ -81,6 +81,8 @@ def _amount(text: str) -> Amount:
 
 
 def _to_field_type(field: str, number: Decimal) -> FactValue:
+    if problem := too_large(SIZE_FIELDS[field].kind, number):
+        raise UnreadableCell(problem)
     if SIZE_FIELDS[field].kind == "number":
         return rounded(number)
     whole = to_integer(number)

@@ -12,7 +12,7 @@ from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from app.catalog.fields import FactValue
+from app.catalog.fields import FactValue, too_large
 from app.catalog.names import region_key, size_key
 from app.catalog.readings import AvailabilityRow, FileRead, Reading, Report, SourceRow, StatedFact
 
@@ -41,7 +41,7 @@ def _number(name: str, divisor: int = 1) -> Callable[[Capabilities], Figure | No
         if name not in capabilities:
             return None
         number = Decimal(capabilities[name])
-        if not number.is_finite() or number < 0:
+        if not number.is_finite() or number < 0 or too_large("number", number):
             raise ValueError
         return name, number / divisor
 
@@ -53,6 +53,8 @@ def _integer(name: str) -> Callable[[Capabilities], Figure | None]:
         if name not in capabilities:
             return None
         if not re.fullmatch(r"[0-9]{1,18}", capabilities[name]):
+            raise ValueError
+        if too_large("integer", Decimal(capabilities[name])):
             raise ValueError
         return name, int(capabilities[name])
 

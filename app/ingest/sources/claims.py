@@ -6,7 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TypeVar
 
-from app.catalog.fields import FIELDS, GPU_FIELDS, FactValue, FieldSpec, SubjectKind, parse_text
+from app.catalog.fields import FIELDS, GPU_FIELDS, FactValue, FieldSpec, SubjectKind, parse_text, too_large
 from app.catalog.readings import AUTHORITY, Reading, SourceRow, StatedFact
 from app.ingest.csv_files import CsvRow, read_rows, sha256_of
 
@@ -84,7 +84,7 @@ def read_facts(path: Path, sources: Mapping[str, SourceRow], *, kind: SubjectKin
 
 def to_facts(row: CsvRow, kind: SubjectKind) -> list[StatedFact]:
     """Map one row to the facts that it states."""
-    subject, source = row.text("id"), row.text("source")
+    subject, source = row.size_name("id") if kind == "size" else row.text("id"), row.text("source")
     return [
         StatedFact(
             kind=kind,
@@ -105,6 +105,8 @@ def _to_value(row: CsvRow, column: str, field: FieldSpec) -> FactValue:
     if field.kind in ("number", "integer"):
         none = row.cells[column] == "0" and column in MAY_BE_ZERO
         number = Decimal(0) if none else row.positive(column)
+        if problem := too_large(field.kind, number):
+            raise row.error(column, problem)
         if field.kind == "number":
             return number
         if number != int(number):

@@ -108,7 +108,7 @@ def _to_blocks(
     """Yield the prices of some rows, column by column."""
     lines = [line for line, _ in rows]
     sizes, regions, *prices = zip(*(cells for _, cells in rows), strict=True)
-    names = _read_cells(path, lines, "size", sizes, str.strip)
+    names = _read_cells(path, lines, "size", sizes, _to_size)
     codes = _read_cells(path, lines, "region", regions, _to_region)
     for column, cells in zip(columns, prices, strict=True):
         given = [bool(cell) for cell in cells]
@@ -128,6 +128,11 @@ def _to_blocks(
             )
 
 
+@lru_cache(maxsize=10_000)
+def _to_size(cell: str) -> str:
+    return CsvRow("", 0, {"": cell.strip()}).size_name("")
+
+
 @lru_cache(maxsize=1_000)
 def _to_region(cell: str) -> str:
     return region_key(cell.strip())
@@ -139,6 +144,8 @@ def _to_usd(cell: str) -> Decimal:
 
 
 CellT = TypeVar("CellT")
+
+_CELL_READERS: Mapping[str, Callable[[CsvRow, str], object]] = {"size": CsvRow.size_name, "region": CsvRow.text}
 
 
 def _read_cells(
@@ -153,5 +160,5 @@ def _read_cells(
         return values
     for line, cell in zip(lines, cells, strict=True):
         row = CsvRow(str(path), line, {column: cell.strip()})
-        row.usd(column) if column not in KEY_COLUMNS else row.text(column)
+        _CELL_READERS.get(column, CsvRow.usd)(row, column)
     raise AssertionError(column)

@@ -16,7 +16,7 @@ from app.errors import BadData
 from app.ingest.csv_files import CsvBlock, CsvRow, read_blocks, sha256_of
 
 _COLUMN_READERS: dict[str, Callable[[CsvRow], Any]] = {
-    "size": lambda row: row.text("size"),
+    "size": lambda row: row.size_name("size"),
     "region": lambda row: region_key(row.text("region")),
     "os": lambda row: row.choice("os", OPERATING_SYSTEMS),
     "purchase": lambda row: row.choice("purchase", PURCHASE_MODELS),

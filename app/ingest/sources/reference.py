@@ -45,7 +45,7 @@ def read_aliases(path: Path, sources: Mapping[str, SourceRow]) -> Reading:
 
 def to_alias(row: CsvRow) -> AliasRow:
     """Map one row; a name cannot be an alias of itself."""
-    alias, size = row.text("alias"), row.text("size")
+    alias, size = row.text("alias"), row.size_name("size")
     if size_key(alias) == size_key(size):
         raise row.error("alias", "is the same name as its size")
     return AliasRow(
