@@ -46,6 +46,7 @@ def modern_bert(config: ConfigReader) -> ArchitectureFields:
         "intermediate": config.count("intermediate_size"),
         "max_positions": config.count("max_position_embeddings"),
         "embedding_norm": True,
+        # The first layer has one norm less than the others.
         "outside": -hidden,
         "outside_active": -hidden,
     }
