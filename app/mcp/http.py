@@ -74,10 +74,10 @@ class McpEndpoint:
 
     def _check_origin(self, request: Request) -> None:
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
-        if not self._is_own(urlsplit(f"//{host}").hostname):
+        if not self._is_own(_hostname(f"//{host}")):
             detail = f"Host says {host}, which is not this service; set VMSIZES_PUBLIC_URL to the URL that clients use."
             raise HTTPException(_FORBIDDEN, detail)
-        if origin is not None and not self._is_own(urlsplit(origin).hostname):
+        if origin is not None and not self._is_own(_hostname(origin)):
             raise HTTPException(_FORBIDDEN, f"Pages of {origin} may not use the tools for agents of this service.")
 
     def _is_own(self, name: str | None) -> bool:
@@ -91,6 +91,14 @@ class McpEndpoint:
         except ValueError:
             return False
         return True
+
+
+def _hostname(url: str) -> str | None:
+    """Return the host of a URL; None where there is none, or it is malformed."""
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
 
 
 def _make_manager(catalog: CatalogReader) -> Any:
