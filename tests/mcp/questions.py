@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def _of_family(connection: Connection, family: Any, day: str) -> Iterator[Questi
         yield Question(
             id=f"{family.name}-{number}",
             text=family.question.format(**row),
-            answer=row["answer"],
+            answer=float(row["answer"]) if isinstance(row["answer"], Decimal) else row["answer"],
             tool=family.tool,
             arguments=family.arguments(row),
             read=family.read,
