@@ -46,7 +46,7 @@ def one_by_one(path: Path) -> Iterator[CsvRow]:
 ODD = [
     [line(n) for n in range(8)],
     [line(1), "", line(2), "", "", line(3), line(4)],
-    [line(1), line(2, size='"X\n2"'), line(3), line(4, size='"a, ""b"""')],
+    [line(1), line(2, region='"east\nus"'), line(3), line(4, region='"a, ""b"""')],
     [line(1), line(2, usd_per_hour=" 3.673 "), line(3, region=" west europe"), line(4, size=" X4 ")],
     [line(1), line(2, usd_per_hour="0.1234567890"), line(3, usd_per_hour="00000000001.5")],
     [],
@@ -70,7 +70,7 @@ BAD = {
     "purchase": ("reserved",),
     "approximate_date": ("yes",),
     "source": ("hearsay", ""),
-    "size": ("", "  "),
+    "size": ("", "  ", "=cmd()"),
     "region": ("",),
 }
 
