@@ -128,9 +128,9 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=2_000)
     parser.add_argument("--connections", type=int, default=CONNECTIONS)
     parser.add_argument("--memory", action="store_true", help="measure memory after 8,000 and 25,000 questions instead")
-    parser.add_argument("--catalogs", type=Path, default=CACHE_FOLDER, help="where generated catalogs are kept")
+    parser.add_argument("--database", help="the URL of another catalog")
     options = parser.parse_args()
-    database = sqlite_catalog(SCALE, lambda text: print(text, file=sys.stderr), options.catalogs)
+    database = options.database or sqlite_catalog(SCALE, lambda text: print(text, file=sys.stderr), CACHE_FOLDER)
     folders = {"here": Path.cwd()} | ({"against": options.against} if options.against else {})
     seen: dict[str, list[Figures]] = {name: [] for name in folders}
     with tempfile.TemporaryDirectory(prefix="vmsizes-mixed-") as name:
@@ -141,7 +141,7 @@ def main() -> None:
                     figures: Figures = {}
                     for label, targets in (
                         ("8,000 of the panel", panel_questions(8_000)),
-                        ("25,000 of all", random_questions(25_000)),
+                        ("25,000 of all", random_questions(25_000, SCALE)),
                     ):
                         with running(command, Path(name) / "log", ready="/sizes?limit=1") as server:
                             figures |= {f"{label}: {key}": value for key, value in memory(server, targets).items()}

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Iterator
 from urllib.parse import urlencode
 
-from benchmarks.catalogs import GPU_MEMORIES, REGIONS, VCPUS
+from benchmarks.catalogs import GPU_MEMORIES, REGIONS, VCPUS, Scale, sizes
 
 Choice = Callable[[random.Random], object]
 
@@ -64,11 +64,12 @@ def panel_questions(count: int, seed: int = 1) -> list[str]:
     return [f"/sizes?{query}" for query in _different(panel_query, count, seed)]
 
 
-def random_questions(count: int, seed: int = 2) -> list[str]:
+def random_questions(count: int, scale: Scale, seed: int = 2) -> list[str]:
     """Return so many different targets over the endpoints that read the catalog, most of them of `/sizes`."""
+    names = [str(row["name"]) for row in sizes(scale)]
 
     def one(rng: random.Random) -> str:
-        size = f"s{rng.randrange(1000):06}_v{rng.choice(VCPUS)}"
+        size = rng.choice(names)
         kinds: tuple[tuple[int, Callable[[], str]], ...] = (
             (50, lambda: f"/sizes?{panel_query(rng)}"),
             (8, lambda: f"/facets?{_without_page(panel_query(rng))}"),

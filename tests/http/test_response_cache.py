@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 import time
+import tracemalloc
 from contextlib import ExitStack
 from datetime import date
 from secrets import token_bytes
@@ -13,7 +14,7 @@ import httpx
 import pytest
 import zstandard
 
-from app.http.cache import NO_CACHE, CachedResponse, ResponseCache, preferred_encoding
+from app.http.cache import NO_CACHE, CachedResponse, ResponseCache, encode, preferred_encoding
 from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
 from app.main import create_asgi_app
@@ -305,3 +306,15 @@ def test_a_response_is_packed_in_the_encoding_that_clients_accept(encoding: str)
     assert response.variant(encoding) is sent
     assert response.variant(None).body["body"] == page
     assert (b"content-encoding", encoding.encode()) not in response.variant(None).headers
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip"])
+def test_an_encoded_body_takes_no_more_memory_than_it_has_bytes(encoding: str) -> None:
+    page = page_of(1)
+    tracemalloc.start()
+    try:
+        kept = [encode(page, encoding) for _ in range(50)]
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken < 50 * (len(kept[0]) + 200)
