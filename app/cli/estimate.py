@@ -86,7 +86,7 @@ MODEL_HELP = "A language model by any of its names: `llama-3.3-70b`."
 
 
 @app.command(cls=Command)
-@query_options(ModelOptions, GpuOptions)
+@query_options(ModelOptions, ServiceOptions, GpuOptions)
 @with_output_options
 def estimate(
     model_name: Annotated[
@@ -108,11 +108,24 @@ def estimate(
         data = estimate_body(session, body).model_dump(mode="json", by_alias=True)
     print_rows(list(_flatten_figures(data)), FIGURE_COLUMNS, output, json_value=data)
     if output.format is Format.table:
+        if service := data.get("serving"):
+            print_text(_service_text(service), indent="    ")
         if weights := data.get("weights_type"):
             text = f"weights: {weights['dtype'] or weights['detail']} ({weights['source']}: {weights['detail']})"
             print_text(text, indent="    ")
         for one in data["assumptions"]:
             print_text(f"assumed {one['field']} = {one['value']}: {one['why']}", indent="    ")
+
+
+def _service_text(service: Mapping[str, Any]) -> str:
+    """Return what a service takes, in a sentence."""
+    limit = f"at most {service['max_concurrency_per_replica']} (limit: {service['limited_by']})"
+    if not service["meets_targets"]:
+        return f"service: not even one request at a time is served within memory and targets ({service['limited_by']})"
+    return (
+        f"service: {service['replicas']} replicas on {service['gpus']} GPUs at the peak, {service['replicas_at_mean']} "
+        f"on average; {service['concurrency_per_replica']} requests at a time on each, {limit}"
+    )
 
 
 def _flatten_figures(part: Mapping[str, Any], path: str = "") -> Iterator[dict[str, Any]]:

@@ -46,9 +46,15 @@ def to_workload(body: EstimateIn) -> EstimateRequest:
         architecture=body.fields,
         config=body.config,
         safetensors=body.safetensors,
-        workload=_with_engine(to_usage(body.inference, body.training), body.gpus.engine),
+        workload=_with_engine(to_usage(_served(body), body.training), body.gpus.engine),
+        serving=ServiceLevel(**body.serving.model_dump()) if body.serving is not None else None,
         gpus=Gpus(**body.gpus.model_dump(exclude={"engine"})),
     )
+
+
+def _served(body: EstimateIn) -> InferenceIn | None:
+    """Return how the model is served, which a service level may leave out."""
+    return body.inference or InferenceIn() if body.serving is not None else body.inference
 
 
 def _with_engine(

@@ -25,6 +25,7 @@ from app.schemas.bodies import (
     contradiction,
     require_exactly_one,
 )
+from app.schemas.service import ServingIn
 from app.schemas.sizes import Out
 
 AttentionKind = Literal["mha", "gqa", "mqa", "mla"]
@@ -332,19 +333,26 @@ class EstimateIn(ModelIn):
 
     inference: InferenceIn | None = Field(default=None, description="How the model is served.")
     training: TrainingIn | None = Field(default=None, description="How the model is trained.")
+    serving: ServingIn | None = Field(
+        default=None,
+        description="Load and targets of a service, in place of inference.concurrency; inference may be left out.",
+    )
     gpus: GpusIn = Field(default=GpusIn(), description="What it runs on.")
 
     @model_validator(mode="after")
     def _one_use(self) -> Self:
-        require_exactly_one(self, "inference", "training")
+        if self.serving is None:
+            require_exactly_one(self, "inference", "training")
+        elif self.training is not None:
+            raise contradiction("serving is of a model that is served, and training is given")
         return self
 
     @model_validator(mode="after")
     def _one_engine(self) -> Self:
         if self.gpus.engine is None:
             return self
-        if self.inference is None:
+        if self.training is not None:
             raise contradiction("gpus.engine is of a model that is served, and training is given")
-        if self.inference.engine not in {None, self.gpus.engine}:
+        if self.inference is not None and self.inference.engine not in {None, self.gpus.engine}:
             raise contradiction("gpus.engine and inference.engine differ: give one")
         return self

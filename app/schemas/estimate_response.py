@@ -171,7 +171,35 @@ class EstimateCostOut(Out):
     per_hour: FigureOut = Field(description="All GPUs for an hour.")
     per_month: FigureOut = Field(description="730 hours.")
     per_job: Omittable[FigureOut] = Field(description="The whole training.")
-    per_million_tokens: Omittable[FigureOut] = Field(description="Generated at the expected rate.")
+    per_million_tokens: Omittable[FigureOut] = Field(
+        description="Generated at the expected rate; of a service those it generates on average."
+    )
+    per_request: Omittable[FigureOut] = Field(
+        default=None, description="Of a service: all GPUs over the requests that it gets on average."
+    )
+
+
+class EstimateServiceOut(Out):
+    """What a service takes of this placement; figures are left out where even one request misses a target."""
+
+    meets_targets: bool = Field(description="Whether a replica takes at least one request within memory and targets.")
+    fits: bool | None = Field(description="Whether `gpus.count` is enough for the peak; null if it is not given.")
+    replicas: int | None = Field(description="Copies that share the requests at the peak.")
+    replicas_at_mean: int | None = Field(description="Copies that the average load takes.")
+    gpus: int | None = Field(description="GPUs of all replicas at the peak.")
+    gpus_at_mean: int | None = Field(description="GPUs of the replicas that the average load takes.")
+    concurrency_per_replica: int = Field(description="Requests that each replica has open at the peak.")
+    max_concurrency_per_replica: int = Field(
+        description="The most with which the targets are met and memory is enough."
+    )
+    limited_by: str = Field(
+        description="What limits that: memory, tpot, ttft, prefill (prompts of others take most of a step) or engine "
+        "(1,024 requests). Extensible."
+    )
+    request: Omittable[FigureOut] = Field(description="Time of a whole request: ttft + output tokens x expected_step.")
+    requests_per_s: Omittable[FigureOut] = Field(description="Requests that all replicas answer at most, a second.")
+    peak_requests_per_s: Omittable[FigureOut] = Field(description="Requests a second at the peak.")
+    mean_requests_per_s: Omittable[FigureOut] = Field(description="Requests a second on average.")
 
 
 class WeightsTypeOut(Out):
@@ -206,6 +234,10 @@ class EstimateOut(Out):
     parameters: Omittable[ParametersOut] = Field(description="Parameters of the model.")
     inference: Omittable[InferenceOut] = Field(description="With inference in the workload.")
     training: Omittable[TrainingOut] = Field(description="With training in the workload.")
+    serving: Omittable[EstimateServiceOut] = Field(
+        default=None,
+        description="With `serving`: the replicas that its load takes; the other figures are of its peak.",
+    )
     cost: Omittable[EstimateCostOut] = Field(description="Needs gpus.usd_per_gpu_hour.")
     weights_type: Omittable[WeightsTypeOut] = Field(description="With inference: the type of the weights.")
     assumptions: list[AssumptionOut] = Field(description="Every default that a figure was computed from.")

@@ -10,16 +10,17 @@ from app.catalog.queries.language_models import get_model
 from app.errors import BadWorkload
 from app.fit.estimator.estimate import estimate_serving, estimate_training
 from app.fit.estimator.report import Estimate
-from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
+from app.fit.estimator.workload import Gpus, InferenceWorkload, ServiceLevel, TrainingWorkload
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.services.model_spec import ModelSpec, resolve_architecture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateRequest(ModelSpec):
-    """A model, how it is served or trained, and the GPUs it runs on."""
+    """A model, how it is served (with what load and targets) or trained, and the GPUs it runs on."""
 
     workload: InferenceWorkload | TrainingWorkload
+    serving: ServiceLevel | None = None
     gpus: Gpus
 
 
@@ -36,7 +37,7 @@ def estimate(session: Session, request: EstimateRequest) -> Estimate:
     try:
         architecture = resolve_architecture(request, find, assumptions)
         if isinstance(request.workload, InferenceWorkload):
-            return estimate_serving(architecture, request.workload, request.gpus, assumptions)
+            return estimate_serving(architecture, request.workload, request.gpus, assumptions, request.serving)
         return estimate_training(architecture, request.workload, request.gpus, assumptions)
     except InvalidWorkload as error:
         raise BadWorkload(error.field, error.detail) from None

@@ -76,3 +76,35 @@ def test_a_target_that_no_replica_meets_is_a_failure_with_a_target_that_is_met(c
 def test_a_service_that_contradicts_itself_is_refused_by_name(client: httpx.Client, change: Body, detail: str) -> None:
     problem = post_rejected(client, CHAT | change)
     assert detail in problem["detail"] + str(problem["errors"])
+
+
+H100 = {"count": 8, "usable_gib": 79.6, "bandwidth_gb_per_s": 3350, "peak_tflops": 989, "usd_per_gpu_hour": 12.29}
+
+
+def test_an_estimate_of_a_service_says_how_many_replicas_its_load_takes(client: httpx.Client) -> None:
+    body = {"model": "llama-3.3-70b", "inference": {"tensor_parallel": 4}, "serving": SERVING, "gpus": H100}
+    answer = client.post("/estimate", json=body).json()
+    service, decode = answer["serving"], answer["inference"]["decode"]
+    assert service["meets_targets"]
+    assert service["fits"] is (service["gpus"] <= 8)
+    assert service["replicas"] * service["concurrency_per_replica"] >= 64
+    assert decode["expected_step"]["mid"] <= SERVING["tpot_ms"]
+    assert answer["inference"]["ttft"]["mid"] <= SERVING["ttft_ms"]
+    assert answer["cost"]["per_hour"]["value"] == pytest.approx(12.29 * service["gpus"])
+    mean = service["mean_requests_per_s"]["mid"]
+    assert answer["cost"]["per_request"]["mid"] == pytest.approx(12.29 * service["gpus"] / 3600 / mean, rel=1e-3)
+    assert {"serving.think_time_s", "serving.peak_to_mean"} <= {one["field"] for one in answer["assumptions"]}
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"training": {"tokens": 1e9}}, "serving is of a model that is served, and training is given"),
+        ({"inference": {"concurrency": 4}}, "inference.concurrency"), ({"gpus": {"count": 8}}, "gpus.usable_gib"),
+    ],
+)  # fmt: skip
+def test_an_estimate_of_a_service_refuses_what_contradicts_it(client: httpx.Client, change: Body, named: str) -> None:
+    body = {"model": "llama-3.3-70b", "serving": SERVING, "gpus": H100} | change
+    response = client.post("/estimate", json=body)
+    assert response.status_code == 422
+    assert named in response.text

@@ -1,5 +1,6 @@
 """Estimates a workload: every figure that can be computed, the assumptions, and what was left out."""
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, NoReturn
 
@@ -8,6 +9,8 @@ from app.fit.estimator.kinds import refuse_other_kinds, speed_of_kind, workload_
 from app.fit.estimator.model import ONE, Model, range_figure, resolve_model
 from app.fit.estimator.parallelism import check_experts, plan_serving, plan_training
 from app.fit.estimator.report import CostFigures, Estimate, InferenceFigures, ParameterFigures, TrainingFigures
+from app.fit.estimator.service import SizedService, service_report, size_service
+from app.fit.estimator.service_level import at_service_level, rate_range, request_seconds
 from app.fit.estimator.serving import (
     ServingSetup,
     check_context_length,
@@ -37,11 +40,12 @@ from app.fit.estimator.training_memory import (
     training_memory,
 )
 from app.fit.estimator.training_time import compute_figures
-from app.fit.estimator.workload import Gpus, InferenceWorkload, TrainingWorkload
+from app.fit.estimator.workload import Gpus, InferenceWorkload, ServiceLevel, TrainingWorkload
 from app.fit.formulas.architecture import Architecture, ModelKind
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.compute import per_hour, per_job, per_million_tokens, per_month
-from app.fit.formulas.quantities import Figure, estimate, exact, single_value
+from app.fit.formulas.memory import KvCache
+from app.fit.formulas.quantities import Figure, Range, estimate, exact, single_value
 
 
 def serving_cost(gpus: Gpus, count: int, speed: ServingSpeed | None) -> CostFigures | None:
@@ -50,6 +54,26 @@ def serving_cost(gpus: Gpus, count: int, speed: ServingSpeed | None) -> CostFigu
     if price is None:
         return None
     return _cost(count, price, per_million=_per_million(per_hour(count, price), speed) if speed else None)
+
+
+def _service_cost(gpus: Gpus, service: SizedService, speed: ServingSpeed | None) -> CostFigures | None:
+    """Return the cost of all replicas of the peak, which run all the time; None without a price or a load."""
+    price, level = gpus.usd_per_gpu_hour, service.load.level
+    if price is None or not service.meets_targets or speed is None or speed.first_token_s is None:
+        return None
+    hourly = per_hour(service.setup.deployment.gpus, price)
+    mean = rate_range(level, request_seconds(level, speed.first_token_s, speed.expected_s), peak=False)
+    costs = [
+        [per_million_tokens(hourly, decimal(rate * each)) for rate in (mean.high, mean.mid, mean.low)]
+        for each in (level.output_tokens, 1_000_000)
+    ]
+    tokens, request = (
+        exact(mid, "USD")
+        if level.users is None
+        else Figure(unit="USD", certainty="estimate", low=low, mid=mid, high=high)
+        for low, mid, high in costs
+    )
+    return replace(_cost(service.setup.deployment.gpus, price, per_million=tokens), per_request=request)
 
 
 def _per_million(usd_per_hour: Decimal, speed: ServingSpeed) -> Figure:
@@ -117,19 +141,32 @@ def serving_setup(
 
 
 def estimate_serving(
-    shape: Architecture, workload: InferenceWorkload, gpus: Gpus, assumptions: Assumptions
+    shape: Architecture,
+    workload: InferenceWorkload,
+    gpus: Gpus,
+    assumptions: Assumptions,
+    level: ServiceLevel | None = None,
 ) -> Estimate:
-    """Estimate a served model; raise InvalidWorkload where a requested figure, or every figure, cannot be computed."""
+    """Estimate a served model; raise InvalidWorkload where a requested figure, or every figure, cannot be computed.
+
+    With a service level the figures are those of the replicas that it takes, at the peak of its load.
+    """
+    if level is not None:
+        workload, level = at_service_level(workload, level, assumptions)
     setup = serving_setup(shape, workload, gpus, assumptions)
     model = setup.model
     check_context_length(setup)
     weights, cache = weights_range(setup), kv_cache_of(setup)
     generates = model.shape.kind == "decoder"
-    prefill = None
+    prefill = service = None
+    if generates and (gpus.bandwidth_gb_per_s is not None or gpus.peak_tflops is not None):
+        record_lengths(setup)
     if generates:
-        if gpus.bandwidth_gb_per_s is not None or gpus.peak_tflops is not None:
-            record_lengths(setup)
         _mark_missing_prefill(setup)
+    if level is not None:
+        service = _sized_service(setup, level, weights, cache)
+        setup = service.setup
+    if generates:
         prefill = prefill_speed(setup, weights)
     speed = speed_of_kind(setup, weights, cache)
     figures = InferenceFigures(
@@ -146,11 +183,24 @@ def estimate_serving(
         architecture=model.shape,
         parameters=parameter_figures(model),
         inference=figures,
-        cost=serving_cost(gpus, setup.deployment.gpus, speed),
+        serving=service_report(service, weights, cache) if service is not None and weights is not None else None,
+        cost=serving_cost(gpus, setup.deployment.gpus, speed)
+        if service is None
+        else _service_cost(gpus, service, speed),
         weights_type=setup.weights.type if setup.weights is not None else None,
         assumptions=assumptions.recorded,
         left_out=assumptions.left_out,
     )
+
+
+def _sized_service(
+    setup: ServingSetup, level: ServiceLevel, weights: Range | None, cache: KvCache | None
+) -> SizedService:
+    """Return the replicas of a service; raises InvalidWorkload for a model that generates no tokens, or is unknown."""
+    refuse_other_kinds(setup.model.shape, "serving")
+    if weights is None or cache is None:
+        raise_missing("serving", "inference", setup.assumptions)
+    return size_service(setup, level, weights, cache)
 
 
 def _mark_missing_prefill(setup: ServingSetup) -> None:

@@ -70,6 +70,28 @@ class InferenceFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceReport:
+    """What a service takes of one placement; figures are None where a replica misses a target or holds no request.
+
+    `fits` is whether the GPUs that are given are as many as the replicas at the peak take; None where none are given.
+    """
+
+    meets_targets: bool
+    fits: bool | None
+    replicas: int | None
+    replicas_at_mean: int | None
+    gpus: int | None
+    gpus_at_mean: int | None
+    concurrency_per_replica: int
+    max_concurrency_per_replica: int
+    limited_by: str
+    request: Figure | None = None
+    requests_per_s: Figure | None = None
+    peak_requests_per_s: Figure | None = None
+    mean_requests_per_s: Figure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StateFigures:
     """Model states on the fullest GPU; `host` is the memory of a node for offloaded states."""
 
@@ -146,6 +168,7 @@ class CostFigures:
     per_month: Figure
     per_job: Figure | None
     per_million_tokens: Figure | None
+    per_request: Figure | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +179,7 @@ class Estimate:
     parameters: ParameterFigures | None
     inference: InferenceFigures | None = None
     training: TrainingFigures | None = None
+    serving: ServiceReport | None = None
     cost: CostFigures | None = None
     weights_type: WeightsType | None = None
     assumptions: tuple[Assumption, ...] = ()

@@ -196,6 +196,20 @@ def memory_figures(setup: ServingSetup, weights: Range, cache: KvCache | None) -
     )
 
 
+def free_memory(setup: ServingSetup, weights: Range, cache: KvCache | None) -> float:
+    """Return the bytes that the fullest GPU of a copy has for the KV cache; 0 where its memory is unknown."""
+    budget = _memory_budget(setup)
+    if budget is None:
+        return 0.0
+    load = ServingLoad(
+        context_tokens=0,
+        sequences=0,
+        batched_tokens=setup.assumptions.get(setup.workload.max_batched_tokens, "inference.max_batched_tokens"),
+    )
+    model, parallelism = served_model(setup, weights, cache), setup.deployment.parallelism
+    return budget - inference_need(model, load, parallelism, _overhead(setup)).total.mid
+
+
 def _overhead(setup: ServingSetup) -> Range:
     """Return what the engine takes of a GPU; of one of unknown memory, what it takes of 80 GiB."""
     usable = setup.gpus.usable_gib

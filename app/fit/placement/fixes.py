@@ -66,6 +66,8 @@ def lower_field(part: str, field: str, value: float) -> tuple[Change]:
     return (Change(part=part, field=field, value=value, text=f"{field} <= {value}"),)
 
 
+MAX_NODES = 10_000
+"""At most this many VMs can be asked for."""
 MAX_EXTRA_NODES = 32
 """At most this many more VMs are proposed."""
 NARROWER_DTYPES = ("fp8", "int8", "awq_int4")
@@ -240,7 +242,8 @@ def _for_max_nodes(context: FixContext) -> Iterator[Alternatives]:
     job, (required, available) = context.prepared.job, (context.failure.required, context.failure.available)
     if isinstance(job, ServingJob) and job.level is not None and required and available:
         yield _lighter_load(job.level, available / required)
-    yield [_raise_max_nodes(ceil(context.failure.required or 1), context.prepared.limits.max_nodes)]
+    if (needed := ceil(context.failure.required or 1)) <= MAX_NODES:
+        yield [_raise_max_nodes(needed, context.prepared.limits.max_nodes)]
     yield from _unset_parallelism(context)
 
 

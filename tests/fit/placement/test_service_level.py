@@ -231,3 +231,13 @@ def test_every_fix_makes_the_service_fit(level: ServiceLevel, on: Machine, shape
             checkpoint_on_local_disk=request.constraints.checkpoint_on_local_disk,
         )  # fmt: skip
         assert isinstance(evaluate(vm(), on, asked), PlacementOption), fix.text
+
+
+def test_no_fix_asks_for_more_vms_than_a_request_may() -> None:
+    prepared = prepare_service(service(requests_per_second=500_000.0))
+    rejection = expect_rejection(prepared)
+    assert rejection.failures[0].required is not None
+    assert rejection.failures[0].required > 10_000
+    fixes = FixFinder(prepared).find_fixes(vm(), machine(), rejection)
+    assert fixes
+    assert not any("node" in fix.text for fix in fixes)
