@@ -26,7 +26,8 @@ from app.catalog.queries.params import (
 from app.errors import BadQuery
 from app.schemas.bodies import Count, Dtype, NonNegative, Positive, Sequences, Tokens
 from app.schemas.estimate_request import Engine, InferenceIn, Offload, Precision, Recompute, TrainingIn, TrainingMethod
-from app.schemas.fit_request import ConstraintsIn, FitIn, Nodes, Rate, ServingIn, Sort
+from app.schemas.fit_request import ConstraintsIn, FitIn, Nodes, Sort
+from app.schemas.service import Rate, ServingIn
 
 By = Literal["model", "config", "resources"]
 Use = Literal["context", "service", "training"]

@@ -26,8 +26,9 @@ from app.ingest.registry import CSV_SOURCES
 from app.ingest.sources import adjustments, claims, disks, models, prices, reference
 from app.schemas.estimate_request import ArchitectureIn, EstimateIn, GpusIn, InferenceIn, TrainingIn
 from app.schemas.estimate_response import EstimateCostOut, FigureOut, InferenceOut, ParametersOut, TrainingOut
-from app.schemas.fit_request import ConstraintsIn, FitIn, HardwareIn, PricingIn, ServingIn, Sort
+from app.schemas.fit_request import ConstraintsIn, FitIn, HardwareIn, PricingIn, Sort
 from app.schemas.retirements import InventoryItemIn, RetirementPlanIn
+from app.schemas.service import ServingIn
 from app.schemas.sizes import Out
 from app.settings import PROJECT, Settings
 from tests.docs.pages import PAGES, anchor, first_column, links, read, sections
