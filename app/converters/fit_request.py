@@ -12,7 +12,7 @@ from app.converters.fit_response import to_placement_answer_out
 from app.converters.resource_fit import to_resource_answer_out
 from app.db.statements import QueryPlan
 from app.errors import BadQuery, BadWorkload
-from app.fit.estimator.workload import Engine, Gpus, InferenceWorkload, ServiceLevel, TrainingWorkload
+from app.fit.estimator.workload import Engine, Gpus, InferenceWorkload, ServiceLevel, Speculation, TrainingWorkload
 from app.fit.formulas.optimizer import AdaptedMatrix
 from app.fit.placement.request import Constraints, Pricing
 from app.schemas.estimate_request import EstimateIn, InferenceIn, TrainingIn
@@ -67,7 +67,11 @@ def _with_engine(
 def to_usage(inference: InferenceIn | None, training: TrainingIn | None) -> InferenceWorkload | TrainingWorkload:
     """Convert the part that says how a model is served, or else trained."""
     if inference is not None:
-        return InferenceWorkload(**inference.model_dump())
+        served = inference.model_dump(exclude={"speculative"})
+        speculative = inference.speculative
+        return InferenceWorkload(
+            **served, speculative=Speculation(**speculative.model_dump()) if speculative is not None else None
+        )
     fields = training.model_dump() if training is not None else {}
     matrices = fields.pop("lora_matrices", None)
     return TrainingWorkload(

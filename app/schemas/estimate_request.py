@@ -188,6 +188,24 @@ class GpusIn(In):
     usd_per_gpu_hour: NonNegativeDecimal | None = Field(default=None, description="Price of one GPU, USD an hour.")
 
 
+class SpeculativeIn(In):
+    """Speculative decoding, as it was measured: what share of a draft is accepted depends on the text."""
+
+    accepted_tokens_per_step: Annotated[NonNegative, Field(le=64)] = Field(
+        description="Proposed tokens that are accepted in a step, on average: a step yields one more."
+    )
+    draft_tokens: Annotated[int, Field(ge=1, le=64)] | None = Field(
+        default=None, description="Tokens proposed in a step; default: accepted_tokens_per_step, rounded up."
+    )
+    draft_params: Params | None = Field(default=None, description="Parameters of the draft model, in 16 bits.")
+    draft_weight_gib: Positive | None = Field(default=None, description="Weights of the draft, GiB.")
+    mtp_layers: Annotated[int, Field(ge=1, le=16)] | None = Field(
+        default=None,
+        description="The model's own layers of multi-token prediction that propose: `num_nextn_predict_layers` of its "
+        "configuration, 1 of DeepSeek-V3.",
+    )
+
+
 class InferenceIn(In):
     """A model that is served."""
 
@@ -237,6 +255,7 @@ class InferenceIn(In):
         description="Groups of tensor_parallel GPUs that each have the attention and the KV cache of their own "
         "sequences, and share the experts; default 1.",
     )
+    speculative: SpeculativeIn | None = Field(default=None, description="Speculative decoding, if it is used.")
 
     @model_validator(mode="after")
     def _one_size_of_weights(self) -> "InferenceIn":

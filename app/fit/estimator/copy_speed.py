@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from app.fit.estimator.serving import ServingSetup
 from app.fit.estimator.serving_speed import kv_bytes_read, least_prompt, least_step, prompt_work, step_work
+from app.fit.estimator.speculation import yielded
 from app.fit.estimator.speed_model import Lengths, SpeedModel, request_lengths, speed_model
 from app.fit.formulas.memory import KvCache
 from app.fit.formulas.quantities import Range
@@ -38,10 +39,11 @@ class CopySpeed:
         """Return the times with so many sequences on the copy; both grow with them."""
         setup, model, lengths = self.setup, self.model, self.lengths
         work = step_work(setup, model, lengths, self.sequence_read, sequences)
-        step = max(least_step(setup, model, self.weights, work.kv_read_s, sequences), step_time(work, STEP))
+        tokens = yielded(setup.workload.speculative)
+        step = max(least_step(setup, model, self.weights, work.kv_read_s, sequences), step_time(work, STEP) / tokens)
         alone = prompt_work(setup, work, lengths, sequences)
-        first = max(least_prompt(setup, model, lengths), first_token_time(alone, step, STEP, FIRST_TOKEN))
-        prompts = work.prompts * prompt_time(work, STEP) * engine_factor(work, STEP)
+        first = max(least_prompt(setup, model, lengths), first_token_time(alone, step * tokens, STEP, FIRST_TOKEN))
+        prompts = work.prompts * prompt_time(work, STEP) * engine_factor(work, STEP) / tokens
         return LoadTimes(step, first, prompts, first + lengths.output * step)
 
 

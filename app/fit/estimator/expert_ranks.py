@@ -9,6 +9,7 @@ from math import inf, log2
 from typing import NamedTuple
 
 from app.fit.estimator.serving import ServingSetup
+from app.fit.estimator.speculation import proposed
 from app.fit.estimator.speed_model import Lengths, SpeedModel
 from app.fit.formulas.inference import experts_read
 from app.fit.formulas.links import HOPS, Link, tensor_link
@@ -43,7 +44,9 @@ def spread_over_experts(
     """
     parallelism, gpus = setup.deployment.parallelism, setup.gpus
     stage, groups = parallelism.stage_gpus, parallelism.data
-    of_stage = max(1.0, sequences / parallelism.pipeline)
+    verified = 1 + proposed(setup.workload.speculative)
+    of_stage = max(1.0, sequences / parallelism.pipeline) * verified
+    own = max(1.0, sequences / (parallelism.pipeline * groups)) * verified
     bandwidth = (gpus.bandwidth_gb_per_s or inf) * 1e9 * stage
     peak = gpus.peak_tflops * 1e12 if gpus.peak_tflops is not None else inf
     touched = experts_read(model.experts, model.experts_per_token, of_stage)
@@ -53,7 +56,7 @@ def spread_over_experts(
         expert_read_s=expert_read,
         dequantized_s=expert_read if work.dequantized_s else 0.0,
         compute_s=work.compute_s
-        - model.expert_flops * work.sequences / peak / parallelism.tensor
+        - model.expert_flops * own / peak / parallelism.tensor
         + model.expert_flops * of_stage / peak / stage,
     )
     return _with_groups(work, setup, model, lengths, of_stage) if groups > 1 else work

@@ -6,6 +6,7 @@ from math import ceil
 from app.fit.estimator.model import ONE, Model, architecture_paths, range_figure
 from app.fit.estimator.parallelism import ONE_GPU, Deployment
 from app.fit.estimator.report import KvFigures, ServingMemory
+from app.fit.estimator.speculation import check_speculation, find_draft, with_draft
 from app.fit.estimator.weights import Weights, count_weights
 from app.fit.estimator.workload import Engine, Gpus, InferenceWorkload
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
@@ -108,7 +109,11 @@ def has_no_context(workload: InferenceWorkload) -> bool:
 
 def with_weights(setup: ServingSetup) -> ServingSetup:
     """Return the setup with the weights of one copy, where the model is known."""
-    return replace(setup, weights=count_weights(setup.model, setup.workload, setup.assumptions))
+    check_speculation(setup.workload)
+    weights, speculation = count_weights(setup.model, setup.workload, setup.assumptions), setup.workload.speculative
+    if weights is not None and speculation is not None:
+        weights = with_draft(weights, find_draft(setup.model, weights, speculation))
+    return replace(setup, weights=weights)
 
 
 def weights_range(setup: ServingSetup) -> Range | None:
@@ -127,7 +132,11 @@ def kv_cache_of(setup: ServingSetup) -> KvCache | None:
     if width is None:
         width = BITS[setup.assumptions.get(setup.workload.kv_dtype, "inference.kv_dtype")] / 8
     pages = setup.assumptions.get(setup.workload.block_tokens, "inference.block_tokens")
-    return build_kv_cache(setup.model.shape, value_bytes=width, block_tokens=pages)
+    cache = build_kv_cache(setup.model.shape, value_bytes=width, block_tokens=pages)
+    speculation = setup.workload.speculative
+    if speculation is None or speculation.mtp_layers is None or cache.kinds:
+        return cache
+    return replace(cache, full_layers=cache.full_layers + speculation.mtp_layers)
 
 
 def sequence_bytes(setup: ServingSetup, cache: KvCache | None) -> float | None:

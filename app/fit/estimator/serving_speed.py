@@ -8,6 +8,7 @@ from app.fit.accuracy import evidence_of
 from app.fit.estimator.expert_ranks import GPUS_OF_A_VM, spans_vms, spread_over_experts
 from app.fit.estimator.report import DecodeFigures
 from app.fit.estimator.serving import ServingSetup, kv_cache_of, sequence_bytes, weights_range
+from app.fit.estimator.speculation import proposed, with_draft_passes, yielded
 from app.fit.estimator.speed_domain import find_departures, step_evidence, widened
 from app.fit.estimator.speed_model import Lengths, SpeedModel, request_lengths, speed_model
 from app.fit.estimator.workload import Gpus
@@ -53,7 +54,8 @@ def serving_speed(setup: ServingSetup, weights: Range | None, cache: KvCache | N
     A step yields one token of every sequence. A token passes through all p stages one after the other, while each stage
     works on another micro-batch: the sequences of a copy are divided into p micro-batches, so that one pass through all
     stages reads the whole model and the cache of one micro-batch. More micro-batches would read the weights more often,
-    fewer would leave stages idle.
+    fewer would leave stages idle. With speculative decoding a step yields several tokens of a sequence: times are those
+    per token.
     """
     if setup.gpus.bandwidth_gb_per_s is None or weights is None or not weights.mid:
         return None
@@ -61,12 +63,15 @@ def serving_speed(setup: ServingSetup, weights: Range | None, cache: KvCache | N
     work = step_work(setup, model, lengths, kv_bytes_read(setup, cache, lengths))
     departures = find_departures(setup, lengths.kept if lengths else None, typical=model.of_typical_shape)
     least = least_step(setup, model, weights, work.kv_read_s)
-    expected = _at_least(least, step_time(work, STEP), _spread(STEP_SPREAD, setup, model, departures))
+    step = step_time(work, STEP)
+    expected = _at_least(
+        least, step / yielded(setup.workload.speculative), _spread(STEP_SPREAD, setup, model, departures)
+    )
     first = None
     if lengths is not None and setup.gpus.peak_tflops is not None:
         spread = _spread(FIRST_TOKEN_SPREAD, setup, model, departures)
         alone = prompt_work(setup, work, lengths)
-        middle = first_token_time(alone, expected.mid, STEP, FIRST_TOKEN)
+        middle = first_token_time(alone, expected.mid * yielded(setup.workload.speculative), STEP, FIRST_TOKEN)
         first = _at_least(least_prompt(setup, model, lengths), middle, spread)
     return ServingSpeed(
         least_s=least,
@@ -187,7 +192,10 @@ def _sequences_per_stage(setup: ServingSetup, sequences: float | None = None) ->
 def least_step(
     setup: ServingSetup, model: SpeedModel, weights: Range, kv_read_s: float, sequences: float | None = None
 ) -> float:
-    """Return the bound of a step, s: every weight that a token uses and the whole cache are read once."""
+    """Return the bound of a step, s: every weight that a token uses and the whole cache are read once.
+
+    With speculative decoding of a token, at the stated acceptance.
+    """
     parallelism, gpus, count = setup.deployment.parallelism, setup.gpus, setup.model.count
     bandwidth = (gpus.bandwidth_gb_per_s or 0.0) * 1e9
     used = model.expert_bytes * model.experts_per_token / model.experts if model.experts else 0.0
@@ -199,8 +207,10 @@ def least_step(
         own = model.expert_flops * _sequences_per_stage(setup, sequences) / parallelism.tensor
         flops += model.expert_flops * of_stage / parallelism.stage_gpus - own
         read += used / parallelism.stage_gpus - used / parallelism.tensor
-    step = DecodeStep(weights_bytes=read, kv_bytes=kv_read_s * bandwidth, flops=flops)
-    return step_seconds(step, bandwidth, gpus.peak_tflops * 1e12 if gpus.peak_tflops is not None else None)
+    speculation = setup.workload.speculative
+    step = DecodeStep(weights_bytes=read, kv_bytes=kv_read_s * bandwidth, flops=flops * (1 + proposed(speculation)))
+    peak = gpus.peak_tflops * 1e12 if gpus.peak_tflops is not None else None
+    return step_seconds(step, bandwidth, peak) / yielded(speculation)
 
 
 def kv_bytes_read(setup: ServingSetup, cache: KvCache | None, lengths: Lengths | None) -> float:
@@ -244,7 +254,9 @@ def step_work(
     bandwidth = (gpus.bandwidth_gb_per_s or inf) * 1e9 * tensor
     peak = gpus.peak_tflops * 1e12 * tensor if gpus.peak_tflops is not None else inf
     narrow = narrow_factor(setup, model)
-    touched = experts_read(model.experts, model.experts_per_token, batch) if model.experts else 0.0
+    speculation = setup.workload.speculative
+    tokens = batch * (1 + proposed(speculation))
+    touched = experts_read(model.experts, model.experts_per_token, tokens) if model.experts else 0.0
     expert_read = model.expert_bytes * touched / bandwidth
     dense_read = model.dense_bytes / bandwidth
     dequantized = (expert_read if model.experts else dense_read) if model.quantized and narrow == 1 else 0.0
@@ -261,23 +273,29 @@ def step_work(
         expert_read_s=expert_read,
         dequantized_s=dequantized,
         kv_read_s=batch * sequence_read * tensor / bandwidth,
-        compute_s=model.token_flops * batch / peak,
-        collective_s=message_s * batch,
+        compute_s=model.token_flops * tokens / peak,
+        collective_s=message_s * tokens,
         layers=model.layers,
         latent_layers=model.latent_layers,
         routed=model.routed,
         doublings=model.layers * log2(tensor) * link.latency_factor,
-        sequences=batch,
-        prompts=sequences / groups / lengths.output if lengths is not None else 0.0,
+        sequences=batch * yielded(speculation),
+        prompts=sequences * yielded(speculation) / groups / lengths.output if lengths is not None else 0.0,
         dense_prefill_s=0.0 if model.experts else linear,
         expert_prefill_s=linear if model.experts else 0.0,
         attention_prefill_s=attention,
         collective_prefill_s=sent,
-        hops_s=stages * (hop.latency_s + batch * model.hidden * 2 / hop.bytes_per_s) if stages > 1 else 0.0,
+        hops_s=stages * (hop.latency_s + tokens * model.hidden * 2 / hop.bytes_per_s) if stages > 1 else 0.0,
         sglang=float(setup.engine == "sglang"),
         vllm=float(setup.engine == "vllm"),
     )
-    return work if plain else spread_over_experts(work, setup, model, lengths, sequences)
+    if not plain:
+        work = spread_over_experts(work, setup, model, lengths, sequences)
+    draft = setup.weights.draft if setup.weights is not None else None
+    if draft is None:
+        return work
+    read = experts_read(model.experts, model.experts_per_token, batch) if model.experts else 0.0
+    return with_draft_passes(work, draft, proposed(speculation), bandwidth, read)
 
 
 def _ranks(setup: ServingSetup) -> tuple[int, int]:

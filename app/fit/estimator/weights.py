@@ -1,6 +1,7 @@
 """The type of a served model's weights, where it comes from, and how many bytes the weights take."""
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from app.fit.estimator.model import Model
 from app.fit.estimator.workload import InferenceWorkload
@@ -23,6 +24,9 @@ from app.fit.formulas.weight_matrices import (
     uniform_bytes,
     weight_matrices,
 )
+
+if TYPE_CHECKING:
+    from app.fit.estimator.speculation import Draft
 
 FILE_SPREAD = 0.02
 """Relative spread of a quantized model around the bits that were measured on another one."""
@@ -47,7 +51,8 @@ class WeightsType:
 class Weights:
     """Bytes of one copy's weights, their type, and the shares in the bytes of parts of them.
 
-    The parts are the routed experts, the embeddings, and what every tensor rank holds whole.
+    The parts are the routed experts, the embeddings, and what every tensor rank holds whole. The bytes of a `draft` for
+    speculative decoding are among them.
     """
 
     bytes: Range
@@ -55,6 +60,7 @@ class Weights:
     experts: float = 0.0
     embeddings: float = 0.0
     replicated: float = 0.0
+    draft: "Draft | None" = None
 
 
 def weights_type(model: Model, workload: InferenceWorkload, assumptions: Assumptions) -> WeightsType:

@@ -54,6 +54,21 @@ class ServiceLevel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Speculation:
+    """Speculative decoding: tokens that are proposed in a step and accepted on average, and what proposes them.
+
+    That is a draft model, by its parameters or its bytes, or `mtp_layers` of the model's own multi-token prediction;
+    none where tokens are looked up in the prompt.
+    """
+
+    accepted_tokens_per_step: float
+    draft_tokens: int | None = None
+    draft_params: int | None = None
+    draft_weight_gib: float | None = None
+    mtp_layers: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InferenceWorkload:
     """How a model is served; the share of a prompt that is cached is only known of a service level.
 
@@ -81,6 +96,7 @@ class InferenceWorkload:
     pipeline_parallel: int | None = None
     expert_parallel: int | None = None
     data_parallel_attention: int | None = None
+    speculative: Speculation | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

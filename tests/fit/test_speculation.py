@@ -1,0 +1,140 @@
+"""Speculative decoding as a stated factor."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.fit.estimator.estimate import estimate_serving, serving_setup
+from app.fit.estimator.report import InferenceFigures
+from app.fit.estimator.serving import kv_cache_of, weights_range
+from app.fit.estimator.serving_speed import ServingSpeed, serving_speed
+from app.fit.estimator.workload import InferenceWorkload, Speculation
+from app.fit.formulas.architecture import Architecture
+from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
+from app.fit.formulas.quantization import ReleasedWeights, fp8_blocks
+from tests.fit.placement.factories import LLAMA_70B, expect_option, prepare_service, service
+from tests.fit.test_expert_ranks import DEEPSEEK_V3, H200, LOAD
+
+LOAD_70B = LOAD | {"dtype": "bf16", "tensor_parallel": 8}
+
+
+def speed(shape: Architecture = LLAMA_70B, speculative: Speculation | None = None, **workload: Any) -> ServingSpeed:
+    use = InferenceWorkload(**LOAD_70B | workload, speculative=speculative)
+    setup = serving_setup(shape, use, H200, Assumptions())
+    found = serving_speed(setup, weights_range(setup), kv_cache_of(setup))
+    assert found is not None
+    return found
+
+
+def figures(shape: Architecture, speculative: Speculation | None, **workload: Any) -> InferenceFigures:
+    use = InferenceWorkload(**LOAD_70B | workload, speculative=speculative)
+    found = estimate_serving(shape, use, H200, Assumptions()).inference
+    assert found is not None
+    return found
+
+
+@given(
+    st.sampled_from([LLAMA_70B, DEEPSEEK_V3]), st.integers(1, 500), st.integers(1, 8), st.floats(0, 1), st.floats(0, 1),
+    st.sampled_from([{}, {"draft_params": 10**9}, {"draft_weight_gib": 1.5}, {"mtp_layers": 1}]),
+    st.sampled_from([1, 2]),
+)  # fmt: skip
+def test_more_accepted_tokens_are_faster_and_no_time_beats_its_bound(  # noqa: PLR0917  # one drawn value each
+    shape: Architecture, sequences: int, drafted: int, few: float, more: float, draft: dict[str, Any], groups: int
+) -> None:
+    if groups > 1 and shape is LLAMA_70B:
+        return
+    less, most = sorted((few * drafted, more * drafted))
+    slow, fast = (
+        speed(
+            shape,
+            Speculation(accepted_tokens_per_step=accepted, draft_tokens=drafted, **draft),
+            concurrency=sequences,
+            data_parallel_attention=groups,
+        )
+        for accepted in (less, most)
+    )
+    assert fast.expected_s.mid <= slow.expected_s.mid * (1 + 1e-9)
+    for found in (slow, fast):
+        assert found.least_s <= found.expected_s.low <= found.expected_s.mid <= found.expected_s.high
+        assert found.tokens_per_step == sequences
+        assert "speculative" in found.departures
+
+
+def test_proposing_in_vain_takes_time_and_a_larger_draft_more() -> None:
+    plain = speed(concurrency=64)
+    nothing, small, large = (
+        speed(
+            speculative=Speculation(accepted_tokens_per_step=0.0, draft_tokens=4, draft_params=params), concurrency=64
+        )
+        for params in (None, 10**9, 8 * 10**9)
+    )
+    assert plain.expected_s.mid < nothing.expected_s.mid < small.expected_s.mid < large.expected_s.mid
+
+
+def test_a_few_sequences_gain_more_than_many_as_these_compute_what_is_verified() -> None:
+    spec = Speculation(accepted_tokens_per_step=2.0, draft_tokens=3, draft_weight_gib=1.0)
+    gains = [
+        speed(concurrency=sequences).expected_s.mid / speed(speculative=spec, concurrency=sequences).expected_s.mid
+        for sequences in (1, 64, 1024)
+    ]
+    assert 3 > gains[0] > gains[1] > gains[2]
+
+
+def test_the_weights_of_the_draft_are_counted() -> None:
+    plain = figures(LLAMA_70B, None)
+    drafted = figures(LLAMA_70B, Speculation(accepted_tokens_per_step=2.0, draft_weight_gib=16.0))
+    assert plain.weights is not None
+    assert drafted.weights is not None
+    assert plain.memory_per_gpu is not None
+    assert drafted.memory_per_gpu is not None
+    assert float(drafted.weights.value or 0) - float(plain.weights.value or 0) == pytest.approx(16.0)
+    assert float(drafted.memory_per_gpu.weights.value or 0) - float(
+        plain.memory_per_gpu.weights.value or 0
+    ) == pytest.approx(2.0)
+
+
+def test_multi_token_prediction_of_deepseek_takes_as_much_as_its_checkpoint_has_of_it() -> None:
+    stored = ReleasedWeights(dtype="fp8", source="preset", quantization=fp8_blocks(128), why="as released")
+    shape = replace(DEEPSEEK_V3, released=stored)
+    sizes = []
+    for spec in (None, Speculation(accepted_tokens_per_step=0.8, mtp_layers=1)):
+        found = figures(shape, spec, dtype=None)
+        assert found.weights is not None
+        assert found.kv_cache is not None
+        assert found.kv_cache.per_token is not None
+        sizes.append(
+            (float(found.weights.value or found.weights.mid or 0) * 2**30 / 1e9, found.kv_cache.per_token.value)
+        )
+    (main, cache), (whole, cache_with_it) = sizes
+    # model.safetensors.index.json of deepseek-ai/DeepSeek-V3: 688.6 GB.
+    assert main == pytest.approx(673, abs=1)
+    assert whole == pytest.approx(688.6, rel=0.002)
+    assert cache_with_it == pytest.approx(float(cache or 0) * 62 / 61)
+
+
+def test_a_service_counts_the_time_per_token() -> None:
+    level = service(users=400, tpot_ms=20.0, ttft_ms=2000.0)
+    spec = Speculation(accepted_tokens_per_step=2.0, draft_tokens=3, draft_weight_gib=1.0)
+    plain, drafted = (
+        expect_option(prepare_service(level, use=InferenceWorkload(speculative=one))) for one in (None, spec)
+    )
+    assert drafted.attempt.nodes < plain.attempt.nodes
+    assert drafted.speed is not None
+    assert drafted.speed.step_s is not None
+    assert drafted.speed.step_s.mid * 1e3 <= 20.0
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"accepted_tokens_per_step": 3.0, "draft_tokens": 2},
+        {"accepted_tokens_per_step": 1.0, "draft_params": 10**9, "mtp_layers": 1},
+    ],
+)
+def test_a_speculation_that_contradicts_itself_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidWorkload) as error:
+        speed(speculative=Speculation(**given))
+    assert error.value.field == "inference.speculative"
