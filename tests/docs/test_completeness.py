@@ -25,7 +25,14 @@ from app.fit.similarity import DISTANCE_TERMS
 from app.ingest.registry import CSV_SOURCES
 from app.ingest.sources import adjustments, claims, disks, models, prices, reference
 from app.schemas.estimate_request import ArchitectureIn, EstimateIn, GpusIn, InferenceIn, TrainingIn
-from app.schemas.estimate_response import EstimateCostOut, FigureOut, InferenceOut, ParametersOut, TrainingOut
+from app.schemas.estimate_response import (
+    EstimateCostOut,
+    EstimateServiceOut,
+    FigureOut,
+    InferenceOut,
+    ParametersOut,
+    TrainingOut,
+)
 from app.schemas.fit_request import ConstraintsIn, FitIn, HardwareIn, PricingIn, Sort
 from app.schemas.retirements import InventoryItemIn, RetirementPlanIn
 from app.schemas.service import ServingIn
@@ -76,6 +83,7 @@ FIELDS: dict[str, Collection[str]] = {
             ("parameters", ParametersOut),
             ("inference", InferenceOut),
             ("training", TrainingOut),
+            ("serving", EstimateServiceOut),
             ("cost", EstimateCostOut),
         )
         for leaf in leaves(shape)
