@@ -6,11 +6,11 @@ all figures of speed rest on it. Sources: Leviathan et al., arXiv 2211.17192, se
 DeepSeek-V3, arXiv 2412.19437, section 2.2.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 
 from app.fit.estimator.model import Model
-from app.fit.estimator.weights import Weights
+from app.fit.estimator.weights import Draft, Weights
 from app.fit.estimator.workload import InferenceWorkload, Speculation
 from app.fit.formulas.architecture import Architecture, typical_shape
 from app.fit.formulas.assumptions import InvalidWorkload
@@ -21,15 +21,6 @@ DRAFT_BYTES_PER_PARAM = 2
 """A draft model is served in 16 bits."""
 HEADLESS_LAYERS = 1
 """Layers of a draft of which only the bytes are known: EAGLE's and Medusa's heads have one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
-    """A draft as the speed of a step depends on it: bytes, of them those of routed experts, and layers."""
-
-    bytes: float
-    expert_bytes: float
-    layers: int
 
 
 def proposed(speculation: Speculation | None) -> int:

@@ -1,7 +1,6 @@
 """The type of a served model's weights, where it comes from, and how many bytes the weights take."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from app.fit.estimator.model import Model
 from app.fit.estimator.workload import InferenceWorkload
@@ -25,9 +24,6 @@ from app.fit.formulas.weight_matrices import (
     weight_matrices,
 )
 
-if TYPE_CHECKING:
-    from app.fit.estimator.speculation import Draft
-
 FILE_SPREAD = 0.02
 """Relative spread of a quantized model around the bits that were measured on another one."""
 UNQUANTIZED_SHARE = 0.05
@@ -36,6 +32,15 @@ MAX_INT4_BITS = 4.5
 """Bits of a 4-bit weight with a 16-bit scale for each 32: compressed-tensors, as Kimi K2 Thinking is released."""
 
 DTYPE_FIELD = "inference.dtype"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A draft as the speed of a step depends on it: bytes, of them those of routed experts, and layers."""
+
+    bytes: float
+    expert_bytes: float
+    layers: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +65,7 @@ class Weights:
     experts: float = 0.0
     embeddings: float = 0.0
     replicated: float = 0.0
-    draft: "Draft | None" = None
+    draft: Draft | None = None
 
 
 def weights_type(model: Model, workload: InferenceWorkload, assumptions: Assumptions) -> WeightsType:
