@@ -101,9 +101,14 @@ class StatementText:
         """Return the texts of conditions, but of those that always hold."""
         return [self.sql(fragment) for fragment in fragments if not fragment.always_holds]
 
-    def compiled(self, sql: str, converters: tuple[tuple[int, Callable[[Any], Any]], ...] = ()) -> CompiledStatement:
-        """Return the statement that was joined from the texts."""
-        return CompiledStatement(f"{self._before}{sql}", self._constants, converters)
+    def compiled(
+        self, sql: str, converters: tuple[tuple[int, Callable[[Any], Any]], ...] = (), *, first: str = ""
+    ) -> CompiledStatement:
+        """Return the statement that was joined from the texts; `first` is a CTE that those of the source may read."""
+        before = self._before
+        if first:
+            before = f"WITH {first}, {before.removeprefix('WITH ')}" if before else f"WITH {first} "
+        return CompiledStatement(f"{before}{sql}", self._constants, converters)
 
 
 class JoinedStatement(Statement):

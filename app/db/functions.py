@@ -159,6 +159,27 @@ def apply_steps(nano: int | None, steps: str) -> int | None:
     return (2 * amount.numerator + amount.denominator) // (2 * amount.denominator)
 
 
+class unindexed(GenericFunction[str]):  # noqa: N801  # SQL functions are written small, as SQLAlchemy's own are
+    """A text as it is, which SQLite looks up in no index: it would sort by one that is not in the order of a list."""
+
+    type = String()
+    inherit_cache = True
+
+
+@compiles(unindexed, "postgresql")
+def _compile_unindexed(element: unindexed, compiler: SQLCompiler, **how: Any) -> str:
+    """Compile for PostgreSQL, which knows what an index costs."""
+    (value,) = element.clauses
+    return compiler.process(value, **how)
+
+
+@compiles(unindexed, "sqlite")
+def _compile_unindexed_for_sqlite(element: unindexed, compiler: SQLCompiler, **how: Any) -> str:
+    """Compile for SQLite."""
+    (value,) = element.clauses
+    return f"+{compiler.process(value, **how)}"
+
+
 class after_last(GenericFunction[str]):  # noqa: N801  # SQL functions are written small, as SQLAlchemy's own are
     """What comes after the last separator (one character) of a text; the whole text without one."""
 

@@ -19,6 +19,7 @@ from sqlalchemy import (
     bindparam,
     case,
     cast,
+    exists,
     func,
     literal,
     literal_column,
@@ -87,9 +88,8 @@ class PriceScope:
     """Which offers (region, OS, purchase model) a size query joins: one row of `offers` a size, where `has_offer`.
 
     `cheapest` are the keys of the offers that count, where they must be searched among several regions. `all_offers`
-    are the offers of every region; those of a `past` day have only the columns that lists read, and take long to
-    compute: `unpriced` are the same rows without prices, where every size has an offer. The regions and days of the
-    scope are the parameters of `price_parameters`.
+    are the offers of every region; those of a `past` day have only the columns that lists read. The regions and days of
+    the scope are the parameters of `price_parameters`; `scope_key` is the rest of it.
     """
 
     os: str
@@ -99,7 +99,7 @@ class PriceScope:
     cheapest: FromClause | None = None
     all_offers: FromClause = OFFER
     past: bool = False
-    unpriced: FromClause | None = None
+    scope_key: PriceScopeKey | None = None
 
     @staticmethod
     def of(params: OfferParams, rules: Rules = ()) -> "PriceScope":
@@ -133,7 +133,7 @@ class PriceScope:
     @property
     def key(self) -> ColumnElement[str]:
         """Return the column of the size's key, which is its name without regard to case."""
-        key: ColumnElement[str] = self.offers.c.size_key
+        key: ColumnElement[str] = size.key if self.offers is SIZE else self.offers.c.size_key
         return key
 
     @property
@@ -211,10 +211,10 @@ def _current_scope(key: PriceScopeKey, *of_sizes: ColumnElement[bool]) -> PriceS
     of_os = matches_offer(OFFER.c, key)
     if key.regions <= 1:
         has_offer = and_(OFFER.c.region == regions[0], of_os)
-        return PriceScope(os=key.os, purchase=key.purchase, offers=OFFER, has_offer=has_offer)
+        return PriceScope(os=key.os, purchase=key.purchase, offers=OFFER, has_offer=has_offer, scope_key=key)
     several = (OFFER.c.region.in_(regions), of_os, *of_sizes)
     best = cheapest_offers(OFFER, key.purchase, ("size_key",), *several, columns=_OFFER_KEY)
-    return PriceScope(os=key.os, purchase=key.purchase, offers=OFFER, has_offer=true(), cheapest=best)
+    return PriceScope(os=key.os, purchase=key.purchase, offers=OFFER, has_offer=true(), cheapest=best, scope_key=key)
 
 
 def _same_offer(left: FromClause, right: FromClause) -> ColumnElement[bool]:
@@ -233,6 +233,7 @@ def _past_scope(key: PriceScopeKey, sizes: Select[Any] | None = None) -> PriceSc
     else:
         chosen = _cheapest_regions(key, keys)
         meant += [PRICE.c.size_key == chosen.c.size_key, PRICE.c.region == chosen.c.region]
+        meant += [PRICE.c.size_key.in_(keys)] if sizes is not None else []
     in_force = prices_in_force(*_DAYS, *meant, rules=key.rules)
     prices = side_by_side(in_force, adjusted=bool(key.rules)).subquery()
     unpriced = literal(UNKNOWN_PRICE_RANK, Double)
@@ -256,13 +257,29 @@ def _past_scope(key: PriceScopeKey, sizes: Select[Any] | None = None) -> PriceSc
         has_offer=true(),
         all_offers=_past_prices(key),
         past=True,
-        unpriced=None if key.regions or sizes is not None else _unpriced_offers(),
+        scope_key=key,
     )
 
 
-def _unpriced_offers() -> FromClause:
-    columns = (size.key.label("size_key"), *(size[name] for name in COPIED_SIZE_COLUMNS))
-    return select(*columns).subquery("past_offer")
+@lru_cache(maxsize=64)
+def sizes_with_offers(key: PriceScopeKey) -> PriceScope | None:
+    """Return the scope of sizes alone that have an offer, without its prices; None for the regions of a past day.
+
+    It is for lists that are chosen and sorted by figures of sizes: they need the offers of a page only.
+    """
+    if key.past and key.regions:
+        return None
+    regions = region_binds(key.regions)
+    offered = exists(
+        select(literal(1)).where(OFFER.c.region.in_(regions), matches_offer(OFFER.c, key), OFFER.c.size_key == size.key)
+    )
+    return PriceScope(
+        os=key.os,
+        purchase=key.purchase,
+        offers=SIZE,
+        has_offer=offered if key.regions else true(),  # the offers in any region are of every size
+        all_offers=_past_prices(key) if key.past else OFFER,
+    )
 
 
 def _cheapest_regions(key: PriceScopeKey, sizes: Select[Any]) -> FromClause:
@@ -284,9 +301,9 @@ def _cheapest_regions(key: PriceScopeKey, sizes: Select[Any]) -> FromClause:
     cheapest = _first_in_force(run.region, run, key, these, *by_purchase, order=[*order, run.region])
     other = PRICE.alias().c
     region = func.coalesce(cheapest, _first_in_force(other.region, other, key, these, order=[other.region]))
-    # Materialized, because PostgreSQL would otherwise compute the prices of all regions and throw most of them away.
+    # Materialized, because the databases would otherwise compute the prices of all regions and throw most of them away.
     found = select(these.c.size_key, region.label("region")).cte("cheapest")
-    return found.prefix_with("materialized", dialect="postgresql")
+    return found.prefix_with("materialized")
 
 
 def _dearest_rivals(key: PriceScopeKey, sizes: Select[Any]) -> FromClause:

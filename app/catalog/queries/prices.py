@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 import orjson
 from pydantic import AfterValidator, Field
-from sqlalchemy import Date, Double, Integer, Select, String, and_, bindparam, case, cast, func, or_, select
+from sqlalchemy import Date, Double, Integer, Select, String, and_, bindparam, case, cast, exists, func, or_, select
 from sqlalchemy.sql import ColumnElement
 
 from app.catalog.adjustments import Rules, adjustment_json
@@ -49,6 +49,7 @@ from app.catalog.queries.params import (
 from app.catalog.queries.price_scope import GPU, SIZE, PriceScope
 from app.catalog.queries.sizes import age_days
 from app.catalog.queries.snapshot import CatalogSnapshot
+from app.db.functions import unindexed
 from app.db.statements import BoundStatement, QueryPlan, Row, Statement, cached_statement
 from app.errors import BadQuery, NotFound
 
@@ -83,7 +84,7 @@ def _of_sizes(which: Filter) -> Filter:
     return Filter(is_of_size, which.values)
 
 
-PRICE_FILTERS: Mapping[str, Filter] = {
+PRICE_FILTERS: dict[str, Filter] = {
     "size": any_of(price.size_key),
     "series": _of_sizes(FILTERS["series"]),
     "gpu": _of_sizes(FILTERS["gpu"]),
@@ -170,7 +171,10 @@ def _rows(key: PriceStatementKey) -> Select[tuple[object, ...]]:
         adjustment_json(price, _DAY, key.rules).label("adjustment"),
     ]
     query = select(*shown).join_from(PRICE, SIZE, SIZE.c.key == price.size_key)
-    return query.where(_is_listed(key), *_conditions(key, PRICE_FILTERS)).order_by(*(price[name] for name in PRICE_KEY))
+    of_sizes = any(one.name in ("size", "series", "gpu") for one in key.filters)
+    filters = PRICE_FILTERS if of_sizes else PRICE_FILTERS | {"region": any_of(unindexed(price.region))}
+    query = query.where(*_has_prices(key), _is_listed(key), *_conditions(key, filters))
+    return query.order_by(*(price[name] for name in PRICE_KEY))
 
 
 def _is_listed(key: PriceStatementKey) -> ColumnElement[bool]:
@@ -178,6 +182,15 @@ def _is_listed(key: PriceStatementKey) -> ColumnElement[bool]:
         return is_in_force(price, _DAY, _KNOWN)
     known = known_on(price, _DAY, _KNOWN)
     return and_(known, price.seen_until >= bindparam("since", type_=Date)) if key.since else known
+
+
+def _has_prices(key: PriceStatementKey) -> list[ColumnElement[bool]]:
+    """Return the condition that the regions, system and purchase model of a list have any price.
+
+    The prices themselves are in the order of sizes: all would be read before it is known that there are none.
+    """
+    by_group = replace(key, filters=tuple(one for one in key.filters if one.name in TOTAL_FILTERS))
+    return [exists().where(*_conditions(by_group, TOTAL_FILTERS)).correlate(None)] if by_group.filters else []
 
 
 def _conditions(key: PriceStatementKey, filters: Mapping[str, Filter]) -> list[ColumnElement[bool]]:

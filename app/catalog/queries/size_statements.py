@@ -16,7 +16,9 @@ from sqlalchemy.sql.elements import ColumnElement
 from app.catalog.column_types import table_of
 from app.catalog.models import SizeJson
 from app.catalog.queries.filters import (
+    ALWAYS_ACTIVE,
     PRICE_FILTERS,
+    PRICED_SORTS,
     SCOPE_FILTERS,
     ActiveFilter,
     Condition,
@@ -24,7 +26,15 @@ from app.catalog.queries.filters import (
     to_sort_keys,
 )
 from app.catalog.queries.pagination import SortKey, after_cursor, cursor_binds
-from app.catalog.queries.price_scope import GPU, SIZE, PriceScope, PriceScopeKey, status_of, use_memory_index
+from app.catalog.queries.price_scope import (
+    GPU,
+    SIZE,
+    PriceScope,
+    PriceScopeKey,
+    sizes_with_offers,
+    status_of,
+    use_memory_index,
+)
 from app.db.fragments import Fragment, JoinedStatement, Source, StatementText, order_text, select_text
 from app.db.statements import CompiledStatement, Statement, cached_statement, converters_of
 
@@ -58,13 +68,18 @@ def page_statement(key: StatementKey) -> Statement:
     keys = [_sorted_by(name, key.price_scope) for name in _sort_names(key.sort)]
     short = not key.price_scope.past and key.sort in _INDEXED_SORTS and not _reads(SIZE, _conditions(key))
     names = ("doc", "status", "offer", *(f"key_{index}" for index in range(len(keys))))
+    if _chooses_sizes_first(key):
+        return JoinedStatement(names, partial(_join_chosen, key))
     return JoinedStatement(names, partial(_join_page, key), short=short)
 
 
 @cached_statement(256)
 def count_statement(key: StatementKey) -> Statement:
     """Build the statement that counts a list."""
-    return JoinedStatement(("count",), partial(_join_count, key))
+    of_sizes = replace(key, sort=())
+    counts_sizes = _compares_no_price(of_sizes) and _needs_sizes(of_sizes)
+    alone = sizes_with_offers(key.price_scope.scope_key) if counts_sizes else None
+    return JoinedStatement(("count",), partial(_join_count, replace(key, price_scope=alone) if alone else key))
 
 
 @cached_statement(64)
@@ -110,7 +125,7 @@ def _columns(scope: PriceScope) -> list[ColumnElement[Any]]:
 
 def _join(query: Select[Any], scope: PriceScope, *, size: bool, gpu: bool) -> Select[Any]:
     query = query.select_from(scope.source)
-    if size or gpu:
+    if (size or gpu) and scope.offers is not SIZE:
         query = query.join(SIZE, SIZE.c.key == scope.key)
     if gpu:
         query = query.join(GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True)
@@ -155,13 +170,88 @@ def _join_page(key: StatementKey, kind: str) -> CompiledStatement:
     return text.compiled(sql, converters_of(types, kind))
 
 
+def _chooses_sizes_first(key: StatementKey) -> bool:
+    """Return whether a page is found among sizes alone, so that only its own offers are read.
+
+    So it is where no price is compared and the offers lack a figure, or are computed, or where a list by name has
+    filters: an index has the offers by name, but none of their figures.
+    """
+    if not _compares_no_price(key):
+        return False
+    filtered = any(one.name not in (*SCOPE_FILTERS, *ALWAYS_ACTIVE) for one in key.filters)
+    return _needs_sizes(key) or (_sort_names(key.sort) == ["name"] and filtered)
+
+
+def _compares_no_price(key: StatementKey) -> bool:
+    scope_key = key.price_scope.scope_key
+    if scope_key is None or sizes_with_offers(scope_key) is None or key.memory_buckets:
+        return False
+    sorts = {name.removeprefix("-") for name in key.sort}
+    return sorts.isdisjoint(PRICED_SORTS) and PRICE_FILTERS.isdisjoint(one.name for one in key.filters)
+
+
+def _needs_sizes(key: StatementKey) -> bool:
+    """Return whether the offers have not all that a list reads, or are computed for it."""
+    scope = key.price_scope
+    read = [*_conditions(key), *(_sorted_by(name, scope).fragment for name in _sort_names(key.sort))]
+    return scope.past or scope.cheapest is not None or _reads(SIZE, read) or _reads(GPU, read)
+
+
+_CHOSEN = table("chosen", column("size_key", SIZE.c.key.type))
+
+
+@lru_cache(maxsize=64)
+def _chosen_scope(key: PriceScopeKey) -> PriceScope:
+    return PriceScope.for_sizes(key, select(_CHOSEN.c.size_key))
+
+
+@lru_cache(maxsize=64)
+def _chosen_values(scope: PriceScope) -> tuple[Fragment, Fragment, Fragment]:
+    values = (scope.key, status_of(scope.offer), scope.json_of(scope.offer))
+    key, status, offer = (Fragment(value, _every_table(scope)) for value in values)
+    return key, status, offer
+
+
+def _join_chosen(key: StatementKey, kind: str) -> CompiledStatement:
+    """Join the statement of a page whose sizes are chosen first; SQLite keeps to the order of a cross join."""
+    scope_key = key.price_scope.scope_key
+    alone = sizes_with_offers(scope_key) if scope_key is not None else None
+    if scope_key is None or alone is None:
+        raise ValueError("there is no scope of sizes alone")
+    text, sort_names = StatementText(kind), _sort_names(key.sort)
+    keys = [_sorted_by(name, alone) for name in sort_names]
+    names = [f"key_{index}" for index in range(len(keys))]
+    of_sizes = replace(key, price_scope=alone)
+    limit = f"LIMIT {text.sql(_LIMIT)}" + (f" OFFSET {text.sql(_OFFSET)}" if key.skips else "")
+    after = [_after(alone, key.sort, key.after)] if key.after is not None else []
+    chosen = select_text(
+        [
+            "size.key AS size_key",
+            *(f"{text.sql(each.fragment)} AS {name}" for each, name in zip(keys, names, strict=True)),
+        ],
+        text.sql(_source(of_sizes, tuple(each.fragment for each in keys))),
+        where=text.conditions([_has_offer(alone), *_conditions(of_sizes), *after]),
+        order=[each.order(text.sql(each.fragment)) for each in keys],
+        limit=limit,
+    )
+    scope = _chosen_scope(scope_key)
+    size_key, status, offer = (text.sql(one) for one in _chosen_values(scope))
+    sql = select_text(
+        ["size_doc.doc", f"{status} AS status", f"{offer} AS offer", *(f"chosen.{name}" for name in names)],
+        f"chosen CROSS JOIN {text.sql(_tables(scope, size=False, gpu=False, hinted=False))}"
+        " JOIN size_doc ON size_doc.size_key = chosen.size_key",
+        where=[f"{size_key} = chosen.size_key", *text.conditions([_has_offer(scope)])],
+        order=[each.order(f"chosen.{name}") for each, name in zip(keys, names, strict=True)],
+    )
+    types = (*(SIZE_JSON.c.doc.type for _ in range(3)), *(each.key.expression.type for each in keys))
+    return text.compiled(sql, converters_of(types, kind), first=f"chosen AS ({chosen})")
+
+
 def _join_count(key: StatementKey, kind: str) -> CompiledStatement:
     text, scope = StatementText(kind), key.price_scope
     where = text.conditions([_has_offer(scope), *_conditions(key)])
     if key.memory_buckets:
         where.append(f"{text.sql(_bucket(scope))} >= {key.memory_buckets[0]}")
-    if scope.unpriced is not None and PRICE_FILTERS.isdisjoint(one.name for one in key.filters):
-        key = replace(key, price_scope=replace(scope, offers=scope.unpriced))
     return text.compiled(select_text(["count(*) AS count"], text.sql(_source(key)), where=where))
 
 
@@ -252,7 +342,7 @@ def _tables(scope: PriceScope, *, size: bool, gpu: bool, hinted: bool) -> Source
 @lru_cache(maxsize=64)
 def _every_table(scope: PriceScope) -> FromClause:
     """Return all tables that a list can join, in which its fragments are compiled: subqueries refer to them."""
-    joined = scope.source.join(SIZE, SIZE.c.key == scope.key)
+    joined = scope.source if scope.offers is SIZE else scope.source.join(SIZE, SIZE.c.key == scope.key)
     return joined.join(GPU, GPU.c.id == SIZE.c.gpu_id, isouter=True)
 
 
