@@ -170,9 +170,11 @@ def _rows(key: PriceStatementKey) -> Select[tuple[object, ...]]:
         cast(price.known_from, String).label("known_from"),
         adjustment_json(price, _DAY, key.rules).label("adjustment"),
     ]
-    query = select(*shown).join_from(PRICE, SIZE, SIZE.c.key == price.size_key)
-    of_sizes = any(one.name in ("size", "series", "gpu") for one in key.filters)
-    filters = PRICE_FILTERS if of_sizes else PRICE_FILTERS | {"region": any_of(unindexed(price.region))}
+    # Every price has a size. An outer join keeps SQLite from reading all sizes first, and sorting the prices.
+    names = {one.name for one in key.filters}
+    query = select(*shown).join_from(PRICE, SIZE, SIZE.c.key == price.size_key, isouter=not names & {"series", "gpu"})
+    alone = names <= {"region", "purchase"}
+    filters = PRICE_FILTERS | {"region": any_of(unindexed(price.region))} if alone else PRICE_FILTERS
     query = query.where(*_has_prices(key), _is_listed(key), *_conditions(key, filters))
     return query.order_by(*(price[name] for name in PRICE_KEY))
 
