@@ -43,7 +43,7 @@ def make_receipt(catalog: Catalog, asked: Asked, *, full: bool = True) -> dict[s
     body = {
         "receipt": FORMAT,
         "program": version("vmsizes"),
-        "formulas": formulas_digest(),
+        "formulas": _formulas_of(question for question, _ in asked),
         "revision": latest["number"] if latest else None,
         "digest": latest["digest"] if latest else None,
         "day": catalog.today.isoformat(),
@@ -69,7 +69,7 @@ def check_receipt(catalog: Catalog, receipt: Mapping[str, Any]) -> list[str]:
         differences.append(f"digest: the receipt is of a catalog with {receipt.get('digest')}, this one has {digest}")
     asked, wrong = _ask_again(catalog, receipt.get("questions", []))
     differences += wrong
-    if any(question.endpoint.endswith("/fit") for question, _ in asked) and receipt["formulas"] != formulas_digest():
+    if receipt.get("formulas") != _formulas_of(question for question, _ in asked):
         differences.append(f"formulas: of program {receipt.get('program')}, this is {version('vmsizes')}")
     before = receipt.get("rests_on", {})
     now = _rests_on(catalog, asked, full="facts" in before)
@@ -94,6 +94,11 @@ def formulas_digest() -> str:
     for path in sorted(folder.rglob("*.py")):
         digest.update(f"{path.relative_to(folder).as_posix()}\0".encode() + path.read_bytes())
     return digest.hexdigest()
+
+
+def _formulas_of(questions: Iterable[Question]) -> str | None:
+    """Return the digest of the formulas if any question needs them; other answers are the same with all formulas."""
+    return formulas_digest() if any(question.endpoint.endswith("/fit") for question in questions) else None
 
 
 def _ask_again(catalog: Catalog, questions: Iterable[Any]) -> tuple[list[tuple[Question, dict[str, Any]]], list[str]]:
