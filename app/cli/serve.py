@@ -25,7 +25,10 @@ def serve(
     settings = context.settings()
     _check_address(host or settings.host, port or settings.port)
     where = f"http://{host or settings.host}:{port or settings.port}"
-    print_line(f"Serving {where} - documentation at {where}/docs{_agents_note(where, on=settings.mcp)}")
+    print_line(f"Serving {where}")
+    print_line(f"  documentation     {where}/docs")
+    if settings.mcp:
+        print_line(f"  tools for agents  {_agents_note(where)}")
     uvicorn.run(
         "app.asgi:service",
         factory=True,
@@ -38,13 +41,11 @@ def serve(
     )
 
 
-def _agents_note(where: str, *, on: bool) -> str:
-    """Return where the tools for agents are, or what to install for them; nothing if they are off."""
+def _agents_note(where: str) -> str:
+    """Return where the tools for agents are, or what to install for them."""
     from app.mcp.sdk import is_installed
 
-    if not on:
-        return ""
-    return f", tools for agents at {where}/mcp" if is_installed() else "; for /mcp: pip install 'vmsizes[mcp]'"
+    return f"{where}/mcp" if is_installed() else "not installed: pip install 'vmsizes[mcp]'"
 
 
 def _check_address(host: str, port: int) -> None:
