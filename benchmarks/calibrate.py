@@ -10,7 +10,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -78,14 +78,12 @@ class Runs(NamedTuple):
 
 
 def _stack(works: list[StepWork]) -> StepWork:
-    columns: dict[str, Any] = {
-        one.name: np.array([getattr(work, one.name) for work in works]) for one in fields(StepWork)
-    }
+    columns: dict[str, Any] = {name: np.array([getattr(work, name) for work in works]) for name in StepWork._fields}
     return StepWork(**columns)
 
 
 def _take(work: StepWork, mask: Mask) -> StepWork:
-    return StepWork(**{one.name: getattr(work, one.name)[mask] for one in fields(StepWork)})
+    return StepWork(**{name: getattr(work, name)[mask] for name in StepWork._fields})
 
 
 @lru_cache(maxsize=1)

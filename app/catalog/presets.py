@@ -60,7 +60,7 @@ class Preset(BaseModel):
     )
     layers: Width = Field(description="Layers.")
     hidden: Width = Field(description="Width of the model: values of a token between layers.")
-    vocab: Width = Field(description="Rows of the embedding, with padding.")
+    vocab: Number = Field(description="Rows of the embedding, with padding.")
     tied_embeddings: bool = Field(default=False, description="The output layer uses the weights of the embedding.")
     learned_positions: Number = Field(default=0, description="Rows of a learned embedding of positions.")
     attention: Attention = Field(

@@ -179,6 +179,17 @@ class EstimateCostOut(Out):
     )
 
 
+class DisaggregationOut(Out):
+    """Replicas that only read prompts, and replicas that only generate."""
+
+    prefill_replicas: int = Field(description="Copies that read prompts, at the peak.")
+    decode_replicas: int = Field(description="Copies that generate, at the peak.")
+    prefill_replicas_at_mean: int = Field(description="Copies that read prompts, of the average load.")
+    decode_replicas_at_mean: int = Field(description="Copies that generate, of the average load.")
+    prefill_busy: float = Field(description="Share of the time that prompts are read, at the peak: 0 to 1.")
+    kv_transfer: FigureOut = Field(description="Time in which the cache of a prompt moves to the copy that generates.")
+
+
 class EstimateServiceOut(Out):
     """What a service takes of this placement; figures are left out where even one request misses a target."""
 
@@ -200,6 +211,9 @@ class EstimateServiceOut(Out):
     requests_per_s: Omittable[FigureOut] = Field(description="Requests that all replicas answer at most, a second.")
     peak_requests_per_s: Omittable[FigureOut] = Field(description="Requests a second at the peak.")
     mean_requests_per_s: Omittable[FigureOut] = Field(description="Requests a second on average.")
+    disaggregation: Omittable[DisaggregationOut] = Field(
+        description="With `disaggregated`: copies of each kind; `concurrency_per_replica` is of those that generate."
+    )
 
 
 class WeightsTypeOut(Out):

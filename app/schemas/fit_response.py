@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from app.schemas.estimate_request import ArchitectureOut
-from app.schemas.estimate_response import AssumptionOut, FigureOut, ParametersOut, WeightsTypeOut
+from app.schemas.estimate_response import AssumptionOut, DisaggregationOut, FigureOut, ParametersOut, WeightsTypeOut
 from app.schemas.sizes import AdjustmentField, Amount, ExchangeRateField, Omittable, Out, PageOut, Total, Usd
 
 
@@ -187,6 +187,10 @@ class ServiceOut(Out):
     requests_per_s: FigureOut = Field(description="Requests that all replicas answer at most, a second.")
     peak_requests_per_s: FigureOut = Field(description="Requests a second at the peak.")
     mean_requests_per_s: FigureOut = Field(description="Requests a second on average.")
+    disaggregation: Omittable[DisaggregationOut] = Field(
+        default=None,
+        description="With `disaggregated`: copies of each kind; `concurrency_per_replica` is of those that generate.",
+    )
 
 
 class PlacedOut(Out):

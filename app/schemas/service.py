@@ -32,6 +32,10 @@ class ServingIn(In):
     peak_to_mean: Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)] | None = Field(
         default=None, description="Load of the busiest time over the average; default 1."
     )
+    disaggregated: bool = Field(
+        default=False,
+        description="Whether replicas of their own read the prompts, and move the cache to those that generate.",
+    )
 
     @model_validator(mode="after")
     def _one_rate(self) -> Self:

@@ -13,6 +13,7 @@ from app.catalog.queries.params import SizeSelection
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan, to_dicts
 from app.fit.estimator.workload import InferenceWorkload
+from app.fit.formulas.architecture import Architecture
 from app.fit.formulas.assumptions import Assumptions
 from app.fit.formulas.memory import KvCache, Parallelism, kv_bytes_per_sequence
 from app.fit.placement.checks import CheckContext, find_failures
@@ -77,7 +78,7 @@ def find_capacity(name: str, known: CatalogSnapshot, today: date) -> QueryPlan[S
     query = machines_query(SizeSelection(name=(key,), status=("any",)), (), today=today, rules=())
     (row,) = [one for one in to_dicts(query, (yield query)) if one["key"] == key]
     machine = to_machine(row)
-    rows = {str(model["id"]): model for model in known.models.values()}
+    rows = {str(model["id"]): model for model in known.models.values() if _generates_text(model)}
     ordered = sorted(rows.values(), key=lambda model: (-(model["params"] or 0), model["id"]))
     return SizeCapacity(
         size=row["name"],
@@ -85,6 +86,11 @@ def find_capacity(name: str, known: CatalogSnapshot, today: date) -> QueryPlan[S
         usable_gib=machine.usable_bytes / 2**30 if machine.usable_bytes is not None else None,
         models=tuple(_capacity_of(model, machine) for model in ordered) if machine.gpus else (),
     )
+
+
+def _generates_text(model: Mapping[str, Any]) -> bool:
+    """Whether a model has a context and users; an embedding model, a speech model or one of images has not."""
+    return _prepare_architecture(_Row(model)).kind == "decoder"
 
 
 def _capacity_of(model: Mapping[str, Any], machine: Machine) -> ModelCapacity:
@@ -105,12 +111,17 @@ class _Row(dict[str, Any]):
         return hash((self["id"], self["params"]))
 
 
+@lru_cache(maxsize=512)
+def _prepare_architecture(model: _Row) -> Architecture:
+    return to_architecture(model)
+
+
 @lru_cache(maxsize=2048)
 def _prepare(model: _Row, dtype: str | None) -> PreparedRequest:
     """Prepare serving a model; the same for all sizes, so it is computed once."""
     most = model["max_context_tokens"] or USERS_CONTEXT
     request = PlacementRequest(
-        architecture=to_architecture(model),
+        architecture=_prepare_architecture(model),
         workload=InferenceWorkload(dtype=dtype, context_tokens=min(USERS_CONTEXT, most), concurrency=1),
         constraints=Constraints(checkpoint_on_local_disk=False),
         pricing=Pricing(purchases=("on_demand",), today=date.min),

@@ -90,7 +90,7 @@ def _read_preset_config(row: Mapping[str, Any]) -> Architecture:
     """Read the configuration of a preset whose layers differ: an object, or its JSON text as in the table."""
     config = row["config"]
     shape = _read_text(config if isinstance(config, str) else orjson.dumps(config).decode())
-    released = replace(shape.released, source="preset") if shape.released is not None else None
+    released = replace(shape.released, source="preset") if shape.released is not None else _released(row)
     return replace(shape, released=released, max_positions=row.get("max_context_tokens"))
 
 

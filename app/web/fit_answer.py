@@ -98,6 +98,7 @@ DEPARTURES: Mapping[str, str] = {
     "tensor_parallel": "so many GPUs of a layer",
     "data_parallel_attention": "data-parallel attention",
     "pipeline_parallel": "stages",
+    "disaggregated": "copies that only read prompts",
     "speculative": "speculative decoding",
     "sequences": "so many users",
     "context": "so long a context",

@@ -68,7 +68,7 @@ def _compact(text: str) -> str:
 
 
 class ServiceParams(QueryParams):
-    """The load of a service and its targets: what `ServingIn` has, but for `output_tokens`."""
+    """The load of a service and its targets: what `ServingIn` has, but for `output_tokens` and `disaggregated`."""
 
     input_tokens: Tokens | None = Field(default=None, description="Tokens of a prompt.")
     requests_per_second: Rate | None = Field(default=None, description="Requests a second, on average.")

@@ -53,7 +53,7 @@ def estimate(body: Mapping[str, Any]) -> Estimate:
     """Return the estimate for a body of POST /estimate; raises InvalidWorkload or BadWorkload where it is refused."""
     request, shape, assumptions = _resolve(body)
     if isinstance(request.workload, InferenceWorkload):
-        return estimate_serving(shape, request.workload, request.gpus, assumptions)
+        return estimate_serving(shape, request.workload, request.gpus, assumptions, request.serving)
     return estimate_training(shape, request.workload, request.gpus, assumptions)
 
 

@@ -2,14 +2,22 @@
 
 from benchmarks.accuracy.memory import CHECKPOINT_WEIGHTS, CONFIG_PARAMETERS, KV_CAPACITY, STANDARD_DECODERS
 from benchmarks.accuracy.points import Family
-from benchmarks.accuracy.serving import DECODE_STEP, DECODE_STEP_DATA_PARALLEL, TTFT
+from benchmarks.accuracy.serving import (
+    DECODE_STEP,
+    DECODE_STEP_DATA_PARALLEL,
+    DECODE_STEP_DISAGGREGATED,
+    TTFT,
+    TTFT_DATA_PARALLEL,
+)
 from benchmarks.accuracy.throughput import MAX_THROUGHPUT
 from benchmarks.accuracy.training import TRAINING_HOURS, TRAINING_MEMORY, TRAINING_RATE
 
 FAMILIES: tuple[Family, ...] = (
     DECODE_STEP,
     DECODE_STEP_DATA_PARALLEL,
+    DECODE_STEP_DISAGGREGATED,
     TTFT,
+    TTFT_DATA_PARALLEL,
     MAX_THROUGHPUT,
     TRAINING_RATE,
     TRAINING_HOURS,

@@ -153,6 +153,24 @@ def _run(row: Mapping[str, str]) -> ServingRun:
     )
 
 
+def disaggregated_runs() -> tuple[ServingRun, ...]:
+    """Return the replicas that only generate, of the runs with disaggregation, each once.
+
+    Those whose requests are known, without data-parallel attention. The time to the first token is left out of use: it
+    is mostly that of waiting for the replicas that read prompts.
+    """
+    found = {}
+    for row in read_rows():
+        groups, tensor = row["decode_attention_data_parallel"], int(row["decode_tensor_parallel"] or 0)
+        if row["mode"] != "disagg" or not row["decode_batch"] or groups != "1" or not 0 < tensor <= GPUS_OF_A_SERVER:
+            continue
+        known = {"batch": row["decode_batch"], "tensor_parallel": row["decode_tensor_parallel"], "expert_parallel": "1"}
+        run = _run(row | known)
+        found[(run.gpu, run.engine, run.dtype, run.ttft_s, run.tpot_s)] = run
+    return tuple(found.values())
+
+
+GPUS_OF_A_SERVER = 8
 MAX_BATCH = 1024
 """More requests of a run than this are a mistake of the table."""
 

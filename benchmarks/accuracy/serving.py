@@ -1,10 +1,13 @@
 """Families of serving: the time per output token of measured runs."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
-from benchmarks.accuracy.estimates import estimate, figure_range
+from app.fit.estimator.serving import kv_cache_of, weights_range
+from app.fit.estimator.serving_speed import serving_speed
+from benchmarks.accuracy.estimates import estimate, figure_range, setup_of
 from benchmarks.accuracy.points import Family, Point
-from benchmarks.accuracy.runs import ServingRun, data_parallel_runs, serving_runs
+from benchmarks.accuracy.runs import ServingRun, data_parallel_runs, disaggregated_runs, serving_runs
 
 SOURCE = "ai-dynamo/aiconfigurator 095f58a, silicon_sample.csv: runs of SemiAnalysis InferenceX and NVIDIA"
 LICENSE = "Apache-2.0"
@@ -44,11 +47,26 @@ def _ttft_left_out() -> tuple[float, str]:
     return ttft_left_out(), "model"
 
 
-def _data_parallel_points() -> Iterator[Point]:
-    for run in data_parallel_runs():
-        low, mid, high = figure_range(estimate(run.body()), "inference.decode.expected_step")
-        names = labels(run) | {"data_parallel": run.data_parallel}
-        yield Point(measured=run.tpot_s * 1e3, low=low, mid=mid, high=high, labels=names)
+def _data_parallel_points(path: str, measured_ms: Callable[[ServingRun], float]) -> Callable[[], Iterator[Point]]:
+    def points() -> Iterator[Point]:
+        for run in data_parallel_runs():
+            low, mid, high = figure_range(estimate(run.body()), path)
+            names = labels(run) | {"data_parallel": run.data_parallel}
+            yield Point(measured=measured_ms(run), low=low, mid=mid, high=high, labels=names)
+
+    return points
+
+
+def _disaggregated_points() -> Iterator[Point]:
+    """Yield the steps of replicas that only generate, which a body asks for by a service level alone."""
+    for run in disaggregated_runs():
+        setup = setup_of(run.body())
+        setup = replace(setup, workload=replace(setup.workload, prefill_busy=0.0))
+        speed = serving_speed(setup, weights_range(setup), kv_cache_of(setup))
+        if speed is None:
+            raise ValueError(f"no speed of {run}")
+        step = speed.expected_s.times(1e3)
+        yield Point(measured=run.tpot_s * 1e3, low=step.low, mid=step.mid, high=step.high, labels=labels(run))
 
 
 DECODE_STEP = Family(
@@ -68,7 +86,7 @@ DECODE_STEP_DATA_PARALLEL = Family(
     unit="ms",
     source=SOURCE,
     license=LICENSE,
-    points=_data_parallel_points,
+    points=_data_parallel_points("inference.decode.expected_step", lambda run: run.tpot_s * 1e3),
 )
 TTFT = Family(
     id="ttft",
@@ -79,4 +97,22 @@ TTFT = Family(
     license=LICENSE,
     points=_points("inference.ttft", lambda run: run.ttft_s * 1e3),
     leave_one_out=_ttft_left_out,
+)
+TTFT_DATA_PARALLEL = Family(
+    id="ttft_data_parallel",
+    title="Time to the first token with data-parallel attention",
+    figure="inference.ttft",
+    unit="ms",
+    source=SOURCE,
+    license=LICENSE,
+    points=_data_parallel_points("inference.ttft", lambda run: run.ttft_s * 1e3),
+)
+DECODE_STEP_DISAGGREGATED = Family(
+    id="decode_step_disaggregated",
+    title="Time per output token of replicas that only generate",
+    figure="inference.decode.expected_step",
+    unit="ms",
+    source=SOURCE,
+    license=LICENSE,
+    points=_disaggregated_points,
 )

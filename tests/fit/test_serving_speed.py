@@ -30,6 +30,9 @@ ONLY_PARAMS = Architecture(params=13_000_000_000)
 ACTIVE_PARAMS = Architecture(params=109_000_000_000, active_params=17_000_000_000)
 SHAPES = st.sampled_from((LLAMA_70B, MIXTURE, LATENT, ONLY_PARAMS, ACTIVE_PARAMS))
 
+ROUNDING = 1e-9
+"""The share by which sums in another order may differ."""
+
 H100 = Gpus(count=8, bandwidth_gb_per_s=3350, peak_tflops=989)
 
 
@@ -91,10 +94,10 @@ def test_more_sequences_and_a_longer_context_never_make_a_step_shorter(
     assert busier.expected_s.mid >= before.expected_s.mid
     assert busier.expected_s.high >= before.expected_s.high
     if before.first_token_s is not None and busier.first_token_s is not None:
-        assert busier.first_token_s.mid >= before.first_token_s.mid
+        assert busier.first_token_s.mid >= before.first_token_s.mid * (1 - ROUNDING)
     if workload.context_tokens is not None and workload.prompt_tokens is None:
         longer = speed_of(shape, replace(workload, context_tokens=workload.context_tokens + more))
-        assert longer.expected_s.mid >= before.expected_s.mid * (1 - 1e-9)
+        assert longer.expected_s.mid >= before.expected_s.mid * (1 - ROUNDING)
 
 
 @given(SHAPES, workloads(), st.floats(1, 3), st.floats(1, 3), st.floats(1, 3))
@@ -109,10 +112,10 @@ def test_a_faster_gpu_and_link_never_make_anything_slower(
         link_gb_per_s=900 * link,
     )  # fmt: skip
     after = speed_of(shape, workload, faster)
-    assert after.expected_s.mid <= before.expected_s.mid * (1 + 1e-9)
-    assert after.least_s <= before.least_s * (1 + 1e-9)
+    assert after.expected_s.mid <= before.expected_s.mid * (1 + ROUNDING)
+    assert after.least_s <= before.least_s * (1 + ROUNDING)
     if before.first_token_s is not None and after.first_token_s is not None:
-        assert after.first_token_s.mid <= before.first_token_s.mid * (1 + 1e-9)
+        assert after.first_token_s.mid <= before.first_token_s.mid * (1 + ROUNDING)
 
 
 @given(workloads(), st.floats(1, 4))
@@ -120,7 +123,8 @@ def test_more_parameters_never_make_a_step_shorter(workload: InferenceWorkload, 
     small, large = (Architecture(params=int(13e9 * by)) for by in (1.0, factor))
     gpus = replace(H100, count=None)
     unsplit = replace(workload, tensor_parallel=1, pipeline_parallel=1)
-    assert speed_of(large, unsplit, gpus).expected_s.mid >= speed_of(small, unsplit, gpus).expected_s.mid * (1 - 1e-9)
+    least = speed_of(small, unsplit, gpus).expected_s.mid * (1 - ROUNDING)
+    assert speed_of(large, unsplit, gpus).expected_s.mid >= least
 
 
 def test_tensor_ranks_over_pcie_and_stages_over_ethernet_take_longer() -> None:

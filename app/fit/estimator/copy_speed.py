@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from app.fit.estimator.disaggregation import is_disaggregated, prompt_busy_s, transfer_s
 from app.fit.estimator.serving import ServingSetup
 from app.fit.estimator.serving_speed import kv_bytes_read, least_prompt, least_step, prompt_work, step_work
 from app.fit.estimator.speculation import yielded
@@ -26,7 +27,8 @@ class LoadTimes(NamedTuple):
 class CopySpeed:
     """Expected times of one copy under any load, the middles of what `serving_speed` gives: for sizing by a load.
 
-    `setup` must have the bandwidth and the peak of its GPUs, and the lengths of a request.
+    `setup` must have the bandwidth and the peak of its GPUs, and the lengths of a request. `transfer_s` is None where
+    copies read the prompts of their own requests: else other copies read them, and this is what moving a cache takes.
     """
 
     setup: ServingSetup
@@ -34,17 +36,27 @@ class CopySpeed:
     model: SpeedModel
     lengths: Lengths
     sequence_read: float
+    transfer_s: float | None = None
 
     def times(self, sequences: int) -> LoadTimes:
-        """Return the times with so many sequences on the copy; both grow with them."""
+        """Return the times with so many sequences on the copy; both grow with them.
+
+        Where other copies read the prompts, no prompt waits for another.
+        """
         setup, model, lengths = self.setup, self.model, self.lengths
         work = step_work(setup, model, lengths, self.sequence_read, sequences)
         tokens = yielded(setup.workload.speculative)
         step = max(least_step(setup, model, self.weights, work.kv_read_s, sequences), step_time(work, STEP) / tokens)
         alone = prompt_work(setup, work, lengths, sequences)
         first = max(least_prompt(setup, model, lengths), first_token_time(alone, step * tokens, STEP, FIRST_TOKEN))
+        first += self.transfer_s or 0.0
         prompts = work.prompts * prompt_time(work, STEP) * engine_factor(work, STEP) / tokens
         return LoadTimes(step, first, prompts, first + lengths.output * step)
+
+    def prompt_busy_s(self) -> float:
+        """Return how long a prompt occupies a copy that reads nothing but prompts, s."""
+        work = step_work(self.setup, self.model, self.lengths, self.sequence_read, 1)
+        return prompt_busy_s(prompt_work(self.setup, work, self.lengths, 1))
 
 
 def copy_speed(setup: ServingSetup, weights: Range, cache: KvCache | None) -> CopySpeed:
@@ -59,4 +71,5 @@ def copy_speed(setup: ServingSetup, weights: Range, cache: KvCache | None) -> Co
         model=speed_model(setup, weights),
         lengths=lengths,
         sequence_read=sequence_read,
+        transfer_s=transfer_s(setup, cache, lengths) if is_disaggregated(setup) else None,
     )

@@ -61,7 +61,7 @@ def _service_cost(gpus: Gpus, service: SizedService, speed: ServingSpeed | None)
     price, level = gpus.usd_per_gpu_hour, service.load.level
     if price is None or not service.meets_targets or speed is None or speed.first_token_s is None:
         return None
-    hourly = per_hour(service.setup.deployment.gpus, price)
+    hourly = per_hour(service.gpus, price)
     mean = rate_range(level, request_seconds(level, speed.first_token_s, speed.expected_s), peak=False)
     costs = [
         [per_million_tokens(hourly, decimal(rate * each)) for rate in (mean.high, mean.mid, mean.low)]
@@ -73,7 +73,7 @@ def _service_cost(gpus: Gpus, service: SizedService, speed: ServingSpeed | None)
         else Figure(unit="USD", certainty="estimate", low=low, mid=mid, high=high)
         for low, mid, high in costs
     )
-    return replace(_cost(service.setup.deployment.gpus, price, per_million=tokens), per_request=request)
+    return replace(_cost(service.gpus, price, per_million=tokens), per_request=request)
 
 
 def _per_million(usd_per_hour: Decimal, speed: ServingSpeed) -> Figure:

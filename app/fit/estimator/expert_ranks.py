@@ -4,7 +4,6 @@ Nothing here is fitted: the constants are those of runs without data-parallel at
 --only decode_step_data_parallel` compares it with runs that have it.
 """
 
-from dataclasses import replace
 from math import inf, log2
 from typing import NamedTuple
 
@@ -51,10 +50,9 @@ def spread_over_experts(
     peak = gpus.peak_tflops * 1e12 if gpus.peak_tflops is not None else inf
     touched = experts_read(model.experts, model.experts_per_token, of_stage)
     expert_read = model.expert_bytes * touched / bandwidth
-    work = replace(
-        work,
+    work = work._replace(
         expert_read_s=expert_read,
-        dequantized_s=expert_read if work.dequantized_s else 0.0,
+        dequantized_s=work.dequantized_s * expert_read / work.expert_read_s if work.expert_read_s else 0.0,
         compute_s=work.compute_s
         - model.expert_flops * own / peak / parallelism.tensor
         + model.expert_flops * of_stage / peak / stage,
@@ -79,8 +77,7 @@ def _with_groups(
     sent = per_token / exchange.bytes_per_s
     doublings = work.doublings * reduced
     doublings += model.expert_layers / 2 * log2(stage) * exchange.latency_factor
-    work = replace(
-        work,
+    work = work._replace(
         collective_s=work.collective_s * reduced + sent * of_stage / stage,
         doublings=doublings,
         hops_s=work.hops_s + 2 * model.expert_layers * exchange.hop_s,
@@ -90,8 +87,7 @@ def _with_groups(
     peak = setup.gpus.peak_tflops * 1e12 if setup.gpus.peak_tflops is not None else inf
     own = (model.token_flops - model.expert_flops) * lengths.read / peak / tensor / pipeline
     routed = model.expert_flops * lengths.read / peak / stage / pipeline
-    return replace(
-        work,
+    return work._replace(
         dense_prefill_s=own,
         expert_prefill_s=routed * parallelism.data,
         collective_prefill_s=work.collective_prefill_s * reduced + sent * lengths.read / tensor / pipeline,

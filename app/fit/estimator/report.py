@@ -70,6 +70,21 @@ class InferenceFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DisaggregationFigures:
+    """Replicas that read prompts and replicas that generate, and how a prompt's cache gets from one to the other.
+
+    `prefill_busy` is the share of the time that the former read prompts at the peak.
+    """
+
+    prefill_replicas: int
+    decode_replicas: int
+    prefill_replicas_at_mean: int
+    decode_replicas_at_mean: int
+    prefill_busy: float
+    kv_transfer: Figure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceReport:
     """What a service takes of one placement; figures are None where a replica misses a target or holds no request.
 
@@ -89,6 +104,7 @@ class ServiceReport:
     requests_per_s: Figure | None = None
     peak_requests_per_s: Figure | None = None
     mean_requests_per_s: Figure | None = None
+    disaggregation: DisaggregationFigures | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

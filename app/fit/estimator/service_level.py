@@ -5,10 +5,11 @@ grow with n, and so does that rate, so the largest n within the targets needs th
 """
 
 from dataclasses import replace
-from math import ceil, floor
+from math import ceil, floor, inf
 from typing import NamedTuple
 
 from app.fit.estimator.copy_speed import CopySpeed, LoadTimes
+from app.fit.estimator.disaggregation import MOST_BUSY, most_busy, wait_s
 from app.fit.estimator.workload import InferenceWorkload, ServiceLevel
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.quantities import Figure, Range, estimate, exact
@@ -20,23 +21,49 @@ _ROUNDING = 1e-9
 """Relative error of floats that does not call for another replica."""
 
 
+class PrefillCopy(NamedTuple):
+    """A replica that only reads prompts: how long each occupies it, s, and the largest share of time that it may.
+
+    `copy` are the times of the replicas that generate.
+    """
+
+    copy: CopySpeed
+    prompt_s: float
+    most_busy: float
+
+
+class Fleet(NamedTuple):
+    """Replicas that generate, and those that only read prompts; none where all do both."""
+
+    decode: int
+    prefill: int = 0
+
+    @property
+    def replicas(self) -> int:
+        """All of them."""
+        return self.decode + self.prefill
+
+
 class ReplicaLimit(NamedTuple):
     """The most requests that a replica may have open, and what limits them; 0 where even one misses a target.
 
     `limit` is memory, engine (MAX_SEQUENCES of each group with its own attention), tpot, ttft or, where prompts take
-    most of a step that is too long, prefill. `times` are those with so many requests, or with one.
+    most of a step that is too long, prefill. `times` are those with so many requests, or with one. `prefill` are the
+    replicas that read their prompts, where others do.
     """
 
     sequences: int
     limit: str
     times: LoadTimes
+    prefill: PrefillCopy | None = None
 
 
 class ServiceLoad(NamedTuple):
     """What an option bears: requests a second of the service at its peak and on average, and of its replicas at most.
 
     `needed_nodes` and `mean_nodes` are the VMs that the peak and the average take. `sequences` are the requests that
-    each replica has open at the peak. Rates and sequences are 0 where the load is not borne.
+    each replica has open at the peak, of those that generate; `prefill_replicas` only read prompts, and do so
+    `prefill_busy` of the time. Rates and sequences are 0 where the load is not borne.
     """
 
     copy: CopySpeed
@@ -48,6 +75,8 @@ class ServiceLoad(NamedTuple):
     max_requests_per_s: float = 0.0
     peak_requests_per_s: float = 0.0
     mean_requests_per_s: float = 0.0
+    prefill_replicas: int = 0
+    prefill_busy: float | None = None
 
     @property
     def mean_tokens_per_s(self) -> float:
@@ -82,6 +111,7 @@ def at_service_level(
         output_tokens=level.output_tokens,
         prefix_cache_hit=hit,
         concurrency=1,
+        prefill_busy=0.0 if level.disaggregated else None,
     )
     return request, replace(level, prefix_cache_hit=hit, think_time_s=think, peak_to_mean=peak)
 
@@ -101,7 +131,7 @@ def find_replica_limit(copy: CopySpeed, level: ServiceLevel, in_memory: int) -> 
     over = copy.times(most)
     over_share = share_of_target(over, level)
     if over_share <= 1:
-        return ReplicaLimit(most, "memory" if most < engine else "engine", over)
+        return _with_prefill(copy, level, ReplicaLimit(most, "memory" if most < engine else "engine", over))
     high, straight = most, True
     while high - low > 1:
         middle = (low + high) // 2
@@ -114,7 +144,55 @@ def find_replica_limit(copy: CopySpeed, level: ServiceLevel, in_memory: int) -> 
             low, times, share = middle, found, found_share
         else:
             high, over, over_share = middle, found, found_share
-    return ReplicaLimit(low, _missed(over, level), times)
+    return _with_prefill(copy, level, ReplicaLimit(low, _missed(over, level), times))
+
+
+def _with_prefill(copy: CopySpeed, level: ServiceLevel, limit: ReplicaLimit) -> ReplicaLimit:
+    """Return a limit with the replicas that read prompts, where others than those that generate do.
+
+    The target of the first token leaves a prompt the more time to wait, and so its replica the more to do, the shorter
+    the steps are: of the numbers of requests within the limit that is taken with which a request takes least of both.
+    """
+    if copy.transfer_s is None:
+        return limit
+    prompt_s = copy.prompt_busy_s()
+    low, high = 1, limit.sequences
+    while low < high:
+        middle = (low + high) // 2
+        if _replica_seconds(copy, level, prompt_s, middle) <= _replica_seconds(copy, level, prompt_s, middle + 1):
+            high = middle
+        else:
+            low = middle + 1
+    times = copy.times(low)
+    busy = _most_busy(level, times, prompt_s)
+    if not busy:
+        return ReplicaLimit(0, "ttft", times)
+    name = limit.limit if low == limit.sequences else "ttft"
+    return ReplicaLimit(low, name, _waited(times, wait_s(prompt_s, busy)), PrefillCopy(copy, prompt_s, busy))
+
+
+LEAST_BUSY = 0.01
+"""A target that leaves replicas which read prompts less to do than this share of the time is not met."""
+
+
+def _most_busy(level: ServiceLevel, times: LoadTimes, prompt_s: float) -> float:
+    """Return the largest share of the time that a replica may read prompts; 0 where the target leaves too little."""
+    if level.ttft_ms is None:
+        return MOST_BUSY
+    spare = level.ttft_ms / 1e3 - times.first_token
+    busy = most_busy(prompt_s, spare) if spare > 0 else 0.0
+    return busy if busy > LEAST_BUSY else 0.0
+
+
+def _replica_seconds(copy: CopySpeed, level: ServiceLevel, prompt_s: float, sequences: int) -> float:
+    """Return the time of replicas of both kinds that a request takes, s, with so many on each that generates."""
+    times = copy.times(sequences)
+    busy = _most_busy(level, times, prompt_s)
+    return level.output_tokens * times.step / sequences + prompt_s / busy if busy else inf
+
+
+def _waited(times: LoadTimes, seconds: float) -> LoadTimes:
+    return times._replace(first_token=times.first_token + seconds, request=times.request + seconds)
 
 
 def share_of_target(times: LoadTimes, level: ServiceLevel) -> float:
@@ -141,9 +219,55 @@ def requests_per_s(level: ServiceLevel, request_s: float, *, peak: bool) -> floa
 
 
 def replicas_for(level: ServiceLevel, replica: ReplicaLimit, *, peak: bool) -> int:
-    """Return the fewest replicas for the average or the peak; at least one."""
-    request_s = replica.times.request
-    needed = requests_per_s(level, request_s, peak=peak) * request_s / replica.sequences
+    """Return the fewest replicas for the average or the peak; at least one, and one that reads prompts if others do."""
+    return fleet_for(level, replica, peak=peak).replicas
+
+
+def fleet_for(level: ServiceLevel, replica: ReplicaLimit, *, peak: bool) -> Fleet:
+    """Return the fewest replicas of each kind for the average or the peak.
+
+    Users send the more requests the faster these are answered: replicas that read prompts are enough for those of users
+    whose prompts never wait.
+    """
+    prefill, times = replica.prefill, replica.times
+    if prefill is None:
+        return Fleet(_at_least_one(requests_per_s(level, times.request, peak=peak) * times.request / replica.sequences))
+    answered = times.request - wait_s(prefill.prompt_s, prefill.most_busy)
+    rate = requests_per_s(level, answered, peak=peak)
+    decode = _at_least_one(rate * level.output_tokens * times.step / replica.sequences)
+    if level.users is not None:
+        open_requests = _fewest_sequences(prefill, level, replica.sequences, Fleet(decode), peak=peak)
+        rate = requests_per_s(level, prefill.copy.times(open_requests).request, peak=peak)
+    return Fleet(decode, _at_least_one(rate * prefill.prompt_s / prefill.most_busy))
+
+
+def _fewest_sequences(prefill: PrefillCopy, level: ServiceLevel, most: int, fleet: Fleet, *, peak: bool) -> int:
+    """Find the fewest requests on each replica that generates with which all together answer what is asked."""
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        times, answered = _generated(prefill, level, middle, fleet)
+        if answered >= requests_per_s(level, times.request, peak=peak) * (1 - _ROUNDING):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _generated(prefill: PrefillCopy, level: ServiceLevel, sequences: int, fleet: Fleet) -> tuple[LoadTimes, float]:
+    """Return the times with so many requests on each replica that generates, and the requests a second.
+
+    Without replicas that read prompts no prompt waits.
+    """
+    times = prefill.copy.times(sequences)
+    answered = fleet.decode * sequences / (level.output_tokens * times.step)
+    if not fleet.prefill:
+        return times, answered
+    busy = min(prefill.most_busy, answered * prefill.prompt_s / fleet.prefill)
+    return _waited(times, wait_s(prefill.prompt_s, busy)), answered
+
+
+def _at_least_one(needed: float) -> int:
     return max(1, ceil(needed * (1 - _ROUNDING)))
 
 
@@ -163,6 +287,8 @@ def sequences_at_peak(copy: CopySpeed, level: ServiceLevel, replica: ReplicaLimi
 def at_peak(load: ServiceLoad, replicas: int) -> tuple[int, ServiceLoad]:
     """Return the replicas that have a request at the peak, of so many, and the load with the requests of each."""
     copy, level, replica = load.copy, load.level, load.replica
+    if replica.prefill is not None:
+        return _disaggregated_at_peak(load, replica.prefill, replicas)
     alone_s = copy.times(1).request
     busy = ceil(requests_per_s(level, alone_s, peak=True) * alone_s)
     replicas = max(replicas_for(level, replica, peak=True), min(replicas, busy))
@@ -173,6 +299,27 @@ def at_peak(load: ServiceLoad, replicas: int) -> tuple[int, ServiceLoad]:
         max_requests_per_s=replicas * replica.sequences / replica.times.request,
         peak_requests_per_s=requests_per_s(level, request_s, peak=True),
         mean_requests_per_s=requests_per_s(level, request_s, peak=False),
+    )
+
+
+def _disaggregated_at_peak(load: ServiceLoad, prefill: PrefillCopy, replicas: int) -> tuple[int, ServiceLoad]:
+    """Return the same where other replicas read the prompts: those beyond the fewest generate."""
+    copy, level, replica = load.copy, load.level, load.replica
+    fewest, alone = fleet_for(level, replica, peak=True), copy.times(1)
+    generating = ceil(requests_per_s(level, alone.request, peak=True) * level.output_tokens * alone.step)
+    fleet = Fleet(max(fewest.decode, min(replicas - fewest.prefill, generating)), fewest.prefill)
+
+    sequences = _fewest_sequences(prefill, level, replica.sequences, fleet, peak=True)
+    times, _ = _generated(prefill, level, sequences, fleet)
+    rate = requests_per_s(level, times.request, peak=True)
+    decoded = fleet.decode * replica.sequences / (level.output_tokens * replica.times.step)
+    return fleet.replicas, load._replace(
+        sequences=sequences,
+        prefill_replicas=fleet.prefill,
+        prefill_busy=min(prefill.most_busy, rate * prefill.prompt_s / fleet.prefill),
+        max_requests_per_s=min(decoded, fleet.prefill * prefill.most_busy / prefill.prompt_s),
+        peak_requests_per_s=rate,
+        mean_requests_per_s=requests_per_s(level, times.request, peak=False),
     )
 
 

@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil, inf, log2
+from typing import NamedTuple
 
 from app.fit.accuracy import evidence_of
-from app.fit.estimator.expert_ranks import GPUS_OF_A_VM, spans_vms, spread_over_experts
+from app.fit.estimator.disaggregation import is_disaggregated, prompt_busy_s, transfer_s, wait_s
+from app.fit.estimator.expert_ranks import GPUS_OF_A_VM, VALUE_BYTES, spans_vms, spread_over_experts
 from app.fit.estimator.report import DecodeFigures
 from app.fit.estimator.serving import ServingSetup, kv_cache_of, sequence_bytes, weights_range
 from app.fit.estimator.speculation import proposed, with_draft_passes, yielded
-from app.fit.estimator.speed_domain import find_departures, step_evidence, widened
+from app.fit.estimator.speed_domain import find_departures, first_token_evidence, step_evidence, widened
 from app.fit.estimator.speed_model import Lengths, SpeedModel, request_lengths, speed_model
 from app.fit.estimator.workload import Gpus
 from app.fit.formulas.architecture import Architecture
@@ -72,6 +74,8 @@ def serving_speed(setup: ServingSetup, weights: Range | None, cache: KvCache | N
         spread = _spread(FIRST_TOKEN_SPREAD, setup, model, departures)
         alone = prompt_work(setup, work, lengths)
         middle = first_token_time(alone, expected.mid * yielded(setup.workload.speculative), STEP, FIRST_TOKEN)
+        if setup.workload.prefill_busy is not None:
+            middle += wait_s(prompt_busy_s(alone), setup.workload.prefill_busy) + transfer_s(setup, cache, lengths)
         first = _at_least(least_prompt(setup, model, lengths), middle, spread)
     return ServingSpeed(
         least_s=least,
@@ -139,7 +143,7 @@ def first_token_figure(speed: ServingSpeed) -> Figure | None:
     """Return the time to the first token; None where it is unknown."""
     if speed.first_token_s is None:
         return None
-    return estimate(speed.first_token_s.times(1e3), "ms", evidence_of("ttft", speed.departures))
+    return estimate(speed.first_token_s.times(1e3), "ms", first_token_evidence(speed.departures))
 
 
 def record_lengths(setup: ServingSetup) -> None:
@@ -194,7 +198,9 @@ def least_step(
 ) -> float:
     """Return the bound of a step, s: every weight that a token uses and the whole cache are read once.
 
-    With speculative decoding of a token, at the stated acceptance.
+    At the least what tensor ranks send takes: each value of the two sums of a layer once, in 16 bits, at the link's
+    speed in one direction (a ring sends up to twice that). With speculative decoding of a token, at the stated
+    acceptance.
     """
     parallelism, gpus, count = setup.deployment.parallelism, setup.gpus, setup.model.count
     bandwidth = (gpus.bandwidth_gb_per_s or 0.0) * 1e9
@@ -210,7 +216,13 @@ def least_step(
     speculation = setup.workload.speculative
     step = DecodeStep(weights_bytes=read, kv_bytes=kv_read_s * bandwidth, flops=flops * (1 + proposed(speculation)))
     peak = gpus.peak_tflops * 1e12 if gpus.peak_tflops is not None else None
-    return step_seconds(step, bandwidth, peak) / yielded(speculation)
+    sent = 0.0
+    if parallelism.tensor > 1:
+        link = tensor_link(gpus.link or "nvlink", gpus.link_gb_per_s, gpus.bandwidth_gb_per_s or 0.0)
+        reduced = 2 * model.layers - (model.expert_layers if parallelism.data > 1 else 0)
+        tokens = _sequences_per_stage(setup, sequences) * (1 + proposed(speculation))
+        sent = reduced * model.hidden * VALUE_BYTES * tokens / link.bytes_per_s
+    return max(step_seconds(step, bandwidth, peak), sent) / yielded(speculation)
 
 
 def kv_bytes_read(setup: ServingSetup, cache: KvCache | None, lengths: Lengths | None) -> float:
@@ -259,7 +271,7 @@ def step_work(
     touched = experts_read(model.experts, model.experts_per_token, tokens) if model.experts else 0.0
     expert_read = model.expert_bytes * touched / bandwidth
     dense_read = model.dense_bytes / bandwidth
-    dequantized = (expert_read if model.experts else dense_read) if model.quantized and narrow == 1 else 0.0
+    dequantized = (expert_read if model.experts else dense_read) * dequantized_share(setup, model)
     link = tensor_link(gpus.link or "nvlink", gpus.link_gb_per_s, gpus.bandwidth_gb_per_s or 0.0)
     hop = stage_hop(gpus.network, link)
     message_s = model.layers * 2 * model.hidden * 2 * link.all_reduce_factor(tensor) / link.bytes_per_s
@@ -291,6 +303,8 @@ def step_work(
     )
     if not plain:
         work = spread_over_experts(work, setup, model, lengths, sequences)
+    if is_disaggregated(setup):
+        work = work._replace(prompts=0.0)
     draft = setup.weights.draft if setup.weights is not None else None
     if draft is None:
         return work
@@ -303,22 +317,58 @@ def _ranks(setup: ServingSetup) -> tuple[int, int]:
     return parallelism.tensor, parallelism.pipeline
 
 
-PEAK_OF_NARROW_TYPE = {"fp8": (400.0, 2.0), "int8": (400.0, 2.0)}
-PEAK_OF_4_BITS = (800.0, 4.0)
-"""FLOPs per byte of bandwidth from which on a peak is of the narrow type itself, and what it is then over that in 16
-bits. H100 and H200 have 295 and 206 in 16 bits, 591 and 412 in 8; B200 281, 562 and, in 4 bits, 1,125."""
+MOST_FLOPS_PER_BYTE = 296.0
+"""Dense FLOPs in 16 bits for each byte of memory traffic, at most: H100 has 295, B200 281, MI300X 247, H200 206."""
+
+
+class _NarrowPeak(NamedTuple):
+    """A type's peak over that in 16 bits, and between which FLOPs per byte a peak turns from one to the other.
+
+    A GPU with fewer dequantizes, one with more computes in the type: H100 and H200 have 591 and 412 in 8 bits, B200 562
+    and, in 4 bits, 1,125. Their ratio must be no less than the time that dequantizing adds, so that in between a higher
+    bandwidth makes no step slower.
+    """
+
+    factor: float
+    dequantized: float
+    narrow: float
+
+
+_EIGHT_BITS = _NarrowPeak(2.0, 281.0, 405.0)
+_FOUR_BITS = _NarrowPeak(4.0, 600.0, 1000.0)
+
+
+def _narrow_peak(setup: ServingSetup) -> _NarrowPeak:
+    kind = setup.weights.type.dtype if setup.weights is not None else None
+    return _EIGHT_BITS if kind in {"fp8", "int8"} else _FOUR_BITS
 
 
 def narrow_factor(setup: ServingSetup, model: SpeedModel) -> float:
-    """Return the GPU's peak over that in 16 bits: 1 where weights are dequantized, 2 in 8 bits, 4 in 4 bits."""
+    """Return the GPU's peak over that in 16 bits: 1 where weights are dequantized, up to 2 in 8 bits, 4 in 4 bits."""
     gpus = setup.gpus
     if gpus.peak_tflops is None or not model.quantized:
         return 1.0
     if gpus.peak_16_bits_tflops is not None:
         return max(1.0, gpus.peak_tflops / gpus.peak_16_bits_tflops)
-    kind = setup.weights.type.dtype if setup.weights is not None else None
-    least, factor = PEAK_OF_NARROW_TYPE.get(kind or "", PEAK_OF_4_BITS)
-    return factor if gpus.peak_tflops * 1e3 / (gpus.bandwidth_gb_per_s or 1.0) >= least else 1.0
+    most = MOST_FLOPS_PER_BYTE * (gpus.bandwidth_gb_per_s or inf) / 1e3
+    return max(1.0, min(_narrow_peak(setup).factor, gpus.peak_tflops / most))
+
+
+def dequantized_share(setup: ServingSetup, model: SpeedModel) -> float:
+    """Return which share of quantized weights is dequantized to 16 bits: all, or none where the GPU has their type.
+
+    Where only one peak is given, it may be of either type, and the share is in between for peaks that are in between.
+    """
+    gpus = setup.gpus
+    if not model.quantized:
+        return 0.0
+    if gpus.peak_tflops is None:
+        return 1.0
+    if gpus.peak_16_bits_tflops is not None:
+        return float(gpus.peak_tflops <= gpus.peak_16_bits_tflops)
+    _, dequantized, narrow = _narrow_peak(setup)
+    ratio = gpus.peak_tflops * 1e3 / (gpus.bandwidth_gb_per_s or inf)
+    return max(0.0, min(1.0, (narrow / ratio - 1) / (narrow / dequantized - 1))) if ratio else 1.0
 
 
 def _attention_flops(setup: ServingSetup, lengths: Lengths) -> float:
@@ -338,15 +388,21 @@ def prompt_work(setup: ServingSetup, work: StepWork, lengths: Lengths, sequences
     """Return the work with that of one prompt on its way through all stages, and with all sequences of a copy.
 
     A prompt passes the stages in chunks: a stage idles during the p - 1 chunks that others begin and end with. It waits
-    for the prompts of all groups with their own sequences, as these meet at every layer with experts.
+    for the prompts of all groups with their own sequences, as these meet at every layer with experts. A replica that
+    only reads prompts has no sequences to read them beside.
     """
     parallelism = setup.deployment.parallelism
     chunks, stages = ceil(lengths.read / CHUNK_TOKENS), parallelism.pipeline
     fill = (chunks + stages - 1) / chunks
-    return replace(
-        work,
+    return work._replace(
         dense_prefill_s=work.dense_prefill_s * fill,
         expert_prefill_s=work.expert_prefill_s / parallelism.data * fill,
         attention_prefill_s=work.attention_prefill_s * fill,
-        sequences=_sequences_per_copy(setup) if sequences is None else sequences,
+        sequences=_sequences_beside(setup, sequences),
     )
+
+
+def _sequences_beside(setup: ServingSetup, sequences: float | None) -> float:
+    if is_disaggregated(setup):
+        return 0.0
+    return _sequences_per_copy(setup) if sequences is None else sequences

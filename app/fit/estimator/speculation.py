@@ -95,8 +95,7 @@ def with_draft_passes(work: StepWork, draft: Draft, passes: int, bandwidth: floa
     reads. `bandwidth` is that of all tensor ranks, bytes a second.
     """
     again = passes - 1
-    return replace(
-        work,
+    return work._replace(
         dense_read_s=work.dense_read_s + again * (draft.bytes - draft.expert_bytes) / bandwidth,
         expert_read_s=work.expert_read_s + again * draft.expert_bytes * touched / bandwidth,
         layers=work.layers + passes * draft.layers,

@@ -9,7 +9,8 @@ from app.fit.formulas.serving_constants import STEP, Spread
 MIN_BANDWIDTH_GB_PER_S = 3000.0
 """The slowest measured GPU is an H100 (3,350 GB/s): older and graphics GPUs are outside."""
 MAX_TENSOR_PARALLEL = 8
-MAX_SEQUENCES = 1024
+MAX_SEQUENCES = 512
+"""The most sequences of a replica that were measured."""
 MAX_CONTEXT_TOKENS = 16_384
 """The longest requests that were measured are of 8,192 tokens in and 1,024 out."""
 MEASURED_DTYPES = frozenset({"bf16", "fp16", "fp8", "nvfp4", "mxfp4", "int4"})
@@ -30,6 +31,7 @@ def find_departures(setup: ServingSetup, kept_tokens: float | None, *, typical: 
         "tensor_parallel": parallelism.stage_gpus > MAX_TENSOR_PARALLEL,
         "data_parallel_attention": parallelism.data > 1,
         "pipeline_parallel": parallelism.pipeline > 1,
+        "disaggregated": setup.workload.prefill_busy is not None,
         "speculative": setup.workload.speculative is not None,
         "sequences": setup.sequences > MAX_SEQUENCES * parallelism.data,
         "context": kept_tokens is None or kept_tokens > MAX_CONTEXT_TOKENS,
@@ -49,8 +51,9 @@ DEPARTURES = {
     "tensor_parallel": "a layer on more than 8 GPUs",
     "data_parallel_attention": "groups of GPUs with sequences of their own",
     "pipeline_parallel": "pipeline stages",
+    "disaggregated": "prompts that are read by replicas of their own",
     "speculative": "speculative decoding: the stated acceptance",
-    "sequences": "more than 1,024 sequences of a copy",
+    "sequences": "more than 512 sequences of a copy",
     "context": "more than 16,384 tokens of a sequence, or an unknown number",
     "dtype": "a type of weights that was not measured",
     "model": "a model whose layers are not all full or windowed attention, or are unknown, or whose type is",
@@ -69,6 +72,23 @@ def widened(spread: Spread, departures: tuple[str, ...], *, engine_unknown: bool
 
 
 def step_evidence(departures: tuple[str, ...]) -> Evidence:
-    """Return what the time of a step rests on: runs with data-parallel attention are a family of their own."""
+    """Return what the time of a step rests on.
+
+    Runs with data-parallel attention are a family of their own, and those whose replicas only generate.
+    """
+    for name, family in _OWN_FAMILIES.items():
+        if name in departures:
+            return evidence_of(family, departures)
+    return evidence_of("decode_step", departures)
+
+
+_OWN_FAMILIES = {
+    "data_parallel_attention": "decode_step_data_parallel",
+    "disaggregated": "decode_step_disaggregated",
+}
+
+
+def first_token_evidence(departures: tuple[str, ...]) -> Evidence:
+    """Return what the time to the first token rests on."""
     grouped = "data_parallel_attention" in departures
-    return evidence_of("decode_step_data_parallel" if grouped else "decode_step", departures)
+    return evidence_of("ttft_data_parallel" if grouped else "ttft", departures)

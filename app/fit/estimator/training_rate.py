@@ -5,7 +5,7 @@ from math import sqrt
 from typing import NamedTuple
 
 from app.fit.estimator.training_memory import TrainingSetup
-from app.fit.formulas.accelerators import accelerator_of, precision_of
+from app.fit.formulas.accelerators import accelerator_of, neighbours, precision_of
 from app.fit.formulas.architecture import ParameterCount, missing_for_count, typical_shape
 from app.fit.formulas.compute import FLOPS_PER_PARAM
 from app.fit.formulas.quantities import ZERO, Range, single_value
@@ -105,8 +105,27 @@ def _within(value: float, bounds: tuple[float, float]) -> bool:
 
 def rate_on(setup: TrainingSetup, work: TokenWork, accelerator: Accelerator, gpus: int) -> Range:
     """Return the tokens/s that each of n GPUs trains on, with the bubble of a pipeline of given micro-batches."""
-    seconds = seconds_per_token(work, accelerator, gpus) * (1 + pipeline_bubble(setup))
-    return domain(setup, accelerator, gpus).spread.times(1 / seconds)
+    return _rate_of(setup, seconds_per_token(work, accelerator, gpus), accelerator, gpus)
+
+
+def _rate_of(setup: TrainingSetup, seconds: float, accelerator: Accelerator, gpus: int) -> Range:
+    return domain(setup, accelerator, gpus).spread.times(1 / (seconds * (1 + pipeline_bubble(setup))))
+
+
+def _seconds_by_peak(setup: TrainingSetup, work: TokenWork, peak: float, accelerator: Accelerator, gpus: int) -> float:
+    """Return the time per token of a GPU of which only the peak is known, s: never longer than with a lower peak.
+
+    A GPU that is not known trains as fast as one of the known GPUs next to it at the least, and at the most. Where a
+    known one is slower than another with a lower peak, which is of another type or of a larger NVLink domain, the peak
+    alone does not tell them apart: the faster counts.
+    """
+    known = [
+        (each, seconds_per_token(work, other, gpus))
+        for each, other in neighbours(setup.workload.precision, setup.gpus.bandwidth_gb_per_s)
+    ]
+    own = min([seconds_per_token(work, accelerator, gpus), *(time for each, time in known if each <= peak)])
+    above = [each for each, _ in known if each > peak]
+    return max(own, min(time for each, time in known if each <= above[0])) if above else own
 
 
 def pipeline_bubble(setup: TrainingSetup) -> float:
@@ -133,7 +152,8 @@ def estimated_rate(setup: TrainingSetup, flops_per_token: float) -> EstimatedRat
     if peak is None or work is None:
         return None
     accelerator = accelerator_of(peak, precision(setup), gpus.bandwidth_gb_per_s)
-    rate = rate_on(setup, work, accelerator, setup.deployment.gpus)
+    seconds = _seconds_by_peak(setup, work, peak, accelerator, setup.deployment.gpus)
+    rate = _rate_of(setup, seconds, accelerator, setup.deployment.gpus)
     mfu = rate.times(flops_per_token / (peak * 1e12))
     shares = [round(end, 4) for end in (mfu.low, mfu.mid, mfu.high)]
     setup.assumptions.record("gpus.mfu", shares, "from the time per token that is fitted to published rates")

@@ -38,7 +38,8 @@ class ServiceLevel:
     """The requests that a service gets, and how fast it must answer them; exactly one of the three rates is given.
 
     Rates and users are means; the busiest time has `peak_to_mean` times as many. A user waits `think_time_s` after an
-    answer before the next request. `prefix_cache_hit` is the share of a prompt that need not be read again.
+    answer before the next request. `prefix_cache_hit` is the share of a prompt that need not be read again. Where it is
+    `disaggregated`, prompts are read by replicas of their own.
     """
 
     input_tokens: int
@@ -51,6 +52,7 @@ class ServiceLevel:
     tpot_ms: float | None = None
     prefix_cache_hit: float | None = None
     peak_to_mean: float | None = None
+    disaggregated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,8 @@ class Speculation:
 class InferenceWorkload:
     """How a model is served; the share of a prompt that is cached is only known of a service level.
 
+    `prefill_busy` is the share of the time that replicas which only read prompts do so, and None where there are none.
+
     A copy is on `tensor_parallel` x `data_parallel_attention` x `pipeline_parallel` GPUs, see Parallelism.
     """
 
@@ -87,6 +91,7 @@ class InferenceWorkload:
     prompt_tokens: int | None = None
     output_tokens: int | None = None
     prefix_cache_hit: float | None = None
+    prefill_busy: float | None = None
     engine: Engine | None = None
     concurrency: int | None = None
     block_tokens: int | None = None

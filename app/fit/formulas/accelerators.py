@@ -86,8 +86,14 @@ def accelerator_of(peak_tflops: float, precision: Precision, bandwidth_gb_per_s:
     Where none has the peak, the peak of 16 bits follows from the usual ratio, the bandwidth from that of H100, and the
     pace from the GPU with the nearest peak.
     """
+    known = find_gpus(peak_tflops, PRECISION_DTYPES[precision])
+    return _accelerator(peak_tflops, precision, bandwidth_gb_per_s, known)
+
+
+def _accelerator(
+    peak_tflops: float, precision: Precision, bandwidth_gb_per_s: float | None, known: tuple[KnownGpu, ...]
+) -> Accelerator:
     dtype = PRECISION_DTYPES[precision]
-    known = find_gpus(peak_tflops, dtype)
     peak_16_bits = known[0].peaks["bf16"] if known else peak_tflops / PEAK_RATIOS[dtype]
     usual = known[0].bandwidth_gb_per_s * 1e9 if known else peak_16_bits * 1e12 * USUAL_BYTES_PER_FLOP
     return Accelerator(
@@ -98,6 +104,23 @@ def accelerator_of(peak_tflops: float, precision: Precision, bandwidth_gb_per_s:
         four_bits=dtype == "fp4",
         capabilities=tuple(sorted({gpu.capability for gpu in known or _nearest(peak_tflops, dtype)})),
         known=bool(known),
+    )
+
+
+def neighbours(precision: Precision | None, bandwidth_gb_per_s: float | None) -> tuple[tuple[float, Accelerator], ...]:
+    """Return the known GPUs with the peak that each is recognized by, TFLOP/s, in increasing order.
+
+    Each is there with the lowest and the highest peak that is taken for its own. Of a precision those that have it;
+    of None all, each in the precisions that its peak may be meant in where none is given.
+    """
+    wanted: tuple[Precision, ...] = ("bf16", "fp8", "nvfp4") if precision is None else (precision,)
+    peaks = {
+        (gpu.peaks[dtype], one) for one in wanted for gpu in KNOWN_GPUS if (dtype := PRECISION_DTYPES[one]) in gpu.peaks
+    }
+    return tuple(
+        (edge, _accelerator(edge, one, bandwidth_gb_per_s, find_gpus(peak, PRECISION_DTYPES[one])))
+        for peak, one in sorted(peaks)
+        for edge in (peak * (1 - PEAK_TOLERANCE), peak * (1 + PEAK_TOLERANCE))
     )
 
 

@@ -1,4 +1,4 @@
-"""Reads configurations of models that read without generating, and of speech: BERT, ModernBERT, Whisper.
+"""Reads configurations of models that read without generating, and of speech: BERT and its kin, Whisper.
 
 Source: the modelling code of transformers 5.23, with whose counts the tests compare these.
 """
@@ -32,6 +32,97 @@ def bert(config: ConfigReader) -> ArchitectureFields:
         "embedding_norm": True,
         "final_norm": False,
         "learned_positions": positions,
+        "outside": outside,
+        "outside_active": outside,
+    }
+
+
+def electra(config: ConfigReader) -> ArchitectureFields:
+    """Read ELECTRA: BERT without a pooler, whose embeddings may be narrower than its layers."""
+    fields, hidden = bert(config), config.count("hidden_size")
+    width, rows = config.count_or_default("embedding_size", hidden), config.count("vocab_size")
+    positions, types = config.count("max_position_embeddings"), config.number("type_vocab_size")
+    outside = types * width
+    if width != hidden:
+        # The embeddings of the width of the layers are counted elsewhere: these are narrower, and projected.
+        outside += (rows + positions) * (width - hidden) + 2 * (width - hidden) + width * hidden + hidden
+    return fields | {"outside": outside, "outside_active": outside}
+
+
+def deberta(config: ConfigReader) -> ArchitectureFields:
+    """Read DeBERTa: relative positions, in the first version with matrices of their own in every layer."""
+    (hidden, heads), layers = _width(config), config.layers()
+    second = config.raw.get("model_type") == "deberta-v2"
+    outside = config.number("type_vocab_size") * hidden
+    if config.raw.get("relative_attention", False):
+        names = ("position_buckets",) if second else ()
+        given = [name for name in (*names, "max_relative_positions") if _positive(config, name)]
+        outside += 2 * config.count(*given, "max_position_embeddings") * hidden
+        outside += 2 * hidden if second and "layer_norm" in str(config.raw.get("norm_rel_ebd")) else 0
+    if second:
+        biases = 3 * hidden
+        own = 0 if config.raw.get("share_att_key") else 2 * (hidden * hidden + hidden)
+        kernel = config.number("conv_kernel_size")
+        outside += kernel * hidden * hidden + 3 * hidden if kernel else 0
+    else:
+        biases, kinds = 2 * hidden, str(config.raw.get("pos_att_type", ""))
+        own = (hidden * hidden if "c2p" in kinds else 0) + (hidden * hidden + hidden if "p2c" in kinds else 0)
+    outside += layers * (biases + own)
+    positions = config.count("max_position_embeddings")
+    return _encoder(config, hidden, heads) | {
+        "intermediate": config.count("intermediate_size"),
+        "max_positions": positions,
+        "mlp": "plain",
+        "output_bias": True,
+        "mlp_bias": True,
+        "norm_bias": True,
+        "embedding_norm": True,
+        "final_norm": False,
+        "learned_positions": positions if config.raw.get("position_biased_input", True) else 0,
+        "outside": outside,
+        "outside_active": outside,
+    }
+
+
+def _positive(config: ConfigReader, name: str) -> bool:
+    value = config.raw.get(name)
+    return type(value) is int and value > 0
+
+
+def nomic_bert(config: ConfigReader) -> ArchitectureFields:
+    """Read Nomic Embed, whose fields have the names of GPT-2: rotary positions, a gated MLP, no biases."""
+    hidden, heads = config.count("n_embd"), config.count("n_head")
+    if hidden % heads:
+        raise InvalidWorkload("config.n_head", f"{heads} does not divide n_embd, {hidden}")
+    for name in ("qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias"):
+        config.require_one_of(name, False)
+    config.require_one_of("activation_function", "swiglu")
+    config.require_one_of("num_experts", 0)
+    types = config.number("type_vocab_size") * hidden
+    return _encoder(config, hidden, heads) | {
+        "intermediate": config.count("n_inner"),
+        "max_positions": config.optional_count("n_positions"),
+        "norm_bias": True,
+        "embedding_norm": True,
+        "final_norm": False,
+        "outside": types,
+        "outside_active": types,
+    }
+
+
+def gte(config: ConfigReader) -> ArchitectureFields:
+    """Read GTE v1.5 and multilingual (`model_type` new): rotary positions, a gated MLP with a bias of its output."""
+    hidden, heads = _width(config)
+    config.require_one_of("position_embedding_type", "rope")
+    outside = (config.number("type_vocab_size") + config.layers()) * hidden
+    return _encoder(config, hidden, heads) | {
+        "intermediate": config.count("intermediate_size"),
+        "max_positions": config.count("max_position_embeddings"),
+        "qkv_bias": True,
+        "output_bias": True,
+        "norm_bias": True,
+        "embedding_norm": True,
+        "final_norm": False,
         "outside": outside,
         "outside_active": outside,
     }
@@ -133,6 +224,11 @@ ENCODERS: dict[str, Callable[[ConfigReader], ArchitectureFields]] = {
     "xlm-roberta": bert,
     "camembert": bert,
     "modernbert": modern_bert,
+    "electra": electra,
+    "deberta": deberta,
+    "deberta-v2": deberta,
+    "nomic_bert": nomic_bert,
+    "new": gte,
     "whisper": whisper,
 }
 """The function that reads a configuration, by its `model_type`."""

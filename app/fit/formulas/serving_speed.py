@@ -6,6 +6,7 @@ arithmetic, so that `python -m benchmarks.calibrate` passes arrays of all measur
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 ATTENTION_OVER_PEAK = 2.0
 """Time of a prompt's attention over that of its FLOPs at the 16-bit peak: half of the peak is reached.
@@ -21,8 +22,7 @@ CHUNK_TOKENS = 8192
 """Tokens of a prompt that a pipeline stage passes on at a time: the usual `max_batched_tokens`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepWork:
+class StepWork(NamedTuple):
     """The work of one decode step of one copy, all pipeline stages after each other; times in seconds.
 
     Bytes are read at the memory bandwidth, FLOPs computed at the dense peak, collectives sent at the link's speed.
@@ -131,10 +131,15 @@ def first_token_time(work: StepWork, step_s: float, own: StepConstants, by: Firs
     """Return the expected time to the first token, s, where a step of the same load takes `step_s`; an estimate.
 
     (base + (prompt + L launches) x (1 + waiting x sequences) + steps x step) x engine: prompts are read in the order
-    they come, chunk by chunk beside decoding, and the more sequences there are, the more arrive together.
+    they come, chunk by chunk beside decoding, and the more sequences there are, the more arrive together. It is never
+    less than the prompt alone takes.
     """
-    launches = (work.layers * by.layer_ms + work.latent_layers * by.latent_ms) * 1e-3
-    alone = prompt_time(work, own) + launches
-    queued = alone * (1 + by.waiting * work.sequences)
+    alone = prompt_time(work, own)
+    queued = (alone + launch_time(work, by)) * (1 + by.waiting * work.sequences)
     engine = 1 + by.sglang * work.sglang + by.vllm * work.vllm
-    return (by.base_ms * 1e-3 + queued + by.steps * step_s) * engine
+    return _larger(alone, (by.base_ms * 1e-3 + queued + by.steps * step_s) * engine)
+
+
+def launch_time(work: StepWork, by: FirstTokenConstants) -> float:
+    """Return the time in which the kernels of a prompt are launched, layer by layer, s; an estimate."""
+    return (work.layers * by.layer_ms + work.latent_layers * by.latent_ms) * 1e-3

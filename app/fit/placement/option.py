@@ -8,7 +8,7 @@ from app.fit.accuracy import evidence_of
 from app.fit.estimator.estimate import decimal
 from app.fit.estimator.parallelism import Deployment
 from app.fit.estimator.serving import check_context_length, has_no_context, memory_figures
-from app.fit.estimator.speed_domain import step_evidence
+from app.fit.estimator.speed_domain import first_token_evidence, step_evidence
 from app.fit.estimator.training_memory import compute_need, training_memory
 from app.fit.estimator.training_rate import HOURS_FAMILY, RATE_FAMILY
 from app.fit.estimator.weights import WeightsType
@@ -336,7 +336,7 @@ def speed_figures(option: PlacementOption) -> SpeedFigures | None:
         expected_step=estimate(speed.step_s.times(1e3), "ms", rests_on) if speed.step_s is not None else None,
         tokens_per_s=bound(most, "tokens/s") if most is not None else None,
         expected_tokens_per_s=estimate(speed.tokens_per_s, "tokens/s", rests_on),
-        ttft=estimate(first.times(1e3), "ms", evidence_of("ttft", speed.departures)) if first is not None else None,
+        ttft=estimate(first.times(1e3), "ms", first_token_evidence(speed.departures)) if first is not None else None,
         hours=estimate(speed.hours, "hours", evidence_of(HOURS_FAMILY, speed.departures))
         if speed.hours is not None
         else None,

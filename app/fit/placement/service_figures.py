@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-from app.fit.estimator.service_level import ServiceLoad, rate_figure, rate_range, request_seconds
+from app.fit.estimator.report import DisaggregationFigures
+from app.fit.estimator.service import answered_by_both, disaggregation_figures
+from app.fit.estimator.service_level import ServiceLoad, fleet_for, rate_figure, rate_range, request_seconds
 from app.fit.estimator.speed_domain import step_evidence
 from app.fit.estimator.workload import ServiceLevel
 from app.fit.formulas.quantities import Figure, Range, estimate
@@ -25,6 +27,7 @@ class ServiceFigures:
     requests_per_s: Figure
     peak_requests_per_s: Figure
     mean_requests_per_s: Figure
+    disaggregation: DisaggregationFigures | None = None
 
 
 def service_figures(job: ServingJob, machine: Machine, attempt: Attempt, speed: Speed | None) -> ServiceFigures | None:
@@ -37,7 +40,10 @@ def service_figures(job: ServingJob, machine: Machine, attempt: Attempt, speed: 
     if at_most is None:
         return None
     rests_on = step_evidence(speed.departures)
-    answered = _request_seconds(load.level, at_most).divide(most * attempt.replicas)
+    generating = attempt.replicas - load.prefill_replicas
+    answered = _request_seconds(load.level, at_most).divide(most * generating)
+    if load.replica.prefill is not None and at_most.step_s is not None:
+        answered = answered_by_both(load, at_most.step_s, generating)
     return ServiceFigures(
         replicas=attempt.replicas,
         nodes_at_mean=load.mean_nodes,
@@ -49,6 +55,7 @@ def service_figures(job: ServingJob, machine: Machine, attempt: Attempt, speed: 
         requests_per_s=estimate(answered, "requests/s", rests_on),
         peak_requests_per_s=rate_figure(load.level, _rate(load, speed, peak=True)),
         mean_requests_per_s=rate_figure(load.level, mean_rate(load, speed)),
+        disaggregation=disaggregation_figures(load, fleet_for(load.level, load.replica, peak=False), generating),
     )
 
 
@@ -62,8 +69,9 @@ def service_text(load: ServiceLoad, speed: Speed) -> str:
     replica, seconds = load.replica, _request_seconds(load.level, speed)
     first = speed.first_token_s.mid * 1e3 if speed.first_token_s is not None else 0.0
     step = speed.step_s.mid * 1e3 if speed.step_s is not None else 0.0
+    read = f", whose prompts {load.prefill_replicas} other copies read" if load.prefill_replicas else ""
     return (
-        f"{load.sequences} requests at a time on each copy at the peak, at most {replica.sequences} (limit: "
+        f"{load.sequences} requests at a time on each copy at the peak{read}, at most {replica.sequences} (limit: "
         f"{replica.limit}), with {first:.0f} ms to the first token, {step:.1f} ms a token and {seconds.mid:.1f} s a "
         "request"
     )

@@ -310,16 +310,19 @@ class ServingJob:
 
     def serving_on(self, machine: Machine, attempt: Attempt) -> ServingSetup:
         """Return the workload on the GPUs of an option, as the estimator takes it."""
-        gpus = self._gpus_on(machine, attempt.parallelism, attempt.replicas)
-        deployment = Deployment(parallelism=attempt.parallelism, copies=attempt.replicas)
+        gpus, load = self._gpus_on(machine, attempt.parallelism, attempt.replicas), attempt.load
+        copies = attempt.replicas - (load.prefill_replicas if load is not None else 0)
+        deployment = Deployment(parallelism=attempt.parallelism, copies=copies)
         workload = self.serving.workload
-        if attempt.load is not None:
-            workload = replace(workload, concurrency=attempt.load.sequences * attempt.replicas)
+        if load is not None:
+            workload = replace(workload, concurrency=load.sequences * copies, prefill_busy=load.prefill_busy)
         return replace(self.serving, gpus=gpus, deployment=deployment, workload=workload)
 
     def _gpus_on(self, machine: Machine, parallelism: Parallelism, replicas: int) -> Gpus:
         tflops, narrow = self._peak_flops(machine), peak_flops(machine, "fp16")
         in_nvlink = linked_gpus(machine, parallelism) <= machine.domain_gpus
+        # The cache of a prompt moves between VMs; stages and groups on one VM use none of its network.
+        moved = self.serving.workload.prefill_busy is not None and parallelism.gpus == parallelism.tensor
         return Gpus(
             count=parallelism.gpus * replicas,
             usable_gib=machine.usable_bytes / 2**30 if machine.usable_bytes is not None else None,
@@ -328,7 +331,7 @@ class ServingJob:
             peak_16_bits_tflops=narrow / 1e12 if narrow is not None else None,
             link="nvlink" if in_nvlink else "pcie",
             link_gb_per_s=machine.link_gb_per_s if in_nvlink else None,
-            network=machine.network if parallelism.gpus > machine.joined_gpus else None,
+            network=machine.network if moved or parallelism.gpus > machine.joined_gpus else None,
         )
 
     def _peak_flops(self, machine: Machine) -> float | None:

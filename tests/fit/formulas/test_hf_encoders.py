@@ -31,6 +31,27 @@ QWEN3: dict[str, Any] = {
     "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 12288, "vocab_size": 151665,
     "tie_word_embeddings": False,
 }  # fmt: skip
+ELECTRA: dict[str, Any] = BERT | {"model_type": "electra", "embedding_size": 768}
+DEBERTA: dict[str, Any] = {
+    "model_type": "deberta", "vocab_size": 50265, "hidden_size": 768, "num_hidden_layers": 12,
+    "num_attention_heads": 12, "intermediate_size": 3072, "max_position_embeddings": 512, "type_vocab_size": 0,
+    "relative_attention": True, "max_relative_positions": -1, "position_biased_input": False,
+    "pos_att_type": ["c2p", "p2c"],
+}  # fmt: skip
+DEBERTA_V3 = DEBERTA | {
+    "model_type": "deberta-v2", "vocab_size": 128100, "position_buckets": 256, "share_att_key": True,
+    "norm_rel_ebd": "layer_norm",
+}  # fmt: skip
+NOMIC: dict[str, Any] = {
+    "model_type": "nomic_bert", "vocab_size": 30528, "n_embd": 768, "n_head": 12, "n_layer": 12, "n_inner": 3072,
+    "n_positions": 8192, "type_vocab_size": 2, "activation_function": "swiglu", "qkv_proj_bias": False,
+    "mlp_fc1_bias": False, "mlp_fc2_bias": False,
+}  # fmt: skip
+GTE: dict[str, Any] = {
+    "model_type": "new", "vocab_size": 250048, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+    "intermediate_size": 3072, "max_position_embeddings": 8192, "type_vocab_size": 1,
+    "position_embedding_type": "rope",
+}  # fmt: skip
 FLUX = {
     "_class_name": "FluxTransformer2DModel", "guidance_embeds": True, "num_attention_heads": 24,
     "attention_head_dim": 128, "num_layers": 19, "num_single_layers": 38, "joint_attention_dim": 4096,
@@ -68,6 +89,15 @@ def parameters(config: dict[str, Any]) -> int:
          "encoder", 124_645_632),
         (BGE_M3, "encoder", 567_754_752),
         (MODERN, "encoder", 149_014_272),
+        # As published: ELECTRA base and small (less the pooler that Keras adds), DeBERTa base and v3 base, Nomic Embed
+        # 1.5, GTE multilingual base.
+        (ELECTRA, "encoder", 108_891_648),
+        (ELECTRA | {"embedding_size": 128, "hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024},
+         "encoder", 13_483_008),
+        (DEBERTA, "encoder", 138_601_728),
+        (DEBERTA_V3, "encoder", 183_831_552),
+        (NOMIC, "encoder", 136_731_648),
+        (GTE, "encoder", 305_368_320),
         (QWEN3 | {"architectures": ["Qwen3Model"]}, "encoder", 7_567_295_488),
         (QWEN3 | {"architectures": ["Qwen3ForCausalLM"]}, "decoder", 7_567_295_488 + 151665 * 4096),
         (WHISPER, "speech", 1_543_490_560),
