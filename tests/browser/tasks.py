@@ -51,7 +51,7 @@ class Visitor:
     def answered(self, part: str) -> None:
         """Wait until the answer is there whose URL has this part."""
         self.page.wait_for_url(lambda url: part in url)
-        self.page.wait_for_function("!document.querySelector('.htmx-request')")
+        expect(self.page.locator(".htmx-request")).to_have_count(0)
 
     def sort_by_price(self) -> None:
         """Sort the list of sizes by price, the cheapest first."""
