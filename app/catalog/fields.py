@@ -235,8 +235,10 @@ _PARSERS: dict[FieldKind, Callable[[str], FactValue]] = {
 }
 
 
-def too_large(kind: FieldKind, number: Decimal) -> str | None:
+def too_large(kind: FieldKind, number: Decimal | Fraction) -> str | None:
     """Return what is wrong with a number that no column of its kind holds; None for any other."""
+    if kind == "fraction" and max(number.as_integer_ratio()) > MAX_INTEGER:
+        return f"must be a fraction of whole numbers up to {MAX_INTEGER}"
     if kind == "integer" and number > MAX_INTEGER:
         return f"must be at most {MAX_INTEGER}"
     return f"must be below {MAX_NUMBER:,}" if number >= MAX_NUMBER else None

@@ -14,6 +14,7 @@ RowValues = Sequence[Any]
 
 FORMULA_PREFIXES = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")
 """A spreadsheet may run a cell that starts with one of these; the last four are the full-width forms of the first."""
+_ESCAPED_PREFIXES = (*FORMULA_PREFIXES, "'")
 LIST_SEPARATOR = "; "
 """Separates the items of a list in a CSV cell, here and in every CSV file that the catalog reads."""
 
@@ -38,19 +39,29 @@ class Csv:
 
     def __init__(self, columns: Mapping[str, FieldKind]) -> None:
         self.head = _lines([list(columns)])
-        kinds = enumerate(columns.values())
-        self._formatters = [(index, _CELL_FORMATTERS[kind]) for index, kind in kinds if kind in _CELL_FORMATTERS]
+        self._kinds = list(columns.values())
 
     def write(self, rows: Iterable[RowValues]) -> bytes:
         """Write a block of rows."""
-        return _lines(map(self._row, rows))
+        block = list(rows)
+        if not block:
+            return b""
+        columns = zip(*block, strict=True)
+        formatted = [_format_column(kind, column) for kind, column in zip(self._kinds, columns, strict=True)]
+        return _lines(zip(*formatted, strict=True))
 
-    def _row(self, values: RowValues) -> RowValues:
-        cells = list(values)
-        for index, to_text in self._formatters:
-            if cells[index] is not None:
-                cells[index] = to_text(cells[index])
-        return cells
+
+def _format_column(kind: FieldKind, column: Sequence[Any]) -> Iterable[Any]:
+    """Return the cells of a column; its few different values are each written as text once."""
+    if kind == "list":
+        return [None if parts is None else _format_list(parts) for parts in column]
+    if kind not in _CELL_FORMATTERS:
+        return column
+    to_text = _CELL_FORMATTERS[kind]
+    texts = {value: to_text(value) for value in set(column) if value is not None}
+    if all(value is text for value, text in texts.items()):
+        return column
+    return map(texts.get, column)
 
 
 class Ndjson:
@@ -76,8 +87,20 @@ def _lines(rows: Iterable[RowValues]) -> bytes:
 
 
 def escape_formula(text: str) -> str:
-    """Return a text with a leading apostrophe if a spreadsheet would run it as a formula."""
-    return f"'{text}" if text.startswith(FORMULA_PREFIXES) else text
+    """Return a text with a leading apostrophe if a spreadsheet would run it as a formula.
+
+    So does a text that looks like one that got an apostrophe, or `unescape_formula` could not tell the two apart.
+    """
+    return f"'{text}" if text.startswith(_ESCAPED_PREFIXES) and _is_formula(text) else text
+
+
+def unescape_formula(cell: str) -> str:
+    """Return the text of which `escape_formula` made a cell."""
+    return cell[1:] if cell.startswith("'") and _is_formula(cell) else cell
+
+
+def _is_formula(text: str) -> bool:
+    return text.lstrip("'").startswith(FORMULA_PREFIXES)
 
 
 def _format_bool(value: object) -> str:

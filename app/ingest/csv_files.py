@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import io
 import re
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from decimal import Decimal
 from hashlib import file_digest
 from itertools import islice
 from pathlib import Path
-from typing import TextIO, TypeVar, cast
+from typing import Any, BinaryIO, TextIO, TypeVar, cast
 
 from app.catalog.column_types import SIGNIFICANT_DIGITS, USD_DECIMALS, is_exact
 from app.catalog.names import size_key
@@ -24,6 +25,14 @@ NumberedCells = tuple[int, list[str]]
 BLOCK_LINES = 1_000
 """Lines per block: few enough that their cells stay in the processor's cache."""
 
+MAX_LINE_BYTES = 4 * 2**20
+"""Of a line of a file; the longest of the seeds has some 2 kB."""
+_BUFFER_BYTES = 64 * 1024
+_MAX_RATIO, _MIN_BOMB_BYTES = 200, 64 * 2**20
+"""How many times as long as a compressed file its content may be, from so many bytes on; of price lists it is 30."""
+
+_CONTROL = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters but tabs and line ends, and those that reverse the order in which text is shown."""
 _NUMBER = re.compile(r"[0-9]{1,30}(\.[0-9]{1,30})?")
 _INTEGER = re.compile(r"[0-9]{1,18}")
 _QUOTED_CHARACTERS = 100
@@ -126,22 +135,66 @@ def read_rows(path: Path, columns: Collection[str], *, optional: Collection[str]
                 continue
             if len(cells) != len(header):
                 raise wrong_width(str(path), reader.line_num, len(cells), len(header))
-            yield CsvRow(str(path), reader.line_num, dict(zip(header, map(str.strip, cells), strict=True)))
+            row = CsvRow(str(path), reader.line_num, dict(zip(header, map(str.strip, cells), strict=True)))
+            if _CONTROL.search("".join(cells)):
+                column = next(name for name, cell in zip(header, cells, strict=True) if _CONTROL.search(cell))
+                raise row.error(column, "has a control character, which a terminal would obey")
+            yield row
 
 
 @contextmanager
 def open_csv(path: Path) -> Iterator[TextIO]:
     """Open a file, by gzip if it ends in `.gz`; raises BadData, also while it is read, for what is no CSV in UTF-8."""
-    opened = gzip.open if path.suffix == ".gz" else open
     try:
-        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-            yield cast("TextIO", file)
+        with path.open("rb") as packed, _unpacked(path, packed) as raw:
+            bounded = io.BufferedReader(_BoundedLines(raw, packed, str(path)), _BUFFER_BYTES)
+            with io.TextIOWrapper(bounded, encoding="utf-8-sig", newline="") as file:
+                yield file
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise BadData(f"is not a whole gzip file: {error}", file=str(path)) from error
     except OSError as error:
         raise BadData(f"cannot be read: {error.strerror}; give the path of a CSV file", file=str(path)) from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise BadData(f"is not a CSV file in UTF-8: {error}", file=str(path)) from error
+
+
+def _unpacked(path: Path, packed: BinaryIO) -> BinaryIO:
+    return cast("BinaryIO", gzip.GzipFile(fileobj=packed, mode="rb")) if path.suffix == ".gz" else packed
+
+
+class _BoundedLines(io.RawIOBase):
+    """The bytes of a file; raises BadData for a line, or a compressed file, that would fill the memory or the day.
+
+    A line is in memory before its cells are looked at, so its length is bounded here.
+    """
+
+    def __init__(self, raw: BinaryIO, packed: BinaryIO, name: str) -> None:
+        self._raw, self._packed, self._name = raw, packed, name
+        self._read_bytes = self._line_bytes = 0
+        self._lines = 1
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        """Return how far the file itself has been read, which of a compressed one is less than what came out."""
+        return self._packed.tell()
+
+    def readinto(self, buffer: Any, /) -> int:
+        data = self._raw.read(len(buffer))
+        buffer[: len(data)] = data
+        self._read_bytes += len(data)
+        lines = data.count(b"\n") or data.count(b"\r")
+        self._line_bytes = (
+            len(data) - 1 - max(data.rfind(b"\n"), data.rfind(b"\r")) if lines else self._line_bytes + len(data)
+        )
+        self._lines += lines
+        if self._line_bytes > MAX_LINE_BYTES:
+            raise BadData(f"has a line of more than {MAX_LINE_BYTES:,} bytes", file=self._name, line=self._lines)
+        if self._read_bytes > _MIN_BOMB_BYTES and self._read_bytes > _MAX_RATIO * self._packed.tell():
+            detail = f"unpacks to more than {_MAX_RATIO} times its length"
+            raise BadData(detail, file=self._name, line=self._lines)
+        return len(data)
 
 
 def read_header(
@@ -198,10 +251,14 @@ def read_blocks(path: Path, columns: Collection[str]) -> Iterator[CsvBlock]:
             if fitting:
                 lines, rows = zip(*fitting, strict=True)
                 by_column = dict(zip(header, zip(*rows, strict=True), strict=True))
-                yield CsvBlock(str(path), lines, by_column, file.buffer.tell() / size)
+                yield CsvBlock(str(path), lines, by_column, _bytes_read(file) / size)
             if odd:
                 line, cells = odd
                 raise wrong_width(str(path), line, len(cells), len(header))
+
+
+def _bytes_read(file: TextIO) -> int:
+    return cast("io.BufferedReader", file.buffer).raw.tell()
 
 
 def _split_at_wrong_width(

@@ -11,6 +11,7 @@ from app.catalog.fields import SubjectKind
 from app.catalog.readings import FileRead, Prices, Progress, Reading, SourceKind, SourceRow, no_progress
 from app.errors import BadData
 from app.ingest.documents.gpu_memory import GpuMemoryIndex
+from app.ingest.files import refuse_special_file
 from app.ingest.sources.adjustments import read_adjustments
 from app.ingest.sources.availability import read_availability
 from app.ingest.sources.claims import load_gpu_rows, read_facts, read_sources
@@ -73,6 +74,7 @@ def read_csv_source(name: str, path: Path, sources: Path | None = None, *, new_s
 
     With `new_sizes` a price of an unknown size adds the size. Raises BadData for what cannot be read.
     """
+    refuse_special_file(path)
     if not path.is_file():
         raise BadData("there is no such file", file=str(path))
     source = CSV_SOURCES[name]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.catalog.fields import FieldKind
-from app.formats.text import LIST_SEPARATOR, Csv, Ndjson
+from app.formats.text import LIST_SEPARATOR, Csv, Ndjson, unescape_formula
 
 COLUMNS: Mapping[str, FieldKind] = {
     "t": "text",
@@ -21,7 +21,23 @@ COLUMNS: Mapping[str, FieldKind] = {
     "l": "list",
 }
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1) | st.sampled_from(
-    ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1", 'a"b', "a,b", "a\r\nb", "'=1", " =1"]
+    [
+        "=1+1",
+        "+1",
+        "-1",
+        "@SUM(A1)",
+        "\t=1",
+        "\r=1",
+        "\n=1",
+        "\uff1d1",
+        'a"b',
+        "a,b",
+        "a\r\nb",
+        "'=1",
+        "''=1",
+        "'a",
+        " =1",
+    ]
 )
 NUMBER = st.floats(allow_nan=False, allow_infinity=False)
 ROW = st.tuples(
@@ -58,19 +74,19 @@ def test_csv_gives_back_every_value(rows: list[tuple[Any, ...]]) -> None:
     assert head == list(COLUMNS)
     assert len(lines) == len(rows)
     for (text, number, integer, truth, day, parts), cells in zip(rows, lines, strict=True):
-        assert cells[0].removeprefix("'") == (text or "").removeprefix("'")
+        assert unescape_formula(cells[0]) == (text or "")
         assert (float(cells[1]) if cells[1] else None) == number
         assert (int(cells[2]) if cells[2] else None) == integer
         assert cells[3] == {None: "", True: "true", False: "false"}[truth]
         assert cells[4] == (day or "")
-        assert cells[5].removeprefix("'") == LIST_SEPARATOR.join(parts).removeprefix("'")
+        assert unescape_formula(cells[5]) == LIST_SEPARATOR.join(parts)
 
 
 @given(ROWS)
 def test_an_apostrophe_is_put_only_before_what_would_be_run(rows: list[tuple[Any, ...]]) -> None:
     for (text, *_), cells in zip(rows, read(Csv(COLUMNS).write(rows)), strict=True):
         expected: str = text or ""
-        assert cells[0] == (f"'{expected}" if expected.startswith(RUN) else expected)
+        assert cells[0] == (f"'{expected}" if expected.lstrip("'").startswith(RUN) else expected)
 
 
 @given(ROWS)

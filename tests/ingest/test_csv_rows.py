@@ -1,11 +1,12 @@
 """Rows of a CSV file: what is read, and which line and column an error names."""
 
+import gzip
 from pathlib import Path
 
 import pytest
 
 from app.errors import BadData
-from app.ingest.csv_files import CsvRow, read_rows
+from app.ingest.csv_files import CsvRow, read_blocks, read_rows
 
 COLUMNS = ("name", "price")
 
@@ -142,3 +143,27 @@ def test_names_of_sizes_of_every_provider_are_taken(name: str) -> None:
 def test_a_year_without_virtual_machines_is_refused(day: str) -> None:
     with pytest.raises(BadData, match="must be a date from 2006 to 2099"):
         CsvRow("some.csv", 7, {"valid_from": day}).date("valid_from")
+
+
+def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
+    path = tmp_path / "some.csv"
+    with path.open("wb") as sparse:
+        sparse.write(b"name,price\nNC6,1\n")
+        sparse.truncate(2**36)
+    with pytest.raises(BadData, match=r"some\.csv:3: has a line of more than 4,194,304 bytes"):
+        list(read_rows(path, COLUMNS))
+    with pytest.raises(BadData, match=r"some\.csv:3: has a line of more than 4,194,304 bytes"):
+        list(read_blocks(path, COLUMNS))
+
+
+def test_a_file_that_unpacks_to_far_more_than_it_has_is_refused_on_the_way(tmp_path: Path) -> None:
+    path = tmp_path / "some.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as packed:
+        packed.write(b"name,price\n")
+        for _ in range(100):
+            packed.write(b"NC6,1\n" * 150_000)
+    read_rows_of = iter(read_rows(path, COLUMNS))
+    assert next(read_rows_of).line == 2
+    with pytest.raises(BadData, match=r"some\.csv\.gz:\d+: unpacks to more than 200 times its length"):
+        for _ in read_rows_of:
+            pass

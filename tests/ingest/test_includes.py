@@ -1,5 +1,10 @@
 from pathlib import Path
 
+import pytest
+
+from app.errors import BadData
+from app.ingest.documents.gpu_memory import GpuMemoryIndex
+from app.ingest.sources.documents import find_pages, read_documents
 from tests.ingest.pages import details, facts, read_files
 
 PAGE = """---
@@ -78,3 +83,52 @@ def test_a_missing_include_of_the_preview_notice_marks_sizes_as_preview(tmp_path
     reading = read_files(tmp_path, {"nx.md": PAGE + notice, "includes/nx-specs.md": SPECS})
     assert facts(reading, "NX8")["preview"] is True
     assert details(reading) == []
+
+
+OUTSIDE = SPECS.replace("NX specs", "Not for this page")
+
+
+def test_an_include_outside_of_the_folder_is_reported_and_not_read(tmp_path: Path) -> None:
+    (tmp_path / "private.md").write_text(OUTSIDE)
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages/link.md").symlink_to(tmp_path / "private.md")
+    for target in ("../private.md", "/private.md", str(tmp_path / "private.md"), "./x/../../private.md", "link.md"):
+        page = tmp_path / "pages/nx.md"
+        page.write_text(PAGE.replace("./includes/nx-specs.md", target))
+        reading = read_documents([page], gpu_memories=GpuMemoryIndex())
+        assert [source.title for source in reading.sources] == ["NX"], target
+        assert [report.line for report in reading.reports if report.cell == target] == [8], target
+
+
+def test_an_include_beside_a_folder_above_is_read_as_azures_documentation_has_them(tmp_path: Path) -> None:
+    for target in ("../includes/nx-specs.md", "../../includes/nx-specs.md"):
+        files: dict[str, str | bytes] = {
+            "a/b/nx.md": PAGE.replace("./includes/nx-specs.md", target),
+            "a/includes/nx-specs.md": SPECS,
+            "includes/nx-specs.md": SPECS,
+        }
+        read_files(tmp_path, files)
+        reading = read_documents([tmp_path / "a/b/nx.md"], gpu_memories=GpuMemoryIndex())
+        assert {source.title for source in reading.sources} == {"NX", "NX specs"}
+
+
+def test_a_link_out_of_a_folder_of_pages_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "private.md").write_text(PAGE)
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages/link.md").symlink_to(tmp_path / "private.md")
+    with pytest.raises(BadData, match=r"pages/link\.md: is a link to a file outside of the folder"):
+        find_pages([tmp_path / "pages"])
+    (tmp_path / "pages/link.md").unlink()
+    (tmp_path / "pages/nx.md").write_text(PAGE)
+    (tmp_path / "pages/same.md").symlink_to(tmp_path / "pages/nx.md")
+    (tmp_path / "linked").symlink_to(tmp_path / "pages")
+    assert find_pages([tmp_path / "pages"]) == [tmp_path / "pages/nx.md"]
+    assert find_pages([tmp_path / "linked"]) == [tmp_path / "linked/nx.md"]
+
+
+def test_a_page_longer_than_any_is_refused_without_reading_all_of_it(tmp_path: Path) -> None:
+    page = tmp_path / "nx.md"
+    with page.open("wb") as sparse:
+        sparse.truncate(2**36)
+    with pytest.raises(BadData, match=r"nx\.md: has more than 5,242,880 bytes"):
+        read_documents([page], gpu_memories=GpuMemoryIndex())

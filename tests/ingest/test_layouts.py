@@ -233,3 +233,21 @@ def test_a_contradiction_keeps_the_first_value_and_is_reported(tmp_path: Path) -
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_reading_never_fails_on_a_broken_page(tmp_path: Path, parts: list[str]) -> None:
     read_files(tmp_path, {"page.md": "".join(parts)})
+
+
+def test_a_table_of_more_columns_than_any_is_reported_and_the_others_are_read(tmp_path: Path) -> None:
+    wide = "|Size" + "|a" * 900 + "|\n" + "|-" * 901 + "|\n" + "|Standard_NX9_v1" + "|1" * 900 + "|\n"
+    page = f"# NX\n\n| Size | vCPU |\n|---|---|\n| Standard_NX8_v1 | 8 |\n\n{wide}"
+    reading = read_files(tmp_path, {"nx.md": page})
+    assert facts(reading, "Standard_NX8_v1")["vcpus"] == 8
+    assert {fact.subject for fact in reading.facts if fact.kind == "size"} == {"Standard_NX8_v1"}
+    assert [detail for detail in details(reading) if "columns" in detail] == [
+        f"{tmp_path}/nx.md:7: has a table of more than 200 columns, which is not read"
+    ]
+
+
+def test_a_line_of_pipes_is_reported_without_being_parsed(tmp_path: Path) -> None:
+    page = f"# NX\n\n| Size | vCPU |\n|---|---|\n| Standard_NX8_v1 | 8 |\n\n{'|' * 1_000_000}\n{'|-' * 1_000_000}\n"
+    reading = read_files(tmp_path, {"nx.md": page})
+    assert facts(reading, "Standard_NX8_v1")["vcpus"] == 8
+    assert f"{tmp_path}/nx.md:7: has a table of more than 200 columns, which is not read" in details(reading)

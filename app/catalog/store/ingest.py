@@ -108,6 +108,7 @@ def save_reading(session: Session, reading: Reading, *, today: date, progress: P
         unnamed, _ = drop_rows_of_files(session, "aliases", reading, SubjectKeys(aliases={}, series_ids={}))
         summary.changes = {"source": TableChange(), "region": TableChange(), "size_alias": unnamed}
         subjects = load_subject_keys(session, reading)
+        _check_aliases(reading, subjects)
         prices = PriceStaging(
             subjects=subjects,
             regions=frozenset(_load_column(session, Region, "code")).union(region.code for region in reading.regions),
@@ -236,6 +237,20 @@ def _check_model_names(session: Session, reading: Reading) -> None:
 
 def _load_column(session: Session, model: type[SQLModel], column: str) -> set[str]:
     return set(session.execute(select(table_of(model).c[column])).scalars())
+
+
+def _check_aliases(reading: Reading, subjects: SubjectKeys) -> None:
+    """Raise BadData for an alias of an alias: which of the two names is the size's, nothing says."""
+    named_by = {key: alias for alias, key in subjects.aliases.items()}
+    for row in reading.aliases:
+        if size_key(row.size) in subjects.aliases:
+            detail = f"{row.size!r}: is itself another name, of {subjects.aliases[size_key(row.size)]}; name that size"
+            raise BadData(detail, file=row.file, line=row.line, column="size")
+        if other := named_by.get(size_key(row.alias)):
+            detail = (
+                f"{row.alias!r}: is the size that the alias {other} means; make {other} an alias of {row.size}, too"
+            )
+            raise BadData(detail, file=row.file, line=row.line, column="alias")
 
 
 def _load_size_names(session: Session, reading: Reading) -> dict[str, str]:

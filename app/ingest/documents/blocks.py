@@ -68,14 +68,23 @@ class Include:
     line: int
 
 
+MAX_COLUMNS = 200
+"""Of a table; the widest of Azure's on sizes has some 20. Every header is looked up many times."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:
-    """The parsed body of a page; `html_tables` are the lines of tables in HTML, which are not read."""
+    """The parsed body of a page.
+
+    `html_tables` and `wide_tables` are the lines of tables that are not read: those in HTML, and those of more than
+    MAX_COLUMNS columns.
+    """
 
     tables: tuple[MarkdownTable, ...]
     passages: tuple[Passage, ...]
     includes: tuple[Include, ...]
     html_tables: tuple[int, ...]
+    wide_tables: tuple[int, ...] = ()
 
 
 _PIPE = re.compile(r"(?<!\\)\|")

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from app.catalog.names import size_key
 from app.catalog.readings import Report, StatedFact
+from app.ingest.documents.blocks import MAX_COLUMNS
 from app.ingest.documents.cells import read_cell
 from app.ingest.documents.columns import to_columns
 from app.ingest.documents.features import find_table_flags
@@ -86,6 +87,9 @@ def read_tables(document: SourceDocument) -> DocumentTables:
 def _read_page(page: SourcePage, tables: DocumentTables) -> None:
     for line in page.blocks.html_tables:
         tables.findings.append(page.report("has a table in HTML, which is not read", line))
+    for line in page.blocks.wide_tables:
+        detail = f"has a table of more than {MAX_COLUMNS} columns, which is not read"
+        tables.findings.append(page.report(detail, line))
     for table in page.blocks.tables:
         if is_specs_table(table):
             read_specs(page, table, tables.specs)

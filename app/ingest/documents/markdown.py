@@ -10,6 +10,7 @@ from markdown_it.token import Token
 from app.ingest.documents.blocks import (
     HTML_BREAK,
     LINE_END,
+    MAX_COLUMNS,
     Blocks,
     Include,
     MarkdownTable,
@@ -92,6 +93,9 @@ _INCLUDE = re.compile(r"\[!INCLUDE\s*\[[^\]]*\]\(\s*([^)\s]+)[^)]*\)\s*\]", re.I
 _PARSER = MarkdownIt("commonmark").enable("table")
 
 
+_MAX_PIPES = 5 * MAX_COLUMNS
+
+
 def to_blocks(lines: Sequence[str], *, first: int = 1) -> Blocks:
     """Parse a page's lines, the first of which is number `first` of its file."""
     includes = [
@@ -99,6 +103,9 @@ def to_blocks(lines: Sequence[str], *, first: int = 1) -> Blocks:
         for offset, line in enumerate(lines)
         for target in _INCLUDE.findall(line)
     ]
+    # The parser makes several objects of each cell: a line of pipes alone would fill the memory.
+    endless = [at for at, line in enumerate(lines, first) if line.count("|") > _MAX_PIPES]
+    lines = [line.replace("|", " ") if line.count("|") > _MAX_PIPES else line for line in lines]
     texts, line_numbers = repair_layout([_INCLUDE.sub("", line) for line in lines], first)
     tokens = _PARSER.parse("\n".join(texts))
     builder = _BlockBuilder(lines=texts, line_numbers=line_numbers, tokens=tokens)
@@ -109,6 +116,7 @@ def to_blocks(lines: Sequence[str], *, first: int = 1) -> Blocks:
         passages=tuple(builder.passages),
         includes=tuple(includes),
         html_tables=tuple(builder.html_tables),
+        wide_tables=(*builder.wide_tables, *endless),
     )
 
 
@@ -124,6 +132,7 @@ class _BlockBuilder:
     tables: list[MarkdownTable] = field(default_factory=list)
     passages: list[Passage] = field(default_factory=list)
     html_tables: list[int] = field(default_factory=list)
+    wide_tables: list[int] = field(default_factory=list)
 
     def add(self, at: int) -> None:
         token = self.tokens[at]
@@ -132,7 +141,11 @@ class _BlockBuilder:
         elif token.type in ("bullet_list_close", "ordered_list_close"):
             self.list_depth -= 1
         elif token.type == "table_open":
-            self.tables.append(self._to_table(at))
+            table = self._to_table(at)
+            if len(table.header) > MAX_COLUMNS:
+                self.wide_tables.append(table.line)
+            else:
+                self.tables.append(table)
         elif token.type == "html_block" and "<table" in token.content.lower():
             self.html_tables.append(self._line_number(token))
         elif token.type == "inline" and self.tokens[at - 1].type in ("paragraph_open", "heading_open"):

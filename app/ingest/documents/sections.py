@@ -104,7 +104,7 @@ def _names_series(text: str) -> bool:
 def _end_line(page: SourcePage) -> int:
     blocks = page.blocks
     lines = [item.line for items in (blocks.tables, blocks.passages, blocks.includes) for item in items]
-    return max([*lines, *blocks.html_tables], default=0) + 1
+    return max([*lines, *blocks.html_tables, *blocks.wide_tables], default=0) + 1
 
 
 def _to_page(section: _PageSection) -> SourcePage:
@@ -130,6 +130,7 @@ def _cut(section: _PageSection) -> SourcePage:
         passages=tuple(passage for passage in blocks.passages if section.contains(passage.line)),
         includes=tuple(include for include in blocks.includes if section.contains(include.line)),
         html_tables=tuple(line for line in blocks.html_tables if section.contains(line)),
+        wide_tables=tuple(line for line in blocks.wide_tables if section.contains(line)),
     )
     return replace(section.page, blocks=kept)
 

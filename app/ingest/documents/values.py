@@ -168,7 +168,7 @@ def _simplest_fraction(number: Decimal) -> Fraction:
     return near if round(near, digits) == exact else exact
 
 
-_INVISIBLE = re.compile("[\u200b-\u200f\u2060\ufeff\u00ad\x00]")
+_INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\u00ad\\x00]")
 _SPACES = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 _MOJIBAKE = re.compile("[ÂÃâ][^\x00-\x7f]+")
 _LINE_END = re.compile(r"\r\n?|\n")

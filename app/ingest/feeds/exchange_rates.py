@@ -7,10 +7,12 @@ writes its day as `30 October 2026`.
 
 import csv
 import re
+import zlib
 from collections.abc import Collection, Iterator
 from datetime import date
 from hashlib import sha256
 from io import BytesIO, StringIO
+from lzma import LZMAError
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
 from app.catalog.readings import ExchangeRateRow, Reading, SourceRow
@@ -23,6 +25,9 @@ _PAGE = "https://www.ecb.europa.eu/stats/policy_and_exchange_rates/euro_referenc
 
 FIRST_DAY = date(2023, 1, 1)
 """Earlier rates are not taken: there are no earlier prices to convert."""
+
+MAX_BYTES = 50_000_000
+"""The Bank's file has 600 kB zipped and 1.4 MB unpacked; a longer one is not its file."""
 
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
@@ -65,14 +70,24 @@ def _text(data: bytes, name: str) -> str:
     """Return the text of a CSV file, or of the only file of a zip."""
     try:
         if is_zipfile(BytesIO(data)):
-            with ZipFile(BytesIO(data)) as archive:
-                names = archive.namelist()
-                if len(names) != 1:
-                    raise BadData(f"has {len(names)} files; a zip of one CSV file is expected", file=name)
-                data = archive.read(names[0])
+            data = _unzip(data, name)
         return data.decode("utf-8-sig")
-    except (BadZipFile, UnicodeDecodeError) as error:
+    # A damaged zip raises ValueError for its offsets, and RuntimeError for what zipfile cannot unpack.
+    except (BadZipFile, ValueError, RuntimeError, EOFError, zlib.error, LZMAError, OSError) as error:
         raise BadData(f"is neither a CSV file in UTF-8 nor a zip of one: {error}", file=name) from error
+
+
+def _unzip(data: bytes, name: str) -> bytes:
+    """Return the only file of a zip; it is unpacked only as far as is allowed, whatever length the zip states."""
+    with ZipFile(BytesIO(data)) as archive:
+        names = archive.namelist()
+        if len(names) != 1:
+            raise BadData(f"has {len(names)} files; a zip of one CSV file is expected", file=name)
+        with archive.open(names[0]) as packed:
+            unpacked = packed.read(MAX_BYTES + 1)
+    if len(unpacked) > MAX_BYTES:
+        raise BadData(f"unpacks to more than {MAX_BYTES:,} bytes", file=name)
+    return unpacked
 
 
 def _read_rows(text: str, name: str) -> Iterator[tuple[CsvRow, tuple[str, ...]]]:

@@ -6,7 +6,8 @@ from pathlib import Path
 import httpx
 
 from app.errors import BadData, FetchError
-from app.ingest.feeds.fetching import TIMEOUT, USER_AGENT, RetryPolicy, get
+from app.ingest.feeds.fetching import MAX_PAGE_BYTES, TIMEOUT, USER_AGENT, RetryPolicy, get
+from app.ingest.files import refuse_special_file
 
 HISTORY_URL = "https://www.ecb.europa.eu/stats/eurofxref/eurofxref-hist.zip"
 """The rates of every day since 1999: one small file, so that a refresh after months misses no day."""
@@ -28,7 +29,12 @@ def fetch_history(url: str = HISTORY_URL, policy: RetryPolicy | None = None) -> 
 
 def read_saved_file(path: Path) -> bytes:
     """Return a saved file; raises BadData where it cannot be read."""
+    refuse_special_file(path)
     try:
-        return path.read_bytes()
+        with path.open("rb") as opened:
+            data = opened.read(MAX_PAGE_BYTES + 1)
     except OSError as error:
         raise BadData(f"cannot be read: {error.strerror}", file=str(path)) from error
+    if len(data) > MAX_PAGE_BYTES:
+        raise BadData(f"has more than {MAX_PAGE_BYTES:,} bytes", file=str(path))
+    return data

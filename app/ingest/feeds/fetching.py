@@ -1,7 +1,7 @@
 """GET with retries: waits as long as the server asks for, and raises one error with its URL and reason."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -18,6 +18,10 @@ Body = TypeVar("Body")
 
 USER_AGENT = "vmsizes"
 TIMEOUT = httpx.Timeout(60.0, connect=15.0)
+MAX_PAGE_BYTES = 64 * 2**20
+"""Of a response that is read into memory; a page of prices has 1 MB, the zip of exchange rates 600 kB."""
+MAX_FILE_BYTES = 2 * 2**30
+"""Of a response that is written to a file; all sizes of a subscription have 100 MB."""
 RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 
 # Retries are told by the progress of the command; without a handler the logger would write to standard error.
@@ -41,18 +45,21 @@ class RetryPolicy:
 async def get(
     client: httpx.AsyncClient, url: httpx.URL, policy: RetryPolicy, headers: Mapping[str, str] | None = None
 ) -> bytes:
-    """Return the body of a response of 200; raises FetchError when it failed as often as the policy allows."""
+    """Return the body of a response of 200; raises FetchError when it failed as often as the policy allows.
+
+    So it does at once for a body of more than MAX_PAGE_BYTES, however short it is compressed.
+    """
     return await _request(client, url, policy, headers, _read)
 
 
 async def download(
     client: httpx.AsyncClient, url: httpx.URL, policy: RetryPolicy, file: Path, headers: Mapping[str, str] | None = None
 ) -> None:
-    """Write the body of a response of 200 to a file as it comes, however long it is; raises FetchError as `get`."""
+    """Write the body of a response of 200 to a file as it comes, up to MAX_FILE_BYTES; raises FetchError as `get`."""
 
     async def save(response: httpx.Response) -> None:
         with file.open("wb") as opened:
-            async for chunk in response.aiter_bytes():
+            async for chunk in _bounded(response, MAX_FILE_BYTES):
                 opened.write(chunk)
 
     await _request(client, url, policy, headers, save)
@@ -60,7 +67,17 @@ async def download(
 
 async def _read(response: httpx.Response) -> bytes:
     # httpx would keep the body in the response, which lives in a cycle until the garbage collector comes.
-    return b"".join([chunk async for chunk in response.aiter_bytes()])
+    return b"".join([chunk async for chunk in _bounded(response, MAX_PAGE_BYTES)])
+
+
+async def _bounded(response: httpx.Response, most_bytes: int) -> AsyncIterator[bytes]:
+    """Yield the body unpacked; raises FetchError where it is longer than allowed, before more of it is read."""
+    received_bytes = 0
+    async for chunk in response.aiter_bytes():
+        received_bytes += len(chunk)
+        if received_bytes > most_bytes:
+            raise FetchError(f"{response.request.url.host} sent more than {most_bytes:,} bytes")
+        yield chunk
 
 
 async def _request(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, TypeVar
 
 from app.catalog.fields import FactValue, too_large
 from app.catalog.names import region_key, size_key
@@ -22,6 +22,7 @@ FILE = SOURCE_ID
 DOCUMENTATION = "https://learn.microsoft.com/rest/api/compute/resource-skus/list"
 
 Entry = Mapping[str, Any]
+Item = TypeVar("Item")
 Capabilities = Mapping[str, str]
 Figure = tuple[str, FactValue]
 """The capability that a value is read from, and the value in the unit of its field."""
@@ -208,9 +209,10 @@ class SkuMapper:
 
     def _add_places(self, key: str, entry: Entry) -> None:
         """Note the regions of an entry with their zones; zones are numbers, and none where they cannot be chosen."""
-        places = {region_key(str(name)): set[str]() for name in entry.get("locations") or ()}
-        for info in entry.get("locationInfo") or ():
-            places.setdefault(region_key(str(info.get("location"))), set()).update(map(str, info.get("zones") or ()))
+        places = {region_key(name): set[str]() for name in self._items(entry, "locations", str)}
+        for info in self._items(entry, "locationInfo", dict):
+            in_region = places.setdefault(region_key(str(info.get("location"))), set())
+            in_region.update(self._items(info, "zones", str))
         for region, zones in places.items():
             if region in self.regions:
                 self._zones.setdefault((key, region), set()).update(zones)
@@ -222,7 +224,7 @@ class SkuMapper:
         """Yield field, capability, value and text of what an entry states."""
         capabilities = {
             str(each.get("name")): str(each.get("value")).strip()
-            for each in entry.get("capabilities") or ()
+            for each in self._items(entry, "capabilities", dict)
             if each.get("value") not in (None, "")
         }
         if family := str(entry.get("family") or "").strip():
@@ -236,6 +238,16 @@ class SkuMapper:
             if figure is not None:
                 capability, value = figure
                 yield column, capability, value, capabilities[capability]
+
+    def _items(self, entry: Entry, name: str, kind: type[Item]) -> list[Item]:
+        """Return the items of a list in an entry; those of another kind than the API sends are reported."""
+        items = entry.get(name)
+        if items is None:
+            return []
+        found = [item for item in items if isinstance(item, kind)] if isinstance(items, list) else []
+        if not isinstance(items, list) or len(found) < len(items):
+            self._report("", name, items, "is not the list that the API sends; what is not in its form is not taken")
+        return found
 
     def _report(self, size: str, column: str, cell: object, detail: str) -> None:
         """Keep one report of a size and column."""

@@ -18,6 +18,7 @@ from app.errors import BadData, FetchError
 from app.ingest.csv_files import sha256_of
 from app.ingest.feeds.fetching import TIMEOUT, USER_AGENT, RetryPolicy, download
 from app.ingest.feeds.resource_skus import Entry
+from app.ingest.files import refuse_special_file
 
 API_URL = "https://management.azure.com/subscriptions/{subscription}/providers/Microsoft.Compute/skus"
 API_VERSION = "2021-07-01"
@@ -97,10 +98,14 @@ def sku_files(path: Path) -> list[Path]:
 
 def digest_of(path: Path) -> str:
     """Return the sha256 of the sha256 of each file, in the order in which they are read."""
-    return sha256("".join(map(sha256_of, sku_files(path))).encode()).hexdigest()
+    files = sku_files(path)
+    for file in files:
+        refuse_special_file(file)
+    return sha256("".join(map(sha256_of, files)).encode()).hexdigest()
 
 
 def _open(file: Path) -> BinaryIO:
+    refuse_special_file(file)
     try:
         return file.open("rb")
     except OSError as error:
@@ -114,8 +119,30 @@ def _first_byte(opened: BinaryIO) -> bytes:
     return byte
 
 
+MAX_DEPTH = 200
+"""Of JSON; the API's has eight levels. ijson keeps the path of each, so that its memory grows with their square."""
+_SLICE_BYTES = 256
+"""Between two looks at the depth, which may grow by as many levels: less than Python's limit on recursion."""
+
+
+class _ShallowJson:
+    """A file whose reader raises BadData where JSON is nested too deeply; brackets in texts count too, and are rare."""
+
+    def __init__(self, opened: BinaryIO, name: str) -> None:
+        self._opened, self._name, self._depth = opened, name, 0
+
+    def read(self, size: int) -> bytes:
+        data = self._opened.read(size)
+        for start in range(0, len(data), _SLICE_BYTES):
+            piece = data[start : start + _SLICE_BYTES]
+            self._depth += piece.count(b"[") + piece.count(b"{") - piece.count(b"]") - piece.count(b"}")
+            if self._depth > MAX_DEPTH:
+                raise BadData(f"is nested deeper than {MAX_DEPTH} levels", file=self._name)
+        return data
+
+
 def _items(opened: BinaryIO, file: Path, prefix: str) -> Iterator[Any]:
     try:
-        yield from ijson.items(opened, prefix)
-    except ijson.JSONError as error:
+        yield from ijson.items(_ShallowJson(opened, str(file)), prefix)
+    except (ijson.JSONError, ValueError) as error:  # the latter for texts that are not UTF-8
         raise BadData(f"is not whole JSON: {error}", file=str(file)) from error

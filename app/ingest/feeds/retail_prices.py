@@ -20,6 +20,8 @@ from app.catalog.names import region_key, size_key
 from app.catalog.readings import Report
 
 NANO = 10**9
+_NANO_BOUND = 10**9 * NANO
+"""A billion dollars: columns hold prices below it."""
 Item = Mapping[str, Any]
 
 
@@ -101,7 +103,7 @@ _EXCLUSIONS: tuple[tuple[LeftOut, Callable[[Item], bool]], ...] = (
     ),
     (
         LeftOut.LONG_TERM,
-        lambda item: item.get("type") == "Reservation" and item.get("reservationTerm") in _IGNORED_TERMS,
+        lambda item: item.get("type") == "Reservation" and _text(item, "reservationTerm") in _IGNORED_TERMS,
     ),
 )
 """What is left out before anything else is asked of an item, in this order."""
@@ -139,10 +141,10 @@ def to_prices(item: Item, *, region: str, day: date) -> tuple[tuple[str, Purchas
         raise UnknownMeterError(column, item.get(column), f"is not a known {column}")
     hours = HOURS_OF_TERM[item["reservationTerm"]] if purchase.startswith("reserved") else 1
     prices = [(size, Purchase(os, purchase), _nano_per_hour(item, "retailPrice", hours))]
-    for plan in item.get("savingsPlan") or ():
+    for plan in _plans(item):
         if purchase != "on_demand":
             raise UnknownMeterError("savingsPlan", plan, f"is not expected for {purchase}")
-        term = _TERM_SUFFIX.get(plan.get("term"))
+        term = _TERM_SUFFIX.get(_text(plan, "term"))
         if term is None:
             raise UnknownMeterError("savingsPlan", plan.get("term"), "is not a known term of a savings plan")
         prices.append((size, Purchase(os, f"savings_{term}"), _nano_per_hour(plan, "retailPrice", 1)))
@@ -162,6 +164,13 @@ def _check(item: Item, region: str) -> None:
         raise UnknownMeterError("tierMinimumUnits", item["tierMinimumUnits"], "is not the first tier")
     if not _SIZE_NAME.fullmatch(_size(item)):
         raise UnknownMeterError("armSkuName", item.get("armSkuName"), "is not like the name of a size")
+
+
+def _plans(item: Item) -> Sequence[Item]:
+    plans = item.get("savingsPlan") or ()
+    if not isinstance(plans, list | tuple) or not all(isinstance(plan, dict) for plan in plans):
+        raise UnknownMeterError("savingsPlan", plans, "is not a list of plans")
+    return plans
 
 
 def _text(item: Item, name: str) -> str:
@@ -200,7 +209,10 @@ def _nano_per_hour(item: Item, name: str, hours: int) -> int:
         raise UnknownMeterError(name, value, "is not a price")
     numerator, denominator = usd.as_integer_ratio()
     numerator, denominator = numerator * NANO, denominator * hours
-    return (2 * numerator + denominator) // (2 * denominator)
+    nano = (2 * numerator + denominator) // (2 * denominator)
+    if nano >= _NANO_BOUND:
+        raise UnknownMeterError(name, value, "is not a price: it is a billion dollars an hour or more")
+    return nano
 
 
 # A region

@@ -7,6 +7,7 @@ ends with a page without `NextPageLink`; everything else that could end it is an
 import asyncio
 import gzip
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +19,9 @@ import orjson
 from app.catalog.readings import Progress, no_progress
 from app.errors import BadData, FetchError
 from app.ingest.feeds.fetched_pages import FetchedPages
-from app.ingest.feeds.fetching import TIMEOUT, USER_AGENT, RetryPolicy, get
+from app.ingest.feeds.fetching import MAX_PAGE_BYTES, TIMEOUT, USER_AGENT, RetryPolicy, get
 from app.ingest.feeds.retail_prices import Item
+from app.ingest.files import refuse_special_file
 
 API_URL = "https://prices.azure.com/api/retail/prices"
 API_VERSION = "2023-01-01-preview"
@@ -198,6 +200,7 @@ def read_saved_pages(path: Path) -> Iterator[Page]:
 
 
 def _page_files(path: Path) -> list[Path]:
+    refuse_special_file(path)
     if path.is_file():
         return [path]
     files = [file for file in path.rglob("*") if file.is_file() and file.name.endswith(_SUFFIXES)]
@@ -210,8 +213,18 @@ def _bodies(file: Path) -> Iterator[tuple[int | None, bytes]]:
     try:
         with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as opened:
             if ".jsonl" in file.name:
-                yield from ((number, line) for number, line in enumerate(opened, 1) if line.strip())
+                lines = iter(lambda: opened.readline(MAX_PAGE_BYTES + 1), b"")
+                yield from (
+                    (number, _bounded(line, file, number)) for number, line in enumerate(lines, 1) if line.strip()
+                )
             else:
-                yield None, opened.read()
-    except (OSError, EOFError) as error:
+                yield None, _bounded(opened.read(MAX_PAGE_BYTES + 1), file, None)
+    except (OSError, EOFError, zlib.error) as error:
         raise BadData(f"cannot be read: {error}", file=str(file)) from error
+
+
+def _bounded(body: bytes, file: Path, line: int | None) -> bytes:
+    """Return a page; raises BadData for one that is longer than any, of which no more than that was read."""
+    if len(body) > MAX_PAGE_BYTES:
+        raise BadData(f"has a page of more than {MAX_PAGE_BYTES:,} bytes", file=str(file), line=line)
+    return body

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
 from app.catalog.fields import FIELDS, GPU_FIELDS, FactValue, FieldSpec, SubjectKind, parse_text, too_large
 from app.catalog.readings import AUTHORITY, Reading, SourceRow, StatedFact
 from app.ingest.csv_files import CsvRow, read_rows, sha256_of
+from app.ingest.files import refuse_special_file
 
 Value = TypeVar("Value")
 
@@ -22,6 +24,7 @@ MAY_BE_ZERO = frozenset({"temp_disk_gib", "temp_disk_count", "nvme_disk_gib", "n
 
 def read_sources(path: Path) -> dict[str, SourceRow]:
     """Read the sources by id; the digest of a source is that of this list until a file cites it."""
+    refuse_special_file(path)
     digest = sha256_of(path) if path.is_file() else ""
     sources: dict[str, SourceRow] = {}
     for row in read_rows(path, COLUMNS, optional=OPTIONAL):
@@ -113,9 +116,12 @@ def _to_value(row: CsvRow, column: str, field: FieldSpec) -> FactValue:
             raise row.error(column, "must be a whole number")
         return int(number)
     try:
-        return parse_text(field.kind, row.cells[column])
+        value = parse_text(field.kind, row.cells[column])
     except ValueError as error:
         raise row.error(column, f"must be a {field.kind}") from error
+    if isinstance(value, Fraction) and (problem := too_large(field.kind, value)):
+        raise row.error(column, problem)
+    return value
 
 
 def load_gpu_rows(path: Path) -> list[dict[str, str]]:

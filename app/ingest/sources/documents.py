@@ -3,14 +3,18 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
-from app.catalog.readings import FileRead, Reading, Report, SourceKind
+from app.catalog.fields import FIELDS, too_large
+from app.catalog.readings import FileRead, Reading, Report, SourceKind, StatedFact
 from app.errors import BadData
 from app.ingest.documents.document import read_batch
 from app.ingest.documents.gpu_memory import GpuMemoryIndex
 from app.ingest.documents.page import SourceDocument, SourceIds, SourcePage, to_page
 from app.ingest.documents.values import is_binary
+from app.ingest.files import refuse_special_file
 
 _IRRELEVANT = re.compile(r"footer|-defs\b|preview-tag", re.IGNORECASE)
 """Includes without facts of sizes; a missing one is not reported."""
@@ -18,13 +22,21 @@ _IRRELEVANT = re.compile(r"footer|-defs\b|preview-tag", re.IGNORECASE)
 _NO_FACTS = "no figure of a size or series can be read in it"
 
 
+MAX_PAGE_BYTES = 5 * 2**20
+"""Of a page; the longest of Azure's on sizes has 200 kB. Reading takes a second for some 800 kB."""
+
+
 @dataclass(slots=True, kw_only=True)
 class _PageCache:
-    """The pages read so far by path, since a file that several pages include is one source."""
+    """The pages read so far by path, since a file that several pages include is one source.
+
+    `folders` are those that were given; pages in them may include any file in them.
+    """
 
     ids: SourceIds = field(default_factory=SourceIds)
     pages: dict[Path, SourcePage] = field(default_factory=dict)
     reports: list[Report] = field(default_factory=list)
+    folders: tuple[Path, ...] = ()
 
 
 def read_documents(
@@ -40,7 +52,7 @@ def read_documents(
     `kind` is that of pages whose front matter does not state one. With `require_facts` a page without facts raises
     BadData if it was given as a file, and is left out with a report if it was found in a folder.
     """
-    cache = _PageCache()
+    cache = _PageCache(folders=tuple(path.resolve() for path in paths if path.is_dir()))
     documents: dict[Path, SourceDocument] = {}
     for path in find_pages(paths):
         documents[path] = _read_document(cache, path, kind)
@@ -52,8 +64,24 @@ def read_documents(
         for page in cache.pages.values()
     )
     reading = Reading(sources=tuple(sources.values()), reports=tuple(cache.reports), files=files)
-    reading += read_batch([*documents.values()], gpu_memories)
+    reading += _without_too_large(read_batch([*documents.values()], gpu_memories))
     return _without_factless_pages(paths, documents, reading) if require_facts else reading
+
+
+def _without_too_large(reading: Reading) -> Reading:
+    """Leave out facts whose number no column holds, with a report; cells, sentences and lists all come here."""
+    kept: list[StatedFact] = []
+    reports: list[Report] = []
+    for fact in reading.facts:
+        problem = None
+        if isinstance(fact.value, int | Decimal | Fraction):
+            problem = too_large(FIELDS[fact.kind][fact.field].kind, Fraction(fact.value))
+        if problem is None:
+            kept.append(fact)
+        else:
+            cell = fact.raw[:100]
+            reports.append(Report(file=fact.file, line=fact.line, column=fact.field, cell=cell, detail=problem))
+    return replace(reading, facts=tuple(kept), reports=(*reading.reports, *reports)) if reports else reading
 
 
 def _without_factless_pages(
@@ -100,6 +128,7 @@ def find_pages(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         if not path.exists():
             raise BadData("does not exist: give a Markdown file or a folder with Markdown files", file=str(path))
+        refuse_special_file(path)
         pages = [path] if path.is_file() else _pages_below(path)
         if not pages:
             raise BadData("has no Markdown file (*.md) in it that is a page of its own", file=str(path))
@@ -109,8 +138,12 @@ def find_pages(paths: Sequence[Path]) -> list[Path]:
 
 
 def _pages_below(folder: Path) -> list[Path]:
-    pages = (path for path in folder.rglob("*") if path.suffix.lower() == ".md" and path.is_file())
-    return sorted(path for path in pages if "includes" not in path.relative_to(folder).parts[:-1])
+    found = (path for path in folder.rglob("*") if path.suffix.lower() == ".md" and path.is_file())
+    pages = sorted(path for path in found if "includes" not in path.relative_to(folder).parts[:-1])
+    for page in pages:
+        if not page.resolve().is_relative_to(folder.resolve()):
+            raise BadData("is a link to a file outside of the folder; give that file itself", file=str(page))
+    return pages
 
 
 def _read_document(cache: _PageCache, path: Path, kind: SourceKind | None) -> SourceDocument:
@@ -126,6 +159,12 @@ def _read_includes(cache: _PageCache, path: Path, page: SourcePage, seen: set[Pa
                 cache.reports.append(
                     page.report("includes a file that is not there", include.line, None, include.target)
                 )
+        elif not _may_include(path.resolve(), target.resolve(), cache.folders):
+            cache.reports.append(
+                page.report(
+                    "includes a file outside of its folder, which is not read", include.line, None, include.target
+                )
+            )
         elif target.resolve() not in seen:
             seen.add(target.resolve())
             part = _read_page(cache, target, None, page)
@@ -133,14 +172,27 @@ def _read_includes(cache: _PageCache, path: Path, page: SourcePage, seen: set[Pa
             yield from _read_includes(cache, target, part, seen)
 
 
+def _may_include(page: Path, target: Path, folders: Sequence[Path]) -> bool:
+    """Check whether a page may include a file: one in its folder, in a folder that was given, or in `includes`.
+
+    Folders named `includes` are beside the page's own or beside one above it, as in Azure's documentation. A page may
+    come from anybody, and what it includes is shown with its text. Both paths are without links.
+    """
+    allowed = [page.parent, *folders, *(folder / "includes" for folder in page.parents)]
+    return any(target.is_relative_to(folder) for folder in allowed)
+
+
 def _read_page(cache: _PageCache, path: Path, kind: SourceKind | None, includer: SourcePage | None) -> SourcePage:
     known = cache.pages.get(path.resolve())
     if known:
         return known
     try:
-        data = path.read_bytes()
+        with path.open("rb") as opened:
+            data = opened.read(MAX_PAGE_BYTES + 1)
     except OSError as error:
         raise BadData(f"cannot be read: {error.strerror}", file=str(path)) from error
+    if len(data) > MAX_PAGE_BYTES:
+        raise BadData(f"has more than {MAX_PAGE_BYTES:,} bytes, which no page of sizes has", file=str(path))
     inherited = includer.source if includer else None
     page, reports = to_page(data, _display_path(path), kind=kind, inherited=inherited, ids=cache.ids)
     cache.pages[path.resolve()] = page

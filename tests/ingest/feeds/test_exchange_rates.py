@@ -1,11 +1,12 @@
 """The European Central Bank's files: their two forms, what is wrong with them, and fetching them over a connection."""
 
+import gzip
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date
 from io import BytesIO
 from pathlib import Path
-from zipfile import ZipFile
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 from sqlalchemy import Engine
@@ -15,8 +16,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from app.errors import BadData
-from app.ingest.feeds.exchange_rates import SOURCE_ID, read_reference_rates
-from app.ingest.feeds.fetching import RetryPolicy
+from app.ingest.feeds.exchange_rates import MAX_BYTES, SOURCE_ID, read_reference_rates
+from app.ingest.feeds.fetching import MAX_PAGE_BYTES, RetryPolicy
 from app.ingest.feeds.run import run_rate_refresh
 from app.ingest.run import ingest
 from tests.factories import NOW, reading, size
@@ -57,6 +58,25 @@ def test_the_history_is_read_from_2023_on_without_what_is_not_available(data: by
 
 def test_the_file_of_one_day_has_another_form_of_date() -> None:
     assert shown(ONE_DAY) == [("2026-01-05", "USD", "1.1691"), ("2026-01-05", "JPY", "182.91")]
+
+
+def test_a_zip_is_unpacked_only_as_far_as_the_banks_file_may_be_long() -> None:
+    buffer = BytesIO()
+    with ZipFile(buffer, "w", ZIP_DEFLATED) as archive, archive.open("bomb.csv", "w", force_zip64=True) as bomb:
+        for _ in range(MAX_BYTES // 2**20 + 2):
+            bomb.write(bytes(2**20))
+    data = buffer.getvalue()
+    assert len(data) < 100_000
+    with pytest.raises(BadData, match=r"^rates\.zip: unpacks to more than 50,000,000 bytes$"):
+        read_reference_rates(data, "rates.zip")
+
+
+@pytest.mark.parametrize("cut", [range(10), range(20, 60), range(60, 200)])
+def test_a_damaged_zip_is_refused_with_its_name(cut: range) -> None:
+    data = zipped(HISTORY)
+    damaged = data[: cut.start] + data[cut.stop :]
+    with pytest.raises(BadData, match=r"^rates\.zip: is neither a CSV file in UTF-8 nor a zip of one|^rates\.zip:1"):
+        read_reference_rates(damaged, "rates.zip")
 
 
 def test_the_source_names_the_bank_and_the_newest_day() -> None:
@@ -112,6 +132,30 @@ def serving(answer: Callable[[int], Response]) -> Iterator[str]:
 def catalog(engine: Engine) -> Engine:
     ingest(engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
     return engine
+
+
+def test_a_response_that_unpacks_without_end_is_given_up_at_once(catalog: Engine) -> None:
+    packed = gzip.compress(bytes(MAX_PAGE_BYTES + 2**20), 1)
+    asked: list[int] = []
+
+    def answer(before: int) -> Response:
+        asked.append(before)
+        return Response(packed, headers={"content-encoding": "gzip"})
+
+    with (
+        serving(answer) as url,
+        pytest.raises(BadData, match=r"eurofxref-hist\.zip: 127\.0\.0\.1 sent more than 67,108,864 bytes"),
+    ):
+        run_rate_refresh(catalog, url=url, now=NOW, policy=QUICK)
+    assert asked == [0]
+
+
+def test_a_saved_file_that_is_longer_than_any_is_not_read_whole(catalog: Engine, tmp_path: Path) -> None:
+    saved = tmp_path / "rates.csv"
+    with saved.open("wb") as sparse:
+        sparse.truncate(2**36)
+    with pytest.raises(BadData, match=r"rates\.csv: has more than 67,108,864 bytes"):
+        run_rate_refresh(catalog, file=saved, now=NOW)
 
 
 def test_a_refresh_adds_the_days_that_the_catalog_lacks(catalog: Engine, tmp_path: Path) -> None:

@@ -258,3 +258,14 @@ def test_a_large_answer_takes_little_memory(tmp_path: Path) -> None:
     assert len(mapper.sizes) == 200
     assert path.stat().st_size > 10e6
     assert most < 5e6
+
+
+def test_json_that_is_nested_deeply_is_refused_in_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "skus.json"
+    path.write_text('{"value": [{"name": ' + "[" * 200_000 + "]" * 200_000 + "}]}")
+    tracemalloc.start()
+    with pytest.raises(BadData, match=r"skus\.json: is nested deeper than 200 levels"):
+        list(read_entries(path))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20_000_000

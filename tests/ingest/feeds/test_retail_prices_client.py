@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import re
 import time
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
@@ -14,7 +15,7 @@ import pytest
 
 from app.errors import BadData
 from app.ingest.feeds.fetched_pages import FetchedPages
-from app.ingest.feeds.fetching import RetryPolicy
+from app.ingest.feeds.fetching import MAX_PAGE_BYTES, RetryPolicy
 from app.ingest.feeds.retail_prices_client import PAGE_LIMIT, fetch_regions, read_saved_pages, to_page
 from tests.ingest.feeds.fake_api import FakeApi, serving
 from tests.ingest.feeds.meters import B16ALS_V2, in_region
@@ -281,3 +282,12 @@ def test_a_file_that_is_cut_is_refused(folder: Path) -> None:
     (folder / "pages.jsonl.gz").write_bytes(gzip.compress(b"{}")[:-6])
     with pytest.raises(BadData, match="cannot be read"):
         list(read_saved_pages(folder))
+
+
+@pytest.mark.parametrize(
+    ("name", "place"), [("pages.json.gz", "pages.json.gz"), ("pages.jsonl.gz", "pages.jsonl.gz:1")]
+)
+def test_a_saved_page_that_unpacks_without_end_is_refused(tmp_path: Path, name: str, place: str) -> None:
+    (tmp_path / name).write_bytes(gzip.compress(bytes(MAX_PAGE_BYTES + 2**20), 1))
+    with pytest.raises(BadData, match=rf"{re.escape(place)}: has a page of more than 67,108,864 bytes"):
+        list(read_saved_pages(tmp_path / name))
