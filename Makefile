@@ -11,7 +11,7 @@ FRONTEND := app/web/frontend
 ASSETS   := app/web/static/dist
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check contract sdk clients fix openapi bench migrate lock clean assets screenshots snapshots
+.PHONY: help run test check contract sdk clients fix openapi bench migrate lock clean assets screenshots snapshots fuzz
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -45,6 +45,9 @@ contract: .venv/dev .venv/sdk/ready $(NPM)/.all ## lint, score, diff and fuzz th
 
 sdk: .venv/dev .venv/sdk/ready .venv/sdk/go $(NPM)/.all ## generate, compile and use clients in 11 ways (2 minutes; ARGS=--json)
 	$(BIN)/python -m tests.sdk clients $(ARGS)
+
+fuzz: .venv/dev ## 20 minutes of hostile files for everything that reads files (ARGS="--minutes 60 --database postgresql")
+	$(BIN)/python -m tests.fuzz $(ARGS)
 
 assets: $(ASSETS)/licences.txt ## bundle the scripts and fonts of the pages (npm)
 

@@ -1,0 +1,110 @@
+"""Reads an input and writes it to a database as the command line does, and says how that ended."""
+
+import shutil
+import signal
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from types import FrameType
+
+from sqlalchemy import Engine
+
+from app.errors import VmsizesError
+from app.ingest.feeds.run import PriceFeed, run_price_refresh, run_rate_refresh
+from app.ingest.feeds.sku_refresh import run_sku_refresh
+from app.ingest.registry import read_csv_source, read_pages
+from app.ingest.run import ingest
+from tests.fuzz.inputs import SEEDS, Input
+
+NOW = datetime(2026, 9, 1, tzinfo=UTC)
+DAY = date(2026, 9, 1)
+HANG_SECONDS = 20
+"""CPU time, as all times here: on a machine that does much else an input may wait for seconds."""
+WAIT_SECONDS = 180
+"""How long an input may take by the clock, since the CPU time of a database's server is not counted."""
+BASE = ("regions", "gpus", "series")
+"""What the catalog has before an input is read."""
+
+
+class HangError(BaseException):
+    """An input took too long; no handler of errors takes it for one of the program's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How reading ended: `taken`, `refused`, or `crash` and `hang` with a signature that is the same for one cause."""
+
+    kind: str
+    seconds: float
+    signature: str = ""
+    trace: str = ""
+
+
+def fill(engine: Engine) -> None:
+    """Write what inputs refer to."""
+    for name in BASE:
+        ingest(engine, read_csv_source(name, SEEDS / f"{name}.csv", SEEDS / "sources.csv"), now=NOW)
+
+
+def run(engine: Engine, folder: Path, given: Input) -> Outcome:
+    """Read an input from a file in an empty folder; what it would write is rolled back."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    path = folder / given.name
+    path.write_bytes(given.data)
+    started = time.process_time()
+    try:
+        with _time_limit():
+            _read(engine, path, given.kind)
+    except VmsizesError as error:
+        str(error)
+        return Outcome("refused", time.process_time() - started)
+    except HangError:
+        return Outcome("hang", time.process_time() - started, f"hang {given.kind}", traceback.format_exc())
+    except Exception as error:  # noqa: BLE001  # every other error is a finding
+        return Outcome("crash", time.process_time() - started, _signature(error), traceback.format_exc())
+    return Outcome("taken", time.process_time() - started)
+
+
+def _read(engine: Engine, path: Path, kind: str) -> None:
+    if kind == "documents":
+        ingest(engine, read_pages([path], SEEDS), now=NOW, dry_run=True)
+    elif kind == "azure-prices":
+        run_price_refresh(engine, PriceFeed(file=path, accept=True), day=DAY, now=NOW, dry_run=True)
+    elif kind == "azure-skus":
+        run_sku_refresh(engine, path, cache=path.parent, day=DAY, now=NOW, accept=True, dry_run=True)
+    elif kind == "exchange-rates-file":
+        run_rate_refresh(engine, now=NOW, file=path, dry_run=True)
+    else:
+        ingest(engine, read_csv_source(kind, path, SEEDS / "sources.csv"), now=NOW, dry_run=True)
+
+
+@contextmanager
+def _time_limit() -> Iterator[None]:
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        raise HangError
+
+    clocks = {
+        signal.SIGPROF: (signal.ITIMER_PROF, HANG_SECONDS),
+        signal.SIGALRM: (signal.ITIMER_REAL, WAIT_SECONDS),
+    }
+    before = {number: signal.signal(number, stop) for number in clocks}
+    for timer, seconds in clocks.values():
+        signal.setitimer(timer, seconds)
+    try:
+        yield
+    finally:
+        for number, (timer, _) in clocks.items():
+            signal.setitimer(timer, 0)
+            signal.signal(number, before[number])
+
+
+def _signature(error: Exception) -> str:
+    """Return the type of an error and the last line of the program that it went through."""
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if "/app/" in frame.filename]
+    place = f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else "?"
+    return f"{type(error).__name__} {place}"
