@@ -4,7 +4,7 @@ A wrong suggestion is worse than none, because people follow it without a second
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 TWO_TYPOS_LENGTH, ONE_TYPO_LENGTH = 8, 4
 """Names of at least so many letters and digits match within two typos, or one; shorter ones must be equal."""
@@ -111,7 +111,8 @@ def starting_with(name: str, known: Iterable[str], limit: int = 1) -> tuple[str,
     """Return the known names that start with a name, shortest first, else those within a few typos."""
     names, begun = list(known), _normalize(name)
     long_enough = len(begun) >= ONE_TYPO_LENGTH
-    longer = [one for one in names if _normalize(one).startswith(begun)] if long_enough else []
+    letters = _normalize_all(names) if long_enough else ()
+    longer = [one for one, spelled in zip(names, letters, strict=False) if spelled.startswith(begun)]
     return tuple(sorted(longer, key=lambda one: (len(one), one))[:limit]) or closest_spellings(name, names, limit)
 
 
@@ -121,7 +122,15 @@ def closest_spellings(name: str, known: Iterable[str], limit: int = 1) -> tuple[
     allowed = 2 if len(written) >= TWO_TYPOS_LENGTH else 1 if len(written) >= ONE_TYPO_LENGTH else 0
     if len(written) > MAX_NAME_LENGTH:
         return ()
-    measured = ((_typos_between(written, _normalize(one), allowed), one) for one in known)
+    names = list(known)
+    pairs = {written[at : at + 2] for at in range(len(written) - 1)}
+    least = len(pairs) - _PAIRS_OF_A_TYPO * allowed
+    shortest, longest = len(written) - allowed, len(written) + allowed
+    measured = (
+        (_typos_between(written, letters, allowed), one)
+        for one, letters in zip(names, _normalize_all(names), strict=True)
+        if shortest <= len(letters) <= longest and sum(map(letters.__contains__, pairs)) >= least
+    )
     return tuple(one for far, one in sorted(pair for pair in measured if pair[0] <= allowed))[:limit]
 
 
@@ -137,26 +146,47 @@ def _normalize(name: str) -> str:
     return lowered.translate(_ASCII_SEPARATORS) if lowered.isascii() else re.sub(r"[\W_]", "", lowered)
 
 
+def _normalize_all(names: Sequence[str]) -> Sequence[str]:
+    """Return each name as `_normalize` does: a thousand at once take a twentieth of the time."""
+    lines = "\n".join(names)
+    if lines.count("\n") != len(names) - 1 or not lines.isascii():
+        return [_normalize(name) for name in names]
+    return lines.lower().translate(_ASCII_SEPARATORS_OF_LINES).split("\n")
+
+
+_PAIRS_OF_A_TYPO = 3
+"""One typo changes at most so many pairs of neighbours: a transposition of `ab` in `xaby` three, others one or two.
+
+Names that lack more of the pairs are not compared letter by letter, which takes far longer.
+"""
+
 _ASCII_SEPARATORS = {number: None for number in range(128) if not chr(number).isalnum()}
 """What `[\\W_]` matches among ASCII characters; to leave them out takes a fifth of the time of the expression."""
 
 
+_ASCII_SEPARATORS_OF_LINES = {number: None for number in _ASCII_SEPARATORS if number != ord("\n")}
+
+
 def _typos_between(one: str, other: str, allowed: int) -> int:
-    """Return the optimal string alignment distance of two names, or `allowed` + 1 if it is greater."""
+    """Return the optimal string alignment distance of two names, or `allowed` + 1 if it is greater.
+
+    At the first letter that differs each typo that it may be is tried: with two allowed these are few.
+    """
     if abs(len(one) - len(other)) > allowed:
         return allowed + 1
-    while one and other and one[0] == other[0]:  # what both begin or end with makes no typo
-        one, other = one[1:], other[1:]
-    while one and other and one[-1] == other[-1]:
-        one, other = one[:-1], other[:-1]
-    before: list[int] = []
-    row = list(range(len(other) + 1))
-    for index, letter in enumerate(one, 1):
-        before, last, row = row, before, [index]
-        for place, against in enumerate(other, 1):
-            best = min(before[place] + 1, row[place - 1] + 1, before[place - 1] + (letter != against))
-            swapped = index > 1 and place > 1 and letter == other[place - 2] and one[index - 2] == against
-            row.append(min(best, last[place - 2] + 1) if swapped else best)
-        if min(row) > allowed:
-            return allowed + 1
-    return row[-1]
+    if one == other:
+        return 0
+    if not allowed:
+        return 1
+    start = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        start += 1
+    one, other = one[start:], other[start:]
+    if not one or not other:
+        return len(one) + len(other)
+    rests = [(one[1:], other[1:]), (one[1:], other), (one, other[1:])]
+    if one[:2] == other[1::-1]:
+        rests.append((one[2:], other[2:]))
+    return 1 + min(_typos_between(*rest, allowed - 1) for rest in rests)

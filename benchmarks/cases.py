@@ -7,7 +7,16 @@ from benchmarks.catalogs import LARGE, MIDDLE, SMALL, Scale
 from benchmarks.fits import ESTIMATE, FIT
 from benchmarks.page_query import PRICED_TARGET
 from benchmarks.ratios import Goal
-from benchmarks.requests import distinct_requests, encoded, last_page, never_repeated, not_modified, post, request_to
+from benchmarks.requests import (
+    distinct_requests,
+    encoded,
+    last_page,
+    never_repeated,
+    not_modified,
+    on_columns,
+    post,
+    request_to,
+)
 from benchmarks.sides import (
     BARE_DOCUMENTS,
     BARE_PLACEMENT,
@@ -53,6 +62,7 @@ def _ratio(least: float | None = None) -> Goal:
 
 
 GROWTH = 1 / 1.5
+ON_COLUMNS = 1 / 3
 
 CASES = (
     BenchmarkCase(
@@ -139,6 +149,16 @@ CASES = (
         subject=COLD_SIDE, reference=COLD_SIDE, subject_scale=LARGE, compare="nothing", connections=1,
         request=last_page,
         goal=_ratio(GROWTH),
+    ),
+    BenchmarkCase(
+        name="growth-sort", description="the same by an order that no index has, on columns",
+        subject=COLD_SIDE, reference=COLD_SIDE, subject_scale=LARGE, compare="nothing", connections=1,
+        request=on_columns("/sizes?region=eastus&sort=-network_mbps,usd_per_hour"), goal=_ratio(ON_COLUMNS),
+    ),
+    BenchmarkCase(
+        name="growth-regions", description="the same by the price in the cheapest of three regions",
+        subject=COLD_SIDE, reference=COLD_SIDE, subject_scale=LARGE, compare="nothing", connections=1,
+        request=on_columns("/sizes?region=eastus,region05,region09&sort=usd_per_hour"), goal=_ratio(ON_COLUMNS),
     ),
     BenchmarkCase(
         name="growth-fit", description="GET /fit over all of 10 times the sizes: every size is evaluated",

@@ -77,7 +77,7 @@ def random_questions(count: int, scale: Scale, seed: int = 2) -> list[str]:
             (5, lambda: f"/sizes/{size}/similar?limit={rng.randint(1, 50)}"),
             (8, lambda: f"/sizes/{size}/prices?region={rng.choice(REGIONS)}"),
             (5, lambda: f"/sizes/{size}/facts?limit={rng.randint(1, 500)}"),
-            (5, lambda: f"/sizes/{size}/cost?region={rng.choice(REGIONS)}&vms={rng.randint(1, 99)}"),
+            (5, lambda: f"/sizes/{size}/cost?region={rng.choice(REGIONS)}&count={rng.randint(1, 99)}"),
             (6, lambda: f"/prices?region={rng.choice(REGIONS)}&limit={rng.randint(1, 500)}"),
             (2, lambda: f"/fit?region={rng.choice(REGIONS)}&min_gpu_mem={rng.randint(1, 900)}"),
             (2, lambda: f"/conflicts?limit={rng.randint(1, 500)}"),

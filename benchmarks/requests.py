@@ -1,19 +1,23 @@
 """The requests of each case; they are built when its server runs, because some depend on a response."""
 
 import json
+import re
 import time
 from collections.abc import Mapping
 from typing import Any
 
+from app.catalog.queries.column_store import QUESTIONS_BEFORE_LOADING
 from benchmarks.page_query import PAGE, PRICED_TARGET
 from benchmarks.servers import LoadRequest, Server
 from benchmarks.sides import NotMeasurable, RequestFactory, SideContext
 
 PAGING_SECONDS = 60.0  # seconds
+LOADING_SECONDS = 120.0  # seconds
 MAX_LIMIT = 500
 MEMORY_REQUESTS = 100_000
 """Number of distinct requests after which the memory of a worker is measured."""
 PRICED_REQUEST = LoadRequest(targets=(PRICED_TARGET,))
+_METRICS = LoadRequest(targets=("/metrics",))
 
 
 def request_to(*targets: str) -> RequestFactory:
@@ -29,6 +33,24 @@ def distinct_requests(count: int) -> RequestFactory:
 def distinct_targets(count: int) -> list[str]:
     """Return `count` distinct targets with the same full page."""
     return [f"{PRICED_TARGET}&max_usd_per_hour={1000 + number}" for number in range(count)]
+
+
+def on_columns(target: str) -> RequestFactory:
+    """Build a request for a list that is found on columns, after these were loaded behind such requests."""
+    question = LoadRequest(targets=(target,))
+
+    def make(server: Server, _place: SideContext) -> LoadRequest:
+        deadline = time.monotonic() + LOADING_SECONDS
+        while time.monotonic() < deadline:
+            for _ in range(QUESTIONS_BEFORE_LOADING + 1):
+                server.request(question, target)
+            if not re.search(
+                r"^vmsizes_column_bytes 0", server.request(_METRICS, "/metrics").body.decode(), re.MULTILINE
+            ):
+                return question
+        raise NotMeasurable("the service loads no columns")
+
+    return make
 
 
 def never_repeated(_server: Server, _place: SideContext) -> LoadRequest:

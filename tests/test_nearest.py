@@ -1,6 +1,8 @@
 """Suggestions for unknown names: the right one, or none."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.catalog.queries.params import SORT_KEYS, SizeSearch
 from app.catalog.queries.prices import AllPricesSearch
@@ -46,3 +48,23 @@ def test_a_prefix_is_preferred_to_a_typo() -> None:
 def test_region_codes_of_another_cloud_are_no_typos() -> None:
     assert closest_spellings("useast1", ("eastus", "eastus2", "austriaeast")) == ()
     assert closest_spellings("estus", ("eastus", "westus")) == ("eastus",)
+
+
+def typos_between(one: str, other: str) -> int:
+    """Return the optimal string alignment distance as textbooks have it."""
+    rows = [list(range(len(other) + 1))]
+    for index, letter in enumerate(one, 1):
+        row = [index]
+        for place, against in enumerate(other, 1):
+            row.append(min(rows[-1][place] + 1, row[-1] + 1, rows[-1][place - 1] + (letter != against)))
+            if min(index, place) > 1 and (one[index - 2], letter) == (against, other[place - 2]):
+                row[-1] = min(row[-1], rows[-2][place - 2] + 1)
+        rows.append(row)
+    return rows[-1][-1]
+
+
+@given(st.lists(st.text("ab4v", min_size=6, max_size=10), max_size=8), st.text("ab4v", min_size=4, max_size=10))
+def test_names_within_the_allowed_typos_are_found_nearest_first(known: list[str], name: str) -> None:
+    allowed = 2 if len(name) >= 8 else 1
+    near = sorted((typos_between(name, one), one) for one in known)
+    assert closest_spellings(name, known, 8) == tuple(one for far, one in near if far <= allowed)

@@ -122,9 +122,12 @@ def _service_text(service: Mapping[str, Any]) -> str:
     limit = f"at most {service['max_concurrency_per_replica']} (limit: {service['limited_by']})"
     if not service["meets_targets"]:
         return f"service: not even one request at a time is served within memory and targets ({service['limited_by']})"
+    parts = service.get("disaggregation")
+    kinds = f" ({parts['prefill_replicas']} read prompts, {parts['decode_replicas']} generate)" if parts else ""
     return (
-        f"service: {service['replicas']} replicas on {service['gpus']} GPUs at the peak, {service['replicas_at_mean']} "
-        f"on average; {service['concurrency_per_replica']} requests at a time on each, {limit}"
+        f"service: {service['replicas']} replicas{kinds} on {service['gpus']} GPUs at the peak, "
+        f"{service['replicas_at_mean']} on average; {service['concurrency_per_replica']} requests at a time on each"
+        f"{' that generates' if parts else ''}, {limit}"
     )
 
 
@@ -175,7 +178,7 @@ def _fit_requirements(values: Mapping[str, Any], output: OutputOptions, receipt:
     with context.session() as session:
         result = fit_resources(session, params, today=context.today())
         write_receipt(session, receipt, "GET /fit", params)
-    data = to_fit_out(result, rejected="rejected" in params.include).model_dump(mode="json", by_alias=True)
+    data = to_fit_out(result).model_dump(mode="json", by_alias=True)
     items = data["items"]
     rows = [item | _plain_cost(item["cost"][params.purchase]) for item in items]
     print_rows(rows, in_currency(FIT_COLUMNS, params.currency, "cost"), output, json_value=data, objects=items)

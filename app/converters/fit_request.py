@@ -80,11 +80,17 @@ def to_usage(inference: InferenceIn | None, training: TrainingIn | None) -> Infe
 
 
 def plan_fit(
-    body: FitIn, snapshot: CatalogSnapshot, today: date, *, most_of_reason: int | None = None
+    body: FitIn,
+    snapshot: CatalogSnapshot,
+    today: date,
+    *,
+    most_of_reason: int | None = None,
+    on_columns: bool = False,
 ) -> QueryPlan[FitAnswerOut]:
     """Plan the query that answers a body; raises BadWorkload naming the path in the body that is wrong.
 
     With `most_of_reason`, `rejected` has so many sizes at most of each reason, the nearest of them with its fixes.
+    `on_columns` is for a process that answers many bodies, in a thread: see `plan_resource_fit`.
     """
     search = to_search(body, today)
     try:
@@ -99,6 +105,8 @@ def plan_fit(
             today,
             purchases=body.pricing.purchases,
             verified_only=body.constraints.verified_only,
+            rejected="rejected" in body.include,
+            on_columns=on_columns,
         )
     except (BadQuery, BadWorkload) as error:
         raise to_body_error(error) from None

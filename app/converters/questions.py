@@ -104,8 +104,8 @@ def _render_comparison(catalog: Catalog, question: Question) -> str:
 
 def _render_resource_fit(catalog: Catalog, question: Question) -> str:
     search = _params(question, FitSearch)
-    fit = run_plan(catalog.session, plan_resource_fit(search, *catalog[1:]))
-    return to_fit_out(fit, rejected="rejected" in search.include).model_dump_json(by_alias=True)
+    fit = run_plan(catalog.session, plan_resource_fit(search, *catalog[1:], rejected="rejected" in search.include))
+    return to_fit_out(fit).model_dump_json(by_alias=True)
 
 
 def _render_fit(catalog: Catalog, question: Question) -> str:

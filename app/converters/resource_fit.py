@@ -23,17 +23,16 @@ from app.schemas.fit_response import (
 from app.services.resource_fit import ResourceFit
 
 
-def to_fit_out(answer: ResourceFit, *, rejected: bool) -> FitOut:
-    """Convert a page of options, with the nearest misses and, if `rejected`, all rejected sizes."""
-    ranking = answer.ranking
+def to_fit_out(answer: ResourceFit) -> FitOut:
+    """Convert a page of options, with the nearest misses and, where they were asked for, all rejected sizes."""
     return FitOut(
         items=[_option(option, answer) for option in answer.page],
         next_cursor=answer.next_cursor,
-        total=len(ranking.options),
-        rejected=[_rejection(rejection) for rejection in ranking.rejections] if rejected else [],
-        rejected_total=len(ranking.rejections),
-        rejection_summary=ranking.summary,
-        nearest_misses=[_rejection(rejection) for rejection in ranking.nearest_misses],
+        total=answer.total,
+        rejected=[_rejection(rejection) for rejection in answer.rejections],
+        rejected_total=answer.rejected_total,
+        rejection_summary=dict(answer.summary),
+        nearest_misses=[_rejection(rejection) for rejection in answer.nearest_misses],
         exchange_rate=to_exchange_rate_out(answer.exchange_rate),
     )
 
@@ -77,17 +76,16 @@ def to_resource_answer_out(
     answer: ResourceFit, *, include: Collection[str], most_of_reason: int | None = None
 ) -> FitAnswerOut:
     """Convert the sizes that have the given resources; there are no assumptions and no fixes for resources."""
-    ranking = answer.ranking
     return FitAnswerOut(
-        fits=bool(ranking.options),
+        fits=bool(answer.total),
         items=[_pooled_option(option, answer) for option in answer.page],
-        total=len(ranking.options),
-        rejected=[_pooled_miss(one) for one in nearest_of_each(ranking.rejections, most_of_reason)]
+        total=answer.total,
+        rejected=[_pooled_miss(one) for one in nearest_of_each(answer.rejections, most_of_reason)]
         if "rejected" in include
         else [],
-        rejected_total=len(ranking.rejections),
-        rejection_summary=ranking.summary,
-        nearest_misses=[_pooled_miss(one) for one in ranking.nearest_misses],
+        rejected_total=answer.rejected_total,
+        rejection_summary=dict(answer.summary),
+        nearest_misses=[_pooled_miss(one) for one in answer.nearest_misses],
         assumptions=[],
         weights_type=None,
         workload=None,

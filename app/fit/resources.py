@@ -25,7 +25,10 @@ from app.fit.vm import SizeConstraints, Vm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """A constraint on an amount: `pooled` amounts add up over nodes, others each node must have by itself."""
+    """A constraint on an amount: `pooled` amounts add up over nodes, others each node must have by itself.
+
+    `figure` is the field of a VM that it is about.
+    """
 
     name: str
     code: str
@@ -33,7 +36,12 @@ class Quantity:
     unit: str
     pooled: bool
     on_gpus: bool
-    of: Callable[[Vm], float | Fraction | None]
+    figure: str
+
+    def of(self, vm: Vm) -> float | Fraction | None:
+        """Return the amount that a VM has."""
+        amount: float | Fraction | None = getattr(vm, self.figure)
+        return amount
 
     @property
     def resource(self) -> str:
@@ -46,30 +54,30 @@ def _quantity(
     code: str,
     label: str,
     unit: str,
-    of: Callable[[Vm], float | Fraction | None],
+    figure: str,
     *,
     pooled: bool = True,
     on_gpus: bool = False,
 ) -> Quantity:
-    return Quantity(name=name, code=code, label=label, unit=unit, of=of, pooled=pooled, on_gpus=on_gpus)
+    return Quantity(name=name, code=code, label=label, unit=unit, figure=figure, pooled=pooled, on_gpus=on_gpus)
 
 
 QUANTITIES: tuple[Quantity, ...] = (
-    _quantity("min_gpu_mem", "GPU_MEMORY_TOTAL", "GPU memory", "GiB", lambda vm: vm.gpu_memory_gib, on_gpus=True),
-    _quantity("min_gpus", "GPU_COUNT", "GPUs", "count", lambda vm: vm.gpus, on_gpus=True),
-    _quantity("min_vcpus", "VCPU", "vCPUs", "count", lambda vm: vm.vcpus),
-    _quantity("min_memory", "RAM", "memory", "GiB", lambda vm: vm.memory_gib),
-    _quantity("min_local_disk", "LOCAL_DISK", "local disk", "GiB", lambda vm: vm.local_disk_gib),
+    _quantity("min_gpu_mem", "GPU_MEMORY_TOTAL", "GPU memory", "GiB", "gpu_memory_gib", on_gpus=True),
+    _quantity("min_gpus", "GPU_COUNT", "GPUs", "count", "gpus", on_gpus=True),
+    _quantity("min_vcpus", "VCPU", "vCPUs", "count", "vcpus"),
+    _quantity("min_memory", "RAM", "memory", "GiB", "memory_gib"),
+    _quantity("min_local_disk", "LOCAL_DISK", "local disk", "GiB", "local_disk_gib"),
     _quantity(
         "min_gpu_mem_per_gpu",
         "GPU_MEMORY_PER_GPU",
         "GPU memory on one GPU",
         "GiB",
-        lambda vm: vm.gpu_memory_gib_on_one_gpu,
+        "gpu_memory_gib_on_one_gpu",
         pooled=False,
     ),
-    _quantity("min_network_gbps", "NETWORK", "network", "Gbps", lambda vm: vm.network_gbps, pooled=False),
-    _quantity("min_infiniband_gbps", "INFINIBAND", "InfiniBand", "Gbps", lambda vm: vm.infiniband_gbps, pooled=False),
+    _quantity("min_network_gbps", "NETWORK", "network", "Gbps", "network_gbps", pooled=False),
+    _quantity("min_infiniband_gbps", "INFINIBAND", "InfiniBand", "Gbps", "infiniband_gbps", pooled=False),
 )
 """Every amount that can be required; amounts on GPUs do not pool where a VM has only part of a GPU."""
 
@@ -88,7 +96,7 @@ class ResourceNeeds(SizeConstraints):
 def evaluate_vm(vm: Vm, needs: ResourceNeeds) -> Option | Rejection:
     """Check one size against the needs; all constraints are evaluated, not only up to the first failure."""
     # A size without enough of something needs no nodes and no costs: of many sizes most are such.
-    failures = [*check_eligibility(vm, needs), *_check_traits(vm, needs), *_check_amounts(vm, needs)]
+    failures = [*check_eligibility(vm, needs), *check_traits(vm, needs), *_check_amounts(vm, needs)]
     if failures:
         return _reject(vm, failures)
     nodes = _nodes_needed(vm, needs)
@@ -97,7 +105,7 @@ def evaluate_vm(vm: Vm, needs: ResourceNeeds) -> Option | Rejection:
     over_budget = [*check_budget(usd_per_month, needs)]
     if over_budget:
         return _reject(vm, over_budget)
-    headrooms = tuple(_headroom(quantity, vm, nodes, needs) for quantity in _requested(needs))
+    headrooms = tuple(headroom_of(quantity, vm, nodes, needs) for quantity in requested_quantities(needs))
     return Option(vm=vm, nodes=nodes, headrooms=headrooms, costs=costs, warnings=warning_codes(vm, needs))
 
 
@@ -106,7 +114,8 @@ def _reject(vm: Vm, failures: Iterable[Failure]) -> Rejection:
     return Rejection(vm=vm, failures=tuple(ordered))
 
 
-def _requested(needs: ResourceNeeds) -> Iterator[Quantity]:
+def requested_quantities(needs: ResourceNeeds) -> Iterator[Quantity]:
+    """Yield the amounts that the needs require more than nothing of."""
     return (quantity for quantity in QUANTITIES if needs.amounts.get(quantity.name))
 
 
@@ -117,13 +126,16 @@ def _pools(quantity: Quantity, vm: Vm) -> bool:
 
 def _nodes_needed(vm: Vm, needs: ResourceNeeds) -> int:
     """Return the least number of nodes that satisfies every pooled amount, from 1 to max_nodes."""
-    wanted = [
-        # Fractions: a third of a GPU, three times, is exactly one.
-        ceil(Fraction(needs.amounts[quantity.name]) / Fraction(available))
-        for quantity in _requested(needs)
-        if _pools(quantity, vm) and (available := quantity.of(vm))
-    ]
-    return min(max(wanted, default=1), needs.max_nodes)
+    return min(max((nodes_wanted(one, vm, needs) for one in requested_quantities(needs)), default=1), needs.max_nodes)
+
+
+def nodes_wanted(quantity: Quantity, vm: Vm, needs: ResourceNeeds) -> int:
+    """Return the least number of nodes that have an amount together; 1 where it does not pool, or is unknown."""
+    available = quantity.of(vm)
+    if not available or not _pools(quantity, vm):
+        return 1
+    # Fractions: a third of a GPU, three times, is exactly one.
+    return ceil(Fraction(needs.amounts[quantity.name]) / Fraction(available))
 
 
 def _available(quantity: Quantity, vm: Vm, nodes: int) -> float | None:
@@ -134,19 +146,26 @@ def _available(quantity: Quantity, vm: Vm, nodes: int) -> float | None:
 
 
 def _check_amounts(vm: Vm, needs: ResourceNeeds) -> Iterator[Failure]:
-    for quantity in _requested(needs):
-        required, available = needs.amounts[quantity.name], _available(quantity, vm, needs.max_nodes)
-        if available is not None and available >= required:
-            continue
-        parts_of_gpu = vm.fractional and quantity.on_gpus and needs.max_nodes > 1
-        yield Failure(
-            constraint=quantity.name,
-            code="FRACTIONAL_GPU" if parts_of_gpu else quantity.code,
-            required=required,
-            available=available,
-            unit=quantity.unit,
-            detail=_describe_shortfall(quantity, vm, required, available, needs.max_nodes),
-        )
+    for quantity in requested_quantities(needs):
+        failure = check_amount(quantity, vm, needs)
+        if failure is not None:
+            yield failure
+
+
+def check_amount(quantity: Quantity, vm: Vm, needs: ResourceNeeds) -> Failure | None:
+    """Check that as many VMs as are allowed have an amount together, or each one where it does not pool."""
+    required, available = needs.amounts[quantity.name], _available(quantity, vm, needs.max_nodes)
+    if available is not None and available >= required:
+        return None
+    parts_of_gpu = vm.fractional and quantity.on_gpus and needs.max_nodes > 1
+    return Failure(
+        constraint=quantity.name,
+        code="FRACTIONAL_GPU" if parts_of_gpu else quantity.code,
+        required=required,
+        available=available,
+        unit=quantity.unit,
+        detail=_describe_shortfall(quantity, vm, required, available, needs.max_nodes),
+    )
 
 
 def _describe_shortfall(quantity: Quantity, vm: Vm, required: float, available: float | None, nodes: int) -> str:
@@ -159,7 +178,8 @@ def _describe_shortfall(quantity: Quantity, vm: Vm, required: float, available: 
     return f"needs {required:g} {unit}{quantity.label}, {where} {available:g}"
 
 
-def _check_traits(vm: Vm, needs: ResourceNeeds) -> Iterator[Failure]:
+def check_traits(vm: Vm, needs: ResourceNeeds) -> Iterator[Failure]:
+    """Yield the failures of traits that a VM does not have, or that no source states."""
     for name, wanted in needs.traits.items():
         actual = vm.traits.get(name)
         if actual == wanted:
@@ -172,7 +192,8 @@ def _format(value: bool | str) -> str:
     return str(value).lower()
 
 
-def _headroom(quantity: Quantity, vm: Vm, nodes: int, needs: ResourceNeeds) -> Headroom:
+def headroom_of(quantity: Quantity, vm: Vm, nodes: int, needs: ResourceNeeds) -> Headroom:
+    """Return what so many VMs have of an amount beyond what is required; the amount must be known."""
     available = _available(quantity, vm, nodes)
     assert available is not None  # noqa: S101  # an unknown amount was rejected before
     return Headroom(

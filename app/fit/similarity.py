@@ -3,7 +3,7 @@
 Also exact differences of two figures, which comparisons of sizes share.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -151,21 +151,44 @@ def sort_by_distance(size: SizeTraits, others: Iterable[SizeTraits]) -> list[Siz
     Only the distances are computed, which takes a fraction of the time of their terms: `measure_distance` does those of
     the few that are shown.
     """
-    terms = [term for term in DISTANCE_TERMS if _applies(term, size)]
-    total_weight = sum(term.weight for term in terms)
-    by_amount = [(term.weight, term.get, float(baseline)) for term in terms if (baseline := term.get(size)) is not None]
-    class_weight = sum(term.weight for term in terms if term.get(size) is None)
+    of_class, of_amounts = distance_parts(size)
 
     def distance_to(other: SizeTraits) -> float:
-        parts = [class_weight * _gpu_class_distance(size, other)[0] / total_weight] if class_weight else []
-        parts += [
-            weight * _distance_of_amounts(baseline, get(other)) / total_weight for weight, get, baseline in by_amount
-        ]
-        return sum(parts)
+        parts = [of_class(other.gpu_id, other.gpu_family, other.gpu_vendor)] if of_class is not None else []
+        return sum([*parts, *(part(term.get(other)) for term, part in of_amounts)])
 
     return sorted(
         others, key=lambda one: (round(distance_to(one), DISTANCE_DIGITS), _price_or_infinity(one), one.name.lower())
     )
+
+
+ClassDistance = Callable[[str | None, str | None, str | None], float]
+AmountDistance = Callable[[Number | None], float]
+
+
+def distance_parts(
+    size: SizeTraits,
+) -> tuple[ClassDistance | None, Sequence[tuple[DistanceTerm, AmountDistance]]]:
+    """Return how the distance to other sizes is made up: the sum of what these functions return.
+
+    The first one takes the id, the family and the vendor of a GPU, and is None where that of `size` is unknown; the
+    others take the amount of their term.
+    """
+    terms = [term for term in DISTANCE_TERMS if _applies(term, size)]
+    total_weight = sum(term.weight for term in terms)
+    class_weight = sum(term.weight for term in terms if term.get(size) is None)
+    own = tuple(common(size) for common, *_ in GPU_CLASSES)
+
+    def of_class(*gpu: str | None) -> float:
+        return class_weight * _class_distance(own, gpu)[0] / total_weight
+
+    def of_amount(weight: int, baseline: float) -> AmountDistance:
+        return lambda value: weight * _distance_of_amounts(baseline, value) / total_weight
+
+    amounts = [
+        (term, of_amount(term.weight, float(baseline))) for term in terms if (baseline := term.get(size)) is not None
+    ]
+    return of_class if class_weight else None, amounts
 
 
 def measure_distance(size: SizeTraits, other: SizeTraits) -> Neighbour:
@@ -224,10 +247,16 @@ def _measure_term(term: DistanceTerm, size: SizeTraits, other: SizeTraits, total
 
 
 def _gpu_class_distance(size: SizeTraits, other: SizeTraits) -> tuple[float, str]:
-    if other.gpu_id is None:
+    own, others = (tuple(common(one) for common, *_ in GPU_CLASSES) for one in (size, other))
+    return _class_distance(own, others)
+
+
+def _class_distance(own: Sequence[str | None], other: Sequence[str | None]) -> tuple[float, str]:
+    """Return the distance of two GPUs by their id, family and vendor, and its description."""
+    if other[0] is None:
         return _UNKNOWN_GPU
-    for common, distance, detail in GPU_CLASSES:
-        if common(size) is not None and common(size) == common(other):
+    for mine, theirs, (_, distance, detail) in zip(own, other, GPU_CLASSES, strict=True):
+        if mine is not None and mine == theirs:
             return distance, detail
     return _OTHER_VENDOR
 

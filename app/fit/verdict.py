@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from functools import reduce
+from operator import add
 from typing import Generic, TypeVar
 
 from app.fit.vm import Adjustment, SizeConstraints, Vm
@@ -136,7 +138,8 @@ class Ranking(Generic[OptionT]):
 def miss_distance(rejection: Rejection) -> tuple[float, int, float, str]:
     """Return the sort key of a rejection: the largest shortfall, then the number of failures, then their sum."""
     shares = [failure.share_missing for failure in rejection.failures]
-    return (max(shares), len(shares), sum(shares), rejection.vm.name)
+    # Added one by one, the largest first: `sum` rounds in another way from Python 3.12 on.
+    return (max(shares), len(shares), reduce(add, shares), rejection.vm.name)
 
 
 OLD_PRICE_DAYS = 366

@@ -9,12 +9,13 @@ from sqlalchemy.orm import Session
 
 from app.catalog.queries.candidates import candidates_query
 from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
+from app.catalog.queries.pagination import current_revision
 from app.catalog.queries.params import ORDERABLE_STATUSES, FitSearch, SizeRequirements, check_days
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
-from app.db.statements import QueryPlan, run_plan
-from app.fit.resources import QUANTITIES, ResourceNeeds, rank_sizes
-from app.fit.verdict import Option, Ranking
+from app.db.statements import QueryPlan, run_plan, to_dicts
+from app.fit.resources import QUANTITIES, ResourceNeeds, evaluate_vm, rank_sizes
+from app.fit.verdict import NEAREST_MISSES, Option, Rejection
 from app.fit.vm import Vm
 from app.services.ranked import paginate, to_fraction, to_vm
 
@@ -25,13 +26,19 @@ TRAITS = tuple(name for name in SizeRequirements.model_fields if name not in _AM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceFit:
-    """The needs as evaluated, the ranking of all sizes, and one page of the options that fit.
+    """The needs as evaluated, one page of the options that fit, and the sizes that do not, the nearest miss first.
 
-    `exchange_rate` is that of an answer that has its costs in another currency, too.
+    `total` and `rejected_total` count all sizes, `summary` the rejected ones by the code of their largest shortfall;
+    `rejections` are all of them where they were asked for. `exchange_rate` is that of an answer that has its costs in
+    another currency, too.
     """
 
     needs: ResourceNeeds
-    ranking: Ranking[Option]
+    total: int
+    rejected_total: int
+    summary: Mapping[str, int]
+    nearest_misses: Sequence[Rejection]
+    rejections: Sequence[Rejection]
     page: Sequence[Option]
     next_cursor: str | None
     exchange_rate: CurrencyRate | None
@@ -39,7 +46,8 @@ class ResourceFit:
 
 def fit_resources(session: Session, search: FitSearch, *, today: date) -> ResourceFit:
     """Evaluate and rank sizes in this session; raises BadQuery for an unknown region or series, or a bad cursor."""
-    return run_plan(session, plan_resource_fit(search, load_snapshot(session), today))
+    rejected = "rejected" in search.include
+    return run_plan(session, plan_resource_fit(search, load_snapshot(session), today, rejected=rejected))
 
 
 def plan_resource_fit(
@@ -49,22 +57,93 @@ def plan_resource_fit(
     *,
     purchases: Collection[str] | None = None,
     verified_only: bool = False,
+    rejected: bool = False,
+    on_columns: bool = False,
 ) -> QueryPlan[ResourceFit]:
-    """Evaluate and rank the selected sizes with one catalog query.
+    """Evaluate and rank the selected sizes.
 
-    `purchases` are the purchase models to price: by default on demand, spot and that of the search.
+    `purchases` are the purchase models to price: by default on demand, spot and that of the search. With `rejected` the
+    result has all rejected sizes. `on_columns` is for a process that answers many searches of one revision: it ranks
+    on columns that are kept, and reads only the sizes that are shown.
     """
     check_days(search, today)
     search = normalize(search, known)
     rate = yield from find_exchange_rate(search.currency, search.as_of or today)
     needs = replace(to_needs(search, today), verified_only=verified_only)
-    priced = ("on_demand", "spot", search.purchase) if purchases is None else purchases
-    query = candidates_query(search, priced, TRAITS, today=today, rules=known.rules)
+    question = _Question(
+        search=search,
+        needs=needs,
+        purchases=tuple(("on_demand", "spot", search.purchase) if purchases is None else purchases),
+        request_key=f"{search.model_dump_json(exclude=search.page_param_names())} {today}",
+        exchange_rate=rate,
+    )
+    if on_columns and not rejected and not search.names_a_day:
+        found = yield from _fit_on_columns(question, known, today)
+        if found is not None:
+            return found
+    return (yield from _fit_rows(question, known, today, rejected=rejected))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """A normalized search with what follows from it."""
+
+    search: FitSearch
+    needs: ResourceNeeds
+    purchases: tuple[str, ...]
+    request_key: str
+    exchange_rate: CurrencyRate | None
+
+
+def _fit_rows(question: _Question, known: CatalogSnapshot, today: date, *, rejected: bool) -> QueryPlan[ResourceFit]:
+    """Read every selected size and evaluate it."""
+    search = question.search
+    query = candidates_query(search, question.purchases, TRAITS, today=today, rules=known.rules)
     vms = yield from known.keep_list(query, lambda rows: [_to_vm(row) for row in rows])
-    ranking = rank_sizes(vms, needs, search.sort)
-    request_key = f"{search.model_dump_json(exclude=search.page_param_names())} {today}"
-    page = yield from paginate(ranking.options, search, request_key, known)
-    return ResourceFit(needs=needs, ranking=ranking, page=page.items, next_cursor=page.next_cursor, exchange_rate=rate)
+    ranking = rank_sizes(vms, question.needs, search.sort)
+    page = yield from paginate(ranking.options, search, question.request_key, known)
+    return ResourceFit(
+        needs=question.needs,
+        total=len(ranking.options),
+        rejected_total=len(ranking.rejections),
+        summary=ranking.summary,
+        nearest_misses=ranking.nearest_misses,
+        rejections=ranking.rejections if rejected else (),
+        page=page.items,
+        next_cursor=page.next_cursor,
+        exchange_rate=question.exchange_rate,
+    )
+
+
+def _fit_on_columns(question: _Question, known: CatalogSnapshot, today: date) -> QueryPlan[ResourceFit | None]:
+    """Rank on columns, and read and evaluate only the sizes that are shown; None where the catalog has changed since.
+
+    The columns and the sizes are then of different revisions.
+    """
+    from app.services.resource_columns import rank_on_columns
+
+    search, needs = question.search, question.needs
+    ranking = yield from rank_on_columns(search, needs, known, today)
+    page = yield from paginate(ranking.options, search, question.request_key, known)
+    shown = [ranking.keys[position] for position in (*page.items, *ranking.rejections[:NEAREST_MISSES])]
+    verdicts: list[Option | Rejection] = []
+    if shown:
+        query = candidates_query(search, question.purchases, TRAITS, today=today, rules=known.rules, keys=shown)
+        rows = {row["key"]: row for row in to_dicts(query, (yield query))}
+        if (yield from current_revision()) != known.revision:
+            return None
+        verdicts = [evaluate_vm(_to_vm(rows[key]), needs) for key in shown]
+    return ResourceFit(
+        needs=needs,
+        total=len(ranking.options),
+        rejected_total=len(ranking.rejections),
+        summary=ranking.summary,
+        nearest_misses=[one for one in verdicts if isinstance(one, Rejection)],
+        rejections=(),
+        page=[one for one in verdicts if isinstance(one, Option)],
+        next_cursor=page.next_cursor,
+        exchange_rate=question.exchange_rate,
+    )
 
 
 def to_needs(search: FitSearch, today: date) -> ResourceNeeds:

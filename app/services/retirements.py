@@ -1,10 +1,11 @@
 """Plan for retirements: the date for each line of an inventory, its source, and the sizes that can take its place.
 
-However long the inventory, three statements read what is needed; each size is judged once, each region priced once.
+However long the inventory, four statements read what is needed, three where the sizes are kept; each size is judged
+once, each region priced once.
 """
 
 from bisect import bisect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
@@ -12,6 +13,7 @@ from typing import Any
 
 from app.catalog.names import as_written, size_key
 from app.catalog.queries.lookups import NEAREST_WINDOW
+from app.catalog.queries.pagination import current_revision
 from app.catalog.queries.params import OfferParams
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.catalog.queries.successors import aliases_query, planned_sizes_query, prices_query
@@ -52,7 +54,7 @@ MAX_SUGGESTED = 100
 def plan_retirements(request: RetirementRequest, known: CatalogSnapshot, today: date) -> QueryPlan[RetirementPlan]:
     """Plan for an inventory; a size or a region that the catalog lacks is an error of its item only."""
     sizes_query = planned_sizes_query(today)
-    rows = to_dicts(sizes_query, (yield sizes_query))
+    sizes = yield from known.keep_list(sizes_query, _with_machines)
     aliases: dict[str, str] = dict((yield aliases_query()))
     regions = tuple(sorted({item.region for item in request.items if item.region in known.regions}))
     prices: dict[str, dict[str, Price]] = {region: {} for region in regions}
@@ -60,9 +62,12 @@ def plan_retirements(request: RetirementRequest, known: CatalogSnapshot, today: 
         params = OfferParams(os=request.os, purchase=request.purchase, region=regions)
         for region, key, usd, as_of, adjustment in (yield prices_query(params)):
             prices[region][key] = Price(usd_per_hour=usd, as_of=as_of, adjustment=adjustment)
+    if (yield from current_revision()) != known.revision:  # the sizes that are kept are older than the prices
+        sizes = _with_machines(to_dicts(sizes_query, (yield sizes_query)))
     planner = _Planner(
         request=request,
-        facts={row["key"]: row for row in rows},
+        facts={row["key"]: row for row, _ in sizes},
+        machines={machine.key: machine for _, machine in sizes},
         aliases=aliases,
         prices=prices,
         regions=known.regions,
@@ -90,6 +95,7 @@ class _Planner:
         *,
         request: RetirementRequest,
         facts: Mapping[str, Mapping[str, Any]],
+        machines: Mapping[str, Machine],
         aliases: Mapping[str, str],
         prices: Mapping[str, Mapping[str, Price]],
         regions: frozenset[str],
@@ -99,7 +105,7 @@ class _Planner:
         self._prices, self._regions, self._today = prices, regions, today
         self._not_before = today + timedelta(days=request.successor_days)
         self._keys = sorted(facts)
-        self._machines = {key: to_machine(row) for key, row in facts.items()}
+        self._machines = machines
         self._orderable = [machine for machine in self._machines.values() if machine.status in ORDERABLE]
         self._failures = {one.key: tuple(candidate_failures(one, self._not_before)) for one in self._orderable}
         self._candidates = [machine for machine in self._orderable if not self._failures[machine.key]]
@@ -230,6 +236,10 @@ class _Planner:
         at = bisect(self._keys, key)
         around = self._keys[max(0, at - NEAREST_WINDOW) : at + NEAREST_WINDOW]
         return tuple(self._facts[near]["name"] for near in starting_with(key, around, 2))
+
+
+def _with_machines(rows: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], Machine]]:
+    return [(row, to_machine(row)) for row in rows]
 
 
 def to_machine(row: Mapping[str, Any]) -> Machine:

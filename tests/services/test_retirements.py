@@ -1,3 +1,4 @@
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -38,14 +39,14 @@ def counted(plan: QueryPlan[RetirementPlan], statements: list[BoundStatement]) -
 
 
 @pytest.mark.parametrize("regions", [("eastus",), ("eastus", "westeurope", "northeurope", "mars")])
-def test_an_inventory_of_any_length_takes_three_statements(seeded_engine: Engine, regions: tuple[str, ...]) -> None:
+def test_an_inventory_of_any_length_takes_four_statements(seeded_engine: Engine, regions: tuple[str, ...]) -> None:
     names = ("nv12s_v3", "nc6s_v3", "nv6", "nc24ads_a100_v4", "nope")
     items = [InventoryItem(size=name, region=region) for name in names for region in regions] * 20
     statements: list[BoundStatement] = []
     with Session(seeded_engine) as session:
         plan = run_plan(session, counted(plan_retirements(request(*items), load_snapshot(session), TODAY), statements))
     assert len(plan.items) == len(items)
-    assert len(statements) == 3
+    assert len(statements) == 4  # sizes, their other names, prices, and the revision that these are of
 
 
 def test_items_of_unknown_regions_alone_read_no_prices(seeded_engine: Engine) -> None:
@@ -54,7 +55,20 @@ def test_items_of_unknown_regions_alone_read_no_prices(seeded_engine: Engine) ->
         item = InventoryItem(size="nv6", region="mars")
         plan = run_plan(session, counted(plan_retirements(request(item), load_snapshot(session), TODAY), statements))
     assert plan.items[0].outcome == "error"
-    assert len(statements) == 2
+    assert len(statements) == 3
+
+
+def test_the_sizes_of_a_revision_are_read_once(seeded_engine: Engine) -> None:
+    statements: list[BoundStatement] = []
+    items = [InventoryItem(size="nv6", region=region) for region in ("eastus", "westeurope")]
+    with Session(seeded_engine) as session:
+        known = load_snapshot(session)
+        first, again, outdated = (
+            run_plan(session, counted(plan_retirements(request(*items), of, TODAY), statements))
+            for of in (known, known, replace(known, revision="of an hour ago"))
+        )
+    assert first == again == outdated
+    assert len(statements) == 4 + 3 + 4  # where the sizes that are kept are of another revision, they are read again
 
 
 def test_suggestions_are_made_for_a_bounded_number_of_unknown_names(seeded_engine: Engine) -> None:

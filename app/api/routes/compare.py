@@ -1,22 +1,28 @@
 """The endpoint that compares sizes field by field."""
 
+from datetime import date
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 
-from app.api.deps import Executor
+from app.api.deps import Executor, json_response
 from app.catalog.queries.params import CompareSearch
+from app.catalog.queries.snapshot import CatalogSnapshot
+from app.db.statements import QueryPlan
 from app.schemas.compare import ComparisonOut
 
 router = APIRouter(tags=["sizes"])
 
 
-@router.get("/compare", responses={404: {}})
-async def compare_sizes(search: Annotated[CompareSearch, Query()], executor: Executor) -> ComparisonOut:
+@router.get("/compare", response_model=ComparisonOut, responses={404: {}})
+async def compare_sizes(search: Annotated[CompareSearch, Query()], executor: Executor) -> Response:
     """Compare sizes field by field: each value with its difference from a baseline, and prices per unit of GPU."""
+    return json_response(await executor.run_in_thread(partial(_render_comparison, search)))
+
+
+def _render_comparison(search: CompareSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[str]:
     from app.converters.compare import to_comparison_out
     from app.services.compare import compare
 
-    run = executor.run_in_thread if search.names_a_day else executor.run
-    return to_comparison_out(await run(partial(compare, search)))
+    return to_comparison_out((yield from compare(search, snapshot, today))).model_dump_json(by_alias=True)

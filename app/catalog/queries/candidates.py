@@ -25,7 +25,7 @@ from app.catalog.queries.price_scope import (
     size,
     status_of,
 )
-from app.db.statements import BoundStatement, Statement, cached_statement
+from app.db.statements import BoundStatement, Statement, cached_statement, pad_keys
 
 SELECTION_FILTERS = ("q", "name", "series", "category", "gpu", "gpu_vendor", "verified", "disputed")
 """Filters that select candidates; everything else is a requirement, and a fit reports what fails it."""
@@ -63,6 +63,7 @@ class CandidateStatementKey:
     available_in: int
     hardware: bool
     adjusted: bool
+    keys: int = 0
 
 
 def candidates_query(
@@ -72,16 +73,23 @@ def candidates_query(
     *,
     today: date,
     rules: Rules,
+    keys: Sequence[str] = (),
 ) -> BoundStatement:
-    """Return the query of a fit of resources, with prices by these purchase models and these columns of each size."""
-    return _query(selection, purchases, today, rules, traits=tuple(traits))
+    """Return the query of a fit of resources, with prices by these purchase models and these columns of each size.
+
+    With `keys` it is of these sizes only, whatever the selection says of sizes.
+    """
+    return _query(selection, purchases, today, rules, traits=tuple(traits), keys=keys)
 
 
 def machines_query(
-    selection: SizeSelection, purchases: Collection[str], *, today: date, rules: Rules
+    selection: SizeSelection, purchases: Collection[str], *, today: date, rules: Rules, keys: Sequence[str] = ()
 ) -> BoundStatement:
-    """Return the query of a placement, with prices by these purchase models and the figures of GPU and series."""
-    return _query(selection, purchases, today, rules, hardware=True)
+    """Return the query of a placement, with prices by these purchase models and the figures of GPU and series.
+
+    With `keys` it is of these sizes only, whatever the selection says of sizes.
+    """
+    return _query(selection, purchases, today, rules, hardware=True, keys=keys)
 
 
 def _query(
@@ -92,8 +100,10 @@ def _query(
     *,
     traits: tuple[str, ...] = (),
     hardware: bool = False,
+    keys: Sequence[str] = (),
 ) -> BoundStatement:
-    filters, values = active_filters(selection, SELECTION_FILTERS)
+    filters, values = active_filters(selection, SELECTION_FILTERS) if not keys else ((), {})
+    padded = pad_keys(keys)
     available_in = {f"available_in_{index}": code for index, code in enumerate(selection.available_in)}
     key = CandidateStatementKey(
         price_scope=PriceScope.of(selection, rules),
@@ -103,7 +113,9 @@ def _query(
         available_in=len(available_in),
         hardware=hardware,
         adjusted=bool(rules),
+        keys=len(padded),
     )
+    values |= {f"key_{index}": each for index, each in enumerate(padded)}
     values |= available_in | price_parameters(selection, today)
     return BoundStatement(_statement(key), values)
 
@@ -112,6 +124,9 @@ def _query(
 def _statement(key: CandidateStatementKey) -> Statement:
     """Build the statement; the columns of the offer are null for a size without one in the scope."""
     price_scope = key.price_scope
+    these = [bindparam(f"key_{index}", type_=size.key.type) for index in range(key.keys)]
+    if these and price_scope.scope_key is not None:
+        price_scope = PriceScope.for_sizes(price_scope.scope_key, select(size.key).where(size.key.in_(these)))
     regions: list[BindParameter[str]] = [bindparam(f"available_in_{index}") for index in range(key.available_in)]
     columns = [
         *(size.key, size.name, status_of(size).label("status"), size.verified, size.infiniband_gbps),
@@ -129,9 +144,11 @@ def _statement(key: CandidateStatementKey) -> Statement:
         .where(*(filter_condition(one, price_scope) for one in key.filters))
         .order_by(size.key)
     )
+    if these:
+        query = query.where(size.key.in_(these))
     if not key.hardware:
         return Statement(query.join(GPU, GPU.c.id == size.gpu_id, isouter=True))
-    if not any(one.name in _NAMING_FILTERS for one in key.filters):
+    if not these and not any(one.name in _NAMING_FILTERS for one in key.filters):
         query = query.where(or_(size.gpu_count.is_(None), size.gpu_count > 0))
     query = query.join(SERIES, SERIES.c.id == size.series_id, isouter=True)
     query = query.join(_SERIES_GPUS, _SERIES_GPUS.c.series_id == size.series_id, isouter=True)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from functools import reduce
+from functools import partial, reduce
 from operator import and_, or_
 from typing import Any
 
@@ -12,7 +12,8 @@ import numpy as np
 
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.names import size_key
-from app.catalog.queries.columns import Codes, Mask, Numbers, OfferColumns, SizeColumns
+from app.catalog.queries.columns import GLOB, Codes, Mask, Numbers, SizeColumns
+from app.catalog.queries.offer_columns import OfferColumns
 from app.catalog.queries.params import ORDERABLE_STATUSES
 
 
@@ -32,8 +33,7 @@ class ColumnScope:
     def priced_in(self, region: str) -> Mask:
         """Return which sizes have a price in a region."""
         mask = np.zeros(len(self.ranks), dtype=bool)
-        if region in self.offers.sizes:
-            mask[self.offers.sizes[region]] = np.isfinite(self.offers.usd[region])
+        mask[self.offers.regions[region].sizes] = np.isfinite(self.offers.usd(region))
         return mask
 
 
@@ -41,27 +41,30 @@ ColumnFilter = Callable[[ColumnScope, Any], Mask]
 
 
 def _glob(pattern: str) -> str:
-    """Return a glob as a regular expression: only `*` and `?` are special."""
-    return "".join({"*": "[^\n]*", "?": "[^\n]"}.get(letter, re.escape(letter)) for letter in pattern)
+    """Return a glob as a regular expression."""
+    return "".join(GLOB.get(letter, re.escape(letter)) for letter in pattern)
 
 
 def _all_words(scope: ColumnScope, text: str) -> Mask:
-    return reduce(and_, (scope.sizes.lines["search_text"].contain(word) for word in text.split()), _all(scope))
+    lines = scope.sizes.lines["search_text"]
+    found = (scope.sizes.remember(("q", word), partial(lines.contain, word)) for word in text.split())
+    return reduce(and_, found, _all(scope))
 
 
 def _any_name(scope: ColumnScope, patterns: Iterable[str]) -> Mask:
     lines = scope.sizes.lines
     found = [
-        lines[column].match(f"^{_glob(form)}$")
+        scope.sizes.remember((column, form), partial(lines[column].match_glob, form))
         for pattern in patterns
         for column, form in (("key", size_key(pattern)), ("name", pattern))
     ]
     return reduce(or_, found)
 
 
-def _any_gpu(scope: ColumnScope, patterns: Iterable[str]) -> Mask:
+def has_any_gpu(sizes: SizeColumns, patterns: Iterable[str]) -> Mask:
+    """Return which sizes have a GPU whose model, family or id is like any of some globs."""
     wanted = re.compile("|".join(f"(?:{_glob(pattern)})" for pattern in patterns))
-    columns = (scope.sizes.texts[name] for name in ("gpu_model", "gpu_family", "gpu_id"))
+    columns = (sizes.texts[name] for name in ("gpu_model", "gpu_family", "gpu_id"))
     found = (
         column.among([value is not None and wanted.fullmatch(value.lower()) is not None for value in column.values])
         for column in columns
@@ -73,7 +76,7 @@ def _statuses(scope: ColumnScope, statuses: tuple[str, ...]) -> Mask:
     if "any" in statuses:
         return _all(scope)
     wanted = statuses or ORDERABLE_STATUSES
-    return scope.statuses.among([value in wanted for value in scope.statuses.values])
+    return scope.sizes.remember(("status", scope.today, wanted), partial(scope.statuses.is_any_of, wanted))
 
 
 def _all(scope: ColumnScope) -> Mask:
@@ -82,8 +85,7 @@ def _all(scope: ColumnScope) -> Mask:
 
 def _any_of(name: str) -> ColumnFilter:
     def filtered(scope: ColumnScope, values: tuple[str, ...]) -> Mask:
-        column = scope.sizes.texts[name]
-        return column.among([value in values for value in column.values])
+        return scope.sizes.texts[name].is_any_of(values)
 
     return filtered
 
@@ -121,7 +123,7 @@ COLUMN_FILTERS: Mapping[str, ColumnFilter] = {
     "name": _any_name,
     "series": _any_of("series_id"),
     "category": _any_of("category"),
-    "gpu": _any_gpu,
+    "gpu": lambda scope, patterns: has_any_gpu(scope.sizes, patterns),
     "gpu_vendor": _vendor,
     "verified": _is("verified"),
     "disputed": _is("disputed"),

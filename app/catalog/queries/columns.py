@@ -1,25 +1,26 @@
-"""The sizes and prices of a revision as columns of numbers, for what must look at all of them.
+"""The sizes of a revision as columns of numbers, for what must look at all of them.
 
-Loaded by the first question that needs them, and kept as long as the revision is current. 100,000 sizes take 80 MB,
-the offers of an OS and a purchase model 12 bytes each.
+Loaded by the first question that needs them, and kept as long as the revision is current: 100,000 sizes take 80 MB.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import date
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, reduce
+from operator import or_
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Integer, bindparam, func, literal_column, select
 
 from app.catalog.fields import SIZE_FLAGS
-from app.catalog.purchases import ANY_REGION
+from app.catalog.queries.column_needs import FILTERED_NUMBERS, SIZES, sort_column_key
 from app.catalog.queries.price_scope import (
     GPU,
-    OFFER,
     SIZE,
     gpu,
     gpu_slice_gib,
@@ -30,16 +31,19 @@ from app.catalog.queries.price_scope import (
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import BoundStatement, QueryPlan, Row, Statement
 
+T = TypeVar("T")
 Mask = NDArray[np.bool_]
 Numbers = NDArray[np.float64]
+
+GLOB = {"*": "[^\n]*", "?": "[^\n]"}
+"""What is special in a glob, as regular expressions."""
 
 _TEXTS = {
     **{name: size[name] for name in ("series_id", "category", "arch", "gpu_model", "gpu_vendor", "gpu_id")},
     "gpu_family": gpu.family,
 }
 _NUMBERS = {
-    **{name: size[name] for name in ("gpu_memory_gib", "gpu_memory_gib_per_gpu", "gpu_count", "vcpus", "memory_gib")},
-    **{name: size[name] for name in ("network_mbps", "infiniband_gbps")},
+    **{name: size[name] for name in (*FILTERED_NUMBERS, "gpu_count_numerator", "gpu_count_denominator")},
     "local_disk_gib": local_disk_gib(),
     "gpu_slice_gib": gpu_slice_gib(),
     "whole_gpu_gib": whole_gpu_gib(),
@@ -47,6 +51,9 @@ _NUMBERS = {
 _FLAGS = ("verified", "disputed", "infiniband", "nvlink", "preview", "withdrawn", *SIZE_FLAGS)
 _LINES = {"key": size.key, "name": func.lower(size.name), "search_text": size.search_text}
 _COLUMNS = {**_LINES, "retirement_date": size.retirement_date, **_TEXTS, **_NUMBERS}
+_LINES_A_BLOCK = 2_000
+_LINE_BREAK = "\n"
+_MASKS = 32
 _ROWS = 5_000
 """So many sizes are read at once, so that no more of them exist as rows."""
 _NEVER = date.max.toordinal()
@@ -59,6 +66,12 @@ class Codes:
     values: Sequence[str | None]
     codes: NDArray[np.int32]
 
+    def is_any_of(self, texts: Iterable[str]) -> Mask:
+        """Return which sizes have one of some texts."""
+        wanted = set(texts)
+        found = [code for code, value in enumerate(self.values) if value in wanted]
+        return reduce(or_, (self.codes == code for code in found), np.zeros(len(self.codes), dtype=bool))
+
     def among(self, wanted: Sequence[bool]) -> Mask:
         """Return which sizes have one of the values that are wanted."""
         mask: Mask = np.array(wanted, dtype=bool)[self.codes]
@@ -66,22 +79,46 @@ class Codes:
 
 
 class Lines:
-    """A text of each size, which are searched as the lines of one."""
+    """A text of each size, which are searched as the lines of a few longer ones.
+
+    A search through one of these takes a fraction of a millisecond, after which other threads can run.
+    """
 
     def __init__(self, lines: Sequence[str]) -> None:
-        self._text = "\n".join(lines)
-        self._starts = np.cumsum([0, *(len(line) + 1 for line in lines)][:-1])
+        self._count = len(lines)
+        self._blocks = [
+            ("\n".join(("", *block, "")), np.cumsum([0, *(len(line) + 1 for line in block)][:-1]))
+            for block in (lines[first : first + _LINES_A_BLOCK] for first in range(0, len(lines), _LINES_A_BLOCK))
+        ]
 
     def match(self, pattern: str) -> Mask:
-        """Return which lines a regular expression finds something in; it must not match the end of a line."""
-        found = np.array([one.start() for one in re.finditer(pattern, self._text, re.MULTILINE)], dtype=np.int64)
-        mask = np.zeros(len(self._starts), dtype=bool)
-        mask[np.searchsorted(self._starts, found, side="right") - 1] = True
+        """Return which lines a regular expression finds something in.
+
+        A line begins behind a line break and ends before one: an expression may begin with the former, and look ahead
+        to the latter.
+        """
+        mask = np.zeros(self._count, dtype=bool)
+        compiled = re.compile(pattern)
+        for number, (text, starts) in enumerate(self._blocks):
+            found = [one.start() for one in compiled.finditer(text)]
+            if found:
+                mask[number * _LINES_A_BLOCK + np.searchsorted(starts, found, side="right") - 1] = True
         return mask
 
     def contain(self, word: str) -> Mask:
         """Return which lines have a word."""
         return self.match(re.escape(word))
+
+    def match_glob(self, glob: str) -> Mask:
+        """Return which lines are like a glob as a whole: only `*` and `?` are special."""
+        middle = glob.strip("*")
+        if not middle:
+            return np.ones(self._count, dtype=bool)
+        pattern = "".join(GLOB.get(letter, re.escape(letter)) for letter in middle)
+        # What comes before the first letter is not searched, so that each search begins with a known letter.
+        return self.match(
+            f"{'' if glob[0] == '*' else _LINE_BREAK}{pattern}{'' if glob[-1] == '*' else '(?=' + _LINE_BREAK + ')'}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +126,14 @@ class SizeColumns:
     """All sizes in the order of their keys. Unknown numbers are NaN, unknown flags -1; `retires` is a day's ordinal."""
 
     positions: Mapping[str, int]
+    keys: Sequence[str]
     lines: Mapping[str, Lines]
     texts: Mapping[str, Codes]
     numbers: Mapping[str, Numbers]
     flags: Mapping[str, NDArray[np.int8]]
     retires: NDArray[np.int32]
+    order: Numbers
+    _masks: "OrderedDict[Hashable, Any]" = field(default_factory=OrderedDict)
 
     def is_flag(self, name: str, value: bool) -> Mask:
         """Return which sizes have a flag that is known to be true, or false."""
@@ -102,43 +142,64 @@ class SizeColumns:
 
     def status(self, today: date) -> Codes:
         """Return the status of each size on a day, as `status_of` does in SQL."""
+        return self.remember(("status", today), lambda: self._status(today))
+
+    def remember(self, key: Hashable, find: Callable[[], T]) -> T:
+        """Return what was found lately, or find it: a mask of all sizes by a filter that takes long."""
+        kept: T | None = self._masks.get(key)
+        if kept is None:
+            kept = self._masks[key] = find()
+            if len(self._masks) > _MASKS:
+                with suppress(KeyError):
+                    self._masks.popitem(last=False)
+        return kept
+
+    def forget(self) -> None:
+        """Drop what is remembered, as for measuring how long it takes to find."""
+        self._masks.clear()
+
+    def _status(self, today: date) -> Codes:
         retired, announced = self.retires <= today.toordinal(), self.retires < _NEVER
         conditions = [retired, self.is_flag("withdrawn", True), announced, self.is_flag("preview", True)]
         codes = np.select(conditions, range(4), default=4).astype(np.int32)
         return Codes(("retired", "withdrawn", "retiring", "preview", "current"), codes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferColumns:
-    """The offers for an OS by region: the position of each size that has one, and its price by one purchase model.
+@dataclass(frozen=True, slots=True)
+class SortColumn:
+    """A figure of each size, NaN where unknown; for texts their place among `texts`, for dates the ordinal."""
 
-    An unknown price is infinity. `any_region` is the code under which each size has its cheapest offer.
-    """
-
-    any_region: str
-    sizes: Mapping[str, NDArray[np.int32]]
-    usd: Mapping[str, Numbers]
-
-    def ranks(self, count: int, regions: Sequence[str]) -> Numbers:
-        """Return the price of each of `count` sizes, the least of several regions; NaN for one without an offer."""
-        ranks = np.full(count, np.nan)
-        for region in regions or (self.any_region,):
-            if region in self.sizes:
-                at = self.sizes[region]
-                ranks[at] = np.fmin(ranks[at], self.usd[region])
-        return ranks
+    values: Numbers
+    texts: Sequence[str] | None = None
 
 
 def load_sizes(snapshot: CatalogSnapshot) -> QueryPlan[SizeColumns]:
     """Load the columns of all sizes, or return those that are kept."""
-    return snapshot.keep("sizes", _read_sizes)
+    return snapshot.keep(SIZES, _read_sizes)
 
 
-def load_offers(snapshot: CatalogSnapshot, sizes: SizeColumns, os: str, purchase: str) -> QueryPlan[OfferColumns]:
-    """Load the offers for an OS with their prices by a purchase model, or return those that are kept."""
-    return snapshot.keep(
-        ("offers", os, purchase), lambda: _read_offers(sorted(snapshot.regions), sizes.positions, os, purchase)
-    )
+def load_sort_column(snapshot: CatalogSnapshot, column: str) -> QueryPlan[SortColumn]:
+    """Load a column of sizes to sort them by, or return the one that is kept."""
+    return snapshot.keep(sort_column_key(column), lambda: _read_sort_column(column))
+
+
+def _read_sort_column(column: str) -> QueryPlan[SortColumn]:
+    values: list[Any] = []
+    after = ""
+    while True:
+        rows = yield BoundStatement(_sort_column_statement(column), {"after": after})
+        values += [row[1] for row in rows]
+        if len(rows) < _ROWS:
+            break
+        after = rows[-1][0]
+    known = next((value for value in values if value is not None), None)
+    if isinstance(known, str):
+        texts = sorted({value for value in values if value is not None})
+        places = {text: place for place, text in enumerate(texts)}
+        return SortColumn(np.array([places.get(value) for value in values], dtype=np.float64), texts)
+    if isinstance(known, date):
+        values = [None if day is None else day.toordinal() for day in values]
+    return SortColumn(np.array(values, dtype=np.float64))
 
 
 def _read_sizes() -> QueryPlan[SizeColumns]:
@@ -159,6 +220,8 @@ def _read_sizes() -> QueryPlan[SizeColumns]:
     lines = {name: [line for chunk in chunks for line in chunk[name]] for name in _LINES}
     return SizeColumns(
         positions={key: position for position, key in enumerate(lines["key"])},
+        keys=lines["key"],
+        order=np.arange(len(lines["key"]), dtype=np.float64),
         lines={name: Lines(each) for name, each in lines.items()},
         texts={name: Codes(tuple(known), joined(name, np.int32)) for name, known in codes.items()},
         numbers={name: joined(name, np.float64) for name in _NUMBERS},
@@ -186,20 +249,6 @@ def _to_chunk(rows: Sequence[Row], codes: Mapping[str, dict[str | None, int]]) -
     return chunk
 
 
-def _read_offers(
-    regions: Sequence[str], positions: Mapping[str, int], os: str, purchase: str
-) -> QueryPlan[OfferColumns]:
-    sizes: dict[str, NDArray[np.int32]] = {}
-    usd: dict[str, Numbers] = {}
-    for region in (*regions, ANY_REGION[purchase]):
-        rows = yield BoundStatement(_offers_statement(purchase), {"region": region, "os": os})
-        known = [(positions[key], rank) for key, rank in rows if key in positions]
-        if known:
-            sizes[region] = np.array([position for position, _ in known], dtype=np.int32)
-            usd[region] = np.array([rank for _, rank in known], dtype=np.float64)
-    return OfferColumns(any_region=ANY_REGION[purchase], sizes=sizes, usd=usd)
-
-
 @lru_cache(maxsize=1)
 def _sizes_statement() -> Statement:
     columns = [column.label(name) for name, column in _COLUMNS.items()]
@@ -209,9 +258,8 @@ def _sizes_statement() -> Statement:
     return Statement(query.where(size.key > after).order_by(size.key).limit(literal_column(str(_ROWS), Integer)))
 
 
-@lru_cache(maxsize=8)
-def _offers_statement(purchase: str) -> Statement:
-    offer = OFFER.c
-    binds = {name: bindparam(name, type_=offer[name].type) for name in ("region", "os")}
-    query = select(offer.size_key, offer[f"{purchase}_rank_usd"])
-    return Statement(query.where(offer.region == binds["region"], offer.os == binds["os"]))
+@lru_cache(maxsize=64)
+def _sort_column_statement(column: str) -> Statement:
+    after = bindparam("after", type_=size.key.type)
+    query = select(size.key, size[column]).where(size.key > after).order_by(size.key)
+    return Statement(query.limit(literal_column(str(_ROWS), Integer)))

@@ -19,6 +19,7 @@ from app.catalog.projections import SIZE_JSON_FIELDS
 from app.catalog.queries.params import PlainText, QueryParams, SizeList, check_days
 from app.catalog.queries.prices import (
     PRICE_COLUMNS,
+    PRICE_ROW_COLUMNS,
     AllPricesFilter,
     normalize_prices,
     price_list_statement,
@@ -27,7 +28,7 @@ from app.catalog.queries.prices import (
 )
 from app.catalog.queries.provenance import LIST_COLUMNS, conflicts_query
 from app.catalog.queries.size_statements import list_statement
-from app.catalog.queries.sizes import STATUS_AND_OFFER_FIELDS, normalize, render_size, to_statement_key
+from app.catalog.queries.sizes import STATUS_AND_OFFER_FIELDS, age_days, normalize, render_size, to_statement_key
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.functions import usd_of
 from app.db.statements import BoundStatement, QueryPlan, Row, Statement
@@ -111,12 +112,25 @@ def export_prices(export: PriceExport, snapshot: CatalogSnapshot, today: date) -
     normalized = yield from normalize_prices(export, snapshot)
     key, values = to_price_statement_key(normalized, today, snapshot.rules)
 
+    query = BoundStatement(price_list_statement(key), values)
+    if columns.keys() <= PRICE_COLUMNS.keys():
+        return Export(query=query, columns=columns, values=_price_reader(columns, today))
     read = _values_reader(columns)
 
     def values_of(row: Row) -> Sequence[Any]:
         return read(to_price_item(row, today))
 
-    return Export(query=BoundStatement(price_list_statement(key), values), columns=columns, values=values_of)
+    return Export(query=query, columns=columns, values=values_of)
+
+
+def _price_reader(columns: Mapping[str, FieldKind], today: date) -> Callable[[Row], Sequence[Any]]:
+    """Return what reads the values of columns from a row of a list of prices, without a dictionary of each."""
+    seen = PRICE_ROW_COLUMNS.index("seen_until")
+    if tuple(columns) == tuple(PRICE_COLUMNS):
+        last = PRICE_ROW_COLUMNS.index("adjustment")
+        return lambda row: (*row[:last], age_days(row[seen], today))
+    places = [None if name == "price_age_days" else PRICE_ROW_COLUMNS.index(name) for name in columns]
+    return lambda row: [age_days(row[seen], today) if place is None else row[place] for place in places]
 
 
 def _with_adjustments(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from app.catalog.queries.column_filters import COLUMN_FILTERS, PRICE_FILTERS, ColumnScope
-from app.catalog.queries.columns import Codes, Mask, Numbers, load_offers, load_sizes
+from app.catalog.queries.columns import Codes, Mask, Numbers, load_sizes
 from app.catalog.queries.facets import (
     COUNTED_FACETS,
     FACET_OF_PARAM,
@@ -20,6 +20,7 @@ from app.catalog.queries.facets import (
     Facets,
 )
 from app.catalog.queries.filters import FILTERS, SCOPE_FILTERS, active_filters
+from app.catalog.queries.offer_columns import load_offers
 from app.catalog.queries.params import SizeFilter
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import CatalogSnapshot
@@ -106,11 +107,11 @@ def _count_regions(scope: ColumnScope, masks: Mapping[str, Mask], prices: Mappin
     """Count how many sizes a search in each region alone would find, the greatest count first."""
     found = _every((mask for name, mask in masks.items() if name not in prices), len(scope.ranks))
     counts: dict[str, int] = {}
-    for region, sizes in scope.offers.sizes.items():
+    for region, offers in scope.offers.regions.items():
         if region != scope.offers.any_region:
-            usd = scope.offers.usd[region]
+            usd = scope.offers.usd(region)
             met = [PRICE_FILTERS[name](usd, value) for name, value in prices.items()]
-            counts[region] = int(np.count_nonzero(reduce(and_, met, found[sizes])))
+            counts[region] = int(np.count_nonzero(reduce(and_, met, found[offers.sizes])))
     ordered = sorted((-count, code) for code, count in counts.items() if count)
     return [FacetCount(value=code, count=-count) for count, code in ordered]
 

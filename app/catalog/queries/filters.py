@@ -258,13 +258,17 @@ def check_sort(keys: Iterable[str], allowed: Collection[str] = SORT_KEYS) -> Non
             raise BadQuery("sort", key, f"{hint}allowed are {', '.join(allowed)}, each also with -")
 
 
-def to_sort_keys(keys: Iterable[str], scope: PriceScope) -> list[SortKey]:
-    """Return the total order of checked keys: the name comes last unless it is among them."""
-    sort_keys: dict[str, SortKey] = {}
+def sort_names(keys: Iterable[str]) -> list[str]:
+    """Return the keys of a total order, each once; the name comes last unless it is among them."""
+    names: dict[str, str] = {}
     for key in (*keys, "name"):
-        name = key.removeprefix("-")
-        sort_keys.setdefault(name, _sort_key(name, scope, descending=key.startswith("-")))
-    return list(sort_keys.values())
+        names.setdefault(key.removeprefix("-"), key)
+    return list(names.values())
+
+
+def to_sort_keys(keys: Iterable[str], scope: PriceScope) -> list[SortKey]:
+    """Return the total order of checked keys."""
+    return [_sort_key(key.removeprefix("-"), scope, descending=key.startswith("-")) for key in sort_names(keys)]
 
 
 def _sort_key(name: str, scope: PriceScope, *, descending: bool) -> SortKey:

@@ -4,7 +4,7 @@ Today's prices are read along one index; those of a past day, or the cheapest of
 all sizes with about that memory.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
@@ -41,7 +41,7 @@ from app.catalog.queries.price_scope import (
     status_of,
     use_memory_index,
 )
-from app.db.statements import BoundStatement, Row, Statement, cached_statement
+from app.db.statements import BoundStatement, Row, Statement, cached_statement, pad_keys
 
 MEMORY_STEPS = range(-3, 4)
 """Powers of two that the GPU memory and the price are multiplied by: from an eighth to eight times."""
@@ -77,6 +77,13 @@ def reference_query(key: str, params: SimilarSearch, today: date, rules: Rules) 
     return BoundStatement(_reference_statement(PriceScopeKey.of(params, rules)), values)
 
 
+def shown_query(keys: Sequence[str], params: SimilarSearch, today: date, rules: Rules) -> BoundStatement:
+    """Return the query of sizes that are chosen already, each with its offer, in the order of their keys."""
+    padded = pad_keys(keys)
+    values = {f"key_{index}": key for index, key in enumerate(padded)} | price_parameters(params, today)
+    return BoundStatement(_shown_statement(PriceScopeKey.of(params, rules), len(padded)), values)
+
+
 def neighbours_query(reference: ReferenceSize, params: SimilarSearch, today: date, rules: Rules) -> BoundStatement:
     """Return the query of the sizes around a reference that can be ordered, in the order of their names."""
     memory = reference.gpu_memory_gib
@@ -95,6 +102,13 @@ def neighbours_query(reference: ReferenceSize, params: SimilarSearch, today: dat
 def _reference_statement(scope_key: PriceScopeKey) -> Statement:
     keys = select(size.key.label("size_key")).where(size.key == bindparam("key", type_=size.key.type))
     return Statement(_with_columns(keys.cte("these"), PriceScope.for_sizes(scope_key, keys)), short=not scope_key.past)
+
+
+@cached_statement(32)
+def _shown_statement(scope_key: PriceScopeKey, count: int) -> Statement:
+    binds = [bindparam(f"key_{index}", type_=size.key.type) for index in range(count)]
+    keys = select(size.key.label("size_key")).where(size.key.in_(binds))
+    return Statement(_with_columns(keys.cte("these"), PriceScope.for_sizes(scope_key, keys)))
 
 
 @cached_statement(32)

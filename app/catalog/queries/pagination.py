@@ -177,8 +177,8 @@ class ListQuery:
     """A page to read of a totally ordered list.
 
     `identity` is the query without its cursor and limit; `page` reads one row more than `limit`, which tells whether
-    there is a next page; `key_of` returns the values of the sort keys of a row. A page that `skips` rows without a
-    position does not begin where the list does.
+    there is a next page; or `rows` does, where one statement is not enough. `key_of` returns the values of the sort
+    keys of a row. A page that `skips` rows without a position does not begin where the list does.
     """
 
     identity: str
@@ -188,6 +188,7 @@ class ListQuery:
     position: CursorPosition | None
     key_of: Callable[[Row], Sequence[Any]]
     skips: bool = False
+    rows: "Callable[[], QueryPlan[Rows]] | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +225,7 @@ def read_page(query: ListQuery, snapshot: RevisionTotals | None = None) -> Query
         revision = position.revision
     else:
         revision = snapshot.revision if snapshot is not None else (yield from current_revision())
-    rows = yield query.page
+    rows = (yield query.page) if query.rows is None else (yield from query.rows())
     if position is not None:
         yield from ensure_same_revision(position)
     page = rows[: query.limit]

@@ -107,6 +107,11 @@ class PriceScope:
         return _scope(PriceScopeKey.of(params, rules))
 
     @staticmethod
+    def of_key(key: PriceScopeKey) -> "PriceScope":
+        """Return the scope of a key."""
+        return _scope(key)
+
+    @staticmethod
     def for_sizes(key: PriceScopeKey, sizes: Select[Any]) -> "PriceScope":
         """Return the scope of a few sizes: prices, and the cheapest region, are searched among these alone."""
         return _past_scope(key, sizes) if key.past else _current_scope(key, OFFER.c.size_key.in_(sizes))

@@ -3,9 +3,11 @@
 Every statement reads the table in the order of its primary key, so that neither a page nor an export sorts anything.
 """
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 import orjson
@@ -20,6 +22,7 @@ from app.catalog.in_force import EVER_KNOWN, PRICE, is_in_force, known_on, last_
 from app.catalog.models import PriceTotal
 from app.catalog.names import region_key
 from app.catalog.purchases import Purchase
+from app.catalog.queries.column_needs import PriceNeeds
 from app.catalog.queries.exchange_rates import CurrencyRate, find_exchange_rate
 from app.catalog.queries.filters import FILTERS, ActiveFilter, Filter, active_filters, any_of, equals, filter_condition
 from app.catalog.queries.lookups import check_regions, get_size_keys, resolve_gpus, resolve_series
@@ -28,6 +31,7 @@ from app.catalog.queries.pagination import (
     ListQuery,
     SortKey,
     after_cursor,
+    current_revision,
     cursor_binds,
     read_page,
     read_position,
@@ -50,7 +54,7 @@ from app.catalog.queries.price_scope import GPU, SIZE, PriceScope
 from app.catalog.queries.sizes import age_days
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.functions import unindexed
-from app.db.statements import BoundStatement, QueryPlan, Row, Statement, cached_statement
+from app.db.statements import BoundStatement, QueryPlan, Row, Rows, Statement, cached_statement
 from app.errors import BadQuery, NotFound
 
 price = PRICE.c
@@ -101,6 +105,9 @@ TOTAL_FILTERS: Mapping[str, Filter] = {
     "purchase": equals(TOTAL.c.purchase),
 }
 """The filters of prices by which totals are kept."""
+
+FIRST_KEYS, MORE_KEYS = 16, 256
+"""A page of the prices of few sizes looks at so many of them first, and then at so many at once."""
 
 PRICE_KEY = ("size_key", "region", "os", "purchase", "valid_from", "source_id", "known_from")
 PRICE_ORDER = [SortKey(name=name, expression=price[name], nullable=False) for name in PRICE_KEY]
@@ -341,9 +348,12 @@ def _find_page(
     count = price_total_statement if has_total else price_count_statement
     position = read_position(search.cursor, identity, PRICE_ORDER) if search.cursor else None
     parameters = values if position is None else values | position.parameters
+    page_key = replace(key, after=position is not None)
+    keys = (yield from _find_keys(search, snapshot)) if since is None else None
     query = ListQuery(
         identity=identity,
-        page=BoundStatement(price_page_statement(replace(key, after=position is not None)), parameters),
+        page=BoundStatement(price_page_statement(page_key), parameters),
+        rows=None if keys is None else partial(_read_by_key, page_key, parameters, keys, snapshot.revision),
         count=lambda: BoundStatement(count(key), values),
         limit=search.limit,
         position=position,
@@ -354,6 +364,45 @@ def _find_page(
     if rate is not None:
         items = [item | {"converted": convert_price(item, rate)} for item in items]
     return PriceListing(items=items, next_cursor=found.next_cursor, total=found.total, exchange_rate=rate)
+
+
+def _find_keys(search: AllPricesSearch, snapshot: CatalogSnapshot) -> QueryPlan[Sequence[str] | None]:
+    """Find the sizes of a list on columns; None where SQL finds its prices soon, or the columns are not kept."""
+    needs = PriceNeeds(regions=search.region, os=search.os, purchase=search.purchase)
+    if snapshot.small or search.size or search.series or not (needs.any or search.gpu):
+        return None
+    if not needs.are_kept(snapshot):
+        snapshot.columns.want(needs, partial(_load_columns, needs, snapshot), small_catalog=False)
+        return None
+    from app.catalog.queries.price_columns import find_keys  # noqa: PLC0415  # loads NumPy
+
+    return (yield from find_keys(needs, search.gpu, snapshot))
+
+
+def _load_columns(needs: PriceNeeds, snapshot: CatalogSnapshot) -> QueryPlan[Any]:
+    from app.catalog.queries.price_columns import load_price_columns  # noqa: PLC0415  # loads NumPy
+
+    return load_price_columns(needs, snapshot)
+
+
+def _read_by_key(
+    key: PriceStatementKey, parameters: Mapping[str, Any], keys: Sequence[str], revision: str
+) -> QueryPlan[Rows]:
+    """Read a page of the prices of some sizes; as SQL finds it, if the catalog has changed since these were found."""
+    others = tuple(one for one in key.filters if one.name != "gpu")
+    found: list[Row] = []
+    start, count = bisect_left(keys, parameters.get("at_0", "")), FIRST_KEYS
+    while start < len(keys) and len(found) < parameters["limit"]:
+        chunk = keys[start : start + count]
+        # One statement serves any number of sizes up to the count: the last one is named as often as is left.
+        values = {f"size_{index}": chunk[min(index, len(chunk) - 1)] for index in range(count)}
+        values |= {**parameters, "limit": parameters["limit"] - len(found)}
+        statement = price_page_statement(replace(key, filters=(*others, ActiveFilter("size", None, count))))
+        found += yield BoundStatement(statement, values)
+        start, count = start + count, MORE_KEYS
+    if (yield from current_revision()) != revision:
+        return (yield BoundStatement(price_page_statement(key), parameters))
+    return found
 
 
 def convert_price(item: Mapping[str, Any], rate: CurrencyRate) -> dict[str, Any]:

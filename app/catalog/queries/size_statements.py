@@ -23,6 +23,7 @@ from app.catalog.queries.filters import (
     ActiveFilter,
     Condition,
     filter_condition,
+    sort_names,
     to_sort_keys,
 )
 from app.catalog.queries.pagination import SortKey, after_cursor, cursor_binds
@@ -39,7 +40,7 @@ from app.db.fragments import Fragment, JoinedStatement, Source, StatementText, o
 from app.db.statements import CompiledStatement, Statement, cached_statement, converters_of
 
 SIZE_JSON = table_of(SizeJson)
-_INDEXED_SORTS = {("name",), ("usd_per_hour",)}
+INDEXED_SORTS = {("name",), ("usd_per_hour",)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +66,8 @@ def page_statement(key: StatementKey) -> Statement:
 
     The offers of the page are read first, so that only as many sizes are looked up as the page has.
     """
-    keys = [_sorted_by(name, key.price_scope) for name in _sort_names(key.sort)]
-    short = not key.price_scope.past and key.sort in _INDEXED_SORTS and not _reads(SIZE, _conditions(key))
+    keys = [_sorted_by(name, key.price_scope) for name in sort_names(key.sort)]
+    short = not key.price_scope.past and key.sort in INDEXED_SORTS and not _reads(SIZE, _conditions(key))
     names = ("doc", "status", "offer", *(f"key_{index}" for index in range(len(keys))))
     if _chooses_sizes_first(key):
         return JoinedStatement(names, partial(_join_chosen, key))
@@ -137,8 +138,8 @@ def _join_page(key: StatementKey, kind: str) -> CompiledStatement:
 
     Prices rise with GPU memory, so a scan by price alone would pass nearly all cheap sizes before it finds a large one.
     """
-    text, scope, sort_names = StatementText(kind), key.price_scope, _sort_names(key.sort)
-    keys, values = [_sorted_by(name, scope) for name in sort_names], _page_values(scope)
+    text, scope, sorts = StatementText(kind), key.price_scope, sort_names(key.sort)
+    keys, values = [_sorted_by(name, scope) for name in sorts], _page_values(scope)
     names = [f"key_{index}" for index in range(len(keys))]
     columns = [f"{text.sql(fragment)} AS {name}" for name, fragment in values.columns.items()]
     columns += [f"{text.sql(each.fragment)} AS {name}" for each, name in zip(keys, names, strict=True)]
@@ -160,7 +161,7 @@ def _join_page(key: StatementKey, kind: str) -> CompiledStatement:
         page = f"{merged} ORDER BY {', '.join(names)} {limit}"
     else:
         page = select_text(columns, source, where=where, order=order, limit=limit)
-    size_key = f"page.key_{[name.removeprefix('-') for name in sort_names].index('name')}"
+    size_key = f"page.key_{[name.removeprefix('-') for name in sorts].index('name')}"
     sql = select_text(
         ["size_doc.doc", "page.status", f"{text.sql(values.offer)} AS offer", *(f"page.{name}" for name in names)],
         f"({page}) AS page JOIN size_doc ON size_doc.size_key = {size_key}",
@@ -179,7 +180,7 @@ def _chooses_sizes_first(key: StatementKey) -> bool:
     if not _compares_no_price(key):
         return False
     filtered = any(one.name not in (*SCOPE_FILTERS, *ALWAYS_ACTIVE) for one in key.filters)
-    return _needs_sizes(key) or (_sort_names(key.sort) == ["name"] and filtered)
+    return _needs_sizes(key) or (sort_names(key.sort) == ["name"] and filtered)
 
 
 def _compares_no_price(key: StatementKey) -> bool:
@@ -193,7 +194,7 @@ def _compares_no_price(key: StatementKey) -> bool:
 def _needs_sizes(key: StatementKey) -> bool:
     """Return whether the offers have not all that a list reads, or are computed for it."""
     scope = key.price_scope
-    read = [*_conditions(key), *(_sorted_by(name, scope).fragment for name in _sort_names(key.sort))]
+    read = [*_conditions(key), *(_sorted_by(name, scope).fragment for name in sort_names(key.sort))]
     return scope.past or scope.cheapest is not None or _reads(SIZE, read) or _reads(GPU, read)
 
 
@@ -218,8 +219,8 @@ def _join_chosen(key: StatementKey, kind: str) -> CompiledStatement:
     alone = sizes_with_offers(scope_key) if scope_key is not None else None
     if scope_key is None or alone is None:
         raise ValueError("there is no scope of sizes alone")
-    text, sort_names = StatementText(kind), _sort_names(key.sort)
-    keys = [_sorted_by(name, alone) for name in sort_names]
+    text, sorts = StatementText(kind), sort_names(key.sort)
+    keys = [_sorted_by(name, alone) for name in sorts]
     names = [f"key_{index}" for index in range(len(keys))]
     of_sizes = replace(key, price_scope=alone)
     limit = f"LIMIT {text.sql(_LIMIT)}" + (f" OFFSET {text.sql(_OFFSET)}" if key.skips else "")
@@ -277,14 +278,6 @@ class _PageValues:
 
 _NO_TABLE = table("no_table")
 _LIMIT, _OFFSET = (Fragment(bindparam(name, type_=Integer), _NO_TABLE) for name in ("limit", "offset"))
-
-
-def _sort_names(sort: Sequence[str]) -> list[str]:
-    """Return the keys of a total order, each once, with the name at the end unless it is among them."""
-    names: dict[str, str] = {}
-    for name in (*sort, "name"):
-        names.setdefault(name.removeprefix("-"), name)
-    return list(names.values())
 
 
 @lru_cache(maxsize=512)

@@ -8,14 +8,16 @@ import json
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
-from functools import lru_cache
-from typing import Any, TypeVar
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 from sqlalchemy.orm import Session
 
 from app.catalog.adjustments import Rules, load_rules
 from app.catalog.projections import MAX_MEMORY_BUCKET, NO_OFFER_JSON, OFFER_JSON_FIELDS, memory_bucket
+from app.catalog.queries.chosen_sizes import chosen_parameter, chosen_statement
+from app.catalog.queries.column_needs import ColumnNeeds
 from app.catalog.queries.exchange_rates import (
     USD,
     CurrencyRate,
@@ -25,6 +27,7 @@ from app.catalog.queries.exchange_rates import (
 )
 from app.catalog.queries.filters import (
     FILTERS,
+    SCOPE_FILTERS,
     active_filters,
     check_sort,
     to_sort_keys,
@@ -33,6 +36,8 @@ from app.catalog.queries.lookups import check_gpu_vendor, check_regions, get_siz
 from app.catalog.queries.pagination import (
     CursorPosition,
     ListQuery,
+    current_revision,
+    ensure_same_revision,
     read_page,
     read_position,
     write_cursor,
@@ -50,9 +55,18 @@ from app.catalog.queries.price_scope import (
     PriceScopeKey,
     price_parameters,
 )
-from app.catalog.queries.size_statements import StatementKey, count_statement, page_statement, size_statement
+from app.catalog.queries.size_statements import (
+    INDEXED_SORTS,
+    StatementKey,
+    count_statement,
+    page_statement,
+    size_statement,
+)
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
-from app.db.statements import BoundStatement, QueryPlan, Row, run_plan, single_statement
+from app.db.statements import BoundStatement, QueryPlan, Row, Rows, run_plan, single_statement
+
+if TYPE_CHECKING:
+    from app.catalog.queries.column_lists import ColumnList
 
 STATUS_AND_OFFER_FIELDS = ("status", *OFFER_JSON_FIELDS, "price_age_days")
 """The fields of a size after those of its own JSON, in order."""
@@ -121,32 +135,132 @@ def find_sizes(search: SizeSearch, snapshot: CatalogSnapshot, today: date, *, of
     if search.names_a_day:
         identity = f"{identity} {today}"
     key, values = to_statement_key(search, today, snapshot.rules)
-    key = replace(key, memory_buckets=_memory_buckets(search, snapshot))
     position = (
         read_position(search.cursor, identity, to_sort_keys(key.sort, key.price_scope)) if search.cursor else None
     )
+    part = _Part(identity=identity, limit=search.limit, offset=offset, position=position)
+    page = (yield from _find_on_columns(search, part, snapshot, today)) if reads_columns(search, snapshot) else None
+    if page is None:
+        yield from _count_or_want_columns(search, part, snapshot, today)
+        key = replace(key, memory_buckets=_memory_buckets(search, snapshot))
+        page = yield from _find_by_sql(key, values, part, snapshot)
+    if rate is None:
+        items = [render_size(row, today) for row in page.rows]
+    else:
+        items = [render_converted_size(row, today, rate) for row in page.rows]
+    return JsonPage(items=items, next_cursor=page.next_cursor, total=page.total, exchange_rate=rate, cursor=page.cursor)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """Which part of a list is wanted: `offset` skips sizes, `position` is where the page before ended."""
+
+    identity: str
+    limit: int
+    offset: int
+    position: CursorPosition | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Page:
+    """The rows that a page is rendered from; `cursor` is its own where it was found by an offset."""
+
+    rows: Rows
+    next_cursor: str | None
+    total: int
+    cursor: str | None = None
+
+
+def reads_columns(search: SizeSearch, snapshot: CatalogSnapshot) -> bool:
+    """Return whether a list is found on columns: if these are kept, and no index has the list in its order."""
+    return not search.names_a_day and not _has_index(search) and ColumnNeeds.of(search).are_kept(snapshot)
+
+
+def _has_index(search: SizeSearch) -> bool:
+    filters = search.model_fields_set & FILTERS.keys() - {*SCOPE_FILTERS}
+    return search.sort in INDEXED_SORTS and len(search.region) <= 1 and not filters
+
+
+def _count_or_want_columns(search: SizeSearch, part: _Part, snapshot: CatalogSnapshot, today: date) -> QueryPlan[None]:
+    """Count a list on columns before SQL finds its page; if they are not kept, have them loaded for the next list."""
+    if search.names_a_day:
+        return
+    needs = ColumnNeeds.of(search)
+    if needs.are_kept(snapshot):
+        if snapshot.cached_total(part.identity) is not None:
+            return
+        listed = yield from _list_on_columns(search, needs, snapshot, today)
+        snapshot.remember_total(part.identity, listed.total)
+    else:
+        snapshot.columns.want(needs, partial(_load_wanted, needs, snapshot), small_catalog=snapshot.small)
+
+
+def _load_wanted(needs: ColumnNeeds, snapshot: CatalogSnapshot) -> QueryPlan[None]:
+    yield from _load_columns(needs, snapshot)
+    if snapshot.small:  # the offers of all regions take no longer than a few lists by SQL
+        yield from _load_columns(needs.everywhere(snapshot), snapshot)
+
+
+def _load_columns(needs: ColumnNeeds, snapshot: CatalogSnapshot) -> QueryPlan[Any]:
+    from app.catalog.queries.column_lists import load_list_columns  # noqa: PLC0415  # loads NumPy
+
+    return load_list_columns(needs, snapshot)
+
+
+def _list_on_columns(
+    search: SizeSearch, needs: ColumnNeeds, snapshot: CatalogSnapshot, today: date
+) -> "QueryPlan[ColumnList]":
+    from app.catalog.queries.column_lists import ColumnList  # noqa: PLC0415  # loads NumPy
+
+    return ColumnList(search, needs, (yield from _load_columns(needs, snapshot)), today)
+
+
+def _find_on_columns(
+    search: SizeSearch, part: _Part, snapshot: CatalogSnapshot, today: date
+) -> QueryPlan[_Page | None]:
+    """Find a page on columns; None if the catalog has changed since these were loaded, as it has rows of its own."""
+    needs, position = ColumnNeeds.of(search), part.position
+    listed = yield from _list_on_columns(search, needs, snapshot, today)
+    found = listed.first(part.offset + part.limit + 1, position.values if position is not None else None)
+    shown, more = found[part.offset :][: part.limit], len(found) > part.offset + part.limit
+    rows: Rows = ()
+    if len(shown):
+        values = {"chosen": chosen_parameter(listed.offers_of(shown)), "today": today.isoformat()}
+        rows = yield BoundStatement(chosen_statement(needs.os, needs.purchase), values)
+    now = yield from current_revision() if position is None else ensure_same_revision(position)
+    if now != snapshot.revision:
+        return None
+
+    def cursor_at(index: int) -> str:
+        return write_cursor(part.identity, snapshot.revision, listed.values_at(int(found[index])))
+
+    return _Page(
+        rows=rows,
+        next_cursor=cursor_at(part.offset + part.limit - 1) if more else None,
+        total=listed.total,
+        cursor=cursor_at(part.offset - 1) if part.offset and len(shown) else None,
+    )
+
+
+def _find_by_sql(key: StatementKey, values: dict[str, Any], part: _Part, snapshot: CatalogSnapshot) -> QueryPlan[_Page]:
     # The row before a page that is found by its offset is read, too: the page's cursor is its position.
-    before = 1 if offset else 0
-    values |= {"limit": search.limit + before + 1}
+    before = 1 if part.offset else 0
+    values = values | {"limit": part.limit + before + 1}
     if before:
-        key, values = replace(key, skips=True), values | {"offset": offset - before}
+        key, values = replace(key, skips=True), values | {"offset": part.offset - before}
     query = ListQuery(
-        identity=identity,
-        page=_bind_page(key, values, position),
+        identity=part.identity,
+        page=_bind_page(key, values, part.position),
         count=lambda: BoundStatement(count_statement(key), values),
-        limit=search.limit + before,
-        position=position,
+        limit=part.limit + before,
+        position=part.position,
         key_of=lambda row: row[RENDERED_COLUMNS:],
         skips=key.skips,
     )
     found = yield from read_page(query, snapshot)
     rows = found.rows[before:]
-    cursor = write_cursor(identity, snapshot.revision, query.key_of(found.rows[0])) if before and rows else None
-    if rate is None:
-        items = [render_size(row, today) for row in rows]
-    else:
-        items = [render_converted_size(row, today, rate) for row in rows]
-    return JsonPage(items=items, next_cursor=found.next_cursor, total=found.total, exchange_rate=rate, cursor=cursor)
+    cursor = write_cursor(part.identity, snapshot.revision, query.key_of(found.rows[0])) if before and rows else None
+    return _Page(rows=rows, next_cursor=found.next_cursor, total=found.total, cursor=cursor)
 
 
 def _bind_page(key: StatementKey, values: dict[str, Any], position: CursorPosition | None) -> BoundStatement:

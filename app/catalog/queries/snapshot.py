@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from hashlib import blake2b
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -15,6 +15,7 @@ from app.catalog.adjustments import Rules, load_rules
 from app.catalog.column_types import table_of
 from app.catalog.models import Size
 from app.catalog.projections import memory_bucket
+from app.catalog.queries.column_store import ColumnStore
 from app.catalog.queries.language_models import ModelsByKey, load_models
 from app.catalog.queries.lookups import GpuNames, load_gpu_names, load_region_codes, load_series_ids
 from app.catalog.queries.pagination import current_revision, get_revision
@@ -34,7 +35,7 @@ class CatalogSnapshot:
 
     `regions` are codes, `series` ids by the key of each name, `models` rows of language models by the key of each
     name, `memory_buckets` those that any size has, `rules` those by which prices are adjusted; `totals` are lengths of
-    lists, counted once for each query. More is loaded when it is first needed: `keep`.
+    lists, counted once for each query. More is loaded when it is first needed: `keep`, and `columns` of offers.
     """
 
     revision: str
@@ -49,6 +50,11 @@ class CatalogSnapshot:
     _kept: dict[Hashable, Any] = field(default_factory=dict)
     _loading: Lock = field(default_factory=Lock)
     _lists: OrderedDict[Hashable, list[Any]] = field(default_factory=OrderedDict)
+    columns: ColumnStore = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin without columns."""
+        object.__setattr__(self, "columns", ColumnStore(self.revision))
 
     @property
     def small(self) -> bool:
@@ -65,15 +71,20 @@ class CatalogSnapshot:
         """Return the total of a list that was counted before."""
         return self.totals.get(_digest(query))
 
+    def has(self, key: Hashable) -> bool:
+        """Return whether something is kept that `keep` loads."""
+        return key in self._kept
+
     def keep(self, key: Hashable, load: Callable[[], QueryPlan[T]]) -> QueryPlan[T]:
         """Load something of this revision once, and keep it as long as the snapshot: in a thread, never in a loop.
 
         What was read while an ingest committed may be of two revisions, and is not kept.
         """
+        if key in self._kept:
+            return cast("T", self._kept[key])
         with self._loading:
             if key in self._kept:
-                kept: T = self._kept[key]
-                return kept
+                return cast("T", self._kept[key])
             loaded = yield from load()
             if (yield from current_revision()) == self.revision:
                 self._kept[key] = loaded

@@ -1,0 +1,103 @@
+"""Which columns a list of sizes needs, told without loading any, or NumPy."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+
+from app.catalog.purchases import ANY_REGION
+from app.catalog.queries.params import SIZE_COLUMNS, SimilarSearch, SizeFilter, SizeList
+from app.catalog.queries.snapshot import CatalogSnapshot
+
+SIZES = "sizes"
+"""What the columns that sizes are filtered by are kept under."""
+
+FILTERED_NUMBERS = (
+    *("gpu_memory_gib", "gpu_memory_gib_per_gpu", "gpu_count", "vcpus", "memory_gib"),
+    *("network_mbps", "infiniband_gbps"),
+)
+"""Columns of numbers that sizes are filtered by: they are loaded with the sizes, and also sort lists."""
+
+
+def sort_column_key(column: str) -> Hashable:
+    """Return what another column that sizes are sorted by is kept under."""
+    return ("sort", column)
+
+
+def offers_key(os: str, region: str) -> Hashable:
+    """Return what the offers of a region are kept under."""
+    return ("offers", os, region)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnNeeds:
+    """The columns of a list: `regions` are those whose offers count, `others` those that sizes must be priced in."""
+
+    os: str
+    purchase: str
+    regions: tuple[str, ...]
+    others: tuple[str, ...]
+    sort_columns: tuple[str, ...]
+
+    @staticmethod
+    def of(search: SizeList) -> "ColumnNeeds":
+        """Return what a normalized list needs."""
+        names = [name.removeprefix("-") for name in search.sort]
+        columns = (SIZE_COLUMNS[name] for name in names if name in SIZE_COLUMNS)
+        return ColumnNeeds(
+            os=search.os,
+            purchase=search.purchase,
+            regions=search.region or (ANY_REGION[search.purchase],),
+            others=search.available_in,
+            sort_columns=tuple(column for column in columns if column not in FILTERED_NUMBERS),
+        )
+
+    def everywhere(self, snapshot: CatalogSnapshot) -> "ColumnNeeds":
+        """Return the same needs in every region, by every purchase model."""
+        return replace(self, regions=(*sorted(snapshot.regions), *ANY_REGION.values()))
+
+    @staticmethod
+    def of_facets(search: SizeFilter, snapshot: CatalogSnapshot) -> "ColumnNeeds":
+        """Return what the facets of a search need: the offers of every region."""
+        return ColumnNeeds(
+            os=search.os,
+            purchase=search.purchase,
+            regions=(*sorted(snapshot.regions), ANY_REGION[search.purchase]),
+            others=(),
+            sort_columns=(),
+        )
+
+    @staticmethod
+    def of_neighbours(search: SimilarSearch, snapshot: CatalogSnapshot) -> "ColumnNeeds":
+        """Return what the neighbours of a size need; a region that the catalog does not have needs nothing."""
+        return ColumnNeeds(
+            os=search.os,
+            purchase=search.purchase,
+            regions=tuple(snapshot.regions.intersection(search.region)) or (ANY_REGION[search.purchase],),
+            others=(),
+            sort_columns=("name", "gpu_count_numerator", "gpu_count_denominator"),
+        )
+
+    def are_kept(self, snapshot: CatalogSnapshot) -> bool:
+        """Return whether all these columns are kept."""
+        return (
+            snapshot.has(SIZES)
+            and all(snapshot.has(sort_column_key(column)) for column in self.sort_columns)
+            and snapshot.columns.has(offers_key(self.os, region) for region in (*self.regions, *self.others))
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceNeeds:
+    """The columns of a list of prices: the sizes that have any price of some regions, of an OS, by a purchase model."""
+
+    regions: tuple[str, ...]
+    os: str | None
+    purchase: str | None
+
+    @property
+    def any(self) -> bool:
+        """Return whether any of these is named."""
+        return bool(self.regions or self.os or self.purchase)
+
+    def are_kept(self, snapshot: CatalogSnapshot) -> bool:
+        """Return whether these columns are kept, and those of the sizes."""
+        return snapshot.has(SIZES) and (not self.any or snapshot.columns.has([self]))

@@ -1,0 +1,110 @@
+"""Finds the neighbours of a size on columns: the same sizes that `app.catalog.queries.neighbours` finds by SQL."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from math import isnan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.catalog.projections import MAX_MEMORY_BUCKET, memory_bucket
+from app.catalog.purchases import ANY_REGION
+from app.catalog.queries.column_order import ColumnKey, Positions, first_in_order
+from app.catalog.queries.columns import Codes, Mask, Numbers, SizeColumns, SortColumn, load_sizes, load_sort_column
+from app.catalog.queries.neighbours import MEMORY_STEPS, SIZES_PER_SCAN, ReferenceSize
+from app.catalog.queries.offer_columns import load_offers
+from app.catalog.queries.params import SimilarSearch
+from app.catalog.queries.ranking_columns import Distinct, load_gpus
+from app.catalog.queries.snapshot import CatalogSnapshot
+from app.db.statements import QueryPlan
+
+_NO_BUCKET = -100
+"""The bucket of sizes without a GPU: no step from a bucket leads there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeighbourColumns:
+    """Sizes that may be neighbours: their positions, prices (USD an hour, infinity where unknown) and other columns."""
+
+    at: Positions
+    sizes: SizeColumns
+    usd: Numbers
+    gpus: Distinct
+    names: SortColumn
+
+    def texts(self, column: str) -> list[str | None]:
+        """Return a text of each size."""
+        codes: Codes = self.sizes.texts[column]
+        return [codes.values[code] for code in codes.codes[self.at].tolist()]
+
+    def numbers(self, column: str) -> list[float | None]:
+        """Return a figure of each size."""
+        return [None if isnan(value) else value for value in self.sizes.numbers[column][self.at].tolist()]
+
+    @property
+    def prices(self) -> list[float | None]:
+        """The price of each size."""
+        return [None if value == np.inf else value for value in self.usd[self.at].tolist()]
+
+    @property
+    def gpu_counts(self) -> list[Any]:
+        """The exact number of GPUs of each size."""
+        return [self.gpus.values[code] for code in self.gpus.codes[self.at].tolist()]
+
+    @property
+    def size_names(self) -> list[str]:
+        """The name of each size."""
+        texts = self.names.texts or ()
+        return [texts[int(place)] for place in self.names.values[self.at].tolist()]
+
+    @property
+    def keys(self) -> list[str]:
+        """The key of each size."""
+        return [self.sizes.keys[position] for position in self.at.tolist()]
+
+
+def find_neighbours(
+    reference: ReferenceSize, params: SimilarSearch, snapshot: CatalogSnapshot, today: date
+) -> QueryPlan[NeighbourColumns]:
+    """Find the sizes around a reference that can be ordered, of today's prices; in a thread, as it may load columns."""
+    sizes = yield from load_sizes(snapshot)
+    codes = params.region or (ANY_REGION[params.purchase],)
+    offers = yield from load_offers(snapshot, sizes, params.os, params.purchase, codes)
+    names = yield from load_sort_column(snapshot, "name")
+    gpus = yield from load_gpus(snapshot)
+    usd = offers.ranks(len(sizes.keys), codes)
+    retired = sizes.retires <= today.toordinal()
+    may: Mask = ~np.isnan(usd) & ~retired & ~sizes.is_flag("withdrawn", True)
+    may[sizes.positions[reference.key]] = False
+    buckets = sizes.remember("memory buckets", lambda: _buckets(sizes.numbers["gpu_memory_gib"]))
+    at = [_nearest(sizes, usd, np.flatnonzero(may & (buckets == bucket)), price) for bucket, price in _steps(reference)]
+    return NeighbourColumns(at=np.unique(np.concatenate(at)), sizes=sizes, usd=usd, gpus=gpus, names=names)
+
+
+def _buckets(memory: Numbers) -> NDArray[np.int64]:
+    """Return the bucket of each GPU memory, as `memory_bucket_sql` does; _NO_BUCKET without a GPU."""
+    known = np.nan_to_num(memory)
+    buckets = np.clip(np.frexp(known)[1] - 1, 0, MAX_MEMORY_BUCKET)
+    return np.where(known > 0, buckets, _NO_BUCKET).astype(np.int64)
+
+
+def _steps(reference: ReferenceSize) -> Iterator[tuple[int, float]]:
+    """Yield each bucket to search and the price to begin at; sizes without a GPU are in none."""
+    memory = reference.gpu_memory_gib
+    for step in MEMORY_STEPS:
+        yield memory_bucket(memory) + step if memory else _NO_BUCKET, reference.usd_per_hour * 2.0**step
+
+
+def _nearest(sizes: SizeColumns, usd: Numbers, at: Positions, price: float) -> Positions:
+    """Return those of some sizes whose prices are next to one: so many from it on, and as many below it."""
+    dearer = usd[at] >= price
+    up = [ColumnKey(values=usd, kind=float), ColumnKey(values=sizes.order, kind=float)]
+    down = [
+        ColumnKey(values=usd, kind=float, descending=True),
+        ColumnKey(values=sizes.order, kind=float, descending=True),
+    ]
+    return np.concatenate(
+        [first_in_order(up, at[dearer], SIZES_PER_SCAN), first_in_order(down, at[~dearer], SIZES_PER_SCAN)]
+    )

@@ -1,0 +1,91 @@
+"""Columns for what ranks all sizes: the order of names, numbers of GPUs, and exact prices in regions.
+
+They come from those of `app.catalog.queries.columns` and `offer_columns`, and are kept as these are.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.catalog.purchases import ANY_REGION
+from app.catalog.queries.columns import Mask, Numbers, SizeColumns, load_sort_column
+from app.catalog.queries.offer_columns import load_offers
+from app.catalog.queries.snapshot import CatalogSnapshot
+from app.db.functions import NANO
+from app.db.statements import QueryPlan
+
+UNKNOWN_NANO_USD = 2**62
+"""The price of a size without a known one, which is more than any; never multiply it by a number of VMs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """A column of few different values: these, and for each size the index of its own."""
+
+    values: Sequence[Any]
+    codes: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopePrices:
+    """Of each size whether it has an offer in the regions that are meant, and its least price there.
+
+    Prices are nano-dollars an hour, UNKNOWN_NANO_USD where there is none.
+    """
+
+    offered: Mask
+    nano_usd: NDArray[np.int64]
+
+    @property
+    def known(self) -> Mask:
+        """Return which sizes have a price."""
+        mask: Mask = self.nano_usd < UNKNOWN_NANO_USD
+        return mask
+
+
+def load_name_places(snapshot: CatalogSnapshot) -> QueryPlan[Numbers]:
+    """Load the place of each size's name among all names, or return those that are kept."""
+    return (yield from load_sort_column(snapshot, "name")).values
+
+
+def load_gpus(snapshot: CatalogSnapshot) -> QueryPlan[Distinct]:
+    """Load the number of GPUs of each size, exactly: None where unknown."""
+    numerators = (yield from load_sort_column(snapshot, "gpu_count_numerator")).values
+    denominators = (yield from load_sort_column(snapshot, "gpu_count_denominator")).values
+
+    def find() -> QueryPlan[Distinct]:
+        yield from ()  # a plan that reads nothing
+        pairs = np.nan_to_num(np.column_stack([numerators, denominators]), nan=-1).astype(np.int64)
+        different, codes = np.unique(pairs, axis=0, return_inverse=True)
+        counts = [None if -1 in pair else Fraction(*pair) for pair in different.tolist()]
+        return Distinct(counts, codes.reshape(-1))
+
+    return (yield from snapshot.keep("gpus", find))
+
+
+def load_numbers(snapshot: CatalogSnapshot, sizes: SizeColumns, name: str) -> QueryPlan[Distinct]:
+    """Return the different values of a column of numbers, unknown as None; found once for each revision."""
+
+    def find() -> QueryPlan[Distinct]:
+        yield from ()  # a plan that reads nothing
+        values, codes = np.unique(sizes.numbers[name], return_inverse=True)
+        return Distinct([None if np.isnan(value) else value for value in values.tolist()], codes)
+
+    return snapshot.keep(("distinct", name), find)
+
+
+def load_prices(
+    snapshot: CatalogSnapshot, sizes: SizeColumns, os: str, purchase: str, regions: Sequence[str]
+) -> QueryPlan[ScopePrices]:
+    """Load the prices by a purchase model in regions, in the cheapest of all where none is named."""
+    codes = regions or (ANY_REGION[purchase],)
+    offers = yield from load_offers(snapshot, sizes, os, purchase, codes)
+    usd = offers.ranks(len(sizes.keys), codes)
+    known = np.isfinite(usd)
+    nano_usd = np.full(len(usd), UNKNOWN_NANO_USD, dtype=np.int64)
+    nano_usd[known] = np.rint(usd[known] * NANO).astype(np.int64)  # a price has nine decimals
+    return ScopePrices(offered=~np.isnan(usd), nano_usd=nano_usd)

@@ -1,0 +1,207 @@
+"""Lists found on columns are those that SQL finds: the same sizes in the same order, totals and cursors."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
+
+import pytest
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from app.catalog.purchases import PURCHASE_MODELS
+from app.catalog.queries import column_store
+from app.catalog.queries.column_lists import load_list_columns
+from app.catalog.queries.column_needs import ColumnNeeds
+from app.catalog.queries.pagination import write_cursor
+from app.catalog.queries.params import SORT_KEYS, SizeSearch
+from app.catalog.queries.sizes import JsonPage, find_sizes, normalize, reads_columns
+from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
+from app.db.statements import run_plan
+from app.errors import BadQuery, CursorGone
+from app.http.canonical import parse_query
+from app.ingest.run import ingest
+from tests.factories import NOW, reading, size
+
+TODAY = date(2026, 9, 1)
+FILTERS = (
+    *(
+        "q=standard",
+        "q=h100 nd",
+        "q=nothinglikethis",
+        "q=v5",
+        "name=*96*,nc24*",
+        "name=standard_nd*",
+        "name=*",
+        "name=?d*s_v5",
+    ),
+    *("series=nd_h100_v5,nc_a100_v4", "category=gpu_accelerated,general_purpose", "gpu=A100,H100", "gpu=*a10*"),
+    *("gpu_vendor=NVIDIA", "gpu_vendor=AMD", "verified=false", "disputed=true", "status=any", "status=retired"),
+    *("status=retiring,preview", "available_in=eastus", "available_in=eastus,westeurope", "min_gpu_mem=80"),
+    *(
+        "max_gpu_mem=24",
+        "min_gpu_mem_per_gpu=40",
+        "max_gpu_mem_per_gpu=80",
+        "min_gpus=1/6",
+        "max_gpus=1/3",
+        "max_gpus=0",
+    ),
+    *("min_vcpus=96", "max_vcpus=4", "min_memory=900", "max_memory=8", "min_local_disk=1000", "min_network_gbps=40"),
+    *(
+        "infiniband=true",
+        "min_infiniband_gbps=200",
+        "nvlink=true",
+        "nvlink=false",
+        "arch=arm64",
+        "premium_storage=true",
+    ),
+    *("ultra_disk=false", "min_usd_per_hour=20", "min_usd_per_hour=0", "max_usd_per_hour=0.1", "max_usd_per_hour=5"),
+)
+SCOPES = (
+    *("", "region=eastus", "region=westeurope", "region=eastus,westeurope", "region=eastus,uksouth,westus2,westeurope"),
+    *("os=windows", "os=windows&region=eastus,japaneast", "region=centralindia"),
+    *(f"purchase={purchase}" for purchase in PURCHASE_MODELS[1:]),
+    *(f"purchase={purchase}&region=eastus,westeurope" for purchase in PURCHASE_MODELS[1:]),
+)
+
+
+def every_order() -> Iterator[str]:
+    """Every sort key in both directions and every filter, each with another scope."""
+    for number, key in enumerate(SORT_KEYS):
+        for sign in ("", "-"):
+            turn = 2 * number + len(sign)
+            yield f"{FILTERS[turn % len(FILTERS)]}&sort={sign}{key}&limit=60&{SCOPES[turn % len(SCOPES)]}"
+
+
+def random_questions(count: int) -> Iterator[str]:
+    rng = random.Random(16)
+    for _ in range(count):
+        chosen = {one.partition("=")[0]: one for one in rng.sample(FILTERS, rng.randint(0, 3))}
+        sort = ",".join(rng.choice(("", "-")) + key for key in rng.sample(SORT_KEYS, rng.randint(1, 3)))
+        yield "&".join([*chosen.values(), rng.choice(SCOPES), f"sort={sort}&limit={rng.choice((1, 7, 50, 500))}"])
+
+
+QUESTIONS = [*every_order(), *random_questions(50)]
+
+
+@pytest.fixture(scope="module")
+def session(seeded_engine: Engine) -> Iterator[Session]:
+    with Session(seeded_engine) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def by_sql(session: Session) -> CatalogSnapshot:
+    return load_snapshot(session)
+
+
+@pytest.fixture(scope="module")
+def on_columns(session: Session) -> CatalogSnapshot:
+    return load_snapshot(session)
+
+
+def load(session: Session, search: SizeSearch, snapshot: CatalogSnapshot) -> None:
+    run_plan(session, load_list_columns(ColumnNeeds.of(normalize(search, snapshot)), snapshot))
+
+
+def find(session: Session, search: SizeSearch, snapshot: CatalogSnapshot, offset: int = 0) -> JsonPage:
+    return run_plan(session, find_sizes(search, snapshot, TODAY, offset=offset))
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_pages_on_columns_are_those_by_sql(
+    session: Session, by_sql: CatalogSnapshot, on_columns: CatalogSnapshot, question: str
+) -> None:
+    search = parse_query(question.encode(), SizeSearch)
+    load(session, search, on_columns)
+    for _ in range(2):
+        page = find(session, search, by_sql)
+        assert find(session, search, on_columns) == page
+        if page.next_cursor is None:
+            break
+        search = search.model_copy(update={"cursor": page.next_cursor})
+
+
+def test_most_of_these_questions_are_answered_on_columns_and_find_sizes(
+    session: Session, on_columns: CatalogSnapshot
+) -> None:
+    searches = [parse_query(question.encode(), SizeSearch) for question in QUESTIONS]
+    for search in searches:
+        load(session, search, on_columns)
+    assert sum(reads_columns(search, on_columns) for search in searches) > 0.9 * len(searches)
+    assert sum(find(session, search, on_columns).total > 50 for search in searches) > len(searches) / 3
+
+
+@pytest.mark.parametrize("offset", [1, 60, 1_000, 100_000])
+def test_a_page_by_its_offset_on_columns_is_that_by_sql(
+    session: Session, by_sql: CatalogSnapshot, on_columns: CatalogSnapshot, offset: int
+) -> None:
+    search = SizeSearch(sort=("-network_mbps",), region=("eastus", "westeurope"), limit=20)
+    load(session, search, on_columns)
+    assert find(session, search, on_columns, offset) == find(session, search, by_sql, offset)
+
+
+@pytest.mark.parametrize("sort", ["gpu_model", "-gpu_model", "name", "-name"])
+@pytest.mark.parametrize("text", ["", "a", "h", "m", "zz"])
+def test_a_cursor_at_a_text_that_no_size_has_is_between_two_that_sizes_have(
+    session: Session, by_sql: CatalogSnapshot, on_columns: CatalogSnapshot, sort: str, text: str
+) -> None:
+    search = SizeSearch(sort=(sort,), status=("any",), limit=30)
+    load(session, search, on_columns)
+    identity = search.model_dump_json(exclude=search.page_param_names())
+    values = [text] if sort.endswith("name") else [text, "nc24"]
+    search = search.model_copy(update={"cursor": write_cursor(identity, by_sql.revision, values)})
+    assert find(session, search, on_columns) == find(session, search, by_sql)
+
+
+def test_a_list_of_a_catalog_that_changed_since_its_columns_were_loaded_is_found_by_sql(engine: Engine) -> None:
+    ingest(engine, reading([*size("Standard_X1", vcpus=8), *size("Standard_X2", vcpus=16)]), now=NOW)
+    search = SizeSearch(sort=("-vcpus",), limit=1)
+    with Session(engine) as session:
+        before = load_snapshot(session)
+        load(session, search, before)
+        first = find(session, search, before)
+        assert '"Standard_X2"' in first.items[0]
+    ingest(engine, reading([*size("Standard_X1", vcpus=32), *size("Standard_X2", vcpus=16)]), now=NOW)
+    with Session(engine) as session:
+        assert '"Standard_X1"' in find(session, search, before).items[0]
+        with pytest.raises(CursorGone):
+            find(session, search.model_copy(update={"cursor": first.next_cursor}), before)
+
+
+def test_an_unknown_region_is_refused_where_columns_are_loaded(session: Session, on_columns: CatalogSnapshot) -> None:
+    load(session, SizeSearch(sort=("-vcpus",)), on_columns)
+    with pytest.raises(BadQuery, match="region"):
+        find(session, SizeSearch(sort=("-vcpus",), region=("nowhere",)), on_columns)
+
+
+def test_a_large_catalog_wants_columns_at_the_first_question_and_a_small_one_later(
+    session: Session, by_sql: CatalogSnapshot
+) -> None:
+    small, large = replace(by_sql), replace(by_sql, sizes=100_000)
+    search = SizeSearch(sort=("-vcpus",), limit=1)
+    find(session, search, large)
+    assert large.columns.are_wanted
+    for _ in range(column_store.QUESTIONS_BEFORE_LOADING):
+        find(session, search, small)
+    assert not small.columns.are_wanted
+    find(session, search, small)
+    wanted = small.columns.next_wanted()
+    assert wanted is not None
+    run_plan(session, wanted())
+    assert reads_columns(search, small)
+
+
+def test_columns_beyond_the_bound_are_dropped_the_least_recently_used_first(
+    session: Session, by_sql: CatalogSnapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = replace(by_sql)
+    searches = [SizeSearch(region=(region,), sort=("-vcpus",), limit=5) for region in ("eastus", "westus2", "uksouth")]
+    load(session, searches[0], snapshot)
+    monkeypatch.setattr(column_store, "MAX_COLUMN_BYTES", int(2.5 * snapshot.columns.nbytes))
+    load(session, searches[1], snapshot)
+    load(session, searches[0], snapshot)
+    load(session, searches[2], snapshot)
+    assert [reads_columns(search, snapshot) for search in searches] == [True, False, True]
+    assert snapshot.columns.nbytes <= column_store.MAX_COLUMN_BYTES
+    assert find(session, searches[1], snapshot) == find(session, searches[1], by_sql)
