@@ -76,7 +76,7 @@ migrate: .venv/runtime ## bring the database at VMSIZES_DATABASE_URL to the newe
 lock: .venv/dev ## resolve the dependencies again into the hash-locked files
 	$(BIN)/uv pip compile pyproject.toml --extra mcp --group build --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-header --upgrade --quiet -o requirements.lock
-	$(BIN)/uv pip compile pyproject.toml --extra mcp --group build --group dev -c requirements.lock --universal \
+	$(BIN)/uv pip compile pyproject.toml --extra mcp --extra otel --group build --group dev -c requirements.lock --universal \
 	  --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade --quiet -o requirements-dev.lock
 	$(BIN)/uv pip compile benchmarks/requirements.in --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-header --upgrade --quiet -o benchmarks/requirements.lock

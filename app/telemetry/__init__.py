@@ -1,0 +1,1 @@
+"""How a running program tells what it does: log lines, counters that workers share, traces."""
