@@ -1,0 +1,80 @@
+"""Accepts connections in batches, and refuses those over the limit before they cost anything.
+
+uvloop accepts one connection in each iteration of its event loop. Under load an iteration takes as long as the requests
+that it starts, so that new connections, and health checks among them, would wait for seconds.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+
+from app.server.limits import REFUSING
+from app.server.protocol import problem_body, problem_headers
+
+BATCH = 64
+"""Connections that are accepted in one iteration; others wait for the next, or for another worker."""
+
+PAUSE_SECONDS = 0.1
+"""Nothing is accepted for so long where the process cannot open a file more."""
+
+
+def _refusal() -> bytes:
+    body = problem_body(503)
+    lines = b"".join(b"%s: %s\r\n" % header for header in problem_headers(503, body))
+    return b"HTTP/1.1 503 Service Unavailable\r\n" + lines + b"\r\n" + body
+
+
+class Acceptor:
+    """Accepts the connections of one listening socket until it is closed."""
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        make_protocol: Callable[[], asyncio.Protocol],
+        count: Callable[[], int],
+        max_connections: int,
+    ) -> None:
+        self._listener, self._make_protocol, self._count = listener, make_protocol, count
+        self._most, self._refusal = max_connections + REFUSING, _refusal()
+        self._loop = asyncio.get_running_loop()
+        self._opening: set[asyncio.Task[object]] = set()
+        self._is_closed = False
+        listener.setblocking(False)
+        self._loop.add_reader(listener.fileno(), self._accept)
+
+    def close(self) -> None:
+        """Accept no more; the socket itself belongs to others."""
+        self._is_closed = True
+        self._loop.remove_reader(self._listener.fileno())
+
+    def _accept(self) -> None:
+        for _ in range(BATCH):
+            try:
+                connection, _ = self._listener.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError:  # no file descriptor, or no memory
+                self._loop.remove_reader(self._listener.fileno())
+                self._loop.call_later(PAUSE_SECONDS, self._resume)
+                return
+            connection.setblocking(False)
+            if self._count() + len(self._opening) >= self._most:
+                self._refuse(connection)
+                continue
+            opening = self._loop.create_task(self._loop.connect_accepted_socket(self._make_protocol, connection))
+            self._opening.add(opening)
+            opening.add_done_callback(self._opening.discard)
+
+    def _resume(self) -> None:
+        if not self._is_closed:
+            self._loop.add_reader(self._listener.fileno(), self._accept)
+
+    def _refuse(self, connection: socket.socket) -> None:
+        """Send 503; what has arrived is read first, since a socket with unread bytes is reset when it is closed."""
+        with connection:
+            with suppress(OSError):
+                connection.recv(65_536)
+            with suppress(OSError):
+                connection.send(self._refusal)
+                connection.shutdown(socket.SHUT_WR)

@@ -1,0 +1,224 @@
+"""uvicorn's HTTP protocol with bounds: how many connections there are, and how long a client may take for each part.
+
+uvicorn closes idle connections, but waits without end for the rest of headers and bodies, and for clients that do not
+read. Here a connection only notes what it waits for and until when, and the server checks all of them twice a second
+(`enforce`): a timer for each part would cost every request more than that.
+"""
+
+import asyncio
+import json
+import socket
+import struct
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+from app.server.limits import REFUSING, Limits
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, Scope
+    from uvicorn.config import Config
+    from uvicorn.server import ServerState
+
+MAX_HEAD_BYTES = 64 * 1024
+"""The limit of a request line and headers that are still incomplete; the service itself allows fewer and says so."""
+
+MAX_MESSAGE_BYTES = 2 * 1024 * 1024
+"""The limit of a body with its chunk sizes and trailers, twice what the service reads of one."""
+
+RETRY_SECONDS = 5
+REFUSED_SECONDS = 2.0
+"""How long a connection over the limit may take to send its request."""
+IDLE_SHUTDOWN_SECONDS = 2.0
+"""At a shutdown an idle connection gets so long to send another request, since one may be on its way."""
+
+PROBES = {"/healthz", "/readyz", "/metrics"}
+"""Paths that connections over the limit are answered, too."""
+
+NOTHING, HEAD, BODY = range(3)
+"""What a connection is in the middle of receiving."""
+
+_NO_LINGERING = struct.pack("ii", 1, 0)
+
+PROBLEMS = {
+    400: ("bad-request", "Bad request", "The request is not valid HTTP."),
+    408: ("request-timeout", "Request not sent in time", "The rest of the request did not arrive in time."),
+    413: ("too-long", "Request body too long", "The body of the request is too long."),
+    431: ("headers-too-long", "Request headers too long", "The request line and the headers are too long."),
+    503: ("busy", "Too busy", "The service has as many connections as it takes. Retry in some seconds."),
+}
+"""The slug, title and detail of the problems that a connection is closed with; `app.http.problems` explains them."""
+
+
+def problem_body(status: int) -> bytes:
+    """Return the problem that a connection is closed with."""
+    slug, title, detail = PROBLEMS[status]
+    return json.dumps({"type": f"/problems/{slug}", "title": title, "status": status, "detail": detail}).encode()
+
+
+def problem_headers(status: int, body: bytes) -> list[tuple[bytes, bytes]]:
+    """Return the headers of that problem."""
+    headers = [
+        (b"content-type", b"application/problem+json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"cache-control", b"no-store"),
+        (b"x-content-type-options", b"nosniff"),
+        (
+            b"content-security-policy",
+            b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        ),
+        (b"referrer-policy", b"no-referrer"),
+        (b"connection", b"close"),
+    ]
+    if status == 503:  # noqa: PLR2004
+        headers.append((b"retry-after", str(RETRY_SECONDS).encode()))
+    return headers
+
+
+async def refuse(
+    app: "ASGI3Application", scope: "Scope", receive: "ASGIReceiveCallable", send: "ASGISendCallable"
+) -> None:
+    """Answer that there are too many connections; health checks are answered by the application."""
+    if scope["type"] == "http" and scope["path"] in PROBES:
+        await app(scope, receive, send)
+        return
+    body = problem_body(503)
+    await send({"type": "http.response.start", "status": 503, "headers": problem_headers(503, body)})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection. `due` is when it is closed unless it gets further."""
+
+    def __init__(
+        self,
+        config: "Config",
+        server_state: "ServerState",
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.limits: Limits = getattr(config, "limits", None) or Limits()
+        self.due = 0.0
+        self.receiving, self.received_bytes, self.received_of = NOTHING, 0, self.scope
+        self.unsent_bytes, self.unsent_since, self.has_sent = 0, 0.0, False
+        self.is_last = False  # the next response ends the connection
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Accept a connection, or refuse it where there are too many."""
+        super().connection_made(transport)
+        self.due = self.loop.time() + self.limits.header_seconds
+        over = len(self.connections) - self.limits.max_connections
+        if over > REFUSING:
+            self.close_with(503)
+        elif over > 0:
+            self.is_last, self.app = True, partial(refuse, self.app)
+            self.due = self.loop.time() + REFUSED_SECONDS
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what arrived, and note whether a request is still incomplete."""
+        super().data_received(data)
+        cycle: RequestResponseCycle | None = self.cycle  # None before the first request
+        if cycle is not None:
+            if self.is_last:
+                cycle.keep_alive = False
+            if cycle.scope is self.scope and not cycle.more_body:
+                self.receiving = NOTHING
+                return
+        self._note_incomplete(len(data))
+
+    def _note_incomplete(self, received_bytes: int) -> None:
+        """Start the time of headers or of a body when they begin; close the connection if they are too long."""
+        scope: Scope | None = self.scope  # None before the first message, like the cycle
+        cycle: RequestResponseCycle | None = self.cycle
+        if scope is (cycle.scope if cycle is not None else None):
+            receiving = NOTHING if cycle is None else BODY
+        else:
+            receiving = HEAD
+        if receiving != self.receiving or self.scope is not self.received_of:
+            self.receiving, self.received_bytes, self.received_of = receiving, 0, self.scope
+            if receiving == BODY:
+                self.due = self.loop.time() + self.limits.body_seconds
+            elif receiving == HEAD and not self.is_last:
+                self.due = self.loop.time() + self.limits.header_seconds
+        self.received_bytes += received_bytes
+        if receiving == HEAD and self.received_bytes > MAX_HEAD_BYTES:
+            self.close_with(431)
+        elif self.received_bytes > MAX_MESSAGE_BYTES:
+            self.close_with(413)
+
+    def on_response_complete(self) -> None:
+        """Begin the next request of a pipeline, or the time that the connection may be idle."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            cycle, app = self.pipeline.pop()
+            self._start_asgi_task(cycle, app)
+        elif self.receiving == NOTHING:
+            self.due = self.loop.time() + self.limits.keep_alive_seconds
+
+    def resume_writing(self) -> None:
+        """Note that the client took some of the response."""
+        self.has_sent = True
+        super().resume_writing()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  # the problem says it
+        """Close the connection of a client that does not send HTTP."""
+        self.close_with(400)
+
+    def shutdown(self) -> None:
+        """End the connection with its next response; soon if it is idle, at once if it has sent half a request."""
+        self.is_last = True
+        if self.is_responding:
+            self.cycle.keep_alive = False
+        elif self.receiving == NOTHING:
+            self.due = min(self.due, self.loop.time() + IDLE_SHUTDOWN_SECONDS)
+
+    def enforce(self, now: float) -> None:
+        """Close the connection if its client has taken too long; `now` is the time of the event loop."""
+        unsent = self.transport.get_write_buffer_size()
+        if unsent:
+            if self.has_sent or not self.unsent_bytes or unsent < self.unsent_bytes:
+                self.unsent_since = now
+            self.unsent_bytes, self.has_sent = unsent, False
+            if now - self.unsent_since >= self.limits.write_seconds:
+                self.abort()
+            return
+        self.unsent_bytes = 0
+        if now < self.due or self.transport.is_closing():
+            return
+        if self.receiving == NOTHING:
+            if not self.is_responding:
+                self.transport.close()
+        elif self.flow.read_paused or (self.receiving == HEAD and self.is_responding):
+            self.due = now + self.limits.body_seconds  # the rest of a pipelined request waits behind another one
+        else:
+            self.close_with(408)
+
+    @property
+    def is_responding(self) -> bool:
+        """Whether a request is being answered."""
+        cycle: RequestResponseCycle | None = self.cycle  # None before the first request
+        return cycle is not None and not cycle.response_complete
+
+    def abort(self) -> None:
+        """Reset the connection; without that the system would keep what a client does not read for minutes."""
+        opened = self.transport.get_extra_info("socket")
+        with suppress(OSError):
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGERING)
+        self.transport.abort()
+
+    def close_with(self, status: int) -> None:
+        """Close the connection, with a problem unless a response has begun or is there already."""
+        if self.transport.is_closing():
+            return
+        if self.receiving != BODY or not self.cycle.response_started:
+            body = problem_body(status)
+            headers = [*self.server_state.default_headers, *problem_headers(status, body)]
+            lines = [STATUS_LINE[status], *(b"%s: %s\r\n" % header for header in headers), b"\r\n", body]
+            self.transport.write(b"".join(lines))
+        self.transport.close()
