@@ -1,5 +1,6 @@
 """Builds the application: routers, exception handlers, database, response cache."""
 
+import asyncio
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -10,10 +11,12 @@ from importlib.metadata import version
 from fastapi import Depends, FastAPI
 from pydantic.warnings import UnsupportedFieldAttributeWarning
 from starlette.datastructures import State
+from starlette.types import ASGIApp
 
 from app.api.deps import validate_request
 from app.api.executor import QueryExecutor
 from app.api.exports import ExportFileCache, ExportStreams
+from app.api.metrics import worker_counters, worker_gauges
 from app.api.openapi import docs
 from app.api.openapi.build import install_openapi, operation_id
 from app.api.routes import (
@@ -30,12 +33,19 @@ from app.api.routes import (
     system,
 )
 from app.db.engines import make_engine
+from app.db.traced import trace_statements
+from app.http.access import AccessMiddleware
 from app.http.canonical import cacheable_endpoints
+from app.http.clients import RateLimiter
 from app.http.middleware import CacheMiddleware
+from app.http.observer import RequestObserver
 from app.http.problems import HANDLERS
 from app.http.revision import RevisionWatcher
+from app.http.security import common_headers
 from app.mcp.http import McpEndpoint
 from app.settings import Settings
+from app.telemetry import tracing
+from app.telemetry.logs import BackgroundLogs
 from app.web.llms import ROUTE as LLMS_ROUTE
 from app.web.pages import PAGES
 from app.web.serving import page_endpoints, page_routes
@@ -71,6 +81,31 @@ def create_asgi_app(settings: Settings | None = None, *, today: Callable[[], dat
     return cache
 
 
+def create_service(
+    settings: Settings | None = None, *, today: Callable[[], date] = _today, logs: BackgroundLogs | None = None
+) -> ASGIApp:
+    """Return what a server runs: `create_asgi_app`, behind API keys and a rate limit where they are set.
+
+    `logs` are closed with the application.
+    """
+    settings = settings or Settings()
+    application, keys = create_asgi_app(settings, today=today), settings.load_api_keys()
+    application.app.state.logs = logs
+    if not keys and not settings.rate_limit_requests:
+        return application
+    limiter = None
+    if settings.rate_limit_requests:
+        limiter = RateLimiter(settings.rate_limit_requests, settings.rate_limit_window_seconds)
+    return AccessMiddleware(
+        application,
+        application.observer,
+        keys=keys,
+        limiter=limiter,
+        public_url=settings.public_url.rstrip("/"),
+        security_headers=common_headers(settings.hsts_seconds),
+    )
+
+
 def create_app(settings: Settings | None = None, *, today: Callable[[], date] = _today) -> FastAPI:
     """Return the FastAPI app without the response cache; tests pass their own settings and calendar."""
     settings = settings or Settings()
@@ -90,15 +125,6 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
         exception_handlers=HANDLERS,
     )
     _init_state(app.state, settings, today, app.version)
-    fast_paths = {name: partial(render, app.state.executor) for name, render in _FAST_PATHS.items()}
-    app.state.cache = CacheMiddleware(
-        app,
-        [*cacheable_endpoints(_API_ROUTERS, fast_paths), *page_endpoints(PAGES)],
-        app.state.watcher,
-        max_bytes=settings.cache_mib * 2**20,
-        public_url=public_url,
-        max_age_seconds=settings.max_age_seconds,
-    )
     pages = page_routes(PAGES)
     pages.append(LLMS_ROUTE)
     app.router.routes.extend(pages)  # before `/` for programs
@@ -108,27 +134,68 @@ def create_app(settings: Settings | None = None, *, today: Callable[[], date] = 
     agents = [app.state.mcp.route()] if app.state.mcp is not None else []
     app.router.routes.extend(agents)
     app.state.routes = [*(route for router in routers for route in router.routes), *pages, *agents]
+    app.state.observer = _make_observer(app.state, settings)
+    fast_paths = {name: partial(render, app.state.executor) for name, render in _FAST_PATHS.items()}
+    app.state.cache = CacheMiddleware(
+        app,
+        [*cacheable_endpoints(_API_ROUTERS, fast_paths), *page_endpoints(PAGES)],
+        app.state.watcher,
+        app.state.observer,
+        max_bytes=app.state.cache_bytes,
+        public_url=public_url,
+        max_age_seconds=settings.max_age_seconds,
+        max_requests=settings.max_requests,
+        request_seconds=settings.request_seconds,
+        security_headers=common_headers(settings.hsts_seconds),
+    )
     docs.mount_docs(app)
-    install_openapi(app)
+    install_openapi(app, needs_key=bool(settings.load_api_keys()), is_limited=bool(settings.rate_limit_requests))
     return app
 
 
 def _init_state(state: State, settings: Settings, today: Callable[[], date], app_version: str) -> None:
     """Create what endpoints share: the engine, query executors, export streams and files."""
-    state.engine, state.today = make_engine(settings.database_url), today
+    state.engine, state.today = make_engine(settings.database_url, serving=True), today
     state.stale_after_days = settings.stale_after_days
-    state.streams = ExportStreams(make_engine(settings.database_url, pooled=False))
+    state.cache_bytes = settings.cache_mib * 2**20
+    state.otlp_endpoint = settings.otlp_endpoint
+    state.logs = None  # a BackgroundLogs where lines are written in a thread
+    exporting = make_engine(settings.database_url, pooled=False, serving=True)
+    state.streams = ExportStreams(exporting, max_seconds=settings.export_seconds)
     state.files = ExportFileCache(state.streams, max_bytes=settings.exports_mib * 2**20)
-    state.watcher = RevisionWatcher(state.engine, today, app_version)
+    watching = make_engine(settings.database_url, serving=True, pool_size=1)  # not in the pool of the queries
+    state.watcher = RevisionWatcher(watching, today, app_version)
     state.executor = QueryExecutor(state.engine, state.watcher, today)
     state.plan_executor = state.executor.plan_executor
-    state.mcp = McpEndpoint(state.engine, today, public_url=settings.public_url) if settings.mcp else None
+    state.mcp = None
+    if settings.mcp:
+        guard = state.watcher.while_reachable
+        state.mcp = McpEndpoint(state.engine, today, public_url=settings.public_url, guard=guard)
+
+
+def _make_observer(state: State, settings: Settings) -> RequestObserver:
+    """Return what counts the requests of all routes and the problems of all types."""
+    routes = [(method, route.path) for route in state.routes for method in route.methods if method != "HEAD"]
+    return RequestObserver(
+        routes,
+        system.problem_types(),
+        counters=worker_counters(state),
+        gauges=worker_gauges(state),
+        revision=lambda: (state.watcher.state.revision or {}).get("number"),
+        access_log=settings.access_log,
+        folder=settings.counters_folder,
+    )
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Release at shutdown what `_init_state` created."""
+    tracing.start(app.state.otlp_endpoint, app.version)  # its thread must be of the process that serves
+    trace_statements(app.state.engine)
+    sampling = asyncio.create_task(app.state.observer.keep_sampling())
     yield
+    sampling.cancel()
+    app.state.observer.close()
     if app.state.mcp is not None:
         await app.state.mcp.close()
     app.state.streams.close()
@@ -136,3 +203,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     await app.state.executor.close()
     app.state.watcher.close()
     app.state.engine.dispose()
+    await asyncio.to_thread(tracing.stop)
+    if app.state.logs is not None:
+        app.state.logs.close()

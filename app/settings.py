@@ -1,19 +1,36 @@
 """Settings from `VMSIZES_…` environment variables and an optional `.env` file; nothing else reads them."""
 
+from ipaddress import ip_network
 from pathlib import Path
+from typing import Any, Literal, Self
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
+from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from app.api_keys import ApiKey, parse_api_keys
+from app.telemetry.logs import LogFormat, LogLevel
 
 PROJECT = Path(__file__).resolve().parents[1]
 
 
+class BadEnvFile(Exception):
+    """The `.env` file is a pipe: to open it would wait for who writes to it."""
+
+
 class Settings(BaseSettings):
-    """Every setting with its default."""
+    """Every setting with its default. Raises BadEnvFile for a `.env` that is a pipe."""
 
     model_config = SettingsConfigDict(
         env_prefix="VMSIZES_", env_file=".env", env_ignore_empty=True, extra="ignore", frozen=True
     )
+
+    def __new__(cls, **values: Any) -> Self:
+        """Check the file before pydantic opens it."""
+        file = values.get("_env_file", cls.model_config.get("env_file"))
+        if isinstance(file, str | Path) and Path(file).is_fifo():
+            raise BadEnvFile(f"{file}: is a pipe; give a file")
+        return super().__new__(cls)
 
     database_url: str = Field(
         default="sqlite:///vmsizes.db",
@@ -22,6 +39,36 @@ class Settings(BaseSettings):
     host: str = Field(default="127.0.0.1", description="The address that `vmsizes serve` listens on.")
     port: int = Field(default=8000, ge=1, le=65535, description="The port that `vmsizes serve` listens on.")
     workers: int = Field(default=1, ge=1, le=64, description="How many worker processes to run; one per core is good.")
+    max_connections: int = Field(
+        default=2000, ge=16, le=100_000, description="How many connections a worker has at most; more are refused."
+    )
+    keep_alive_seconds: float = Field(
+        default=20, ge=1, le=3_600, description="How long a connection stays open without a request, seconds."
+    )
+    header_seconds: float = Field(
+        default=10, ge=1, le=600, description="How long a client may take to send the headers of a request, seconds."
+    )
+    body_seconds: float = Field(
+        default=30, ge=1, le=3_600, description="How long a client may take to send the body of a request, seconds."
+    )
+    write_seconds: float = Field(
+        default=30,
+        ge=1,
+        le=3_600,
+        description="A client that takes nothing of a response for so long is disconnected, seconds.",
+    )
+    max_requests: int = Field(
+        default=256, ge=1, le=10_000, description="How many answers a worker computes at once; more are refused."
+    )
+    request_seconds: float = Field(
+        default=30, ge=1, le=3_600, description="How long an answer may take to be computed, seconds."
+    )
+    export_seconds: float = Field(
+        default=900, ge=1, le=86_400, description="How long an export may take, with its client's reading, seconds."
+    )
+    shutdown_seconds: float = Field(
+        default=7, ge=0, le=3_600, description="How long a shutdown waits for requests in progress, seconds."
+    )
     cache_mib: int = Field(default=32, ge=0, description="How much memory a worker may use to cache responses, MiB.")
     max_age_seconds: int = Field(
         default=0,
@@ -67,6 +114,20 @@ class Settings(BaseSettings):
         description="Prices or exchange rates that are older than so many days are called stale.",
     )
     mcp: bool = Field(default=True, description="Whether the service has tools for agents (MCP) at /mcp.")
+    log_format: LogFormat = Field(default="text", description="How log lines are written: text or json.")
+    log_level: LogLevel = Field(default="info", description="The least level of log lines: debug to error.")
+    access_log: Literal["off", "errors", "misses", "all"] = Field(
+        default="errors",
+        description="Which requests are logged: off, errors (status 5xx), misses (not from the cache) or all.",
+    )
+    otlp_endpoint: str = Field(
+        default="",
+        description="Where traces are sent by OTLP, with `vmsizes[otel]`: http://collector:4318. Empty: nowhere.",
+    )
+    counters_folder: Path | None = Field(
+        default=None,
+        description="The folder in which workers share what /metrics tells. Unset: `vmsizes serve` makes one.",
+    )
     webhook_allowed_networks: str = Field(
         default="",
         description="Hosts and networks, separated by commas, that webhooks may be at although they are not public.",
@@ -75,3 +136,97 @@ class Settings(BaseSettings):
         default="",
         description="The URL at which clients reach the service, for the OpenAPI document and links. Empty: relative.",
     )
+    hsts_seconds: int = Field(
+        default=0,
+        ge=0,
+        le=63_072_000,
+        description="How long browsers reach the service by HTTPS only, seconds; where it is behind TLS. 0: not said.",
+    )
+    trusted_proxies: str = Field(
+        default="",
+        description="Addresses and networks, separated by commas, whose X-Forwarded-For is believed. Empty: nobody's.",
+    )
+    api_keys: SecretStr = Field(
+        default=SecretStr(""),
+        description="Keys, or NAME:SHA256 of keys, separated by commas; requests need one of them. Empty: none needed.",
+    )
+    api_keys_file: Path | None = Field(
+        default=None, description="A file with a line NAME:SHA256 for each API key, beside `api_keys`. Unset: none."
+    )
+    rate_limit_requests: int = Field(
+        default=0,
+        ge=0,
+        le=1_000_000,
+        description="How many requests a client may send to a worker in `rate_limit_window_seconds`; 0: any number.",
+    )
+    rate_limit_window_seconds: int = Field(
+        default=60, ge=1, le=86_400, description="The time in which `rate_limit_requests` are counted, seconds."
+    )
+    reader_role: str = Field(
+        default="",
+        max_length=63,
+        description="A PostgreSQL role that `vmsizes migrate` makes and lets read, for the service. Empty: none.",
+    )
+    reader_password: SecretStr = Field(
+        default=SecretStr(""), description="The password that `vmsizes migrate` gives `reader_role`. Empty: unchanged."
+    )
+
+    def load_api_keys(self) -> tuple[ApiKey, ...]:
+        """Return the keys of both settings, the file read again."""
+        return (*_parse_keys(self.api_keys.get_secret_value()), *_read_keys(self.api_keys_file))
+
+    @field_validator("api_keys")
+    @classmethod
+    def _check_keys(cls, keys: SecretStr) -> SecretStr:
+        """Refuse what is no key when the service starts."""
+        try:
+            _parse_keys(keys.get_secret_value())
+        except ValueError as error:
+            raise PydanticCustomError("api_keys", "{detail}", {"detail": str(error)}) from None
+        return keys
+
+    @field_validator("api_keys_file")
+    @classmethod
+    def _check_key_file(cls, file: Path | None) -> Path | None:
+        """Refuse a file that cannot be read, or has no key: without one everybody could use the service."""
+        try:
+            keys = _read_keys(file)
+        except (OSError, ValueError) as error:
+            reason = (error.strerror or "cannot be read") if isinstance(error, OSError) else str(error)
+            raise PydanticCustomError("api_keys_file", "{detail}", {"detail": reason}) from None
+        if file is not None and not keys:
+            raise PydanticCustomError("api_keys_file", "has no key in it")
+        return file
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _check_networks(cls, text: str) -> str:
+        """Refuse what uvicorn would silently compare as a word: `*` and host names."""
+        networks = [part.strip() for part in text.split(",") if part.strip()]
+        for network in networks:
+            try:
+                ip_network(network)
+            except ValueError:
+                raise PydanticCustomError(
+                    "network", "{network} is not an IP address or network (10.0.0.0/8)", {"network": network}
+                ) from None
+        return ",".join(networks)
+
+
+_MAX_KEY_FILE_BYTES = 1_000_000
+
+
+def _parse_keys(text: str) -> tuple[ApiKey, ...]:
+    return parse_api_keys(text.split(","))
+
+
+def _read_keys(file: Path | None) -> tuple[ApiKey, ...]:
+    if file is None:
+        return ()
+    if not file.is_file():
+        raise ValueError("is no file")
+    with file.open("rb") as opened:
+        data = opened.read(_MAX_KEY_FILE_BYTES + 1)
+    if len(data) > _MAX_KEY_FILE_BYTES:
+        raise ValueError(f"is longer than {_MAX_KEY_FILE_BYTES:,} bytes")
+    return parse_api_keys(data.decode().splitlines())

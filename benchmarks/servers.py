@@ -20,8 +20,10 @@ START_TIMEOUT = 30.0  # seconds
 RESPONSE_TIMEOUT = 60.0  # seconds
 UVICORN = (
     *(sys.executable, "-m", "uvicorn", "--host", "127.0.0.1", "--port", "{port}", "--workers", "1"),
-    *("--loop", "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "warning"),
+    *("--loop", "uvloop", "--no-access-log", "--log-level", "warning"),
 )
+PROTOCOLS = {"app.asgi:service": "app.server.protocol:BoundedProtocol"}
+"""The HTTP protocol of a factory, as `vmsizes serve` chooses it; references have uvicorn's own, without bounds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +85,8 @@ SERVER_HEADERS = {"date", "content-length", "transfer-encoding", "connection"}
 
 def uvicorn(factory: str, **environment: str) -> Command:
     """Return the command that serves an ASGI factory as the project does: uvloop, httptools, one worker."""
-    return Command(words=(*UVICORN, "--factory", factory), environment=environment)
+    protocol = PROTOCOLS.get(factory, "httptools")
+    return Command(words=(*UVICORN, "--http", protocol, "--factory", factory), environment=environment)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from sqlalchemy import Engine, event, make_url, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 
 from app.db.engines import make_engine
+from app.http.middleware import CacheMiddleware
 from tests.postgres import installation, postgres_running, version
 
 SELECTED_KINDS = tuple(filter(None, os.environ.get("VMSIZES_TEST_DATABASES", "sqlite,postgresql").split(",")))
@@ -108,6 +109,12 @@ def versions() -> str:
     if unknown or not SELECTED_KINDS:
         raise RuntimeError(f"VMSIZES_TEST_DATABASES={','.join(SELECTED_KINDS)}: choose from {', '.join(VERSIONS)}.")
     return ", ".join(VERSIONS[name]() for name in SELECTED_KINDS)
+
+
+def writable(service: CacheMiddleware) -> Engine:
+    """Return an engine that writes to the database of a service, which opens SQLite read-only itself."""
+    url = service.app.state.engine.url.difference_update_query(["mode"])
+    return make_engine(url.render_as_string(hide_password=False), pooled=False)
 
 
 def make_read_only(engine: Engine) -> None:

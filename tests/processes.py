@@ -6,11 +6,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+import psutil
 
 START_TIMEOUT = 60.0  # seconds
 
@@ -33,24 +34,53 @@ class ServiceProcess:
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
         return int(next(line.split()[1] for line in lines if line.startswith("RssAnon"))) / 1024
 
+    @property
+    def open_files(self) -> int:
+        """How many descriptors it has open."""
+        return sum(1 for _ in Path(f"/proc/{self.process.pid}/fd").iterdir())
 
-@contextmanager
-def run_service(database_url: str, log: Path, **settings: str) -> Iterator[ServiceProcess]:
-    """Run `vmsizes serve` on a free port; its output goes to the file `log`."""
+    @property
+    def workers(self) -> set[int]:
+        """The process ids of its workers."""
+        found = set()
+        for child in psutil.Process(self.process.pid).children():
+            with suppress(psutil.NoSuchProcess):  # also of one that has just ended
+                if any("spawn_main" in word for word in child.cmdline()):
+                    found.add(child.pid)
+        return found
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
+        return port
+
+
+@contextmanager
+def run_service(
+    database_url: str, log: Path, open_files: int | None = None, prefix: tuple[str, ...] = (), /, **settings: str
+) -> Iterator[ServiceProcess]:
+    """Run `vmsizes serve` on a free port, by the command `prefix`; its output goes to the file `log`.
+
+    `open_files` is its `ulimit -n`.
+    """
+    port = free_port()
     program = str(Path(sys.executable).with_name("vmsizes"))
     environment = {**os.environ, "VMSIZES_DATABASE_URL": database_url, **settings}
+    limited = ["sh", "-c", f'ulimit -n {open_files} && exec "$@"', "sh"] if open_files else []
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [program, "serve", "--port", str(port)], env=environment, stdout=output, stderr=output
-        )
+            [*prefix, *limited, program, "serve", "--port", str(port)],
+            env=environment, stdout=output, stderr=output,
+        )  # fmt: skip
         running = ServiceProcess(process, port)
         try:
             _wait_until_ready(running, log)
             yield running
         finally:
-            process.terminate()
+            if process.poll() is None:
+                process.terminate()
             process.wait(timeout=20)
 
 

@@ -14,9 +14,12 @@ CLIENT_TIMEOUT = 30.0  # seconds: httpx's 5 are too few on a machine that does m
 
 
 @contextmanager
-def server(app: Any) -> Iterator[str]:
-    """Serve an ASGI application: yields its base URL once it is ready, and shuts it down at the end."""
-    config = uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=5)
+def server(app: Any, **options: Any) -> Iterator[str]:
+    """Serve an ASGI application: yields its base URL once it is ready, and shuts it down at the end.
+
+    `options` are those of uvicorn.
+    """
+    config = uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=5, **options)
     uvicorn_server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(max_workers=1) as thread:
         running = thread.submit(uvicorn_server.run, sockets=[listener])

@@ -109,7 +109,7 @@ def test_the_stack_refreshes_the_seeded_database_every_day_or_as_often_as_is_set
     refresh = COMPOSE["services"]["refresh"]
     assert refresh["command"] == ["vmsizes", "refresh", "--every", "${VMSIZES_REFRESH_EVERY:-24h}"]
     assert waits_for("refresh") == waits_for("api")
-    assert refresh["environment"] == COMPOSE["services"]["api"]["environment"]
+    assert refresh["environment"] == COMPOSE["x-vmsizes"]["environment"]
     (volume,) = refresh["volumes"]
     assert volume == "feeds:/data", "the working folder of the image, where fetched pages are kept"
     assert "WORKDIR /data" in DOCKERFILE
@@ -123,8 +123,37 @@ def test_the_stack_delivers_to_webhooks_by_the_settings_of_the_refresh() -> None
     assert webhooks["environment"] == refresh["environment"]
 
 
+OF_THE_IMAGE = {"VMSIZES_HOST", "VMSIZES_PORT", "VMSIZES_SEEDS", "VMSIZES_FEEDS", "VMSIZES_COUNTERS_FOLDER"}
+"""Settings that the image fixes: outside a container they mean another address or folder."""
+
+
+def test_the_stack_passes_every_setting() -> None:
+    common, seed = COMPOSE["x-vmsizes"]["environment"], COMPOSE["services"]["seed"]["environment"]
+    passed = {name for name in {**common, **seed} if name.startswith("VMSIZES_")}
+    assert passed | OF_THE_IMAGE == {f"VMSIZES_{field.upper()}" for field in Settings.model_fields}
+    for name in common.keys() - {"VMSIZES_DATABASE_URL", "PGPASSWORD"}:
+        assert common[name] == f"${{{name}:-}}"
+
+
+def test_the_service_of_the_stack_reads_by_the_role_that_the_migration_makes() -> None:
+    api, seed = (COMPOSE["services"][name]["environment"] for name in ("api", "seed"))
+    url = make_engine(api["VMSIZES_DATABASE_URL"]).url
+    assert url.username == seed["VMSIZES_READER_ROLE"] != make_engine(seed["VMSIZES_DATABASE_URL"]).url.username
+    assert api["PGPASSWORD"] == seed["VMSIZES_READER_PASSWORD"] != seed["PGPASSWORD"]
+    assert api["VMSIZES_AZURE_TOKEN"] == "", "what others reach has no secret that it does not need"
+
+
+def test_every_service_of_the_program_has_no_capabilities_and_gains_no_privileges() -> None:
+    for name, service in COMPOSE["services"].items():
+        if name != "postgres":
+            assert service["cap_drop"] == ["ALL"]
+            assert service["security_opt"] == ["no-new-privileges:true"]
+            assert "privileged" not in service
+    assert "no-new-privileges:true" in COMPOSE["services"]["postgres"]["security_opt"]
+
+
 def test_the_stack_talks_to_its_own_database() -> None:
-    environment = COMPOSE["services"]["api"]["environment"]
+    environment = COMPOSE["services"]["seed"]["environment"]
     postgres = COMPOSE["services"]["postgres"]["environment"]
     url = make_engine(environment["VMSIZES_DATABASE_URL"]).url
     assert (url.host, url.username, url.database) == ("postgres", postgres["POSTGRES_USER"], postgres["POSTGRES_DB"])

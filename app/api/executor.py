@@ -1,23 +1,36 @@
 """Runs catalog queries for endpoints: short ones on the event loop, long ones and those with a session in threads."""
 
+import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping
-from datetime import date
+from datetime import date, datetime
+from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pydantic import BaseModel
 from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
 from sqlmodel import Session
 
+from app.catalog.queries.column_needs import ColumnNeeds
 from app.catalog.queries.freshness import Freshness, load_freshness
+from app.catalog.queries.ingests import load_last_ingests
+from app.catalog.queries.params import SimilarSearch, SizeFilter, SizeSearch
+from app.catalog.queries.sizes import JsonPage, find_sizes, reads_columns
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.executors import QueueFull, SessionThreads, make_plan_executor
+from app.db.replication import Replication, load_replication
 from app.db.statements import QueryPlan, run_plan
 from app.errors import Busy, NotReady
 from app.http.revision import RevisionWatcher
+from app.telemetry import tracing
 
 P = ParamSpec("P")
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
+MakePlan = Callable[[CatalogSnapshot, date], QueryPlan[T]]
+"""Makes a plan for the snapshot of a revision and a day; called again where a connection breaks."""
 
 _MAX_KEPT = 64
 """How many results `run_and_keep` keeps; those of the search page's filters have about 30 kB each."""
@@ -27,39 +40,91 @@ class QueryExecutor:
     """Runs the catalog queries of one server process, each over the current revision of the catalog."""
 
     def __init__(self, engine: Engine, watcher: RevisionWatcher, today: Callable[[], date]) -> None:
-        self._watcher, self.today = watcher, today
-        self._io_threads, self._cpu_thread = SessionThreads(engine), SessionThreads(engine, 1, name="computing")
-        self._column_thread = SessionThreads(engine, 1, name="counting")  # does not wait for fits, which take longer
+        self._engine, self._watcher, self.today = engine, watcher, today
+        guard = watcher.while_reachable
+        self._io_threads = SessionThreads(engine, guard=guard)
+        self._cpu_thread = SessionThreads(engine, 1, name="computing", guard=guard)
+        # Counting does not wait for fits, which take longer, nor for columns that are being loaded.
+        self._column_thread = SessionThreads(engine, 1, name="counting", guard=guard)
+        self._loading_thread = SessionThreads(engine, 1, name="loading", guard=guard)
+        self._loading: asyncio.Task[None] | None = None
         self._freshness: tuple[str, Freshness] | None = None
+        self._last_ingests: tuple[int, Mapping[str, datetime]] | None = None
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
-        self.plan_executor = make_plan_executor(engine, self._io_threads)
+        self.plan_executor = make_plan_executor(engine, self._io_threads, guard)
+        watcher.on_return(self._reconnect)
 
-    async def run(self, make_plan: Callable[[CatalogSnapshot, date], QueryPlan[T]]) -> T:
+    async def run(self, make_plan: MakePlan[T]) -> T:
         """Run a query that takes the database little time; raises NotReady if there is no catalog."""
         snapshot = await self.snapshot()
-        return await _or_busy(self.plan_executor.run(make_plan(snapshot, self.today()), small_catalog=snapshot.small))
+        make = partial(make_plan, snapshot, self.today())
+        return await _or_busy(self.plan_executor.run(make, small_catalog=snapshot.small))
 
-    async def run_in_thread(self, make_plan: Callable[[CatalogSnapshot, date], QueryPlan[T]]) -> T:
+    async def find_sizes(self, search: SizeSearch, *, offset: int = 0) -> JsonPage:
+        """Find a page of sizes, as `app.catalog.queries.sizes` does; raises NotReady if there is no catalog.
+
+        Columns that would have found it sooner are loaded behind the answer.
+        """
+        snapshot = await self.snapshot()
+        make = partial(find_sizes, search, snapshot, self.today(), offset=offset)
+        if search.names_a_day:
+            return await _or_busy(self._io_threads.run(_run, make))
+        if not snapshot.small and reads_columns(search, snapshot):
+            return await _or_busy(self._column_thread.run(_run, make))
+        page = await _or_busy(self.plan_executor.run(make, small_catalog=snapshot.small))
+        self._load_soon(snapshot)
+        return page
+
+    def _load_soon(self, snapshot: CatalogSnapshot) -> None:
+        if snapshot.columns.are_wanted and (self._loading is None or self._loading.done()):
+            self._loading = asyncio.create_task(self._load_wanted(snapshot))
+
+    async def _load_wanted(self, snapshot: CatalogSnapshot) -> None:
+        while snapshot is self._watcher.state.snapshot:
+            load = snapshot.columns.next_wanted()
+            if load is None:
+                return
+            try:
+                await self._loading_thread.run(_run, load)
+            except NotReady:
+                return
+            except DBAPIError as error:
+                if self._watcher.explain_outage(error) is not None:
+                    return
+                _log.warning("columns could not be loaded; lists are found by SQL", exc_info=True)
+
+    async def run_in_thread(self, make_plan: MakePlan[T]) -> T:
         """Run a query that takes the database long, in a thread; raises NotReady if there is no catalog."""
         snapshot = await self.snapshot()
-        return await _or_busy(self._io_threads.run(run_plan, make_plan(snapshot, self.today())))
+        found = await _or_busy(self._io_threads.run(_run, partial(make_plan, snapshot, self.today())))
+        self._load_soon(snapshot)
+        return found
 
-    async def run_on_columns(self, make_plan: Callable[[CatalogSnapshot, date], QueryPlan[T]]) -> T:
-        """Run a query on the columns of all sizes, in the one thread for such queries, which also loads them.
+    async def run_on_columns(self, search: SizeFilter | SimilarSearch, make_plan: MakePlan[T]) -> T:
+        """Run a query on the columns of all sizes, and of all or some regions, in the one thread for such queries.
 
+        What is not loaded yet is loaded in another one, so that the queries of columns that are do not wait for it.
         Raises NotReady if there is no catalog.
         """
         snapshot = await self.snapshot()
-        return await _or_busy(self._column_thread.run(run_plan, make_plan(snapshot, self.today())))
+        if isinstance(search, SimilarSearch):
+            needs = ColumnNeeds.of_neighbours(search, snapshot)
+        else:
+            needs = ColumnNeeds.of_facets(search, snapshot)
+        if not needs.are_kept(snapshot):
+            from app.catalog.queries.column_lists import load_list_columns
 
-    async def run_and_keep(self, key: Hashable, make_plan: Callable[[CatalogSnapshot, date], QueryPlan[T]]) -> T:
-        """Run a query as `run_on_columns` does, once for each key, revision and day; the result must not be changed.
+            await _or_busy(self._loading_thread.run(_run, partial(load_list_columns, needs, snapshot)))
+        return await _or_busy(self._column_thread.run(_run, partial(make_plan, snapshot, self.today())))
+
+    async def run_and_keep(self, search: SizeFilter, make_plan: MakePlan[T]) -> T:
+        """Run a query as `run_on_columns` does, once for each search, revision and day; the result must not be changed.
 
         The results of the last 64 are kept. Raises NotReady if there is no catalog.
         """
-        kept = (key, (await self.snapshot()).revision, self.today())
+        kept = (search, (await self.snapshot()).revision, self.today())
         if kept not in self._kept:
-            result = await self.run_on_columns(make_plan)
+            result = await self.run_on_columns(search, make_plan)
             self._kept[kept] = result
             if len(self._kept) > _MAX_KEPT:
                 self._kept.popitem(last=False)
@@ -68,22 +133,28 @@ class QueryExecutor:
         found: T = self._kept[kept]
         return found
 
-    async def run_cpu_bound(self, make_plan: Callable[[CatalogSnapshot, date], QueryPlan[T]]) -> T:
+    async def run_cpu_bound(self, make_plan: MakePlan[T]) -> T:
         """Run a query with long arithmetic in the one thread for such queries; raises NotReady if there is no catalog.
 
         There is one thread because Python computes in one at a time: several would only compete for it.
         """
         snapshot = await self.snapshot()
-        return await _or_busy(self._cpu_thread.run(run_plan, make_plan(snapshot, self.today())))
+        with tracing.span("fit"):
+            return await _or_busy(self._cpu_thread.run(_run, partial(make_plan, snapshot, self.today())))
 
     async def run_in_session(self, work: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs) -> T:
-        """Call a function with a session, in a thread, without checking that there is a catalog."""
+        """Call a function with a session, in a thread; raises NotReady if there is no catalog."""
+        await self.snapshot()
         return await _or_busy(self._io_threads.run(work, *args, **more))
 
     async def to_json(
         self, model: type[BaseModel], work: Callable[Concatenate[Session, P], Any], *args: P.args, **more: P.kwargs
     ) -> str:
-        """Call a function with a session, in a thread, and serialize its result there as a model."""
+        """Call a function with a session, in a thread, and serialize its result there as a model.
+
+        Raises NotReady if there is no catalog.
+        """
+        await self.snapshot()
 
         def serialize(session: Session) -> str:
             result = model.model_validate(work(session, *args, **more), from_attributes=True)
@@ -91,12 +162,29 @@ class QueryExecutor:
 
         return await _or_busy(self._io_threads.run(serialize))
 
+    @property
+    def column_bytes(self) -> int:
+        """The memory of the columns of offers that are kept."""
+        snapshot = self._watcher.state.snapshot
+        return snapshot.columns.nbytes if snapshot is not None else 0
+
+    @property
+    def queues(self) -> tuple[SessionThreads, ...]:
+        """The threads that queries wait for."""
+        return self._io_threads, self._cpu_thread, self._column_thread, self._loading_thread
+
     async def close(self) -> None:
         """Stop the threads and close the connections."""
         self._cpu_thread.close()
         self._column_thread.close()
+        self._loading_thread.close()
         self._io_threads.close()
         await self.plan_executor.close()
+
+    def _reconnect(self) -> None:
+        """Open new connections after an outage: those of before may be broken, or hold pages of a damaged file."""
+        self.plan_executor.reconnect()
+        self._engine.dispose()
 
     async def snapshot(self) -> CatalogSnapshot:
         """Return the snapshot of the current revision; raises NotReady if there is no catalog."""
@@ -108,21 +196,43 @@ class QueryExecutor:
     async def freshness(self) -> Freshness:
         """Return how old the newest prices and rates are; read once for each revision and day, in the watcher's thread.
 
-        Raises NotReady if there is no catalog.
+        Raises NotReady if there is no catalog; what has been read is known also while the database is away.
         """
-        generation = (await self._watcher.refresh()).generation
-        if generation is None:
-            raise NotReady(self._watcher.state.unavailable)
-        if self._freshness is None or self._freshness[0] != generation:
-            self._freshness = generation, await self._watcher.read(load_freshness, self.today())
+        state = await self._watcher.refresh()
+        if self._freshness is None or self._freshness[0] != state.generation:
+            if state.generation is None or state.unavailable:
+                raise NotReady(state.unavailable)
+            self._freshness = state.generation, await self._watcher.read(load_freshness, self.today())
         return self._freshness[1]
 
+    async def last_ingests(self) -> Mapping[str, datetime]:
+        """Return when each source last changed the catalog; read once for each revision, in the watcher's thread.
+
+        Raises NotReady if there is no catalog.
+        """
+        number = (await self.revision())["number"]
+        if self._last_ingests is None or self._last_ingests[0] != number:
+            self._last_ingests = number, await self._watcher.read(load_last_ingests)
+        return self._last_ingests[1]
+
+    async def replication(self) -> Replication:
+        """Return how far the database is behind the one that it follows, read each time in the watcher's thread."""
+        return await self._watcher.read(load_replication)
+
     async def revision(self) -> Mapping[str, Any]:
-        """Return the current revision; raises NotReady, which says what to do, if there is no catalog."""
+        """Return the current revision; raises NotReady, which says what to do, if there is no catalog.
+
+        Also where the revision can be read but queries fail, as with a server that has no connection left.
+        """
         state = await self._watcher.refresh()
-        if state.revision is None:
-            raise NotReady(state.unavailable)
+        reason = state.unavailable or self._watcher.recent_failure
+        if state.revision is None or reason:
+            raise NotReady(reason)
         return state.revision
+
+
+def _run(session: Session, make_plan: Callable[[], QueryPlan[T]]) -> T:
+    return run_plan(session, make_plan())
 
 
 async def _or_busy(answer: Awaitable[T]) -> T:

@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import ClassVar
 
@@ -18,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
+from app.api.folders import ExportFolder, remove_abandoned_folders
 from app.catalog.queries.exports import Export
 from app.db.statements import BoundStatement
 from app.db.streams import Stream
@@ -26,7 +26,14 @@ from app.formats.text import Csv, Ndjson, TextFormat
 
 MAX_CONCURRENT = 16
 """Exports that run at the same time, at most. Each holds a connection, and on SQLite keeps the WAL from shrinking."""
-_THREADS = 4
+MAX_WAITING_FILES = 8
+"""Parquet files that are being written or wait for that, at most."""
+
+MAX_FILE_READERS = 64
+"""Responses that are sent from a Parquet file at the same time, at most; each has the file open."""
+
+_THREADS, _FILE_THREADS = 4, 2
+"""Threads for streams, each busy with one block at a time, and for files, each busy with a whole one."""
 
 
 class ExportStreams:
@@ -35,10 +42,11 @@ class ExportStreams:
     `engine` must have no pool: an export may hold its connection for minutes.
     """
 
-    def __init__(self, engine: Engine, max_running: int = MAX_CONCURRENT) -> None:
-        self._engine, self._max_running = engine, max_running
+    def __init__(self, engine: Engine, max_running: int = MAX_CONCURRENT, max_seconds: float = 900) -> None:
+        self._engine, self._max_running, self.max_seconds = engine, max_running, max_seconds
         self.running: set[Stream] = set()
         self.threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="exports")
+        self.file_threads = ThreadPoolExecutor(_FILE_THREADS, thread_name_prefix="files")
 
     def open(self, statement: BoundStatement) -> Stream:
         """Start an export; raises Busy if too many are running."""
@@ -51,6 +59,7 @@ class ExportStreams:
         for stream in tuple(self.running):
             stream.stop()
         self.threads.shutdown()
+        self.file_threads.shutdown(cancel_futures=True)
         self._engine.dispose()
 
 
@@ -58,13 +67,14 @@ class StreamedExport(StreamingResponse):
     """An export that is sent as its rows are read.
 
     The response starts when the first rows are there, so an error before them still gets a status. An error after
-    them breaks the connection, since a truncated export must not look complete. If the client disconnects, the query
-    is stopped.
+    them breaks the connection, since a truncated export must not look complete, and so does a client that takes longer
+    than `ExportStreams.max_seconds`. If the client disconnects, the query is stopped.
     """
 
     text_format: ClassVar[type[TextFormat]]
 
     def __init__(self, streams: ExportStreams, export: Export, *, file: str, status_code: int = 200) -> None:
+        self._max_seconds = streams.max_seconds
         self._chunks = _chunks(streams, export, self.text_format(export.columns))
         named = {"content-disposition": f'attachment; filename="{file}"'}
         super().__init__(
@@ -74,12 +84,13 @@ class StreamedExport(StreamingResponse):
     async def stream_response(self, send: Send) -> None:
         """Send the start of the response only when the first rows have been read."""
         try:
-            first = await anext(self._chunks)
-            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            await send({"type": "http.response.body", "body": first, "more_body": True})
-            async for chunk in self._chunks:
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            async with asyncio.timeout(self._max_seconds):
+                first = await anext(self._chunks)
+                await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+                await send({"type": "http.response.body", "body": first, "more_body": True})
+                async for chunk in self._chunks:
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             await self._chunks.aclose()
 
@@ -136,7 +147,8 @@ class ExportFileCache:
 
     def __init__(self, streams: ExportStreams, max_bytes: int) -> None:
         self._streams, self._max_bytes = streams, max_bytes
-        self._folder: TemporaryDirectory[str] | None = None
+        self._folder: ExportFolder | None = None
+        remove_abandoned_folders()
         self._files: OrderedDict[str, ExportFile] = OrderedDict()
         self._pending: dict[str, asyncio.Task[ExportFile]] = {}
 
@@ -149,13 +161,20 @@ class ExportFileCache:
         return sum(file.size_bytes for file in self._files.values())
 
     async def get(self, name: str, export: Export) -> ExportFile:
-        """Return the file of an export; concurrent calls for one that is missing wait for the same write."""
+        """Return the file of an export; concurrent calls for one that is missing wait for the same write.
+
+        Raises Busy if too many files are being written or sent.
+        """
+        if sum(each.readers for each in self._files.values()) >= MAX_FILE_READERS:
+            raise Busy(f"{MAX_FILE_READERS} Parquet files are being sent; try again in a minute.")
         file = self._files.get(name)
         if file is not None:
             self._files.move_to_end(name)
             return file
         pending = self._pending.get(name)
         if pending is None:
+            if len(self._pending) >= MAX_WAITING_FILES:
+                raise Busy(f"{MAX_WAITING_FILES} Parquet files are being written; try again in a minute.")
             pending = self._pending[name] = asyncio.create_task(self._create(name, export))
             pending.add_done_callback(lambda _: self._pending.pop(name, None))
         return await asyncio.shield(pending)  # a client that disconnects must not cancel it for the others
@@ -164,15 +183,15 @@ class ExportFileCache:
         """Delete all files."""
         self._files.clear()
         if self._folder is not None:
-            self._folder.cleanup()
+            self._folder.remove()
             self._folder = None
 
     async def _create(self, name: str, export: Export) -> ExportFile:
         if self._folder is None:
-            self._folder = TemporaryDirectory(prefix="vmsizes-exports-")
-        path = Path(self._folder.name) / f"{name}.parquet"
+            self._folder = ExportFolder()
+        path = self._folder.path / f"{name}.parquet"
         loop = asyncio.get_running_loop()
-        size_bytes = await loop.run_in_executor(self._streams.threads, _write_parquet, path, export, self._streams)
+        size_bytes = await loop.run_in_executor(self._streams.file_threads, _write_parquet, path, export, self._streams)
         file = self._files[name] = ExportFile(path, size_bytes)
         self._evict()
         return file

@@ -1,16 +1,18 @@
 """What commands share: the settings, the engine, the clock, and the message and exit code of each error."""
 
 import atexit
+import logging
 import os
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime
 from functools import cache
 from typing import NoReturn
 
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 from sqlalchemy import Engine
 from sqlalchemy.exc import (
     ArgumentError,
@@ -29,7 +31,8 @@ from app.db.engines import driver_message, has_no_tables, make_engine, outage_ca
 from app.db.migrations import NewerSchema
 from app.db.writing import WriterBusy, set_wait
 from app.errors import BadData, BadQuery, BadWorkload, FetchError, NotFound, NotReady, VmsizesError
-from app.settings import Settings
+from app.settings import BadEnvFile, Settings
+from app.telemetry import logs
 from app.validation import explain
 
 EXIT_OK, EXIT_NOT_FOUND, EXIT_USAGE, EXIT_BAD_DATA, EXIT_NOT_READY = 0, 1, 2, 3, 4
@@ -48,14 +51,39 @@ _EXIT_CODES: dict[type[VmsizesError], int] = {
 
 @cache
 def settings() -> Settings:
-    """Return the settings, read once; raises BadQuery naming the variable that is wrong."""
+    """Return the settings, read once; raises BadQuery naming the variable that is wrong.
+
+    Where log lines are JSON, results and errors are logged on standard error from here on.
+    """
     try:
-        return Settings()
+        read = Settings()
     except ValidationError as error:
         first = error.errors()[0]
-        raise BadQuery(f"VMSIZES_{first['loc'][0]}".upper(), first["input"], explain(first)) from None
+        name = str(first["loc"][0])
+        value = None if Settings.model_fields[name].annotation is SecretStr else first["input"]
+        raise BadQuery(f"VMSIZES_{name}".upper(), value, explain(first)) from None
+    except BadEnvFile:
+        raise BadData("is a pipe; give a file", file=".env") from None
     except UnicodeDecodeError as error:
         raise BadData(f"is not UTF-8 text (byte {error.start})", file=".env") from None
+    global _logs_json  # noqa: PLW0603  # known once the settings are
+    if read.log_format == "json":
+        logs.configure(read.log_format, read.log_level)
+        _logs_json = True
+    return read
+
+
+_log = logging.getLogger("vmsizes.command")
+_logs_json = False
+_began = time.monotonic()
+
+
+def log_result(event: str, fields: Mapping[str, object], *, level: int = logging.INFO) -> bool:
+    """Log what a command did where log lines are JSON, and return whether they are; as text it is printed already."""
+    if _logs_json:
+        took = {"duration_s": round(time.monotonic() - _began, 3)}
+        _log.log(level, event, extra={"fields": took | dict(fields)})
+    return _logs_json
 
 
 @cache
@@ -165,5 +193,8 @@ def _option_for_field(field: str) -> str:
 
 
 def _exit(message: str, code: int) -> NoReturn:
-    print_error(message)
+    with suppress(VmsizesError):  # a setting that is wrong is told as text
+        settings()
+    if not log_result("command failed", {"error": message, "exit_code": code}, level=logging.ERROR):
+        print_error(message)
     sys.exit(code)

@@ -321,6 +321,7 @@ class ServiceOptions(BaseModel):
     prefix_cache_hit: float | None = Field(
         default=None, description="Share of a prompt that is cached, 0 to 1. (default: 0)"
     )
+    disaggregated: bool | None = Field(default=None, description="Prompts are read by replicas of their own.")
 
 
 class GpuOptions(BaseModel):

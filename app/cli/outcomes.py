@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from app.catalog.readings import Report
+from app.cli.context import log_result
 from app.cli.output import get_console, print_json
 from app.ingest.run import IngestOutcome
 
@@ -13,6 +14,7 @@ from app.ingest.run import IngestOutcome
 def print_outcome(outcome: IngestOutcome, *, as_json: bool) -> None:
     """Print what an ingest did or would do, table by table; what could not be read goes to standard error."""
     print_reports(outcome.summary.reports)
+    log_result("ingested", outcome_json(outcome))
     if as_json:
         print_json(outcome_json(outcome))
     else:

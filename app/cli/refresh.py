@@ -1,5 +1,6 @@
 """Commands that fetch what is new from the vendor: `vmsizes refresh`, one command for each feed."""
 
+import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -437,6 +438,8 @@ def _finish(results: Sequence[FeedResult], *, as_json: bool) -> None:
     """Print what each feed did and deliver it to webhooks; exit with the code for bad data if anything was refused."""
     for result in results:
         print_reports(result.outcome.summary.reports if result.outcome else ())
+        level = logging.ERROR if result.refused else logging.INFO
+        context.log_result("refreshed", _result_json(result), level=level)
     if as_json:
         print_json({"feeds": [_result_json(result) for result in results]})
     else:

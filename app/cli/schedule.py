@@ -48,7 +48,10 @@ def repeat(run: Callable[[], str], every_seconds: int) -> NoReturn:
         # An idle connection would keep the write-ahead log of SQLite, or a connection of PostgreSQL, for a day.
         context.engine().dispose()
         took = time.monotonic() - started
-        print(f"{began_at:%Y-%m-%dT%H:%M:%SZ} {text}; took {took:.1f} s", flush=True)  # noqa: T201  # the log
+        failed = text.startswith("failed")
+        level = logging.ERROR if failed else logging.INFO
+        if not context.log_result("run ended", {"result": text, "duration_s": round(took, 3)}, level=level):
+            print(f"{began_at:%Y-%m-%dT%H:%M:%SZ} {text}; took {took:.1f} s", flush=True)  # noqa: T201  # the log
         # No secret depends on this chance.
         wait = every_seconds * random.uniform(1 - JITTER, 1 + JITTER) - took  # noqa: S311
         time.sleep(max(0.0, wait))

@@ -1,6 +1,9 @@
 """Commands that run the service: `vmsizes migrate`, `vmsizes serve`."""
 
-from typing import Annotated
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -9,6 +12,14 @@ from app.cli.options import Wait
 from app.cli.output import print_line
 from app.cli.progress import progress
 from app.errors import BadQuery
+from app.settings import Settings
+from app.telemetry import logs
+from app.telemetry.counters import counters_folder
+
+if TYPE_CHECKING:
+    import socket
+
+    from app.server.limits import Limits
 
 app = typer.Typer()
 
@@ -20,25 +31,50 @@ def serve(
     port: Annotated[int | None, typer.Option(help="Port to listen on. (default: VMSIZES_PORT)")] = None,
 ) -> None:
     """Serve the API over HTTP."""
-    import uvicorn
+    from app.server import run
 
     settings = context.settings()
-    _check_address(host or settings.host, port or settings.port)
-    where = f"http://{host or settings.host}:{port or settings.port}"
+    limits = _limits(settings)
+    chosen_host, chosen_port = host or settings.host, port or settings.port
+    sockets = _listen(chosen_host, chosen_port)
+    where = f"http://{chosen_host}:{chosen_port}"
     print_line(f"Serving {where}")
     print_line(f"  documentation     {where}/docs")
     if settings.mcp:
         print_line(f"  tools for agents  {_agents_note(where)}")
-    uvicorn.run(
-        "app.asgi:service",
-        factory=True,
-        host=host or settings.host,
-        port=port or settings.port,
-        workers=workers or settings.workers,
-        server_header=False,
-        log_level="info",
-        access_log=False,
-    )
+    if limits.max_connections < settings.max_connections:
+        print_line(
+            f"  connections       {limits.max_connections} a worker instead of {settings.max_connections}: "
+            "more files cannot be open (ulimit -n)"
+        )
+    logs.configure(settings.log_format, settings.log_level)
+    with _shared_counters(settings, workers or settings.workers):
+        run.serve(
+            sockets,
+            limits,
+            workers=workers or settings.workers,
+            log_config=None,  # each worker does as its settings say
+            **proxy_options(settings),
+        )
+
+
+@contextmanager
+def _shared_counters(settings: Settings, workers: int) -> Iterator[None]:
+    """Give several workers a folder for their counters, unless the settings have one, and remove it at the end."""
+    if workers == 1 or settings.counters_folder is not None:
+        yield
+        return
+    with counters_folder() as folder:
+        os.environ["VMSIZES_COUNTERS_FOLDER"] = str(folder)
+        yield
+
+
+def proxy_options(settings: Settings) -> dict[str, Any]:
+    """Return uvicorn's options for proxies: without trusted ones it believes nobody's X-Forwarded-For.
+
+    Its own default is to believe every process on the same machine.
+    """
+    return {"proxy_headers": bool(settings.trusted_proxies), "forwarded_allow_ips": settings.trusted_proxies or None}
 
 
 def _agents_note(where: str) -> str:
@@ -48,39 +84,69 @@ def _agents_note(where: str) -> str:
     return f"{where}/mcp" if is_installed() else "not installed: pip install 'vmsizes[mcp]'"
 
 
-def _check_address(host: str, port: int) -> None:
-    """Raise BadQuery for an address that cannot be listened on, before any message says that it is served."""
+def _limits(settings: Settings) -> "Limits":
+    """Return the limits of a worker by the settings and the limit of open files; raises BadQuery if that is too low."""
+    from app.server.limits import Limits, TooFewFiles, fit_to_descriptors
+
+    limits = Limits(
+        max_connections=settings.max_connections,
+        keep_alive_seconds=settings.keep_alive_seconds,
+        header_seconds=settings.header_seconds,
+        body_seconds=settings.body_seconds,
+        write_seconds=settings.write_seconds,
+        shutdown_seconds=settings.shutdown_seconds,
+    )
+    try:
+        return fit_to_descriptors(limits)
+    except TooFewFiles as error:
+        raise BadQuery("VMSIZES_MAX_CONNECTIONS", settings.max_connections, str(error)) from None
+
+
+def _listen(host: str, port: int) -> "list[socket.socket]":
+    """Listen, before any message says that the service is there; raises BadQuery where that is impossible."""
     import socket
 
+    from app.server.sockets import listen
+
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    except OSError as error:
+        return listen(host, port)
+    except socket.gaierror as error:
         raise BadQuery("--host", host, f"is not an address of this machine ({error.strerror})") from None
-    with socket.socket(family, kind, protocol) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
-        try:
-            listener.bind(address)
-            listener.listen()
-        except OSError as error:
-            raise BadQuery(
-                "--port", port, f"cannot be listened on at {host} ({error.strerror}); choose another"
-            ) from None
+    except OSError as error:
+        raise BadQuery("--port", port, f"cannot be listened on at {host} ({error.strerror}); choose another") from None
 
 
 @app.command()
 def migrate(*, wait: Wait = None) -> None:
     """Upgrade the database to the newest schema, and rebuild the derived tables that this emptied."""
+    from sqlalchemy.orm import Session
+
     from app.catalog.store.offers import is_derived, save_derived
     from app.db.engines import analyze
     from app.db.migrations import upgrade
-    from app.db.writing import waiting_text, write_session
+    from app.db.writing import waiting_text
+
+    def derive(session: Session) -> None:
+        if not is_derived(session):
+            rebuilt.append(save_derived(session, context.today()).added)
+            analyze(session)
 
     context.use_wait(wait)
+    rebuilt: list[int] = []
     with progress() as step:
-        upgrade(context.engine(), on_wait=lambda seconds: step(waiting_text(seconds), None))
-    with write_session(context.engine()) as session:
-        if not is_derived(session):
-            derived = save_derived(session, context.today())
-            analyze(session)
-            print_line(f"Derived tables were rebuilt: {derived.added} offers.")
+        upgrade(context.engine(), then=derive, on_wait=lambda seconds: step(waiting_text(seconds), None))
+    for offers in rebuilt:
+        print_line(f"Derived tables were rebuilt: {offers} offers.")
+    if role := context.settings().reader_role:
+        _make_reader(role, context.settings().reader_password.get_secret_value())
     print_line("The database has the newest schema.")
+
+
+def _make_reader(role: str, password: str) -> None:
+    from app.db.reader import RoleRefused, grant_reader
+
+    try:
+        tables = grant_reader(context.engine(), role, password)
+    except RoleRefused as error:
+        raise BadQuery("VMSIZES_READER_ROLE", role, str(error)) from None
+    print_line(f"The role {role} may read {len(tables)} tables, and write nothing.")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
-from sqlalchemy import Engine, event, make_url
+from sqlalchemy import Engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.orm import Session as AnySession
@@ -14,34 +14,76 @@ from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 from sqlmodel import Session, create_engine
 
 from app.db import functions
+from app.db.servers import choice_of, parse_url
+from app.db.sqlite_files import IS_NO_FILE, MISSING, DatabaseFile
 
-POOL_SIZE = 8
+POOL_SIZE = 9
 """The size of a connection pool; there are fewer reading threads (`app.db.executors`), so none waits."""
 
 
-def make_engine(url: str, *, pooled: bool = True) -> Engine:
+SERVING_TIMEOUTS = {
+    "connect_timeout": 2,
+    "keepalives_idle": 2,
+    "keepalives_interval": 1,
+    "keepalives_count": 2,
+    "tcp_user_timeout": 2_000,
+}
+"""How long a service waits for PostgreSQL's host, by the names of libpq: seconds, the last one milliseconds.
+
+A statement may take longer; whether the server still answers is found out by another one (`app.http.revision`)."""
+
+_BUSY_MS, _SERVING_BUSY_MS = 10_000, 1_000
+"""How long a connection to SQLite waits for a lock. Readers need none while another process writes."""
+
+
+def make_engine(url: str, *, pooled: bool = True, serving: bool = False, pool_size: int = POOL_SIZE) -> Engine:
     """Return the engine for an SQLite or PostgreSQL URL (`postgresql://` means psycopg 3).
 
-    Without a pool each connection is opened on demand and closed afterwards: for work that holds one for long.
+    Without a pool each connection is opened on demand and closed afterwards: for work that holds one for long. An
+    engine for `serving` reads only: it opens SQLite read-only, reconnects where the file was replaced, and gives up
+    soon on a database that does not answer.
     """
-    parsed = make_url(url)
+    parsed = parse_url(url)
     if parsed.drivername in {"postgres", "postgresql"}:
         parsed = parsed.set(drivername="postgresql+psycopg")
     if parsed.get_backend_name() not in {"sqlite", "postgresql"}:
         raise ArgumentError(f"{parsed.get_backend_name()} is not a supported database; use sqlite or postgresql")
-    pool: dict[str, Any] = {"pool_size": POOL_SIZE} if pooled else {"poolclass": NullPool}
+    pool: dict[str, Any] = {"pool_size": pool_size} if pooled else {"poolclass": NullPool}
     if parsed.get_backend_name() == "postgresql":
-        return create_engine(parsed, pool_pre_ping=True, **pool)
+        timeouts = {name: value for name, value in SERVING_TIMEOUTS.items() if name not in parsed.query}
+        engine = create_engine(parsed, pool_pre_ping=True, connect_args=timeouts if serving else {}, **pool)
+        choice = choice_of(parsed)
+        if choice is not None:
+            choice.follow(engine)
+        return engine
+    file = DatabaseFile.of(parsed) if serving else None
+    if file is not None:
+        parsed = file.read_only_url(parsed)
     engine = create_engine(parsed, connect_args={"check_same_thread": False, "cached_statements": 32}, **pool)
-    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "connect", _prepare_serving if file else _prepare_sqlite)
+    if file is not None:
+        file.watch(engine)
     return engine
 
 
 def _prepare_sqlite(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
-    """Set up a connection: foreign keys, WAL so that readers continue during an ingest, memory map, SQL functions."""
+    """Set up a connection: foreign keys, WAL so that readers continue during an ingest, SQL functions.
+
+    The file is not mapped into memory: that saves no measurable time, a file that is truncated would end the process
+    (SIGBUS), and every connection's view of it counts as memory of the worker.
+    """
+    _set_up(connection, "foreign_keys = on", "journal_mode = wal", f"busy_timeout = {_BUSY_MS}")
+
+
+def _prepare_serving(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
+    """Set up a connection that reads only."""
+    _set_up(connection, "query_only = on", f"busy_timeout = {_SERVING_BUSY_MS}")
+
+
+def _set_up(connection: DBAPIConnection, *pragmas: str) -> None:
     functions.register(cast("sqlite3.Connection", connection))
     cursor = connection.cursor()
-    for pragma in ("foreign_keys = on", "journal_mode = wal", "busy_timeout = 10000", "mmap_size = 268435456"):
+    for pragma in pragmas:
         cursor.execute(f"pragma {pragma}")
     cursor.close()
 
@@ -65,6 +107,8 @@ _NO_TABLE = "42P01"
 """PostgreSQL's SQLSTATE for a missing table."""
 
 _CAUSES = (
+    (MISSING, "its file is missing"),
+    (IS_NO_FILE, "its path leads to no file"),
     ("connection refused", "connection refused"),
     ("no such file or directory", "nothing listens at its socket"),
     ("name or service not known", "the name of its host is not known"),
@@ -77,18 +121,27 @@ _CAUSES = (
     ("timeout", "it does not answer in time"),
     ("timed out", "it does not answer in time"),
     ("starting up", "it is starting"),
+    ("recovery mode", "it is starting after a crash"),
     ("shutting down", "it is shutting down"),
+    ("canceling statement", "it cancelled the query"),
     ("terminating connection", "it closed the connection"),
     ("server closed the connection", "it closed the connection"),
+    ("connection reset|ssl error|broken pipe|pipeline aborted", "it closed the connection"),
     ("connection is closed", "it closed the connection"),
     ("connection is lost", "it closed the connection"),
     ('database ".*" does not exist', "there is no such database"),
+    ("does not accept connections|not currently accepting", "it accepts no connections"),
+    ("not permitted to log in", "its user may not log in"),
+    ("pg_hba", "it refuses connections of this user or host"),
+    ("unable to open database file: permission denied", "its folder may not be read"),
     ("permission denied", "its user may not read the catalog"),
+    ("read-only transaction|readonly database", "it can only be read"),
+    ("database or disk is full|no space left", "its disk is full"),
     ("unable to open database file", "its file cannot be opened"),
     ("database is locked", "another program has locked its file"),
     ("malformed", "its file is damaged"),
     ("not a database", "its file is no database"),
-    ("disk i/o error", "its file cannot be read"),
+    ("disk i/o error", "its file cannot be read, or its disk is full"),
 )
 """Patterns for drivers' messages in lowercase, and what they mean; the first match is used."""
 
@@ -97,6 +150,11 @@ def has_no_tables(error: DBAPIError) -> bool:
     """Check whether an error means that the database has none of our tables."""
     message = str(error.orig).lower()
     return getattr(error.orig, "sqlstate", None) == _NO_TABLE or message.startswith("no such table")
+
+
+def is_damaged(error: DBAPIError) -> bool:
+    """Check whether an error means that the file of SQLite is damaged, or cannot be read."""
+    return re.search("malformed|not a database|disk i/o error", str(error.orig).lower()) is not None
 
 
 def outage_cause(error: DBAPIError) -> str | None:

@@ -1,6 +1,6 @@
 """Schema migrations: upgrade, downgrade and check a database with the scripts in `migrations/`."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -21,16 +21,27 @@ class NewerSchema(Exception):
     """A newer version of the program has migrated the database further than this one knows."""
 
 
-def upgrade(engine: Engine, revision: str = "head", *, on_wait: OnWait | None = None) -> None:
+def upgrade(
+    engine: Engine,
+    revision: str = "head",
+    *,
+    then: Callable[[Session], None] | None = None,
+    on_wait: OnWait | None = None,
+) -> None:
     """Migrate forward in one transaction, which waits for another that writes.
 
-    Raises NewerSchema where a newer version of the program has migrated the database further.
+    `then` is called in the same transaction: what a migration empties is there again when others see it. Raises
+    NewerSchema where a newer version of the program has migrated the database further.
     """
     from alembic import command
 
     with _migrating(engine, on_wait) as connection:
         _check_known(connection)
         command.upgrade(_config(connection), revision)
+        if then is not None:
+            with Session(connection) as session:
+                then(session)
+                session.commit()  # of the session alone: the transaction is the connection's
 
 
 def downgrade(engine: Engine, revision: str) -> None:

@@ -1,11 +1,12 @@
 """Streams the rows of one statement in blocks, on a connection of its own."""
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
 from threading import Lock
 
 from sqlalchemy import Connection, CursorResult, Engine
-from sqlalchemy.exc import ResourceClosedError
+from sqlalchemy.exc import OperationalError, ResourceClosedError
 
 from app.db.statements import BoundStatement, Row, Rows, convert_rows
 
@@ -79,8 +80,18 @@ class Stream:
             self._connection = self._engine.connect().execution_options(stream_results=True, max_row_buffer=BLOCK_ROWS)
             parameters = {**self._compiled.constants, **self._bound.parameters}
             self._cursor = self._connection.exec_driver_sql(self._compiled.sql, parameters)
-        rows = [tuple(row) for row in self._cursor.fetchmany(BLOCK_ROWS)]
+        rows = self._fetch_many(self._cursor)
         self._ended = not rows
+        return rows
+
+    def _fetch_many(self, cursor: CursorResult[Row]) -> Rows:
+        if self._engine.dialect.name != "sqlite":
+            return [tuple(row) for row in cursor.fetchmany(BLOCK_ROWS)]
+        try:
+            # From the driver itself, which takes half the time: SQLAlchemy buffers no rows of SQLite.
+            rows: Rows = cursor.cursor.fetchmany(BLOCK_ROWS)
+        except sqlite3.DatabaseError as error:
+            raise OperationalError(self._compiled.sql, None, error) from error
         return rows
 
     def _interrupt(self) -> None:

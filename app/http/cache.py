@@ -23,7 +23,6 @@ NO_CACHE = (b"cache-control", b"no-cache")
 VARY = (b"vary", b"accept-encoding, origin")
 VARY_BY_MEDIA_TYPE = (b"vary", b"accept, accept-encoding, origin")
 """For a path that is a page for browsers, and JSON for programs."""
-NOSNIFF = (b"x-content-type-options", b"nosniff")
 
 
 def cache_control_header(max_age_seconds: int) -> Header:
@@ -108,7 +107,8 @@ class EncodedVariant(NamedTuple):
 class CachedResponse:
     """A complete response, with a variant for each encoding that was requested so far.
 
-    A packed one has no `body`, but one encoded variant, which takes a tenth to a twentieth of the memory.
+    A packed one has no `body`, but one encoded variant, which takes a tenth to a twentieth of the memory. `series` is
+    where `RequestObserver` counts it.
     """
 
     key: bytes
@@ -118,6 +118,7 @@ class CachedResponse:
     body: bytes | None
     created_at: float
     length: int = 0
+    series: int = 0
     variants: dict[str | None, EncodedVariant] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -50,6 +50,7 @@ class Endpoint:
     """
 
     method: str
+    path: str
     first_segment: str
     pattern: re.Pattern[str]
     has_path_params: bool
@@ -89,6 +90,7 @@ def cacheable_endpoints(routers: Iterable[APIRouter], fast_paths: Mapping[str, F
     return [
         Endpoint(
             method=method,
+            path=route.path,
             first_segment=first_path_segment(route.path),
             pattern=route.path_regex,
             has_path_params="{" in route.path,

@@ -167,7 +167,7 @@ def allowed_methods(routes: Iterable[BaseRoute], scope: Scope) -> str:
 
 EXPOSED_HEADERS = (
     *("ETag", "Link", "X-Request-ID", "Cache-Status", "Retry-After", "Allow", "Accept-Post", "Deprecation", "Sunset"),
-    *("Accept-Ranges", "Content-Range", "Content-Disposition"),
+    *("Accept-Ranges", "Content-Range", "Content-Disposition", "RateLimit", "RateLimit-Policy"),
 )
 """Response headers that scripts of other origins may read besides those that CORS always allows."""
 

@@ -8,9 +8,11 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
 from typing import Any
 
 import orjson
@@ -19,11 +21,10 @@ from sqlalchemy.exc import DBAPIError
 from starlette.requests import Request
 from starlette.types import Message, Receive
 
-from app.errors import VmsizesError
+from app.errors import Busy, VmsizesError
 from app.http.cache import (
     MAX_INLINE_BYTES,
     NO_CACHE,
-    NOSNIFF,
     VARY,
     VARY_BY_MEDIA_TYPE,
     CachedResponse,
@@ -61,8 +62,11 @@ from app.http.headers import (
     resolve_request_id,
     with_cors,
 )
-from app.http.problems import CRASH_DETAIL, problem_response, status_problem
+from app.http.observer import RECORD, RequestObserver, note_problem, note_route
+from app.http.problems import CRASH_DETAIL, DOMAIN_PROBLEMS, problem_response, status_problem
 from app.http.revision import RevisionWatcher
+from app.http.runs import ClientGone, RunTooLong, SharedRuns, TooManyRuns
+from app.http.security import DATA_HEADERS, missing_from
 from app.http.streaming import ETAG_KEY, with_validators
 
 Scope = MutableMapping[str, Any]
@@ -80,10 +84,18 @@ _NO_BODY: Message = {"type": "http.response.body", "body": b""}
 _CACHED_METHODS = {"GET": "GET", "HEAD": "GET", "POST": "POST"}
 """The method whose response answers a method: HEAD is sent the headers of GET."""
 
+_CLIENT = "vmsizes.client"
+"""The key in a request's scope of the connection's own `receive`, where the body is replayed."""
+
+_REFUSED = [(b"content-type", b"application/problem+json"), (b"retry-after", b"5"), _NO_STORE]
+
 HOME = "/"
 """The one path whose media type depends on Accept."""
 
-_KEPT_HEADERS = {b"content-type", b"content-security-policy", b"content-disposition", b"referrer-policy"}
+_KEPT_HEADERS = {
+    *(b"content-type", b"content-disposition"),
+    *(b"content-security-policy", b"referrer-policy", b"cross-origin-opener-policy"),
+}
 """Headers of the app's response that are stored with it."""
 
 _CONDITIONAL_HEADERS = {b"accept-encoding", b"if-none-match"}
@@ -96,8 +108,9 @@ STARTS_PER_ITERATION = 8
 class CommonHeadersMiddleware:
     """Adds the headers that every response has and limits request bodies; turns a crash into a 500 problem."""
 
-    def __init__(self, app: App, public_url: str) -> None:
-        self._app, self._public_url, self._link = app, public_url, (b"link", link_header(public_url))
+    def __init__(self, app: App, public_url: str, security_headers: Headers = DATA_HEADERS) -> None:
+        self._app, self._public_url = app, public_url
+        self._common = [*security_headers, (b"link", link_header(public_url))]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the app; HEAD runs as GET, without the body."""
@@ -127,13 +140,14 @@ class CommonHeadersMiddleware:
                 _log.exception("request crashed", exc_info=error)
                 crash = problem_response(Request(scope), status_problem(500), CRASH_DETAIL)
                 await crash(scope, receive, send_with_headers)
+        finally:
+            note_route(scope)
 
     def _add_missing(self, headers: Headers, request_id: bytes) -> Headers:
-        names = {name for name, _ in headers}
-        common = [(b"x-request-id", request_id), NOSNIFF, self._link]
-        if not names & {b"etag", b"cache-control"}:
+        common = [(b"x-request-id", request_id), *self._common]
+        if not any(name in (b"etag", b"cache-control") for name, _ in headers):
             common.append(_NO_STORE)
-        return [*headers, *(header for header in common if header[0] not in names)]
+        return [*headers, *missing_from(headers, common)]
 
 
 async def reject_oversized(scope: Scope, receive: Receive, send: Send) -> None:
@@ -154,15 +168,19 @@ class LoopPacer:
         self._started = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
 
-    async def wait(self) -> None:
-        """Return at once if this iteration has room, else in a later one."""
-        loop = asyncio.get_running_loop()
+    def start_now(self) -> bool:
+        """Count a request that starts in this iteration; False if it has to wait for a later one."""
+        if self._started >= self._per_iteration:
+            return False
         if self._started == 0:
+            loop = asyncio.get_running_loop()
             loop.call_soon(self._next_iteration, loop)
-        if self._started < self._per_iteration:
-            self._started += 1
-            return
-        turn = loop.create_future()
+        self._started += 1
+        return True
+
+    async def wait(self) -> None:
+        """Return in a later iteration that has room."""
+        turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         await turn
 
@@ -180,7 +198,7 @@ class LoopPacer:
 class CacheMiddleware:
     """ASGI response cache: stores complete encoded responses and replays them without calling the app.
 
-    `hits` and `misses` count requests. With `max_bytes` 0 nothing is stored. Clients may reuse a response for
+    `observer` counts and logs every request. With `max_bytes` 0 nothing is stored. Clients may reuse a response for
     `max_age_seconds` without revalidation, except a page that has a next one: its cursor ends with the revision.
     """
 
@@ -189,22 +207,28 @@ class CacheMiddleware:
         app: FastAPI,
         endpoints: list[Endpoint],
         watcher: RevisionWatcher,
+        observer: RequestObserver,
         *,
         max_bytes: int,
         public_url: str = "",
         max_age_seconds: int = 0,
+        security_headers: Headers = DATA_HEADERS,
+        max_requests: int = 256,
+        request_seconds: float = 30,
     ) -> None:
         self.app, self._endpoints, self._watcher, self._public_url = app, endpoints, watcher, public_url
-        self._inner = CommonHeadersMiddleware(app, public_url)
-        self._reject = CommonHeadersMiddleware(reject_oversized, public_url)
+        self.observer = observer
+        self._inner = CommonHeadersMiddleware(app, public_url, security_headers)
+        self._reject = CommonHeadersMiddleware(reject_oversized, public_url, security_headers)
+        self._security_headers = security_headers
         self._cache_control = cache_control_header(max_age_seconds)
         self._first_segments = {endpoint.first_segment for endpoint in endpoints}
         self._enabled, self._cache = max_bytes > 0, ResponseCache(max_bytes)
         self._generation: str | None = None
         # By ETag, which differs between generations: a request never joins a run that reads an older revision.
-        self._in_flight: dict[bytes, asyncio.Task[CachedResponse | list[Message]]] = {}
+        self._runs = SharedRuns[CachedResponse | list[Message]](max_requests, request_seconds)
         self._pacer = LoopPacer()
-        self.hits = self.misses = 0
+        self._paced: Counter[RawRequest] = Counter()  # those that wait to start, equal ones together
 
     @property
     def cached_responses(self) -> int:
@@ -221,13 +245,14 @@ class CacheMiddleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        started = perf_counter()
         headers = parse_headers(scope["headers"])
         scope[REQUEST_ID] = resolve_request_id(headers.request_id)
         if headers.origin:
             send = with_cors(send)
         path, query = scope["path"], scope["query_string"]
         if headers.total_bytes > MAX_HEADER_BYTES or len(path) + len(query) > MAX_URL_BYTES:
-            await self._reject(scope, receive, send)
+            await self.observer.observe(self._reject, started, scope, receive, send)
             return
         # Probes and the documentation are not cached; they must not wait for the database.
         method = _CACHED_METHODS.get(scope["method"]) if first_path_segment(path) in self._first_segments else None
@@ -235,17 +260,20 @@ class CacheMiddleware:
             method = None  # the same links for every program, without the database
         body: bytes | None = b""
         if method == "POST":
+            scope[_CLIENT] = receive
             body, receive = await _read_json_body(headers, receive)
         if method is None or body is None:
-            await self._inner(scope, receive, send)
+            await self.observer.observe(self._inner, started, scope, receive, send)
             return
         if not self._watcher.is_fresh:
             await self._watcher.refresh_soon()
         response = self._lookup((path, query) if method == "GET" else (path, digest(query, body)))
         if response is not None:
-            await self._send_cached(response, headers, scope, send)
+            status = await self._send_cached(response, headers, scope, send)
+            self.observer.count_hit(response.series, started, scope, status)
         else:
-            await self._handle_miss(RawRequest(method, path, query, body), headers, scope, receive, send)
+            answer = partial(self._handle_miss, RawRequest(method, path, query, body), headers)
+            await self.observer.observe(answer, started, scope, receive, send)
 
     def _lookup(self, url: tuple[str, bytes]) -> CachedResponse | None:
         """Return the response stored for a URL in this spelling; empty the cache if the catalog has changed."""
@@ -262,29 +290,50 @@ class CacheMiddleware:
         """Find out what a request means, and answer it as any other spelling of it would be."""
         canonical = None
         if self._generation is not None:
-            await self._pacer.wait()
+            if not self._pacer.start_now() and not await self._wait_to_start(request):
+                await self._refuse(TooManyRuns(), scope, send)
+                return
             canonical = canonicalize(request, self._endpoints)
         if canonical is None:  # no catalog, or an invalid request: the app says what is wrong
             await self._inner(scope, receive, send)
             return
+        endpoint, record = canonical.endpoint, scope[RECORD]
+        record.route = (endpoint.method, endpoint.path)
         query = request.query if request.method == "GET" else digest(request.query, request.body)
         self._cache.remember_url(request.path, query, canonical.key)
         response = self._cache.get(canonical.key)
         if response is not None:
+            record.cache = "hit"
             await self._send_cached(response, headers, scope, send)
-        elif canonical.endpoint.streams:
+        elif endpoint.streams:
             await self._send_stream(canonical, headers, scope, receive, send)
         else:
             await self._send_fresh(canonical, headers, scope, receive, send)
 
-    async def _send_cached(self, response: CachedResponse, headers: RequestHeaders, scope: Scope, send: Send) -> None:
-        """Send a stored response, or 304 if the client has it."""
+    async def _wait_to_start(self, request: RawRequest) -> bool:
+        """Wait until a later iteration of the event loop starts a request; False if too many wait already."""
+        if request not in self._paced and len(self._paced) + len(self._runs) >= self._runs.max_runs:
+            return False
+        self._paced[request] += 1
+        try:
+            await self._pacer.wait()
+        finally:
+            self._paced[request] -= 1
+            if not self._paced[request]:
+                del self._paced[request]
+        return True
+
+    async def _send_cached(self, response: CachedResponse, headers: RequestHeaders, scope: Scope, send: Send) -> int:
+        """Send a stored response, or 304 if the client has it; return the status."""
         if headers.if_none_match and _client_has(response.etag, headers, scope):
             await self._send_not_modified(response.etag, response.cache_control, scope, send)
-            return
-        self.hits += 1
+            return 304
+        if self._watcher.state.unavailable:
+            await self._send_response(response, self._unconfirmed_headers(), headers, scope, send)
+            return 200
         status = (b"cache-status", b'vmsizes; hit; detail="age %d s"' % (time.monotonic() - response.created_at))
-        await self._send_response(response, status, headers, scope, send)
+        await self._send_response(response, (status,), headers, scope, send)
+        return 200
 
     async def _send_fresh(
         self, canonical: CanonicalRequest, headers: RequestHeaders, scope: Scope, receive: Receive, send: Send
@@ -293,21 +342,53 @@ class CacheMiddleware:
         etag = self._etag(canonical)
         # Only rendering tells whether there is a response, which `*` needs, or a next page, which forbids max-age.
         if _client_has(etag, headers, scope, exists=False):
+            scope[RECORD].cache = "hit"
             await self._send_not_modified(etag, NO_CACHE, scope, send)
             return
-        self.misses += 1
-        run = self._single_flight if self._enabled else self._render
-        response = await run(canonical, etag, scope, receive)
+        scope[RECORD].cache = "miss"
+        try:
+            response = await self._single_flight(canonical, etag, scope, receive)
+        except ClientGone:
+            return
+        except (TooManyRuns, RunTooLong) as reason:
+            await self._refuse(reason, scope, send)
+            return
         if not isinstance(response, CachedResponse):
             for message in response:
                 await send(message)
         elif _client_has(etag, headers, scope):
             await self._send_not_modified(etag, response.cache_control, scope, send)
         else:
-            await self._send_response(response, _MISS if self._enabled else _BYPASS, headers, scope, send)
+            await self._send_response(response, (_MISS if self._enabled else _BYPASS,), headers, scope, send)
+
+    async def _refuse(self, reason: Exception, scope: Scope, send: Send) -> None:
+        """Send 503 for a request that is too many, or whose answer takes too long.
+
+        Under overload most answers may be these, so they do without the framework.
+        """
+        status, slug, title = DOMAIN_PROBLEMS[Busy]
+        note_problem(scope, slug)
+        if isinstance(reason, RunTooLong):
+            detail = f"The answer takes longer than {self._runs.max_seconds:g} seconds. Ask for less, or retry later."
+        else:
+            detail = f"{self._runs.max_runs} other requests are being answered. Retry in some seconds."
+        problem = {
+            "type": f"{self._public_url}/problems/{slug}",
+            "title": title,
+            "status": status,
+            "detail": detail,
+            "instance": scope["path"],
+            "request_id": scope[REQUEST_ID].decode(),
+            "errors": [],
+        }
+        body = orjson.dumps(problem)
+        headers = [*_REFUSED, *self._security_headers, (b"x-request-id", scope[REQUEST_ID])]
+        headers += [(b"content-length", b"%d" % len(body)), (b"link", link_header(self._public_url))]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body} if scope["method"] != "HEAD" else _NO_BODY)
 
     async def _send_response(
-        self, response: CachedResponse, status: Header, headers: RequestHeaders, scope: Scope, send: Send
+        self, response: CachedResponse, status: Sequence[Header], headers: RequestHeaders, scope: Scope, send: Send
     ) -> None:
         encoding = preferred_encoding(headers.accept_encoding)
         variant = response.variants.get(encoding)
@@ -317,12 +398,14 @@ class CacheMiddleware:
             else:
                 variant = response.variant(encoding)
             self._cache.recount(response)
-        sent = [*variant.headers, (b"x-request-id", scope[REQUEST_ID]), status]
+        sent = [*variant.headers, (b"x-request-id", scope[REQUEST_ID]), *status]
         await send({"type": "http.response.start", "status": 200, "headers": sent})
         await send(variant.body if scope["method"] != "HEAD" else _NO_BODY)
 
     async def _send_not_modified(self, etag: bytes, cache_control: Header, scope: Scope, send: Send) -> None:
         headers = [*validator_headers(etag, cache_control, _vary(scope)), (b"x-request-id", scope[REQUEST_ID])]
+        if self._watcher.state.unavailable:
+            headers.extend(self._unconfirmed_headers())
         await send({"type": "http.response.start", "status": 304, "headers": headers})
         await send(_NO_BODY)
 
@@ -344,6 +427,16 @@ class CacheMiddleware:
         encoding = preferred_encoding(headers.accept_encoding)
         await self._inner(scope, receive, with_validators(send, etag, self._cache_control, encoding))
 
+    def _unconfirmed_headers(self) -> Headers:
+        """Return the headers of a stored response while the database is away: when the catalog was read last.
+
+        `ttl` of cache-status (RFC 9211, section 2.5) is negative for a response that is stale, and `age` (RFC 9111)
+        keeps other caches from taking it for a new one.
+        """
+        seconds = self._watcher.unconfirmed_seconds
+        status = b'vmsizes; hit; ttl=-%d; detail="the database is away, last read %d s ago"' % (seconds, seconds)
+        return [(b"cache-status", status), (b"age", b"%d" % seconds)]
+
     def _etag(self, canonical: CanonicalRequest) -> bytes:
         """Return the ETag of a request in this generation.
 
@@ -356,19 +449,17 @@ class CacheMiddleware:
     async def _single_flight(
         self, canonical: CanonicalRequest, etag: bytes, scope: Scope, receive: Receive
     ) -> CachedResponse | list[Message]:
-        """Render once for all concurrent requests, even if the first of them disconnects.
+        """Render once for all concurrent requests, as long as one of their clients is there.
 
         An error response names its request's id, so it is sent to that request only; the others run themselves.
         """
-        running = self._in_flight.get(etag)
-        if running is not None:
-            response = await asyncio.shield(running)
-            if isinstance(response, CachedResponse):
-                return response
-            return await self._render(canonical, etag, scope, receive)
-        running = self._in_flight[etag] = asyncio.create_task(self._render(canonical, etag, scope, receive))
-        running.add_done_callback(lambda _: self._in_flight.pop(etag, None))
-        return await asyncio.shield(running)
+        key = etag if self._enabled else object()
+        start, client = partial(self._render, canonical, etag, scope, receive), scope.get(_CLIENT, receive)
+        is_shared = key in self._runs
+        response = await self._runs.run(key, start, client)
+        if is_shared and not isinstance(response, CachedResponse):
+            return await self._runs.run(object(), start, client)
+        return response
 
     async def _render(
         self, canonical: CanonicalRequest, etag: bytes, scope: Scope, receive: Receive
@@ -386,9 +477,10 @@ class CacheMiddleware:
             key=canonical.key,
             etag=etag,
             cache_control=cache_control,
-            headers=[*rendered.headers, *validators, NOSNIFF, link],
+            headers=[*rendered.headers, *validators, *missing_from(rendered.headers, self._security_headers), link],
             body=rendered.body,
             created_at=time.monotonic(),
+            series=self.observer.series_of(canonical.endpoint.method, canonical.endpoint.path),
         )
         if self._enabled and generation == self._generation:
             self._cache.put(response)

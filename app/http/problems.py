@@ -23,6 +23,7 @@ from app.http.headers import (
     is_preflight,
     preflight_headers,
 )
+from app.http.observer import note_problem
 from app.validation import MAX_ERRORS, display_value, explain, field_path
 
 MEDIA_TYPE = "application/problem+json"
@@ -30,15 +31,18 @@ _log = logging.getLogger(__name__)
 
 STATUS_PROBLEMS = {
     400: ("bad-request", "Bad request"),
+    401: ("unauthorized", "API key needed"),
     403: ("foreign-origin", "Foreign host or origin"),
     404: ("not-found", "Not found"),
     405: ("method-not-allowed", "Method not allowed"),
+    408: ("request-timeout", "Request not sent in time"),
     412: ("precondition-failed", "Precondition failed"),
     413: ("too-long", "Request body too long"),
     414: ("url-too-long", "URL too long"),
     415: ("not-json", "Unsupported media type"),
     416: ("range-not-satisfiable", "Range not satisfiable"),
     422: ("bad-parameter", "Invalid parameter"),
+    429: ("too-many-requests", "Too many requests"),
     431: ("headers-too-long", "Request headers too long"),
     500: ("internal-error", "Internal server error"),
     503: ("not-ready", "Catalog not ready"),
@@ -89,6 +93,7 @@ def problem_response(
 ) -> JSONResponse:
     """Return a problem as a response; each of `errors` has `pointer` and `detail`."""
     status, slug, title = problem_type
+    note_problem(request.scope, slug)
     body = {
         "type": type_url(request, slug),
         "title": title,
@@ -273,6 +278,18 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "GET /sizes?cursor=abc",
         "cursor=abc: use next_cursor as it was returned, with the same filters and order",
     ),
+    "unauthorized": Explanation(
+        "Whoever runs the service has set API keys, and the request has none of them, or two that differ.",
+        "Send your key as `Authorization: Bearer KEY` or `X-API-Key: KEY`; whoever runs the service gives you one.",
+        "GET /sizes",
+        "This service needs an API key: send `Authorization: Bearer KEY` or `X-API-Key: KEY`.",
+    ),
+    "too-many-requests": Explanation(
+        "The holder of the key, or the address where no key is needed, sent more requests than are allowed.",
+        "Retry after the seconds in the header `retry-after`; `ratelimit` of each response says how many are left.",
+        "GET /sizes, for the 101st time",
+        "You may send 100 requests in 60 s; Retry-After says when the next one is served.",
+    ),
     "foreign-origin": Explanation(
         "The request to the tools for agents names another host, or comes from a page of another origin: a page that a "
         "browser shows could reach a service in the browser's network that way.",
@@ -359,6 +376,13 @@ EXPLANATIONS: Mapping[str, Explanation] = {
         "Report the `request_id` to whoever runs the service: the log has the cause beside it.",
         "GET /sizes",
         "This is a fault of the service; it has been logged.",
+    ),
+    "request-timeout": Explanation(
+        "The rest of a request did not arrive in time: a client has 10 seconds for headers and 30 for a body, unless "
+        "the service is set otherwise. The connection is closed.",
+        "Send the request again, at once and whole.",
+        "POST /fit with half of its body",
+        "The rest of the request did not arrive in time.",
     ),
     "busy": Explanation(
         "The service is already doing as much of this as it can.",

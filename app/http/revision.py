@@ -1,9 +1,13 @@
-"""The generation that cached responses belong to: the catalog's revision, the day, and the program's version."""
+"""The generation that cached responses belong to: the catalog's revision, the day, and the program's version.
+
+Also here: whether the database answers at all. While it does not, cached responses go on to be served in the generation
+that was read last, and other requests are refused soon instead of waiting for it.
+"""
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import date
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
@@ -16,43 +20,66 @@ from app.catalog.store.revisions import latest_revision
 from app.db.engines import driver_message, has_no_tables, outage_cause
 from app.db.executors import SessionThreads
 from app.db.migrations import newest_revision, outdated_revision
+from app.db.sqlite_files import MISSING
+from app.errors import NotReady
+from app.http.outages import OutageLog
 
 _log = logging.getLogger(__name__)
 
 NO_TABLES = "The database has no catalog tables; run `vmsizes migrate`, then `vmsizes ingest seeds`."
+NO_ANSWER = "The database cannot be reached: it does not answer in time."
 REFRESH_SECONDS = 0.5
 """A state is read again after this long; requests are answered from it for as long again while that is done."""
 PATIENCE_SECONDS = 0.25
 """So long a stored response may wait for the database, once; then it is sent as it is until the database answers."""
+ANSWER_SECONDS = 1.25
+"""A database that takes longer to tell the revision does not answer: a few rows, read in a thread of its own."""
+SNAPSHOT_SECONDS = 10.0
+"""So long it may take to read the snapshot of a new revision, which grows with the catalog."""
+NO_FILE = "There is no database file yet; run `vmsizes migrate`, then `vmsizes ingest seeds`."
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class CatalogState(NamedTuple):
-    """The current generation, snapshot and revision; or `unavailable`, the reason why there is no catalog."""
+    """The current generation, snapshot and revision; or `unavailable`, the reason why there is no catalog.
+
+    An unavailable catalog keeps the generation that was read last, to which stored responses belong. `unreachable`
+    tells a database that does not answer from one that has no catalog.
+    """
 
     generation: str | None = None
     snapshot: CatalogSnapshot | None = None
     revision: Mapping[str, Any] | None = None
     unavailable: str = ""
+    unreachable: bool = False
 
 
 class RevisionWatcher:
-    """Reads the catalog's revision from the database at most twice a second, and only when a request needs it."""
+    """Reads the catalog's revision from the database at most twice a second, when requests need it.
+
+    While the catalog is unavailable it is tried again without requests. `engine` should have a connection for it alone:
+    it must tell a server that is gone from one whose connections are all taken.
+    """
 
     def __init__(self, engine: Engine, today: Callable[[], date], version: str) -> None:
         self._today, self._version = today, version
+        self._engine = engine
         self._threads = SessionThreads(engine, 1, name="watching")  # its own thread: long queries may occupy the others
-        self._expires_at = 0.0
-        self._began_at = 0.0
+        self._expires_at = self._began_at = self._heard_at = self._confirmed_at = 0.0
         self._reading: asyncio.Task[CatalogState] | None = None
-        self._last_outage = ""
+        self._retry: asyncio.TimerHandle | None = None
+        self._known = CatalogState()
+        self._outages = OutageLog()
+        self._on_return: list[Callable[[], None]] = []
+        self._waiting: set[asyncio.Future[Any]] = set()
+        self._checking: asyncio.Task[None] | None = None
         self.state = CatalogState()
 
     @property
     def generation(self) -> str | None:
-        """The name of the current state, part of every ETag; None without a catalog, when nothing may be cached."""
+        """The name of the current state, part of every ETag; None where there has been no catalog yet."""
         return self.state.generation
 
     @property
@@ -60,11 +87,30 @@ class RevisionWatcher:
         """Whether `state` was read less than REFRESH_SECONDS ago."""
         return time.monotonic() < self._expires_at
 
+    @property
+    def unconfirmed_seconds(self) -> int:
+        """How long ago the catalog was read last."""
+        return int(time.monotonic() - self._confirmed_at)
+
+    @property
+    def recent_failure(self) -> str:
+        """Why queries failed in the last moments although the revision could be read; empty if none did."""
+        return self._outages.recent_cause
+
+    def on_return(self, reconnect: Callable[[], None]) -> None:
+        """Have a function called when the database can be reached again: connections of before may be broken."""
+        self._on_return.append(reconnect)
+
     async def refresh(self) -> CatalogState:
-        """Return the current state, reading it if it is not fresh; concurrent calls share one read."""
-        if self.is_fresh:
-            return self.state
-        return await asyncio.shield(self._begin())
+        """Return the current state, reading it if it is not fresh; concurrent calls share one read.
+
+        Takes at most ANSWER_SECONDS: then the database is unreachable until the read ends.
+        """
+        if not self.is_fresh:
+            reading = self._begin()
+            while not reading.done() and not self._note_silence():
+                await asyncio.wait({reading}, timeout=max(0.0, self._deadline() - time.monotonic()))
+        return self.state
 
     async def refresh_soon(self) -> None:
         """Refresh the state for a request that may be answered from it; waits for the database only for a moment.
@@ -78,10 +124,69 @@ class RevisionWatcher:
         reading, now = self._begin(), time.monotonic()
         if now >= self._expires_at + REFRESH_SECONDS:
             await asyncio.wait({reading}, timeout=max(0.0, self._began_at + PATIENCE_SECONDS - now))
+        self._note_silence()
 
     async def read(self, work: Callable[Concatenate[Session, P], T], *args: P.args, **more: P.kwargs) -> T:
         """Call a function with a session in the watcher's thread, where no slow query is waited for."""
-        return await self._threads.run(work, *args, **more)
+        return await self.while_reachable(self._threads.run(work, *args, **more))
+
+    async def while_reachable(self, answer: Awaitable[T]) -> T:
+        """Wait for an answer of the database as long as it takes, but only while the revision can be read, too.
+
+        Raises NotReady about REFRESH_SECONDS + ANSWER_SECONDS after the database has stopped to answer; what it was
+        asked goes on in its thread or connection, until the database answers that or the connection ends.
+        """
+        asked = asyncio.ensure_future(answer)
+        waiting = asyncio.shield(asked)
+        self._waiting.add(waiting)
+        if self._checking is None:
+            self._checking = asyncio.create_task(self._check_while_waiting())
+        try:
+            return await waiting
+        except asyncio.CancelledError:
+            if waiting in self._waiting:  # the request was cancelled, as by a client that is gone
+                asked.cancel()
+                raise
+            asked.add_done_callback(_ignore)
+            raise NotReady(self.state.unavailable or NO_ANSWER) from None
+        finally:
+            self._waiting.discard(waiting)
+
+    async def _check_while_waiting(self) -> None:
+        """Read the revision as long as anybody waits for the database; give all of them up when it does not answer."""
+        try:
+            while self._waiting:
+                await asyncio.sleep(PATIENCE_SECONDS)
+                if self._waiting and (await self.refresh()).unreachable:
+                    given_up = tuple(self._waiting)
+                    self._waiting.clear()
+                    for waiting in given_up:
+                        waiting.cancel()
+        finally:
+            self._checking = None
+
+    def explain_outage(self, error: DBAPIError) -> str | None:
+        """Return why the database cannot be reached, None for any other error; logged once until it answers again."""
+        if has_no_tables(error):
+            self._outages.note_failure(NO_TABLES)
+            return NO_TABLES
+        cause = outage_cause(error)
+        if cause is None:
+            return None
+        outage = f"The database cannot be reached: {cause}."
+        if self._known.generation is None and MISSING in str(error.orig):
+            outage = NO_FILE
+        self._outages.note_failure(outage, driver_message(error))
+        return outage
+
+    def close(self) -> None:
+        """Stop the thread and close its connection."""
+        if self._retry is not None:
+            self._retry.cancel()
+        if self._checking is not None:
+            self._checking.cancel()
+        self._threads.close()
+        self._engine.dispose()
 
     def _begin(self) -> asyncio.Task[CatalogState]:
         """Return the running read, or begin one."""
@@ -91,58 +196,83 @@ class RevisionWatcher:
         return self._reading
 
     async def _refresh(self) -> CatalogState:
+        was_unreachable = self.state.unreachable
         try:
-            self.state = await self._load()
+            state = await self._load()
+            if self.state.unavailable and not state.unavailable:
+                self._outages.note_return()
+            if not state.unreachable and (was_unreachable or self.state.unreachable):
+                for reconnect in self._on_return:
+                    reconnect()
+            self.state = state
             self._expires_at = time.monotonic() + REFRESH_SECONDS
-            return self.state
+            if not state.unavailable:
+                self._known, self._confirmed_at = state, time.monotonic()
+            if state.unavailable or self._outages.cause:
+                self._retry_later()
+            return state
         finally:
             self._reading = None
 
-    def explain_outage(self, error: DBAPIError) -> str | None:
-        """Return why the database cannot be reached, None for any other error; logged once until it answers again."""
-        if has_no_tables(error):
-            return NO_TABLES
-        cause = outage_cause(error)
-        if cause is None:
-            return None
-        outage = f"The database cannot be reached: {cause}."
-        self._log_outage(outage, f"{outage} ({driver_message(error)})")
-        return outage
+    def _retry_later(self) -> None:
+        """Read again without a request, so that the end of an outage is found, and logged, by itself."""
+        if self._retry is not None:
+            self._retry.cancel()
+        self._retry = asyncio.get_running_loop().call_later(REFRESH_SECONDS, self._begin)
 
-    def close(self) -> None:
-        """Stop the thread."""
-        self._threads.close()
+    def _deadline(self) -> float:
+        """Return the time until which the running read may take."""
+        if self._heard_at > self._began_at:
+            return self._heard_at + SNAPSHOT_SECONDS
+        return self._began_at + ANSWER_SECONDS
+
+    def _note_silence(self) -> bool:
+        """Take the database for unreachable where a read has been running for too long; return whether it has."""
+        silent = self._reading is not None and time.monotonic() >= self._deadline()
+        if silent and not self.state.unreachable:
+            self._outages.note_failure(NO_ANSWER)
+            self.state = self._without_catalog(NO_ANSWER, unreachable=True)
+        return silent
+
+    def _without_catalog(self, reason: str, *, unreachable: bool = False) -> CatalogState:
+        return CatalogState(self._known.generation, unavailable=reason, unreachable=unreachable)
 
     async def _load(self) -> CatalogState:
         try:
             state = await self._threads.run(self._load_in_session)
         except DBAPIError as error:
             outage = self.explain_outage(error)
-            if outage is None:
-                _log.exception("reading the revision failed")
-            return CatalogState(
-                unavailable=outage or "The database does not answer as it should; the log of the service says why."
+            if outage is not None:
+                return self._without_catalog(outage, unreachable=outage != NO_TABLES)
+            _log.exception("reading the revision failed")
+            return self._without_catalog(
+                "The database does not answer as it should; the log of the service says why.", unreachable=True
             )
-        self._log_outage("", "The database answers again.")
+        if state.unavailable:
+            self._outages.note_failure(state.unavailable)
+        else:
+            self._outages.note_answer()
         return state
-
-    def _log_outage(self, outage: str, line: str) -> None:
-        if outage != self._last_outage:
-            self._last_outage = outage
-            _log.log(logging.ERROR if outage else logging.WARNING, line)
 
     def _load_in_session(self, session: Session) -> CatalogState:
         outdated = outdated_revision(session)
         if outdated:
             needed = f"and this program needs {newest_revision()}; run `vmsizes migrate`."
-            return CatalogState(unavailable=f"The database has the schema {outdated}, {needed}")
+            return self._without_catalog(f"The database has the schema {outdated}, {needed}")
         revision = latest_revision(session)
+        self._heard_at = time.monotonic()
         if revision is None:
-            return CatalogState(unavailable="The catalog is empty; run `vmsizes ingest seeds`.")
-        generation, snapshot = self._generation_of(revision), self.state.snapshot
-        if snapshot is None or generation != self.state.generation:
+            return self._without_catalog("The catalog is empty; run `vmsizes ingest seeds`.")
+        generation, snapshot = self._generation_of(revision), self._known.snapshot
+        if snapshot is None or generation != self._known.generation:
             snapshot = load_snapshot(session)
         return CatalogState(generation, snapshot, revision)
 
     def _generation_of(self, revision: Mapping[str, Any]) -> str:
         return f"{revision['number']}-{revision['digest'][:16]}-{self._today():%y%m%d}-{self._version}"
+
+
+def _ignore(abandoned: "asyncio.Future[Any]") -> None:
+    """Take the outcome of what nobody waits for any more, so that it is not reported as forgotten."""
+    if not abandoned.cancelled():
+        abandoned.exception()

@@ -13,6 +13,7 @@ from app.catalog.queries.freshness import load_freshness
 from app.catalog.queries.snapshot import Catalog, CatalogSnapshot, load_snapshot
 from app.catalog.store.revisions import latest_revision
 from app.db.executors import SessionThreads
+from app.db.guards import Guard, wait_for_ever
 from app.errors import NotReady
 
 T = TypeVar("T")
@@ -47,8 +48,8 @@ class RevisionInfo:
 class CatalogReader:
     """Runs work that reads the catalog, each with a session of its own in a thread."""
 
-    def __init__(self, engine: Engine, today: Callable[[], date]) -> None:
-        self._threads, self._today = SessionThreads(engine, MAX_THREADS, name="mcp"), today
+    def __init__(self, engine: Engine, today: Callable[[], date], guard: Guard = wait_for_ever) -> None:
+        self._threads, self._today = SessionThreads(engine, MAX_THREADS, name="mcp", guard=guard), today
         self._lock = threading.Lock()
         self._known: tuple[RevisionInfo, CatalogSnapshot] | None = None
 

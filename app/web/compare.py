@@ -135,9 +135,8 @@ async def _compare(request: PageRequest) -> "Comparison":
 
     view = request.params
     search = _search(view)
-    run = request.executor.run_in_thread if view.names_a_day else request.executor.run
     try:
-        return await run(partial(compare, search))
+        return await request.executor.run_in_thread(partial(compare, search))
     except BadQuery as error:
         field = "name" if error.field == "size" else error.field
         raise BadQuery(field, error.value, error.allowed) from None
@@ -152,18 +151,19 @@ async def _suggest(request: PageRequest, comparison: "Comparison | None") -> lis
     if start is None:
         return []
 
+    search = SimilarSearch(os=view.os, purchase=view.purchase, region=view.region, limit=_SUGGESTED + MAX_SIZES)
+
     def plan(snapshot: Any, today: Any) -> Any:
         check_regions(snapshot.regions, "region", view.region)
         try:
             keys = yield from get_size_keys(view.name)
         except NotFound as unknown:
             raise BadQuery("name", unknown.name, str(unknown)) from None
-        search = SimilarSearch(os=view.os, purchase=view.purchase, region=view.region, limit=_SUGGESTED + MAX_SIZES)
-        found = yield from find_similar(start, search, snapshot, today)
+        found = yield from find_similar(start, search, snapshot, today, on_columns=True)
         taken = set(keys)
         return [one.size.name for one in found.page if one.size.name.lower() not in taken][:_SUGGESTED]
 
-    names: list[str] = await request.executor.run(plan)
+    names: list[str] = await request.executor.run_on_columns(search, plan)
     return names
 
 

@@ -16,7 +16,7 @@ from app.catalog.queries.display_names import find_currencies, find_disputing_so
 from app.catalog.queries.facets import Facets
 from app.catalog.queries.params import Category, SizeFilter, SizeList, Status
 from app.catalog.queries.relaxations import find_relaxations
-from app.catalog.queries.sizes import JsonPage, find_sizes
+from app.catalog.queries.sizes import JsonPage
 from app.http.canonical import clean_query, to_query_text
 from app.web import filter_panel
 from app.web.cells import cells
@@ -144,9 +144,7 @@ def _statuses(view: SizesView, facets: Facets) -> list[filter_panel.Choice]:
 async def _find(request: PageRequest, view: SizesView) -> JsonPage:
     if request.errors:
         return JsonPage(items=[], next_cursor=None, total=0)
-    run = request.executor.run_in_thread if view.names_a_day else request.executor.run
-    search, offset = view.search(), (view.page - 1) * view.limit
-    return await run(lambda snapshot, today: find_sizes(search, snapshot, today, offset=offset))
+    return await request.executor.find_sizes(view.search(), offset=(view.page - 1) * view.limit)
 
 
 async def _relaxations(request: PageRequest, view: SizesView) -> list[tuple[str, str, int]]:

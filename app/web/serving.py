@@ -30,16 +30,10 @@ from app.http.canonical import (
 from app.http.headers import PUBLIC_URL, accepts_html
 from app.http.middleware import HOME
 from app.http.problems import HANDLERS
+from app.http.security import PAGE_HEADERS
 from app.web.assets import assets
 from app.web.rendering import render_template
 
-_CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
-    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-"""Nothing comes from other origins, and no inline script or style applies."""
-
-_HEADERS = {"content-security-policy": _CONTENT_SECURITY_POLICY, "referrer-policy": "same-origin"}
 _UNPROCESSABLE = 422
 
 Pairs = Sequence[tuple[str, str]]
@@ -116,6 +110,7 @@ def page_endpoints(pages: Iterable[Page]) -> list[Endpoint]:
     return [
         Endpoint(
             method="GET",
+            path=page.path,
             first_segment=first_path_segment(page.path),
             pattern=compile_path(page.path)[0],
             has_path_params="{" in page.path,
@@ -189,7 +184,7 @@ def _rendered(page: Page, text: str, status: int) -> Response:
         return Response(text, status, media_type="text/csv; charset=utf-8", headers=headers)
     if page.media_type:
         return Response(text, status, media_type=page.media_type)
-    return HTMLResponse(text, status, headers=_HEADERS)
+    return HTMLResponse(text, status, headers=PAGE_HEADERS)
 
 
 def _redirect_to_clean(request: Request, params: BaseModel) -> Response:
@@ -224,7 +219,7 @@ def error_page(request: Request, response: Response, error: Exception | None = N
     html = render_template(
         "error.html", root=relative_root(request), path=request.url.path, problem=problem, suggested=suggested
     )
-    return HTMLResponse(html, response.status_code, headers={**_HEADERS, **headers, "cache-control": "no-store"})
+    return HTMLResponse(html, response.status_code, headers={**PAGE_HEADERS, **headers, "cache-control": "no-store"})
 
 
 async def _send_asset(request: Request) -> Response:

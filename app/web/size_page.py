@@ -80,7 +80,7 @@ async def render(request: PageRequest) -> str:
         run.run_in_thread(partial(find_prices, name, prices_of)),
         run.run_in_session(find_availability, name, AvailabilitySearch(limit=_MOST)),
         run.run_in_session(_find_names),
-        run.run(partial(find_similar, name, similar_to)),
+        run.run_on_columns(similar_to, partial(find_similar, name, similar_to, on_columns=True)),
     )
     item = json.loads(size_json, parse_float=Decimal)
     rate = prices.exchange_rate

@@ -16,10 +16,12 @@ from app.ingest.registry import read_csv_source
 from app.ingest.run import forget, ingest
 from app.main import create_asgi_app
 from app.settings import Settings
+from tests.adjusted import serve_adjusted
 from tests.conftest import TODAY
-from tests.databases import Databases, make_read_only
+from tests.databases import Databases, writable
 from tests.factories import NOW
 from tests.servers import open_client, server
+from tests.walks import assert_same_answers
 
 RULES = """\
 name,size,region,os,purchase,discount_percent,usd_per_hour,valid_from,valid_until
@@ -40,16 +42,8 @@ def adjusted(
     """A client of a service whose prices follow RULES."""
     path = tmp_path_factory.mktemp("rules") / "contoso.csv"
     path.write_text(RULES)
-    url = databases.copy(seeded_template_url)
-    service = create_asgi_app(Settings(_env_file=None, database_url=url), today=lambda: TODAY)
-    outcome = ingest(service.app.state.engine, read_csv_source("adjustments", path), now=NOW)
-    assert outcome.summary.changes["adjustment"].added == 5
-    assert outcome.summary.events == 0
-    make_read_only(service.app.state.engine)
-    with server(service) as base, open_client(base) as client:
+    with serve_adjusted(databases, seeded_template_url, path) as client:
         yield client
-    service.app.state.engine.dispose()
-    databases.drop(url)
 
 
 def get(client: httpx.Client, path: str, **params: Any) -> Any:
@@ -140,13 +134,7 @@ def test_a_list_is_in_the_order_of_what_is_paid(adjusted: httpx.Client, purchase
     ],
 )
 def test_answers_of_today_are_the_same_by_the_rules_of_the_day(adjusted: httpx.Client, path: str) -> None:
-    now, then = adjusted.get(path), adjusted.get(f"{path}{'&' if '?' in path else '?'}as_of={TODAY}")
-    assert now.status_code == then.status_code == 200, then.text
-    if now.headers["content-type"] != "application/json":
-        assert then.text == now.text
-        return
-    answers = [{**answer.json(), "next_cursor": None} for answer in (now, then)]
-    assert answers[0] == answers[1]
+    assert_same_answers(adjusted, path, f"{path}{'&' if '?' in path else '?'}as_of={TODAY}")
 
 
 def test_one_size_has_its_list_price_where_it_is_cheapest_for_the_reader(
@@ -285,7 +273,7 @@ def test_the_source_of_the_rules_is_listed_and_can_be_forgotten(few_prices_url: 
     path = tmp_path / "contoso.csv"
     path.write_text(RULES)
     service = create_asgi_app(Settings(_env_file=None, database_url=few_prices_url), today=lambda: TODAY)
-    engine = service.app.state.engine
+    engine = writable(service)
     query = "/sizes?region=eastus&limit=500&fields=name,usd_per_hour,adjustment,spot_usd_per_hour"
     with server(service) as url, open_client(url) as client:
         listed = get(client, query)["items"]

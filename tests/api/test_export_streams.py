@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import Engine, insert, literal, select, true, update
 from sqlalchemy.orm import Session
 
+from app.api import exports
 from app.api.exports import MAX_CONCURRENT
 from app.catalog.column_types import NANO_USD, table_of
 from app.catalog.models import Price, Region, Revision, Size, SizeJson, Source
@@ -132,6 +133,32 @@ def test_a_client_that_disconnects_stops_the_query(large: httpx.Client, service:
     assert eventually(lambda: not streams.running)
 
 
+def test_an_export_whose_client_takes_too_long_is_broken(filled_url: str) -> None:
+    settings = Settings(_env_file=None, database_url=filled_url, export_seconds=1)
+    service = create_asgi_app(settings, today=lambda: TODAY)
+    with server(service) as url, open_client(url) as client:
+        with client.stream("GET", "/prices.ndjson", headers={"accept-encoding": "identity"}) as answer:
+            chunks = answer.iter_raw(1000)
+            next(chunks)
+            assert eventually(lambda: not service.app.state.streams.running)
+            with pytest.raises(httpx.RemoteProtocolError):
+                list(chunks)
+        assert client.get("/sizes?limit=1").status_code == 200
+
+
+def test_only_so_many_files_are_written_and_sent(
+    large: httpx.Client, service: CacheMiddleware, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exports, "MAX_WAITING_FILES", 0)
+    refused = large.get("/prices.parquet?region=r01")
+    assert (refused.status_code, refused.json()["type"]) == (503, "/problems/busy")
+    monkeypatch.undo()
+    assert large.get("/prices.parquet?region=r01").status_code == 200
+    monkeypatch.setattr(exports, "MAX_FILE_READERS", 0)
+    assert large.get("/prices.parquet?region=r01").status_code == 503
+    assert large.get("/prices.csv?region=r01").status_code == 200
+
+
 def test_a_truncated_stream_does_not_look_complete(large: httpx.Client, service: CacheMiddleware) -> None:
     with large.stream("GET", "/prices.ndjson") as answer:
         chunks = answer.iter_raw()
@@ -193,7 +220,7 @@ def test_the_files_of_a_worker_are_bounded_and_deleted_when_it_stops(filled_url:
             assert files.size_bytes == size_bytes
             folders |= {file.path.parent for file in files}
         (folder,) = folders
-        assert len(list(folder.iterdir())) == 1
+        assert len(list(folder.glob("*.parquet"))) == 1
     assert not folder.exists()
 
 

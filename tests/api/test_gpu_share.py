@@ -9,6 +9,7 @@ import pytest
 
 from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
+from tests.databases import writable
 from tests.factories import NOW, price, reading, size
 from tests.servers import open_client, server
 
@@ -25,7 +26,7 @@ def gpu_share_client(service: CacheMiddleware) -> Iterator[httpx.Client]:
         *size("Standard_GCountUnknown", gpu_memory_gib=96, **OF_ONE),
     ]
     prices = [price(f"Standard_{name}", "1.5") for name in ("G1", "G4th", "GUnknown", "GCountUnknown")]
-    ingest(service.app.state.engine, reading(statements, regions=["eastus"], prices=prices), now=NOW)
+    ingest(writable(service), reading(statements, regions=["eastus"], prices=prices), now=NOW)
     with server(service) as url, open_client(url) as client:
         yield client
 

@@ -15,7 +15,7 @@ from app.catalog.purchases import PURCHASE_MODELS
 from app.ingest.run import ingest
 from app.main import create_asgi_app
 from app.settings import Settings
-from tests.databases import Databases
+from tests.databases import Databases, writable
 from tests.factories import NOW, price, reading, size
 from tests.servers import open_client, server
 from tests.walks import walk
@@ -50,7 +50,7 @@ def client(databases: Databases, template_url: str) -> Iterator[httpx.Client]:
     ]
     rows = [price(name, str(usd), region=region, purchase=purchase) for (name, region, purchase), usd in PRICES.items()]
     facts = [fact for facts in stated for fact in facts]
-    ingest(service.app.state.engine, reading(facts, regions=REGIONS, prices=rows), now=NOW)
+    ingest(writable(service), reading(facts, regions=REGIONS, prices=rows), now=NOW)
     with server(service) as address, open_client(address) as client:
         yield client
     service.app.state.engine.dispose()

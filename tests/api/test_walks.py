@@ -12,6 +12,7 @@ from sqlalchemy import Engine
 from app.catalog.readings import Reading
 from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
+from tests.databases import writable
 from tests.factories import NOW, reading, size
 from tests.servers import open_client, server
 from tests.walks import walk
@@ -80,7 +81,7 @@ def test_every_list_links_to_its_next_page(client: httpx.Client, path: str) -> N
 
 @pytest.mark.parametrize("path", ["/sizes?limit=2", "/fit?limit=2", "/sizes/a/similar?limit=2", "/revisions?limit=1"])
 def test_a_cursor_is_gone_after_an_ingest(service: CacheMiddleware, path: str) -> None:
-    engine = service.app.state.engine
+    engine = writable(service)
     ingest(engine, reading_of("ABCDEF"), now=NOW)
     with server(service) as url, open_client(url) as client:
         first = client.get(path).json()

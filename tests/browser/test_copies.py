@@ -18,6 +18,7 @@ from app.main import create_asgi_app
 from app.settings import Settings
 from tests.browser.conftest import RecordedPage
 from tests.conftest import TODAY
+from tests.databases import writable
 from tests.factories import NOW, price, reading, size
 from tests.servers import server
 
@@ -45,8 +46,8 @@ WALK = """async (url) => {
 def service(empty_url: str) -> Iterator[CacheMiddleware]:
     """A service with its own database of three sizes, one of them with a price."""
     service = create_asgi_app(Settings(_env_file=None, database_url=empty_url), today=lambda: TODAY)
-    migrations.upgrade(service.app.state.engine)
-    ingest(service.app.state.engine, costing("3.5"), now=NOW)
+    migrations.upgrade(writable(service))
+    ingest(writable(service), costing("3.5"), now=NOW)
     yield service
     service.app.state.engine.dispose()
 
@@ -74,7 +75,7 @@ def test_a_page_sees_the_new_price_within_a_second_of_an_ingest(service: CacheMi
     with server(service) as url:
         page_url = f"{url}/sizes?limit=1"
         assert [shown(elsewhere, page_url) for _ in range(2)] == [3.5, 3.5]
-        ingest(service.app.state.engine, costing("2.7008"), now=NOW)
+        ingest(writable(service), costing("2.7008"), now=NOW)
         time.sleep(1)
         assert shown(elsewhere, page_url) == 2.7008
         elsewhere.reload()
@@ -101,7 +102,7 @@ def test_a_walk_that_gets_410_starts_over_and_finishes(service: CacheMiddleware,
     def pause(read: int) -> None:
         if read == 1 and not done:
             done.append(True)
-            ingest(service.app.state.engine, costing("2.7008"), now=NOW)
+            ingest(writable(service), costing("2.7008"), now=NOW)
             time.sleep(1)
 
     done: list[bool] = []

@@ -1,6 +1,7 @@
 """A service whose database is not ready responds 503 with what to do."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -73,8 +74,16 @@ def test_a_stopped_postgresql_is_reported_and_logged_once(caplog: pytest.LogCapt
             told = {
                 client.get(path).json()["detail"] for path in ("/sizes?limit=3", "/conflicts?limit=3", "/fit?limit=3")
             }
-            time.sleep(REFRESH_SECONDS)
-            told |= {refused(client, path) for path in ("/readyz", "/sizes", "/conflicts", "/readyz", "/sizes.csv")}
+            time.sleep(2 * REFRESH_SECONDS)
+            told |= {
+                refused(client, path) for path in ("/readyz", "/sizes?limit=4", "/regions", "/readyz", "/sizes.csv")
+            }
+            kept = client.get("/sizes")
+            assert kept.status_code == 200
+            assert re.fullmatch(
+                r'vmsizes; hit; ttl=-\d+; detail="the database is away, .*"', kept.headers["cache-status"]
+            )
+            assert int(kept.headers["age"]) >= 0
             assert client.get("/readyz").headers["retry-after"] == "5"
             assert client.get("/healthz").status_code == 200
     assert all(
@@ -82,8 +91,8 @@ def test_a_stopped_postgresql_is_reported_and_logged_once(caplog: pytest.LogCapt
         for detail in told
     )
     assert GONE in told
-    errors = [record.message for record in caplog.records if record.levelname == "ERROR"]
-    assert len(errors) == len({error.partition(" (")[0] for error in errors}) <= 2
+    errors = [record.message for record in caplog.records if record.levelname == "ERROR" and "outages" in record.name]
+    assert len(errors) == 1
     assert not any(record.exc_info for record in caplog.records)
 
 
@@ -106,10 +115,14 @@ def test_the_command_line_reports_an_outage_without_the_password() -> None:
 
 def test_a_file_that_is_no_database_is_reported(tmp_path: Path) -> None:
     (tmp_path / "x.db").write_text("no database " * 1000)
-    for file, cause in (("x.db", "its file is no database"), ("no/where.db", "its file cannot be opened")):
+    told = {
+        "x.db": "The database cannot be reached: its file is no database.",
+        "no/where.db": "There is no database file yet; run `vmsizes migrate`, then `vmsizes ingest seeds`.",
+    }
+    for file, detail in told.items():
         with client_of(f"sqlite:///{tmp_path / file}") as client:
             for path in ("/readyz", "/sizes", "/conflicts"):
-                assert refused(client, path) == f"The database cannot be reached: {cause}."
+                assert refused(client, path) == detail
 
 
 @pytest.mark.parametrize("file", sorted((migrations.MIGRATIONS / "versions").glob("0*.py")), ids=lambda file: file.name)

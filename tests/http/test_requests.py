@@ -9,6 +9,8 @@ import httpx
 import pytest
 
 from app.http.middleware import CacheMiddleware
+from app.main import create_asgi_app
+from app.settings import Settings
 from tests.api.bodies import LLAMA
 from tests.servers import open_client, server
 
@@ -33,6 +35,53 @@ def test_every_response_has_an_id_a_link_to_the_document_and_nosniff(client: htt
     assert answer.headers["x-request-id"]
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert link(answer, "service-desc") == "/openapi.json"
+
+
+DATA = [
+    *("/sizes", "/sizes?limit=0", "/sizes.csv", "/prices.parquet?limit=1", "/sizes/nope", "/", "/nothing", "/llms.txt"),
+    *("/healthz", "/readyz", "/metrics", "/openapi.json", "/problems", "/docs/page.js", "/docs/assets/none"),
+]
+
+
+@pytest.mark.parametrize("path", DATA)
+def test_a_browser_that_opens_data_runs_loads_and_frames_nothing(client: httpx.Client, path: str) -> None:
+    for _ in range(2):  # the second time from the response cache
+        headers = client.get(path).headers
+        policy = headers["content-security-policy"]
+        assert policy.startswith("default-src 'none';")
+        assert "frame-ancestors 'none'" in policy
+        assert "'self'" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["cross-origin-resource-policy"] == "cross-origin"
+        assert "strict-transport-security" not in headers
+
+
+@pytest.mark.parametrize("path", ["/", "/ui/sizes/nd40rs_v2", "/ui/nothing", "/ui/sizes/nope", "/ui/fit", "/docs"])
+def test_a_page_loads_from_its_own_origin_and_is_framed_by_nobody(client: httpx.Client, path: str) -> None:
+    for _ in range(2):
+        headers = client.get(path, headers={"accept": "text/html"}).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'; script-src 'self'; style-src 'self';" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "same-origin"
+        assert headers["cross-origin-opener-policy"] == "same-origin"
+
+
+def test_each_security_header_is_sent_once(client: httpx.Client) -> None:
+    for path in [*DATA, "/docs", "/ui/sizes/nd40rs_v2"]:
+        names = [name for name, _ in client.get(path).headers.multi_items()]
+        assert len([name for name in names if name == "content-security-policy"]) == 1
+        assert len([name for name in names if name == "referrer-policy"]) == 1
+
+
+def test_https_alone_is_asked_for_where_it_is_set(seeded_url: str) -> None:
+    service = create_asgi_app(Settings(_env_file=None, database_url=seeded_url, hsts_seconds=300))
+    with server(service) as url, open_client(url) as client:
+        for path in ("/sizes?limit=1", "/sizes?limit=1", "/healthz", "/nothing", "/docs"):
+            assert client.get(path).headers["strict-transport-security"] == "max-age=300"
 
 
 @pytest.mark.parametrize("path", ["/sizes", "/gpus", "/healthz", "/nothing", "/sizes?limit=0"])

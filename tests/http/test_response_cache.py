@@ -20,6 +20,7 @@ from app.ingest.run import ingest
 from app.main import create_asgi_app
 from app.settings import Settings
 from tests.conftest import TODAY
+from tests.databases import writable
 from tests.factories import NOW, reading, size
 from tests.servers import open_client, server
 
@@ -136,7 +137,7 @@ def test_head_has_the_headers_and_no_body(client: httpx.Client) -> None:
 
 def test_a_cache_of_no_bytes_stores_nothing(database_url: str) -> None:
     service = create_asgi_app(Settings(_env_file=None, database_url=database_url, cache_mib=0), today=lambda: TODAY)
-    ingest(service.app.state.engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
+    ingest(writable(service), reading(size("Standard_X1", vcpus=8)), now=NOW)
     with server(service) as url, open_client(url) as client:
         assert [client.get("/sizes").json()["total"] for _ in range(3)] == [1, 1, 1]
     service.app.state.engine.dispose()
@@ -148,7 +149,7 @@ def test_max_age_applies_except_to_pages_with_a_next_page(
 ) -> None:
     settings = Settings(_env_file=None, database_url=database_url, max_age_seconds=60)
     service = create_asgi_app(settings, today=lambda: TODAY)
-    ingest(service.app.state.engine, reading([*size("X1", vcpus=8), *size("X2", vcpus=8)]), now=NOW)
+    ingest(writable(service), reading([*size("X1", vcpus=8), *size("X2", vcpus=8)]), now=NOW)
     lasting = {"/sizes": "public, max-age=60", "/sizes?limit=1": "no-cache", "/sizes.csv": "public, max-age=60"}
     with server(service) as url, open_client(url) as client:
         for path, told in lasting.items():
@@ -190,7 +191,7 @@ def test_a_crash_is_a_problem_and_not_cached(service: CacheMiddleware, monkeypat
 def test_a_new_revision_is_served_within_a_second(service: CacheMiddleware) -> None:
     with server(service) as url, open_client(url) as client:
         before = client.get("/sizes")
-        ingest(service.app.state.engine, reading([*size("X1", vcpus=8), *size("X2", vcpus=16)]), now=NOW)
+        ingest(writable(service), reading([*size("X1", vcpus=8), *size("X2", vcpus=16)]), now=NOW)
         deadline = time.monotonic() + 1
         while (after := client.get("/sizes")).json()["total"] == before.json()["total"]:
             assert time.monotonic() < deadline, "the old answer was still given after a second"
@@ -206,7 +207,7 @@ def test_every_worker_serves_a_new_revision_within_a_second_with_the_same_etag(
         urls = [stack.enter_context(server(worker)) for worker in (service, other)]
         workers = [stack.enter_context(open_client(url)) for url in urls]
         before = [worker.get("/sizes").headers["etag"] for worker in workers]
-        ingest(service.app.state.engine, reading([*size("X1", vcpus=8), *size("X2", vcpus=16)]), now=NOW)
+        ingest(writable(service), reading([*size("X1", vcpus=8), *size("X2", vcpus=16)]), now=NOW)
         time.sleep(1)
         answers = [worker.get("/sizes") for worker in workers]
         assert [answer.json()["total"] for answer in answers] == [2, 2]

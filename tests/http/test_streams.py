@@ -60,7 +60,7 @@ def client(seeded_url: str, made: list[int]) -> Iterator[httpx.Client]:
         return FileResponse(__file__, media_type="application/octet-stream", headers={"etag": request.scope[ETAG_KEY]})
 
     known = cacheable_endpoints([app.router], {})
-    watched = CacheMiddleware(app, known, app.state.watcher, max_bytes=2**20)
+    watched = CacheMiddleware(app, known, app.state.watcher, app.state.observer, max_bytes=2**20)
     with server(watched) as url, open_client(url) as client:
         yield client
     app.state.engine.dispose()

@@ -96,10 +96,11 @@ def test_requests_that_find_the_queue_full_are_told_to_come_again(
 
 
 def test_an_executor_says_that_it_is_busy(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executors, "MAX_WAITING", -executors.MAX_READERS)
+    ingest(engine, reading(size("Standard_X1", vcpus=8)), now=NOW)
 
     async def ask() -> None:
         watcher = RevisionWatcher(engine, lambda: TODAY, "1")
+        monkeypatch.setattr(executors, "MAX_WAITING", -executors.MAX_READERS)
         executor = QueryExecutor(engine, watcher, lambda: TODAY)
         with pytest.raises(Busy, match="Retry"):
             await executor.run_in_session(lambda _session: None)

@@ -7,14 +7,8 @@ from html import unescape
 import httpx
 import pytest
 
-from app.ingest.registry import read_csv_source
-from app.ingest.run import ingest
-from app.main import create_asgi_app
-from app.settings import Settings
-from tests.conftest import TODAY
-from tests.databases import Databases, make_read_only
-from tests.factories import NOW
-from tests.servers import open_client, server
+from tests.adjusted import serve_adjusted
+from tests.databases import Databases
 
 RULES = "name,size,region,discount_percent\nEA discount,,eastus,12\n"
 A100 = "nc24ads_a100_v4"
@@ -27,14 +21,8 @@ def adjusted(
     """A client of a service with 12 % off everything in East US."""
     path = tmp_path_factory.mktemp("rules") / "contoso.csv"
     path.write_text(RULES)
-    url = databases.copy(seeded_template_url)
-    service = create_asgi_app(Settings(_env_file=None, database_url=url), today=lambda: TODAY)
-    ingest(service.app.state.engine, read_csv_source("adjustments", path), now=NOW)
-    make_read_only(service.app.state.engine)
-    with server(service) as base, open_client(base) as client:
+    with serve_adjusted(databases, seeded_template_url, path) as client:
         yield client
-    service.app.state.engine.dispose()
-    databases.drop(url)
 
 
 def text(client: httpx.Client, url: str) -> str:

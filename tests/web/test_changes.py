@@ -10,6 +10,7 @@ import pytest
 
 from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
+from tests.databases import writable
 from tests.factories import NOW, price, reading, size
 from tests.servers import open_client, server
 
@@ -19,7 +20,7 @@ HTML = {"accept": "text/html"}
 @pytest.fixture
 def changed(service: CacheMiddleware) -> Iterator[httpx.Client]:
     """Three revisions: two sizes with prices, one dearer and one cheaper, then other words of the same source."""
-    engine = service.app.state.engine
+    engine = writable(service)
     facts = [*size("Standard_X1", vcpus=8), *size("Standard_Y1", vcpus=16)]
     prices = [price(name, "2", region="eastus") for name in ("x1", "y1")]
     ingest(engine, reading(facts, regions=["eastus"], prices=prices), now=NOW - timedelta(days=3))

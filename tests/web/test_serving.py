@@ -8,6 +8,7 @@ import pytest
 
 from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
+from tests.databases import writable
 from tests.factories import NOW, price, reading, size
 from tests.servers import open_client, server
 
@@ -76,7 +77,7 @@ def test_every_asset_of_a_page_is_immutable_and_found(client: httpx.Client) -> N
 
 def test_a_name_from_a_feed_is_text_and_nothing_else(service: CacheMiddleware) -> None:
     hostile = [*size(HOSTILE, vcpus=8), *size("Standard_Good", vcpus=8)]
-    ingest(service.app.state.engine, reading(hostile, regions=["eastus"], prices=[price(HOSTILE, "3.5")]), now=NOW)
+    ingest(writable(service), reading(hostile, regions=["eastus"], prices=[price(HOSTILE, "3.5")]), now=NOW)
     with server(service) as url, open_client(url) as client:
         page = client.get("/", headers=HTML).text
     assert "<script>alert" not in page

@@ -10,6 +10,7 @@ import pytest
 
 from app.http.middleware import CacheMiddleware
 from app.ingest.run import ingest
+from tests.databases import writable
 from tests.factories import NOW, price, reading, size
 from tests.servers import open_client, server
 
@@ -86,7 +87,7 @@ def test_a_size_that_retires_has_its_date_source_successors_and_what_they_lose(c
 
 def test_unknown_is_unknown_and_zero_is_zero(service: CacheMiddleware) -> None:
     known = size("Standard_Some", vcpus=8)
-    ingest(service.app.state.engine, reading(known, regions=["eastus"], prices=[]), now=NOW)
+    ingest(writable(service), reading(known, regions=["eastus"], prices=[]), now=NOW)
     with server(service) as url, open_client(url) as client:
         page = text_of(get(client, "/ui/sizes/Standard_Some"))
     assert "vCPUs 8" in page
@@ -112,7 +113,7 @@ def test_a_name_from_a_feed_is_text_in_every_part_of_the_page(service: CacheMidd
     hostile = 'Standard_<img src=x onerror="alert(1)">'
     rows = [*size(hostile, vcpus=8), *size("Standard_Good", vcpus=8)]
     prices = [price(hostile, "3.5"), price("Standard_Good", "3.4")]
-    ingest(service.app.state.engine, reading(rows, regions=["eastus"], prices=prices), now=NOW)
+    ingest(writable(service), reading(rows, regions=["eastus"], prices=prices), now=NOW)
     with server(service) as url, open_client(url) as client:
         good = get(client, "/ui/sizes/standard_good")
         both = get(client, "/ui/compare?name=standard_good,some&baseline=", status=422)

@@ -36,6 +36,7 @@ from app.webhooks.registry import (
     remove_webhook,
 )
 from app.webhooks.sending import Sender, SendPolicy
+from tests.databases import writable
 from tests.factories import NOW, price, reading, size
 from tests.servers import server
 from tests.webhooks.receiver import LOOPBACK, QUICK, SECRET, Receiver
@@ -110,7 +111,7 @@ def items(receiver: Receiver) -> list[dict[str, Any]]:
 def test_a_webhook_gets_later_events_as_the_list_of_changes_shows_them(
     service: CacheMiddleware, receiver: Receiver, clock: Clock
 ) -> None:
-    engine = service.app.state.engine
+    engine = writable(service)
     ingest(engine, reading(size("Standard_X1", vcpus=16)), now=NOW)
     add(engine, receiver)
     assert deliver(engine, clock) == []

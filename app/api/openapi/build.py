@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 
+from app.api.openapi.access import with_access
 from app.api.openapi.examples import with_example
 from app.api.openapi.openapi30 import Document
 from app.api.openapi.responses import header_components, response_components, to_responses
@@ -68,14 +69,15 @@ def operation_id(route: APIRoute) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-def install_openapi(app: FastAPI) -> None:
-    """Replace `app.openapi` by a function that builds the plain document once."""
+def install_openapi(app: FastAPI, *, needs_key: bool = False, is_limited: bool = False) -> None:
+    """Replace `app.openapi` by a function that builds the plain document once, with keys and limits that are set."""
     generate = app.openapi
 
     def openapi() -> Document:
         with _LOCK:
             if app.openapi_schema is None:
-                app.openapi_schema = to_plain_document(generate())
+                plain = to_plain_document(generate())
+                app.openapi_schema = with_access(plain, needs_key=needs_key, is_limited=is_limited)
             return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's own way to extend the document

@@ -15,6 +15,7 @@ from starlette.staticfiles import StaticFiles
 from app.api.openapi.openapi30 import Document, to_openapi30
 from app.http.cache import ENCODINGS, encode, preferred_encoding
 from app.http.headers import PUBLIC_URL, etag_matches, parse_headers
+from app.http.security import PAGE_HEADERS
 
 router = APIRouter(include_in_schema=False)
 OPENAPI_PATH, OPENAPI30_PATH = "/openapi.json", "/openapi-3.0.json"
@@ -33,11 +34,6 @@ _LINKS = {
 """The links that `/` gives to programs."""
 _CACHE_CONTROL = "public, max-age=300"
 _PAGE_FILES = files("app.api.openapi") / "page"
-_CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-"""Nothing is loaded from other origins, and no inline script runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +104,7 @@ def docs_page() -> Response:
     """Return the documentation page, where requests can be tried out; all assets come from this server."""
     return HTMLResponse(
         (_PAGE_FILES / "page.html").read_bytes(),
-        headers={"content-security-policy": _CONTENT_SECURITY_POLICY, "cache-control": _CACHE_CONTROL},
+        headers={**PAGE_HEADERS, "cache-control": _CACHE_CONTROL},
     )
 
 

@@ -21,7 +21,7 @@ from app.catalog.queries.prices import (
     find_prices,
 )
 from app.catalog.queries.provenance import FactSearch, find_facts
-from app.catalog.queries.sizes import find_sizes, get_size, render_page
+from app.catalog.queries.sizes import get_size, render_page
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan
 from app.schemas.compare import SimilarPage
@@ -50,8 +50,7 @@ SizeName = Annotated[
 
 async def render_sizes(executor: QueryExecutor, search: SizeSearch) -> str:
     """Return a page of sizes as JSON."""
-    run = executor.run_in_thread if search.names_a_day else executor.run
-    return render_page(await run(lambda snapshot, today: find_sizes(search, snapshot, today)))
+    return render_page(await executor.find_sizes(search))
 
 
 @router.get("/sizes", response_model=SizePage)
@@ -66,16 +65,21 @@ async def show_size(name: SizeName, params: Annotated[SizeParams, Query()], exec
     return json_response(await executor.run_in_session(get_size, name, params, today=executor.today()))
 
 
-@router.get("/sizes/{name}/similar")
-async def list_similar_sizes(
-    name: SizeName, search: Annotated[SimilarSearch, Query()], executor: Executor
-) -> SimilarPage:
+@router.get("/sizes/{name}/similar", response_model=SimilarPage)
+async def list_similar_sizes(name: SizeName, search: Annotated[SimilarSearch, Query()], executor: Executor) -> Response:
     """List the sizes that are most similar to one, each with the terms that make up its distance."""
+    plan = partial(_render_similar, name, search)
+    if search.names_a_day:
+        return json_response(await executor.run_in_thread(plan))
+    return json_response(await executor.run_on_columns(search, plan))
+
+
+def _render_similar(name: str, search: SimilarSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[str]:
     from app.converters.compare import to_similar_page
     from app.services.similar import find_similar
 
-    run = executor.run_in_thread if search.names_a_day else executor.run
-    return to_similar_page(await run(partial(find_similar, name, search)))
+    found = yield from find_similar(name, search, snapshot, today, on_columns=True)
+    return to_similar_page(found).model_dump_json(by_alias=True)
 
 
 @router.get("/sizes/{name}/facts", response_model=FactPage)
@@ -118,7 +122,7 @@ async def list_size_price_history(
 @router.get("/facets", response_model=FacetsOut)
 async def list_facets(search: Annotated[SizeFilter, Query()], executor: Executor) -> Response:
     """Count what a search finds by GPU, series, region, status and flags, and return the ranges of its figures."""
-    return json_response(await executor.run_on_columns(partial(_render_facets, search)))
+    return json_response(await executor.run_on_columns(search, partial(_render_facets, search)))
 
 
 def _render_facets(search: SizeFilter, snapshot: CatalogSnapshot, today: date) -> QueryPlan[str]:

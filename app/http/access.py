@@ -1,0 +1,109 @@
+"""Limits who may use the service, and how much: API keys and rate limits, around the response cache.
+
+It is installed only where keys or a limit are set. Responses to a request with a key are private: no shared cache may
+store them, and the response cache inside serves them to holders of keys only.
+"""
+
+from collections.abc import Sequence
+from time import perf_counter
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.api_keys import ApiKey, find_api_key
+from app.http.cache import Headers
+from app.http.clients import Allowance, RateLimiter, client_network, presented_key
+from app.http.headers import REQUEST_ID, parse_headers, resolve_request_id, with_cors
+from app.http.middleware import CommonHeadersMiddleware
+from app.http.observer import RequestObserver
+from app.http.problems import problem_response, status_problem
+from app.http.security import DATA_HEADERS
+
+OPEN_PATHS = frozenset({"/healthz", "/readyz"})
+"""Probes need no key and are not counted."""
+
+_UNAUTHORIZED, _TOO_MANY = 401, 429
+_CHALLENGE = {"WWW-Authenticate": 'Bearer realm="vmsizes"'}
+_POLICY = "default"
+
+
+class AccessMiddleware:
+    """Refuses requests without a valid key (401) and requests over the limit (429); passes on all others."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        observer: RequestObserver,
+        *,
+        keys: Sequence[ApiKey] = (),
+        limiter: RateLimiter | None = None,
+        public_url: str = "",
+        security_headers: Headers = DATA_HEADERS,
+    ) -> None:
+        self._app, self._observer, self._keys, self._limiter = app, observer, tuple(keys), limiter
+        self._public_url, self._security_headers = public_url, security_headers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check the key, count the request, and pass it on."""
+        if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
+            await self._app(scope, receive, send)
+            return
+        presented = presented_key(scope["headers"]) if self._keys else None
+        key = find_api_key(presented, self._keys) if presented is not None else None
+        # A wrong key is counted by address, so that guessing is limited, too.
+        client = f"key {key.name}" if key else client_network((scope.get("client") or (None,))[0])
+        allowance = self._limiter.count(client) if self._limiter is not None else None
+        send = self._with_access_headers(send, allowance)
+        if allowance is not None and not allowance.served:
+            await self._refuse(_TOO_MANY, scope, receive, send, {"Retry-After": str(allowance.retry_seconds)})
+        # A browser asks without credentials which methods it may use from another origin (CORS preflight).
+        elif self._keys and key is None and scope["method"] != "OPTIONS":
+            await self._refuse(_UNAUTHORIZED, scope, receive, send, _CHALLENGE)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _refuse(self, status: int, scope: Scope, receive: Receive, send: Send, headers: dict[str, str]) -> None:
+        parsed = parse_headers(scope["headers"])
+        scope[REQUEST_ID] = resolve_request_id(parsed.request_id)
+
+        async def refusal(scope: Scope, receive: Receive, send: Send) -> None:
+            problem = problem_response(Request(scope), status_problem(status), self._detail(status), headers=headers)
+            await problem(scope, receive, send)
+
+        if parsed.origin:
+            send = with_cors(send)
+        refused = CommonHeadersMiddleware(refusal, self._public_url, self._security_headers)
+        await self._observer.observe(refused, perf_counter(), scope, receive, send)
+
+    def _detail(self, status: int) -> str:
+        if status == _UNAUTHORIZED or self._limiter is None:
+            return "This service needs an API key: send `Authorization: Bearer KEY` or `X-API-Key: KEY`."
+        allowed = f"{self._limiter.requests:,} requests in {self._limiter.window_seconds:,} s"
+        return f"You may send {allowed}; Retry-After says when the next one is served."
+
+    def _with_access_headers(self, send: Send, allowance: Allowance | None) -> Send:
+        """Wrap `send` to say what is left of the limit, and to keep responses to keys out of shared caches."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": list(message["headers"])}  # those of a kept response are shared
+                headers = MutableHeaders(scope=message)
+                if self._keys:
+                    headers["Cache-Control"] = _private(headers.get("Cache-Control", ""))
+                    headers.add_vary_header("Authorization, X-API-Key")
+                if allowance is not None and self._limiter is not None:
+                    window = self._limiter.window_seconds
+                    headers["RateLimit-Policy"] = f'"{_POLICY}";q={self._limiter.requests};w={window}'
+                    headers["RateLimit"] = f'"{_POLICY}";r={allowance.remaining};t={allowance.reset_seconds}'
+            await send(message)
+
+        return send_with_headers
+
+
+def _private(cache_control: str) -> str:
+    """Return a Cache-Control value that forbids shared caches to store the response."""
+    if "no-store" in cache_control or "private" in cache_control:
+        return cache_control
+    kept = [part.strip() for part in cache_control.split(",") if part.strip() not in ("", "public")]
+    return ", ".join(["private", *kept])

@@ -1,0 +1,103 @@
+"""Runs that compute responses: shared, at most so many, each for so long, and only while a client waits for it."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Hashable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from starlette.types import Receive
+
+T = TypeVar("T")
+
+WATCH_SECONDS = 0.1
+"""After this long a run is slow enough that it is worth watching whether its clients are still there."""
+
+
+class TooManyRuns(Exception):
+    """As many responses are being computed as may be."""
+
+
+class RunTooLong(Exception):
+    """A response was not there in time; its run has been stopped if no other client waits for it."""
+
+
+class ClientGone(Exception):
+    """The client has disconnected, so that there is nobody to answer."""
+
+
+@dataclass(eq=False, slots=True)
+class _Run(Generic[T]):
+    task: asyncio.Task[T]
+    waiting: int = 0
+
+
+@dataclass(slots=True)
+class SharedRuns(Generic[T]):
+    """The runs of a worker; a run that everybody has left is cancelled, which stops its query."""
+
+    max_runs: int
+    max_seconds: float
+    _runs: dict[Hashable, _Run[T]] = field(default_factory=dict)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether another run would be refused."""
+        return len(self._runs) >= self.max_runs
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._runs
+
+    async def run(self, key: Hashable, start: Callable[[], Coroutine[Any, Any, T]], receive: Receive) -> T:
+        """Return the result of the run with this key, starting it if there is none.
+
+        `receive` is that of the client's connection, whose request has been read. Raises TooManyRuns, RunTooLong,
+        ClientGone, or what the run raises.
+        """
+        run = self._runs.get(key)
+        if run is None:
+            if self.is_full:
+                raise TooManyRuns
+            run = self._runs[key] = _Run(asyncio.create_task(start()))
+            run.task.add_done_callback(lambda task: self._forget(key, task))
+        run.waiting += 1
+        try:
+            await asyncio.sleep(0)  # most runs never wait for a thread, and have ended after that
+            if not run.task.done():
+                await asyncio.wait({run.task}, timeout=min(WATCH_SECONDS, self.max_seconds))
+            if not run.task.done():
+                await self._wait_for_client(run.task, receive)
+            return run.task.result()
+        finally:
+            run.waiting -= 1
+            if not run.waiting and not run.task.done():
+                run.task.cancel()
+                self._forget(key, run.task)  # nobody may join a run that is being stopped
+
+    def _forget(self, key: Hashable, task: asyncio.Task[T]) -> None:
+        run = self._runs.get(key)
+        if run is not None and run.task is task:
+            del self._runs[key]
+        if task.done() and not task.cancelled():
+            task.exception()  # may be that of a run that nobody waited for to its end
+
+    async def _wait_for_client(self, task: asyncio.Task[T], receive: Receive) -> None:
+        watching = asyncio.create_task(_until_disconnected(receive))
+        try:
+            waited = max(0.0, self.max_seconds - WATCH_SECONDS)
+            await asyncio.wait({task, watching}, timeout=waited, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return
+            raise ClientGone if watching.done() else RunTooLong
+        finally:
+            watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await watching
+
+
+async def _until_disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

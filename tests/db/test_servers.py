@@ -1,0 +1,86 @@
+"""URLs of several PostgreSQL servers."""
+
+import asyncio
+import time
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy import func, make_url, select
+
+from app.db.engines import make_engine
+from app.db.servers import choice_of, parse_url
+from app.db.statements import BoundStatement, Statement, single_statement
+
+SEVERAL = {
+    "postgresql://u@a:5432,b:5433/n": ("a,b", "5432,5433"),
+    "postgresql://a,b/n?target_session_attrs=read-write": ("a,b", ","),
+    "postgresql+psycopg://u:p%40@a,b:1/n": ("a,b", ",1"),
+    "postgres://[::1]:5432,10.0.0.1:5433/n": ("::1,10.0.0.1", "5432,5433"),
+    "postgresql://u@/n?host=a,b&port=1,2": ("a,b", "1,2"),
+}
+
+
+@pytest.mark.parametrize(("url", "servers"), SEVERAL.items())
+def test_servers_of_a_url_reach_libpq_in_their_order(url: str, servers: tuple[str, str]) -> None:
+    engine = make_engine(url)
+    _, arguments = engine.dialect.create_connect_args(engine.url)
+    assert (arguments["host"], arguments["port"]) == servers
+    assert arguments["dbname"] == "n"
+    text = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    told = conninfo_to_dict(text)
+    assert (told["host"], told["port"]) == servers
+    assert told.get("user") == (engine.url.username or None)
+
+
+@pytest.mark.parametrize("url", ["postgresql://u@a:5432/n", "postgresql:///n?host=/run/pg", "sqlite:///a,b.db"])
+def test_a_url_of_one_server_is_as_it_was(url: str) -> None:
+    assert choice_of(parse_url(url)) is None
+
+
+def test_the_current_server_is_tried_first_by_all_engines_of_a_url() -> None:
+    url = parse_url("postgresql://a:1,b:2,c:3/n")
+    choice = choice_of(url)
+    assert choice is not None
+    assert choice is choice_of(parse_url("postgresql://a:1,b:2,c:3/n"))
+    assert choice.in_order() == {"host": "a,b,c", "port": "1,2,3"}
+    choice.current = ("b", "2")
+    assert choice.in_order() == {"host": "b,a,c", "port": "2,1,3"}
+    choice.current = None
+
+
+def test_all_connections_move_when_one_is_opened_to_another_server(database_url: str) -> None:
+    url = make_url(database_url)
+    if url.get_backend_name() != "postgresql":
+        pytest.skip("SQLite has no servers")
+    from app.db.postgres_executor import PostgresExecutor  # noqa: PLC0415  # as the service does
+
+    folder = url.query["host"]
+    first, second = (f"{folder}", ""), (f"{folder}/.", "")  # one server by two names
+    engine = make_engine(str(url.update_query_dict({"host": f"{first[0]},{second[0]}", "port": ","})))
+    choice = choice_of(engine.url)
+    assert choice is not None
+    query = BoundStatement(Statement(select(func.count()).select_from(select(1).subquery())), {})
+
+    async def run_twice() -> float:
+        executor = PostgresExecutor(engine)
+        try:
+            await executor.run(lambda: single_statement(query), small_catalog=True)
+            async with asyncio.timeout(10):
+                while executor.connections[0]:  # noqa: ASYNC110  # one that is still being opened would choose its server again
+                    await asyncio.sleep(0.01)
+            assert choice.current == first
+            choice.current = second
+            began = time.monotonic()
+            await asyncio.gather(*(executor.run(lambda: single_statement(query), small_catalog=True) for _ in range(4)))
+            return time.monotonic() - began
+        finally:
+            await executor.close()
+
+    assert asyncio.run(run_twice()) < 10, "the pool opens others at once; its time-out is 30 s"
+    assert choice.current == second, "the server that was chosen is tried first"
+    with engine.connect() as connection:
+        assert choice.server_of(connection.connection.dbapi_connection) == second
+    choice.current = first
+    with engine.connect() as connection:
+        assert choice.server_of(connection.connection.dbapi_connection) == first
+    engine.dispose()

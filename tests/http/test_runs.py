@@ -1,0 +1,113 @@
+"""Runs are shared, limited in number and time, and end when nobody waits for them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from starlette.types import Message
+
+from app.http.runs import ClientGone, RunTooLong, SharedRuns, TooManyRuns
+
+Receive = Callable[[], Awaitable[Message]]
+
+
+async def connected() -> Message:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+def gone_after(seconds: float) -> Receive:
+    async def receive() -> Message:
+        await asyncio.sleep(seconds)
+        return {"type": "http.disconnect"}
+
+    return receive
+
+
+class Work:
+    """Something that ends when it is told to; notes how often it began, and whether it was cancelled."""
+
+    def __init__(self) -> None:
+        self.begun, self.cancelled, self.may_end = 0, False, asyncio.Event()
+
+    async def __call__(self) -> str:
+        self.begun += 1
+        try:
+            await self.may_end.wait()
+        except asyncio.CancelledError:
+            self.cancelled = True
+            raise
+        return "done"
+
+
+def test_concurrent_requests_share_a_run() -> None:
+    async def ask() -> None:
+        runs, work = SharedRuns[str](2, 10), Work()
+        waiting = [asyncio.create_task(runs.run("a", work, connected)) for _ in range(5)]
+        await asyncio.sleep(0.2)
+        assert (len(runs), work.begun) == (1, 1)
+        work.may_end.set()
+        assert await asyncio.gather(*waiting) == ["done"] * 5
+        assert len(runs) == 0
+
+    asyncio.run(ask())
+
+
+def test_a_run_goes_on_until_its_last_client_is_gone() -> None:
+    async def ask() -> None:
+        runs, work = SharedRuns[str](2, 10), Work()
+        cancelled: list[bool] = []
+        first = asyncio.create_task(runs.run("a", work, gone_after(0.05)))
+        second = asyncio.create_task(runs.run("a", work, gone_after(0.4)))
+        with pytest.raises(ClientGone):
+            await first
+        cancelled.append(work.cancelled)
+        with pytest.raises(ClientGone):
+            await second
+        await asyncio.sleep(0)
+        cancelled.append(work.cancelled)
+        assert cancelled == [False, True]
+        assert len(runs) == 0
+
+    asyncio.run(ask())
+
+
+def test_a_run_that_takes_too_long_is_stopped() -> None:
+    async def ask() -> None:
+        runs, work = SharedRuns[str](1, 0.3), Work()
+        with pytest.raises(RunTooLong):
+            await runs.run("a", work, connected)
+        await asyncio.sleep(0)
+        assert work.cancelled
+        again = Work()
+        again.may_end.set()
+        assert await runs.run("a", again, connected) == "done"
+
+    asyncio.run(ask())
+
+
+def test_too_many_runs_are_refused_and_shared_ones_are_not() -> None:
+    async def ask() -> None:
+        runs, work = SharedRuns[str](1, 10), Work()
+        waiting = asyncio.create_task(runs.run("a", work, connected))
+        await asyncio.sleep(0)
+        assert runs.is_full
+        with pytest.raises(TooManyRuns):
+            await runs.run("b", work, connected)
+        joined = asyncio.create_task(runs.run("a", work, connected))
+        work.may_end.set()
+        assert (await waiting, await joined) == ("done", "done")
+
+    asyncio.run(ask())
+
+
+def test_an_error_reaches_every_client() -> None:
+    async def fail() -> str:
+        raise ValueError("no")
+
+    async def ask() -> None:
+        runs = SharedRuns[str](1, 10)
+        results = await asyncio.gather(*(runs.run("a", fail, connected) for _ in range(2)), return_exceptions=True)
+        assert [str(result) for result in results] == ["no", "no"]
+
+    asyncio.run(ask())
