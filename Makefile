@@ -11,7 +11,7 @@ FRONTEND := app/web/frontend
 ASSETS   := app/web/static/dist
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check contract sdk clients fix openapi bench migrate lock clean assets screenshots snapshots fuzz
+.PHONY: help run test check contract sdk clients fix openapi bench migrate lock clean assets screenshots snapshots audit fuzz
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -45,6 +45,9 @@ contract: .venv/dev .venv/sdk/ready $(NPM)/.all ## lint, score, diff and fuzz th
 
 sdk: .venv/dev .venv/sdk/ready .venv/sdk/go $(NPM)/.all ## generate, compile and use clients in 11 ways (2 minutes; ARGS=--json)
 	$(BIN)/python -m tests.sdk clients $(ARGS)
+
+audit: .venv/dev .venv/audit/ready ## known vulnerabilities, licences, bill of materials (build/sbom.cdx.json), Kubernetes files
+	$(BIN)/python -m tests.audit $(ARGS)
 
 fuzz: .venv/dev ## 20 minutes of hostile files for everything that reads files (ARGS="--minutes 60 --database postgresql")
 	$(BIN)/python -m tests.fuzz $(ARGS)
@@ -83,6 +86,8 @@ lock: .venv/dev ## resolve the dependencies again into the hash-locked files
 	for tools in requirements go; do \
 	  $(BIN)/uv pip compile tests/sdk/$$tools.in --universal --python-version 3.11 --generate-hashes \
 	    --no-emit-index-url --no-header --upgrade --quiet -o tests/sdk/$$tools.lock; done
+	$(BIN)/uv pip compile tests/audit/requirements.in --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-header --upgrade --quiet -o tests/audit/requirements.lock
 
 clean: ## remove the environment, caches and the local database
 	rm -rf .venv build $(NPM) $(FRONTEND)/node_modules $(ASSETS) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist vmsizes.db*
@@ -109,6 +114,11 @@ clean: ## remove the environment, caches and the local database
 .venv/sdk/ready: tests/sdk/requirements.lock | .venv/bin/python
 	$(PYTHON) -m venv .venv/sdk
 	.venv/sdk/bin/pip install --quiet --disable-pip-version-check --require-hashes -r tests/sdk/requirements.lock
+	@touch $@
+
+.venv/audit/ready: tests/audit/requirements.lock | .venv/bin/python
+	$(PYTHON) -m venv .venv/audit
+	.venv/audit/bin/pip install --quiet --disable-pip-version-check --require-hashes -r tests/audit/requirements.lock
 	@touch $@
 
 .venv/sdk/go: tests/sdk/go.lock .venv/sdk/ready

@@ -1,0 +1,1 @@
+"""Audit of the dependencies: known vulnerabilities, licences, a bill of materials: `make audit`."""
