@@ -11,7 +11,7 @@ FRONTEND := app/web/frontend
 ASSETS   := app/web/static/dist
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check contract sdk clients fix openapi bench migrate lock clean assets screenshots snapshots audit fuzz
+.PHONY: help run test soak check contract sdk clients fix openapi bench migrate lock clean assets screenshots snapshots audit fuzz
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -29,6 +29,9 @@ test: .venv/dev .venv/sdk/ready ## run all tests on SQLite and on PostgreSQL (11
 	@$(MAKE) --no-print-directory --silent $(ASSETS)/licences.txt 2> /dev/null || \
 	  echo "npm is missing or reaches no registry: pages are tried without scripts, and not by axe"
 	VMSIZES_TEST_DATABASES=$(DATABASES) $(BIN)/python -m tests
+
+soak: .venv/dev ## serve under load with ingests, restarts and faults for 10 minutes (ARGS="--minutes 2")
+	$(BIN)/python -m benchmarks.soak $(ARGS)
 
 check: .venv/dev ## lint, types, import contracts, migrations, OpenAPI documents, documentation in step (a minute)
 	$(BIN)/ruff format --check .
