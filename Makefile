@@ -11,7 +11,7 @@ FRONTEND := app/web/frontend
 ASSETS   := app/web/static/dist
 
 .DEFAULT_GOAL := help
-.PHONY: help run test soak check contract sdk clients fix openapi bench migrate lock clean assets screenshots snapshots audit fuzz
+.PHONY: help run test faults soak check contract sdk clients fix openapi bench migrate lock clean assets screenshots snapshots audit fuzz
 
 help: ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -23,12 +23,15 @@ run: .venv/runtime ## set up, migrate, seed and serve on http://127.0.0.1:$(PORT
 	$(BIN)/vmsizes ingest seeds
 	VMSIZES_PORT=$(PORT) $(BIN)/vmsizes serve
 
-test: .venv/dev .venv/sdk/ready ## run all tests on SQLite and on PostgreSQL (11 minutes on two cores; make test DATABASES=sqlite for one)
+test: .venv/dev .venv/sdk/ready ## run all tests on SQLite and on PostgreSQL (12 minutes on two cores; make test DATABASES=sqlite for one)
 	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory $(NPM)/.quick || \
 	  echo "npm reaches no registry: clients for TypeScript are not tried (those tests say so)"; fi
 	@$(MAKE) --no-print-directory --silent $(ASSETS)/licences.txt 2> /dev/null || \
 	  echo "npm is missing or reaches no registry: pages are tried without scripts, and not by axe"
 	VMSIZES_TEST_DATABASES=$(DATABASES) $(BIN)/python -m tests
+
+faults: .venv/dev ## run all fault tests on both databases, also the slow ones that make test leaves out
+	VMSIZES_TEST_DATABASES=$(DATABASES) $(BIN)/pytest -q --slow tests/faults $(ARGS)
 
 soak: .venv/dev ## serve under load with ingests, restarts and faults for 10 minutes (ARGS="--minutes 2")
 	$(BIN)/python -m benchmarks.soak $(ARGS)

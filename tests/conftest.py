@@ -36,16 +36,19 @@ hypothesis.settings.load_profile("repeatable")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --databases, with which `python -m tests` splits the tests among processes."""
+    """Add --databases, with which `python -m tests` splits the tests among processes, and --slow for `make faults`."""
     parser.addoption(
         "--databases", choices=("with", "without"), help="run only the tests that use a database, or only the others"
     )
+    parser.addoption("--slow", action="store_true", help="run also the tests that are marked slow")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests that another process runs, and those that need one kind of database on the other kinds."""
+    """Deselect tests that another process runs, slow ones, and on other kinds those that need one kind of database."""
     chosen = config.getoption("--databases")
     kept = [item for item in items if _is_of_every_kind(item) or _kind_of(item) in (None, SELECTED_KINDS[0])]
+    if not config.getoption("--slow"):
+        kept = [item for item in kept if item.get_closest_marker("slow") is None]
     if chosen:
         kept = [item for item in kept if (_kind_of(item) is not None and _is_of_every_kind(item)) == (chosen == "with")]
     config.hook.pytest_deselected(items=list(set(items) - set(kept)))

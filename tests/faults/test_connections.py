@@ -1,0 +1,230 @@
+"""Connections that are silent, slow or too many are closed in time, and others are served meanwhile."""
+
+import asyncio
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.errors import Busy
+from app.http.problems import DOMAIN_PROBLEMS, STATUS_PROBLEMS
+from app.server.protocol import PROBLEMS
+from tests.faults.connections import (
+    EMPTY_LINES,
+    EXPORT,
+    HALF_BODY,
+    HALF_HEAD,
+    IDLE,
+    SILENT,
+    ask,
+    connect,
+    is_closed,
+    read_to_end,
+    status_of,
+    until,
+)
+from tests.processes import ServiceProcess, run_service
+
+pytestmark = pytest.mark.one_database  # connections do not depend on the database
+
+LIMIT = 120
+EACH = 30
+SOON = 6.0  # seconds, for limits of one second that are checked twice a second
+SECONDS = {f"VMSIZES_{name}_SECONDS": "1" for name in ("KEEP_ALIVE", "HEADER", "BODY", "WRITE")}
+
+
+@pytest.fixture(scope="module")
+def running(seeded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
+    """A service whose clients have a second for everything."""
+    log = tmp_path_factory.mktemp("serve") / "log"
+    with run_service(seeded_url, log, VMSIZES_MAX_CONNECTIONS=str(LIMIT), **SECONDS) as running:
+        yield running
+        assert "Traceback" not in log.read_text()
+
+
+@pytest.fixture(scope="module")
+def patient(seeded_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
+    """A service that takes a minute to close anything."""
+    minute = dict.fromkeys(SECONDS, "60")
+    log = tmp_path_factory.mktemp("serve") / "log"
+    with run_service(seeded_url, log, VMSIZES_MAX_CONNECTIONS=str(LIMIT), **minute) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [(SILENT, 0), (EMPTY_LINES, 0), (HALF_HEAD, 408), (HALF_BODY, 408), (IDLE, 200), (IDLE + HALF_HEAD, 200)],
+    ids=["silent", "empty lines", "half headers", "half a body", "idle", "half headers of a second request"],
+)
+def test_connections_that_send_nothing_more_are_closed_in_time(
+    running: ServiceProcess, sent: bytes, status: int
+) -> None:
+    async def run() -> None:
+        opened = [await connect(running.port, sent) for _ in range(EACH)]
+        closing = [asyncio.create_task(read_to_end(connection, within=SOON)) for connection in opened]
+        while not all(task.done() for task in closing):
+            assert status_of(await ask(running.port)) == 200
+            await asyncio.sleep(0.05)
+        assert Counter(status_of(task.result()) for task in closing) == {status: EACH}
+
+    asyncio.run(run())
+
+
+def test_a_problem_says_why_the_connection_was_closed(running: ServiceProcess) -> None:
+    async def run() -> bytes:
+        return await read_to_end(await connect(running.port, HALF_HEAD), within=SOON)
+
+    response = asyncio.run(run())
+    assert b"\r\nconnection: close\r\n" in response
+    assert b"\r\ncontent-type: application/problem+json\r\n" in response
+    assert b'"type": "/problems/request-timeout"' in response
+
+
+def test_the_service_explains_these_problems() -> None:
+    explained = {(status, slug, title) for status, (slug, title, _) in PROBLEMS.items()}
+    assert explained <= {(status, *named) for status, named in STATUS_PROBLEMS.items()} | {DOMAIN_PROBLEMS[Busy]}
+
+
+def test_a_client_that_sends_a_byte_now_and_then_has_no_more_time(running: ServiceProcess) -> None:
+    async def run() -> bytes:
+        loop, connection = asyncio.get_running_loop(), await connect(running.port, HALF_HEAD)
+
+        async def drip() -> None:
+            while True:
+                await asyncio.sleep(0.2)
+                await loop.sock_sendall(connection, b"x")
+
+        dripping = asyncio.create_task(drip())
+        try:
+            return await read_to_end(connection, within=SOON)
+        finally:
+            dripping.cancel()
+
+    assert status_of(asyncio.run(run())) == 408
+
+
+@pytest.mark.parametrize(
+    ("begin", "more", "statuses"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: x\r\n", b"X-A: " + b"a" * 1000 + b"\r\n", {431}),
+        (b"GET / HTTP/1.1\r\nX: ", b"a" * 1000, {431}),
+        (b"GET /", b"a" * 1000, {431}),
+        (b"POST /fit HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
+         b"3e8\r\n" + b"a" * 1000 + b"\r\n", {413}),
+        (b"POST /fit HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
+         b"X-A: " + b"a" * 1000 + b"\r\n", {413, 415, 431}),
+    ],
+    ids=["headers", "one header", "a request line", "a body", "trailers"],
+)  # fmt: skip
+def test_a_request_without_an_end_is_refused(
+    patient: ServiceProcess, begin: bytes, more: bytes, statuses: set[int]
+) -> None:
+    async def run() -> tuple[bytes, int]:
+        loop, connection, sent = asyncio.get_running_loop(), await connect(patient.port, begin), 0
+        reading = asyncio.create_task(read_to_end(connection, within=SOON))
+        try:
+            while not reading.done() and sent < 50_000_000:
+                await asyncio.wait_for(loop.sock_sendall(connection, more * 20), SOON)
+                sent += 20 * len(more)
+                await asyncio.sleep(0)
+        except OSError:  # closed by the service
+            pass
+        return await reading, sent
+
+    response, sent = asyncio.run(run())
+    assert status_of(response) in {0, *statuses}  # 0: reset while it was still sending
+    assert response.count(b"HTTP/1.1") <= 1
+    assert sent < 50_000_000
+
+
+def test_slow_readers_are_disconnected(running: ServiceProcess) -> None:
+    async def run() -> None:
+        readers = [await connect(running.port, EXPORT, reads=False) for _ in range(10)]
+        closed = asyncio.gather(*(is_closed(reader, within=SOON) for reader in readers))
+        while not closed.done():
+            assert status_of(await ask(running.port)) == 200
+            await asyncio.sleep(0.05)
+        assert all(await closed)
+        for reader in readers:
+            reader.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+def test_a_slow_but_steady_reader_gets_all_of_an_export(running: ServiceProcess) -> None:
+    async def run() -> bytes:
+        loop = asyncio.get_running_loop()
+        connection = await connect(running.port, EXPORT.replace(b"/prices.csv", b"/sizes.csv"), reads=False)
+        received, last = b"", loop.time()
+        while not received.endswith(b"0\r\n\r\n"):
+            chunk = await asyncio.wait_for(loop.sock_recv(connection, 32_768), SOON)
+            assert chunk, f"cut off after {len(received)} bytes and {loop.time() - last} s"
+            received += chunk
+            await asyncio.sleep(0.02)
+        connection.close()
+        return received
+
+    assert len(asyncio.run(run())) > 200_000
+
+
+def test_over_the_limit_health_checks_are_answered_and_all_else_is_refused(patient: ServiceProcess) -> None:
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        held = [await connect(patient.port, IDLE) for _ in range(LIMIT)]
+        for connection in held:
+            assert status_of(await loop.sock_recv(connection, 4096)) == 200
+        refused = await asyncio.gather(*(ask(patient.port, "/sizes?limit=1") for _ in range(EACH)))
+        assert {status_of(response) for response in refused} == {503}
+        for response in refused:
+            assert b"\r\nretry-after: 5\r\n" in response
+            assert b"\r\nconnection: close\r\n" in response
+            assert b'"type": "/problems/busy"' in response
+        assert status_of(await ask(patient.port)) == 200
+        await loop.sock_sendall(held[0], IDLE)
+        assert status_of(await loop.sock_recv(held[0], 4096)) == 200
+        for connection in held:
+            connection.close()
+
+        async with asyncio.timeout(SOON):
+            while status_of(await ask(patient.port, "/sizes?limit=1")) != 200:  # noqa: ASYNC110  # the service's state
+                await asyncio.sleep(0.05)
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+def test_far_more_connections_than_files_may_be_open_exhaust_nothing(seeded_url: str, tmp_path: Path) -> None:
+    files, log = 512, tmp_path / "log"
+
+    async def run(running: ServiceProcess) -> Counter[int]:
+        first = await connect(running.port, IDLE)
+        loop = asyncio.get_running_loop()
+        opened = [await connect(running.port) for _ in range(2 * files)]
+        assert running.open_files < files
+        for _ in range(5):
+            await loop.sock_recv(first, 4096)
+            await loop.sock_sendall(first, IDLE)
+        first.close()
+        reading = await asyncio.gather(*(read_to_end(connection, within=20) for connection in opened))
+        await until(lambda: running.open_files < 40, within=SOON)
+        assert status_of(await ask(running.port, "/sizes?limit=1")) == 200
+        return Counter(map(status_of, reading))
+
+    with run_service(seeded_url, log, files, **SECONDS) as running:
+        statuses = asyncio.run(run(running))
+    assert statuses.keys() <= {0, 503}
+    assert statuses[503] > files
+    assert "connections       192 a worker instead of 2000" in log.read_text()
+    assert "Traceback" not in log.read_text()
+
+
+def test_a_service_that_may_open_too_few_files_does_not_start(seeded_url: str) -> None:
+    program = str(Path(sys.executable).with_name("vmsizes"))
+    command = ["sh", "-c", 'ulimit -n 300 && exec "$@"', "sh", program, "serve", "--port", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    assert done.returncode != 0
+    assert "the limit is 300 (ulimit -n)" in done.stderr

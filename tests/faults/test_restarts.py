@@ -1,0 +1,193 @@
+"""The service ends within a bound, and its workers are replaced and restarted without a failed request."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.faults.connections import EXPORT, IDLE, ask, connect, read_to_end, status_of, until
+from tests.processes import ServiceProcess, free_port, run_service
+
+pytestmark = pytest.mark.one_database  # processes do not depend on the database
+
+WORKERS = 2
+BOUND = 5.0  # seconds: two to finish requests, two to close, and what the machine is busy with
+FIT = b'{"resources": {"min_vcpus": 4}}'
+FIT_HEAD = b"POST /fit HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(FIT)
+
+
+@pytest.fixture
+def running(seeded_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceProcess]:
+    """A service that gives requests two seconds when it ends; its temporary files are in `tmp_path`."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    with run_service(seeded_url, tmp_path / "log", VMSIZES_SHUTDOWN_SECONDS="2") as running:
+        yield running
+
+
+@pytest.fixture
+def workers(seeded_url: str, tmp_path: Path) -> Iterator[ServiceProcess]:
+    """A service with two workers."""
+    settings = {"VMSIZES_WORKERS": str(WORKERS), "VMSIZES_SHUTDOWN_SECONDS": "2"}
+    with run_service(seeded_url, tmp_path / "log", **settings) as running:
+        yield running
+
+
+def seconds_to_end(running: ServiceProcess, number: signal.Signals = signal.SIGTERM) -> float:
+    begun = time.monotonic()
+    running.process.send_signal(number)
+    running.process.wait(timeout=20)
+    return time.monotonic() - begun
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_service_with_slow_readers_ends_within_its_bound(running: ServiceProcess, number: signal.Signals) -> None:
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        readers = [await connect(running.port, EXPORT, reads=False) for _ in range(20)]
+        begun = await asyncio.gather(*(loop.sock_recv(reader, 12) for reader in readers))
+        assert {bytes(head) for head in begun} <= {b"HTTP/1.1 200", b"HTTP/1.1 503"}
+        assert seconds_to_end(running, number) < BOUND
+        endings = await asyncio.gather(*(read_to_end(reader, within=5) for reader in readers))
+        streamed = [end for head, end in zip(begun, endings, strict=True) if head.endswith(b"200")]
+        assert streamed
+        assert not any(end.endswith(b"0\r\n\r\n") for end in streamed)  # none looks complete
+
+    asyncio.run(run())
+
+
+def test_no_temporary_files_are_left(running: ServiceProcess, tmp_path: Path) -> None:
+    assert status_of(asyncio.run(ask(running.port, "/sizes.parquet"))) == 200
+    assert list(tmp_path.glob("vmsizes-exports-*/*.parquet"))
+    seconds_to_end(running)
+    assert not list(tmp_path.glob("vmsizes-*"))
+
+
+def test_requests_in_progress_end_with_their_answer(running: ServiceProcess) -> None:
+    async def run() -> tuple[bytes, bytes]:
+        loop = asyncio.get_running_loop()
+        begun, idle = await connect(running.port, FIT_HEAD + FIT[:5]), await connect(running.port, IDLE)
+        assert status_of(await loop.sock_recv(idle, 4096)) == 200
+        running.process.terminate()
+        async with asyncio.timeout(5):
+            while True:  # until it does not listen any more
+                try:
+                    (await connect(running.port)).close()
+                except OSError:
+                    break
+                await asyncio.sleep(0.02)
+        await loop.sock_sendall(begun, FIT[5:])
+        await loop.sock_sendall(idle, IDLE)
+        return await read_to_end(begun, within=5), await read_to_end(idle, within=5)
+
+    for response in asyncio.run(run()):
+        assert status_of(response) == 200
+        assert b"\r\nconnection: close\r\n" in response
+    running.process.wait(timeout=10)
+
+
+async def load(port: int, over: asyncio.Event) -> Counter[str]:
+    """Send requests over connections that stay open; counts statuses, and requests that had no whole response."""
+    counted: Counter[str] = Counter()
+    loop = asyncio.get_running_loop()
+
+    async def work() -> None:
+        connection = None
+        while not over.is_set():
+            connection = connection or await connect(port)
+            try:
+                await loop.sock_sendall(connection, b"GET /sizes?limit=1 HTTP/1.1\r\nHost: x\r\n\r\n")
+                response = b""
+                while not response.endswith(b"}"):
+                    chunk = await asyncio.wait_for(loop.sock_recv(connection, 65_536), 10)
+                    if not chunk:
+                        raise ConnectionResetError
+                    response += chunk
+                counted[str(status_of(response))] += 1
+                last = b"\r\nconnection: close\r\n" in response
+            except ConnectionError:
+                counted["reset"] += 1
+                last = True
+            if last:
+                connection.close()
+                connection = None
+        if connection is not None:
+            connection.close()
+
+    await asyncio.gather(*(work() for _ in range(8)))
+    return counted
+
+
+@pytest.mark.slow
+def test_workers_are_restarted_one_after_the_other_without_a_failed_request(workers: ServiceProcess) -> None:
+    async def run() -> Counter[str]:
+        await until(lambda: len(workers.workers) == WORKERS, within=20)
+        before, over = workers.workers, asyncio.Event()
+        loading = asyncio.create_task(load(workers.port, over))
+        workers.process.send_signal(signal.SIGHUP)
+        await until(lambda: len(workers.workers) == WORKERS and not workers.workers & before, within=60)
+        over.set()
+        return await loading
+
+    counted = asyncio.run(run())
+    assert counted.keys() == {"200"}
+
+
+def test_a_worker_that_dies_is_replaced(workers: ServiceProcess) -> None:
+    async def run() -> None:
+        await until(lambda: len(workers.workers) == WORKERS, within=20)
+        killed = min(workers.workers)
+        os.kill(killed, signal.SIGKILL)
+        assert status_of(await ask(workers.port, "/sizes?limit=1")) == 200
+        await until(lambda: killed not in workers.workers and len(workers.workers) == WORKERS, within=20)
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_workers_end_with_their_parent(workers: ServiceProcess, number: signal.Signals) -> None:
+    async def run() -> None:
+        await until(lambda: len(workers.workers) == WORKERS, within=20)
+        processes = [psutil.Process(pid) for pid in workers.workers]
+        assert seconds_to_end(workers, number) < BOUND
+        await until(lambda: not any(process.is_running() for process in processes), within=BOUND)
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [1, WORKERS])
+def test_the_port_is_listened_on_when_its_address_is_printed(seeded_url: str, number: int) -> None:
+    program = str(Path(sys.executable).with_name("vmsizes"))
+    command = [program, "serve", "--port", str(free_port()), "--workers", str(number)]
+    environment = {**os.environ, "VMSIZES_DATABASE_URL": seeded_url, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        printed = process.stdout.readline().decode()
+        try:
+            assert printed == f"Serving http://127.0.0.1:{command[3]}\n"
+            assert status_of(asyncio.run(ask(int(command[3]), within=30))) == 200
+        finally:
+            process.terminate()
+            process.stdout.read()
+
+
+@pytest.mark.slow
+def test_temporary_files_of_a_killed_service_are_removed_by_the_next(running: ServiceProcess, tmp_path: Path) -> None:
+    assert status_of(asyncio.run(ask(running.port, "/sizes.parquet"))) == 200
+    (left,) = tmp_path.glob("vmsizes-exports-*")
+    running.process.kill()
+    running.process.wait(timeout=10)
+    assert left.exists()
+    with run_service("sqlite://", tmp_path / "next"):
+        assert not left.exists()
