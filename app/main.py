@@ -37,11 +37,11 @@ from app.db.traced import trace_statements
 from app.http.access import AccessMiddleware
 from app.http.canonical import cacheable_endpoints
 from app.http.clients import RateLimiter
+from app.http.common_headers import common_headers
 from app.http.middleware import CacheMiddleware
 from app.http.observer import RequestObserver
 from app.http.problems import HANDLERS
 from app.http.revision import RevisionWatcher
-from app.http.security import common_headers
 from app.mcp.http import McpEndpoint
 from app.settings import Settings
 from app.telemetry import tracing

@@ -144,7 +144,7 @@ class Settings(BaseSettings):
     )
     trusted_proxies: str = Field(
         default="",
-        description="Addresses and networks, separated by commas, whose X-Forwarded-For is believed. Empty: nobody's.",
+        description="Addresses and networks, separated by commas, whose X-Forwarded-For is believed. Empty: none is.",
     )
     api_keys: SecretStr = Field(
         default=SecretStr(""),

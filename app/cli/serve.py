@@ -70,7 +70,7 @@ def _shared_counters(settings: Settings, workers: int) -> Iterator[None]:
 
 
 def proxy_options(settings: Settings) -> dict[str, Any]:
-    """Return uvicorn's options for proxies: without trusted ones it believes nobody's X-Forwarded-For.
+    """Return uvicorn's options for proxies: without trusted ones it ignores X-Forwarded-For.
 
     Its own default is to believe every process on the same machine.
     """

@@ -1,7 +1,7 @@
 """The file of an SQLite database that a service reads: opened read-only, and opened again where it was replaced.
 
 A connection holds the file that it opened: after `mv new.db vmsizes.db` it would read the old one for ever, and after
-`rm vmsizes.db` one that nobody else can see.
+`rm vmsizes.db` one that no other process can see.
 """
 
 import sqlite3

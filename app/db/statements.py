@@ -90,7 +90,7 @@ class BoundStatement:
 
 QueryPlan = Generator[BoundStatement, Rows, T]
 MakePlan = Callable[[], QueryPlan[T]]
-"""Makes a plan anew, so that it can be run again where its connection breaks."""
+"""Makes a new plan, so that it can be run again where its connection breaks."""
 
 
 def run_plan(session: Session, plan: QueryPlan[T]) -> T:

@@ -14,11 +14,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.api_keys import ApiKey, find_api_key
 from app.http.cache import Headers
 from app.http.clients import Allowance, RateLimiter, client_network, presented_key
+from app.http.common_headers import DATA_HEADERS, CommonHeadersMiddleware
 from app.http.headers import REQUEST_ID, parse_headers, resolve_request_id, with_cors
-from app.http.middleware import CommonHeadersMiddleware
 from app.http.observer import RequestObserver
 from app.http.problems import problem_response, status_problem
-from app.http.security import DATA_HEADERS
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 """Probes need no key and are not counted."""

@@ -1,4 +1,4 @@
-"""ASGI middleware around the FastAPI app: headers that every response has, and a cache of complete responses.
+"""ASGI middleware around the FastAPI app: a cache of complete responses.
 
 `CacheMiddleware` is the outermost application. Equal requests share one stored response, concurrent misses of one
 request run it once, errors are never stored, and a new catalog revision empties the cache.
@@ -8,17 +8,15 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections import Counter, deque
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import Any
 
 import orjson
 from fastapi import FastAPI
 from sqlalchemy.exc import DBAPIError
-from starlette.requests import Request
 from starlette.types import Message, Receive
 
 from app.errors import Busy, VmsizesError
@@ -45,41 +43,42 @@ from app.http.canonical import (
     link_header,
     next_cursor,
 )
+from app.http.common_headers import (
+    DATA_HEADERS,
+    NO_BODY,
+    NO_STORE,
+    App,
+    CommonHeadersMiddleware,
+    Scope,
+    Send,
+    missing_from,
+    reject_oversized,
+)
 from app.http.headers import (
     MAX_HEADER_BYTES,
     MAX_URL_BYTES,
-    PUBLIC_URL,
     REQUEST_ID,
-    HeadResponseComplete,
     RequestHeaders,
     accepts_html,
     etag_matches,
     if_match_holds,
     is_json,
-    limit_body,
     parse_headers,
     read_body,
     resolve_request_id,
     with_cors,
 )
-from app.http.observer import RECORD, RequestObserver, note_problem, note_route
-from app.http.problems import CRASH_DETAIL, DOMAIN_PROBLEMS, problem_response, status_problem
+from app.http.observer import RECORD, RequestObserver, note_problem
+from app.http.problems import DOMAIN_PROBLEMS
 from app.http.revision import RevisionWatcher
-from app.http.runs import ClientGone, RunTooLong, SharedRuns, TooManyRuns
-from app.http.security import DATA_HEADERS, missing_from
+from app.http.runs import ClientGone, LoopPacer, RunTooLong, SharedRuns, TooManyRuns
 from app.http.streaming import ETAG_KEY, with_validators
-
-Scope = MutableMapping[str, Any]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _log = logging.getLogger(__name__)
 
 _JSON = (b"content-type", b"application/json")
-_NO_STORE = (b"cache-control", b"no-store")
 _MISS = (b"cache-status", b"vmsizes; fwd=miss; stored")
 _BYPASS = (b"cache-status", b"vmsizes; fwd=bypass")
-_NO_BODY: Message = {"type": "http.response.body", "body": b""}
 
 _CACHED_METHODS = {"GET": "GET", "HEAD": "GET", "POST": "POST"}
 """The method whose response answers a method: HEAD is sent the headers of GET."""
@@ -87,7 +86,7 @@ _CACHED_METHODS = {"GET": "GET", "HEAD": "GET", "POST": "POST"}
 _CLIENT = "vmsizes.client"
 """The key in a request's scope of the connection's own `receive`, where the body is replayed."""
 
-_REFUSED = [(b"content-type", b"application/problem+json"), (b"retry-after", b"5"), _NO_STORE]
+_REFUSED = [(b"content-type", b"application/problem+json"), (b"retry-after", b"5"), NO_STORE]
 
 HOME = "/"
 """The one path whose media type depends on Accept."""
@@ -100,99 +99,6 @@ _KEPT_HEADERS = {
 
 _CONDITIONAL_HEADERS = {b"accept-encoding", b"if-none-match"}
 """Headers that this module evaluates; the app must render a full, unencoded response."""
-
-STARTS_PER_ITERATION = 8
-"""How many misses start in one iteration of the event loop; at about 1 ms each, no other request waits longer."""
-
-
-class CommonHeadersMiddleware:
-    """Adds the headers that every response has and limits request bodies; turns a crash into a 500 problem."""
-
-    def __init__(self, app: App, public_url: str, security_headers: Headers = DATA_HEADERS) -> None:
-        self._app, self._public_url = app, public_url
-        self._common = [*security_headers, (b"link", link_header(public_url))]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the app; HEAD runs as GET, without the body."""
-        head = scope["method"] == "HEAD"
-        request_id = scope.get(REQUEST_ID) or resolve_request_id(parse_headers(scope["headers"]).request_id)
-        method = "GET" if head else scope["method"]
-        scope = {**scope, "method": method, REQUEST_ID: request_id, PUBLIC_URL: self._public_url}
-        started = ended = False
-
-        async def send_with_headers(message: Message) -> None:
-            nonlocal started, ended
-            if message["type"] == "http.response.start":
-                started, message = True, {**message, "headers": self._add_missing(message["headers"], request_id)}
-            elif head:
-                if ended:
-                    raise HeadResponseComplete  # stops a stream whose body HEAD does not send
-                message = _NO_BODY
-            ended = message["type"] == "http.response.body" and not message.get("more_body", False)
-            await send(message)
-
-        try:
-            await self._app(scope, limit_body(receive, scope["headers"]), send_with_headers)
-        except Exception as error:
-            if started and not ended:
-                raise  # the server closes the connection, so a client cannot take a partial response for a whole one
-            if not started:
-                _log.exception("request crashed", exc_info=error)
-                crash = problem_response(Request(scope), status_problem(500), CRASH_DETAIL)
-                await crash(scope, receive, send_with_headers)
-        finally:
-            note_route(scope)
-
-    def _add_missing(self, headers: Headers, request_id: bytes) -> Headers:
-        common = [(b"x-request-id", request_id), *self._common]
-        if not any(name in (b"etag", b"cache-control") for name, _ in headers):
-            common.append(_NO_STORE)
-        return [*headers, *missing_from(headers, common)]
-
-
-async def reject_oversized(scope: Scope, receive: Receive, send: Send) -> None:
-    """Send the problem for a URL or headers that are too long."""
-    length = len(scope["path"]) + len(scope["query_string"])
-    if length > MAX_URL_BYTES:
-        status, detail = 414, f"The URL has {length:,} bytes after the host; at most {MAX_URL_BYTES:,} are allowed."
-    else:
-        status, detail = 431, f"The headers have too many bytes; at most {MAX_HEADER_BYTES:,} are allowed."
-    await problem_response(Request(scope), status_problem(status), detail)(scope, receive, send)
-
-
-class LoopPacer:
-    """Limits how many requests start in each iteration of the event loop, first come, first served."""
-
-    def __init__(self, per_iteration: int = STARTS_PER_ITERATION) -> None:
-        self._per_iteration = per_iteration
-        self._started = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
-
-    def start_now(self) -> bool:
-        """Count a request that starts in this iteration; False if it has to wait for a later one."""
-        if self._started >= self._per_iteration:
-            return False
-        if self._started == 0:
-            loop = asyncio.get_running_loop()
-            loop.call_soon(self._next_iteration, loop)
-        self._started += 1
-        return True
-
-    async def wait(self) -> None:
-        """Return in a later iteration that has room."""
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        await turn
-
-    def _next_iteration(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._started = 0
-        while self._waiting and self._started < self._per_iteration:
-            turn = self._waiting.popleft()
-            if not turn.done():  # cancelled when its client disconnected
-                turn.set_result(None)
-                self._started += 1
-        if self._started:
-            loop.call_soon(self._next_iteration, loop)
 
 
 class CacheMiddleware:
@@ -385,7 +291,7 @@ class CacheMiddleware:
         headers = [*_REFUSED, *self._security_headers, (b"x-request-id", scope[REQUEST_ID])]
         headers += [(b"content-length", b"%d" % len(body)), (b"link", link_header(self._public_url))]
         await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body} if scope["method"] != "HEAD" else _NO_BODY)
+        await send({"type": "http.response.body", "body": body} if scope["method"] != "HEAD" else NO_BODY)
 
     async def _send_response(
         self, response: CachedResponse, status: Sequence[Header], headers: RequestHeaders, scope: Scope, send: Send
@@ -400,14 +306,14 @@ class CacheMiddleware:
             self._cache.recount(response)
         sent = [*variant.headers, (b"x-request-id", scope[REQUEST_ID]), *status]
         await send({"type": "http.response.start", "status": 200, "headers": sent})
-        await send(variant.body if scope["method"] != "HEAD" else _NO_BODY)
+        await send(variant.body if scope["method"] != "HEAD" else NO_BODY)
 
     async def _send_not_modified(self, etag: bytes, cache_control: Header, scope: Scope, send: Send) -> None:
         headers = [*validator_headers(etag, cache_control, _vary(scope)), (b"x-request-id", scope[REQUEST_ID])]
         if self._watcher.state.unavailable:
             headers.extend(self._unconfirmed_headers())
         await send({"type": "http.response.start", "status": 304, "headers": headers})
-        await send(_NO_BODY)
+        await send(NO_BODY)
 
     async def _send_stream(
         self, canonical: CanonicalRequest, headers: RequestHeaders, scope: Scope, receive: Receive, send: Send

@@ -273,6 +273,6 @@ class RevisionWatcher:
 
 
 def _ignore(abandoned: "asyncio.Future[Any]") -> None:
-    """Take the outcome of what nobody waits for any more, so that it is not reported as forgotten."""
+    """Take the outcome of what is not waited for any more, so that it is not reported as forgotten."""
     if not abandoned.cancelled():
         abandoned.exception()

@@ -1,6 +1,10 @@
-"""Runs that compute responses: shared, at most so many, each for so long, and only while a client waits for it."""
+"""Runs that compute responses: shared, at most so many, each for so long, and only while a client waits for it.
+
+`LoopPacer` limits how many begin at once.
+"""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,6 +17,9 @@ T = TypeVar("T")
 WATCH_SECONDS = 0.1
 """After this long a run is slow enough that it is worth watching whether its clients are still there."""
 
+STARTS_PER_ITERATION = 8
+"""How many misses start in one iteration of the event loop; at about 1 ms each, no other request waits longer."""
+
 
 class TooManyRuns(Exception):
     """As many responses are being computed as may be."""
@@ -23,7 +30,7 @@ class RunTooLong(Exception):
 
 
 class ClientGone(Exception):
-    """The client has disconnected, so that there is nobody to answer."""
+    """The client has disconnected, so that no one is left to answer."""
 
 
 @dataclass(eq=False, slots=True)
@@ -75,14 +82,14 @@ class SharedRuns(Generic[T]):
             run.waiting -= 1
             if not run.waiting and not run.task.done():
                 run.task.cancel()
-                self._forget(key, run.task)  # nobody may join a run that is being stopped
+                self._forget(key, run.task)  # no request may join a run that is being stopped
 
     def _forget(self, key: Hashable, task: asyncio.Task[T]) -> None:
         run = self._runs.get(key)
         if run is not None and run.task is task:
             del self._runs[key]
         if task.done() and not task.cancelled():
-            task.exception()  # may be that of a run that nobody waited for to its end
+            task.exception()  # may be that of a run whose clients have all left
 
     async def _wait_for_client(self, task: asyncio.Task[T], receive: Receive) -> None:
         watching = asyncio.create_task(_until_disconnected(receive))
@@ -101,3 +108,38 @@ class SharedRuns(Generic[T]):
 async def _until_disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+class LoopPacer:
+    """Limits how many requests start in each iteration of the event loop, first come, first served."""
+
+    def __init__(self, per_iteration: int = STARTS_PER_ITERATION) -> None:
+        self._per_iteration = per_iteration
+        self._started = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    def start_now(self) -> bool:
+        """Count a request that starts in this iteration; False if it has to wait for a later one."""
+        if self._started >= self._per_iteration:
+            return False
+        if self._started == 0:
+            loop = asyncio.get_running_loop()
+            loop.call_soon(self._next_iteration, loop)
+        self._started += 1
+        return True
+
+    async def wait(self) -> None:
+        """Return in a later iteration that has room."""
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        await turn
+
+    def _next_iteration(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._started = 0
+        while self._waiting and self._started < self._per_iteration:
+            turn = self._waiting.popleft()
+            if not turn.done():  # cancelled when its client disconnected
+                turn.set_result(None)
+                self._started += 1
+        if self._started:
+            loop.call_soon(self._next_iteration, loop)

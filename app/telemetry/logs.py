@@ -69,7 +69,7 @@ class BackgroundLogs:
             self.dropped += 1
 
     def close(self) -> None:
-        """Write what is queued and go on without the thread; where nobody reads, leave it after a second."""
+        """Write what is queued and go on without the thread; where it is not read, leave it after a second."""
         with suppress(queue.Full):
             self._queue.put(None, timeout=CLOSE_SECONDS)
             self._thread.join(CLOSE_SECONDS)
