@@ -155,12 +155,13 @@ class QueryExecutor:
         Raises NotReady if there is no catalog.
         """
         await self.snapshot()
+        return await _or_busy(self._io_threads.run(_serialize, model, work, *args, **more))
 
-        def serialize(session: Session) -> str:
-            result = model.model_validate(work(session, *args, **more), from_attributes=True)
-            return result.model_dump_json(by_alias=True)
-
-        return await _or_busy(self._io_threads.run(serialize))
+    async def to_json_without_catalog(
+        self, model: type[BaseModel], work: Callable[Concatenate[Session, P], Any], *args: P.args, **more: P.kwargs
+    ) -> str:
+        """Do the same with a session that has no database: the answer is there also while the database is away."""
+        return await asyncio.to_thread(_serialize, Session(), model, work, *args, **more)
 
     @property
     def column_bytes(self) -> int:
@@ -233,6 +234,18 @@ class QueryExecutor:
 
 def _run(session: Session, make_plan: Callable[[], QueryPlan[T]]) -> T:
     return run_plan(session, make_plan())
+
+
+def _serialize(
+    session: Session,
+    model: type[BaseModel],
+    work: Callable[Concatenate[Session, P], Any],
+    /,
+    *args: P.args,
+    **more: P.kwargs,
+) -> str:
+    result = model.model_validate(work(session, *args, **more), from_attributes=True)
+    return result.model_dump_json(by_alias=True)
 
 
 async def _or_busy(answer: Awaitable[T]) -> T:

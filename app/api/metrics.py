@@ -37,7 +37,7 @@ def worker_counters(state: State) -> Read:
         Metric("vmsizes_db_queries", "Queries that were sent to the database's driver."): (
             lambda: state.plan_executor.query_count
         ),
-        Metric("vmsizes_log_records_dropped", "Log lines that were dropped because nobody read them."): (
+        Metric("vmsizes_log_records_dropped", "Log lines that were dropped because they were not read in time."): (
             lambda: state.logs.dropped if state.logs else 0
         ),
         Metric("process_cpu_seconds", "CPU time of all workers, those that ended too."): time.process_time,

@@ -15,7 +15,6 @@ from tests.cases.case_file import Case, read_cases
 from tests.cases.markdown import table
 from tests.cases.requests import KINDS
 from tests.cases.runner import Result, run
-from tests.seeded import seeded_sqlite_url
 from tests.servers import open_client, server
 
 HERE = Path(__file__).parent
@@ -25,8 +24,8 @@ FEASIBILITY = read_cases(HERE / "feasibility.csv")
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[httpx.Client]:
-    """The service with the catalog of the seeds."""
-    app = create_app(Settings(_env_file=None, database_url=seeded_sqlite_url()))
+    """The service without a catalog: its requests need none."""
+    app = create_app(Settings(_env_file=None, database_url="sqlite://"))
     with server(app) as url, open_client(url) as client:
         yield client
 

@@ -14,8 +14,8 @@ from starlette.staticfiles import StaticFiles
 
 from app.api.openapi.openapi30 import Document, to_openapi30
 from app.http.cache import ENCODINGS, encode, preferred_encoding
+from app.http.common_headers import PAGE_HEADERS
 from app.http.headers import PUBLIC_URL, etag_matches, parse_headers
-from app.http.security import PAGE_HEADERS
 
 router = APIRouter(include_in_schema=False)
 OPENAPI_PATH, OPENAPI30_PATH = "/openapi.json", "/openapi-3.0.json"

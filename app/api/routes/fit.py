@@ -61,4 +61,6 @@ async def estimate_workload(workload: EstimateIn, executor: Executor) -> Respons
     """Break a workload down: memory, compute and cost, each figure exact, a bound, or an estimate with its range."""
     from app.converters.fit_request import estimate_body
 
+    if workload.model is None:  # no preset has to be looked up
+        return json_response(await executor.to_json_without_catalog(EstimateOut, estimate_body, workload))
     return json_response(await executor.to_json(EstimateOut, estimate_body, workload))
