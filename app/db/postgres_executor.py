@@ -38,23 +38,32 @@ class PostgresExecutor:
         self.query_count = 0
 
     async def run(self, make_plan: MakePlan[T], *, small_catalog: bool) -> T:  # noqa: ARG002  # nothing blocks the event loop
-        """Run a plan on one connection; once more on a new one where the connection breaks."""
+        """Run a plan on one connection, if it needs any; once more on a new one where the connection breaks."""
         self.query_count += 1
-        return await self._guard(self._run(make_plan))
+        plan = make_plan()
+        try:
+            first = next(plan)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        return await self._guard(self._run(plan, first, make_plan))
 
-    async def _run(self, make_plan: MakePlan[T]) -> T:
+    async def _run(self, plan: QueryPlan[T], first: BoundStatement, make_plan: MakePlan[T]) -> T:
         try:
             pool = await self._open_pool()
             try:
-                return await self._run_on(pool, make_plan)
+                return await self._run_on(pool, plan, first)
             except (_ConnectionLost, PoolClosed):
                 if self._pool is pool:
                     self.reconnect()  # so must the others: the server has restarted, or another one is used
-            return await self._run_on(await self._open_pool(), make_plan)
+            plan = make_plan()
+            return await self._run_on(await self._open_pool(), plan, next(plan))
         except _ConnectionLost as lost:
             raise as_sqlalchemy.OperationalError(None, None, lost.error) from lost.error
         except Error as error:
             raise as_sqlalchemy.OperationalError(None, None, error) from error
+        finally:
+            plan.close()
 
     @property
     def connections(self) -> tuple[int, int, int]:
@@ -100,13 +109,13 @@ class PostgresExecutor:
         if self._choice is not None:
             self._choice.note(connection)
 
-    async def _run_on(self, pool: Pool, make_plan: MakePlan[T]) -> T:
+    async def _run_on(self, pool: Pool, plan: QueryPlan[T], first: BoundStatement) -> T:
         async with pool.connection() as connection:
             if self._choice is not None and self._choice.server_of(connection) != self._choice.current:
                 # Not the pool's own check: it would give the connection back, and wait until it times out.
                 raise _ConnectionLost(OperationalError("server closed the connection: another server is used now"))
             try:
-                return await _run_plan(connection, make_plan())
+                return await _run_plan(connection, plan, first)
             except Error as error:
                 if connection.closed:
                     raise _ConnectionLost(error) from error
@@ -120,16 +129,14 @@ class _ConnectionLost(Exception):
         self.error = error
 
 
-async def _run_plan(connection: AsyncConnection[tuple[Any, ...]], plan: QueryPlan[T]) -> T:
+async def _run_plan(connection: AsyncConnection[tuple[Any, ...]], plan: QueryPlan[T], first: BoundStatement) -> T:
+    bound = first
     try:
-        bound = next(plan)
         while True:
             bound = plan.send(await _fetch(connection, bound))
     except StopIteration as end:
         result: T = end.value
         return result
-    finally:
-        plan.close()
 
 
 async def _fetch(connection: AsyncConnection[tuple[Any, ...]], bound: BoundStatement) -> Rows:

@@ -5,6 +5,7 @@ Also here: content encodings, and the headers by which clients keep and revalida
 
 import gzip
 import hashlib
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -39,14 +40,20 @@ MIN_ENCODED_BYTES = 512
 """Shorter bodies are sent unencoded: their headers outweigh what an encoding would save."""
 
 
-def _zstd(body: bytes) -> bytes:
-    """Compress with zstd; the copy frees what the library reserves for the worst case, which is the size of `body`."""
-    return memoryview(zstandard.ZstdCompressor(level=3).compress(body)).tobytes()
+class _Zstd(threading.local):
+    """The compressor of a thread, which takes longer to make than to use."""
+
+    def __init__(self) -> None:
+        self._compressor = zstandard.ZstdCompressor(level=3)
+
+    def compress(self, body: bytes) -> bytes:
+        """Compress; the copy frees what the library reserves for the worst case, which is the size of `body`."""
+        return memoryview(self._compressor.compress(body)).tobytes()
 
 
 _ENCODERS: dict[str, Callable[[bytes], bytes]] = {
     "br": lambda body: bytes(brotli.compress(body, quality=5)),
-    "zstd": _zstd,
+    "zstd": _Zstd().compress,
     "gzip": lambda body: gzip.compress(body, compresslevel=6, mtime=0),
 }
 """By preference. At these levels a page of 50 rows takes at most a quarter of a millisecond (docs/performance.md)."""
@@ -120,9 +127,11 @@ class CachedResponse:
     length: int = 0
     series: int = 0
     variants: dict[str | None, EncodedVariant] = field(default_factory=dict)
+    _overhead_bytes: int = 0
 
     def __post_init__(self) -> None:
         self.length = len(self.body or b"")
+        self._overhead_bytes = _RESPONSE_OVERHEAD_BYTES + sum(len(value) for _, value in self.headers)
 
     @property
     def is_packed(self) -> bool:
@@ -157,10 +166,9 @@ class CachedResponse:
     @property
     def size_bytes(self) -> int:
         """The memory that all variants take together."""
-        header_bytes = sum(len(value) for _, value in self.headers)
-        encoded = (variant.body["body"] for variant in self.variants.values())
-        encoded_bytes = sum(len(body) for body in encoded if body is not self.body)
-        return len(self.body or b"") + encoded_bytes + header_bytes + _RESPONSE_OVERHEAD_BYTES
+        encoded = [variant.body["body"] for variant in self.variants.values()]
+        encoded_bytes = sum([len(body) for body in encoded if body is not self.body])
+        return len(self.body or b"") + encoded_bytes + self._overhead_bytes
 
 
 _RESPONSE_OVERHEAD_BYTES = 1_700

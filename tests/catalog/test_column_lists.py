@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.catalog.purchases import PURCHASE_MODELS
 from app.catalog.queries import column_store
+from app.catalog.queries import snapshot as snapshot_module
 from app.catalog.queries.column_lists import load_list_columns
 from app.catalog.queries.column_needs import ColumnNeeds
 from app.catalog.queries.pagination import write_cursor
@@ -164,9 +165,36 @@ def test_a_list_of_a_catalog_that_changed_since_its_columns_were_loaded_is_found
         assert '"Standard_X2"' in first.items[0]
     ingest(engine, reading([*size("Standard_X1", vcpus=32), *size("Standard_X2", vcpus=16)]), now=NOW)
     with Session(engine) as session:
-        assert '"Standard_X1"' in find(session, search, before).items[0]
+        assert '"Standard_X2"' in find(session, SizeSearch(sort=("vcpus",), limit=1), before).items[0]
         with pytest.raises(CursorGone):
             find(session, search.model_copy(update={"cursor": first.next_cursor}), before)
+
+
+def test_a_page_of_which_all_rows_were_read_before_is_of_their_revision_without_the_database(engine: Engine) -> None:
+    ingest(engine, reading([*size("Standard_X1", vcpus=8), *size("Standard_X2", vcpus=16)]), now=NOW)
+    search, other = SizeSearch(sort=("-vcpus",), limit=1), SizeSearch(sort=("-vcpus",), min_vcpus=9)
+    with Session(engine) as session:
+        before = load_snapshot(session)
+        load(session, search, before)
+        first = find(session, search, before)
+    with pytest.raises(StopIteration) as end:
+        next(find_sizes(other, before, TODAY))
+    assert end.value.value.items == first.items
+    ingest(engine, reading([*size("Standard_X1", vcpus=32), *size("Standard_X2", vcpus=16)]), now=NOW)
+    with Session(engine) as session:
+        assert find(session, search, before) == first
+        assert '"Standard_X1"' in find(session, search, load_snapshot(session)).items[0]
+
+
+def test_rows_of_pages_are_kept_up_to_a_bound(
+    session: Session, by_sql: CatalogSnapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, searches = replace(by_sql, _rows={}), [SizeSearch(sort=(sort,), limit=40) for sort in ("-vcpus", "vcpus")]
+    monkeypatch.setattr(snapshot_module, "_MAX_ROWS", 60)
+    for search in (*searches, *searches):
+        load(session, search, kept)
+        assert find(session, search, kept) == find(session, search, by_sql)
+        assert 40 <= sum(map(len, kept._rows.values())) <= 60
 
 
 def test_an_unknown_region_is_refused_where_columns_are_loaded(session: Session, on_columns: CatalogSnapshot) -> None:

@@ -5,6 +5,7 @@ ingest. The statements are in `app.catalog.queries.size_statements`.
 """
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
@@ -134,14 +135,17 @@ def find_sizes(search: SizeSearch, snapshot: CatalogSnapshot, today: date, *, of
     identity = search.model_dump_json(exclude=search.page_param_names())
     if search.names_a_day:
         identity = f"{identity} {today}"
-    key, values = to_statement_key(search, today, snapshot.rules)
-    position = (
-        read_position(search.cursor, identity, to_sort_keys(key.sort, key.price_scope)) if search.cursor else None
-    )
+    check_sort(search.sort)
+    position = None
+    if search.cursor:
+        position = read_position(
+            search.cursor, identity, to_sort_keys(search.sort, PriceScope.of(search, snapshot.rules))
+        )
     part = _Part(identity=identity, limit=search.limit, offset=offset, position=position)
     page = (yield from _find_on_columns(search, part, snapshot, today)) if reads_columns(search, snapshot) else None
     if page is None:
         yield from _count_or_want_columns(search, part, snapshot, today)
+        key, values = to_statement_key(search, today, snapshot.rules)
         key = replace(key, memory_buckets=_memory_buckets(search, snapshot))
         page = yield from _find_by_sql(key, values, part, snapshot)
     if rate is None:
@@ -223,12 +227,10 @@ def _find_on_columns(
     listed = yield from _list_on_columns(search, needs, snapshot, today)
     found = listed.first(part.offset + part.limit + 1, position.values if position is not None else None)
     shown, more = found[part.offset :][: part.limit], len(found) > part.offset + part.limit
-    rows: Rows = ()
-    if len(shown):
-        values = {"chosen": chosen_parameter(listed.offers_of(shown)), "today": today.isoformat()}
-        rows = yield BoundStatement(chosen_statement(needs.os, needs.purchase), values)
-    now = yield from current_revision() if position is None else ensure_same_revision(position)
-    if now != snapshot.revision:
+    if position is not None and position.revision != snapshot.revision:
+        yield from ensure_same_revision(position)
+    rows = yield from _read_chosen(listed.offers_of(shown), needs, snapshot, today)
+    if rows is None:
         return None
 
     def cursor_at(index: int) -> str:
@@ -240,6 +242,24 @@ def _find_on_columns(
         total=listed.total,
         cursor=cursor_at(part.offset - 1) if part.offset and len(shown) else None,
     )
+
+
+def _read_chosen(
+    chosen: Sequence[tuple[str, str]], needs: ColumnNeeds, snapshot: CatalogSnapshot, today: date
+) -> QueryPlan[Rows | None]:
+    """Read the rows of sizes and their offers, unless they are kept; None if the catalog has changed."""
+    scope = (needs.os, needs.purchase, today)
+    rows: Mapping[Any, Row] = snapshot.kept_rows(scope)
+    missing = [one for one in chosen if one not in rows]
+    if missing:
+        values = {"chosen": chosen_parameter(missing), "today": today.isoformat()}
+        read = yield BoundStatement(chosen_statement(needs.os, needs.purchase), values)
+        if (yield from current_revision()) != snapshot.revision:
+            return None
+        found = dict(zip(missing, read, strict=True))
+        rows = {**rows, **found} if len(found) < len(chosen) else found
+        snapshot.keep_rows(scope, found)
+    return [rows[one] for one in chosen]
 
 
 def _find_by_sql(key: StatementKey, values: dict[str, Any], part: _Part, snapshot: CatalogSnapshot) -> QueryPlan[_Page]:

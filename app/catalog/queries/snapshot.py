@@ -19,12 +19,14 @@ from app.catalog.queries.column_store import ColumnStore
 from app.catalog.queries.language_models import ModelsByKey, load_models
 from app.catalog.queries.lookups import GpuNames, load_gpu_names, load_region_codes, load_series_ids
 from app.catalog.queries.pagination import current_revision, get_revision
-from app.db.statements import BoundStatement, QueryPlan, to_dicts
+from app.db.statements import BoundStatement, QueryPlan, Row, to_dicts
 
 T = TypeVar("T")
 
 _MAX_TOTALS = 10_000
 _MAX_LISTS, _MAX_LIST_LENGTH = 4, 2_000
+_MAX_ROWS = 4_000
+"""Rows of sizes take about 2.3 kB each."""
 SMALL_CATALOG = 2_000
 """A catalog of up to so many sizes is scanned in a millisecond, which an event loop can spare."""
 
@@ -35,7 +37,8 @@ class CatalogSnapshot:
 
     `regions` are codes, `series` ids by the key of each name, `models` rows of language models by the key of each
     name, `memory_buckets` those that any size has, `rules` those by which prices are adjusted; `totals` are lengths of
-    lists, counted once for each query. More is loaded when it is first needed: `keep`, and `columns` of offers.
+    lists, counted once for each query. More is loaded when it is first needed: `keep`, `columns` of offers, and rows of
+    pages.
     """
 
     revision: str
@@ -50,6 +53,7 @@ class CatalogSnapshot:
     _kept: dict[Hashable, Any] = field(default_factory=dict)
     _loading: Lock = field(default_factory=Lock)
     _lists: OrderedDict[Hashable, list[Any]] = field(default_factory=OrderedDict)
+    _rows: dict[Hashable, dict[Any, Row]] = field(default_factory=dict)
     columns: ColumnStore = field(init=False)
 
     def __post_init__(self) -> None:
@@ -89,6 +93,16 @@ class CatalogSnapshot:
             if (yield from current_revision()) == self.revision:
                 self._kept[key] = loaded
             return loaded
+
+    def kept_rows(self, scope: Hashable) -> Mapping[Any, Row]:
+        """Return the rows of this revision that were read before."""
+        return self._rows.get(scope, {})
+
+    def keep_rows(self, scope: Hashable, rows: Mapping[Any, Row]) -> None:
+        """Keep rows that are known to be of this revision; if they would be too many, those of before are dropped."""
+        if sum(map(len, self._rows.values())) + len(rows) > _MAX_ROWS:
+            self._rows.clear()
+        self._rows.setdefault(scope, {}).update(rows)
 
     def keep_list(
         self, query: BoundStatement, convert: Callable[[list[dict[str, Any]]], list[T]]
