@@ -45,6 +45,7 @@ from app.http.revision import RevisionWatcher
 from app.mcp.http import McpEndpoint
 from app.settings import Settings
 from app.telemetry import tracing
+from app.telemetry.counters import COUNT_REFUSAL, CountRefusal
 from app.telemetry.logs import BackgroundLogs
 from app.web.llms import ROUTE as LLMS_ROUTE
 from app.web.pages import PAGES
@@ -188,12 +189,12 @@ def _make_observer(state: State, settings: Settings) -> RequestObserver:
 
 
 @asynccontextmanager
-async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Release at shutdown what `_init_state` created."""
+async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, CountRefusal]]:
+    """Release at shutdown what `_init_state` created; the server is told where it counts what it refuses itself."""
     tracing.start(app.state.otlp_endpoint, app.version)  # its thread must be of the process that serves
     trace_statements(app.state.engine)
     sampling = asyncio.create_task(app.state.observer.keep_sampling())
-    yield
+    yield {COUNT_REFUSAL: app.state.observer.count_refusal}
     sampling.cancel()
     app.state.observer.close()
     if app.state.mcp is not None:

@@ -152,6 +152,10 @@ class RequestObserver:
             (route,) = [pair for pair, place in self._series.items() if place == series]
             self._write(RequestRecord(started, route, "hit", status), seconds, scope)
 
+    def count_refusal(self, problem: str, status: int, seconds: float) -> None:
+        """Count a request that the server refused before it had a route, such as one whose headers did not end."""
+        self._count(RequestRecord(0.0, status=status, problem=problem), seconds)
+
     async def observe(self, app: App, started: float, scope: Scope, receive: Receive, send: Send) -> None:
         """Run an application, and count the request when it ends; `started` by perf_counter."""
         record = scope[RECORD] = RequestRecord(started)
@@ -178,6 +182,13 @@ class RequestObserver:
         record.status = record.status or _CLIENT_GONE
         if record.status >= 400:  # noqa: PLR2004
             record.cache = "none"  # errors are not stored
+        self._count(record, seconds)
+        if tracing.is_on():
+            self._describe_span(record, scope)
+        if self._is_logged(record):
+            self._write(record, seconds, scope)
+
+    def _count(self, record: RequestRecord, seconds: float) -> None:
         place = _FIRST_OF[record.cache, f"{record.status // 100}xx"]
         first = self.series_of(*record.route) + place
         self._values[first + bisect_left(BUCKETS, seconds)] += 1.0
@@ -185,10 +196,6 @@ class RequestObserver:
         if record.problem:
             known = record.problem if record.problem in self._problems else OTHER
             self._values[self._first_problem + self._problems.index(known)] += 1.0
-        if tracing.is_on():
-            self._describe_span(record, scope)
-        if self._is_logged(record):
-            self._write(record, seconds, scope)
 
     def _describe_span(self, record: RequestRecord, scope: Scope) -> None:
         attributes: dict[str, str | int] = {

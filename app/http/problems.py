@@ -166,6 +166,8 @@ async def _handle_http_exception(request: Request, error: Exception) -> Response
         if request.method == "OPTIONS":
             return Response(status_code=204, headers=headers)
     detail = str(getattr(error, "detail", error))
+    if isinstance(error.__cause__, ClientDisconnect):  # for the metrics: the server has closed the connection with it
+        status, detail = 408, "The rest of the body did not arrive."
     return problem_response(
         request,
         status_problem(status),

@@ -26,7 +26,7 @@ def _refusal() -> bytes:
 
 
 class Acceptor:
-    """Accepts the connections of one listening socket until it is closed."""
+    """Accepts the connections of one listening socket until it is closed; `count` says how many are open."""
 
     def __init__(
         self,
@@ -34,8 +34,10 @@ class Acceptor:
         make_protocol: Callable[[], asyncio.Protocol],
         count: Callable[[], int],
         max_connections: int,
+        on_refusal: Callable[[], None],
     ) -> None:
         self._listener, self._make_protocol, self._count = listener, make_protocol, count
+        self._on_refusal = on_refusal
         self._most, self._refusal = max_connections + REFUSING, _refusal()
         self._loop = asyncio.get_running_loop()
         self._opening: set[asyncio.Task[object]] = set()
@@ -72,6 +74,7 @@ class Acceptor:
 
     def _refuse(self, connection: socket.socket) -> None:
         """Send 503; what has arrived is read first, since a socket with unread bytes is reset when it is closed."""
+        self._on_refusal()
         with connection:
             with suppress(OSError):
                 connection.recv(65_536)

@@ -9,6 +9,7 @@ import asyncio
 import json
 import socket
 import struct
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from app.server.limits import REFUSING, Limits
+from app.telemetry.counters import COUNT_REFUSAL, CountRefusal
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, Scope
@@ -77,6 +79,13 @@ def problem_headers(status: int, body: bytes) -> list[tuple[bytes, bytes]]:
     return headers
 
 
+def count_refusal(state: Mapping[str, Any], status: int, seconds: float = 0.0) -> None:
+    """Tell the application of a request that it never sees, where it wants to know."""
+    count: CountRefusal | None = state.get(COUNT_REFUSAL)
+    if count is not None:
+        count(PROBLEMS[status][0], status, seconds)
+
+
 async def refuse(
     app: "ASGI3Application", scope: "Scope", receive: "ASGIReceiveCallable", send: "ASGISendCallable"
 ) -> None:
@@ -84,13 +93,14 @@ async def refuse(
     if scope["type"] == "http" and scope["path"] in PROBES:
         await app(scope, receive, send)
         return
+    count_refusal(scope["state"], 503)
     body = problem_body(503)
     await send({"type": "http.response.start", "status": 503, "headers": problem_headers(503, body)})
     await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """One connection. `due` is when it is closed unless it gets further."""
+    """One connection. `due` is when it is closed unless it gets further; `begun` is when its last request began."""
 
     def __init__(
         self,
@@ -101,7 +111,7 @@ class BoundedProtocol(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.limits: Limits = getattr(config, "limits", None) or Limits()
-        self.due = 0.0
+        self.due = self.begun = 0.0
         self.receiving, self.received_bytes, self.received_of = NOTHING, 0, self.scope
         self.unsent_bytes, self.unsent_since, self.has_sent = 0, 0.0, False
         self.is_last = False  # the next response ends the connection
@@ -109,7 +119,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accept a connection, or refuse it where there are too many."""
         super().connection_made(transport)
-        self.due = self.loop.time() + self.limits.header_seconds
+        self.begun = self.loop.time()
+        self.due = self.begun + self.limits.header_seconds
         over = len(self.connections) - self.limits.max_connections
         if over > REFUSING:
             self.close_with(503)
@@ -138,11 +149,14 @@ class BoundedProtocol(HttpToolsProtocol):
         else:
             receiving = HEAD
         if receiving != self.receiving or self.scope is not self.received_of:
+            now = self.loop.time()
+            if self.scope is not self.received_of:
+                self.begun = now
             self.receiving, self.received_bytes, self.received_of = receiving, 0, self.scope
             if receiving == BODY:
-                self.due = self.loop.time() + self.limits.body_seconds
+                self.due = now + self.limits.body_seconds
             elif receiving == HEAD and not self.is_last:
-                self.due = self.loop.time() + self.limits.header_seconds
+                self.due = now + self.limits.header_seconds
         self.received_bytes += received_bytes
         if receiving == HEAD and self.received_bytes > MAX_HEAD_BYTES:
             self.close_with(431)
@@ -221,4 +235,7 @@ class BoundedProtocol(HttpToolsProtocol):
             headers = [*self.server_state.default_headers, *problem_headers(status, body)]
             lines = [STATUS_LINE[status], *(b"%s: %s\r\n" % header for header in headers), b"\r\n", body]
             self.transport.write(b"".join(lines))
+            if self.receiving != BODY:  # else the application has the request, and counts it
+                seconds = self.loop.time() - self.begun if self.receiving == HEAD else 0.0
+                count_refusal(self.app_state, status, seconds)
         self.transport.close()

@@ -13,7 +13,7 @@ import uvicorn
 
 from app.server.acceptor import Acceptor
 from app.server.limits import Limits
-from app.server.protocol import BoundedProtocol
+from app.server.protocol import BoundedProtocol, count_refusal
 
 _log = logging.getLogger("uvicorn.error")
 
@@ -50,8 +50,13 @@ class BoundedServer(uvicorn.Server):
         def make_protocol() -> asyncio.Protocol:
             return BoundedProtocol(self.config, state, self.lifespan.state)
 
+        def on_refusal() -> None:
+            count_refusal(self.lifespan.state, 503)
+
         most = self._limits.max_connections
-        self._acceptors = [Acceptor(one, make_protocol, lambda: len(state.connections), most) for one in sockets or []]
+        self._acceptors = [
+            Acceptor(one, make_protocol, lambda: len(state.connections), most, on_refusal) for one in sockets or []
+        ]
         if self._on_ready is not None:
             self._on_ready()
 

@@ -1,6 +1,7 @@
 """Connections that are silent, slow or too many are closed in time, and others are served meanwhile."""
 
 import asyncio
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -174,10 +175,12 @@ def test_a_slow_but_steady_reader_gets_all_of_an_export(running: ServiceProcess)
 def test_over_the_limit_health_checks_are_answered_and_all_else_is_refused(patient: ServiceProcess) -> None:
     async def run() -> None:
         loop = asyncio.get_running_loop()
+        before = await problems_of(patient.port)
         held = [await connect(patient.port, IDLE) for _ in range(LIMIT)]
         for connection in held:
             assert status_of(await loop.sock_recv(connection, 4096)) == 200
         refused = await asyncio.gather(*(ask(patient.port, "/sizes?limit=1") for _ in range(EACH)))
+        assert (await problems_of(patient.port) - before)["busy"] == EACH
         assert {status_of(response) for response in refused} == {503}
         for response in refused:
             assert b"\r\nretry-after: 5\r\n" in response
@@ -194,6 +197,30 @@ def test_over_the_limit_health_checks_are_answered_and_all_else_is_refused(patie
                 await asyncio.sleep(0.05)
 
     asyncio.run(run())
+
+
+def test_requests_that_connections_refuse_are_in_the_metrics(seeded_url: str, tmp_path: Path) -> None:
+    async def run(running: ServiceProcess) -> None:
+        sent = {b"no HTTP\r\n\r\n": 400, HALF_HEAD: 408, HALF_BODY: 408, b"GET /" + b"a" * 70_000: 431}
+        for request, status in sent.items():
+            assert status_of(await read_to_end(await connect(running.port, request), within=SOON)) == status
+        counted = await problems_of(running.port)
+        assert counted == {"bad-request": 1, "request-timeout": 2, "headers-too-long": 1}
+        metrics = (await ask(running.port, "/metrics")).decode()
+        labels = 'cache="none",method="other",route="other",status="4xx"'
+        assert f"vmsizes_http_request_duration_seconds_count{{{labels}}} 3.0" in metrics, "one has a route"
+        (seconds,) = re.findall(rf"duration_seconds_sum{{{labels}}} (.+)", metrics)
+        assert float(seconds) >= 1, "so long the service waited for the rest of the headers"
+
+    with run_service(seeded_url, tmp_path / "log", **SECONDS) as running:
+        asyncio.run(run(running))
+
+
+async def problems_of(port: int) -> Counter[str]:
+    """Return how many requests got a problem, by its type."""
+    metrics = (await ask(port, "/metrics")).decode()
+    found = re.findall(r'^vmsizes_http_problems_total{type="(.+)"} (.+)$', metrics, re.MULTILINE)
+    return +Counter({slug: int(float(count)) for slug, count in found})
 
 
 @pytest.mark.slow
