@@ -43,7 +43,7 @@ class Settings(BaseSettings):
         default=2000, ge=16, le=100_000, description="How many connections a worker has at most; more are refused."
     )
     keep_alive_seconds: float = Field(
-        default=20, ge=1, le=3_600, description="How long a connection stays open without a request, seconds."
+        default=75, ge=1, le=3_600, description="How long a connection stays open without a request, seconds."
     )
     header_seconds: float = Field(
         default=10, ge=1, le=600, description="How long a client may take to send the headers of a request, seconds."

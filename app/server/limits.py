@@ -21,7 +21,7 @@ class Limits:
     """The limits of one worker; durations are in seconds."""
 
     max_connections: int = 2000
-    keep_alive_seconds: float = 20
+    keep_alive_seconds: float = 75
     """How long a connection stays open without a request."""
     header_seconds: float = 10
     """Within this a new connection has to send its first headers, and any other request all of its headers."""

@@ -36,6 +36,10 @@ REFUSED_SECONDS = 2.0
 IDLE_SHUTDOWN_SECONDS = 2.0
 """At a shutdown an idle connection gets so long to send another request, since one may be on its way."""
 
+LEAST_IDLE_SECONDS = 5.0
+"""A connection that has been idle for so long is closed where another one needs its place; docs/deploy/nginx.conf has
+nginx use no connection after 4 s, so that no request is on its way then."""
+
 PROBES = {"/healthz", "/readyz", "/metrics"}
 """Paths that connections over the limit are answered, too."""
 
@@ -100,7 +104,10 @@ async def refuse(
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """One connection. `due` is when it is closed unless it gets further; `begun` is when its last request began."""
+    """One connection; `idle` has those of the server that wait for another request, the longest idle first.
+
+    `due` is when it is closed unless it gets further; `begun` is when its last request began.
+    """
 
     def __init__(
         self,
@@ -108,8 +115,11 @@ class BoundedProtocol(HttpToolsProtocol):
         server_state: "ServerState",
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        idle: "dict[BoundedProtocol, None] | None" = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self.idle = {} if idle is None else idle
         self.limits: Limits = getattr(config, "limits", None) or Limits()
         self.due = self.begun = 0.0
         self.receiving, self.received_bytes, self.received_of = NOTHING, 0, self.scope
@@ -122,14 +132,34 @@ class BoundedProtocol(HttpToolsProtocol):
         self.begun = self.loop.time()
         self.due = self.begun + self.limits.header_seconds
         over = len(self.connections) - self.limits.max_connections
+        if over > 0 and self._close_longest_idle():
+            over -= 1
         if over > REFUSING:
             self.close_with(503)
         elif over > 0:
             self.is_last, self.app = True, partial(refuse, self.app)
             self.due = self.loop.time() + REFUSED_SECONDS
 
+    def _close_longest_idle(self) -> bool:
+        """Close the connection that has been idle for longest, if it is for LEAST_IDLE_SECONDS."""
+        longest = next(iter(self.idle), None)
+        if longest is None or longest.transport.get_write_buffer_size():  # `enforce` closes those that do not read
+            return False
+        if longest.due - self.limits.keep_alive_seconds > self.begun - LEAST_IDLE_SECONDS:
+            return False
+        del self.idle[longest]
+        self.connections.discard(longest)
+        longest.transport.close()
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self.idle.pop(self, None)
+        super().connection_lost(exc)
+
     def data_received(self, data: bytes) -> None:
         """Parse what arrived, and note whether a request is still incomplete."""
+        self.idle.pop(self, None)
         super().data_received(data)
         cycle: RequestResponseCycle | None = self.cycle  # None before the first request
         if cycle is not None:
@@ -174,6 +204,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._start_asgi_task(cycle, app)
         elif self.receiving == NOTHING:
             self.due = self.loop.time() + self.limits.keep_alive_seconds
+            self.idle[self] = None
 
     def resume_writing(self) -> None:
         """Note that the client took some of the response."""

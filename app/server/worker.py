@@ -46,9 +46,10 @@ class BoundedServer(uvicorn.Server):
         if not self.started:
             return
         state = self.server_state
+        idle: dict[BoundedProtocol, None] = {}
 
         def make_protocol() -> asyncio.Protocol:
-            return BoundedProtocol(self.config, state, self.lifespan.state)
+            return BoundedProtocol(self.config, state, self.lifespan.state, idle=idle)
 
         def on_refusal() -> None:
             count_refusal(self.lifespan.state, 503)

@@ -12,7 +12,7 @@ import pytest
 
 from app.errors import Busy
 from app.http.problems import DOMAIN_PROBLEMS, STATUS_PROBLEMS
-from app.server.protocol import PROBLEMS
+from app.server.protocol import LEAST_IDLE_SECONDS, PROBLEMS
 from tests.faults.connections import (
     EMPTY_LINES,
     EXPORT,
@@ -176,7 +176,8 @@ def test_over_the_limit_health_checks_are_answered_and_all_else_is_refused(patie
     async def run() -> None:
         loop = asyncio.get_running_loop()
         before = await problems_of(patient.port)
-        held = [await connect(patient.port, IDLE) for _ in range(LIMIT)]
+        # Each has begun another request, so that none is idle and would be closed for others.
+        held = [await connect(patient.port, IDLE + HALF_HEAD) for _ in range(LIMIT)]
         for connection in held:
             assert status_of(await loop.sock_recv(connection, 4096)) == 200
         refused = await asyncio.gather(*(ask(patient.port, "/sizes?limit=1") for _ in range(EACH)))
@@ -187,7 +188,7 @@ def test_over_the_limit_health_checks_are_answered_and_all_else_is_refused(patie
             assert b"\r\nconnection: close\r\n" in response
             assert b'"type": "/problems/busy"' in response
         assert status_of(await ask(patient.port)) == 200
-        await loop.sock_sendall(held[0], IDLE)
+        await loop.sock_sendall(held[0], b"x\r\n\r\n")
         assert status_of(await loop.sock_recv(held[0], 4096)) == 200
         for connection in held:
             connection.close()
@@ -197,6 +198,26 @@ def test_over_the_limit_health_checks_are_answered_and_all_else_is_refused(patie
                 await asyncio.sleep(0.05)
 
     asyncio.run(run())
+
+
+def test_a_connection_that_has_been_idle_for_long_makes_room_for_another(seeded_url: str, tmp_path: Path) -> None:
+    async def run(running: ServiceProcess) -> None:
+        loop, held = asyncio.get_running_loop(), []
+        for _ in range(16):
+            held.append(await connect(running.port, IDLE))
+            assert status_of(await loop.sock_recv(held[-1], 4096)) == 200
+        await asyncio.sleep(LEAST_IDLE_SECONDS)
+        await loop.sock_sendall(held[0], IDLE)
+        assert status_of(await loop.sock_recv(held[0], 4096)) == 200
+        assert status_of(await ask(running.port, "/sizes?limit=1")) == 200
+        assert await loop.sock_recv(held[1], 4096) == b"", "idle for longest, since the first has asked again"
+        await loop.sock_sendall(held[2], IDLE)
+        assert status_of(await loop.sock_recv(held[2], 4096)) == 200
+        for connection in held:
+            connection.close()
+
+    with run_service(seeded_url, tmp_path / "log", VMSIZES_MAX_CONNECTIONS="16") as running:
+        asyncio.run(run(running))
 
 
 def test_requests_that_connections_refuse_are_in_the_metrics(seeded_url: str, tmp_path: Path) -> None:
