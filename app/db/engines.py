@@ -41,7 +41,8 @@ def make_engine(url: str, *, pooled: bool = True, serving: bool = False, pool_si
 
     Without a pool each connection is opened on demand and closed afterwards: for work that holds one for long. An
     engine for `serving` reads only: it opens SQLite read-only, reconnects where the file was replaced, and gives up
-    soon on a database that does not answer.
+    soon on a database that does not answer. Pooled, it asks PostgreSQL without transactions, so that a statement is one
+    round trip, and not the ping, BEGIN and ROLLBACK around it: what a broken connection fails is run again anyway.
     """
     parsed = parse_url(url)
     if parsed.drivername in {"postgres", "postgresql"}:
@@ -51,7 +52,9 @@ def make_engine(url: str, *, pooled: bool = True, serving: bool = False, pool_si
     pool: dict[str, Any] = {"pool_size": pool_size} if pooled else {"poolclass": NullPool}
     if parsed.get_backend_name() == "postgresql":
         timeouts = {name: value for name, value in SERVING_TIMEOUTS.items() if name not in parsed.query}
-        engine = create_engine(parsed, pool_pre_ping=True, connect_args=timeouts if serving else {}, **pool)
+        if serving and pooled:  # cursors of the server, which exports have, need a transaction
+            pool["isolation_level"] = "AUTOCOMMIT"
+        engine = create_engine(parsed, pool_pre_ping=not serving, connect_args=timeouts if serving else {}, **pool)
         choice = choice_of(parsed)
         if choice is not None:
             choice.follow(engine)
