@@ -6,6 +6,7 @@ that it starts, so that new connections, and health checks among them, would wai
 
 import asyncio
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -17,6 +18,20 @@ BATCH = 64
 
 PAUSE_SECONDS = 0.1
 """Nothing is accepted for so long where the process cannot open a file more."""
+
+
+_ENDED = {7, 8}
+"""States of TCP on Linux: CLOSE (the client has reset the connection) and CLOSE_WAIT (it has ended its side)."""
+
+
+def _is_abandoned(connection: socket.socket) -> bool:
+    """Check whether the client has left before its connection was accepted, as many do that waited under overload.
+
+    What it has asked would be computed for nobody: asyncio closes a connection whose client has ended its side, too.
+    """
+    if sys.platform != "linux" or connection.family not in {socket.AF_INET, socket.AF_INET6}:
+        return False
+    return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in _ENDED
 
 
 def _refusal() -> bytes:
@@ -60,6 +75,9 @@ class Acceptor:
                 self._loop.remove_reader(self._listener.fileno())
                 self._loop.call_later(PAUSE_SECONDS, self._resume)
                 return
+            if _is_abandoned(connection):
+                connection.close()
+                continue
             connection.setblocking(False)
             if self._count() + len(self._opening) >= self._most:
                 self._refuse(connection)

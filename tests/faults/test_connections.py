@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from app.errors import Busy
@@ -217,6 +218,24 @@ def test_a_connection_that_has_been_idle_for_long_makes_room_for_another(seeded_
             connection.close()
 
     with run_service(seeded_url, tmp_path / "log", VMSIZES_MAX_CONNECTIONS="16") as running:
+        asyncio.run(run(running))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the state of a connection is read as Linux tells it")
+def test_requests_of_clients_that_left_before_they_were_accepted_are_not_computed(
+    seeded_url: str, tmp_path: Path
+) -> None:
+    async def run(running: ServiceProcess) -> None:
+        served = psutil.Process(running.process.pid)
+        served.suspend()
+        for number in range(50):
+            request = f"GET /sizes?min_vcpus={number} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+            (await connect(running.port, request)).close()
+        served.resume()
+        assert status_of(await ask(running.port, "/regions")) == 200
+        assert '"/sizes"' not in (await ask(running.port, "/metrics")).decode()
+
+    with run_service(seeded_url, tmp_path / "log") as running:
         asyncio.run(run(running))
 
 
