@@ -23,6 +23,7 @@ from app.fit.formulas.activations import (
     selective_saving,
 )
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
+from app.fit.formulas.memory import FULL_BITS
 from app.fit.formulas.optimizer import (
     RECIPES,
     Recipe,
@@ -108,14 +109,27 @@ def recipe_of(setup: TrainingSetup) -> tuple[str, Recipe]:
 
 def frozen_base_bytes(setup: TrainingSetup) -> Range | None:
     """Return the bytes of the frozen base of adapters: zero in full training, None where the model is unknown."""
-    workload, count = setup.workload, setup.model.count
+    count = setup.model.count
     if setup.method not in BASE_DTYPES:
         return ZERO
     if setup.assumptions.mark_missing("training.states", () if count else ("architecture.params",)) or count is None:
         return None
+    return weights_in_dtype(setup.model, count, _base_dtype(setup))[1]
+
+
+def _base_dtype(setup: TrainingSetup) -> str:
+    """Return the type of the frozen base of adapters: as given, else the usual one of the method."""
     usual = BASE_DTYPES[setup.method]
-    dtype = workload.base_dtype or setup.assumptions.record("training.base_dtype", usual, "usual for the method")
-    return weights_in_dtype(setup.model, count, dtype)[1]
+    return setup.workload.base_dtype or setup.assumptions.record(
+        "training.base_dtype", usual, "usual for the method"
+    )
+
+
+def _copies_per_weight(setup: TrainingSetup) -> float:
+    """Return the bytes of a weight's copies in the precision; a base of fewer than 16 bits is quantized at each use."""
+    if setup.method in BASE_DTYPES and FULL_BITS.get(_base_dtype(setup), 0) < FULL_BITS["bf16"]:
+        return 0.0
+    return QUANTIZED_COPIES[setup.workload.precision or "bf16"]
 
 
 def trained_model(setup: TrainingSetup, params: int, forward_pass: ForwardPass | None) -> TrainedModel | None:
@@ -135,7 +149,7 @@ def trained_model(setup: TrainingSetup, params: int, forward_pass: ForwardPass |
         embeddings=count.embeddings / count.total if count else 0.0,
         largest_layer=count.largest_layer if count else 0.0,
         gathered_params=count.total if count else 0.0,
-        quantized_copies=QUANTIZED_COPIES[workload.precision or "bf16"],
+        quantized_copies=_copies_per_weight(setup),
         forward_pass=forward_pass,
     )
 

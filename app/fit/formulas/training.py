@@ -51,8 +51,9 @@ class TrainedModel:
     """A model as it is trained, the same on every candidate of a placement.
 
     `params` are trained, `frozen_bytes` is the base that is not (LoRA), `gathered_params` are all parameters including
-    the base's. `quantized_copies` are the bytes of a weight's copies in the precision. `embeddings` is their share of
-    the parameters, 0 to 1; `static_bytes` is what every GPU holds besides, whatever is sharded.
+    the base's. `quantized_copies` are the bytes of the copies in the precision that each of these but the embeddings
+    has; adapters themselves are computed in 16 bits. `embeddings` is their share of `gathered_params`, 0 to 1;
+    `static_bytes` is what every GPU holds besides, whatever is sharded.
     """
 
     params: float
@@ -167,12 +168,12 @@ def sharding_buffers(model: TrainedModel, parallelism: Parallelism) -> Range:
 def quantized_copies(model: TrainedModel, parallelism: Parallelism, share: float, shards: int) -> Range:
     """Return the bytes of the weights' copies in the precision, for both directions of a matrix product.
 
-    Of all weights of a GPU, or of two layers where weights are sharded; none where 16-bit weights are quantized at each
-    use. An estimate. Source: Transformer Engine's documentation on FP8 and MXFP8.
+    Of all weights of a GPU, a frozen base's included, or of two layers where weights are sharded; none where 16-bit
+    weights are quantized at each use. An estimate. Source: Transformer Engine's documentation on FP8 and MXFP8.
     """
     if not model.quantized_copies:
         return ZERO
-    params = model.params * share * (1 - model.embeddings)
+    params = model.gathered_params * share * (1 - model.embeddings)
     if model.stage >= WEIGHT_SHARDING_STAGE and shards > 1:
         params = min(params, 2 * model.largest_layer / parallelism.tensor)
     copies = model.quantized_copies * params

@@ -96,7 +96,9 @@ def test_a_fused_loss_needs_less_than_a_chunked_one_and_that_less_than_the_whole
 
 
 def test_copies_of_weights_in_the_precision_shrink_to_two_layers_where_weights_are_sharded() -> None:
-    model = TrainedModel(params=8e9, recipe=RECIPES["mixed_adam"], largest_layer=2e8, quantized_copies=2.0)
+    model = TrainedModel(
+        params=8e9, gathered_params=8e9, recipe=RECIPES["mixed_adam"], largest_layer=2e8, quantized_copies=2.0
+    )
     alone = training_need(model, Parallelism(), 1)
     sharded = training_need(replace(model, stage=3), Parallelism(), 8)
     assert alone.buffers.mid == 16e9
