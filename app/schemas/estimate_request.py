@@ -198,11 +198,13 @@ class SpeculativeIn(In):
         default=None, description="Tokens proposed in a step; default: accepted_tokens_per_step, rounded up."
     )
     draft_params: Params | None = Field(default=None, description="Parameters of the draft model, in 16 bits.")
-    draft_weight_gib: Positive | None = Field(default=None, description="Weights of the draft, GiB.")
+    draft_weight_gib: NonNegative | None = Field(
+        default=None, description="Weights of the draft, GiB; 0 where tokens are looked up in the prompt."
+    )
     mtp_layers: Annotated[int, Field(ge=1, le=16)] | None = Field(
         default=None,
-        description="The model's own layers of multi-token prediction that propose: `num_nextn_predict_layers` of its "
-        "configuration, 1 of DeepSeek-V3.",
+        description="The model's own layers of multi-token prediction that propose; default, where no draft is given: "
+        "those that its configuration has (`num_nextn_predict_layers`), 1 of DeepSeek-V3.",
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, get_args, get_type_hints
 
 from app.fit.estimator.report import Estimate
-from app.fit.estimator.workload import Gpus, InferenceWorkload, ServiceLevel, TrainingWorkload
+from app.fit.estimator.workload import Gpus, InferenceWorkload, ServiceLevel, Speculation, TrainingWorkload
 from app.fit.formulas.architecture import Architecture
 from app.fit.placement.request import Constraints, PlacementRequest, Pricing
 from app.settings import PROJECT
@@ -16,6 +16,7 @@ WORKLOADS = {"inference": InferenceWorkload, "training": TrainingWorkload}
 FIT_PARTS: dict[str, type] = {
     "": PlacementRequest,
     **WORKLOADS,
+    "inference.speculative": Speculation,
     "architecture": Architecture,
     "gpus": Gpus,
     "serving": ServiceLevel,

@@ -12,8 +12,10 @@ from app.fit.estimator.report import InferenceFigures
 from app.fit.estimator.serving import kv_cache_of, weights_range
 from app.fit.estimator.serving_speed import ServingSpeed, serving_speed
 from app.fit.estimator.workload import InferenceWorkload, Speculation
-from app.fit.formulas.architecture import Architecture
+from app.fit.formulas.architecture import Architecture, count_parameters
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
+from app.fit.formulas.layers import LayerCache
+from app.fit.formulas.memory import KvCache, with_further_layers
 from app.fit.formulas.quantization import ReleasedWeights, fp8_blocks
 from tests.fit.placement.factories import LLAMA_70B, expect_option, prepare_service, service
 from tests.fit.test_expert_ranks import DEEPSEEK_V3, H200, LOAD
@@ -113,6 +115,40 @@ def test_multi_token_prediction_of_deepseek_takes_as_much_as_its_checkpoint_has_
     assert main == pytest.approx(673, abs=1)
     assert whole == pytest.approx(688.6, rel=0.002)
     assert cache_with_it == pytest.approx(float(cache or 0) * 62 / 61)
+
+
+@pytest.mark.parametrize(
+    ("embeddings", "rows"), [(True, 2 * 129_280 * 7168), (False, 0)], ids=["of its own", "of the model"]
+)
+def test_a_model_with_multi_token_prediction_drafts_by_it_unless_another_draft_is_given(
+    embeddings: bool, rows: int
+) -> None:
+    shape = replace(DEEPSEEK_V3, mtp_layers=1, mtp_embeddings=embeddings)
+    assumptions = Assumptions()
+    use = InferenceWorkload(**LOAD | {"dtype": "bf16"}, speculative=Speculation(accepted_tokens_per_step=0.8))
+    own = weights_range(serving_setup(shape, use, H200, assumptions))
+    looked_up = weights_range(
+        serving_setup(
+            shape,
+            replace(use, speculative=Speculation(accepted_tokens_per_step=0.8, draft_weight_gib=0.0)),
+            H200,
+            Assumptions(),
+        )
+    )
+    assert own is not None
+    assert looked_up is not None
+    count = count_parameters(shape)
+    assert own.mid - looked_up.mid == pytest.approx(2 * (count.largest_layer + 2 * 7168**2 + rows))
+    assert looked_up.mid == 2 * count.total
+    assert ("inference.speculative.mtp_layers", 1) in {(one.field, one.value) for one in assumptions.recorded}
+
+
+def test_layers_of_multi_token_prediction_keep_the_cache_of_a_whole_context() -> None:
+    windowed, whole = LayerCache(heads=8, values=256, window=512), LayerCache(heads=8, values=256)
+    cache = with_further_layers(KvCache(kinds=((windowed, 33), (whole, 12)), windowed_layers=33), 1)
+    assert cache.kinds == ((windowed, 33), (whole, 13))
+    only_windows = KvCache(kinds=((windowed, 33),), windowed_layers=33)
+    assert with_further_layers(only_windows, 1) == only_windows
 
 
 def test_a_service_counts_the_time_per_token() -> None:

@@ -6,7 +6,7 @@ from math import ceil
 from app.fit.estimator.model import ONE, Model, architecture_paths, range_figure
 from app.fit.estimator.parallelism import ONE_GPU, Deployment
 from app.fit.estimator.report import KvFigures, ServingMemory
-from app.fit.estimator.speculation import check_speculation, find_draft, with_draft
+from app.fit.estimator.speculation import check_speculation, find_draft, with_draft, with_own_draft
 from app.fit.estimator.weights import Weights, count_weights
 from app.fit.estimator.workload import Engine, Gpus, InferenceWorkload
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
@@ -30,6 +30,7 @@ from app.fit.formulas.memory import (
     kv_bytes_per_token,
     missing_for_cache,
     tokens_in_budget,
+    with_further_layers,
 )
 from app.fit.formulas.quantities import (
     GIB,
@@ -110,6 +111,7 @@ def has_no_context(workload: InferenceWorkload) -> bool:
 def with_weights(setup: ServingSetup) -> ServingSetup:
     """Return the setup with the weights of one copy, where the model is known."""
     check_speculation(setup.workload)
+    setup = replace(setup, workload=with_own_draft(setup.workload, setup.model.shape, setup.assumptions))
     weights, speculation = count_weights(setup.model, setup.workload, setup.assumptions), setup.workload.speculative
     if weights is not None and speculation is not None:
         weights = with_draft(weights, find_draft(setup.model, weights, speculation))
@@ -134,9 +136,9 @@ def kv_cache_of(setup: ServingSetup) -> KvCache | None:
     pages = setup.assumptions.get(setup.workload.block_tokens, "inference.block_tokens")
     cache = build_kv_cache(setup.model.shape, value_bytes=width, block_tokens=pages)
     speculation = setup.workload.speculative
-    if speculation is None or speculation.mtp_layers is None or cache.kinds:
+    if speculation is None or speculation.mtp_layers is None:
         return cache
-    return replace(cache, full_layers=cache.full_layers + speculation.mtp_layers)
+    return with_further_layers(cache, speculation.mtp_layers)
 
 
 def sequence_bytes(setup: ServingSetup, cache: KvCache | None) -> float | None:

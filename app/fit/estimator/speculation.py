@@ -13,7 +13,7 @@ from app.fit.estimator.model import Model
 from app.fit.estimator.weights import Draft, Weights
 from app.fit.estimator.workload import InferenceWorkload, Speculation
 from app.fit.formulas.architecture import Architecture, typical_shape
-from app.fit.formulas.assumptions import InvalidWorkload
+from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.quantities import GIB
 from app.fit.formulas.serving_speed import StepWork
 
@@ -44,16 +44,31 @@ def check_speculation(workload: InferenceWorkload) -> None:
         accepted = f"accepted_tokens_per_step, {given.accepted_tokens_per_step:g}"
         detail = f"{accepted}, is more than draft_tokens, {given.draft_tokens}"
         raise InvalidWorkload("inference.speculative", detail)
-    if sum(one is not None for one in (given.draft_params, given.draft_weight_gib, given.mtp_layers)) > 1:
+    if sum(one is not None for one in drafts(given)) > 1:
         raise InvalidWorkload("inference.speculative", "has draft_params, draft_weight_gib or mtp_layers: give one")
+
+
+def with_own_draft(workload: InferenceWorkload, shape: Architecture, assumptions: Assumptions) -> InferenceWorkload:
+    """Return the workload with the model's own layers of multi-token prediction as its draft, where it names none."""
+    given = workload.speculative
+    if given is None or shape.mtp_layers is None or any(one is not None for one in drafts(given)):
+        return workload
+    why = "the model's own layers of multi-token prediction; draft_weight_gib 0 is a draft without weights"
+    layers = assumptions.record("inference.speculative.mtp_layers", shape.mtp_layers, why)
+    return replace(workload, speculative=replace(given, mtp_layers=layers))
+
+
+def drafts(speculation: Speculation) -> tuple[float | None, ...]:
+    """Return what says which draft proposes; of these, a request gives one or none."""
+    return speculation.draft_params, speculation.draft_weight_gib, speculation.mtp_layers
 
 
 def find_draft(model: Model, weights: Weights, speculation: Speculation) -> Draft:
     """Return the draft; raises InvalidWorkload where the model's own layers cannot be counted.
 
-    A layer of multi-token prediction has the content of a layer of the model with experts, a projection of 2 h x h, and
-    copies of the embedding and of the output layer, as in released checkpoints; the last three in 16 bits. DeepSeek-V3:
-    15.4 GB for one, so that 673 GB are 689.
+    A layer of multi-token prediction has the content of the model's largest layer, one with experts where there are
+    any, and a projection of 2 h x h; in the checkpoints of some types also an embedding and an output layer. The last
+    three are in 16 bits. DeepSeek-V3: 15.4 GB for one, so that 673 GB are 689.
     """
     if speculation.mtp_layers is not None:
         return _mtp_draft(model, weights, speculation.mtp_layers)
@@ -69,7 +84,8 @@ def _mtp_draft(model: Model, weights: Weights, layers: int) -> Draft:
         raise InvalidWorkload("inference.speculative", "mtp_layers: the layers of the model cannot be counted")
     total = weights.bytes.mid
     in_layers = total * (1 - weights.embeddings) / (count.total - count.embeddings)
-    layer = count.largest_layer * in_layers + 2 * (2 * shape.hidden**2 + count.embeddings)
+    own_embeddings = count.embeddings if shape.mtp_embeddings else 0
+    layer = count.largest_layer * in_layers + 2 * (2 * shape.hidden**2 + own_embeddings)
     routed = total * weights.experts / shape.layers_with_experts if shape.layers_with_experts else 0.0
     return Draft(bytes=layers * layer, expert_bytes=layers * routed, layers=layers)
 

@@ -120,9 +120,7 @@ def frozen_base_bytes(setup: TrainingSetup) -> Range | None:
 def _base_dtype(setup: TrainingSetup) -> str:
     """Return the type of the frozen base of adapters: as given, else the usual one of the method."""
     usual = BASE_DTYPES[setup.method]
-    return setup.workload.base_dtype or setup.assumptions.record(
-        "training.base_dtype", usual, "usual for the method"
-    )
+    return setup.workload.base_dtype or setup.assumptions.record("training.base_dtype", usual, "usual for the method")
 
 
 def _copies_per_weight(setup: TrainingSetup) -> float:

@@ -25,7 +25,9 @@ class Architecture:
 
     A model whose layers differ by more than that has `groups`, and its parameters and KV cache are those of the groups;
     the other fields then describe it in outline. `outside` are parameters beside layers, embeddings and the final norm,
-    in 16 bits: those of a vision tower, for example; `outside_active` of them are used by each token.
+    in 16 bits: those of a vision tower, for example; `outside_active` of them are used by each token. `mtp_layers` are
+    those of multi-token prediction, which `params` does not have; where they do not have `mtp_embeddings`, they use the
+    embedding and the output layer of the model.
 
     `kind` is what a model does: a decoder generates text, an encoder reads it only, speech is an encoder of audio and a
     decoder, diffusion makes images, or video where it `makes_video`.
@@ -81,6 +83,8 @@ class Architecture:
     groups: tuple[LayerGroup, ...] = ()
     outside: int = 0
     outside_active: int = 0
+    mtp_layers: int | None = None
+    mtp_embeddings: bool = True
 
     unknown_type: bool = False
     released: ReleasedWeights | None = None

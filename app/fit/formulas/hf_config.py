@@ -9,7 +9,7 @@ from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
 from app.fit.formulas.hf_diffusion import read_diffusion
 from app.fit.formulas.hf_encoders import ENCODERS, reads_only
 from app.fit.formulas.hf_families import FAMILIES
-from app.fit.formulas.hf_fields import ConfigReader, longest_context
+from app.fit.formulas.hf_fields import ArchitectureFields, ConfigReader, longest_context
 from app.fit.formulas.hf_quantization import read_released_weights
 from app.fit.formulas.hf_standard import standard_decoder
 from app.fit.formulas.hf_vision import vision_parameters
@@ -47,8 +47,7 @@ def read_config(raw: Mapping[str, Any], assumptions: Assumptions) -> Architectur
         fields |= {"kind": "encoder", "tied_embeddings": True}
     fields["outside"] = fields.get("outside", 0) + vision_parameters(outer, fields["hidden"], assumptions)
     released = read_released_weights(outer, raw, assumptions, experts=fields.get("experts") is not None)
-    _record_draft_layers(config)
-    return _name_by_most_weights(Architecture(**fields, released=released))
+    return _name_by_most_weights(Architecture(**fields, **_mtp_fields(config), released=released))
 
 
 def _read_diffusion(raw: Mapping[str, Any], assumptions: Assumptions) -> Architecture:
@@ -73,14 +72,30 @@ def _name_by_most_weights(shape: Architecture) -> Architecture:
     return replace(shape, released=replace(released, dtype=most))
 
 
-def _record_draft_layers(config: ConfigReader) -> None:
-    """Record the layers that predict further tokens, which a checkpoint has beside those of the model."""
-    name = next((name for name in _DRAFT_LAYERS if type(config.raw.get(name)) is int and config.raw[name] > 0), None)
-    if name is not None:
-        config.note(name, 0, "layers that draft further tokens are not counted; engines load them only if asked to")
+def _mtp_fields(config: ConfigReader) -> ArchitectureFields:
+    """Read the layers of multi-token prediction, which a checkpoint has beside those of the model."""
+    names = (*_MTP_LAYERS, *_OTHER_DRAFT_LAYERS)
+    name = next((name for name in names if type(config.raw.get(name)) is int and config.raw[name] > 0), None)
+    if name is None:
+        return {}
+    kind = str(config.raw.get("model_type"))
+    if name in _OTHER_DRAFT_LAYERS or kind in _WITH_OTHER_MTP_LAYERS:
+        config.note(name, 0, "layers that draft further tokens are not counted: the file does not describe them")
+        return {}
+    config.note(name, 0, "layers of multi-token prediction are counted only where inference.speculative uses them")
+    return {"mtp_layers": config.count(name), "mtp_embeddings": kind in _WITH_MTP_EMBEDDINGS}
 
 
-_DRAFT_LAYERS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules", "num_mtp_layers")
+_MTP_LAYERS = ("num_nextn_predict_layers", "mtp_num_hidden_layers")
+"""Fields with the number of layers that are as those of the model: of DeepSeek, GLM and Nemotron, and of Qwen3.5."""
+_OTHER_DRAFT_LAYERS = ("num_mtp_modules", "num_mtp_layers")
+_WITH_OTHER_MTP_LAYERS = frozenset({"step3p5", "step3p7"})
+"""Types whose layers of multi-token prediction have a dense MLP, whereas those of the model have experts."""
+_WITH_MTP_EMBEDDINGS = frozenset({"deepseek_v3", "deepseek_v32", "glm4_moe", "glm4_moe_lite", "glm_moe_dsa"})
+"""Types whose checkpoints have an embedding and an output layer in each layer of multi-token prediction.
+
+Source: the tensors of `model.layers.61` of DeepSeek-V3, which SGLang and vLLM read for all of these types.
+"""
 
 
 def _family_name(config: ConfigReader) -> str:

@@ -1,6 +1,6 @@
 """Memory of a served model: its split over GPUs, its weights at any number of bits, and its KV cache."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor
 from typing import NamedTuple
 
@@ -184,6 +184,17 @@ def build_kv_cache(shape: Architecture, *, value_bytes: float = 2.0, block_token
         value_bytes=value_bytes,
         block_tokens=block_tokens,
     )
+
+
+def with_further_layers(cache: KvCache, layers: int) -> KvCache:
+    """Return the layout with further layers of attention to the whole context, as those that keep most of a token."""
+    if not cache.kinds:
+        return replace(cache, full_layers=cache.full_layers + layers)
+    whole = [kept for kept, _ in cache.kinds if kept.window is None]
+    if not whole:
+        return cache
+    most = max(whole, key=lambda kept: kept.heads * kept.values / kept.stride)
+    return replace(cache, kinds=tuple((kept, n + layers if kept == most else n) for kept, n in cache.kinds))
 
 
 def _cache_of_groups(shape: Architecture, value_bytes: float, block_tokens: int) -> KvCache:
