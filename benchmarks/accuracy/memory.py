@@ -155,8 +155,21 @@ def _config_points() -> Iterator[Point]:
     for model in models:
         answer = estimate({"config": model["config"], "inference": {"context_tokens": 1}})
         low, mid, high = figure_range(answer, "parameters.total")
-        measured = float(model.get("params") or model["published"])
-        yield Point(measured=measured, low=low, mid=mid, high=high, labels={"model": model["name"]})
+        published = 0 if "params" in model else model["published"]
+        yield Point(
+            measured=float(published or model["params"]),
+            low=low,
+            mid=mid,
+            high=high,
+            labels={"model": model["name"]},
+            rounded_by=_half_of_last_digit(published),
+        )
+
+
+def _half_of_last_digit(number: int) -> float:
+    """Return half of the unit of the last digit that is not 0: 50,000,000,000 of 2,800,000,000,000."""
+    text = str(number)
+    return 10 ** (len(text) - len(text.rstrip("0"))) / 2 if number else 0.0
 
 
 def _standard_decoder_points() -> Iterator[Point]:

@@ -12,7 +12,8 @@ from app.fit.accuracy import FamilyAccuracy
 class Point:
     """A measurement and the range that is estimated for it, in one unit; `labels` are what tables are broken down by.
 
-    Where an estimate is exact, `low`, `mid` and `high` are the same.
+    Where an estimate is exact, `low`, `mid` and `high` are the same. A figure that is published `rounded_by` so much at
+    most may be anything that rounds to it.
     """
 
     measured: float
@@ -20,6 +21,7 @@ class Point:
     mid: float
     high: float
     labels: Mapping[str, str | int | float] = field(default_factory=dict)
+    rounded_by: float = 0.0
 
     @property
     def ratio(self) -> float:
@@ -29,7 +31,8 @@ class Point:
     @property
     def in_range(self) -> bool:
         """Whether the measurement is in the range; in an exact figure's within 0.1 %."""
-        return self.low * (1 - 1e-3) <= self.measured <= self.high * (1 + 1e-3)
+        least, most = self.low * (1 - 1e-3) - self.rounded_by, self.high * (1 + 1e-3) + self.rounded_by
+        return least <= self.measured <= most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

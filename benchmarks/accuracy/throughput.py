@@ -1,7 +1,8 @@
 """The family of published maximum throughputs, in throughput.csv.
 
 The publishers name the lengths of requests and the rate. `concurrency` is how many sequences the KV cache holds, at
-most 2,048 a replica; the cache is of 8 bits.
+most 2,048 a replica and as many as the run has requests (1,000 to 30,000); the cache is of 8 bits. NVIDIA's runs of MoE
+on several GPUs have data-parallel attention, and are left out.
 """
 
 import csv
@@ -48,6 +49,6 @@ MAX_THROUGHPUT = Family(
     figure=FIGURE,
     unit="tokens/s",
     source="NVIDIA TensorRT-LLM's overview of performance, MLPerf Inference, Azure's High Performance Computing blog",
-    license="facts",
+    license="Apache-2.0; facts",
     points=_points,
 )

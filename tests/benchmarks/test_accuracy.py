@@ -33,6 +33,13 @@ def test_statistics_are_of_the_middle_and_of_the_range() -> None:
     assert (found.leave_one_out_error, found.left_out) == (0.2, "model")
 
 
+def test_a_rounded_figure_is_met_by_what_rounds_to_it() -> None:
+    params = Point(measured=2.8e12, low=2.77e12, mid=2.77e12, high=2.77e12)
+    assert not params.in_range
+    assert replace(params, rounded_by=0.05e12).in_range
+    assert not replace(params, low=2.74e12, high=2.74e12, rounded_by=0.05e12).in_range
+
+
 def test_points_are_broken_down_by_a_label() -> None:
     assert {value: len(group) for value, group in breakdown(POINTS, "gpu").items()} == {"a": 2, "b": 1}
 
