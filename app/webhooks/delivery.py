@@ -1,12 +1,15 @@
 """Delivers what is due: to each webhook the events after those that it has, some at a time and in their order.
 
+Some webhooks are sent to side by side. Only the sending is: the database is written by one of them at a time.
+
 A message is written before it is sent, and sent again with the same id until the receiver takes it. A webhook is
 claimed for the time of a run, so that two processes at once do not send the same twice. A process that is killed leaves
 a claim that ends by itself, and a message that the next run sends again.
 """
 
+import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -33,6 +36,8 @@ MAX_BODY_BYTES = 64 * 1024
 """How many events a message has at most, and how many bytes; an event has some 300."""
 MAX_RUN = timedelta(minutes=2)
 """How long one run sends messages to a webhook before it goes on to the next."""
+MAX_AT_ONCE = 8
+"""How many webhooks are sent to side by side, so that a slow receiver does not delay the others."""
 KEPT_MESSAGES = 100
 """How many messages of a webhook, that are not sent again, stay in the log."""
 
@@ -74,8 +79,20 @@ def deliver_due(engine: Engine, sender: Sender, now: Clock) -> list[DeliveryRun]
     """Deliver to every webhook that is due; leaves out those that have nothing new, or that another process claims."""
     with read_session(engine) as session:
         names = session.execute(select(WEBHOOK.c.name).where(_is_due(now())).order_by(WEBHOOK.c.name)).scalars().all()
-    runs = (_deliver(engine, sender, now, name) for name in names)
+    runs = asyncio.run(_deliver_side_by_side(engine, sender, now, names))
     return [run for run in runs if run is not None and (run.messages or run.error)]
+
+
+async def _deliver_side_by_side(
+    engine: Engine, sender: Sender, now: Clock, names: Iterable[str]
+) -> list[DeliveryRun | None]:
+    places = asyncio.Semaphore(MAX_AT_ONCE)
+
+    async def deliver(name: str) -> DeliveryRun | None:
+        async with places:
+            return await _deliver(engine, sender, now, name)
+
+    return await asyncio.gather(*map(deliver, names))
 
 
 def has_webhooks(engine: Engine) -> bool:
@@ -144,7 +161,7 @@ def _count(session: Session, statement: Any) -> int:
     return int(result.rowcount)
 
 
-def _deliver(engine: Engine, sender: Sender, now: Clock, name: str) -> DeliveryRun | None:
+async def _deliver(engine: Engine, sender: Sender, now: Clock, name: str) -> DeliveryRun | None:
     """Send a webhook its messages one after the other, until it has all events, one fails, or MAX_RUN is over."""
     claim = _Claim.take(engine, name, now())
     if claim is None:
@@ -156,7 +173,7 @@ def _deliver(engine: Engine, sender: Sender, now: Clock, name: str) -> DeliveryR
                 outgoing = _next_outgoing(session, name, now()) if claim.renew(session, now()) else None
             if outgoing is None:
                 break
-            result = sender.send(outgoing.url, outgoing.secret, outgoing.id, outgoing.body)
+            result = await sender.post(outgoing.url, outgoing.secret, outgoing.id, outgoing.body)
             with write_session(engine) as session:
                 if not claim.renew(session, now()):  # removed, or sent again by another process after CLAIM
                     break

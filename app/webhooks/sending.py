@@ -85,14 +85,15 @@ class Sender:
         self._tls = httpx.create_ssl_context()
 
     def send(self, url: str, secret: str, message_id: str, body: str, *, once: bool = False) -> SendResult:
-        """Post a message until the receiver takes it, as often as the policy allows, or `once`."""
-        return asyncio.run(self._send(url, secret, message_id, body, 1 if once else self._policy.attempts))
+        """Post a message as `post` does, where no event loop runs."""
+        return asyncio.run(self.post(url, secret, message_id, body, once=once))
 
-    async def _send(self, url: str, secret: str, message_id: str, body: str, attempts: int) -> SendResult:
+    async def post(self, url: str, secret: str, message_id: str, body: str, *, once: bool = False) -> SendResult:
+        """Post a message until the receiver takes it, as often as the policy allows, or `once`."""
         policy, tries = self._policy, 0
         retries = stamina.retry_context(
             on=lambda error: isinstance(error, _NotDelivered) and error.is_temporary,
-            attempts=attempts,
+            attempts=1 if once else policy.attempts,
             timeout=None,
             wait_initial=policy.first_wait,
             wait_max=policy.longest_wait,
@@ -105,7 +106,7 @@ class Sender:
                 async for attempt in retries:
                     with attempt:
                         tries = attempt.num
-                        status = await self._post(client, url, secret, message_id, body)
+                        status = await self._post_once(client, url, secret, message_id, body)
                         return SendResult(attempts=tries, status_code=status)
             except _NotDelivered as failure:
                 return SendResult(
@@ -116,7 +117,7 @@ class Sender:
                 )
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    async def _post(self, client: httpx.AsyncClient, url: str, secret: str, message_id: str, body: str) -> int:
+    async def _post_once(self, client: httpx.AsyncClient, url: str, secret: str, message_id: str, body: str) -> int:
         """Post once and return the status, 200 to 299; raises _NotDelivered."""
         headers = signed_headers(secret, message_id, body, datetime.now(UTC))
         try:

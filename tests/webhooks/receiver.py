@@ -2,7 +2,7 @@
 
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -46,6 +46,7 @@ class Receiver:
     requests: list[Received] = field(default_factory=list)
     answers: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     seconds: float = 0.0
+    before_answer: Callable[[], object] = lambda: None
 
     @property
     def url(self) -> str:
@@ -69,6 +70,7 @@ def receiver_running(authority: trustme.CA, *names: str, address: str = "127.0.0
             headers = {name.lower(): text for name, text in self.headers.items()}
             receiver.requests.append(Received(path=self.path, headers=headers, body=body))
             time.sleep(receiver.seconds)
+            receiver.before_answer()
             status, more = receiver.answers.pop(0) if receiver.answers else (204, {})
             self.send_response(status)
             for name, text in more.items():

@@ -1,5 +1,6 @@
 """Webhooks get each event once that a receiver counts: in order, in bounded messages, by a log of what was sent."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -8,11 +9,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timedelta
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import httpx
 import orjson
 import pytest
+import trustme
 from sqlalchemy import Engine, func, select
 
 from app.catalog.column_types import table_of
@@ -39,7 +42,7 @@ from app.webhooks.sending import Sender, SendPolicy
 from tests.databases import writable
 from tests.factories import NOW, price, reading, size
 from tests.servers import server
-from tests.webhooks.receiver import LOOPBACK, QUICK, SECRET, Receiver
+from tests.webhooks.receiver import LOOPBACK, QUICK, SECRET, Receiver, receiver_running
 
 ONCE = SendPolicy(attempts=1, timeout=5)
 NAME = "Standard_NC24ads_A100_v4"
@@ -317,11 +320,12 @@ def test_a_run_that_was_overtaken_writes_nothing(
     class Slow(Sender):
         """The run of another process begins and ends while this one sends."""
 
-        def send(self, *values: Any, **more: Any) -> Any:
+        async def post(self, *values: Any, **more: Any) -> Any:
             clock.now += CLAIM
-            assert deliver_due(catalog, sender, clock) == [DeliveryRun(webhook="ops", messages=1, events=1)]
+            other = await asyncio.to_thread(deliver_due, catalog, sender, clock)
+            assert other == [DeliveryRun(webhook="ops", messages=1, events=1)]
             receiver.then(500)
-            return super().send(*values, **more)
+            return await super().post(*values, **more)
 
     assert deliver_due(catalog, Slow(LOOPBACK, ONCE), clock) == []
     assert len({request.id for request in receiver.requests}) == 1
@@ -367,9 +371,25 @@ def test_one_that_fails_does_not_stop_the_others(catalog: Engine, receiver: Rece
         add(catalog, receiver, name)
     change_prices(catalog, "3.6")
     receiver.then(500)
-    first, second = deliver(catalog, clock)
-    assert (first.webhook, first.error) == ("a", "it answered 500")
-    assert second == DeliveryRun(webhook="b", messages=1, events=1)
+    failed, delivered = sorted(deliver(catalog, clock), key=lambda run: run.error is None)
+    assert (failed.error, failed.messages) == ("it answered 500", 0)
+    assert (delivered.error, delivered.messages, delivered.events) == (None, 1, 1)
+    assert {failed.webhook, delivered.webhook} == {"a", "b"}
+
+
+def test_a_slow_receiver_delays_no_other(
+    catalog: Engine, receiver: Receiver, authority: trustme.CA, clock: Clock
+) -> None:
+    quick_one_got_it, waits = Event(), list[bool]()
+    with receiver_running(authority, "localhost") as quick:
+        add(catalog, receiver, "a-slow")
+        add(catalog, quick, "b-quick")
+        change_prices(catalog, "3.6")
+        receiver.before_answer = lambda: waits.append(quick_one_got_it.wait(timeout=30))
+        quick.before_answer = quick_one_got_it.set
+        runs = deliver(catalog, clock, SendPolicy(attempts=1, timeout=40))
+    assert runs == [DeliveryRun(webhook=name, messages=1, events=1) for name in ("a-slow", "b-quick")]
+    assert waits == [True]
 
 
 def test_several_attempts_of_a_run_are_counted(catalog: Engine, receiver: Receiver, clock: Clock) -> None:
