@@ -1,11 +1,11 @@
 """Maps readings to rows, and reconciles stored facts with new ones into the tables of sizes, series and GPUs."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Column, ColumnElement, Table, func, select, true
 from sqlalchemy.orm import Session
 from sqlmodel import SQLModel
 
@@ -45,7 +45,8 @@ from app.catalog.readings import (
 from app.catalog.resolution.derive import Spelling, derive_size
 from app.catalog.resolution.reconcile import ResolutionContext, SourceAuthority, reconcile
 from app.catalog.resolution.subjects import SubjectKeys, alias_map, series_names
-from app.catalog.store.upsert import TableChange, save_rows
+from app.catalog.store.revisions import TableChecksum, compute_checksum, select_canonical
+from app.catalog.store.upsert import TableChange, among, save_rows
 from app.db.functions import NANO
 
 NewRow = dict[str, Any]
@@ -198,27 +199,144 @@ def to_fact_rows(facts: Iterable[StatedFact], subjects: SubjectKeys) -> tuple[di
     return rows, reports
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The sizes and series that an ingest may change, by their keys; the others need not be read."""
+
+    sizes: frozenset[str]
+    series: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciled:
+    """What a reconciliation changed, what could not be read, and how it changed the checksums of tables, by name.
+
+    Without checksums all facts were resolved.
+    """
+
+    changes: dict[str, TableChange]
+    reports: list[Report]
+    checksums: Mapping[str, TableChecksum]
+
+
+_NAMING_FIELDS = frozenset({"aliases", "name", "provider"})
+"""The fields of a series by which sizes and facts of any page may be found to belong to it."""
+
+
 def reconcile_facts(
-    session: Session, reading: Reading, subjects: SubjectKeys, priced: FirstSpellings
-) -> tuple[dict[str, TableChange], list[Report]]:
+    session: Session,
+    reading: Reading,
+    subjects: SubjectKeys,
+    priced: FirstSpellings,
+    *,
+    scope_sources: Collection[str] | None = None,
+) -> Reconciled:
     """Resolve stored facts and those of a reading, and write facts, sizes, series and GPUs.
 
-    The facts of files that the reading has read again replace those that were stored of them.
+    The facts of files that the reading has read again replace those that were stored of them. With `scope_sources`,
+    the sources whose authority changed, only those subjects are resolved that these and the reading may change;
+    aliases and corrections must be as they were.
     """
     new, reports = to_fact_rows(reading.facts, subjects)
+    scope = None if scope_sources is None else _find_scope(session, reading, new, subjects, scope_sources)
+    stored = _load_all(session, Fact) if scope is None else list(_load_facts(session, scope))
+    facts = [_unresolved(fact, subjects) for fact in stored]
     read_again = reading.fact_files
-    stored = [_unresolved(fact, subjects) for fact in _load_all(session, Fact)]
-    kept = {_fact_key(fact): fact for fact in stored if (fact["source_id"], fact["file"]) not in read_again}
+    kept = {_fact_key(fact): fact for fact in facts if (fact["source_id"], fact["file"]) not in read_again}
     context = _load_context(session, subjects)
-    spellings = _load_spellings(session, reading, context, priced)
+    spellings = _load_spellings(session, reading, context, priced, scope)
     rows = reconcile((kept | new).values(), context, spellings)
+    before = {} if scope is None else _checksums(session, scope, spellings)
     changes = {
         "gpu": save_rows(session, Gpu, rows.gpus),
         "series": save_rows(session, Series, rows.series),
         "size": save_rows(session, Size, rows.sizes),
-        "fact": save_rows(session, Fact, rows.facts, replace_all=True),
+        "fact": save_rows(session, Fact, rows.facts, replaced=stored),
     }
-    return changes, reports
+    after = {} if scope is None else _checksums(session, scope, spellings)
+    return Reconciled(changes=changes, reports=reports, checksums={name: after[name] - before[name] for name in after})
+
+
+def _find_scope(
+    session: Session,
+    reading: Reading,
+    new: Mapping[FactKey, NewRow],
+    subjects: SubjectKeys,
+    sources: Collection[str],
+) -> Scope | None:
+    """Find the subjects of new, dropped and differently weighed facts, with all sizes of the series that these name.
+
+    None where GPUs or the names of series change: these decide what the facts of any size mean.
+    """
+    dropped = {_fact_key(row): row for row in _load_facts_of_files(session, reading.fact_files)}
+    fact, size = table_of(Fact).c, table_of(Size).c
+    weighed = [
+        tuple(row)
+        for some in among(fact.source_id, sources)
+        for row in session.execute(select(fact.kind, fact.subject, fact.field).where(some))
+    ]
+    if any(map(_is_naming, weighed)) or _values(dropped) != _values(new):
+        return None
+    touched = {key[:2] for key in (*dropped, *new, *weighed)}
+    sizes = {subject for kind, subject in touched if kind == "size"}
+    series = {subject for kind, subject in touched if kind == "series"}
+    claims = [row["value"] for key, row in new.items() if key[0] == "size" and key[2] == "series"]
+    for some in among(fact.subject, sorted(sizes)):
+        claimed = (fact.kind == "size", fact.field == "series", some)
+        claims += session.execute(select(func.coalesce(fact.corrected_value, fact.value)).where(*claimed)).scalars()
+    series |= {subjects.series_id(text) for text in claims}
+    for some in among(size.key, sorted(sizes)):
+        series |= {id_ for id_ in session.execute(select(size.series_id).where(some)).scalars() if id_}
+    for some in among(size.series_id, sorted(series)):
+        sizes |= set(session.execute(select(size.key).where(some)).scalars())
+    return Scope(sizes=frozenset(sizes), series=frozenset(series))
+
+
+def _values(facts: Mapping[FactKey, Mapping[str, Any]]) -> dict[FactKey, str]:
+    """Return the values of the facts that are about GPUs or name series."""
+    return {key: row["value"] for key, row in facts.items() if _is_naming(key)}
+
+
+def _is_naming(key: Sequence[str]) -> bool:
+    kind, _, field = key[:3]
+    return kind == "gpu" or (kind == "series" and field in _NAMING_FIELDS)
+
+
+def _load_facts(session: Session, scope: Scope) -> Iterator[dict[str, Any]]:
+    """Load the facts of a scope, and those of all GPUs, in the order of the keys of subjects."""
+    fact = table_of(Fact)
+    for kind, keys in (("gpu", None), ("series", scope.series), ("size", scope.sizes)):
+        for some in [true()] if keys is None else among(fact.c.subject, sorted(keys)):
+            rows = session.execute(select(fact).where(fact.c.kind == kind, some)).mappings()
+            yield from map(dict, rows)
+
+
+def _load_facts_of_files(session: Session, files: Iterable[tuple[str, str]]) -> Iterator[dict[str, Any]]:
+    """Load the facts that sources state in files."""
+    by_source: dict[str, list[str]] = {}
+    for source, file in sorted(files):
+        by_source.setdefault(source, []).append(file)
+    fact = table_of(Fact)
+    for source, names in by_source.items():
+        for some in among(fact.c.file, names):
+            yield from map(dict, session.execute(select(fact).where(fact.c.source_id == source, some)).mappings())
+
+
+def _checksums(session: Session, scope: Scope, sizes: Iterable[str]) -> dict[str, TableChecksum]:
+    """Compute the checksums of the rows in a scope, and of `sizes` without facts, by table."""
+    fact, size, series = (table_of(model) for model in (Fact, Size, Series))
+    keys = scope.sizes.union(sizes)
+    parts: tuple[tuple[Table, Column[Any], Collection[str], ColumnElement[bool]], ...] = (
+        (fact, fact.c.subject, scope.sizes, fact.c.kind == "size"),
+        (fact, fact.c.subject, scope.series, fact.c.kind == "series"),
+        (size, size.c.key, keys, true()),
+        (series, series.c.id, scope.series, true()),
+    )
+    sums = dict.fromkeys((fact.name, size.name, series.name), TableChecksum())
+    for table, column, values, condition in parts:
+        for some in among(column, sorted(values)):
+            sums[table.name] += compute_checksum(session, select_canonical(session, table).where(some, condition))
+    return sums
 
 
 def add_priced_sizes(session: Session, priced: FirstSpellings) -> dict[str, TableChange]:
@@ -285,11 +403,15 @@ def _load_context(session: Session, subjects: SubjectKeys) -> ResolutionContext:
 
 
 def _load_spellings(
-    session: Session, reading: Reading, context: ResolutionContext, priced: FirstSpellings
+    session: Session, reading: Reading, context: ResolutionContext, priced: FirstSpellings, scope: Scope | None
 ) -> dict[str, Spelling]:
-    """Load how sizes are spelled for which there may be no fact: stored ones, and those an alias or a price names."""
-    subjects, authorities = context.subjects, context.authorities
-    by_price = {key: _weak_spelling(*spelling, authorities) for key, spelling in priced.items()}
+    """Load how sizes are spelled for which there may be no fact: stored ones, and those an alias or a price names.
+
+    Of a scope only its own sizes, and those that are new.
+    """
+    subjects, authorities, size = context.subjects, context.authorities, table_of(Size)
+    outside = set(session.execute(select(size.c.key)).scalars()) - scope.sizes if scope is not None and priced else ()
+    by_price = {key: _weak_spelling(*spelling, authorities) for key, spelling in priced.items() if key not in outside}
     by_alias = {
         subjects.size_key(alias.size): _weak_spelling(alias.size, alias.source, authorities)
         for alias in reversed(reading.aliases)
@@ -297,7 +419,8 @@ def _load_spellings(
     }
     stored = {
         row["key"]: _weak_spelling(row["name"], row["source_id"], authorities)
-        for row in _load_all(session, Size)
+        for some in ([true()] if scope is None else among(size.c.key, sorted(scope.sizes)))
+        for row in session.execute(select(size.c.key, size.c.name, size.c.source_id).where(some)).mappings()
         if row["key"] not in subjects.aliases
     }
     return by_price | by_alias | stored

@@ -74,7 +74,8 @@ class IngestSummary:
     """What an ingest did to each table, what could not be read, and what the revision is computed from.
 
     `sources` are the ids that the reading cites, `moved_sources` those whose URL changed. `checksums` are of the tables
-    that need not be read again for the digest, by signature. `events` is the number of change events; None where there
+    that need not be read again for the digest, by signature; `checksum_changes` are what resolving some of the facts
+    changed in those of whole tables, by name. `events` is the number of change events; None where there
     was nothing to compare with: the catalog was empty, or its offers not derived.
     """
 
@@ -83,6 +84,7 @@ class IngestSummary:
     sources: set[str] = field(default_factory=set)
     moved_sources: set[str] = field(default_factory=set)
     checksums: dict[str, TableChecksum] = field(default_factory=dict)
+    checksum_changes: Mapping[str, TableChecksum] = field(default_factory=dict)
     events: int | None = None
 
     @property
@@ -155,8 +157,8 @@ def forget_source(session: Session, source: str, *, today: date, progress: Progr
         dropped, dropped_checksum = drop_prices(session, PRICE.c.source_id == source)
         summary.changes = drop_rows_of_source(session, source)
         progress("facts", None)
-        reconciled, _ = reconcile_facts(session, Reading(), load_subject_keys(session, Reading()), {})
-        summary.add(reconciled | {"price": TableChange(removed=dropped)})
+        reconciled = reconcile_facts(session, Reading(), load_subject_keys(session, Reading()), {})
+        summary.add(reconciled.changes | {"price": TableChange(removed=dropped)})
         _derive(session, summary, derived_on, today, progress)
         summary.add(drop_source(session, source))
         _save_events(session, summary, before if derived_on else None, today)
@@ -290,16 +292,17 @@ def _save_rows(
     check_references(session, reading, subjects)
     changes["correction"] += save_listed(session, "corrections", reading, subjects)
     new = load_sources(session)
-    authority_changed = _states_facts(
-        session, [id_ for id_, source in old.items() if to_authority(source) != to_authority(new[id_])]
-    )
-    corrected = changes["correction"].has_changes or changes["size_alias"].has_changes
-    if reading.fact_files or reading.aliases or corrected or authority_changed:
-        reconciled, reports = reconcile_facts(session, reading, subjects, prices.first_spellings)
-        summary.reports += reports
+    weighed = [id_ for id_, source in old.items() if to_authority(source) != to_authority(new[id_])]
+    of_all = changes["correction"].has_changes or changes["size_alias"].has_changes or bool(reading.aliases)
+    if reading.fact_files or of_all or _states_facts(session, weighed):
+        reconciled = reconcile_facts(
+            session, reading, subjects, prices.first_spellings, scope_sources=None if of_all else weighed
+        )
+        summary.reports += reconciled.reports
+        summary.checksum_changes = reconciled.checksums
+        changes |= reconciled.changes
     else:
-        reconciled = add_priced_sizes(session, prices.first_spellings)
-    changes |= reconciled
+        changes |= add_priced_sizes(session, prices.first_spellings)
     changes["size_alias"] += save_listed(session, "aliases", reading, subjects)
     changes["benchmark"] += save_listed(session, "benchmarks", reading, subjects)
     changes["model"] += save_listed(session, "models", reading, subjects)
@@ -331,6 +334,10 @@ def _known_checksums(
     stored = load_checksums(session)
     changed = {name for name, change in summary.changes.items() if change.has_changes}
     known = {signature: one for signature, one in stored.items() if signature.partition("(")[0] not in changed}
+    for name, signature in ((one.partition("(")[0], one) for one in stored):
+        # Sizes and series that nothing mentions any more were deleted later.
+        if name in summary.checksum_changes and (name == "fact" or not summary.changes[name].removed):
+            known[signature] = stored[signature] + summary.checksum_changes[name]
     prices = table_signature(PRICE)
     if prices_moved:
         known.pop(prices, None)

@@ -1,11 +1,11 @@
 """Upsert of small tables: new rows are inserted, rows that differ updated, the others left alone; all are counted."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Table, bindparam, delete, insert, select, update
+from sqlalchemy import Column, ColumnElement, Table, bindparam, delete, insert, select, update
 from sqlalchemy.orm import Session
 from sqlmodel import SQLModel
 
@@ -44,16 +44,26 @@ class TableChange:
 
 
 def save_rows(
-    session: Session, model: type[SQLModel], rows: Iterable[DbRow], *, replace_all: bool = False
+    session: Session,
+    model: type[SQLModel],
+    rows: Iterable[DbRow],
+    *,
+    replace_all: bool = False,
+    replaced: Iterable[DbRow] | None = None,
 ) -> TableChange:
-    """Write rows by primary key; with `replace_all` all other rows of the table are deleted."""
+    """Write rows by primary key; with `replace_all` all other rows of the table are deleted.
+
+    `replaced` are the stored rows that these replace, where they are loaded already: those of them that are not
+    written again are deleted, and none of the others has a key of `rows`.
+    """
     table = table_of(model)
     keys = [column.name for column in table.primary_key]
     wanted = {_key(row, keys): dict(row) for row in rows}
-    existing = {_key(row, keys): row for row in _load_existing(session, table, None if replace_all else wanted)}
+    stored = _load_existing(session, table, None if replace_all else wanted) if replaced is None else replaced
+    existing = {_key(row, keys): row for row in stored}
     new = [row for key, row in wanted.items() if key not in existing]
     different = [row for key, row in wanted.items() if key in existing and _differs(row, existing[key])]
-    gone = [row for key, row in existing.items() if key not in wanted] if replace_all else []
+    gone = [row for key, row in existing.items() if key not in wanted] if replace_all or replaced is not None else []
     if gone:
         session.execute(_where_key(delete(table), table), [_key_parameters(row, keys) for row in gone])
     if new:
@@ -73,10 +83,15 @@ def _load_existing(session: Session, table: Table, wanted: Iterable[RowKey] | No
         yield from (dict(row) for row in session.execute(select(table)).mappings())
         return
     first = next(iter(table.primary_key))
-    values = iter(dict.fromkeys(key[0] for key in wanted))
-    while part := list(islice(values, _BATCH_SIZE)):
-        query = select(table).where(first.in_(part))
-        yield from (dict(row) for row in session.execute(query).mappings())
+    for some in among(first, dict.fromkeys(key[0] for key in wanted)):
+        yield from (dict(row) for row in session.execute(select(table).where(some)).mappings())
+
+
+def among(column: Column[Any], values: Iterable[Any]) -> Iterator[ColumnElement[bool]]:
+    """Yield the conditions that a column has one of some values, each of as many as a statement takes."""
+    remaining = iter(values)
+    while part := list(islice(remaining, _BATCH_SIZE)):
+        yield column.in_(part)
 
 
 def _key(row: DbRow, keys: Sequence[str]) -> RowKey:

@@ -1,0 +1,88 @@
+"""An ingest resolves only what it may change; the catalog is the same as if all facts were resolved again."""
+
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+
+import pytest
+from sqlalchemy import Engine
+
+from app.catalog.readings import FileRead, Reading
+from app.catalog.store.facts import load_subject_keys, reconcile_facts
+from app.catalog.store.revisions import compute_digest
+from app.db.engines import read_session
+from app.db.writing import write_session
+from app.ingest.run import ingest
+from tests.factories import NOW, price, reading, size, source
+
+NOTES = source("notes", kind="third_party", on=None)
+PAGE = reading(
+    (
+        *size("Standard_X1", series="S1", vcpus=8, gpu_model="Foo 16GB", gpu_count=1),
+        *size("Standard_X2", series="S1", vcpus=16),
+        *size("Standard_Y1", series="S2", vcpus=2),
+        *size("s1", kind="series", category="general"),
+    ),
+)
+OF_NOTES = size("X1", by="notes", vcpus=4, series="S2")
+
+STEPS = {
+    "a second source states other values and another series": [reading(OF_NOTES, sources=[NOTES])],
+    "a series retires, and all its sizes with it": [
+        reading(size("s1", by="notes", kind="series", retirement_date=date(2027, 1, 1)), sources=[NOTES])
+    ],
+    "a source gets more authority than the one before": [
+        reading(OF_NOTES, sources=[NOTES]),
+        reading((), sources=[source("notes", kind="vendor_api", on=date(2026, 1, 1))]),
+    ],
+    "a page states less": [replace(PAGE, facts=PAGE.facts[:2])],
+    "a page states nothing": [
+        replace(
+            PAGE,
+            facts=(),
+            files=(FileRead(file="page.md", kind="claims", sources=frozenset({"page"}), states_facts=True),),
+        )
+    ],
+    "a new size joins a series": [reading(size("X9", by="notes", series="S2", vcpus=1), sources=[NOTES])],
+    "a size leaves its only series": [
+        reading((*size("Standard_Y1", series="S3", vcpus=2), *size("Standard_X1", series="S1", vcpus=8)))
+    ],
+    "a GPU is named": [
+        reading(
+            size("foo-16", by="notes", kind="gpu", model="Foo 16GB", vendor="NVIDIA", memory_gib=Decimal(16)),
+            sources=[NOTES],
+        )
+    ],
+    "prices and facts name new sizes": [
+        reading(
+            size("Standard_Y1", by="notes", vcpus=3),
+            sources=[NOTES],
+            regions=["eastus"],
+            prices=[price("Standard_Z1", "1"), price("Standard_X2", "2")],
+        )
+    ],
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_catalog_is_as_if_all_facts_were_resolved_again(engine: Engine, step: str) -> None:
+    ingest(engine, PAGE, now=NOW)
+    for what in STEPS[step]:
+        outcome = ingest(engine, what, now=NOW)
+        assert outcome.new_revision
+    with read_session(engine) as session:
+        assert compute_digest(session) == (outcome.revision["digest"], outcome.revision["counts"])
+    with write_session(engine) as session:
+        of_all = reconcile_facts(session, Reading(), load_subject_keys(session, Reading()), {})
+        assert {name: change.has_changes for name, change in of_all.changes.items()} == dict.fromkeys(
+            ("gpu", "series", "size", "fact"), False
+        )
+
+
+def test_a_page_reads_the_facts_of_its_own_series_only(engine: Engine) -> None:
+    others = [one for number in range(300) for one in size(f"Standard_Z{number}", series=f"Z{number}", vcpus=2)]
+    ingest(engine, reading([*PAGE.facts, *others]), now=NOW)
+    ingest(engine, reading(size("X1", by="notes", vcpus=6), sources=[NOTES]), now=NOW)
+    summary = ingest(engine, reading(size("X1", by="notes", vcpus=7), sources=[NOTES]), now=NOW).summary
+    assert summary.changes["fact"].unchanged == len(PAGE.facts) - 2
+    assert summary.checksum_changes.keys() == {"fact", "size", "series"}
