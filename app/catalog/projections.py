@@ -21,6 +21,7 @@ from sqlalchemy import (
     Select,
     String,
     Subquery,
+    and_,
     case,
     cast,
     func,
@@ -151,6 +152,7 @@ def unit_prices(offer: Any, purchase: str) -> dict[str, ColumnElement[float]]:
     The size must be joined to the offer.
     """
     size, usd, one = table_of(Size).c, usd_by(offer, purchase), literal(1, Integer)
+    priced = is_priced(offer, purchase)
     parts = (
         (one, size.vcpus),
         (one, size.memory_gib),
@@ -158,7 +160,7 @@ def unit_prices(offer: Any, purchase: str) -> dict[str, ColumnElement[float]]:
         (one, size.gpu_memory_gib),
     )
     return {
-        f"{purchase}_{name}": case((numerator > 0, exact_ratio(usd, denominator, numerator)))
+        f"{purchase}_{name}": case((and_(priced, numerator > 0), exact_ratio(usd, denominator, numerator)))
         for name, (denominator, numerator) in zip(UNIT_PRICE_FIELDS, parts, strict=True)
     }
 

@@ -46,6 +46,12 @@ def _compile_json_text_for_sqlite(element: json_text, compiler: SQLCompiler, **h
 DECIMALS = 9
 """Decimal places of a ratio, rounded half away from zero."""
 
+NANO = 10**DECIMALS
+"""Nano-dollars in a dollar."""
+
+_MAX_EXACT_NANO_USD = 1e6
+"""Below this a double of at most nine decimals is exact when it is counted in nano-dollars."""
+
 _EXACT = Context(prec=60, rounding=ROUND_HALF_UP)
 _QUANTUM = Decimal(1).scaleb(-DECIMALS)
 
@@ -70,6 +76,10 @@ def ratio(usd: float | None, denominator: float | None, numerator: float | None)
     """Return the same in Python: each number is taken as its shortest decimal text, 0.1 as a tenth."""
     if usd is None or denominator is None or not numerator:
         return None
+    if 0 <= usd < _MAX_EXACT_NANO_USD and numerator > 0:
+        nano, by, of = round(usd * NANO), int(denominator), int(numerator)
+        if nano / NANO == usd and by == denominator and of == numerator:  # as most are: integers are much faster
+            return (2 * nano * by + of) // (2 * of) / NANO
     product = _EXACT.multiply(Decimal(repr(usd)), Decimal(repr(denominator)))
     return float(_EXACT.divide(product, Decimal(repr(numerator))).quantize(_QUANTUM, context=_EXACT))
 
@@ -91,10 +101,6 @@ def _compile_usd_text(element: usd_text, compiler: SQLCompiler, **how: Any) -> s
 def to_usd_text(usd: float | None) -> str | None:
     """Return the same in Python."""
     return None if usd is None else f"{Decimal(repr(usd)).normalize():f}"
-
-
-NANO = 10**DECIMALS
-"""Nano-dollars in a dollar."""
 
 
 class usd_of(GenericFunction[Decimal]):  # noqa: N801  # SQL functions are written small, as SQLAlchemy's own are

@@ -22,6 +22,8 @@ OnWait = Callable[[float], None]
 _OPTION = "vmsizes_wait_seconds"
 _POLL_SECONDS = 0.25
 _BUSY_TIMEOUT = "pragma busy_timeout"
+_CACHE_KIB = 32 * 1024
+"""Of SQLite's pages while it writes, instead of 2 MB: indexes are written at random places."""
 
 
 def waiting_text(seconds: float) -> str:
@@ -74,6 +76,7 @@ def begin_writing(connection: Connection, *, on_wait: OnWait | None = None) -> N
 def _begin_sqlite(connection: Connection) -> bool:
     before = connection.exec_driver_sql(_BUSY_TIMEOUT).scalar_one()
     connection.exec_driver_sql(f"{_BUSY_TIMEOUT} = 0")  # the loop waits, which a signal can interrupt
+    connection.exec_driver_sql(f"pragma cache_size = -{_CACHE_KIB}")
     try:
         connection.exec_driver_sql("begin immediate")
     except OperationalError as error:

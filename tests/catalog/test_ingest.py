@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, inspect, select
 
 from app.catalog.column_types import table_of
 from app.catalog.models import Fact, Offer, Price, Revision, Size
@@ -45,6 +45,23 @@ def test_ingesting_the_same_reading_changes_nothing_and_makes_no_revision(engine
     assert second.revision["digest"] == first.revision["digest"]
     assert all(not change.has_changes for change in second.summary.changes.values())
     assert count(engine, Revision) == 1
+
+
+def test_an_ingest_of_many_offers_leaves_the_indexes_as_they_were(engine: Engine) -> None:
+    def indexes() -> set[tuple[str, ...]]:
+        each = [(one, one.get("dialect_options", {})) for one in inspect(engine).get_indexes("offer")]
+        conditions = ("sqlite_where", "postgresql_where")
+        return {
+            (str(one["name"]), str(one["column_names"]), *(str(options.get(name)) for name in conditions))
+            for one, options in each
+        }
+
+    before = indexes()
+    ingest_reading(
+        engine, reading(size("Standard_X1", vcpus=8), regions=["eastus"], prices=[price("Standard_X1", "1")])
+    )
+    assert len(before) > 1
+    assert indexes() == before
 
 
 def test_an_error_rolls_the_whole_ingest_back(engine: Engine) -> None:

@@ -5,6 +5,7 @@ that came into force or expired since the last ingest.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import date
 from functools import cache
 from typing import Any
@@ -56,6 +57,7 @@ from app.catalog.store.bulk import (
     staging_table,
     temporary_tables,
     upsert_staged,
+    without_indexes,
 )
 from app.catalog.store.changes import collect_changed_offers, collect_lost_offers
 from app.catalog.store.price_totals import Group, save_price_totals
@@ -173,8 +175,15 @@ def save_derived(
             collect_changed_offers(session, _OFFERS)
         known = select(func.count()).select_from(_OFFERS.join(offer, same_key(_OFFERS, offer, _KEY)))
         changed: int = session.execute(known).scalar_one()
-        written = upsert_staged(session, _OFFERS, offer, _KEY)
+        with without_indexes(session, offer) if _is_mostly_new(session) else nullcontext():
+            written = upsert_staged(session, _OFFERS, offer, _KEY)
     return TableChange(written - changed, changed, unchanged, removed)
+
+
+def _is_mostly_new(session: Session) -> bool:
+    """Check whether more offers are staged than stored."""
+    staged, stored = (select(func.count()).select_from(table).scalar_subquery() for table in (_OFFERS, _OFFER))
+    return bool(session.execute(select(staged > stored)).scalar_one())
 
 
 def _save_size_docs(session: Session, *, dirty_only: bool) -> None:
