@@ -46,7 +46,7 @@ def _compile_json_text_for_sqlite(element: json_text, compiler: SQLCompiler, **h
 DECIMALS = 9
 """Decimal places of a ratio, rounded half away from zero."""
 
-NANO = 10**DECIMALS
+NANO: int = 10**DECIMALS
 """Nano-dollars in a dollar."""
 
 _MAX_EXACT_NANO_USD = 1e6
