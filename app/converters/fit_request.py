@@ -15,13 +15,14 @@ from app.errors import BadQuery, BadWorkload
 from app.fit.estimator.workload import Engine, Gpus, InferenceWorkload, ServiceLevel, Speculation, TrainingWorkload
 from app.fit.formulas.optimizer import AdaptedMatrix
 from app.fit.placement.request import Constraints, Pricing
+from app.fit.verdict import MAX_REJECTED, NEAREST_MISSES
 from app.schemas.estimate_request import EstimateIn, InferenceIn, TrainingIn
 from app.schemas.estimate_response import EstimateOut
 from app.schemas.fit_request import FitIn
 from app.schemas.fit_response import FitAnswerOut
 from app.services.estimate import EstimateRequest, estimate
 from app.services.hardware import Hardware
-from app.services.placement import PlacementSearch, plan_placement
+from app.services.placement import PlacementSearch, Shown, plan_placement
 from app.services.resource_fit import plan_resource_fit
 
 MAX_NODES_OF_A_SERVICE = 100
@@ -95,7 +96,12 @@ def plan_fit(
     search = to_search(body, today)
     try:
         if isinstance(search, PlacementSearch):
-            placements = yield from plan_placement(search, snapshot, today)
+            shown = None
+            if on_columns and most_of_reason is None:
+                shown = Shown(
+                    options=body.limit, rejections=MAX_REJECTED if "rejected" in body.include else NEAREST_MISSES
+                )
+            placements = yield from plan_placement(search, snapshot, today, shown=shown)
             return to_placement_answer_out(
                 placements, limit=body.limit, include=body.include, most_of_reason=most_of_reason
             )

@@ -25,7 +25,7 @@ from app.fit.placement.option import (
 from app.fit.placement.prepare import Job
 from app.fit.placement.service_figures import service_figures
 from app.fit.placement.serving import ServingJob
-from app.fit.verdict import Headroom, Rejection
+from app.fit.verdict import MAX_REJECTED, Headroom, Rejection
 from app.schemas.estimate_request import ArchitectureOut
 from app.schemas.estimate_response import AssumptionOut, FigureOut, ParametersOut, WeightsTypeOut
 from app.schemas.fit_response import (
@@ -58,7 +58,7 @@ def to_placement_answer_out(
     work of an answer, and sizes that fail for one reason mostly have the same fixes.
     """
     ranking, job = answer.ranking, answer.prepared.job
-    rejected = nearest_of_each(ranking.rejections, most_of_reason) if "rejected" in include else ()
+    rejected = nearest_of_each(ranking.rejections, most_of_reason)[:MAX_REJECTED] if "rejected" in include else ()
     fixed = {one.vm.name for one in nearest_of_each(ranking.rejections, None if most_of_reason is None else 1)}
     misses = {
         one.vm.name: _miss(answer, one, fixed=one.vm.name in fixed) for one in (*ranking.nearest_misses, *rejected)
@@ -66,11 +66,11 @@ def to_placement_answer_out(
     model = job.model
     parameters = parameter_figures(model)
     return FitAnswerOut(
-        fits=bool(ranking.options),
+        fits=bool(ranking.total),
         items=[_option(answer, option) for option in ranking.options[:limit]],
-        total=len(ranking.options),
+        total=ranking.total,
         rejected=[misses[one.vm.name] for one in rejected],
-        rejected_total=len(ranking.rejections),
+        rejected_total=ranking.rejected_total,
         rejection_summary=ranking.summary,
         nearest_misses=[misses[one.vm.name] for one in ranking.nearest_misses],
         assumptions=[AssumptionOut.model_validate(one) for one in with_paths(answer.prepared.assumptions)]

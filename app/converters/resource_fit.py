@@ -8,7 +8,7 @@ from app.converters.fit_response import nearest_of_each, to_cost_out, to_exchang
 from app.fit.formulas.quantities import exact
 from app.fit.placement.option import CostFigures
 from app.fit.resources import explain_option, unused_gpu_memory_gib
-from app.fit.verdict import Cost, Option, Rejection
+from app.fit.verdict import MAX_REJECTED, Cost, Option, Rejection
 from app.schemas.fit_response import (
     CostsOut,
     FailureOut,
@@ -24,12 +24,12 @@ from app.services.resource_fit import ResourceFit
 
 
 def to_fit_out(answer: ResourceFit) -> FitOut:
-    """Convert a page of options, with the nearest misses and, where they were asked for, all rejected sizes."""
+    """Convert a page of options, with the nearest misses and, where they were asked for, the rejected sizes."""
     return FitOut(
         items=[_option(option, answer) for option in answer.page],
         next_cursor=answer.next_cursor,
         total=answer.total,
-        rejected=[_rejection(rejection) for rejection in answer.rejections],
+        rejected=[_rejection(rejection) for rejection in answer.rejections[:MAX_REJECTED]],
         rejected_total=answer.rejected_total,
         rejection_summary=dict(answer.summary),
         nearest_misses=[_rejection(rejection) for rejection in answer.nearest_misses],
@@ -80,7 +80,7 @@ def to_resource_answer_out(
         fits=bool(answer.total),
         items=[_pooled_option(option, answer) for option in answer.page],
         total=answer.total,
-        rejected=[_pooled_miss(one) for one in nearest_of_each(answer.rejections, most_of_reason)]
+        rejected=[_pooled_miss(one) for one in nearest_of_each(answer.rejections, most_of_reason)[:MAX_REJECTED]]
         if "rejected" in include
         else [],
         rejected_total=answer.rejected_total,

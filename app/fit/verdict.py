@@ -4,7 +4,7 @@ Also the checks that apply to a size whatever the job: status, region, price and
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -113,6 +113,8 @@ class Rejection:
 
 
 NEAREST_MISSES = 3
+MAX_REJECTED = 2_000
+"""At most so many rejected sizes are listed, the nearest misses."""
 
 OptionT = TypeVar("OptionT")
 
@@ -128,6 +130,35 @@ class Ranking(Generic[OptionT]):
     def summary(self) -> dict[str, int]:
         """Number of rejected sizes by code; each counts once, for its largest shortfall."""
         return dict(sorted(Counter(rejection.failures[0].code for rejection in self.rejections).items()))
+
+    @property
+    def nearest_misses(self) -> Sequence[Rejection]:
+        """The rejected sizes that came closest to fitting."""
+        return self.rejections[:NEAREST_MISSES]
+
+    @property
+    def total(self) -> int:
+        """How many sizes fit."""
+        return len(self.options)
+
+    @property
+    def rejected_total(self) -> int:
+        """How many sizes do not fit."""
+        return len(self.rejections)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankingPart(Generic[OptionT]):
+    """The best options and the nearest misses of a ranking, and how many there are in all.
+
+    `summary` counts all rejected sizes by code, each for its largest shortfall.
+    """
+
+    options: Sequence[OptionT]
+    total: int
+    rejections: Sequence[Rejection]
+    rejected_total: int
+    summary: Mapping[str, int]
 
     @property
     def nearest_misses(self) -> Sequence[Rejection]:

@@ -162,7 +162,7 @@ class FitIn(ModelIn):
     limit: Annotated[int, Field(ge=1, le=500)] = Field(default=10, description="The most options to return.")
     include: Annotated[tuple[Include, ...], AfterValidator(lambda names: tuple(sorted(set(names))))] = Field(
         default=(),
-        description="`rejected`: every size that does not fit; `assumptions`; `workload`: the model's architecture.",
+        description="`rejected`: sizes that do not fit, at most 2,000; `assumptions`; `workload`: the architecture.",
     )
 
     @model_validator(mode="after")

@@ -125,7 +125,9 @@ class FitOut(PageOut):
     """The sizes that fit, best first, and why the others do not."""
 
     items: list[OptionOut] = Field(description="The options of this page.")
-    rejected: list[RejectionOut] = Field(description="With `include=rejected`: every size that does not fit.")
+    rejected: list[RejectionOut] = Field(
+        description="With `include=rejected`: the sizes that do not fit, the 2,000 nearest misses at most."
+    )
     rejected_total: int = Field(description="Number of sizes that do not fit.")
     rejection_summary: dict[str, int] = Field(description="Number of sizes by the code of their largest shortfall.")
     nearest_misses: list[RejectionOut] = Field(description="The sizes that are nearest to fitting, at most three.")
@@ -243,7 +245,9 @@ class FitAnswerOut(Out):
     fits: bool = Field(description="Whether any size fits.")
     items: list[PlacedOut] = Field(description="The options, at most `limit`.")
     total: Total
-    rejected: list[MissOut] = Field(description="With `rejected` in include: every size that does not fit.")
+    rejected: list[MissOut] = Field(
+        description="With `rejected` in include: the sizes that do not fit, the 2,000 nearest misses at most."
+    )
     rejected_total: int = Field(description="Number of sizes that do not fit.")
     rejection_summary: dict[str, int] = Field(description="Number of sizes by the code of their largest shortfall.")
     nearest_misses: list[MissOut] = Field(description="The sizes that are nearest to fitting, at most three.")

@@ -3,40 +3,36 @@
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import lru_cache
+from math import isnan
 from typing import Any
 
-from app.catalog.queries.candidates import PEAK_DTYPES, machines_query
+from app.catalog.queries.candidates import machines_query
 from app.catalog.queries.exchange_rates import USD, CurrencyRate, find_exchange_rate
 from app.catalog.queries.language_models import get_model_row
 from app.catalog.queries.lookups import get_gpu
+from app.catalog.queries.pagination import current_revision
 from app.catalog.queries.params import DatedSelection, check_days
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import CatalogSnapshot
-from app.db.statements import BoundStatement, QueryPlan, Rows
+from app.db.statements import BoundStatement, QueryPlan, Rows, to_dicts
 from app.errors import BadWorkload, NotFound
 from app.fit.estimator.parallelism import requested_gpus
 from app.fit.estimator.workload import ServiceLevel, TrainingWorkload
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
-from app.fit.formulas.quantities import GIB
-from app.fit.placement.evaluate import rank
+from app.fit.placement.evaluate import evaluate, rank
 from app.fit.placement.fixes import FixFinder
 from app.fit.placement.machine import Machine
 from app.fit.placement.option import PlacementOption
 from app.fit.placement.prepare import MemoryUnknown, PreparedRequest, prepare
 from app.fit.placement.request import Constraints, PlacementRequest, Pricing, Workload
-from app.fit.verdict import Ranking
+from app.fit.verdict import NEAREST_MISSES, Ranking, RankingPart, Rejection
 from app.fit.vm import Vm
 from app.services.hardware import Hardware, to_vm_and_machine
+from app.services.machines import to_machine
 from app.services.model_spec import ModelSpec, resolve_architecture
-from app.services.ranked import to_fraction, to_vm
+from app.services.ranked import to_vm
 
 Sizes = list[tuple[Vm, Machine]]
-
-_TFLOPS = tuple(f"{kind}_tflops" for kind in PEAK_DTYPES)
-MIN_USABLE_SHARE = 0.91
-"""Share of the marketed GPU memory counted where no source gives the usable part: the least of any GPU in the catalog
-(a T4 with ECC, 14.56 of 16 GiB), so that a size reported to fit does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,15 +57,27 @@ class PlacementResult:
     """
 
     prepared: PreparedRequest
-    ranking: Ranking[PlacementOption]
+    ranking: Ranking[PlacementOption] | RankingPart[PlacementOption]
     machines: Mapping[str, tuple[Vm, Machine]]
     fixer: FixFinder
     exchange_rate: CurrencyRate | None
 
 
-def plan_placement(search: PlacementSearch, known: CatalogSnapshot, today: date) -> QueryPlan[PlacementResult]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """How many options and rejected sizes an answer shows."""
+
+    options: int
+    rejections: int = NEAREST_MISSES
+
+
+def plan_placement(
+    search: PlacementSearch, known: CatalogSnapshot, today: date, *, shown: Shown | None = None
+) -> QueryPlan[PlacementResult]:
     """Evaluate and rank the selected sizes; raises BadWorkload naming the field that is wrong or missing.
 
+    With `shown` only so many are read and evaluated one by one: it is for a process that answers many searches of one
+    revision, as it ranks on columns that are kept. A small catalog has few sizes with GPUs, whose rows are kept, too.
     Raises BadQuery for a region, series, GPU or currency that the catalog does not have, and for a day to come.
     """
     check_days(search.scope, today)
@@ -80,19 +88,65 @@ def plan_placement(search: PlacementSearch, known: CatalogSnapshot, today: date)
         request = _to_request(search, known, assumptions)
         prepared = prepare(request, assumptions)
         _check_job_length(search)
+        if shown is not None and not known.small and search.hardware is None and not search.scope.names_a_day:
+            found = yield from _rank_on_columns(search, prepared, known, today, shown)
+            if found is not None:
+                ranking, sizes = found
+                return _to_result(prepared, ranking, sizes, rate)
         sizes = yield from _find_sizes(search, known, today, assumptions)
     except MemoryUnknown:
         raise BadWorkload("hardware", "needs gpu, usable_gib or memory_gib") from None
     except InvalidWorkload as error:
         raise BadWorkload(error.field, error.detail) from None
     prepared = replace(prepared, assumptions=assumptions.recorded)  # reading the hardware has added to them
+    return _to_result(prepared, rank(sizes, prepared, search.sort), sizes, rate)
+
+
+def _to_result(
+    prepared: PreparedRequest,
+    ranking: Ranking[PlacementOption] | RankingPart[PlacementOption],
+    sizes: Sizes,
+    rate: CurrencyRate | None,
+) -> PlacementResult:
     return PlacementResult(
         prepared=prepared,
-        ranking=rank(sizes, prepared, search.sort),
+        ranking=ranking,
         machines={vm.name: (vm, machine) for vm, machine in sizes},
         fixer=FixFinder(prepared),
         exchange_rate=rate,
     )
+
+
+def _rank_on_columns(
+    search: PlacementSearch, prepared: PreparedRequest, known: CatalogSnapshot, today: date, shown: Shown
+) -> QueryPlan[tuple[RankingPart[PlacementOption], Sizes] | None]:
+    """Rank on columns, and read and evaluate only what is shown; None where the catalog has changed since."""
+    from app.services.placement_columns import rank_on_columns  # loads NumPy
+
+    scope = normalize(search.scope, known)
+    ranked = yield from rank_on_columns(scope, prepared, search.sort, known, today)
+    if ranked is None:
+        return None
+    options, rejections = ranked.options[: shown.options], ranked.rejections[: shown.rejections]
+    keys = [ranked.keys[position] for position in (*options, *rejections)]
+    sizes: Sizes = []
+    if keys:
+        query = machines_query(scope, search.pricing.purchases, today=today, rules=known.rules, keys=keys)
+        rows = {row["key"]: row for row in to_dicts(query, (yield query))}
+        if (yield from current_revision()) != known.revision:
+            return None
+        sizes = to_sizes(rows[key] for key in keys)
+    verdicts = [evaluate(vm, machine, prepared) for vm, machine in sizes]
+    optimal = [None if isnan(one) else bool(one) for one in ranked.pareto_optimal[options].tolist()]
+    placed = zip((one for one in verdicts if isinstance(one, PlacementOption)), optimal, strict=True)
+    ranking = RankingPart(
+        options=[replace(option, pareto_optimal=is_optimal) for option, is_optimal in placed],
+        total=len(ranked.options),
+        rejections=[one for one in verdicts if isinstance(one, Rejection)],
+        rejected_total=len(ranked.rejections),
+        summary=ranked.summary,
+    )
+    return ranking, sizes
 
 
 def _to_request(search: PlacementSearch, known: CatalogSnapshot, assumptions: Assumptions) -> PlacementRequest:
@@ -168,44 +222,3 @@ def _described_machine(
 def to_sizes(rows: Iterable[Mapping[str, Any]]) -> Sizes:
     """Map rows to the VMs and machines that placement evaluates."""
     return [(to_vm(row), to_machine(row)) for row in rows]
-
-
-def to_machine(row: Mapping[str, Any]) -> Machine:
-    """Map a row to what a size offers a language model; a fraction of a GPU has that fraction of its figures."""
-    gpus = to_fraction(row["gpu_count_numerator"], row["gpu_count_denominator"])
-    of_series = (
-        to_fraction(row["series_gpu_count_numerator"], row["series_gpu_count_denominator"]) if gpus is None else None
-    )
-    gpus = of_series if gpus is None else gpus
-    part = float(gpus) if gpus is not None and gpus < 1 else 1.0
-    return Machine(
-        gpus=gpus,
-        usable_bytes=_scaled(_usable_gib(row), GIB * part),
-        usable_assumed=row["usable_memory_gib"] is None,
-        bandwidth=_scaled(row["memory_bandwidth_gb_per_s"], 1e9 * part),
-        peaks=_peaks(part, *(row[name] for name in _TFLOPS)),
-        capability=row["compute_capability"],
-        domain_gpus=row["domain_gpus"],
-        domain_vms=row["rack_vms"] or 1,
-        link_gb_per_s=row["interconnect_gb_per_s"],
-        infiniband=row["infiniband"],
-        memory_bytes=_scaled(row["memory_gib"], GIB),
-        disk_bytes=_scaled(row["local_disk_gib"], GIB),
-        vcpus=row["vcpus"],
-        of_series=of_series is not None or not row["described"],
-    )
-
-
-def _usable_gib(row: Mapping[str, Any]) -> float | None:
-    measured: float | None = row["usable_memory_gib"]
-    return measured if measured is not None else _scaled(row["marketed_memory_gib"], MIN_USABLE_SHARE)
-
-
-@lru_cache(maxsize=256)
-def _peaks(part: float, *tflops: float | None) -> Mapping[str, float]:
-    """Return the peaks of a GPU by type, FLOP/s. Cached, because many sizes have the same GPU."""
-    return {kind: one * 1e12 * part for kind, one in zip(PEAK_DTYPES, tflops, strict=True) if one is not None}
-
-
-def _scaled(value: float | None, factor: float) -> float | None:
-    return value * factor if value is not None else None

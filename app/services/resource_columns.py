@@ -24,7 +24,7 @@ from app.catalog.queries.columns import Codes as TextCodes
 from app.catalog.queries.columns import Mask, Numbers, SizeColumns, load_sizes
 from app.catalog.queries.filters import active_filters
 from app.catalog.queries.offer_columns import OfferColumns
-from app.catalog.queries.params import FitSearch
+from app.catalog.queries.params import FitSearch, SizeSelection
 from app.catalog.queries.ranking_columns import (
     UNKNOWN_NANO_USD,
     Distinct,
@@ -125,13 +125,13 @@ def rank_on_columns(
         prices=prices,
         everywhere=everywhere,
         numbers=numbers,
-        at=np.flatnonzero(_selected(search, sizes, today)),
+        at=np.flatnonzero(selected(search, sizes, today)),
     )
     return _Ranked(columns, needs).ranking(search.sort)
 
 
-def _selected(search: FitSearch, sizes: SizeColumns, today: date) -> Mask:
-    """Return which sizes the search is about, whether they fit or not."""
+def selected(search: SizeSelection, sizes: SizeColumns, today: date) -> Mask:
+    """Return which sizes a fit is about, whether they fit or not."""
     count = len(sizes.keys)
     none = OfferColumns(purchase=search.purchase, regions={})
     scope = ColumnScope(sizes=sizes, offers=none, ranks=np.zeros(count), statuses=sizes.status(today), today=today)

@@ -15,7 +15,7 @@ from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import CatalogSnapshot, load_snapshot
 from app.db.statements import QueryPlan, run_plan, to_dicts
 from app.fit.resources import QUANTITIES, ResourceNeeds, evaluate_vm, rank_sizes
-from app.fit.verdict import NEAREST_MISSES, Option, Rejection
+from app.fit.verdict import MAX_REJECTED, NEAREST_MISSES, Option, Rejection
 from app.fit.vm import Vm
 from app.services.ranked import paginate, to_fraction, to_vm
 
@@ -64,7 +64,7 @@ def plan_resource_fit(
 
     `purchases` are the purchase models to price: by default on demand, spot and that of the search. With `rejected` the
     result has all rejected sizes. `on_columns` is for a process that answers many searches of one revision: it ranks
-    on columns that are kept, and reads only the sizes that are shown.
+    on columns that are kept, and reads only the sizes that are shown, of the rejected ones at most MAX_REJECTED.
     """
     check_days(search, today)
     search = normalize(search, known)
@@ -77,8 +77,8 @@ def plan_resource_fit(
         request_key=f"{search.model_dump_json(exclude=search.page_param_names())} {today}",
         exchange_rate=rate,
     )
-    if on_columns and not rejected and not search.names_a_day:
-        found = yield from _fit_on_columns(question, known, today)
+    if on_columns and not search.names_a_day:
+        found = yield from _fit_on_columns(question, known, today, rejected=rejected)
         if found is not None:
             return found
     return (yield from _fit_rows(question, known, today, rejected=rejected))
@@ -115,7 +115,9 @@ def _fit_rows(question: _Question, known: CatalogSnapshot, today: date, *, rejec
     )
 
 
-def _fit_on_columns(question: _Question, known: CatalogSnapshot, today: date) -> QueryPlan[ResourceFit | None]:
+def _fit_on_columns(
+    question: _Question, known: CatalogSnapshot, today: date, *, rejected: bool
+) -> QueryPlan[ResourceFit | None]:
     """Rank on columns, and read and evaluate only the sizes that are shown; None where the catalog has changed since.
 
     The columns and the sizes are then of different revisions.
@@ -125,7 +127,8 @@ def _fit_on_columns(question: _Question, known: CatalogSnapshot, today: date) ->
     search, needs = question.search, question.needs
     ranking = yield from rank_on_columns(search, needs, known, today)
     page = yield from paginate(ranking.options, search, question.request_key, known)
-    shown = [ranking.keys[position] for position in (*page.items, *ranking.rejections[:NEAREST_MISSES])]
+    misses = ranking.rejections[: MAX_REJECTED if rejected else NEAREST_MISSES]
+    shown = [ranking.keys[position] for position in (*page.items, *misses)]
     verdicts: list[Option | Rejection] = []
     if shown:
         query = candidates_query(search, question.purchases, TRAITS, today=today, rules=known.rules, keys=shown)
@@ -133,13 +136,14 @@ def _fit_on_columns(question: _Question, known: CatalogSnapshot, today: date) ->
         if (yield from current_revision()) != known.revision:
             return None
         verdicts = [evaluate_vm(_to_vm(rows[key]), needs) for key in shown]
+    rejections = [one for one in verdicts if isinstance(one, Rejection)]
     return ResourceFit(
         needs=needs,
         total=len(ranking.options),
         rejected_total=len(ranking.rejections),
         summary=ranking.summary,
-        nearest_misses=[one for one in verdicts if isinstance(one, Rejection)],
-        rejections=(),
+        nearest_misses=rejections[:NEAREST_MISSES],
+        rejections=rejections if rejected else (),
         page=[one for one in verdicts if isinstance(one, Option)],
         next_cursor=page.next_cursor,
         exchange_rate=question.exchange_rate,

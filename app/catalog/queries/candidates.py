@@ -3,9 +3,25 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, Subquery, and_, bindparam, case, cast, func, or_, select, true
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Integer,
+    Select,
+    Subquery,
+    and_,
+    bindparam,
+    case,
+    cast,
+    func,
+    literal_column,
+    or_,
+    select,
+    true,
+)
 
 from app.catalog.adjustments import Rules
 from app.catalog.column_types import UsdColumn
@@ -150,9 +166,31 @@ def _statement(key: CandidateStatementKey) -> Statement:
         return Statement(query.join(GPU, GPU.c.id == size.gpu_id, isouter=True))
     if not these and not any(one.name in _NAMING_FILTERS for one in key.filters):
         query = query.where(or_(size.gpu_count.is_(None), size.gpu_count > 0))
+    return Statement(_join_hardware(query))
+
+
+def names_sizes(selection: SizeSelection) -> bool:
+    """Return whether a selection says which sizes are meant, so that those without a GPU are candidates, too."""
+    return any(one.name in _NAMING_FILTERS for one in active_filters(selection, SELECTION_FILTERS)[0])
+
+
+@lru_cache(maxsize=1)
+def all_machines_statement(limit: int) -> Statement:
+    """Build the statement of the machines of sizes after one of them: key, memory, disk, and the figures of the GPU."""
+    after = bindparam("after", type_=size.key.type)
+    columns = [
+        *(size.key, size.memory_gib, local_disk_gib().label("local_disk_gib")),
+        *(size.gpu_count_numerator, size.gpu_count_denominator, *_hardware_columns()),
+    ]
+    query = _join_hardware(select(*columns).select_from(SIZE))
+    return Statement(query.where(size.key > after).order_by(size.key).limit(literal_column(str(limit), Integer)))
+
+
+def _join_hardware(query: Select[Any]) -> Select[Any]:
+    """Join the series of each size and its GPU, or that of its series."""
     query = query.join(SERIES, SERIES.c.id == size.series_id, isouter=True)
     query = query.join(_SERIES_GPUS, _SERIES_GPUS.c.series_id == size.series_id, isouter=True)
-    return Statement(query.join(GPU, or_(GPU.c.id == size.gpu_id, _has_gpu_of_series()), isouter=True))
+    return query.join(GPU, or_(GPU.c.id == size.gpu_id, _has_gpu_of_series()), isouter=True)
 
 
 def _prices(offer: Any, purchase: str) -> list[ColumnElement[Any]]:

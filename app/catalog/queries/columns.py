@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Integer, bindparam, func, literal_column, select
+from sqlalchemy import Integer, String, bindparam, func, literal_column, select, type_coerce
 
 from app.catalog.fields import SIZE_FLAGS
 from app.catalog.queries.column_needs import FILTERED_NUMBERS, SIZES, sort_column_key
@@ -50,7 +50,7 @@ _NUMBERS = {
 }
 _FLAGS = ("verified", "disputed", "infiniband", "nvlink", "preview", "withdrawn", *SIZE_FLAGS)
 _LINES = {"key": size.key, "name": func.lower(size.name), "search_text": size.search_text}
-_COLUMNS = {**_LINES, "retirement_date": size.retirement_date, **_TEXTS, **_NUMBERS}
+_COLUMNS = {**_LINES, "retirement_date": type_coerce(size.retirement_date, String), **_TEXTS, **_NUMBERS}
 _LINES_A_BLOCK = 2_000
 _LINE_BREAK = "\n"
 _MASKS = 32
@@ -87,7 +87,7 @@ class Lines:
     def __init__(self, lines: Sequence[str]) -> None:
         self._count = len(lines)
         self._blocks = [
-            ("\n".join(("", *block, "")), np.cumsum([0, *(len(line) + 1 for line in block)][:-1]))
+            ("\n".join(("", *block, "")), _starts(block))
             for block in (lines[first : first + _LINES_A_BLOCK] for first in range(0, len(lines), _LINES_A_BLOCK))
         ]
 
@@ -119,6 +119,13 @@ class Lines:
         return self.match(
             f"{'' if glob[0] == '*' else _LINE_BREAK}{pattern}{'' if glob[-1] == '*' else '(?=' + _LINE_BREAK + ')'}"
         )
+
+
+def _starts(lines: Sequence[str]) -> NDArray[np.int64]:
+    """Return where each line begins in a text of them all; a line break is in front of each."""
+    lengths = np.fromiter(map(len, lines), dtype=np.int64, count=len(lines)) + 1
+    starts: NDArray[np.int64] = np.cumsum(lengths) - lengths
+    return starts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,22 +244,36 @@ def _to_chunk(rows: Sequence[Row], codes: Mapping[str, dict[str | None, int]]) -
     for name, column in zip((*_COLUMNS, *(f"is_{flag}" for flag in _FLAGS)), columns, strict=True):
         if name in codes:
             known = codes[name]
-            chunk[name] = np.array([known.setdefault(value, len(known)) for value in column], dtype=np.int32)
+            for value in dict.fromkeys(column):
+                known.setdefault(value, len(known))
+            chunk[name] = _mapped(column, known)
         elif name in _NUMBERS:
             chunk[name] = np.array(column, dtype=np.float64)  # None becomes NaN
         elif name in _LINES:
             chunk[name] = column
         elif name == "retirement_date":
-            chunk[name] = np.array([day.toordinal() if day else _NEVER for day in column], dtype=np.int32)
+            chunk[name] = _mapped(column, {day: _ordinal(day) for day in set(column)})
         else:
             chunk[name] = np.array([-1 if value is None else value for value in column], dtype=np.int8)
     return chunk
 
 
+def _mapped(column: Sequence[Any], values: Mapping[Any, int]) -> NDArray[np.int32]:
+    return np.fromiter(map(values.__getitem__, column), dtype=np.int32, count=len(column))
+
+
+def _ordinal(day: date | str | None) -> int:
+    """Return the ordinal of a day as a driver returns it: SQLite's has no dates."""
+    if day is None:
+        return _NEVER
+    return (date.fromisoformat(day) if isinstance(day, str) else day).toordinal()
+
+
 @lru_cache(maxsize=1)
 def _sizes_statement() -> Statement:
+    """Build the statement; dates and flags are left as the driver returns them, since converting each takes long."""
     columns = [column.label(name) for name, column in _COLUMNS.items()]
-    columns += [size[name].label(f"is_{name}") for name in _FLAGS]
+    columns += [type_coerce(size[name], Integer).label(f"is_{name}") for name in _FLAGS]
     query = select(*columns).join_from(SIZE, GPU, gpu.id == size.gpu_id, isouter=True)
     after = bindparam("after", type_=size.key.type)
     return Statement(query.where(size.key > after).order_by(size.key).limit(literal_column(str(_ROWS), Integer)))

@@ -88,21 +88,25 @@ def load_offers(
 
 
 def _read_offers(positions: Mapping[str, int], os: str, region: str) -> QueryPlan[RegionOffers]:
-    found: list[tuple[list[int], Numbers]] = []
+    places: list[NDArray[np.int32]] = []
+    ranks: list[Numbers] = []
     after: tuple[float, str] = (-1.0, "")
     while True:
         values = {"region": region, "os": os, "after_usd": after[0], "after_key": after[1]}
         rows: Sequence[Row] = yield BoundStatement(_offers_statement(), values)
-        known = [row for row in rows if row[1] in positions]
-        ranks = np.array([(row[0], *row[2:]) for row in known], dtype=np.float64)
-        found.append(([positions[row[1]] for row in known], ranks.reshape(len(known), len(RANK_COLUMNS))))
+        if rows:
+            first, keys, *others = zip(*rows, strict=True)
+            at = np.fromiter((positions.get(key, -1) for key in keys), dtype=np.int32, count=len(keys))
+            places.append(at[at >= 0])
+            ranks.append(np.array([first, *others], dtype=np.float64)[:, at >= 0])
         if len(rows) < _ROWS:
             break
         after = rows[-1][:2]
-    at = np.array([position for chunk, _ in found for position in chunk], dtype=np.int32)
+    at = np.concatenate([np.zeros(0, dtype=np.int32), *places])
+    columns = np.concatenate([np.zeros((len(RANK_COLUMNS), 0)), *ranks], axis=1)
     order = np.argsort(at)
-    columns = np.concatenate([ranks for _, ranks in found])[order].T
-    return RegionOffers(at[order], dict(zip(PURCHASE_MODELS, map(_without_unknown, columns), strict=True)))
+    found = map(_without_unknown, columns[:, order])
+    return RegionOffers(at[order], dict(zip(PURCHASE_MODELS, found, strict=True)))
 
 
 def _without_unknown(column: Numbers) -> Numbers:

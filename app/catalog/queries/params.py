@@ -445,7 +445,7 @@ class FitSearch(DatedSelection, SizeRequirements, CurrencyParams, PageParams):
     )
     sort: FitSort = Field(default="cost_per_hour", description="What the best option is; unknown prices come last.")
     include: tuple[ResourceInclude, ...] = Field(
-        default=(), description="`rejected` lists every size that does not fit, with each failing constraint."
+        default=(), description="`rejected` lists sizes that do not fit, 2,000 at most, with each failing constraint."
     )
 
     @field_validator("sort")

@@ -59,10 +59,10 @@ def load_gpus(snapshot: CatalogSnapshot) -> QueryPlan[Distinct]:
 
     def find() -> QueryPlan[Distinct]:
         yield from ()  # a plan that reads nothing
-        pairs = np.nan_to_num(np.column_stack([numerators, denominators]), nan=-1).astype(np.int64)
-        different, codes = np.unique(pairs, axis=0, return_inverse=True)
-        counts = [None if -1 in pair else Fraction(*pair) for pair in different.tolist()]
-        return Distinct(counts, codes.reshape(-1))
+        above, below = (np.nan_to_num(part, nan=-1).astype(np.int64) for part in (numerators, denominators))
+        _, first, codes = np.unique(above * (below.max(initial=0) + 2) + below, return_index=True, return_inverse=True)
+        pairs = zip(above[first].tolist(), below[first].tolist(), strict=True)
+        return Distinct([None if -1 in pair else Fraction(*pair) for pair in pairs], codes)
 
     return (yield from snapshot.keep("gpus", find))
 

@@ -36,8 +36,13 @@ def evaluate(vm: Vm, machine: Machine, prepared: PreparedRequest) -> PlacementOp
     if failures or attempt is None:
         return to_rejection(vm, failures)
     option = to_option(vm, machine, attempt, prepared)
-    failures = [*_time_failures(option, prepared), *_budget_failures(option, prepared)]
+    failures = find_late_failures(option, prepared)
     return to_rejection(vm, failures) if failures else option
+
+
+def find_late_failures(option: PlacementOption, prepared: PreparedRequest) -> list[Failure]:
+    """Return what an option fails by time and budget."""
+    return [*_time_failures(option, prepared), *_budget_failures(option, prepared)]
 
 
 def to_rejection(vm: Vm, failures: list[Failure]) -> Rejection:

@@ -64,11 +64,15 @@ class PlacementOption:
     @property
     def usd_per_million_tokens(self) -> float | None:
         """USD for a million tokens at the expected rate; None where the price or the rate is unknown."""
-        if self.usd_per_hour is None or self.speed is None:
+        rate = self.mean_tokens_per_s
+        return None if self.usd_per_hour is None or rate is None else float(self.usd_per_hour) / rate / 3600 * 1e6
+
+    @property
+    def mean_tokens_per_s(self) -> float | None:
+        """The expected rate, of a service that of its load; None where it is unknown."""
+        if self.speed is None:
             return None
-        load = self.attempt.load
-        rate = self.speed.tokens_per_s.mid if load is None else load.mean_tokens_per_s
-        return float(self.usd_per_hour) / rate / 3600 * 1e6
+        return self.speed.tokens_per_s.mid if self.attempt.load is None else self.attempt.load.mean_tokens_per_s
 
     @property
     def cost(self) -> float | None:
@@ -95,11 +99,11 @@ def job_cost(option: PlacementOption, purchase: str, hours: float | None) -> flo
         return float(cost.usd_per_job)
     if hours is None or cost.usd_per_hour is None:
         return None
-    cost_of_job = _interrupted_cost(option, purchase, float(cost.usd_per_hour), hours)
+    cost_of_job = interrupted_cost(option, purchase, float(cost.usd_per_hour), hours)
     return cost_of_job if isfinite(cost_of_job) else None
 
 
-def _interrupted_cost(option: PlacementOption, purchase: str, usd_per_hour: float, hours: float) -> float:
+def interrupted_cost(option: PlacementOption, purchase: str, usd_per_hour: float, hours: float) -> float:
     """Return the USD of hours of work with what evictions add: spot VMs are evicted, others are not."""
     if purchase != "spot":
         return usd_per_hour * hours
@@ -366,7 +370,7 @@ def cost_figures(option: PlacementOption, purchase: str) -> CostFigures:
         return CostFigures(cost=cost, per_job=job, per_million_tokens=None)
     if job is None and speed.hours is not None:
         hours = (speed.hours.low, speed.hours.mid, speed.hours.high)
-        low, mid, high = (_interrupted_cost(option, purchase, float(hourly), one) for one in hours)
+        low, mid, high = (interrupted_cost(option, purchase, float(hourly), one) for one in hours)
         job = estimate(Range(low=low, mid=mid, high=high), "USD") if isfinite(high) else None
     load, answered, exactly = option.attempt.load, speed.tokens_per_s, False
     if load is not None:

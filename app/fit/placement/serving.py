@@ -281,6 +281,15 @@ class ServingJob:
                 most = max(most, copies * layout.parallelism.data * floor(free / sequence))
         return most
 
+    def enough_host_bytes(self, _machine: Machine) -> float:
+        """Return the VM memory with which every layout can be loaded, bytes: that of all weights."""
+        return self.weights.mid
+
+    def host_steps(self, machine: Machine, limits: SearchLimits) -> list[float] | None:
+        """Return the amounts of VM memory, ascending, between which the best attempt is the same; None: not known."""
+        layouts = (*find_layouts(self.partition, machine, limits), *find_group_layouts(self.partition, machine, limits))
+        return sorted({self._host_bytes(machine, layout.parallelism) for layout in layouts})
+
     def host_bytes(self, machine: Machine, attempt: Attempt) -> float:
         """Return the VM memory needed to load its part of the weights, bytes."""
         return self._host_bytes(machine, attempt.parallelism)

@@ -186,6 +186,17 @@ class TrainingJob:
             return None
         return rate_on(self.training, self.work, accelerator, gpus)
 
+    def enough_host_bytes(self, machine: Machine) -> float:
+        """Return the VM memory that suffices to load every layout, bytes: all weights, or what is offloaded."""
+        return max(
+            max(job.frozen_bytes or self.params * 2, offloaded_host_bytes(job.params, machine.ranks).mid)
+            for job in self.states_by_stage.values()
+        )
+
+    def host_steps(self, _machine: Machine, _limits: SearchLimits) -> list[float] | None:
+        """Return the amounts of VM memory between which the best attempt is the same: not known, it shards further."""
+        return None
+
     def host_bytes(self, machine: Machine, attempt: Attempt) -> float:
         """Return the VM memory needed to load its part of the weights or to hold what is offloaded, bytes."""
         return self._host_bytes(machine, attempt.zero_stage or 0, attempt.parallelism, attempt.replicas)
