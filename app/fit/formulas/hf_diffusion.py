@@ -4,16 +4,19 @@ Source: the modelling code of diffusers 0.42 and transformers 5.23, with whose c
 """
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 from app.fit.formulas.assumptions import Assumptions, InvalidWorkload
-from app.fit.formulas.hf_fields import ArchitectureFields, ConfigReader
+from app.fit.formulas.hf_fields import MAX_COUNT, ArchitectureFields, ConfigReader
 
+MAX_BLOCKS = 16
+"""More than an autoencoder has; rejects absurd input before it is computed with."""
 TIMESTEP_WIDTH = 256
 """Width of the sinusoids of a timestep, before they are embedded."""
 
 _COMPONENTS = ("transformer", "transformer_2", "text_encoder", "text_encoder_2", "text_encoder_3")
-_UNCOUNTED = ("vae", "image_encoder")
+_OTHER_COMPONENTS = ("vae", "image_encoder")
 
 
 def read_diffusion(
@@ -32,6 +35,10 @@ def read_diffusion(
         detail = f"{name[:80]!r} is not understood without transformer, its config.json in an object; known are {known}"
         raise InvalidWorkload("config._class_name", detail)
     params = {part: _count(part, config, assumptions, count_model) for part, config in given.items()}
+    autoencoder = raw.get("vae")
+    if isinstance(autoencoder, Mapping) and str(autoencoder.get("_class_name")) in AUTOENCODERS:
+        count = AUTOENCODERS[str(autoencoder["_class_name"])]
+        params["vae"] = count(ConfigReader(autoencoder, assumptions, "config.vae"))
     _record_parts(raw, params, assumptions)
     main = ConfigReader(given["transformer"], assumptions, "config.transformer")
     heads, width = main.count("num_attention_heads"), main.count("attention_head_dim")
@@ -54,10 +61,12 @@ def read_diffusion(
 def _record_parts(raw: Mapping[str, Any], params: Mapping[str, int], assumptions: Assumptions) -> None:
     for part, count in params.items():
         assumptions.record(f"config.{part}", count, "parameters, all of them in the memory of the GPU")
-    named = [part for part in (*_COMPONENTS, *_UNCOUNTED) if part not in params and part in raw]
-    left = [*named, *([] if any("text" in part for part in (*params, *named)) else ["text_encoder", "vae"])]
-    for part in dict.fromkeys(left):
-        why = "not counted" if part in _UNCOUNTED else "not counted: send its config.json as an object"
+    named = [part for part in (*_COMPONENTS, *_OTHER_COMPONENTS) if part not in params and part in raw]
+    absent = [] if any("text" in part for part in (*params, *named)) else ["text_encoder"]
+    absent += [] if {"vae"} & {*params, *named} else ["vae"]
+    for part in (*named, *absent):
+        known = part in _COMPONENTS or (part == "vae" and not isinstance(raw.get(part), Mapping))
+        why = "not counted: send its config.json as an object" if known else "not counted: of a kind that is not known"
         assumptions.record(f"config.{part}", None, why)
 
 
@@ -172,3 +181,42 @@ def _clip(config: ConfigReader) -> int:
 
 TEXT_ENCODERS: dict[str, Callable[[ConfigReader], int]] = {"t5": _t5, "umt5": _t5, "clip_text_model": _clip}
 """The function that counts a text encoder, by its `model_type`; others are language models."""
+
+
+def _convolution(outputs: int, inputs: int, size: int = 3) -> int:
+    return outputs * inputs * size**2 + outputs
+
+
+def _residual(inputs: int, outputs: int) -> int:
+    """Count two convolutions, each after a norm, and where the width changes one that fits what is added."""
+    shortcut = _convolution(outputs, inputs, 1) if inputs != outputs else 0
+    return 2 * inputs + _convolution(outputs, inputs) + 2 * outputs + _convolution(outputs, outputs) + shortcut
+
+
+def _autoencoder(config: ConfigReader) -> int:
+    """Count AutoencoderKL, of Stable Diffusion and FLUX.1: an encoder and a decoder of residual blocks."""
+    widths: list[int] = config.get_list("block_out_channels")
+    if not widths or len(widths) > MAX_BLOCKS or not all(type(one) is int and 0 < one <= MAX_COUNT for one in widths):
+        raise InvalidWorkload("config.vae.block_out_channels", f"{str(widths)[:80]} is no list of widths")
+    blocks, latent = config.count_or_default("layers_per_block", 1), config.count_or_default("latent_channels", 4)
+    first, last = widths[0], widths[-1]
+    attention = 2 * last + 4 * _linear(last, last) if config.raw.get("mid_block_add_attention", True) else 0
+    middle = 2 * _residual(last, last) + attention
+    resized = sum(_convolution(width, width) for width in widths)
+    inner = [(blocks - 1) * _residual(width, width) for width in widths]
+    down = (
+        sum(_residual(*pair) for pair in pairwise((first, *widths))) + sum(inner) + resized - _convolution(last, last)
+    )
+    up = sum(_residual(*pair) for pair in pairwise((last, *reversed(widths)))) + resized - _convolution(first, first)
+    up += blocks * sum(_residual(width, width) for width in widths)
+    ends = _convolution(first, config.count_or_default("in_channels", 3)) + 2 * last + _convolution(2 * latent, last)
+    ends += _convolution(last, latent) + 2 * first + _convolution(config.count_or_default("out_channels", 3), first)
+    if config.raw.get("use_quant_conv", True):
+        ends += _convolution(2 * latent, 2 * latent, 1)
+    if config.raw.get("use_post_quant_conv", True):
+        ends += _convolution(latent, latent, 1)
+    return down + up + 2 * middle + ends
+
+
+AUTOENCODERS: dict[str, Callable[[ConfigReader], int]] = {"AutoencoderKL": _autoencoder}
+"""The function that counts what makes pixels of latents, by its `_class_name`."""

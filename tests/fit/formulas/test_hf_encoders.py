@@ -115,14 +115,14 @@ def test_a_pipeline_has_the_parameters_of_all_components_that_are_given() -> Non
     ledger = Assumptions()
     pipeline = {
         "_class_name": "FluxPipeline", "transformer": FLUX, "text_encoder": CLIP, "text_encoder_2": T5,
-        "vae": ["diffusers", "AutoencoderKL"],
+        "vae": {"_class_name": "AutoencoderKLWan"},
     }  # fmt: skip
     shape = read_config(pipeline, ledger)
     assert shape.params == 11_901_408_320 + 123_060_480 + 4_762_310_656
     assert shape.active_params == 11_901_408_320
     notes = {note.field: (note.value, note.why) for note in ledger.recorded}
     assert notes["config.text_encoder_2"][0] == 4_762_310_656
-    assert notes["config.vae"] == (None, "not counted")
+    assert notes["config.vae"] == (None, "not counted: of a kind that is not known")
     umt5 = T5 | {"model_type": "umt5", "vocab_size": 256384}
     assert parameters({"transformer": WAN, "text_encoder": umt5, "_class_name": "WanPipeline"}) == (
         14_288_491_584 + 5_680_910_336
@@ -134,7 +134,35 @@ def test_a_pipeline_has_the_parameters_of_all_components_that_are_given() -> Non
 def test_components_that_are_only_named_are_said_not_to_be_counted() -> None:
     ledger = Assumptions()
     read_config({"_class_name": "FluxPipeline", "transformer": FLUX, "text_encoder": ["transformers", "X"]}, ledger)
-    assert {note.field for note in ledger.recorded} == {"config.transformer", "config.text_encoder"}
+    assert {note.field for note in ledger.recorded} == {"config.transformer", "config.text_encoder", "config.vae"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "params"),
+    [
+        ({"latent_channels": 4}, 83_653_863),  # Stable Diffusion
+        ({"latent_channels": 16, "use_quant_conv": False, "use_post_quant_conv": False}, 83_819_683),  # FLUX.1
+    ],
+)
+def test_an_autoencoder_is_counted(fields: dict[str, Any], params: int) -> None:
+    widths = {"layers_per_block": 2, "block_out_channels": [128, 256, 512, 512]}
+    pipeline = {
+        "_class_name": "FluxPipeline",
+        "transformer": FLUX,
+        "vae": {"_class_name": "AutoencoderKL", **widths, **fields},
+    }
+    assert parameters(pipeline) == 11_901_408_320 + params
+
+
+@pytest.mark.parametrize("widths", [None, [], [128, "256"], [0], [64] * 17, [True]])
+def test_an_autoencoder_of_absurd_widths_is_refused(widths: Any) -> None:
+    pipeline = {
+        "_class_name": "FluxPipeline",
+        "transformer": FLUX,
+        "vae": {"_class_name": "AutoencoderKL", "block_out_channels": widths},
+    }
+    with pytest.raises(InvalidWorkload, match=r"config\.vae\.block_out_channels"):
+        read_config(pipeline, Assumptions())
 
 
 def test_the_decoder_of_whisper_keeps_its_text_and_the_audio() -> None:
