@@ -93,6 +93,32 @@ def test_a_range_has_the_ends_of_the_known_values_whatever_its_own_bounds(
         assert found[name] == expected, name
 
 
+@pytest.mark.parametrize(
+    "search",
+    [
+        {"as_of": "2025-06-01", "gpu": "A100", "max_usd_per_hour": 20},
+        {"as_of": "2026-07-01", "region": ["eastus", "westeurope"], "gpu": "A100", "purchase": "spot"},
+        {"known_at": "2020-01-01", "gpu": "A100", "region": "eastus"},
+    ],
+    ids=str,
+)
+def test_facets_of_a_past_day_are_those_of_the_list_of_that_day(client: httpx.Client, search: dict[str, Any]) -> None:
+    found, items = facets(client, search), list_items(client, search)
+    assert found["total"] == len(items)
+    assert to_counts(found["series"]) == Counter(item["series"] for item in items)
+    regions = to_counts(found["region"])
+    for code in ("eastus", "swedencentral"):
+        assert regions.get(code, 0) == len(list_items(client, search, region=code)), code
+    prices = [item["usd_per_hour"] for item in list_items(client, search, but="usd_per_hour")]
+    known = [price for price in prices if price is not None]
+    ends = {"min": min(known, default=None), "max": max(known, default=None)}
+    assert found["usd_per_hour"] == ends | {"unknown": len(prices) - len(known)}
+
+
+def test_facets_of_a_day_to_come_are_refused(client: httpx.Client) -> None:
+    assert client.get("/facets?as_of=2090-01-01").status_code == 422
+
+
 def test_local_disks_are_counted_together(client: httpx.Client) -> None:
     disks = [(item["temp_disk_gib"], item["nvme_disk_gib"]) for item in list_items(client, {})]
     known = [(temp or 0) + (nvme or 0) for temp, nvme in disks if (temp, nvme) != (None, None)]

@@ -11,7 +11,7 @@ from app.api.deps import Executor, json_response
 from app.api.executor import QueryExecutor
 from app.catalog.queries.availability import AvailabilitySearch, find_availability
 from app.catalog.queries.costs import CostSearch
-from app.catalog.queries.params import PlainText, SimilarSearch, SizeFilter, SizeParams, SizeSearch
+from app.catalog.queries.params import FacetSearch, PlainText, SimilarSearch, SizeParams, SizeSearch
 from app.catalog.queries.prices import (
     AllPricesSearch,
     PriceHistorySearch,
@@ -120,12 +120,15 @@ async def list_size_price_history(
 
 
 @router.get("/facets", response_model=FacetsOut)
-async def list_facets(search: Annotated[SizeFilter, Query()], executor: Executor) -> Response:
+async def list_facets(search: Annotated[FacetSearch, Query()], executor: Executor) -> Response:
     """Count what a search finds by GPU, series, region, status and flags, and return the ranges of its figures."""
-    return json_response(await executor.run_on_columns(search, partial(_render_facets, search)))
+    plan = partial(_render_facets, search)
+    return json_response(
+        await (executor.run_in_thread(plan) if search.names_a_day else executor.run_on_columns(search, plan))
+    )
 
 
-def _render_facets(search: SizeFilter, snapshot: CatalogSnapshot, today: date) -> QueryPlan[str]:
+def _render_facets(search: FacetSearch, snapshot: CatalogSnapshot, today: date) -> QueryPlan[str]:
     from app.catalog.queries.facet_counts import find_facets
 
     facets = yield from find_facets(search, snapshot, today)

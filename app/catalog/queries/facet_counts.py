@@ -21,7 +21,9 @@ from app.catalog.queries.facets import (
 )
 from app.catalog.queries.filters import FILTERS, SCOPE_FILTERS, active_filters
 from app.catalog.queries.offer_columns import load_offers
-from app.catalog.queries.params import SizeFilter
+from app.catalog.queries.params import SizeFilter, check_days
+from app.catalog.queries.past_offers import load_past_offers
+from app.catalog.queries.price_scope import named_days
 from app.catalog.queries.sizes import normalize
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.statements import QueryPlan
@@ -31,10 +33,17 @@ _COLUMNS = {"series": "series_id"}
 
 
 def find_facets(search: SizeFilter, snapshot: CatalogSnapshot, today: date) -> QueryPlan[Facets]:
-    """Find the facets of a search, in a thread; raises BadQuery for a name that the catalog does not have."""
+    """Find the facets of a search, in a thread; raises BadQuery for a name that the catalog does not have, or a day.
+
+    The prices of a past day are computed from the price history.
+    """
+    check_days(search, today)
     search = normalize(search, snapshot)
     sizes = yield from load_sizes(snapshot)
-    offers = yield from load_offers(snapshot, sizes, search.os, search.purchase)
+    if named_days(search) is None:
+        offers = yield from load_offers(snapshot, sizes, search.os, search.purchase)
+    else:
+        offers = yield from load_past_offers(search, sizes, snapshot, today)
     ranks = offers.ranks(len(sizes.positions), search.region)
     scope = ColumnScope(sizes=sizes, offers=offers, ranks=ranks, statuses=sizes.status(today), today=today)
     active, _ = active_filters(search, FILTERS)

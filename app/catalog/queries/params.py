@@ -392,6 +392,10 @@ class SizeFilter(SizeSelection, SizeRequirements):
     )
 
 
+class FacetSearch(PriceDayParams, SizeFilter):
+    """What the sizes are that facets count, and of which day their prices."""
+
+
 class SizeList(PriceDayParams, SizeFilter):
     """Filters and order of a list of sizes."""
 

@@ -52,7 +52,12 @@ from app.catalog.queries.params import OfferParams, PriceDayParams, QueryParams
 SIZE, GPU, OFFER, SERIES = table_of(Size), table_of(Gpu), table_of(Offer), table_of(Series)
 size, gpu = SIZE.c, GPU.c
 TODAY = bindparam("today", type_=Date)
-_DAYS = (bindparam("priced_on", type_=Date), bindparam("known_on", type_=Date), bindparam("spot_since", type_=Date))
+PRICE_DAYS = (
+    bindparam("priced_on", type_=Date),
+    bindparam("known_on", type_=Date),
+    bindparam("spot_since", type_=Date),
+)
+"""The days of a past scope, as `price_parameters` gives them."""
 _OFFER_KEY = ("region", "os", "size_key")
 
 
@@ -239,7 +244,7 @@ def _past_scope(key: PriceScopeKey, sizes: Select[Any] | None = None) -> PriceSc
         chosen = _cheapest_regions(key, keys)
         meant += [PRICE.c.size_key == chosen.c.size_key, PRICE.c.region == chosen.c.region]
         meant += [PRICE.c.size_key.in_(keys)] if sizes is not None else []
-    in_force = prices_in_force(*_DAYS, *meant, rules=key.rules)
+    in_force = prices_in_force(*PRICE_DAYS, *meant, rules=key.rules)
     prices = side_by_side(in_force, adjusted=bool(key.rules)).subquery()
     unpriced = literal(UNKNOWN_PRICE_RANK, Double)
     columns: dict[str, ColumnElement[Any]] = {
@@ -302,7 +307,7 @@ def _cheapest_regions(key: PriceScopeKey, sizes: Select[Any]) -> FromClause:
     if key.rules:
         uneven = UnevenRules.of(key.rules, key.os, key.purchase)
         by_purchase.append(or_(run.nano_usd_per_hour <= these.c.most_nano_usd, *uneven.names(run.region)))
-        order = [adjusted_nano_usd(run, _DAYS[0], key.rules)]
+        order = [adjusted_nano_usd(run, PRICE_DAYS[0], key.rules)]
     cheapest = _first_in_force(run.region, run, key, these, *by_purchase, order=[*order, run.region])
     other = PRICE.alias().c
     region = func.coalesce(cheapest, _first_in_force(other.region, other, key, these, order=[other.region]))
@@ -320,7 +325,9 @@ def _dearest_rivals(key: PriceScopeKey, sizes: Select[Any]) -> FromClause:
     least = _first_in_force(run.nano_usd_per_hour, run, key, these, *even, order=[run.nano_usd_per_hour])
     bounded = least + literal_column(str(uneven.tie_nano_usd), BigInteger)
     if uneven.levelling:
-        bounded = case((uneven.levels(these.c, _DAYS[0]), literal_column(str(2**63 - 1), BigInteger)), else_=bounded)
+        bounded = case(
+            (uneven.levels(these.c, PRICE_DAYS[0]), literal_column(str(2**63 - 1), BigInteger)), else_=bounded
+        )
     # Materialized, because both databases would otherwise compute the bound again for each price.
     return select(these.c.size_key, bounded.label("most_nano_usd")).cte("rival").prefix_with("materialized")
 
@@ -339,7 +346,7 @@ def _first_in_force(
         run.os == literal_text(key.os),
         *conditions,
         *([run.region.in_(region_binds(key.regions))] if key.regions else []),
-        is_in_force(run, *_DAYS),
+        is_in_force(run, *PRICE_DAYS),
     )
     return found.order_by(*order).limit(literal_column("1", Integer)).correlate(these).scalar_subquery()
 
@@ -352,7 +359,7 @@ def _keys_of(sizes: Select[Any]) -> FromClause:
 def _past_prices(key: PriceScopeKey) -> FromClause:
     """Select prices by the purchase model of a scope, with the columns that `priced_in_all` reads of an offer."""
     of_this = (PRICE.c.os == literal_text(key.os), PRICE.c.purchase == literal_text(key.purchase))
-    prices = prices_in_force(*_DAYS, *of_this, rules=key.rules).subquery().c
+    prices = prices_in_force(*PRICE_DAYS, *of_this, rules=key.rules).subquery().c
     rank = cast(prices.usd_per_hour, Double).label(f"{key.purchase}_rank_usd")
     return select(prices.size_key, prices.region, prices.os, rank).subquery()
 
