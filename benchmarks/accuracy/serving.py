@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from app.fit.estimator.serving import kv_cache_of, weights_range
 from app.fit.estimator.serving_speed import serving_speed
@@ -69,50 +70,37 @@ def _disaggregated_points() -> Iterator[Point]:
         yield Point(measured=run.tpot_s * 1e3, low=step.low, mid=step.mid, high=step.high, labels=labels(run))
 
 
-DECODE_STEP = Family(
+_in_milliseconds = partial(Family, unit="ms", source=SOURCE, license=LICENSE)
+
+DECODE_STEP = _in_milliseconds(
     id="decode_step",
     title="Time per output token",
     figure="inference.decode.expected_step",
-    unit="ms",
-    source=SOURCE,
-    license=LICENSE,
     points=_points("inference.decode.expected_step", lambda run: run.tpot_s * 1e3),
     leave_one_out=_decode_left_out,
 )
-DECODE_STEP_DATA_PARALLEL = Family(
+DECODE_STEP_DATA_PARALLEL = _in_milliseconds(
     id="decode_step_data_parallel",
     title="Time per output token with data-parallel attention",
     figure="inference.decode.expected_step",
-    unit="ms",
-    source=SOURCE,
-    license=LICENSE,
     points=_data_parallel_points("inference.decode.expected_step", lambda run: run.tpot_s * 1e3),
 )
-TTFT = Family(
+TTFT = _in_milliseconds(
     id="ttft",
     title="Time to the first token",
     figure="inference.ttft",
-    unit="ms",
-    source=SOURCE,
-    license=LICENSE,
     points=_points("inference.ttft", lambda run: run.ttft_s * 1e3),
     leave_one_out=_ttft_left_out,
 )
-TTFT_DATA_PARALLEL = Family(
+TTFT_DATA_PARALLEL = _in_milliseconds(
     id="ttft_data_parallel",
     title="Time to the first token with data-parallel attention",
     figure="inference.ttft",
-    unit="ms",
-    source=SOURCE,
-    license=LICENSE,
     points=_data_parallel_points("inference.ttft", lambda run: run.ttft_s * 1e3),
 )
-DECODE_STEP_DISAGGREGATED = Family(
+DECODE_STEP_DISAGGREGATED = _in_milliseconds(
     id="decode_step_disaggregated",
     title="Time per output token of replicas that only generate",
     figure="inference.decode.expected_step",
-    unit="ms",
-    source=SOURCE,
-    license=LICENSE,
     points=_disaggregated_points,
 )

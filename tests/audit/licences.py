@@ -1,7 +1,8 @@
 """Licences of locked dependencies against an allow list."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
@@ -77,40 +78,31 @@ def licence_of(distribution: Distribution) -> str:
 
 def is_allowed(expression: str) -> bool:
     """Check an SPDX expression: one side of OR is enough, both sides of AND are needed."""
-    tokens = re.findall(r"\(|\)|[^\s()]+", expression)
-    position = 0
+    tokens = deque(re.findall(r"\(|\)|[^\s()]+", expression))
 
     def parse_or() -> bool:
-        nonlocal position
-        found = parse_and()
-        while position < len(tokens) and tokens[position] == "OR":
-            position += 1
-            right = parse_and()
-            found = found or right
-        return found
+        return any(separated("OR", parse_and))
 
     def parse_and() -> bool:
-        nonlocal position
-        found = parse_one()
-        while position < len(tokens) and tokens[position] == "AND":
-            position += 1
-            right = parse_one()
-            found = found and right
+        return all(separated("AND", parse_one))
+
+    def separated(word: str, parse: Callable[[], bool]) -> list[bool]:
+        found = [parse()]
+        while tokens and tokens[0] == word:
+            tokens.popleft()
+            found.append(parse())
         return found
 
     def parse_one() -> bool:
-        nonlocal position
-        if position >= len(tokens):
+        if not tokens:
             return False
-        token = tokens[position]
-        position += 1
-        if token == "(":
-            found = parse_or()
-            position += 1
-            return found
-        return token in ALLOWED
+        token = tokens.popleft()
+        if token != "(":
+            return token in ALLOWED
+        found = parse_or()
+        return bool(tokens) and tokens.popleft() == ")" and found
 
-    return parse_or() and position == len(tokens)
+    return parse_or() and not tokens
 
 
 def check_licences(lock: Path) -> Iterator[LicenceFinding]:

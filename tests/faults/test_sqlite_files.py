@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults.observe import Fault, observe
+from tests.faults.outlived import assert_outlived, each_of
 from tests.faults.sqlite_files import FAULTS, NEEDS_MOUNT, NEEDS_PERMISSIONS, File
-from tests.faults.test_postgresql import HEALTH_SECONDS, RECOVERED_SECONDS, REFUSAL_SECONDS
 from tests.faults.worlds import bound_by_permissions, restore, sqlite_file, sqlite_service
 
 
@@ -18,9 +18,7 @@ def world() -> Iterator[File]:
         yield file
 
 
-@pytest.mark.parametrize(
-    "fault", [pytest.param(each, marks=[] if each.quick else pytest.mark.slow, id=each.name) for each in FAULTS]
-)
+@each_of(FAULTS)
 def test_a_fault_of_an_sqlite_file_is_told_and_outlived(fault: Fault[File], world: File, tmp_path: Path) -> None:
     if fault.name in NEEDS_MOUNT and not world.path.parent.is_mount():
         pytest.skip("a file system of its own cannot be mounted here")
@@ -28,8 +26,4 @@ def test_a_fault_of_an_sqlite_file_is_told_and_outlived(fault: Fault[File], worl
         pytest.skip("root is bound by no permissions here")
     restore(world)
     with sqlite_service(world, tmp_path / "log") as service:
-        outcome = observe(fault, world, service, tmp_path / "log")
-    assert outcome.problems == ()
-    assert outcome.slowest_health_seconds < HEALTH_SECONDS
-    assert outcome.slowest_refusal_seconds < REFUSAL_SECONDS
-    assert outcome.recovered_seconds < RECOVERED_SECONDS
+        assert_outlived(observe(fault, world, service, tmp_path / "log"))
