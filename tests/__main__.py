@@ -1,39 +1,62 @@
-"""`python -m tests`: run all tests in parallel processes, one for each kind of database and one for all other tests."""
+"""`python -m tests`: run all tests in parallel processes: one for each kind of database, two for all other tests."""
 
 import os
 import subprocess
 import sys
 import tempfile
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from tests.databases import SELECTED_KINDS
 
 PYTEST = str(Path(sys.executable).with_name("pytest"))
+PAGES = ("tests/browser", "tests/docs", "tests/mcp", "tests/sdk", "tests/web")
+"""About half of the other tests, by the time they take; each of these folders needs but one kind of database."""
+NO_PAGES = tuple(f"--ignore={folder}" for folder in PAGES)
+LESS = 5
+"""How much nicer the other processes are than the last, which takes longest: it has a core of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The tests of one process."""
+
+    title: str
+    arguments: tuple[str, ...]
+    kind: str = SELECTED_KINDS[0]
+
+
+RUNS = (
+    Run("pages and documents", ("--databases=without", *PAGES)),
+    Run("other tests", ("--databases=without", *NO_PAGES)),
+    *(Run(kind, ("--databases=with", *NO_PAGES), kind) for kind in SELECTED_KINDS),
+)
 
 
 def main(arguments: list[str]) -> int:
     """Run the tests and return the highest exit code; the first output is printed live, the others after it."""
-    runs = [("other tests", SELECTED_KINDS[0], "without"), *((kind, kind, "with") for kind in SELECTED_KINDS)]
     with ExitStack() as stack:
-        outputs = [None, *(stack.enter_context(tempfile.TemporaryFile("w+")) for _ in SELECTED_KINDS)]
-        processes = [
-            _start(kind, [f"--databases={which}", *arguments], output)
-            for (_, kind, which), output in zip(runs, outputs, strict=True)
-        ]
+        outputs = [None, *(stack.enter_context(tempfile.TemporaryFile("w+")) for _ in RUNS[1:])]
+        processes = [_start(run, arguments, output) for run, output in zip(RUNS, outputs, strict=True)]
         codes = []
-        for (title, _, _), process, output in zip(runs, processes, outputs, strict=True):
+        for run, process, output in zip(RUNS, processes, outputs, strict=True):
             codes.append(process.wait())
             if output is not None:
                 output.seek(0)
-                print(f"\n{title}:\n{output.read()}", flush=True)  # noqa: T201  # shows what the tests print
+                print(f"\n{run.title}:\n{output.read()}", flush=True)  # noqa: T201  # shows what the tests print
     return max(codes)
 
 
-def _start(kind: str, arguments: list[str], output: IO[str] | None) -> subprocess.Popen[str]:
-    environment = {**os.environ, "VMSIZES_TEST_DATABASES": kind}
-    return subprocess.Popen([PYTEST, *arguments], env=environment, stdout=output, stderr=output, text=True)
+def _start(run: Run, arguments: list[str], output: IO[str] | None) -> subprocess.Popen[str]:
+    environment = {**os.environ, "VMSIZES_TEST_DATABASES": run.kind}
+    # Each process, and each program that a test starts, would compile all modules again.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    nicer = [] if run is RUNS[-1] else ["nice", "-n", str(LESS)]
+    return subprocess.Popen(
+        [*nicer, PYTEST, *run.arguments, *arguments], env=environment, stdout=output, stderr=output, text=True
+    )
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ from sqlalchemy.exc import DBAPIError
 from starlette.types import Receive, Scope, Send
 
 from app.db.engines import make_engine
+from app.settings import PROJECT
+from tests.__main__ import PAGES
 from tests.databases import Databases, make_read_only
 from tests.servers import server
 
@@ -54,6 +56,11 @@ def test_a_run_that_asks_for_an_unknown_database_fails() -> None:
     run = subprocess.run(pytest_run, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == pytest.ExitCode.USAGE_ERROR
     assert "choose from sqlite, postgresql" in run.stderr
+
+
+def test_folders_that_are_left_out_where_each_database_is_tested_need_but_one() -> None:
+    for folder in PAGES:
+        assert "def databases(single_database" in (PROJECT / folder / "conftest.py").read_text()
 
 
 def test_a_server_answers_over_http_and_goes_through_its_lifespan() -> None:

@@ -4,6 +4,18 @@ from typing import Any
 
 import httpx
 
+PRICED = (
+    "/sizes?limit=500",
+    "/sizes?region=westeurope&limit=500",
+    "/sizes?purchase=spot&sort=usd_per_hour&min_gpu_mem=80&limit=500",
+    "/sizes?region=westeurope&max_usd_per_hour=2&currency=EUR&limit=500",
+    "/sizes/nc24ads_a100_v4/similar?limit=500",
+    "/fit?min_gpu_mem=80&region=westeurope&include=rejected&limit=500",
+    "/fit?min_vcpus=96&budget_usd_per_month=5000&limit=500",
+    "/sizes.csv?region=westeurope&sort=usd_per_hour",
+)
+"""Answers with prices, which are the same today by their history."""
+
 
 def walk(client: httpx.Client, path: str, **parameters: Any) -> list[dict[str, Any]]:
     """Return every item of a list."""

@@ -21,7 +21,7 @@ from tests.conftest import TODAY
 from tests.databases import Databases, writable
 from tests.factories import NOW
 from tests.servers import open_client, server
-from tests.walks import assert_same_answers
+from tests.walks import PRICED, assert_same_answers
 
 RULES = """\
 name,size,region,os,purchase,discount_percent,usd_per_hour,valid_from,valid_until
@@ -119,18 +119,11 @@ def test_a_list_is_in_the_order_of_what_is_paid(adjusted: httpx.Client, purchase
 @pytest.mark.parametrize(
     "path",
     [
-        "/sizes?limit=500",
-        "/sizes?region=westeurope&limit=500",
+        *PRICED,
         "/sizes?region=eastus,westeurope&sort=-usd_per_vcpu_hour&limit=500",
-        "/sizes?purchase=spot&sort=usd_per_hour&min_gpu_mem=80&limit=500",
-        "/sizes?region=westeurope&max_usd_per_hour=2&currency=EUR&limit=500",
         f"/sizes/{ND}",
-        "/sizes/nc24ads_a100_v4/similar?limit=500",
         "/sizes/d16ads_v5/similar?region=eastus,westeurope&limit=500",
         "/compare?size=nc24ads_a100_v4,nd96asr_v4&region=eastus,westeurope",
-        "/fit?min_gpu_mem=80&region=westeurope&include=rejected&limit=500",
-        "/fit?min_vcpus=96&budget_usd_per_month=5000&limit=500",
-        "/sizes.csv?region=westeurope&sort=usd_per_hour",
     ],
 )
 def test_answers_of_today_are_the_same_by_the_rules_of_the_day(adjusted: httpx.Client, path: str) -> None:

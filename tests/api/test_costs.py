@@ -8,6 +8,8 @@ import pytest
 
 from app.catalog.projections import UNIT_PRICE_FIELDS
 
+pytestmark = pytest.mark.one_database  # arithmetic on prices that other tests ask each kind for
+
 NC24 = "/sizes/nc24ads_a100_v4/cost"
 
 

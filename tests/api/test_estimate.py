@@ -3,6 +3,8 @@ from typing import Any
 import httpx
 import pytest
 
+pytestmark = pytest.mark.one_database  # an estimate asks no table but that of GPUs
+
 LLAMA_70B: dict[str, Any] = {
     "layers": 80, "hidden": 8192, "heads": 64, "kv_heads": 8, "intermediate": 28672, "vocab": 128256,
 }  # fmt: skip

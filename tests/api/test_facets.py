@@ -12,6 +12,8 @@ from app.catalog.queries.params import SizeFilter
 from app.schemas.sizes import FacetsOut
 from tests.walks import walk
 
+pytestmark = pytest.mark.one_database  # counted in memory: tests/catalog/test_column_filters.py has each kind
+
 SEARCHES: list[dict[str, Any]] = [
     {},
     {"gpu": "A100"},

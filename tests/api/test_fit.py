@@ -1,6 +1,9 @@
 from typing import Any
 
 import httpx
+import pytest
+
+pytestmark = pytest.mark.one_database  # the queries are those of other fits, which are asked of each kind
 
 
 def fit(client: httpx.Client, **needs: Any) -> dict[str, Any]:

@@ -5,6 +5,8 @@ import pytest
 
 from tests.api.bodies import LLAMA, Body, apply_merge_patch, fit
 
+pytestmark = pytest.mark.one_database  # fixes are found by arithmetic, after the same queries as any fit
+
 QUESTIONS: dict[str, Body] = {
     "serving": LLAMA,
     "serving in fp8 in Europe": {

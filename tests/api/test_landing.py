@@ -54,6 +54,7 @@ def test_every_link_of_the_landing_page_works(client: httpx.Client) -> None:
     assert not re.findall(r'(?:href|src|action)="(?:https?:)?//', page)
 
 
+@pytest.mark.one_database  # the links are those of before, which are asked of each kind
 def test_links_keep_the_path_prefix(prefixed: httpx.Client) -> None:
     page = prefixed.get("/", headers=HTML).text
     links = [urljoin(f"{PUBLIC}/", link) for link in links_of(page)]

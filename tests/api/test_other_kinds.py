@@ -8,6 +8,8 @@ import pytest
 from tests.api.bodies import Body, fit
 from tests.fit.formulas.test_hf_encoders import BGE_M3, CLIP, FLUX, QWEN3, T5, WHISPER
 
+pytestmark = pytest.mark.one_database  # the queries are those of other fits, which are asked of each kind
+
 T4 = {"usable_gib": 14.56, "bandwidth_gb_per_s": 320, "peak_tflops": 65}
 PIPELINE = {"_class_name": "FluxPipeline", "transformer": FLUX, "text_encoder": CLIP, "text_encoder_2": T5}
 

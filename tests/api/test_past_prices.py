@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.walks import assert_same_answers, walk
+from tests.walks import PRICED, assert_same_answers, walk
 
 TODAY = "2026-09-01"
 SIZE = "Standard_D16ads_v6"
@@ -52,21 +52,15 @@ def test_the_prices_of_the_size_are_not_the_same_on_all_days(client: httpx.Clien
 @pytest.mark.parametrize(
     "path",
     [
-        "/sizes?limit=500",
-        "/sizes?region=eastus&limit=500",
+        *PRICED,
         "/sizes?region=eastus,westeurope&sort=-usd_per_gpu_hour&limit=500",
-        "/sizes?purchase=spot&sort=usd_per_hour&min_gpu_mem=80&limit=500",
         "/sizes?available_in=eastus,westeurope&os=windows&limit=500",
-        "/sizes?region=eastus&max_usd_per_hour=2&currency=EUR&limit=500",
         f"/sizes/{SIZE}?currency=EUR",
         f"/sizes/{SIZE}/similar?limit=500",
         f"/sizes/{SIZE}/similar?region=eastus,westeurope&purchase=spot&limit=500",
         "/sizes/nc24ads_a100_v4/similar?region=eastus&limit=500",
         "/sizes/nc24ads_a100_v4/similar?region=eastus,westeurope&limit=500",
         "/compare?size=nc24ads_a100_v4,nc40ads_h100_v5&region=eastus,westeurope",
-        "/fit?min_gpu_mem=80&region=eastus&include=rejected&limit=500",
-        "/fit?min_vcpus=96&budget_usd_per_month=5000&limit=500",
-        "/sizes.csv?region=eastus&sort=usd_per_hour",
     ],
 )
 def test_prices_of_today_are_the_same_by_their_history(client: httpx.Client, path: str) -> None:

@@ -7,6 +7,8 @@ import pytest
 
 from tests.api.bodies import Body, fit
 
+pytestmark = pytest.mark.one_database  # the queries are those of other fits, which are asked of each kind
+
 SIXTEEN_USERS = {"context_tokens": 8192, "concurrency": 16}
 CONFIG: Body = {
     "model_type": "llama", "num_hidden_layers": 80, "hidden_size": 8192, "num_attention_heads": 64,

@@ -1,7 +1,7 @@
 """Every page in every state: accessible in both themes, on phone and desktop, without errors, and without scripts.
 
-Each state is tried on both devices, in both themes, with and without scripts; not in every combination of these, since
-the colours of a theme do not depend on the width, and a page of several states has all pairs.
+Each state is tried on both devices, one in light and one in dark, and on one of them without scripts; not in every
+combination of these, since the colours of a theme do not depend on the width, and a page of several states has all.
 """
 
 from collections.abc import Iterator
@@ -22,14 +22,19 @@ RUN_AXE = """async (tags) => {
 }"""
 
 
-def in_pairs(name: str, values: tuple[object, object]) -> pytest.MarkDecorator:
-    """Try every state with both values of a parameter, one on a phone and one on a desktop, by turns."""
-    rows = [
-        pytest.param(state, device, value, id=f"{state.name}-{device}-{value}")
-        for number, state in enumerate(PAGES)
-        for device, value in zip(VIEWPORTS, values[:: -1 if number % 2 else 1], strict=True)
-    ]
-    return pytest.mark.parametrize(("state", "device", name), rows)
+DEVICES = tuple(VIEWPORTS)
+THEMES = ("light", "dark")
+IN_A_THEME = [
+    pytest.param(state, device, THEMES[(number + turn) % 2], id=f"{state.name}-{device}-{THEMES[(number + turn) % 2]}")
+    for number, state in enumerate(PAGES)
+    for turn, device in enumerate(DEVICES)
+]
+"""Every state on both devices, and in both themes, by turns."""
+WITHOUT_SCRIPTS = [
+    pytest.param(state, DEVICES[number % 2], False, id=f"{state.name}-{DEVICES[number % 2]}")
+    for number, state in enumerate(PAGES)
+]
+"""Every state on one device, by turns."""
 
 
 def opened(watched: RecordedPage, base_url: str, state: PageState) -> Page:
@@ -54,13 +59,25 @@ def watched(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Record
     context.close()
 
 
-@in_pairs("theme", ("light", "dark"))
-def test_axe_finds_no_violation(
+def assert_whole(watched: RecordedPage, base_url: str, device: str) -> None:
+    """Assert that a page has one heading and no errors, loads nothing from elsewhere, and fits the screen."""
+    page = watched.page
+    assert page.locator("h1").count() == 1
+    assert page.title().endswith(" · vmsizes")
+    assert watched.errors == []
+    assert {url.split("/")[2] for url in watched.requests if not url.startswith("data:")} == {base_url.split("/")[2]}
+    width = page.evaluate("document.documentElement.scrollWidth")
+    assert width <= VIEWPORTS[device]["width"]
+
+
+@pytest.mark.parametrize(("state", "device", "theme"), IN_A_THEME)
+def test_a_page_is_whole_and_axe_finds_no_violation(
     watched: RecordedPage, base_url: str, state: PageState, device: str, theme: str
 ) -> None:
+    page = opened(watched, base_url, state)
+    assert_whole(watched, base_url, device)
     if not AXE.exists():
         pytest.skip("axe-core is not installed: npm ci --prefix app/web/frontend")
-    page = opened(watched, base_url, state)
     page.evaluate(AXE.read_text())
     found: Any = page.evaluate(RUN_AXE, RULES)
     nodes = [
@@ -70,14 +87,9 @@ def test_axe_finds_no_violation(
     assert found["passes"]
 
 
-@in_pairs("scripts", (True, False))
-def test_a_page_has_one_heading_no_errors_and_fits_the_screen(
+@pytest.mark.parametrize(("state", "device", "scripts"), WITHOUT_SCRIPTS)
+def test_a_page_is_whole_without_scripts(
     watched: RecordedPage, base_url: str, state: PageState, device: str, scripts: bool
 ) -> None:
-    page = opened(watched, base_url, state)
-    assert page.locator("h1").count() == 1
-    assert page.title().endswith(" · vmsizes")
-    assert watched.errors == []
-    assert {url.split("/")[2] for url in watched.requests if not url.startswith("data:")} == {base_url.split("/")[2]}
-    width = page.evaluate("document.documentElement.scrollWidth")
-    assert width <= VIEWPORTS[device]["width"]
+    opened(watched, base_url, state)
+    assert_whole(watched, base_url, device)

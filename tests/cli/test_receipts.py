@@ -50,6 +50,7 @@ def altered(file: Path, **changes: Any) -> Path:
     return file
 
 
+@pytest.mark.one_database  # the test before reads the catalog on each kind
 @pytest.mark.parametrize(
     "changes",
     [
@@ -93,6 +94,7 @@ def test_a_catalog_with_another_price_is_not_equal(run: Run, few_prices_url: str
     assert "rests_on.prices: now" in checked.stdout
 
 
+@pytest.mark.one_database  # the test before reads the catalog on each kind
 def test_another_database_can_be_named(run: Run, seeded_url: str, few_prices_url: str, receipt: Path) -> None:
     assert run(seeded_url, "verify", str(receipt), "--database", few_prices_url).returncode == 0
     assert run(few_prices_url, "verify", str(receipt), "--database", seeded_url).returncode == 1
