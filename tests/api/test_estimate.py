@@ -3,7 +3,7 @@ from typing import Any
 import httpx
 import pytest
 
-pytestmark = pytest.mark.one_database  # an estimate asks no table but that of GPUs
+pytestmark = pytest.mark.one_database  # an estimate asks for presets of models alone
 
 LLAMA_70B: dict[str, Any] = {
     "layers": 80, "hidden": 8192, "heads": 64, "kv_heads": 8, "intermediate": 28672, "vocab": 128256,

@@ -130,6 +130,7 @@ def test_a_file_without_keys_is_refused_as_it_would_open_the_service(tmp_path: P
             Settings(_env_file=None, api_keys_file=file)
 
 
+@pytest.mark.one_database
 def test_the_document_names_keys_and_limits_only_where_they_are_set(database_url: str) -> None:
     def document(**settings: Any) -> dict[str, Any]:
         return create_app(Settings(_env_file=None, database_url=database_url, **settings)).openapi()

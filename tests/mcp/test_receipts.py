@@ -23,5 +23,10 @@ def test_the_receipt_of_a_reply_is_computed_again_from_the_catalog(
     assert "facts" not in receipt["rests_on"]
     assert tokens(receipt) < 2_000
     assert anyio.run(catalog.run, lambda opened, _: check_receipt(opened, receipt)) == []
+
+
+def test_an_altered_receipt_of_a_reply_is_caught(catalog: CatalogReader) -> None:
+    meta: Any = call(catalog, *CALLS[0]).meta
+    receipt = json.loads(json.dumps(meta["vmsizes/receipt"]))
     receipt["questions"][0]["answer_sha256"] = "0" * 64
     assert anyio.run(catalog.run, lambda opened, _: check_receipt(opened, receipt)) != []
