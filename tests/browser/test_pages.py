@@ -4,8 +4,9 @@ Each state is tried on both devices, one in light and one in dark, and on one of
 combination of these, since the colours of a theme do not depend on the width, and a page of several states has all.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -22,8 +23,10 @@ RUN_AXE = """async (tags) => {
 }"""
 
 
+Theme = Literal["light", "dark"]
+KeptPage = Callable[[str, Theme, bool], RecordedPage]
 DEVICES = tuple(VIEWPORTS)
-THEMES = ("light", "dark")
+THEMES: tuple[Theme, Theme] = ("light", "dark")
 IN_A_THEME = [
     pytest.param(state, device, THEMES[(number + turn) % 2], id=f"{state.name}-{device}-{THEMES[(number + turn) % 2]}")
     for number, state in enumerate(PAGES)
@@ -48,15 +51,26 @@ def opened(watched: RecordedPage, base_url: str, state: PageState) -> Page:
     return watched.page
 
 
+@pytest.fixture(scope="module")
+def kept_page(browser: Browser) -> KeptPage:
+    """Return a function that returns the page of a device, a theme and a use of scripts: a new one costs a process."""
+
+    @cache
+    def kept_page(device: str, theme: Theme, scripts: bool) -> RecordedPage:
+        context = browser.new_context(viewport=VIEWPORTS[device], color_scheme=theme, java_script_enabled=scripts)
+        return record(context.new_page())
+
+    return kept_page
+
+
 @pytest.fixture
-def watched(browser: Browser, request: pytest.FixtureRequest) -> Iterator[RecordedPage]:
-    """A new page of the device, theme and use of scripts that the test's parameters say."""
-    params = {"device": "desktop", "theme": "light", "scripts": True, **request.node.callspec.params}
-    context = browser.new_context(
-        viewport=VIEWPORTS[params["device"]], color_scheme=params["theme"], java_script_enabled=params["scripts"]
-    )
-    yield record(context.new_page())
-    context.close()
+def watched(kept_page: KeptPage, request: pytest.FixtureRequest) -> RecordedPage:
+    """A page of the device, theme and use of scripts that the test's parameters say, which has recorded nothing yet."""
+    params = {"theme": "light", "scripts": True, **request.node.callspec.params}
+    watched = kept_page(params["device"], params["theme"], params["scripts"])
+    watched.requests.clear()
+    watched.errors.clear()
+    return watched
 
 
 def assert_whole(watched: RecordedPage, base_url: str, device: str) -> None:
