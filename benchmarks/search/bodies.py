@@ -78,6 +78,7 @@ def _inference(random: Random) -> Body:
                 (
                     {"accepted_tokens_per_step": random.choice((0.5, 1.2, 2.5)), "draft_params": 1_000_000_000},
                     {"accepted_tokens_per_step": 1.5, "draft_tokens": 4, "draft_weight_gib": 1.2},
+                    {"accepted_tokens_per_step": 0.8},
                 )
             ),
         ),

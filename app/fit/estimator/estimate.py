@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from app.fit.accuracy import evidence_of
 from app.fit.estimator.kinds import refuse_other_kinds, speed_of_kind, workload_of_kind
-from app.fit.estimator.model import ONE, Model, range_figure, resolve_model
+from app.fit.estimator.model import AS_COUNTED, Model, range_figure, resolve_model
 from app.fit.estimator.parallelism import check_experts, plan_serving, plan_training
 from app.fit.estimator.report import CostFigures, Estimate, InferenceFigures, ParameterFigures, TrainingFigures
 from app.fit.estimator.service import SizedService, service_report, size_service
@@ -294,7 +294,7 @@ def parameter_figures(model: Model) -> ParameterFigures | None:
     if count is None:
         return None
     within = model.counted_within
-    if within == ONE:
+    if within == AS_COUNTED:
         return ParameterFigures(total=exact(count.total, "parameters"), active=exact(count.active, "parameters"))
     evidence = evidence_of("standard_decoder")
     total, active = (

@@ -109,6 +109,7 @@ def _exchange(setup: ServingSetup, link: Link) -> _Exchange:
 
 
 GPUS_OF_A_VM = 8
+"""GPUs of the largest VMs of most GPU models; a rack of GB200 has 4 in each."""
 
 
 def spans_vms(parallelism: Parallelism) -> bool:

@@ -12,9 +12,8 @@ from app.fit.formulas.quantities import Figure, Range, estimate_gib, exact_or_bo
 PARAMS_TOLERANCE = 0.01
 """Relative difference to the counted parameters that a published, rounded number may have without being recorded."""
 
-
-ONE = single_value(1.0)
-"""The factor of what is known."""
+AS_COUNTED = single_value(1.0)
+"""What a model of a known type may have, as a factor of what is counted."""
 
 UNKNOWN_TYPE_PARAMS = Range(low=0.95, mid=1.0, high=1.12)
 """Parameters of a model of an unknown type, of those that a standard decoder with its fields has.
@@ -23,7 +22,10 @@ That of nine in ten types of transformers is within: benchmarks/accuracy/standar
 """
 
 UNKNOWN_TYPE_CACHE = Range(low=0.5, mid=1.0, high=1.25)
-"""The same of the KV cache: less with windows and narrower heads that the fields do not tell, more with an indexer."""
+"""KV cache of a model of an unknown type, of that which a standard decoder with its fields has.
+
+Less with windows and narrower heads that the fields do not tell, more with an indexer. An assumption.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +38,12 @@ class Model:
     @property
     def counted_within(self) -> Range:
         """What the parameters may be, as factors of those counted: not just these if the type is unknown."""
-        return UNKNOWN_TYPE_PARAMS if self.shape.unknown_type and self.shape.params is None else ONE
+        return UNKNOWN_TYPE_PARAMS if self.shape.unknown_type and self.shape.params is None else AS_COUNTED
 
     @property
     def cached_within(self) -> Range:
         """What the KV cache may be, as factors of what is counted."""
-        return UNKNOWN_TYPE_CACHE if self.shape.unknown_type else ONE
+        return UNKNOWN_TYPE_CACHE if self.shape.unknown_type else AS_COUNTED
 
 
 _AT_MOST = (

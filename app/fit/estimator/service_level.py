@@ -303,7 +303,7 @@ def at_peak(load: ServiceLoad, replicas: int) -> tuple[int, ServiceLoad]:
 
 
 def _disaggregated_at_peak(load: ServiceLoad, prefill: PrefillCopy, replicas: int) -> tuple[int, ServiceLoad]:
-    """Return the same where other replicas read the prompts: those beyond the fewest generate."""
+    """Return the replicas and their load at the peak where some only read prompts: the fewest, all others generate."""
     copy, level, replica = load.copy, load.level, load.replica
     fewest, alone = fleet_for(level, replica, peak=True), copy.times(1)
     generating = ceil(requests_per_s(level, alone.request, peak=True) * level.output_tokens * alone.step)

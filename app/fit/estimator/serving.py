@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from math import ceil
 
-from app.fit.estimator.model import ONE, Model, architecture_paths, range_figure
+from app.fit.estimator.model import AS_COUNTED, Model, architecture_paths, range_figure
 from app.fit.estimator.parallelism import ONE_GPU, Deployment
 from app.fit.estimator.report import KvFigures, ServingMemory
 from app.fit.estimator.speculation import check_speculation, find_draft, with_draft, with_own_draft
@@ -73,7 +73,7 @@ class ServingSetup:
     @property
     def cached_within(self) -> Range:
         """What the KV cache may be, of what is counted; nothing else where the bytes of a sequence are given."""
-        return ONE if self.workload.kv_bytes_per_sequence is not None else self.model.cached_within
+        return AS_COUNTED if self.workload.kv_bytes_per_sequence is not None else self.model.cached_within
 
     @property
     def sequences(self) -> int:
@@ -231,6 +231,7 @@ def _overhead(setup: ServingSetup) -> Range:
 
 
 TYPICAL_USABLE_GIB = 80.0
+"""Memory of a GPU that is not known: about that of an A100 or H100 of 80 GB."""
 
 
 def served_model(setup: ServingSetup, weights: Range, cache: KvCache | None) -> ServedModel:

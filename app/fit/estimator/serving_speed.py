@@ -274,12 +274,13 @@ def step_work(
     dequantized = (expert_read if model.experts else dense_read) * dequantized_share(setup, model)
     link = tensor_link(gpus.link or "nvlink", gpus.link_gb_per_s, gpus.bandwidth_gb_per_s or 0.0)
     hop = stage_hop(gpus.network, link)
-    message_s = model.layers * 2 * model.hidden * 2 * link.all_reduce_factor(tensor) / link.bytes_per_s
+    message_s = model.layers * 2 * model.hidden * VALUE_BYTES * link.all_reduce_factor(tensor) / link.bytes_per_s
     prompt = lengths.read if lengths is not None else 0
     linear = model.token_flops * prompt / peak / stages
     attention = (_attention_flops(setup, lengths) if lengths is not None else 0.0) * narrow / peak / stages
     split = min(1.0, MAX_RANKS_OF_A_PROMPT / tensor)
-    sent = message_s * prompt * split / stages + (prompt * model.hidden * 2 / hop.bytes_per_s if stages > 1 else 0.0)
+    stage_s = model.hidden * VALUE_BYTES / hop.bytes_per_s if stages > 1 else 0.0
+    sent = message_s * prompt * split / stages + prompt * stage_s
     work = StepWork(
         dense_read_s=dense_read,
         expert_read_s=expert_read,
@@ -297,7 +298,7 @@ def step_work(
         expert_prefill_s=linear if model.experts else 0.0,
         attention_prefill_s=attention,
         collective_prefill_s=sent,
-        hops_s=stages * (hop.latency_s + tokens * model.hidden * 2 / hop.bytes_per_s) if stages > 1 else 0.0,
+        hops_s=stages * (hop.latency_s + tokens * stage_s) if stages > 1 else 0.0,
         sglang=float(setup.engine == "sglang"),
         vllm=float(setup.engine == "vllm"),
     )
@@ -308,11 +309,12 @@ def step_work(
     draft = setup.weights.draft if setup.weights is not None else None
     if draft is None:
         return work
-    read = experts_read(model.experts, model.experts_per_token, batch) if model.experts else 0.0
-    return with_draft_passes(work, draft, proposed(speculation), bandwidth, read)
+    touched_by_a_pass = experts_read(model.experts, model.experts_per_token, batch) if model.experts else 0.0
+    return with_draft_passes(work, draft, proposed(speculation), bandwidth, touched_by_a_pass)
 
 
 def _ranks(setup: ServingSetup) -> tuple[int, int]:
+    """Return the tensor ranks and the pipeline stages of a copy."""
     parallelism = setup.deployment.parallelism
     return parallelism.tensor, parallelism.pipeline
 

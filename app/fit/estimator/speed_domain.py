@@ -9,6 +9,7 @@ from app.fit.formulas.serving_constants import STEP, Spread
 MIN_BANDWIDTH_GB_PER_S = 3000.0
 """The slowest measured GPU is an H100 (3,350 GB/s): older and graphics GPUs are outside."""
 MAX_TENSOR_PARALLEL = 8
+"""The most GPUs of a layer that were measured."""
 MAX_SEQUENCES = 128
 """Nine tenths of the measured runs have no more sequences of a replica; the most are 512.
 
@@ -17,10 +18,12 @@ Of published maximum rates with 129 to 512, which nothing is fitted to, only hal
 MAX_CONTEXT_TOKENS = 16_384
 """The longest requests that were measured are of 8,192 tokens in and 1,024 out."""
 MEASURED_DTYPES = frozenset({"bf16", "fp16", "fp8", "nvfp4", "mxfp4", "int4"})
+"""Types of weights of the measured runs."""
 
 WIDER = 1.2
 """How much further each end of the range is for each departure. An assumption, as nothing outside was fitted."""
 MAX_DEPARTURES = 4
+"""More departures make a range no wider."""
 
 
 def find_departures(setup: ServingSetup, kept_tokens: float | None, *, typical: bool) -> tuple[str, ...]:

@@ -17,8 +17,8 @@ from app.fit.formulas.quantities import Evidence, Figure, Range, estimate, exact
 
 RECOMPUTE_FLOPS_PER_PARAM = 2.0
 """FLOPs per parameter and token that full recomputation adds: one more forward pass."""
-DAY = 86_400
-HOUR = 3600
+SECONDS_PER_DAY = 86_400
+SECONDS_PER_HOUR = 3600
 
 
 def compute_figures(setup: TrainingSetup) -> ComputeFigures:
@@ -37,7 +37,9 @@ def compute_figures(setup: TrainingSetup) -> ComputeFigures:
         hardware_flops=_flops_figure(setup, total, extra=_recomputed_flops(setup)),
         tokens_per_s=_tokens_per_s(setup, rate, by_rate),
         gpu_hours=_time_figure(setup, hours, "GPU-hours", by_hours),
-        days=_time_figure(setup, hours.times(HOUR / DAY / gpus), "days", by_hours) if hours else None,
+        days=_time_figure(setup, hours.times(SECONDS_PER_HOUR / SECONDS_PER_DAY / gpus), "days", by_hours)
+        if hours
+        else None,
         iteration=_iteration_figure(setup, step),
         iteration_flops=estimate(single_value(step), "FLOP") if step is not None else None,
         hfu_over_mfu=exact(hfu_over_mfu(gpt), "ratio") if gpt else None,
@@ -107,12 +109,15 @@ def gpu_hours(setup: TrainingSetup) -> Range | None:
     if workload.tokens is None:
         return None
     if workload.tokens_per_s_per_gpu is not None:
-        steps, stated = single_value(workload.tokens / workload.tokens_per_s_per_gpu / HOUR), True
+        steps, stated = single_value(workload.tokens / workload.tokens_per_s_per_gpu / SECONDS_PER_HOUR), True
     else:
         rate = tokens_per_gpu_second(setup)
         if rate is None:
             return None
-        steps, stated = rate.divide(workload.tokens).times(1 / HOUR), stated_flops_per_gpu_second(setup) is not None
+        steps, stated = (
+            rate.divide(workload.tokens).times(1 / SECONDS_PER_HOUR),
+            stated_flops_per_gpu_second(setup) is not None,
+        )
     return with_overhead(steps, run_overhead(setup, stated=stated))
 
 

@@ -72,11 +72,11 @@ class Speculation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferenceWorkload:
-    """How a model is served; the share of a prompt that is cached is only known of a service level.
+    """How a model is served.
 
-    `prefill_busy` is the share of the time that replicas which only read prompts do so, and None where there are none.
-
-    A copy is on `tensor_parallel` x `data_parallel_attention` x `pipeline_parallel` GPUs, see Parallelism.
+    A copy is on `tensor_parallel` x `data_parallel_attention` x `pipeline_parallel` GPUs, see Parallelism. Two fields
+    follow from a service level: `prefix_cache_hit` is the share of a prompt that is cached, `prefill_busy` the share of
+    the time in which replicas that only read prompts do so, None where there are none.
     """
 
     dtype: str | None = None

@@ -20,7 +20,7 @@ from app.fit.placement.layouts import Attempt, Layout, SearchLimits, Speed, find
 from app.fit.placement.machine import Machine, generation, peak_flops
 from app.fit.placement.partition import PartitionLimits
 
-HOUR = 3600
+SECONDS_PER_HOUR = 3600
 MIN_CAPABILITY_USUAL_SPEED = 8.0
 """From this compute capability on, GPUs reach the usual share of their peak; V100 and T4 do not."""
 
@@ -174,7 +174,7 @@ class TrainingJob:
         rate = self.rate(machine, gpus)
         if rate is None:
             return None
-        return with_overhead(rate.divide(tokens).times(1 / HOUR), run_overhead(self.training, stated=False))
+        return with_overhead(rate.divide(tokens).times(1 / SECONDS_PER_HOUR), run_overhead(self.training, stated=False))
 
     def rate(self, machine: Machine, gpus: int) -> Range | None:
         """Return the tokens/s of one of `gpus` GPUs: as measured, else by its peaks; None where these are unknown."""
@@ -221,7 +221,7 @@ class TrainingJob:
         hours = work.times(1 / attempt.gpus) if work is not None else None
         measured = self.training.workload.gpu_hours is not None and hours is not None and hours.low > 0
         if measured and hours is not None and self.training.workload.tokens:
-            return Speed(tokens_per_s=hours.times(HOUR).divide(self.training.workload.tokens), hours=hours)
+            return Speed(tokens_per_s=hours.times(SECONDS_PER_HOUR).divide(self.training.workload.tokens), hours=hours)
         if rate is None:
             return None
         accelerator = to_accelerator(machine, self.compute_dtype, attempt.gpus)
