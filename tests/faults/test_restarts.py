@@ -35,6 +35,13 @@ def running(seeded_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.fixture
+def patient(seeded_url: str, tmp_path: Path) -> Iterator[ServiceProcess]:
+    """A service that gives requests longer when it ends than one takes on a machine that does much else."""
+    with run_service(seeded_url, tmp_path / "log", VMSIZES_SHUTDOWN_SECONDS="10") as running:
+        yield running
+
+
+@pytest.fixture
 def workers(seeded_url: str, tmp_path: Path) -> Iterator[ServiceProcess]:
     """A service with two workers."""
     settings = {"VMSIZES_WORKERS": str(WORKERS), "VMSIZES_SHUTDOWN_SECONDS": "2"}
@@ -72,27 +79,27 @@ def test_no_temporary_files_are_left(running: ServiceProcess, tmp_path: Path) ->
     assert not list(tmp_path.glob("vmsizes-*"))
 
 
-def test_requests_in_progress_end_with_their_answer(running: ServiceProcess) -> None:
+def test_requests_in_progress_end_with_their_answer(patient: ServiceProcess) -> None:
     async def run() -> tuple[bytes, bytes]:
         loop = asyncio.get_running_loop()
-        begun, idle = await connect(running.port, FIT_HEAD + FIT[:5]), await connect(running.port, IDLE)
+        begun, idle = await connect(patient.port, FIT_HEAD + FIT[:5]), await connect(patient.port, IDLE)
         assert status_of(await loop.sock_recv(idle, 4096)) == 200
-        running.process.terminate()
+        patient.process.terminate()
         async with asyncio.timeout(5):
             while True:  # until it does not listen any more
                 try:
-                    (await connect(running.port)).close()
+                    (await connect(patient.port)).close()
                 except OSError:
                     break
                 await asyncio.sleep(0.02)
-        await loop.sock_sendall(begun, FIT[5:])
         await loop.sock_sendall(idle, IDLE)
+        await loop.sock_sendall(begun, FIT[5:])
         return await read_to_end(begun, within=5), await read_to_end(idle, within=5)
 
     for response in asyncio.run(run()):
         assert status_of(response) == 200
         assert b"\r\nconnection: close\r\n" in response
-    running.process.wait(timeout=10)
+    patient.process.wait(timeout=10)
 
 
 async def load(port: int, over: asyncio.Event) -> Counter[str]:
