@@ -27,7 +27,7 @@ _ENDED = {7, 8}
 def _is_abandoned(connection: socket.socket) -> bool:
     """Check whether the client has left before its connection was accepted, as many do that waited under overload.
 
-    What it has asked would be computed for nobody: asyncio closes a connection whose client has ended its side, too.
+    What it has asked would be computed in vain: asyncio closes a connection whose client has ended its side, too.
     """
     if sys.platform != "linux" or connection.family not in {socket.AF_INET, socket.AF_INET6}:
         return False

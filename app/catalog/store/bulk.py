@@ -125,7 +125,7 @@ def temporary_tables(session: Session, *tables: Table) -> Iterator[None]:
 def without_indexes(session: Session, table: Table) -> Iterator[None]:
     """Drop the indexes of a table on SQLite, but unique ones, and create them again: faster for very many new rows.
 
-    PostgreSQL keeps them, since nobody could read the table until the end of the transaction.
+    PostgreSQL keeps them, since no other transaction could read the table until the end of the transaction.
     """
     connection = session.connection()
     created: Sequence[str] = ()
