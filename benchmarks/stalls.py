@@ -25,7 +25,7 @@ KEPT = ("/sizes?region=eastus&sort=usd_per_hour", "/healthz")
 SLOW: dict[str, Callable[[int], str]] = {
     "facets": lambda number: f"/facets?min_vcpus=2&max_memory={5000 + number}",
     "rare words": lambda number: f"/sizes?q=nothing{number}",
-    "facts": lambda number: f"/sizes/s000001_v{number % 2 + 2}/facts?limit={number % 500 + 1}",
+    "facts": lambda number: f"/sizes/s000500_v2/facts?limit={number % 500 + 1}",
     "conflicts": lambda number: f"/conflicts?limit={number % 500 + 1}",
     "fit": lambda number: f"/fit?min_vcpus={number + 1}",
 }

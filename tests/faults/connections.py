@@ -1,6 +1,7 @@
 """Raw connections of clients that are silent, slow, or send halves of requests."""
 
 import asyncio
+import re
 import socket
 import time
 from collections.abc import Callable
@@ -14,6 +15,8 @@ HALF_HEAD = b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-More: "
 HALF_BODY = b"POST /fit HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
 IDLE = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 EMPTY_LINES = b"\r\n\r\n"
+_LENGTH = re.compile(rb"\r\ncontent-length: (\d+)\r\n(?:.+\r\n)*\r\n", re.IGNORECASE)
+"""The end of a head, from its header that says how long the body is."""
 EXPORT = b"GET /prices.csv HTTP/1.1\r\nHost: x\r\nAccept-Encoding: identity\r\n\r\n"
 
 
@@ -32,6 +35,17 @@ async def connect(port: int, sent: bytes = b"", *, reads: bool = True) -> socket
     if sent:
         await loop.sock_sendall(opened, sent)
     return opened
+
+
+async def read_response(connection: socket.socket) -> bytes:
+    """Read one response of a connection that stays open; head and body may come apart. Empty where it is closed."""
+    loop, received = asyncio.get_running_loop(), b""
+    while not (length := _LENGTH.search(received)) or len(received) < length.end() + int(length[1]):
+        chunk = await loop.sock_recv(connection, 4096)
+        if not chunk:
+            break
+        received += chunk
+    return received
 
 
 async def read_to_end(connection: socket.socket, *, within: float) -> bytes:

@@ -24,6 +24,7 @@ from tests.faults.connections import (
     ask,
     connect,
     is_closed,
+    read_response,
     read_to_end,
     status_of,
     until,
@@ -180,7 +181,7 @@ def test_over_the_limit_health_checks_are_answered_and_all_else_is_refused(patie
         # Each has begun another request, so that none is idle and would be closed for others.
         held = [await connect(patient.port, IDLE + HALF_HEAD) for _ in range(LIMIT)]
         for connection in held:
-            assert status_of(await loop.sock_recv(connection, 4096)) == 200
+            assert status_of(await read_response(connection)) == 200
         refused = await asyncio.gather(*(ask(patient.port, "/sizes?limit=1") for _ in range(EACH)))
         assert (await problems_of(patient.port) - before)["busy"] == EACH
         assert {status_of(response) for response in refused} == {503}
@@ -190,7 +191,7 @@ def test_over_the_limit_health_checks_are_answered_and_all_else_is_refused(patie
             assert b'"type": "/problems/busy"' in response
         assert status_of(await ask(patient.port)) == 200
         await loop.sock_sendall(held[0], b"x\r\n\r\n")
-        assert status_of(await loop.sock_recv(held[0], 4096)) == 200
+        assert status_of(await read_response(held[0])) == 200
         for connection in held:
             connection.close()
 
@@ -204,18 +205,20 @@ def test_over_the_limit_health_checks_are_answered_and_all_else_is_refused(patie
 def test_a_connection_that_has_been_idle_for_long_makes_room_for_another(seeded_url: str, tmp_path: Path) -> None:
     async def run(running: ServiceProcess) -> None:
         loop, held = asyncio.get_running_loop(), []
-        for _ in range(16):
-            held.append(await connect(running.port, IDLE))
-            assert status_of(await loop.sock_recv(held[-1], 4096)) == 200
-        await asyncio.sleep(LEAST_IDLE_SECONDS)
-        await loop.sock_sendall(held[0], IDLE)
-        assert status_of(await loop.sock_recv(held[0], 4096)) == 200
-        assert status_of(await ask(running.port, "/sizes?limit=1")) == 200
-        assert await loop.sock_recv(held[1], 4096) == b"", "idle for longest, since the first has asked again"
-        await loop.sock_sendall(held[2], IDLE)
-        assert status_of(await loop.sock_recv(held[2], 4096)) == 200
-        for connection in held:
-            connection.close()
+        try:
+            for _ in range(16):
+                held.append(await connect(running.port, IDLE))
+                assert status_of(await read_response(held[-1])) == 200
+            await asyncio.sleep(LEAST_IDLE_SECONDS)
+            await loop.sock_sendall(held[0], IDLE)
+            assert status_of(await read_response(held[0])) == 200
+            assert status_of(await ask(running.port, "/sizes?limit=1")) == 200
+            assert await read_response(held[1]) == b"", "idle for longest, since the first has asked again"
+            await loop.sock_sendall(held[2], IDLE)
+            assert status_of(await read_response(held[2])) == 200
+        finally:
+            for connection in held:
+                connection.close()
 
     with run_service(seeded_url, tmp_path / "log", VMSIZES_MAX_CONNECTIONS="16") as running:
         asyncio.run(run(running))
@@ -273,7 +276,7 @@ def test_far_more_connections_than_files_may_be_open_exhaust_nothing(seeded_url:
         opened = [await connect(running.port) for _ in range(2 * files)]
         assert running.open_files < files
         for _ in range(5):
-            await loop.sock_recv(first, 4096)
+            await read_response(first)
             await loop.sock_sendall(first, IDLE)
         first.close()
         reading = await asyncio.gather(*(read_to_end(connection, within=20) for connection in opened))

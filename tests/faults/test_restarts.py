@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.faults.connections import EXPORT, IDLE, ask, connect, read_to_end, status_of, until
+from tests.faults.connections import EXPORT, IDLE, ask, connect, read_response, read_to_end, status_of, until
 from tests.processes import ServiceProcess, free_port, run_service
 
 pytestmark = pytest.mark.one_database  # processes do not depend on the database
@@ -83,7 +83,7 @@ def test_requests_in_progress_end_with_their_answer(patient: ServiceProcess) -> 
     async def run() -> tuple[bytes, bytes]:
         loop = asyncio.get_running_loop()
         begun, idle = await connect(patient.port, FIT_HEAD + FIT[:5]), await connect(patient.port, IDLE)
-        assert status_of(await loop.sock_recv(idle, 4096)) == 200
+        assert status_of(await read_response(idle)) == 200
         patient.process.terminate()
         async with asyncio.timeout(5):
             while True:  # until it does not listen any more
