@@ -1,12 +1,14 @@
-"""Accepts connections in batches, and refuses those over the limit before they cost anything.
+"""Accepts connections, under load in batches, and refuses those over the limit before they cost anything.
 
-uvloop accepts one connection in each iteration of its event loop. Under load an iteration takes as long as the requests
-that it starts, so that new connections, and health checks among them, would wait for seconds.
+A worker that has little to do accepts one connection in each iteration of its event loop, as uvloop does, so that
+workers that wait for the same socket share what arrives at once. Under load an iteration takes as long as the requests
+that it starts, and new connections, health checks among them, would wait for seconds.
 """
 
 import asyncio
 import socket
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -14,7 +16,10 @@ from app.server.limits import REFUSING
 from app.server.protocol import problem_body, problem_headers
 
 BATCH = 64
-"""Connections that are accepted in one iteration; others wait for the next, or for another worker."""
+"""Connections that are accepted in one iteration under load; others wait for the next, or for another worker."""
+
+BUSY_SECONDS = 0.002
+"""An iteration that takes longer is one under load."""
 
 PAUSE_SECONDS = 0.1
 """Nothing is accepted for so long where the process cannot open a file more."""
@@ -56,6 +61,7 @@ class Acceptor:
         self._most, self._refusal = max_connections + REFUSING, _refusal()
         self._loop = asyncio.get_running_loop()
         self._opening: set[asyncio.Task[object]] = set()
+        self._batch = 1
         self._is_closed = False
         listener.setblocking(False)
         self._loop.add_reader(listener.fileno(), self._accept)
@@ -66,7 +72,8 @@ class Acceptor:
         self._loop.remove_reader(self._listener.fileno())
 
     def _accept(self) -> None:
-        for _ in range(BATCH):
+        self._loop.call_soon(self._choose_batch, time.monotonic())
+        for _ in range(self._batch):
             try:
                 connection, _ = self._listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -85,6 +92,10 @@ class Acceptor:
             opening = self._loop.create_task(self._loop.connect_accepted_socket(self._make_protocol, connection))
             self._opening.add(opening)
             opening.add_done_callback(self._opening.discard)
+
+    def _choose_batch(self, begun: float) -> None:
+        """Choose how many connections the next iteration accepts, by how long one has taken."""
+        self._batch = BATCH if time.monotonic() - begun > BUSY_SECONDS else 1
 
     def _resume(self) -> None:
         if not self._is_closed:
