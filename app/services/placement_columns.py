@@ -66,10 +66,7 @@ def rank_on_columns(
     sizes = yield from load_sizes(known)
     name_places = yield from load_name_places(known)
     machines = yield from load_machines(known)
-    prices = yield from load_prices(known, sizes, scope.os, scope.purchase, scope.region)
-    everywhere = np.ones(len(sizes.keys), dtype=bool)
-    for region in scope.available_in:
-        everywhere &= (yield from load_prices(known, sizes, scope.os, scope.purchase, (region,))).known
+    prices = yield from load_prices(known, sizes, scope)
     if not len(sizes.keys) == len(machines.codes) == len(name_places):
         return None
     candidates = selected(scope, sizes, today)
@@ -79,7 +76,7 @@ def rank_on_columns(
     at = np.flatnonzero(candidates)
     statuses = sizes.status(today)
     kinds = statuses.codes[at].astype(np.int64) * _KINDS_OF_VM
-    for flag, column in enumerate((prices.offered, everywhere, sizes.is_flag("verified", True))):
+    for flag, column in enumerate((prices.offered, prices.everywhere, sizes.is_flag("verified", True))):
         kinds += column[at].astype(np.int64) << flag
     verdicts = _Verdicts(prepared, machines, [str(status) for status in statuses.values], exact=sort == "headroom")
     verdicts.judge(at, kinds)

@@ -106,10 +106,7 @@ def rank_on_columns(
     sizes = yield from load_sizes(known)
     name_places = yield from load_name_places(known)
     gpus = yield from load_gpus(known)
-    prices = yield from load_prices(known, sizes, search.os, search.purchase, search.region)
-    everywhere = np.ones(len(sizes.keys), dtype=bool)
-    for region in search.available_in:
-        everywhere &= (yield from load_prices(known, sizes, search.os, search.purchase, (region,))).known
+    prices = yield from load_prices(known, sizes, search)
     numbers: dict[str, Distinct] = {}
     for quantity in requested_quantities(needs):
         if quantity.figure != "gpus":
@@ -123,7 +120,6 @@ def rank_on_columns(
         name_places=name_places,
         gpus=gpus,
         prices=prices,
-        everywhere=everywhere,
         numbers=numbers,
         at=np.flatnonzero(selected(search, sizes, today)),
     )
@@ -142,14 +138,13 @@ def selected(search: SizeSelection, sizes: SizeColumns, today: date) -> Mask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Columns:
-    """What is known of all sizes: `everywhere` have a price in every region where they must, `at` are selected."""
+    """What is known of all sizes; those `at` these positions are selected."""
 
     sizes: SizeColumns
     statuses: TextCodes
     name_places: Numbers
     gpus: Distinct
     prices: ScopePrices
-    everywhere: Mask
     numbers: Mapping[str, Distinct]
     at: Positions
 
@@ -177,7 +172,7 @@ class _Ranked:
         self._add(known.statuses.codes[at], statuses, _eligible(needs))
         self._add(known.prices.offered[at], [_ANY, somewhere], _eligible(one_status))
         inside = [replace(somewhere, in_every_region=is_in) for is_in in (False, True)]
-        self._add(known.everywhere[at], inside, _eligible(one_status))
+        self._add(known.prices.everywhere[at], inside, _eligible(one_status))
         verified = [replace(somewhere, verified=is_so) for is_so in (False, True)]
         self._add(known.sizes.is_flag("verified", True)[at], verified, _eligible(one_status))
         for name, wanted in needs.traits.items():

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from app.catalog.purchases import ANY_REGION
 from app.catalog.queries.columns import Mask, Numbers, SizeColumns, load_sort_column
 from app.catalog.queries.offer_columns import load_offers
+from app.catalog.queries.params import SizeSelection
 from app.catalog.queries.snapshot import CatalogSnapshot
 from app.db.functions import NANO
 from app.db.statements import QueryPlan
@@ -34,17 +35,13 @@ class Distinct:
 class ScopePrices:
     """Of each size whether it has an offer in the regions that are meant, and its least price there.
 
-    Prices are nano-dollars an hour, UNKNOWN_NANO_USD where there is none.
+    Prices are nano-dollars an hour, UNKNOWN_NANO_USD where there is none. Sizes `everywhere` have one in each region
+    that they must have one in.
     """
 
     offered: Mask
     nano_usd: NDArray[np.int64]
-
-    @property
-    def known(self) -> Mask:
-        """Return which sizes have a price."""
-        mask: Mask = self.nano_usd < UNKNOWN_NANO_USD
-        return mask
+    everywhere: Mask
 
 
 def load_name_places(snapshot: CatalogSnapshot) -> QueryPlan[Numbers]:
@@ -78,14 +75,15 @@ def load_numbers(snapshot: CatalogSnapshot, sizes: SizeColumns, name: str) -> Qu
     return snapshot.keep(("distinct", name), find)
 
 
-def load_prices(
-    snapshot: CatalogSnapshot, sizes: SizeColumns, os: str, purchase: str, regions: Sequence[str]
-) -> QueryPlan[ScopePrices]:
-    """Load the prices by a purchase model in regions, in the cheapest of all where none is named."""
-    codes = regions or (ANY_REGION[purchase],)
-    offers = yield from load_offers(snapshot, sizes, os, purchase, codes)
-    usd = offers.ranks(len(sizes.keys), codes)
+def load_prices(snapshot: CatalogSnapshot, sizes: SizeColumns, scope: SizeSelection) -> QueryPlan[ScopePrices]:
+    """Load the prices in the regions of a selection, in the cheapest of all where it names none."""
+    regions = scope.region or (ANY_REGION[scope.purchase],)
+    offers = yield from load_offers(snapshot, sizes, scope.os, scope.purchase, (*regions, *scope.available_in))
+    usd = offers.ranks(len(sizes.keys), regions)
+    everywhere = np.ones(len(usd), dtype=bool)
+    for region in scope.available_in:
+        everywhere &= np.isfinite(offers.ranks(len(usd), (region,)))
     known = np.isfinite(usd)
     nano_usd = np.full(len(usd), UNKNOWN_NANO_USD, dtype=np.int64)
     nano_usd[known] = np.rint(usd[known] * NANO).astype(np.int64)  # a price has nine decimals
-    return ScopePrices(offered=~np.isnan(usd), nano_usd=nano_usd)
+    return ScopePrices(offered=~np.isnan(usd), nano_usd=nano_usd, everywhere=everywhere)
