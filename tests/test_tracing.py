@@ -9,11 +9,10 @@ from tests.tracing import EXAMPLES, files_run
 pytestmark = pytest.mark.one_database  # one kind: the files are the same but for the driver's
 
 
-MOST = (26, 22, 75)
+MOST = (26, 22, 70)
 """Of these, each has seven that count, log, trace and bound requests and add headers; a list has four that join its
 statement from fragments or find it on columns; the fit of a model has seven for speed and time to the first token
-(work, constants, links, domain), six for kinds of models, splits of experts and drafts, and five that look for a new
-revision of the catalog, which happens each half second: a traced fit takes longer."""
+(work, constants, links, domain), and six for kinds of models, splits of experts and drafts."""
 
 
 @pytest.mark.parametrize(("request_line", "most"), list(zip(EXAMPLES, MOST, strict=True)))
