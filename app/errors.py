@@ -6,12 +6,12 @@ class VmsizesError(Exception):
 
 
 class NotFound(VmsizesError):
-    """The catalog has nothing of this kind and name; `suggestions` are the nearest names."""
+    """The catalog has nothing of this kind and name; `suggestions` are the nearest names, `hint` says what it is."""
 
-    def __init__(self, kind: str, name: str, *, suggestions: tuple[str, ...] = ()) -> None:
+    def __init__(self, kind: str, name: str, *, suggestions: tuple[str, ...] = (), hint: str = "") -> None:
         self.kind, self.name, self.suggestions = kind, name, suggestions
-        hint = f" Did you mean {' or '.join(suggestions)}?" if suggestions else ""
-        super().__init__(f"There is no {kind} named {name!r}.{hint}")
+        advice = f"Did you mean {' or '.join(suggestions)}?" if suggestions else hint
+        super().__init__(f"There is no {kind} named {name!r}. {advice}".rstrip())
 
 
 class BadQuery(VmsizesError):

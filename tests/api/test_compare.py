@@ -104,6 +104,7 @@ def test_every_amount_has_its_unit_beside_it(client: httpx.Client) -> None:
         (f"size={A}", "size"),
         (f"size={','.join(f'x{number}' for number in range(11))}", "size"),
         (f"size={A},nc40ads_h100_v4", "Did you mean Standard_NC40ads_H100_v5"),
+        (f"size={A},nd_gb300_v6", "nd_gb300_v6 is a series of sizes; search with series=nd_gb300_v6."),
         (f"size={A},nc24ads_a100_v4", "is the same size as"),
         ("size=Standard_ND96asr_A100_v4,nd96asr_v4", "is the same size as"),
         (f"size={A},{B}&baseline=nd40rs_v2", "must be one of the sizes"),

@@ -75,6 +75,7 @@ def test_commands_take_the_prices_of_a_day(
         (("search", "--json", "--csv"), 2, "cannot be given together"),
         (("search", "--nonsense"), 2, "No such option"),
         (("show", "nd40rs"), 1, "Did you mean Standard_ND40rs_v2?"),
+        (("show", "ND GB300 v6-series"), 1, "nd_gb300_v6 is a series of sizes; search with series=nd_gb300_v6."),
         (("fit", "--min-gpu-mem", "5000"), 1, ""),
         (("ingest", "prices", "no-such-file.csv"), 3, "no-such-file.csv"),
         (("ingest", "documents", "no-such-page.md"), 3, "no-such-page.md"),

@@ -23,6 +23,7 @@ from app.nearest import TWO_TYPOS_LENGTH, closest_spellings, did_you_mean, neare
 
 ALIAS = table_of(SizeAlias)
 _series, _region, _gpu = table_of(Series).c, table_of(Region).c, table_of(Gpu).c
+_SERIES_NAMES = select(_series.id, _series.name, _series.aliases)
 
 NEAREST_WINDOW = 500
 """Suggestions for an unknown size are searched among this many names before it in the alphabet, and as many after."""
@@ -36,6 +37,9 @@ def get_size_keys(names: Sequence[str]) -> QueryPlan[tuple[str, ...]]:
     known = {named: key for named, key in rows if named != key} | {key: key for named, key in rows if named == key}
     for name, key in zip(names, keys, strict=True):
         if key not in known:
+            series = _series_ids((yield BoundStatement(_series_names_statement(), {}))).get(series_key(name))
+            if series:
+                raise NotFound("size", name, hint=f"{series} is a series of sizes; search with series={series}.")
             around: dict[str, str] = dict((yield BoundStatement(_names_around_statement(), {"key": key})))
             raise NotFound("size", name, suggestions=tuple(around[near] for near in starting_with(key, around, 2)))
     return tuple(known[key] for key in keys)
@@ -67,11 +71,20 @@ def get_size_key(session: Session, name: str) -> str:
 
 def load_series_ids(session: Session) -> dict[str, str]:
     """Return the id of each series by the key of its id, of its name and of every alias."""
+    return _series_ids(session.execute(_SERIES_NAMES))
+
+
+def _series_ids(rows: Iterable[Any]) -> dict[str, str]:
     return {
-        series_key(name): row.id
-        for row in session.execute(select(_series.id, _series.name, _series.aliases))
-        for name in (*split_names(row.aliases), row.name, row.id)
+        series_key(named): series_id
+        for series_id, name, aliases in rows
+        for named in (*split_names(aliases), name, series_id)
     }
+
+
+@lru_cache(maxsize=1)
+def _series_names_statement() -> Statement:
+    return Statement(_SERIES_NAMES, short=True)
 
 
 def get_series_ids(ids: Mapping[str, str], names: Iterable[str]) -> tuple[str, ...]:
