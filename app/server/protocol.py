@@ -124,7 +124,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.due = self.begun = 0.0
         self.receiving, self.received_bytes, self.received_of = NOTHING, 0, self.scope
         self.unsent_bytes, self.unsent_since, self.has_sent = 0, 0.0, False
-        self.is_last = False  # the next response ends the connection
+        self.is_last = False  # the next response that begins says that it is the last, and ends the connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accept a connection, or refuse it where there are too many."""
@@ -163,7 +163,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().data_received(data)
         cycle: RequestResponseCycle | None = self.cycle  # None before the first request
         if cycle is not None:
-            if self.is_last:
+            if self.is_last and not cycle.response_started:
                 cycle.keep_alive = False
             if cycle.scope is self.scope and not cycle.more_body:
                 self.receiving = NOTHING
@@ -203,7 +203,7 @@ class BoundedProtocol(HttpToolsProtocol):
             cycle, app = self.pipeline.pop()
             self._start_asgi_task(cycle, app)
         elif self.receiving == NOTHING:
-            self.due = self.loop.time() + self.limits.keep_alive_seconds
+            self.due = self.loop.time() + (IDLE_SHUTDOWN_SECONDS if self.is_last else self.limits.keep_alive_seconds)
             self.idle[self] = None
 
     def resume_writing(self) -> None:
@@ -216,10 +216,14 @@ class BoundedProtocol(HttpToolsProtocol):
         self.close_with(400)
 
     def shutdown(self) -> None:
-        """End the connection with its next response; soon if it is idle, at once if it has sent half a request."""
+        """End the connection with the next response that begins, and soon if it is idle.
+
+        A response that has begun has not said that it is the last: its client may send another request right after it.
+        """
         self.is_last = True
         if self.is_responding:
-            self.cycle.keep_alive = False
+            if not self.cycle.response_started:
+                self.cycle.keep_alive = False
         elif self.receiving == NOTHING:
             self.due = min(self.due, self.loop.time() + IDLE_SHUTDOWN_SECONDS)
 

@@ -56,6 +56,16 @@ def seconds_to_end(running: ServiceProcess, number: signal.Signals = signal.SIGT
     return time.monotonic() - begun
 
 
+async def until_not_listening(port: int) -> None:
+    async with asyncio.timeout(5):
+        while True:
+            try:
+                (await connect(port)).close()
+            except OSError:
+                return
+            await asyncio.sleep(0.02)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_service_with_slow_readers_ends_within_its_bound(running: ServiceProcess, number: signal.Signals) -> None:
     async def run() -> None:
@@ -85,13 +95,7 @@ def test_requests_in_progress_end_with_their_answer(patient: ServiceProcess) -> 
         begun, idle = await connect(patient.port, FIT_HEAD + FIT[:5]), await connect(patient.port, IDLE)
         assert status_of(await read_response(idle)) == 200
         patient.process.terminate()
-        async with asyncio.timeout(5):
-            while True:  # until it does not listen any more
-                try:
-                    (await connect(patient.port)).close()
-                except OSError:
-                    break
-                await asyncio.sleep(0.02)
+        await until_not_listening(patient.port)
         await loop.sock_sendall(idle, IDLE)
         await loop.sock_sendall(begun, FIT[5:])
         return await read_to_end(begun, within=5), await read_to_end(idle, within=5)
@@ -99,6 +103,26 @@ def test_requests_in_progress_end_with_their_answer(patient: ServiceProcess) -> 
     for response in asyncio.run(run()):
         assert status_of(response) == 200
         assert b"\r\nconnection: close\r\n" in response
+    patient.process.wait(timeout=10)
+
+
+def test_a_connection_whose_export_had_begun_is_good_for_one_more_request(patient: ServiceProcess) -> None:
+    async def run() -> tuple[bytes, bytes]:
+        loop = asyncio.get_running_loop()
+        reader = await connect(patient.port, EXPORT.replace(b"/prices.csv", b"/sizes.ndjson"))
+        received = bytes(await loop.sock_recv(reader, 4096))
+        patient.process.terminate()
+        await until_not_listening(patient.port)
+        async with asyncio.timeout(20):
+            while not received.endswith(b"\r\n0\r\n\r\n"):
+                received += await loop.sock_recv(reader, 65_536)
+        await loop.sock_sendall(reader, IDLE)
+        return received, await read_to_end(reader, within=5)
+
+    export, response = asyncio.run(run())
+    assert b"\r\nconnection: close\r\n" not in export.partition(b"\r\n\r\n")[0]
+    assert status_of(response) == 200
+    assert b"\r\nconnection: close\r\n" in response
     patient.process.wait(timeout=10)
 
 
