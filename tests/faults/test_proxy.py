@@ -48,15 +48,13 @@ def nginx_before(service: ServiceProcess, folder: Path) -> Iterator[httpx.Client
         text = text.replace(documented, here)
     (folder / "site.conf").write_text(text, encoding="utf-8")
     (folder / "nginx.conf").write_text(
-        f"daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log; worker_processes 1;\n"
+        # as root, nginx would run its workers as a user who may not read what is below pytest's folder
+        f"user root; daemon off; pid {folder}/nginx.pid; error_log {folder}/error.log; worker_processes 1;\n"
         f"events {{}}\nhttp {{ access_log off; client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;\n"
         f"fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;\n"
         f"include {folder}/site.conf; }}\n",
         encoding="utf-8",
     )
-    if folder.owner() == "root":
-        for path in (folder, *folder.parents[:2]):
-            path.chmod(0o755)  # nginx's workers run as another user
     process = subprocess.Popen(["nginx", "-c", str(folder / "nginx.conf"), "-e", str(folder / "error.log")])
     try:
         context = ssl.create_default_context()
